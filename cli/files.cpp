@@ -5,9 +5,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nettle/base64.h>
-#include <nettle/sha2.h>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include <system_error>
 
 #include "cli/usage_error.hpp"
+#include "traces/formats/sha256.hpp"
 #include "traces/formats/streams.hpp"
 
 namespace specdec::cli {
@@ -39,41 +38,22 @@ void write_to(std::string_view option, const std::string& path, const fs::path& 
   cannot(option, path, "written", why);
 }
 
-/// A SHA-256 of what is added one after another.
-class Sha256 {
- public:
-  using Digest = std::array<std::uint8_t, SHA256_DIGEST_SIZE>;
-
-  Sha256() { sha256_init(&context_); }
-  void add(std::string_view bytes) {
-    sha256_update(&context_, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
-  }
-  Digest digest() {
-    Digest digest;
-    sha256_digest(&context_, digest.size(), digest.data());
-    return digest;
-  }
-
- private:
-  sha256_ctx context_;
-};
-
 std::string sha256(std::string_view option, const std::string& path) {
   std::ifstream in(traces::readable_path(path), std::ios::binary);
   if (!in) cannot(option, path, "read");
-  Sha256 hash;
+  traces::Sha256 hash;
   std::array<char, 1 << 16> block;
   while (in.read(block.data(), block.size()), in.gcount() > 0)
     hash.add({block.data(), static_cast<std::size_t>(in.gcount())});
-  return fmt::format("{:02x}", fmt::join(hash.digest(), ""));
+  return hash.digits();
 }
 
 }  // namespace
 
 std::string base64_sha256(std::string_view text) {
-  Sha256 hash;
+  traces::Sha256 hash;
   hash.add(text);
-  const Sha256::Digest digest = hash.digest();
+  const traces::Sha256::Digest digest = hash.digest();
   std::string encoded(BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE), '\0');
   base64_encode_raw(encoded.data(), digest.size(), digest.data());
   return encoded;

@@ -137,7 +137,7 @@ std::string drafts_of(const planning::PublishedPrior& prior) {
   return prior.target_model ? fmt::format("{} of {}", heads, *prior.target_model) : heads;
 }
 
-/// "2.7 (1.7 to 3.6) tokens per step at gamma 3".
+/// "2.7 (1.7 to 3.6) at gamma 3", in tokens per step.
 std::string text_of(const planning::PriorLength& length) {
   return fmt::format("{} ({} to {}) at gamma {}", brief(length.tokens_per_step, 3), brief(length.ci95.lo, 3),
                      brief(length.ci95.hi, 3), length.gamma);

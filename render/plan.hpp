@@ -34,8 +34,7 @@ std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_runs();
 std::string interval_heading(const planner::Plan& plan);
 std::string interval_heading_of_drafts(const planner::Plan& plan);
 /// At the first point where the best gamma's own interval reaches below what is asked for, the gamma that surely gives
-/// it:
-/// "; the 1.05x asked for is sure with gamma 4, which gives at least 1.26x". Empty if there is no such point.
+/// it: "; the 1.05x asked for is sure with gamma 4, which gives at least 1.26x". Empty if there is no such point.
 std::string surest_text(const planner::Plan& plan, std::span<const planning::PointPlan> points);
 /// How the times of the next measurement are given to a plan by hardware, a line or two.
 std::string calibration_text(const planning::NextMeasurement& next);

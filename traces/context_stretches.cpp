@@ -10,7 +10,7 @@ namespace specdec::traces {
 
 ContextStretches::ContextStretches(std::unique_ptr<PositionSource> source, std::vector<double> bounds,
                                    std::vector<std::string> names)
-    : source_(std::move(source)), bounds_(std::move(bounds)), metadata_(source_->metadata()) {
+    : ForwardingSource(std::move(source)), bounds_(std::move(bounds)), metadata_(this->source().metadata()) {
   if (names.size() != bounds_.size() + 1) {
     throw std::invalid_argument("ContextStretches: names must have one entry more than bounds");
   }
@@ -18,7 +18,7 @@ ContextStretches::ContextStretches(std::unique_ptr<PositionSource> source, std::
 }
 
 bool ContextStretches::read(PositionBatch& batch) {
-  if (!source_->read(batch)) return false;
+  if (!source().read(batch)) return false;
   sequence_.clear();
   prompt_.clear();
   task_.clear();

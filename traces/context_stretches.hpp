@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "traces/position_source.hpp"
+#include "traces/forwarding_source.hpp"
 
 namespace specdec::traces {
 
 /// A recording whose sequences are cut where they pass given places: each stretch within a range of places is a
 /// sequence, and its task is the range. Places count from the first token that was recorded of a text. Stretches of a
 /// sequence without a prompt share its number as their prompt, so that they count as one observation.
-class ContextStretches : public PositionSource {
+class ContextStretches : public ForwardingSource {
  public:
   /// @param bounds  where ranges begin, rising, each above 0; at least one
   /// @param names   of the ranges, one more than bounds
@@ -20,18 +20,9 @@ class ContextStretches : public PositionSource {
   ContextStretches(std::unique_ptr<PositionSource> source, std::vector<double> bounds, std::vector<std::string> names);
 
   const TraceMetadata& metadata() const override { return metadata_; }
-  std::vector<std::filesystem::path> files() const override { return source_->files(); }
-  std::string format() const override { return source_->format(); }
-  std::vector<Note> notes() const override { return source_->notes(); }
-  std::optional<std::int64_t> positions() const override { return source_->positions(); }
-  std::int64_t depths() const override { return source_->depths(); }
   bool read(PositionBatch& batch) override;
-  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
-    return source_->refusal(position, role, std::move(found), std::move(expected));
-  }
 
  private:
-  std::unique_ptr<PositionSource> source_;
   std::vector<double> bounds_;
   TraceMetadata metadata_;
   std::int64_t sequences_ = 0;  // stretches begun so far

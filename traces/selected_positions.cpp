@@ -14,7 +14,7 @@ UnknownTask::UnknownTask(const std::string& task)
       task_(task) {}
 
 SelectedPositions::SelectedPositions(std::unique_ptr<PositionSource> source, Selection selection)
-    : source_(std::move(source)), selection_(std::move(selection)) {}
+    : ForwardingSource(std::move(source)), selection_(std::move(selection)) {}
 
 bool SelectedPositions::keeps(std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);
@@ -34,7 +34,7 @@ bool SelectedPositions::read(PositionBatch& batch) {
   for (;;) {
     while (next_ < whole_.size && !keeps(next_)) ++next_;
     if (next_ < whole_.size) break;
-    if (whole_.first + whole_.size >= selection_.positions.end || !source_->read(whole_)) {
+    if (whole_.first + whole_.size >= selection_.positions.end || !source().read(whole_)) {
       require_known_tasks();
       return false;
     }
@@ -64,7 +64,7 @@ void SelectedPositions::hand_out(std::int64_t start, std::int64_t count, Positio
 }
 
 FileError SelectedPositions::refusal(std::int64_t position, Role role, std::string found, std::string expected) const {
-  return source_->refusal(end_of_last_ - (positions_ - position), role, std::move(found), std::move(expected));
+  return source().refusal(end_of_last_ - (positions_ - position), role, std::move(found), std::move(expected));
 }
 
 void SelectedPositions::require_known_tasks() const {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/position_source.hpp"
+#include "traces/forwarding_source.hpp"
 
 namespace specdec::traces {
 
@@ -39,15 +39,12 @@ class UnknownTask : public std::invalid_argument {
 
 /// A part of another recording. Each remaining stretch of a sequence is a sequence; they are renumbered, and
 /// places are unchanged.
-class SelectedPositions : public PositionSource {
+class SelectedPositions : public ForwardingSource {
  public:
   SelectedPositions(std::unique_ptr<PositionSource> source, Selection selection);
 
-  const TraceMetadata& metadata() const override { return source_->metadata(); }
-  std::vector<std::filesystem::path> files() const override { return source_->files(); }
-  std::string format() const override { return source_->format(); }
-  std::vector<Note> notes() const override { return source_->notes(); }
-  std::int64_t depths() const override { return source_->depths(); }
+  /// Unknown before the end.
+  std::optional<std::int64_t> positions() const override { return std::nullopt; }
   /// @throws FileError as the other source does
   /// @throws UnknownTask at the end if the recording has none of the requested tasks
   bool read(PositionBatch& batch) override;
@@ -62,7 +59,6 @@ class SelectedPositions : public PositionSource {
   void hand_out(std::int64_t start, std::int64_t count, PositionBatch& batch);
   void require_known_tasks() const;
 
-  std::unique_ptr<PositionSource> source_;
   Selection selection_;
   PositionBatch whole_;  // the batch that the other source read last
   std::int64_t positions_read_ = 0, sequences_read_ = 0;

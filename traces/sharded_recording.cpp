@@ -15,7 +15,7 @@ std::string Shard::file_name() const {
 }
 
 ShardedRecording::ShardedRecording(std::unique_ptr<PositionSource> source, Shard shard)
-    : source_(std::move(source)), shard_(shard) {}
+    : ForwardingSource(std::move(source)), shard_(shard) {}
 
 bool ShardedRecording::read(PositionBatch& batch) {
   while (true) {
@@ -28,7 +28,7 @@ bool ShardedRecording::read(PositionBatch& batch) {
       return true;
     }
     next_ = 0;
-    if (!source_->read(whole_)) {
+    if (!source().read(whole_)) {
       whole_ = {};
       return false;
     }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/position_source.hpp"
+#include "traces/forwarding_source.hpp"
 
 namespace specdec::traces {
 
@@ -26,24 +26,13 @@ struct Shard {
 /// A share of another recording. Sequences and positions keep their numbers, so that whatever is a function of a
 /// sequence and its number is the same in every share. The other recording is read to its end, but the numbers of the
 /// positions of other shares are not looked at: of a mapped file, their rows are not even read.
-class ShardedRecording : public PositionSource {
+class ShardedRecording : public ForwardingSource {
  public:
   ShardedRecording(std::unique_ptr<PositionSource> source, Shard shard);
 
-  const TraceMetadata& metadata() const override { return source_->metadata(); }
-  std::vector<std::filesystem::path> files() const override { return source_->files(); }
-  std::string format() const override { return source_->format(); }
-  std::vector<Note> notes() const override { return source_->notes(); }
-  /// Those of the whole recording.
-  std::optional<std::int64_t> positions() const override { return source_->positions(); }
-  std::int64_t depths() const override { return source_->depths(); }
   bool read(PositionBatch& batch) override;
-  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
-    return source_->refusal(position, role, std::move(found), std::move(expected));
-  }
 
  private:
-  std::unique_ptr<PositionSource> source_;
   Shard shard_;
   PositionBatch whole_;    // the batch that the other recording gave last
   std::int64_t next_ = 0;  // its first position that was not passed on or passed over

@@ -538,6 +538,19 @@ ModelSpec read_step3p7(const ConfigFields& fields) {
   return model;
 }
 
+/// Experts under the names that DeepSeek gave them.
+ExpertShape routed_experts(const ConfigFields& fields, std::int64_t width, bool router_bias) {
+  const std::int64_t hidden = fields.size("moe_intermediate_size");
+  const ExpertShape experts = {.width = width,
+                               .experts = fields.size("n_routed_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = hidden,
+                               .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
+                               .router_bias = router_bias};
+  require_chosen(fields, experts);
+  return experts;
+}
+
 /// MiMo-V2: windows where hybrid_layer_pattern says 1, with key/value heads of their own and a sink per head; experts
 /// where moe_layer_freq says 1. Its next-token modules are not published.
 ModelSpec read_mimo_v2(const ConfigFields& fields) {
@@ -551,14 +564,7 @@ ModelSpec read_mimo_v2(const ConfigFields& fields) {
                                   .head_size = fields.size("swa_head_dim", full.head_size),
                                   .value_size = fields.size("swa_v_head_dim", full.value_size),
                                   .sinks = fields.flag("add_swa_attention_sink_bias", false)};
-  const std::int64_t hidden = fields.size("moe_intermediate_size");
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("n_routed_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = hidden,
-                               .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
-                               .router_bias = true};
-  require_chosen(fields, experts);
+  const ExpertShape experts = routed_experts(fields, model.width, true);
   const std::int64_t layers = layer_count(fields, "num_hidden_layers");
   const std::vector<std::int64_t> windows = one_per_layer(fields, "hybrid_layer_pattern", layers);
   const std::vector<std::int64_t> sparse = one_per_layer(fields, "moe_layer_freq", layers);
@@ -581,14 +587,7 @@ ModelSpec read_mimo_v2(const ConfigFields& fields) {
 template <class AttentionOf>
 void add_dense_then_experts(const ConfigFields& fields, const AttentionOf& attention_of, bool router_bias,
                             ModelSpec& model) {
-  const std::int64_t hidden = fields.size("moe_intermediate_size");
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("n_routed_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = hidden,
-                               .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
-                               .router_bias = router_bias};
-  require_chosen(fields, experts);
+  const ExpertShape experts = routed_experts(fields, model.width, router_bias);
   const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
   add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
     LayerGroup layer = attention_of(index);

@@ -211,8 +211,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   bool is_calibrated() const { return calibrated_; }
   /// Rounds given to calibrated() that took less than a plain step beside them by more than two errors of 2%.
   std::string impossible() const override { return impossible_; }
-  /// What the times at the calibrated points are multiplied by since, with measured kernels, as a geometric mean;
-  /// else 1.
+  /// What the errors of the deployment multiply the times at the calibrated points by, as a geometric mean; 1 before.
   double factor() const { return factor_; }
 
   const RooflineOptions& options() const { return options_; }
@@ -359,11 +358,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::vector<std::array<double, 2>> shape_factors_;
   /// [i]: of replicate i; empty where losses are exact.
   std::vector<DeploymentErrors> deployment_errors_;
-  /// Their mean given the points of a calibration, with measured kernels.
+  /// Their mean given the points of a calibration.
   std::optional<DeploymentErrors> expected_errors_;
-  /// Those of the points of a calibration, with measured kernels.
+  /// Those of the points of a calibration.
   std::vector<double> timed_contexts_;
-  /// The deployment's, with measured kernels; else 1.
+  /// Returned by factor().
   double factor_ = 1;
   bool calibrated_ = false;
   std::string impossible_;

@@ -6,25 +6,6 @@
 #include <cmath>
 
 namespace specdec::cost {
-namespace {
-
-/// Times in one bucket.
-struct TimesBetween {
-  double low = 0, high = 0, count = 0;
-};
-
-std::vector<TimesBetween> buckets_of(const traces::RoundTimes& times) {
-  std::vector<TimesBetween> buckets;
-  double edge = 0, counted = 0;
-  for (const auto& [high, up_to] : times.up_to) {
-    if (up_to > counted) buckets.push_back({edge, high, up_to - counted});
-    edge = high;
-    counted = up_to;
-  }
-  return buckets;
-}
-
-}  // namespace
 
 ScrapedRound scraped_round(const traces::ServingCounts& window, double usual_error) {
   const traces::RoundTimes& times = *window.round_times;
@@ -48,9 +29,9 @@ ScrapedRound scraped_round(const traces::ServingCounts& window, double usual_err
   }
   const double high = times.seconds / all;
   const double late = std::min(all - 1, times.first_tokens * round.batch);
-  const std::vector<TimesBetween> buckets = buckets_of(times);
+  const std::vector<traces::TimesBetween> buckets = times.buckets();
   double shortest = 0, left = all - late;
-  for (const TimesBetween& bucket : buckets) {
+  for (const traces::TimesBetween& bucket : buckets) {
     const double taken = std::min(left, bucket.count);
     shortest += taken * bucket.low;
     left -= taken;

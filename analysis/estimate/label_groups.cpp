@@ -8,20 +8,28 @@
 
 namespace specdec::estimate {
 
+namespace {
+
+/// Of the numbers below bounds[place], or from the last bound on.
+std::string range_name(const std::vector<double>& bounds, std::size_t place) {
+  if (place == 0) return fmt::format("<{}", bounds.front());
+  return place < bounds.size() ? fmt::format("{}-{}", bounds[place - 1], bounds[place])
+                               : fmt::format(">={}", bounds.back());
+}
+
+}  // namespace
+
 std::string LabelGroups::group_of(std::string_view value) const {
   if (bounds.empty()) return std::string(value);
   const std::optional<double> number = core::parsed_number(value);
-  return number ? range_of(*number) : std::string();
-}
-
-std::string LabelGroups::range_of(double value) const {
-  return ranges()[static_cast<std::size_t>(std::upper_bound(bounds.begin(), bounds.end(), value) - bounds.begin())];
+  if (!number) return {};
+  return range_name(bounds,
+                    static_cast<std::size_t>(std::upper_bound(bounds.begin(), bounds.end(), *number) - bounds.begin()));
 }
 
 std::vector<std::string> LabelGroups::ranges() const {
-  std::vector<std::string> names = {fmt::format("<{}", bounds.front())};
-  for (std::size_t i = 1; i < bounds.size(); ++i) names.push_back(fmt::format("{}-{}", bounds[i - 1], bounds[i]));
-  names.push_back(fmt::format(">={}", bounds.back()));
+  std::vector<std::string> names;
+  for (std::size_t place = 0; place <= bounds.size(); ++place) names.push_back(range_name(bounds, place));
   return names;
 }
 

@@ -16,8 +16,6 @@ struct LabelGroups {
   /// The group that a value belongs to: the value itself, or "<B1", "B1-B2", ">=B2"; empty for a value that is no
   /// number where there are bounds.
   std::string group_of(std::string_view value) const;
-  /// The same for a number. @pre bounds is not empty
-  std::string range_of(double value) const;
   /// The names of all ranges, in order.
   std::vector<std::string> ranges() const;
 };

@@ -62,13 +62,13 @@ struct PublishedPrior {
   std::optional<std::string> target_model = {};
   /// At prior_gammas, rising.
   std::vector<PriorLength> lengths = {};
-  /// The figures that it follows from: of the target, if it has one, and of the kind.
+  /// The target's figures, or those of the kind without one; the others of the kind are pooled in.
   std::vector<const PublishedLength*> figures = {};
   std::size_t deployments = 0;
   std::size_t figures_of_kind = 0, deployments_of_kind = 0, targets_of_kind = 0;
   /// Standard deviations of the log-odds, at the first gamma.
   double task_spread = 0, deployment_spread = 0, target_spread = 0;
-  /// Of the figures it follows from, each once.
+  /// Of these figures, each once.
   std::vector<std::string> sources = {};
 };
 

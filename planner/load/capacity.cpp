@@ -499,23 +499,13 @@ void warn_of_extrapolation(Capacity& c) {
   }
 }
 
-/// Tokens in the cache of a sequence halfway through its output.
-double middle_context(const sim::Workload& workload) {
-  if (workload.recorded.empty()) return workload.prompt_tokens.mean + workload.output_tokens.mean / 2;
-  double sum = 0;
-  for (const sim::SimulatedRequest& request : workload.recorded) {
-    sum += static_cast<double>(request.prompt_tokens) + static_cast<double>(request.output_tokens) / 2;
-  }
-  return sum / static_cast<double>(workload.recorded.size());
-}
-
 /// By the rule of plans, at the mean batch and the context halfway through the output.
 void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
   std::string first;
   for (const sim::ScenarioCapacity& s : c.scenarios()) {
     cost::RoundPoint point;
     point.batch = std::max(1.0, s.mean_batch.value);
-    point.context = middle_context(c.simulation.workload);
+    point.context = c.simulation.workload.middle_context();
     bool beyond = cost.rounds->extrapolates(point);
     for (const sim::GammaFrom& stretch : s.scenario.engine.schedule) {
       if (static_cast<double>(stretch.batch_low) <= point.batch) point.gamma = stretch.gamma;
@@ -529,7 +519,7 @@ void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
   c.warnings.push_back(
       {"price_extrapolated",
        fmt::format("{} and a context of {}, outside of what was measured: intervals hold no error of such prices{}",
-                   first, brief(middle_context(c.simulation.workload), 4),
+                   first, brief(c.simulation.workload.middle_context(), 4),
                    c.is_decided() ? "" : ", and nothing is decided by them without --extrapolate")});
 }
 
@@ -678,7 +668,7 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
   const std::int64_t max_gamma = question.largest_gamma(acceptance.has_value());
   if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
   append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? acceptance->curve.get() : nullptr,
-                                        middle_context(c.simulation.workload)));
+                                        c.simulation.workload.middle_context()));
   add_assumptions(cost.roofline != nullptr, c);
   return c;
 }

@@ -659,6 +659,14 @@ class CapacityPlanner {
 
 }  // namespace
 
+double Workload::middle_context() const {
+  if (recorded.empty()) return prompt_tokens.mean + output_tokens.mean / 2;
+  double sum = 0;
+  for (const SimulatedRequest& request : recorded)
+    sum += static_cast<double>(request.prompt_tokens) + static_cast<double>(request.output_tokens) / 2;
+  return sum / static_cast<double>(recorded.size());
+}
+
 CapacityAnswer plan_capacity(const CapacityQuestion& question,
                              const std::function<void(std::size_t scenarios)>& progress) {
   require_legal(question);

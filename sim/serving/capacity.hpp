@@ -45,6 +45,8 @@ struct Workload {
 
   /// Of a run without clients.
   std::int64_t open_requests() const { return requests.value_or(1000); }
+  /// Mean tokens in the cache of a sequence halfway through its output.
+  double middle_context() const;
 };
 
 /// One way to deploy.

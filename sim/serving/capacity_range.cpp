@@ -32,16 +32,6 @@ class ReplicateAsCost final : public cost::IterationCost {
   std::size_t index_;
 };
 
-/// Tokens in the cache of a sequence halfway through its output.
-double usual_context(const Workload& workload) {
-  if (workload.recorded.empty()) return workload.prompt_tokens.mean + workload.output_tokens.mean / 2;
-  double sum = 0;
-  for (const SimulatedRequest& request : workload.recorded) {
-    sum += static_cast<double>(request.prompt_tokens) + static_cast<double>(request.output_tokens) / 2;
-  }
-  return sum / static_cast<double>(workload.recorded.size());
-}
-
 std::int64_t gamma_at(const ServingEngine& engine, double batch) {
   std::int64_t gamma = 0;
   for (const GammaFrom& stretch : engine.schedule) {
@@ -54,7 +44,7 @@ cost::Iteration iteration_at(double batch, const CapacityQuestion& question, con
   cost::Iteration iteration;
   iteration.sequences = std::max(1.0, batch);
   iteration.gamma = gamma_at(scenario.scenario.engine, iteration.sequences);
-  iteration.context_tokens = iteration.sequences * usual_context(question.workload);
+  iteration.context_tokens = iteration.sequences * question.workload.middle_context();
   return iteration;
 }
 

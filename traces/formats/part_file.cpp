@@ -1,8 +1,6 @@
 #include "traces/formats/part_file.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nettle/sha2.h>
 #include <zlib.h>
 #include <algorithm>
 #include <array>
@@ -13,6 +11,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/durable_file.hpp"
 #include "traces/formats/mapped_file.hpp"
+#include "traces/formats/sha256.hpp"
 #include "traces/formats/streams.hpp"
 
 namespace specdec::traces {
@@ -27,6 +26,12 @@ void append_length(std::string& bytes, std::uint64_t length) {
   std::array<char, sizeof length> raw;
   std::memcpy(raw.data(), &length, sizeof length);
   bytes.append(raw.data(), raw.size());
+}
+
+std::string sha256_of(std::string_view bytes) {
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.digits();
 }
 
 std::string deflated(const std::string& state) {
@@ -93,7 +98,7 @@ void write_part_file(const std::filesystem::path& path, const PartFile& part) {
   append_length(bytes, part.state.size());
   append_length(bytes, stream.size());
   bytes += stream;
-  bytes += sha256_hex(bytes);
+  bytes += sha256_of(bytes);
   DurableFile file(path);
   file.write(std::as_bytes(std::span(bytes)));
   file.commit();
@@ -113,18 +118,9 @@ PartFile read_part_file(const std::filesystem::path& path) {
   const std::uint64_t state_size = part.length();
   const std::string_view stream = part.take(part.length());
   // A file that lost its end has lengths that go beyond it, or another digest.
-  if (!part.at_end() || sha256_hex(all.substr(0, all.size() - digest_digits)) != all.substr(all.size() - digest_digits))
+  if (!part.at_end() || sha256_of(all.substr(0, all.size() - digest_digits)) != all.substr(all.size() - digest_digits))
     as_whole.refuse("damaged (its SHA-256 is another)", "as it was written");
   return {std::string(header), inflated(part, stream, state_size)};
-}
-
-std::string sha256_hex(std::string_view bytes) {
-  sha256_ctx context;
-  sha256_init(&context);
-  sha256_update(&context, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
-  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest;
-  sha256_digest(&context, digest.size(), digest.data());
-  return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 std::string content_fingerprint(const std::filesystem::path& path) {
@@ -133,7 +129,7 @@ std::string content_fingerprint(const std::filesystem::path& path) {
   std::string sample = fmt::format("{} ", all.size());
   sample += all.substr(0, fingerprinted_bytes);
   sample += all.substr(all.size() - std::min(all.size(), fingerprinted_bytes));
-  return sha256_hex(sample);
+  return sha256_of(sample);
 }
 
 }  // namespace specdec::traces

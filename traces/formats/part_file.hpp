@@ -31,9 +31,6 @@ void write_part_file(const std::filesystem::path& path, const PartFile& part);
 /// @throws FileError if the file cannot be read, is none of these, is cut off or damaged
 PartFile read_part_file(const std::filesystem::path& path);
 
-/// The SHA-256 of bytes, in 64 hexadecimal digits.
-std::string sha256_hex(std::string_view bytes);
-
 /// Identifies the content of a large file without reading all of it: the SHA-256 of its size and its first and last
 /// 64 KiB.
 /// @throws FileError if it cannot be read

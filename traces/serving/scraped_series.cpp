@@ -578,14 +578,10 @@ class ScrapedSeries::Window {
 
   /// The sum of the times lies between those of the buckets' lower and upper edges.
   void require_within_buckets(const RoundTimes& times) const {
-    double least = 0, most = 0, edge = 0, counted = 0;
-    for (const auto& [high, up_to] : times.up_to) {
-      if (up_to > counted) {
-        least += (up_to - counted) * edge;
-        most += (up_to - counted) * high;
-      }
-      edge = high;
-      counted = up_to;
+    double least = 0, most = 0;
+    for (const TimesBetween& bucket : times.buckets()) {
+      least += bucket.count * bucket.low;
+      most += bucket.count * bucket.high;
     }
     const auto& sum = now_.values.at(Metric::time_seconds);
     // What the difference of two sums loses to rounding.

@@ -6,6 +6,17 @@
 
 namespace specdec::traces {
 
+std::vector<TimesBetween> RoundTimes::buckets() const {
+  std::vector<TimesBetween> buckets;
+  double edge = 0, counted = 0;
+  for (const auto& [high, below] : up_to) {
+    if (below > counted) buckets.push_back({edge, high, below - counted});
+    edge = high;
+    counted = below;
+  }
+  return buckets;
+}
+
 std::string_view ServingCounts::label(std::string_view name) const {
   for (const CountLabel& label : labels) {
     if (label.name == name) return label.value;

@@ -76,6 +76,11 @@ struct EngineWindow {
   friend bool operator==(const EngineWindow&, const EngineWindow&) = default;
 };
 
+/// Times between two edges, seconds.
+struct TimesBetween {
+  double low = 0, high = 0, count = 0;
+};
+
 /// The times between two outputs of a request, which are those of rounds, as an engine's histogram has them.
 struct RoundTimes {
   /// How many, > 0, and their sum.
@@ -84,6 +89,9 @@ struct RoundTimes {
   double iterations = 0, first_tokens = 0;
   /// How many took at most so many seconds, rising with them; the last is all of them at infinity.
   std::map<double, double> up_to;
+
+  /// Those with times in them, rising.
+  std::vector<TimesBetween> buckets() const;
 
   friend bool operator==(const RoundTimes&, const RoundTimes&) = default;
 };
