@@ -21,6 +21,7 @@
 #include "sim/validation/methods.hpp"
 #include "sim/validation/uniformity.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/support/wrong_samplers.hpp"
 #include "traces/formats/prompts.hpp"
 
@@ -29,7 +30,7 @@ using sim::Token;
 
 namespace {
 
-const std::filesystem::path models = std::filesystem::path(SPECDEC_SOURCE_DIR) / "sim/models";
+const std::filesystem::path models = std::filesystem::path(tests::source_dir()) / "sim/models";
 
 /// A right method fails one of its two tests with probability below 2e-6: all of 50 methods together below 1e-4. The
 /// seed is fixed.

@@ -14,6 +14,7 @@
 #include "sim/transformer/early_exit.hpp"
 #include "sim/transformer/transformer.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 using namespace specdec;
 using sim::Token;
@@ -74,7 +75,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the shipped target left early runs the layers and operations of the closed form") {
-  const auto models = std::filesystem::path(SPECDEC_SOURCE_DIR) / "sim" / "models";
+  const auto models = std::filesystem::path(tests::source_dir()) / "sim" / "models";
   const auto weights = sim::load_checkpoint(models / "target");
   const double one_block = sim::Transformer(weights, {.layers = 1}).operations_per_token();
   const double block = sim::Transformer(weights, {.layers = 2}).operations_per_token() - one_block;

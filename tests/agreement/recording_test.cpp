@@ -16,6 +16,7 @@
 #include "sim/transformer/transformer.hpp"
 #include "sim/validation/validate.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/formats/prompts.hpp"
 #include "traces/trace_reader.hpp"
@@ -25,7 +26,7 @@ using namespace specdec;
 
 namespace {
 
-const std::filesystem::path models = std::filesystem::path(SPECDEC_SOURCE_DIR) / "sim/models";
+const std::filesystem::path models = std::filesystem::path(tests::source_dir()) / "sim/models";
 constexpr std::int64_t tokens_per_text = 12;
 constexpr std::int64_t drafted = 3;
 

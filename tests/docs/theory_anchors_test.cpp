@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 namespace specdec {
 namespace {
@@ -42,7 +43,7 @@ std::set<std::string> after(const std::string& marker, const std::string& text, 
 }  // namespace
 
 TEST_CASE("every formula that a docstring refers to stands in docs/theory.md") {
-  const std::filesystem::path root = SPECDEC_SOURCE_DIR;
+  const std::filesystem::path root = tests::source_dir();
   std::set<std::string> anchors;
   const auto in_line = [](char c) { return c != '\n'; };
   const auto in_anchor = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };

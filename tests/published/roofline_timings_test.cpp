@@ -13,6 +13,7 @@
 #include "analysis/cost/published_timings.hpp"
 #include "planner/cost.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 // Times of decoding that others measured and published (presets/published_timings.json: as printed, with the
 // addresses), against what the program says without knowing them.
@@ -87,7 +88,7 @@ struct Score {
 };
 
 std::string file_text(const std::string& path) {
-  std::ifstream file(std::string(SPECDEC_SOURCE_DIR) + path);
+  std::ifstream file(tests::source_dir() + path);
   REQUIRE(file);
   std::ostringstream text;
   text << file.rdbuf();

@@ -13,6 +13,7 @@
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 namespace specdec::test_support {
 
@@ -56,7 +57,7 @@ class ReferenceRow {
 
 /// Calls check for every line of the named function, at least one.
 inline void for_each_row(const std::string& name, const std::function<void(ReferenceRow&)>& check) {
-  std::ifstream file(SPECDEC_SOURCE_DIR "/tests/reference/closed_forms.txt");
+  std::ifstream file(tests::source_dir() + "/tests/reference/closed_forms.txt");
   REQUIRE(file);
   int rows = 0;
   for (std::string line; std::getline(file, line);) {

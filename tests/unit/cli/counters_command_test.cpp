@@ -8,6 +8,7 @@
 
 #include "analysis/estimate/acceptance_conventions.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using namespace specdec::tests;
@@ -15,7 +16,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-const std::string samples = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/serving/";
+const std::string samples = tests::source_dir() + "/traces/samples/serving/";
 const std::string requests = samples + "vllm_requests.jsonl";
 const std::string scrapes = samples + "vllm_before.prom " + samples + "vllm_after.prom";
 
@@ -119,8 +120,8 @@ TEST_CASE("one scrape gives the counted figures, alpha by the censored geometric
 
 TEST_CASE("the JSON of a group has every key, in order") {
   const ordered_json document = summary_of(requests);
-  CHECK(keys_of(document) ==
-        std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings", "groups", "pooling", "conversions"});
+  CHECK(keys_of(document) == std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings",
+                                                      "groups", "pooling", "conversions"});
   CHECK(document["schema"] == "specdec.counters/1");
   CHECK(document["inputs"]["files"].size() == 1);
   CHECK(keys_of(only_group(document)) == std::vector<std::string>{"model_name",
@@ -287,7 +288,7 @@ TEST_CASE("grouping by a label that no count has is refused with the labels ther
 }
 
 TEST_CASE("answers of llama.cpp whose drafts fall just short of a whole number tell their gamma") {
-  const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/llamacpp/";
+  const std::string folder = tests::source_dir() + "/traces/samples/llamacpp/";
   const ordered_json answers = only_group(summary_of(folder + "server-answers.jsonl"));
   CHECK(answers["gamma"] == 3);
   CHECK(answers["tokens_per_step"]["value"].get<double>() == Approx(1 + 310.0 / 1265));
@@ -301,7 +302,7 @@ TEST_CASE("answers of llama.cpp whose drafts fall just short of a whole number t
 
 TEST_CASE("files that cannot be read are left out where that is asked for") {
   const ScratchFolder scratch;
-  const std::string good = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/llamacpp/server.log";
+  const std::string good = tests::source_dir() + "/traces/samples/llamacpp/server.log";
   const std::string cut = written(scratch, "cut.log", "draft acceptance = 0.5\nmore\n");
   const std::string missing = (scratch / "missing.log").string();
   CHECK(run_specdec("counters " + good + " " + cut).exit_code == 2);
@@ -455,7 +456,7 @@ TEST_CASE("impossible questions are refused in one line") {
 }
 
 TEST_CASE("the page on counters names every figure that can be converted") {
-  const std::string page = content_of(std::string(SPECDEC_SOURCE_DIR) + "/docs/counters.md");
+  const std::string page = content_of(tests::source_dir() + "/docs/counters.md");
   for (const auto& convention : specdec::estimate::acceptance_conventions()) {
     INFO(convention.name);
     CHECK(page.find('`' + std::string(convention.name) + '`') != std::string::npos);
@@ -463,7 +464,7 @@ TEST_CASE("the page on counters names every figure that can be converted") {
 }
 
 TEST_CASE("the files of AIPerf are counted and planned from as they are") {
-  const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/aiperf/";
+  const std::string folder = tests::source_dir() + "/traces/samples/aiperf/";
   const ordered_json records = only_group(summary_of(folder + "records.jsonl"));
   const ordered_json run = only_group(summary_of(folder + "speculative.json"));
   CHECK(records["formats"] == ordered_json::parse(R"(["aiperf records"])"));
@@ -477,7 +478,7 @@ TEST_CASE("the files of AIPerf are counted and planned from as they are") {
 }
 
 TEST_CASE("a plan from guidellm's reports finds the 20 ms that each round of their server took") {
-  const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/guidellm/";
+  const std::string folder = tests::source_dir() + "/traces/samples/guidellm/";
   const ordered_json plan = document_of_run("plan --bench " + folder + "plain.json " + folder + "speculative.json");
   REQUIRE(plan["runs"].size() == 4);
   // A sleep of 20 ms and what a machine adds to it.

@@ -19,6 +19,7 @@
 #include "render/figures/trace_charts.hpp"
 #include "render/step_figure.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using namespace specdec;
@@ -483,7 +484,7 @@ TEST_CASE("the data of a figure go to a file, its script to standard output") {
 }
 
 TEST_CASE("a figure that is given a recording without an option says which option takes it") {
-  const std::string file = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
+  const std::string file = tests::source_dir() + "/sim/models/recording.safetensors";
   CHECK(run_specdec("plot lenience " + file).err == "specdec: error: " + file +
                                                         " is not an option of plot lenience; a recording is --trace " +
                                                         file + "; see specdec plot lenience --help\n");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
@@ -16,7 +17,7 @@ using specdec::tests::ScratchFolder;
 
 namespace {
 
-const std::string fixtures = std::string(SPECDEC_SOURCE_DIR) + "/tests/fixtures/transformer/";
+const std::string fixtures = tests::source_dir() + "/tests/fixtures/transformer/";
 const std::string pair = "record --target " + fixtures + "llama_gqa --draft " + fixtures + "llama_gqa --prompts " +
                          fixtures + "prompts.jsonl --max-new-tokens 8 --shard-positions 16 --output ";
 

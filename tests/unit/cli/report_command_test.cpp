@@ -10,6 +10,7 @@
 #include "render/page/chart_page.hpp"
 #include "render/page/html.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using namespace specdec;
@@ -210,7 +211,7 @@ TEST_CASE("tables and figures of a report call ranges without sampling error by 
 }
 
 TEST_CASE("a report holds inputs with their hashes, the configuration and the error of the back-test") {
-  const std::string bench = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/bench/";
+  const std::string bench = tests::source_dir() + "/traces/samples/bench/";
   const std::string page = page_of("--bench " + bench + "c1-plain.json " + bench + "c1-k3.json " + bench +
                                    "c8-plain.json " + bench + "c8-k3.json --emit vllm");
   CHECK(count_of(page, "<th scope=\"col\">SHA-256</th>") == 1);

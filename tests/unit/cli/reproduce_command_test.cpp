@@ -6,6 +6,7 @@
 
 #include "analysis/planning/published_acceptance.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using namespace specdec;
@@ -86,7 +87,7 @@ TEST_CASE("reproduce fits into 100 columns") {
 }
 
 TEST_CASE("the shipped pair's own rate at temperature 1 is that of the recording that comes with it") {
-  const ordered_json analysis = document_of_run("analyze " SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors");
+  const ordered_json analysis = document_of_run("analyze " + tests::source_dir() + "/sim/models/recording.safetensors");
   const planning::PublishedAcceptance* const own = planning::published_acceptance("pair-draft-t1");
   REQUIRE(own != nullptr);
   CHECK(own->alpha == Approx(analysis["alpha"]["value"].get<double>()).margin(5e-5));

@@ -6,6 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/ngram_file.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
@@ -47,7 +48,7 @@ class Pair {
   }
   void write_prompts(const std::string& lines) const { std::ofstream(scratch_ / "prompts.jsonl") << lines; }
   void add_tokenizer() const {
-    std::filesystem::copy_file(SPECDEC_SOURCE_DIR "/tests/fixtures/transformer/tokenizer.model",
+    std::filesystem::copy_file(tests::source_dir() + "/tests/fixtures/transformer/tokenizer.model",
                                target_.folder() / "tokenizer.model");
   }
 
@@ -117,7 +118,7 @@ TEST_CASE("a run too short for any statistical test says so instead of claiming 
 }
 
 TEST_CASE("the files of a sharded checkpoint are its index and every shard") {
-  const std::string checkpoint = SPECDEC_SOURCE_DIR "/tests/fixtures/transformer/llama_sharded_bf16";
+  const std::string checkpoint = tests::source_dir() + "/tests/fixtures/transformer/llama_sharded_bf16";
   const ScratchFolder scratch;
   std::ofstream(scratch / "prompts.jsonl") << R"({"tokens": [2, 4]})" << '\n';
   const ordered_json json = json_of("--target " + checkpoint + " --draft " + checkpoint + " --prompts " +

@@ -10,6 +10,7 @@
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 using namespace specdec;
 using planner::Acceptance;
@@ -85,11 +86,11 @@ TEST_CASE("what is no acceptance is refused") {
   CHECK_THROWS_AS(Acceptance::of_rate(1.2), std::domain_error);
   CHECK_THROWS_AS(Acceptance::of_interval(0.8, 0.7), std::domain_error);
   CHECK_THROWS_AS(Acceptance::published("t5-nobody"), planner::QuestionError);
-  CHECK_THROWS_AS(Acceptance::from_counters({SPECDEC_SOURCE_DIR "/tests/fixtures/none.prom"}), traces::FileError);
+  CHECK_THROWS_AS(Acceptance::from_counters({tests::source_dir() + "/tests/fixtures/none.prom"}), traces::FileError);
 }
 
 TEST_CASE("a mix of counters has the shares that are asked for, whatever was counted") {
-  const std::vector<std::string> requests = {SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl"};
+  const std::vector<std::string> requests = {tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl"};
   const auto mixed = [&](const char* mix, bool by_requests = false) {
     return Acceptance::from_counters(requests, {.mix = planner::traffic_mix({}, mix, by_requests)});
   };
@@ -107,7 +108,7 @@ TEST_CASE("a mix of counters has the shares that are asked for, whatever was cou
 }
 
 TEST_CASE("a recording that is read as a value knows its files and its interval") {
-  const Acceptance recorded = Acceptance::from_recording({SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"});
+  const Acceptance recorded = Acceptance::from_recording({tests::source_dir() + "/sim/models/recording.safetensors"});
   REQUIRE(recorded.alpha);
   REQUIRE(recorded.alpha_ci95);
   CHECK(recorded.alpha_ci95->lo < *recorded.alpha);
@@ -115,12 +116,12 @@ TEST_CASE("a recording that is read as a value knows its files and its interval"
   CHECK(recorded.files.size() == 1);
   CHECK(recorded.method == "sequences");
   CHECK_THROWS_AS(
-      Acceptance::from_recording({SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"}, {.draft_array = "q"}),
+      Acceptance::from_recording({tests::source_dir() + "/sim/models/recording.safetensors"}, {.draft_array = "q"}),
       planner::QuestionError);
 }
 
 TEST_CASE("a replay tells how far it is, and ends by what it is answered") {
-  const std::vector<std::string> files = {SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"};
+  const std::vector<std::string> files = {tests::source_dir() + "/sim/models/recording.safetensors"};
   std::vector<double> told;
   planner::RecordingOptions options;
   options.progress = [&](double share) { told.push_back(share); };

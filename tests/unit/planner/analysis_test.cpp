@@ -11,6 +11,7 @@
 #include "planner/acceptance.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "traces/memory_recording.hpp"
 
 using namespace specdec;
@@ -21,7 +22,7 @@ using planner::QuestionError;
 
 namespace {
 
-const planner::RecordingFiles shipped = {{SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"}};
+const planner::RecordingFiles shipped = {{tests::source_dir() + "/sim/models/recording.safetensors"}};
 
 bool warns(const Analysis& analysis, const std::string& code) {
   return std::any_of(analysis.warnings.begin(), analysis.warnings.end(),

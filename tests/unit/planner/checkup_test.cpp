@@ -18,6 +18,7 @@
 #include "planner/checkup/run_checks.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "traces/file_error.hpp"
 
 using namespace specdec;
@@ -32,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string samples = SPECDEC_SOURCE_DIR "/traces/samples/";
+const std::string samples = tests::source_dir() + "/traces/samples/";
 
 std::string content_of(const std::string& file) {
   std::ostringstream content;
@@ -213,7 +214,7 @@ TEST_CASE("files of engines without faults raise no alarm") {
       runs.push_back(samples + "bench/" + concurrency + "-" + kind + ".json");
   }
   CHECK(alarms(checked(runs).findings) == 0);
-  const Checkup recorded = checked({SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"});
+  const Checkup recorded = checked({tests::source_dir() + "/sim/models/recording.safetensors"});
   CHECK(alarms(recorded.findings) == 0);
   CHECK(recorded.files.at(0).kind == "recording");
 }
@@ -449,7 +450,7 @@ TEST_CASE("a file that contradicts itself is a finding, and the others are read 
 TEST_CASE("what is no question, or in no known format, is refused") {
   CHECK_THROWS_AS(checked({}), planner::QuestionError);
   CHECK_THROWS_AS(checked({samples + "serving/vllm_k4.log", samples + "serving/vllm_k4.log"}), planner::QuestionError);
-  CHECK_THROWS_AS(checked({SPECDEC_SOURCE_DIR "/README.md"}), traces::FileError);
+  CHECK_THROWS_AS(checked({tests::source_dir() + "/README.md"}), traces::FileError);
   CHECK_THROWS_AS(checked({samples + "llamacpp/target.kld"}), traces::FileError);
   CHECK_THROWS_AS(check_up({.files = {samples + "serving/vllm_k4.log"}, .false_alarm_rate = 0}),
                   planner::QuestionError);

@@ -7,6 +7,7 @@
 
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 using namespace specdec;
 using planner::Comparison;
@@ -16,7 +17,7 @@ using planner::SimulationQuestion;
 
 namespace {
 
-const std::filesystem::path shipped = SPECDEC_SOURCE_DIR "/sim/models";
+const std::filesystem::path shipped = tests::source_dir() + "/sim/models";
 
 template <class Question>
 Question synthetic(std::int64_t threads = 1) {

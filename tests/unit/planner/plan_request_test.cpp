@@ -6,6 +6,7 @@
 
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 using namespace specdec;
 using nlohmann::ordered_json;
@@ -14,7 +15,7 @@ using planner::PlanRequest;
 namespace {
 
 ordered_json examples() {
-  std::ifstream file(SPECDEC_SOURCE_DIR "/tests/unit/planner/plan_requests.json");
+  std::ifstream file(tests::source_dir() + "/tests/unit/planner/plan_requests.json");
   return ordered_json::parse(file);
 }
 

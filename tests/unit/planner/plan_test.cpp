@@ -8,6 +8,7 @@
 #include "analysis/theory/optimal_gamma.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 
 using namespace specdec;
 using planner::Acceptance;
@@ -123,10 +124,11 @@ TEST_CASE("a member outside its range is refused by its name, whoever plans") {
 }
 
 TEST_CASE("runs of a server plan without another word") {
-  const Plan answer = planner::plan_runs(
-      {{SPECDEC_SOURCE_DIR "/traces/samples/bench/c1-plain.json",
-        SPECDEC_SOURCE_DIR "/traces/samples/bench/c8-plain.json", SPECDEC_SOURCE_DIR "/traces/samples/bench/c1-k3.json",
-        SPECDEC_SOURCE_DIR "/traces/samples/bench/c8-k3.json", SPECDEC_SOURCE_DIR "/traces/samples/bench/c1-k5.json"}});
+  const Plan answer = planner::plan_runs({{tests::source_dir() + "/traces/samples/bench/c1-plain.json",
+                                           tests::source_dir() + "/traces/samples/bench/c8-plain.json",
+                                           tests::source_dir() + "/traces/samples/bench/c1-k3.json",
+                                           tests::source_dir() + "/traces/samples/bench/c8-k3.json",
+                                           tests::source_dir() + "/traces/samples/bench/c1-k5.json"}});
   REQUIRE(answer.bench);
   CHECK(answer.recommendations().size() == 2);
   CHECK(answer.in_seconds);

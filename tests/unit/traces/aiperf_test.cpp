@@ -1,4 +1,5 @@
 #include "traces/serving/aiperf.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -14,7 +15,7 @@ using traces::ServingCounts;
 
 namespace {
 
-const std::filesystem::path folder = SPECDEC_SOURCE_DIR "/traces/samples/aiperf";
+const std::filesystem::path folder = tests::source_dir() + "/traces/samples/aiperf";
 
 tests::AllCounts counts_of_sample(const std::string& name) { return tests::AllCounts({folder / name}); }
 

@@ -1,4 +1,5 @@
 #include "traces/serving/guidellm.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -17,7 +18,7 @@ using traces::ServingCounts;
 
 namespace {
 
-const std::filesystem::path guidellm_folder = SPECDEC_SOURCE_DIR "/traces/samples/guidellm";
+const std::filesystem::path guidellm_folder = tests::source_dir() + "/traces/samples/guidellm";
 
 json report_of(const std::string& name) {
   std::ifstream file(guidellm_folder / name);

@@ -1,4 +1,5 @@
 #include "traces/formats/llamacpp_logits.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,7 @@ using traces::PositionBatch;
 
 namespace {
 
-const std::filesystem::path samples = std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/llamacpp";
+const std::filesystem::path samples = std::filesystem::path(tests::source_dir()) / "traces/samples/llamacpp";
 
 constexpr float real_scale = 16.0F / 65535.0F;
 

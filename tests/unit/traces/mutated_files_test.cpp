@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/support/trace_reading.hpp"
 #include "traces/formats/llamacpp_logits.hpp"
 #include "traces/formats/numpy.hpp"
@@ -57,7 +58,7 @@ void check_mutations(const std::string& good, const Open& open) {
 }
 
 std::string sample(const char* name) {
-  return tests::read_text(fs::path(SPECDEC_SOURCE_DIR) / "traces/samples" / name);
+  return tests::read_text(fs::path(tests::source_dir()) / "traces/samples" / name);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "traces/formats/numpy.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ using traces::RowSpace;
 
 namespace {
 
-const std::filesystem::path samples = std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/numpy";
+const std::filesystem::path samples = std::filesystem::path(tests::source_dir()) / "traces/samples/numpy";
 
 /// The formula of the samples.
 double sample_logit(bool target, int i, int j) {

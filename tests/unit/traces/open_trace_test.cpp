@@ -1,4 +1,5 @@
 #include "traces/open_trace.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <stdexcept>
 
@@ -103,7 +104,7 @@ TEST_CASE("a trace is no half of a pair") {
 }
 
 TEST_CASE("arrays, logits of llama.cpp, token pairs and position traces are told by their content") {
-  const fs::path samples = fs::path(SPECDEC_SOURCE_DIR) / "traces/samples";
+  const fs::path samples = fs::path(tests::source_dir()) / "traces/samples";
   const auto pair_format = [&](const char* target, const char* draft) {
     OpenOptions options;
     options.target = samples / target;

@@ -1,4 +1,5 @@
 #include "traces/formats/paired_recordings.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <cmath>
 
@@ -20,7 +21,7 @@ using Ids = std::vector<std::int32_t>;
 using Floats = std::vector<float>;
 
 std::filesystem::path sample(const std::string& name) {
-  return std::filesystem::path(SPECDEC_SOURCE_DIR "/traces/samples/json") / name;
+  return std::filesystem::path(tests::source_dir() + "/traces/samples/json") / name;
 }
 
 std::unique_ptr<traces::PositionSource> open_samples(const std::string& target, const std::string& draft) {

@@ -1,4 +1,5 @@
 #include "traces/formats/request_record.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <cmath>
 
@@ -25,7 +26,7 @@ std::string refused_request(const std::string& line) { return refusal(header + "
 }  // namespace
 
 TEST_CASE("a record of requests gives two numbers and two ranks a token, by request and task") {
-  const std::vector<std::filesystem::path> files = {SPECDEC_SOURCE_DIR "/traces/samples/json/record.jsonl"};
+  const std::vector<std::filesystem::path> files = {tests::source_dir() + "/traces/samples/json/record.jsonl"};
   const auto source = traces::open_trace(files);
   CHECK(source->format() == "specdec-record");
   CHECK(source->files() == files);
@@ -99,5 +100,6 @@ TEST_CASE("a record that is not what it must be is refused with its line and key
         "r.jsonl:2: target.ranks[0] is 1.5, but must be a rank, an integer from 1 on, or 0 where it is unknown");
   CHECK(refused_request(R"({"task":5,"token_ids":[],"target":{"logprobs":[]},"draft":{"logprobs":[]}})") ==
         "r.jsonl:2: task is 5, but must be a string");
-  CHECK(refused_request(R"({"token_ids":[1],"target":{"log)") == "r.jsonl:2: the JSON is cut off at column 32, but must be whole");
+  CHECK(refused_request(R"({"token_ids":[1],"target":{"log)") ==
+        "r.jsonl:2: the JSON is cut off at column 32, but must be whole");
 }

@@ -1,4 +1,5 @@
 #include "traces/formats/request_trace.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <string>
 
@@ -12,7 +13,7 @@ using Catch::Matchers::EndsWith;
 namespace {
 
 traces::RequestTrace sample(const std::string& name) {
-  return traces::read_request_trace(std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/requests/" + name);
+  return traces::read_request_trace(tests::source_dir() + "/traces/samples/requests/" + name);
 }
 
 traces::RequestTrace read(const std::string& content) {

@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/counts_reading.hpp"
+#include "tests/support/source_dir.hpp"
 #include "traces/serving/counts_from_rates.hpp"
 
 using namespace specdec;
@@ -207,7 +208,7 @@ TEST_CASE("both generations of the lines of llama.cpp's server are requests") {
 }
 
 TEST_CASE("the log that llama-server 0.5.0 wrote has rounds within what its two decimals allow") {
-  const std::filesystem::path folder = std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/llamacpp";
+  const std::filesystem::path folder = std::filesystem::path(tests::source_dir()) / "traces/samples/llamacpp";
   const AllCounts log({folder / "server.log"});
   const AllCounts answers({folder / "server-answers.jsonl"});
   REQUIRE(log.units.size() == 25);
@@ -282,7 +283,7 @@ TEST_CASE("a print of llama-speculative gives target passes, drafts and tokens")
 
 TEST_CASE("the log that llama-speculative-simple wrote is read") {
   const AllCounts counts(
-      {std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/llamacpp/speculative-simple.log"});
+      {std::filesystem::path(tests::source_dir()) / "traces/samples/llamacpp/speculative-simple.log"});
   REQUIRE(counts.units.size() == 1);
   const traces::ServingCounts& unit = counts.units[0];
   CHECK(unit.format == "llama-speculative");

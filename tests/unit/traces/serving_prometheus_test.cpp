@@ -7,6 +7,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/counts_reading.hpp"
+#include "tests/support/source_dir.hpp"
 
 using namespace specdec;
 using Catch::Matchers::Contains;
@@ -261,7 +262,7 @@ TEST_CASE("the times between vLLM's tokens are read where they are wanted, as th
 }
 
 TEST_CASE("two scrapes that SGLang's collectors wrote give its rounds, all its tokens and its gamma") {
-  const std::filesystem::path folder = SPECDEC_SOURCE_DIR "/traces/samples/serving";
+  const std::filesystem::path folder = tests::source_dir() + "/traces/samples/serving";
   const AllCounts counts({folder / "sglang_before.prom", folder / "sglang_after.prom"});
   REQUIRE(counts.units.size() == 1);
   CHECK(counts.units[0].gamma == 3);

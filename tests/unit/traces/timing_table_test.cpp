@@ -1,4 +1,5 @@
 #include "traces/formats/timing_table.hpp"
+#include "tests/support/source_dir.hpp"
 
 #include <cmath>
 #include <random>
@@ -16,7 +17,7 @@ using traces::TimingTable;
 
 namespace {
 
-const std::filesystem::path samples = std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/llamacpp";
+const std::filesystem::path samples = std::filesystem::path(tests::source_dir()) / "traces/samples/llamacpp";
 
 TimingTable read(const std::string& content) {
   const tests::TemporaryFolder folder;

@@ -11,6 +11,7 @@
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace specdec;
@@ -233,7 +234,7 @@ TEST_CASE("passes of one time are not called slower by the rounding of their con
 }
 
 TEST_CASE("where a smaller batch is slower the rows are pooled or left out, and reported") {
-  const auto table = traces::read_timing_table(std::filesystem::path(SPECDEC_SOURCE_DIR) /
+  const auto table = traces::read_timing_table(std::filesystem::path(tests::source_dir()) /
                                                "traces/samples/llamacpp/batched-bench.jsonl");
   const double first = 0.049187 / 16, second = 0.037583 / 16;
   const PassCurve pooled("target", table.passes, {});

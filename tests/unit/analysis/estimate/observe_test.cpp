@@ -13,6 +13,7 @@
 #include "analysis/theory/lenience.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded_pair.hpp"
+#include "tests/support/source_dir.hpp"
 #include "traces/formats/llamacpp_logits.hpp"
 
 using namespace specdec;
@@ -652,7 +653,7 @@ TEST_CASE("an accepted length above 1 is an accepted token") {
 
 // The values are stated beside the files, by whoever made them: traces/samples/README.md.
 TEST_CASE("a pair of files that llama.cpp wrote gives the acceptance stated beside it") {
-  const std::filesystem::path folder = std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/llamacpp";
+  const std::filesystem::path folder = std::filesystem::path(tests::source_dir()) / "traces/samples/llamacpp";
   double overlap = 0, emitted = 0, at_draft_argmax = 0, agreement = 0;
   std::vector<double> betas;
   const auto source = traces::open_llamacpp_logits(folder / "target.kld", folder / "draft.kld");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/figures/figure_rows.hpp"
 #include "tests/unit/cli/recordings.hpp"
 
@@ -22,7 +23,7 @@ std::string rows_file(const tests::ScratchFolder& scratch) {
   return tests::full_trace(scratch / "rows.safetensors", tests::recorded_pair(12, 100, 20, 4)).string();
 }
 
-const std::string shipped = std::string(SPECDEC_SOURCE_DIR) + "/sim/models/recording.safetensors";
+const std::string shipped = tests::source_dir() + "/sim/models/recording.safetensors";
 
 }  // namespace
 

@@ -16,6 +16,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/exact_uniforms.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/safetensors_writer.hpp"
@@ -185,7 +186,7 @@ Tokens some_tokens(std::size_t count, std::int64_t vocab) {
 }
 
 std::filesystem::path shipped(const std::string& name) {
-  return std::filesystem::path(SPECDEC_SOURCE_DIR) / "sim" / "models" / name;
+  return std::filesystem::path(tests::source_dir()) / "sim" / "models" / name;
 }
 
 std::unique_ptr<Draft> shipped_draft(HeadKind kind, const Weights& weights, const Transformer& target) {
@@ -212,7 +213,7 @@ const tests::Shape middle{48, 2, 3, 80, 90, 200};
 TEST_CASE("the shipped heads' rows agree with PyTorch to 1e-4 of the largest logit, at every depth and offset") {
   const Weights weights = load_checkpoint(shipped("target"));
   for (const HeadKind kind : both_kinds) {
-    const traces::SafetensorsFile file(std::filesystem::path(SPECDEC_SOURCE_DIR) / "tests/fixtures/heads" /
+    const traces::SafetensorsFile file(std::filesystem::path(tests::source_dir()) / "tests/fixtures/heads" /
                                        (kind == HeadKind::eagle ? "eagle.safetensors" : "parallel.safetensors"));
     const auto tokens = values_of<Token>(file, "tokens");
     const auto positions = values_of<std::int32_t>(file, "positions");

@@ -15,6 +15,7 @@
 #include "sim/transformer/transformer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/support/source_dir.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/safetensors.hpp"
@@ -293,7 +294,7 @@ TEST_CASE("the target's first blocks and an exit are what the definition says, a
 }
 
 TEST_CASE("the shipped exits give PyTorch's logits to 1e-4 of each row's largest") {
-  const auto source = std::filesystem::path(SPECDEC_SOURCE_DIR);
+  const auto source = std::filesystem::path(tests::source_dir());
   const auto weights = sim::load_checkpoint(source / "sim" / "models" / "target");
   const auto exits = sim::load_exits(source / "sim" / "models" / "exits.safetensors", sim::config_of(*weights));
   // Made by tests/fixtures/make_head_fixtures.py. Shape: logits (places, exits, vocabulary / 16).

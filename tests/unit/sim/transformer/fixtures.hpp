@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "sim/language_model.hpp"
+#include "tests/support/source_dir.hpp"
 #include "traces/formats/safetensors.hpp"
 
 namespace specdec::tests {
 
 /// A folder of tests/fixtures/transformer.
 inline std::filesystem::path transformer_fixture(const std::string& name) {
-  return std::filesystem::path(SPECDEC_SOURCE_DIR) / "tests" / "fixtures" / "transformer" / name;
+  return std::filesystem::path(tests::source_dir()) / "tests" / "fixtures" / "transformer" / name;
 }
 
 /// What Hugging Face transformers computed for a fixture: a sequence of tokens and the logits after each.
