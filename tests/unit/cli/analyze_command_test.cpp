@@ -49,7 +49,7 @@ constexpr bool sanitized = false;
 constexpr bool sanitized = false;
 #endif
 
-const std::string samples = tests::source_dir() + "/traces/samples/llamacpp/";
+const std::string samples = specdec::tests::source_dir() + "/traces/samples/llamacpp/";
 const std::string llamacpp = "--target " + samples + "target.kld --draft " + samples + "draft.kld";
 
 }  // namespace
@@ -763,7 +763,7 @@ TEST_CASE("a speedup has the same interval from analyze as from plan --trace, an
 }
 
 TEST_CASE("what the numbers of a pair of arrays are can be said") {
-  const std::string arrays = tests::source_dir() + "/traces/samples/numpy/";
+  const std::string arrays = specdec::tests::source_dir() + "/traces/samples/numpy/";
   const std::string pair = " --target " + arrays + "p_logits.npy --draft " + arrays + "q_logits.npy --samples 0";
   CHECK(analysis_of("--numbers logits" + pair)["alpha"] == analysis_of(pair)["alpha"]);
 }

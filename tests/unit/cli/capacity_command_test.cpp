@@ -21,7 +21,7 @@ const std::string fast = " --num-requests 200 --replications 2 --threads 1";
 const std::string small_model = "--hardware h100-sxm --model llama-3.1-8b" + fast;
 const std::string lengths = " --prompt-tokens 500:0.5 --output-tokens 100:0.5";
 const std::string clients = "--hardware h100-sxm --model llama-3.1-8b --replications 2 --threads 1" + lengths;
-const std::string sample_counters = tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl";
+const std::string sample_counters = specdec::tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl";
 
 ordered_json json_of(const std::string& options, int exit_code = 0) {
   return document_of_run("capacity " + options, exit_code);
@@ -185,7 +185,7 @@ TEST_CASE("capacity refuses a head that cannot read the target's states") {
   std::string runs;
   for (const char* name : {"c1-plain", "c1-k3", "c8-plain", "c8-k3"}) {
     ordered_json run;
-    std::ifstream(tests::source_dir() + "/traces/samples/bench/" + name + ".json") >> run;
+    std::ifstream(specdec::tests::source_dir() + "/traces/samples/bench/" + name + ".json") >> run;
     run["model_id"] = "meta-llama/Llama-3.3-70B-Instruct";
     runs += " --bench " + (scratch / name).string();
     std::ofstream(scratch / name) << run;
@@ -456,7 +456,7 @@ TEST_CASE("runs that cannot be as they say are named before what they would give
 
 TEST_CASE("capacity decides nothing by batches or contexts beyond what was measured unless told to extrapolate") {
   // The runs end at batch 62.4; twenty requests/s of them need more sequences than that on two replicas.
-  const std::string runs = "--bench " + tests::source_dir()
+  const std::string runs = "--bench " + specdec::tests::source_dir() +
                            "/traces/samples/bench/*.json --kv-cache-tokens 400000 "
                            "--prefill-tokens-per-second 20000 --gamma 1 --output-tokens 250" +
                            fast;

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-const std::string samples = tests::source_dir() + "/traces/samples/serving/";
+const std::string samples = specdec::tests::source_dir() + "/traces/samples/serving/";
 const std::string requests = samples + "vllm_requests.jsonl";
 const std::string scrapes = samples + "vllm_before.prom " + samples + "vllm_after.prom";
 
@@ -288,7 +288,7 @@ TEST_CASE("grouping by a label that no count has is refused with the labels ther
 }
 
 TEST_CASE("answers of llama.cpp whose drafts fall just short of a whole number tell their gamma") {
-  const std::string folder = tests::source_dir() + "/traces/samples/llamacpp/";
+  const std::string folder = specdec::tests::source_dir() + "/traces/samples/llamacpp/";
   const ordered_json answers = only_group(summary_of(folder + "server-answers.jsonl"));
   CHECK(answers["gamma"] == 3);
   CHECK(answers["tokens_per_step"]["value"].get<double>() == Approx(1 + 310.0 / 1265));
@@ -302,7 +302,7 @@ TEST_CASE("answers of llama.cpp whose drafts fall just short of a whole number t
 
 TEST_CASE("files that cannot be read are left out where that is asked for") {
   const ScratchFolder scratch;
-  const std::string good = tests::source_dir() + "/traces/samples/llamacpp/server.log";
+  const std::string good = specdec::tests::source_dir() + "/traces/samples/llamacpp/server.log";
   const std::string cut = written(scratch, "cut.log", "draft acceptance = 0.5\nmore\n");
   const std::string missing = (scratch / "missing.log").string();
   CHECK(run_specdec("counters " + good + " " + cut).exit_code == 2);
@@ -321,7 +321,7 @@ TEST_CASE("standard input is read like a file") {
   const ScratchFolder folder;
   const std::string out = (folder / "out").string();
   const std::string command =
-      std::string(SPECDEC_BINARY) + " counters --format json --output " + out + " - <" + requests;
+      specdec::tests::specdec_binary() + " counters --format json --output " + out + " - <" + requests;
   REQUIRE(std::system(command.c_str()) == 0);
   const ordered_json document = ordered_json::parse(content_of(out));
   CHECK(only_group(document)["units"] == 60);
@@ -456,7 +456,7 @@ TEST_CASE("impossible questions are refused in one line") {
 }
 
 TEST_CASE("the page on counters names every figure that can be converted") {
-  const std::string page = content_of(tests::source_dir() + "/docs/counters.md");
+  const std::string page = content_of(specdec::tests::source_dir() + "/docs/counters.md");
   for (const auto& convention : specdec::estimate::acceptance_conventions()) {
     INFO(convention.name);
     CHECK(page.find('`' + std::string(convention.name) + '`') != std::string::npos);
@@ -464,7 +464,7 @@ TEST_CASE("the page on counters names every figure that can be converted") {
 }
 
 TEST_CASE("the files of AIPerf are counted and planned from as they are") {
-  const std::string folder = tests::source_dir() + "/traces/samples/aiperf/";
+  const std::string folder = specdec::tests::source_dir() + "/traces/samples/aiperf/";
   const ordered_json records = only_group(summary_of(folder + "records.jsonl"));
   const ordered_json run = only_group(summary_of(folder + "speculative.json"));
   CHECK(records["formats"] == ordered_json::parse(R"(["aiperf records"])"));
@@ -478,7 +478,7 @@ TEST_CASE("the files of AIPerf are counted and planned from as they are") {
 }
 
 TEST_CASE("a plan from guidellm's reports finds the 20 ms that each round of their server took") {
-  const std::string folder = tests::source_dir() + "/traces/samples/guidellm/";
+  const std::string folder = specdec::tests::source_dir() + "/traces/samples/guidellm/";
   const ordered_json plan = document_of_run("plan --bench " + folder + "plain.json " + folder + "speculative.json");
   REQUIRE(plan["runs"].size() == 4);
   // A sleep of 20 ms and what a machine adds to it.

@@ -174,7 +174,7 @@ TEST_CASE("a value given by another name of its option is refused by that name")
 }
 
 TEST_CASE("what is named twice in a list is refused") {
-  const std::string recording = tests::source_dir() + "/sim/models/recording.safetensors";
+  const std::string recording = specdec::tests::source_dir() + "/sim/models/recording.safetensors";
   check_run_refused("analyze " + recording + " --lenience 0.5,0.5",
                     "--lenience is 0.5,0.5, but must be each l once; 0.5 is there twice");
   check_run_refused(
@@ -195,7 +195,7 @@ TEST_CASE("a trace is not written to standard output, and holds no more tokens o
 }
 
 TEST_CASE("an option that has no effect beside the others is refused, with what it goes with") {
-  const std::string recording = tests::source_dir() + "/sim/models/recording.safetensors";
+  const std::string recording = specdec::tests::source_dir() + "/sim/models/recording.safetensors";
   check_run_refused("plan --alpha 0.8 --c 0.1 --table rows",
                     "--table is given, but goes with --format csv only, not with table");
   check_run_refused("plan --alpha 0.8 --c 0.1 --model llama",
@@ -209,7 +209,7 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
                     "--acceptance is given, but goes with --trace only");
   check_run_refused("replay --format csv --table rounds " + recording,
                     "--table rounds needs --steps, which lists them");
-  const std::string times = tests::source_dir() + "/traces/samples/llamacpp/batched-bench.jsonl";
+  const std::string times = specdec::tests::source_dir() + "/traces/samples/llamacpp/batched-bench.jsonl";
   check_run_refused(
       "plan --cost " + times + " --alpha 0.8 --c 0.1 --batch 100",
       "tokens in a pass of the target is 100 (batch 100, 1 each), but must be in [1, 8], where one token of "

@@ -116,7 +116,7 @@ TEST_CASE("shares that say how they are to be done wrongly are refused, and noth
                     "I in --shard is 3, but must be an integer in [1, 2]");
   check_run_refused("analyze " + recording + " --part " + recording,
                     "--part is " + recording + ", but must not be an input: what it holds would be lost");
-  const std::string samples = tests::source_dir() + "/traces/samples/llamacpp/";
+  const std::string samples = specdec::tests::source_dir() + "/traces/samples/llamacpp/";
   const std::string draft = (folder / "draft.kld").string();
   std::filesystem::copy_file(samples + "draft.kld", draft);
   check_run_refused("analyze --force-replay --target " + samples + "target.kld --draft " + draft + " --part " + draft,

@@ -95,7 +95,8 @@ TEST_CASE("text is broken at blanks before column 100 and indented from the seco
 TEST_CASE("answers have colours, and the terminal's width, on a terminal that shows them and nowhere else") {
   const ScratchFolder scratch;
   const auto on_terminal = [&](const std::string& setting, const std::string& arguments) {
-    const std::string command = "stty cols 72 rows 40; " + setting + " " + SPECDEC_BINARY + " " + arguments;
+    const std::string command =
+        "stty cols 72 rows 40; " + setting + " " + specdec::tests::specdec_binary() + " " + arguments;
     const std::string shown = (scratch / "shown").string();
     REQUIRE(std::system(("script -qec '" + command + "' /dev/null >" + shown + " </dev/null").c_str()) == 0);
     return content_of(shown);

@@ -24,7 +24,7 @@ using specdec::tests::warns;
 
 namespace {
 
-const std::string samples = tests::source_dir() + "/traces/samples/bench/";
+const std::string samples = specdec::tests::source_dir() + "/traces/samples/bench/";
 
 /// The runs of the sample server, but that held out.
 std::string bench_files() {
@@ -210,7 +210,7 @@ TEST_CASE("what rests on a typed range of rates is called a range") {
 // Of traces/samples/serving/make_samples.py: 6 + 0.8 gamma + 0.15 (gamma + 1) B milliseconds, with an error of 0.5% in
 // each of 4 or 5 windows, and alpha 0.72.
 TEST_CASE("the windows of engines' logs price rounds, with acceptance from wherever the user says") {
-  const std::string logs = tests::source_dir() + "/traces/samples/serving/";
+  const std::string logs = specdec::tests::source_dir() + "/traces/samples/serving/";
   const std::string both = "--cost " + logs + "vllm_k4.log " + logs + "vllm_plain.log ";
   const ordered_json plan = json_of(both + "--counters " + logs + "vllm_k4.log");
   CHECK(warns(plan, "rounds_of_logs"));
@@ -261,7 +261,7 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
 }
 
 TEST_CASE("two scrapes of one vLLM server are a plan, and two of it without drafts besides make it narrow") {
-  const std::string folder = tests::source_dir() + "/traces/samples/serving/";
+  const std::string folder = specdec::tests::source_dir() + "/traces/samples/serving/";
   const std::string drafts = folder + "vllm_k4_before.prom " + folder + "vllm_k4_after.prom ";
   const std::string plain = folder + "vllm_plain_before.prom " + folder + "vllm_plain_after.prom ";
   const ordered_json alone = json_of("--cost " + drafts + "--counters " + drafts);
@@ -336,8 +336,8 @@ TEST_CASE("the next run is that of the server which counted, was timed or is con
         "--dataset-path PROMPTS --num-prompts 24 --max-concurrency 3 --save-result");
   const std::string k6 = "SERVER_BENCH_N_PROMPTS=24 k6 run script.js --duration 24h --iterations 24 --vus 3";
   CHECK(command(rate + "--emit llamacpp") == k6);
-  CHECK(command("--alpha 0.5:0.9 --c 0.01 --min-gain 0.2 --extrapolate --cost " +
-                tests::source_dir() + "/traces/samples/llamacpp/batched-bench.jsonl") == k6);
+  CHECK(command("--alpha 0.5:0.9 --c 0.01 --min-gain 0.2 --extrapolate --cost " + specdec::tests::source_dir() +
+                "/traces/samples/llamacpp/batched-bench.jsonl") == k6);
   const std::string log = (scratch / "server.log").string();
   std::ofstream(log)
       << "slot print_timing: id  1 | task 0 | draft acceptance = 0.64479 (  167 accepted /   259 generated), "
@@ -380,7 +380,7 @@ TEST_CASE("a calibration that is faster than the peaks of the hardware is refuse
 }
 
 TEST_CASE("llama-bench's two models of one type are told apart by size, and a wrong name is answered with both") {
-  const std::string table = tests::source_dir() + "/traces/samples/llamacpp/llama-bench.md";
+  const std::string table = specdec::tests::source_dir() + "/traces/samples/llamacpp/llama-bench.md";
   const std::string target = "'llama ?B all F32 (11.63 MiB / 3.05 M)'",
                     draft = "'llama ?B all F32 (0.57 MiB / 0.15 M)'";
   const std::string both = "llama ?B all F32 (11.63 MiB / 3.05 M), llama ?B all F32 (0.57 MiB / 0.15 M)";
@@ -397,7 +397,7 @@ TEST_CASE("llama-bench's two models of one type are told apart by size, and a wr
 TEST_CASE(
     "a llama.cpp draft pays for decoding the verified tokens again, which brings plans nearer to what was measured") {
   // Tokens per step and speedups that llama.cpp 0.5.0 reached with the pair of the table, one thread, temperature 0.
-  const std::string table = tests::source_dir() + "/traces/samples/llamacpp/llama-bench.md";
+  const std::string table = specdec::tests::source_dir() + "/traces/samples/llamacpp/llama-bench.md";
   const std::string question =
       "--acceptance-length 1:1.429,2:1.644,3:1.738,4:1.787,6:1.828,8:1.844 --max-gamma 8 "
       "--model 'llama ?B all F32 (11.63 MiB / 3.05 M)' --draft-model 'llama ?B all F32 (0.57 MiB / 0.15 M)' --cost " +
@@ -418,7 +418,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a log of answers given for times of passes is refused with what times passes") {
-  const std::string folder = tests::source_dir() + "/traces/samples/llamacpp/";
+  const std::string folder = specdec::tests::source_dir() + "/traces/samples/llamacpp/";
   check_refused("--alpha 0.5 --c 0.1 --cost " + folder + "server.log",
                 "--cost is " + folder +
                     "server.log, a log of llama.cpp, which times whole answers and no passes: time passes with "
@@ -426,7 +426,7 @@ TEST_CASE("a log of answers given for times of passes is refused with what times
 }
 
 TEST_CASE("answers of llama-server with and without speculation are runs") {
-  const std::string answers = tests::source_dir() + "/traces/samples/llamacpp/server-answers.jsonl";
+  const std::string answers = specdec::tests::source_dir() + "/traces/samples/llamacpp/server-answers.jsonl";
   const ScratchFolder scratch;
   const std::string plain = (scratch / "plain.jsonl").string();
   std::ofstream out(plain);
@@ -603,7 +603,7 @@ TEST_CASE("runs that cannot be as they say decide nothing, and that is said firs
 }
 
 TEST_CASE("the next run of llama.cpp is asked for in its own words") {
-  const std::string log = tests::source_dir() + "/traces/samples/llamacpp/server.log";
+  const std::string log = specdec::tests::source_dir() + "/traces/samples/llamacpp/server.log";
   const std::string text = run_specdec("plan " + std::string("--counters " + log + " --c 0.02 --min-gain 0.18")).out;
   CHECK(text.find("num_speculative_tokens") == std::string::npos);
   CHECK(text.find("--spec-draft-n-max ") != std::string::npos);
@@ -881,7 +881,7 @@ TEST_CASE("llama.cpp is given a draft's GGUF file, and a refusal asks for one") 
 
 TEST_CASE("runs that say how much is accepted but not how much is drafted are refused with the option that tells") {
   const ScratchFolder scratch;
-  const std::string folder = tests::source_dir() + "/traces/samples/bench/";
+  const std::string folder = specdec::tests::source_dir() + "/traces/samples/bench/";
   std::ifstream run(folder + "c8-k3.json");
   ordered_json counted = ordered_json::parse(run);
   ordered_json length = ordered_json::object();
@@ -1655,7 +1655,7 @@ TEST_CASE("a table of runs by batch is planned batch by batch") {
 
 TEST_CASE("counts of one request decide nothing, and those of two may") {
   const ScratchFolder scratch;
-  std::ifstream all(tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl");
+  std::ifstream all(specdec::tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl");
   std::string line;
   std::getline(all, line);
   const std::string file = (scratch / "one.jsonl").string();
@@ -1738,7 +1738,7 @@ TEST_CASE("a windowed draft loses at short contexts and wins at long ones, where
 TEST_CASE(
     "a mix is planned for by shares of groups, of counters and of a recording, and is refused where there are none") {
   const ScratchFolder scratch;
-  const std::string requests = tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl";
+  const std::string requests = specdec::tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl";
   const std::string counted = "--counters " + requests + " --c 0.05 --batch 1";
   const auto speedup = [&](const std::string& options) {
     return json_of(options)["points"][0]["optimal"]["speedup"].get<double>();

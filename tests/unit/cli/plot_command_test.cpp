@@ -463,7 +463,7 @@ TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
   CHECK(run_specdec("plot optimal_gamma")
             .err.starts_with(
                 "specdec: error: optimal_gamma is not a command of plot (near it: optimal-gamma), but one of"));
-  const std::string binary = SPECDEC_BINARY;
+  const std::string binary = specdec::tests::specdec_binary();
   const std::string without =
       "env PATH=/nowhere " + binary + " plot expected-tokens --output " + file + " 2>" + (scratch / "err").string();
   CHECK(WEXITSTATUS(std::system(without.c_str())) == 2);

@@ -17,7 +17,7 @@ using specdec::tests::ScratchFolder;
 
 namespace {
 
-const std::string fixtures = tests::source_dir() + "/tests/fixtures/transformer/";
+const std::string fixtures = specdec::tests::source_dir() + "/tests/fixtures/transformer/";
 const std::string pair = "record --target " + fixtures + "llama_gqa --draft " + fixtures + "llama_gqa --prompts " +
                          fixtures + "prompts.jsonl --max-new-tokens 8 --shard-positions 16 --output ";
 

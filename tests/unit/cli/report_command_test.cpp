@@ -30,8 +30,8 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 std::string page_of(const std::string& options, const std::string& before = "") {
   const tests::ScratchFolder scratch;
   const std::string file = (scratch / "report.html").string();
-  const std::string command =
-      before + " " + SPECDEC_BINARY + " report --static " + options + " --output " + file + " >/dev/null 2>&1";
+  const std::string command = before + " " + specdec::tests::specdec_binary() + " report --static " + options +
+                              " --output " + file + " >/dev/null 2>&1";
   REQUIRE(std::system(command.c_str()) == 0);
   return content_of(file);
 }

@@ -47,11 +47,14 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
+/// The built program. One object holds its path, so that all others compile alike in every checkout.
+std::string specdec_binary();
+
 /// Runs the built program through the shell with these arguments.
 inline Run run_specdec(const std::string& arguments) {
   const ScratchFolder scratch;
-  const std::string command = std::string(SPECDEC_BINARY) + " " + arguments + " >" + (scratch / "out").string() +
-                              " 2>" + (scratch / "err").string() + " </dev/null";
+  const std::string command = specdec_binary() + " " + arguments + " >" + (scratch / "out").string() + " 2>" +
+                              (scratch / "err").string() + " </dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(scratch / "out"), content_of(scratch / "err")};
 }

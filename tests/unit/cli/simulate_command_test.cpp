@@ -165,7 +165,7 @@ TEST_CASE("the c that is stated for one method is that of its own draft, whateve
 }
 
 TEST_CASE("heads and exits of the user's do what the shipped ones do, and files of anything else are refused") {
-  const std::string models = tests::source_dir() + "/sim/models/";
+  const std::string models = specdec::tests::source_dir() + "/sim/models/";
   const std::string pair = "compare --target " + models + "target --draft-model " + models + "draft --prompts " +
                            models + "prompts.jsonl --tokens 24 --max-new-tokens 8 ";
   const std::string heads = " --eagle-head " + models + "eagle_head.safetensors --parallel-heads " + models +
@@ -188,9 +188,9 @@ TEST_CASE("heads and exits of the user's do what the shipped ones do, and files 
     CHECK(run.err.find(message) != std::string::npos);
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
   };
-  const std::string grouped = "--target " + tests::source_dir() +
-                              "/tests/fixtures/transformer/llama_gqa --draft-model " + tests::source_dir() +
-                              "/tests/fixtures/transformer/llama_gqa --prompts " + tests::source_dir() +
+  const std::string grouped = "--target " + specdec::tests::source_dir() +
+                              "/tests/fixtures/transformer/llama_gqa --draft-model " + specdec::tests::source_dir() +
+                              "/tests/fixtures/transformer/llama_gqa --prompts " + specdec::tests::source_dir() +
                               "/tests/fixtures/transformer/prompts.jsonl";
   refused_with(grouped + heads,
                "eagle_head.safetensors: metadata hidden_size is 192, but must be 40, as the target has");
@@ -284,9 +284,9 @@ TEST_CASE("long runs on laws that know no prefix end at the precision asked for,
 }
 
 TEST_CASE("Ctrl-C prints what there is, marked partial") {
-  const std::string run = SPECDEC_BINARY + std::string(
-                                               " simulate --source synthetic --alpha 0.5 --tokens 1e12 "
-                                               "--format json");
+  const std::string run = specdec::tests::specdec_binary() +
+                          " simulate --source synthetic --alpha 0.5 --tokens 1e12 "
+                          "--format json";
   const specdec::tests::ScratchFolder scratch;
   const std::string out = (scratch / "out").string();
   // A shell without job control starts background jobs with SIGINT ignored, so that env gives it back. The signal comes
@@ -303,7 +303,7 @@ TEST_CASE("Ctrl-C prints what there is, marked partial") {
 }
 
 TEST_CASE("over a recording methods come to what replay plays and analyze computes") {
-  const std::string trace = tests::source_dir() + "/sim/models/recording.safetensors";
+  const std::string trace = specdec::tests::source_dir() + "/sim/models/recording.safetensors";
   const std::string source = " --gamma 4 --source trace --trace " + trace;
   const auto row_of = [&](const std::string& method, const std::string& cost = " --c 0.1") {
     return document_of_run("compare " + method + source + cost)["results"][0];
@@ -494,7 +494,7 @@ TEST_CASE("options that the source or the method has no use for are refused, def
   const std::string greedy = "simulate --verifier argmax-lenient --source synthetic --tokens 64";
   CHECK(document_of_run(greedy + " --temperature 0")["results"] == document_of_run(greedy)["results"]);
   check_run_refused(
-      "simulate --draft copy --draft-model " + tests::source_dir() + "/sim/models/draft --tokens 16",
+      "simulate --draft copy --draft-model " + specdec::tests::source_dir() + "/sim/models/draft --tokens 16",
       "--draft-model is given, but copy+algorithm1 does not use it; what does: --draft model, combination, eagle, "
       "parallel, early-exit, hierarchical; --system blockwise, beam");
   check_run_refused("simulate --source synthetic --alpha 0.5 --temperature 1",

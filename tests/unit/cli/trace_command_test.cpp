@@ -314,7 +314,7 @@ TEST_CASE("trace check warns of rows that belong to the token beside theirs, in 
 }
 
 TEST_CASE("trace check finds what analyze refuses of a text, whatever the recording holds of each position") {
-  const std::string record = tests::source_dir() + "/traces/samples/json/record.jsonl";
+  const std::string record = specdec::tests::source_dir() + "/traces/samples/json/record.jsonl";
   const ordered_json check = json_of("check " + record, 1);
   CHECK(check["passed"] == false);
   REQUIRE(check["findings"].size() == 1);
@@ -326,7 +326,7 @@ TEST_CASE("trace check finds what analyze refuses of a text, whatever the record
 }
 
 TEST_CASE("a file of one model is told how the other one is given") {
-  const std::string target = tests::source_dir() + "/traces/samples/llamacpp/target.kld";
+  const std::string target = specdec::tests::source_dir() + "/traces/samples/llamacpp/target.kld";
   const std::string message = target +
                               ": file is llama.cpp logits of one model, but must be given as a pair, --target "
                               "FILE and --draft FILE, which analyze and trace convert take";

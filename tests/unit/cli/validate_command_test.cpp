@@ -48,7 +48,7 @@ class Pair {
   }
   void write_prompts(const std::string& lines) const { std::ofstream(scratch_ / "prompts.jsonl") << lines; }
   void add_tokenizer() const {
-    std::filesystem::copy_file(tests::source_dir() + "/tests/fixtures/transformer/tokenizer.model",
+    std::filesystem::copy_file(specdec::tests::source_dir() + "/tests/fixtures/transformer/tokenizer.model",
                                target_.folder() / "tokenizer.model");
   }
 
@@ -118,7 +118,7 @@ TEST_CASE("a run too short for any statistical test says so instead of claiming 
 }
 
 TEST_CASE("the files of a sharded checkpoint are its index and every shard") {
-  const std::string checkpoint = tests::source_dir() + "/tests/fixtures/transformer/llama_sharded_bf16";
+  const std::string checkpoint = specdec::tests::source_dir() + "/tests/fixtures/transformer/llama_sharded_bf16";
   const ScratchFolder scratch;
   std::ofstream(scratch / "prompts.jsonl") << R"({"tokens": [2, 4]})" << '\n';
   const ordered_json json = json_of("--target " + checkpoint + " --draft " + checkpoint + " --prompts " +

@@ -142,7 +142,7 @@ Reached reached_from(const fs::path& source, std::vector<std::string> left, cons
 }  // namespace
 
 TEST_CASE("every folder includes only what stands above it") {
-  const fs::path source = tests::source_dir();
+  const fs::path source = specdec::tests::source_dir();
   std::vector<std::string> forbidden;
   int files = 0;
   for (const char* layer : {"traces", "analysis", "sim", "planner", "render", "cli", "python", "web"}) {
@@ -160,7 +160,7 @@ TEST_CASE("every folder includes only what stands above it") {
 }
 
 TEST_CASE("the planner reaches no reader of recordings, no thread and no simulation, whatever it includes") {
-  const fs::path source = tests::source_dir();
+  const fs::path source = specdec::tests::source_dir();
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(source / "planner")) {
     if (entry.is_regular_file()) left.push_back(fs::relative(entry.path(), source).generic_string());

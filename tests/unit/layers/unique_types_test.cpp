@@ -52,7 +52,7 @@ std::vector<std::string> defined_types(const std::string& content) {
 // The linker merges the functions of two types of one name without a word, and then one of them reads the other's
 // memory.
 TEST_CASE("no name stands for two types") {
-  const fs::path source = tests::source_dir();
+  const fs::path source = specdec::tests::source_dir();
   std::map<std::string, std::vector<std::string>> files_of;
   for (const char* layer : {"traces", "analysis", "sim", "planner", "render", "cli", "python", "web"}) {
     for (const auto& entry : fs::recursive_directory_iterator(source / layer)) {

@@ -99,7 +99,7 @@ TEST_CASE("a figure over batches ends speculation where the plan does, however f
 }
 
 TEST_CASE("benchmark runs are drawn with the speedups that were measured") {
-  const std::string runs = " --bench " + tests::source_dir() + "/traces/samples/bench/c*.json";
+  const std::string runs = " --bench " + specdec::tests::source_dir() + "/traces/samples/bench/c*.json";
   const ordered_json figure = document_of_run("plot speedup-over-batch --gamma 3,5" + runs);
   const PlottedLine measured = line_of(figure, "over plain decoding", "γ = 3, measured", "batch", "speedup");
   const ordered_json plan = document_of_run("plan" + runs);
@@ -177,8 +177,8 @@ TEST_CASE("verification costs what the roofline says, with published points at t
   const PlottedLine multiplying = line_of(figure, "", "multiplying alone", "tokens", "time_ms");
   CHECK(multiplying.y[0] * knee == Approx(reading.y[0]).epsilon(0.01));
 
-  const ordered_json own = document_of_run("plot verification-cost --cost " +
-                                           tests::source_dir() + "/traces/samples/llamacpp/batched-bench.jsonl");
+  const ordered_json own = document_of_run("plot verification-cost --cost " + specdec::tests::source_dir() +
+                                           "/traces/samples/llamacpp/batched-bench.jsonl");
   CHECK(own["figure"]["panels"][0]["series"].size() <= 2);
 }
 
