@@ -40,7 +40,13 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
+from measure_verification import measured_attention
+
 PACKAGE = "aiconfigurator-core"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# Of vLLM's attention over several positions of a sequence, which the package has no table of, by
+# scripts/measure_verification.py.
+VERIFICATION = ROOT / "tests" / "published" / "verification"
 DEVICES = {
     "a100-80gb-sxm": "a100_sxm",
     "b200": "b200_sxm",
@@ -72,9 +78,9 @@ SIDES = (512, 16384)
 # What serving adds to the kernels, by engine: seconds of a layer, an iteration and a sequence of an iteration, and
 # standard deviations of ln(measured / priced), as tests/bench/predict_serving.py fits and holds them.
 SERVING = {
-    "sglang": {"layer_seconds": 26.2e-6, "iteration_seconds": 0.0, "sequence_seconds": 18.9e-6},
-    "tensorrt-llm": {"layer_seconds": 7.7e-6, "iteration_seconds": 0.09e-3, "sequence_seconds": 17.5e-6},
-    "vllm": {"layer_seconds": 17.4e-6, "iteration_seconds": 0.0, "sequence_seconds": 0.0},
+    "sglang": {"layer_seconds": 24.1e-6, "iteration_seconds": 0.0, "sequence_seconds": 15.8e-6},
+    "tensorrt-llm": {"layer_seconds": 5.5e-6, "iteration_seconds": 0.17e-3, "sequence_seconds": 12.6e-6},
+    "vllm": {"layer_seconds": 15.8e-6, "iteration_seconds": 0.0, "sequence_seconds": 0.0},
 }
 ERRORS = {"deployment_error": 0.25, "point_error": 0.09}
 # A fit beyond these says that the four numbers do not describe the table.
@@ -111,14 +117,16 @@ def rounded_maximum(read: Any, computed: Any, corner: float) -> Any:
     return most * ((read / most) ** corner + (computed / most) ** corner) ** (1 / corner)
 
 
-def product_fit(table: pd.DataFrame, bits: float, bandwidth: float, peak: float) -> dict[str, float] | None:
+def product_fit(
+    table: pd.DataFrame, bits: float, bandwidth: float, peak: float, sides: tuple[int, int] = SIDES, fewest: int = FEWEST_ROWS
+) -> dict[str, float] | None:
     # Engines pad positions to even tiles: odd ones above 16 are slower than any that they run.
     padded = table[(table.m <= 16) | (table.m % 2 == 0)]
     best = padded.groupby(["n", "k", "m"], as_index=False).latency.min().sort_values(["n", "k", "m"])
     # No engine runs fewer positions slower than more: it would pad them.
     best["seconds"] = 1e-3 * best.groupby(["n", "k"]).latency.transform(lambda times: times[::-1].cummin()[::-1])
-    chosen = best[best.m.isin(POSITIONS) & best.n.between(*SIDES) & best.k.between(*SIDES)]
-    if len(chosen) < FEWEST_ROWS:
+    chosen = best[best.m.isin(POSITIONS) & best.n.between(*sides) & best.k.between(*sides)]
+    if len(chosen) < fewest:
         return None
     m, n, k = (chosen[name].to_numpy(float) for name in ("m", "n", "k"))
 
@@ -292,6 +300,9 @@ def device_file(package: pathlib.Path, name: str, hardware: dict[str, Any], vers
                     drop(f"{engine} attention with a {kind} cache", "fewer rows than needed")
                 else:
                     attention[kind] = fit
+        verified = VERIFICATION / f"{name}.csv"
+        if engine == "vllm" and "bf16" in attention and verified.exists():
+            attention["bf16"]["verification"] = measured_attention(verified, bandwidth)["verification"]
         reduced = newest(package, device, "comm", folder, "custom_allreduce_perf")
         if "bf16" not in products or "bf16" not in attention or reduced is None:
             drop(engine, "lacks products or attention in bf16, or all-reduces")
@@ -334,7 +345,7 @@ def main() -> int:
     arguments = parser.parse_args()
     package = arguments.package or pathlib.Path(str(importlib.resources.files("aiconfigurator_core")))
     version = importlib.metadata.version(PACKAGE)
-    hardware = pathlib.Path(__file__).resolve().parents[1] / "analysis" / "cost" / "presets" / "hardware"
+    hardware = ROOT / "analysis" / "cost" / "presets" / "hardware"
     known = {path.name for path in (package / "systems" / "data").iterdir() if path.is_dir()}
     for device in sorted(known - set(DEVICES.values())):
         print(f"{device}: dropped: no preset of the hardware", file=sys.stderr)

@@ -159,16 +159,36 @@ class KernelFileReader {
             .routing = number_of(fit, place, "routing", core::least_positive, 1)};
   }
 
+  VerificationTimes verification_of(const json& fit, const std::string& place) const {
+    require_keys(fit, place,
+                 {"floor_seconds", "position_seconds", "tile_seconds", "reads_each_head", "bandwidth_share", "rows",
+                  "median_error", "p90_error", "measured_with"});
+    require_sound_fit(fit, place);
+    VerificationTimes times{.floor_seconds = seconds_of(fit, place, "floor_seconds", longest_call_seconds),
+                            .position_seconds = seconds_of(fit, place, "position_seconds", longest_sequence_seconds),
+                            .tile_seconds = seconds_of(fit, place, "tile_seconds", longest_call_seconds)};
+    if (const auto each = fit.find("reads_each_head"); each != fit.end()) {
+      if (!each->is_boolean()) refuse_value(inside(place, "reads_each_head"), *each, "true or false");
+      times.reads_each_head = each->get<bool>();
+    }
+    if (times.reads_each_head)
+      times.bandwidth_share = number_of(fit, place, "bandwidth_share", core::least_positive, 1);
+    return times;
+  }
+
   AttentionTimes attention_of(const json& fit, const std::string& place) const {
     if (!fit.is_object()) refuse_value(place, fit, "an object");
     require_keys(fit, place,
-                 {"floor_seconds", "sequence_seconds", "bandwidth_share", "peak_share", "rows", "median_error",
-                  "p90_error", "measured_with"});
+                 {"floor_seconds", "sequence_seconds", "bandwidth_share", "peak_share", "verification", "rows",
+                  "median_error", "p90_error", "measured_with"});
     require_sound_fit(fit, place);
-    return {.floor_seconds = seconds_of(fit, place, "floor_seconds", longest_call_seconds),
-            .sequence_seconds = seconds_of(fit, place, "sequence_seconds", longest_sequence_seconds),
-            .bandwidth_share = number_of(fit, place, "bandwidth_share", core::least_positive, 1),
-            .peak_share = number_of(fit, place, "peak_share", core::least_positive, 1)};
+    AttentionTimes times{.floor_seconds = seconds_of(fit, place, "floor_seconds", longest_call_seconds),
+                         .sequence_seconds = seconds_of(fit, place, "sequence_seconds", longest_sequence_seconds),
+                         .bandwidth_share = number_of(fit, place, "bandwidth_share", core::least_positive, 1),
+                         .peak_share = number_of(fit, place, "peak_share", core::least_positive, 1)};
+    if (fit.contains("verification"))
+      times.verification = verification_of(object_of(fit, place, "verification"), inside(place, "verification"));
+    return times;
   }
 
   std::vector<double> ascending(const json& object, const std::string& place, const char* key, bool may_stay) const {
@@ -270,6 +290,12 @@ double ProductTimes::rounded(double weights, double operations) const {
   const double most = std::max(read, computed), least = std::min(read, computed);
   if (least == 0) return most;
   return most * std::exp(std::log1p(std::exp(corner * std::log(least / most))) / corner);
+}
+
+double VerificationTimes::more_seconds(double positions, double sequences, double query_heads, double group) const {
+  if (positions <= 1) return 0;
+  const double tiles = std::ceil(positions * group / tile_rows) - std::ceil(group / tile_rows);
+  return floor_seconds + position_seconds * sequences * query_heads * (positions - 1) + tile_seconds * tiles;
 }
 
 double AllReduceTimes::at(double size) const {

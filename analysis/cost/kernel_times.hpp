@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,32 @@ struct ExpertTimes {
   double routing = 1;  ///< r, (0, 1]
 };
 
+/// What a call of attention over n > 1 positions of each of B sequences takes more than one over one position, where a
+/// group of g of the H query heads that an accelerator holds shares keys and values:
+///
+///   floor + position B H (n - 1) + tile (ceil(n g / 64) - ceil(g / 64))
+///
+/// Kernels that put the heads of a group into one tile read the cache once; others read it once for each query head, at
+/// a share of the bandwidth of its own.
+/// Source:   docs/capacity.md#verification; docs/validation.md#verification-measured
+struct VerificationTimes {
+  /// Rows of a tile, pairs of a position and a head of a group.
+  static constexpr double tile_rows = 64;
+  /// More heads share keys and values in latent attention alone, which has other kernels, of which nothing is added.
+  static constexpr double largest_group = 16;
+
+  double floor_seconds = 0;     ///< of a call, >= 0
+  double position_seconds = 0;  ///< of a further position of a sequence and a query head, >= 0
+  double tile_seconds = 0;      ///< of 64 further rows, >= 0
+  bool reads_each_head = false;
+  double bandwidth_share = 1;  ///< (0, 1], of reads_each_head alone
+
+  /// @param positions  n of each sequence, >= 1; 1 takes nothing more
+  /// @param sequences  B, > 0   @param query_heads  H, > 0   @param group  g, [1, largest_group]
+  /// @return seconds more of one call, the cache's reads apart, >= 0
+  double more_seconds(double positions, double sequences, double query_heads, double group) const;
+};
+
 /// Attention with a cache of one type. One call over a batch takes
 ///
 ///   floor + sequence B h + max(cache / (b BW), operations / (e F))
@@ -52,6 +79,8 @@ struct AttentionTimes {
   double sequence_seconds = 0;  ///< of a sequence and a key/value head, >= 0
   double bandwidth_share = 1;   ///< (0, 1]
   double peak_share = 1;        ///< (0, 1], of long prompts
+  /// Nothing where several positions of a sequence were not measured: they are priced as one, operations apart.
+  std::optional<VerificationTimes> verification = {};
 };
 
 /// All-reduces over a number of accelerators: seconds by bytes, both ascending.

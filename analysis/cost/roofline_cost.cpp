@@ -401,8 +401,28 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
 /// Kernels of a layer's dense products: queries with keys and values, outputs, gate with up, down; their inputs and
 /// outputs are once the width each, beside the sides that accelerators divide.
 constexpr double products_per_layer = 4;
+/// What runs between them also moves what they take and give, gates and rotations once; two norms of a layer read the
+/// residual and what is added to it, and write both.
+constexpr double moves_beside_products = 1, norm_rows_per_layer = 8;
 /// Of its experts, where these were not measured together: gate with up, and down.
 constexpr double products_of_experts = 2;
+
+void RooflineCost::add_attention_calls(const LayerGroup& group, const PlacedModel& placed, PricedModel& priced) const {
+  const auto count = static_cast<double>(group.count);
+  const auto shards = static_cast<double>(std::max<std::int64_t>(group.cache_shards, 1));
+  const double share = cache_share(group, placed.tensor_parallel);
+  priced.attention_layers += count;
+  priced.cache_heads += count * shards * share;
+  AttentionCalls calls;
+  calls.layers = count;
+  calls.query_heads = std::ceil(static_cast<double>(group.query_heads) / static_cast<double>(placed.tensor_parallel));
+  calls.group = calls.query_heads / (shards * share);
+  if (group.selected || calls.group < 1 || calls.group > VerificationTimes::largest_group) return;
+  calls.window = group.window ? static_cast<double>(*group.window) : std::numeric_limits<double>::infinity();
+  calls.cache = static_cast<double>(group.cached_values_per_token) * stored_bits(placed.cache_type) / 8 * share /
+                options_.hardware.memory_bandwidth_bytes_per_second.value;
+  priced.attention_calls.push_back(calls);
+}
 
 void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) const {
   const KernelTimes& kernels = *options_.kernels;
@@ -438,13 +458,10 @@ void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) c
     unquantized.per_position += operations(types.unquantized, count * kept);
     ProductPart& main = quantized >= kept ? dense : unquantized;
     main.calls += count * products_per_layer * main.times.call_seconds;
-    const double sides = static_cast<double>(group.dense_parameters) / width / shared_by + products_per_layer * width;
-    main.moved_per_position += moved(main, count * sides);
-    if (group.cached_values_per_token > 0) {
-      priced.attention_layers += count;
-      const auto shards = static_cast<double>(std::max<std::int64_t>(group.cache_shards, 1));
-      priced.cache_heads += count * shards * cache_share(group, placed.tensor_parallel);
-    }
+    const double sides = static_cast<double>(group.dense_parameters) / width / shared_by;
+    const double rows = products_per_layer + norm_rows_per_layer;
+    main.moved_per_position += moved(main, count * ((1 + moves_beside_products) * sides + rows * width));
+    if (group.cached_values_per_token > 0) add_attention_calls(group, placed, priced);
     if (group.experts == 0) continue;
     ProductPart expert = part_of(types.expert);
     const ExpertTimes* const measured = kernels.experts_in(types.expert);
@@ -629,9 +646,21 @@ void RooflineCost::add_kernels(const PricedModel& model, const PassPart& decodin
     work.kernels +=
         model.attention_layers * attention.floor_seconds + part->count * model.cache_heads * attention.sequence_seconds;
   }
+  if (attention.verification && decoding.count > 0 && decoding.tokens > 1) add_verification(model, decoding, work);
   if (model.all_reduces == 0) return;
   work.reduced = model.all_reduces * model.all_reduce_times.at(positions * model.reduced_bytes_per_position);
   work.link = work.all_reduces = 0;
+}
+
+void RooflineCost::add_verification(const PricedModel& model, const PassPart& decoding, PassWork& work) {
+  const VerificationTimes& times = *model.attention_times.verification;
+  for (const AttentionCalls& calls : model.attention_calls) {
+    work.kernels += calls.layers * times.more_seconds(decoding.tokens, decoding.count, calls.query_heads, calls.group);
+    if (!times.reads_each_head) continue;
+    const double read =
+        calls.layers * decoding.count * std::min(decoding.context + decoding.tokens, calls.window) * calls.cache;
+    work.cache += read * (calls.group / times.bandwidth_share - 1 / model.attention_times.bandwidth_share);
+  }
 }
 
 RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) const {

@@ -228,6 +228,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
     bool selects = false;
     double cache = 0, attention = 0;
   };
+  /// Calls of attention of layers alike, in which `group` of the query heads that an accelerator holds share keys and
+  /// values; cache is seconds at the peak per token of a context without windows.
+  struct AttentionCalls {
+    double layers = 0, query_heads = 0, group = 0, window = 0, cache = 0;
+  };
   /// Products with weights of one type as an engine's kernels take them, in seconds: at the peaks, of activations at
   /// the achieved bandwidth, and of calls. routing and log_missed are those of experts, else 1 and nothing.
   struct ProductPart {
@@ -251,6 +256,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
     std::vector<ProductPart> products = {};
     AttentionTimes attention_times = {};
     AllReduceTimes all_reduce_times = {};
+    std::vector<AttentionCalls> attention_calls = {};
     double attention_layers = 0, cache_heads = 0, reduced_bytes_per_position = 0;
 
     void add(const AttentionPart& part);
@@ -277,7 +283,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
 
   PricedModel priced(const PlacedModel& placed, std::string_view role) const;
   void add_kernels(const PlacedModel& placed, PricedModel& priced) const;
+  void add_attention_calls(const LayerGroup& group, const PlacedModel& placed, PricedModel& priced) const;
   static void add_kernels(const PricedModel& model, const PassPart& decoding, const PassPart& prompts, PassWork& work);
+  static void add_verification(const PricedModel& model, const PassPart& decoding, PassWork& work);
   static PassWork work_of(const PricedModel& model, const PassPart& decoding, const PassPart& prompts);
   IterationWork work_of(const Iteration& iteration) const;
   static double seconds_of(const PassWork& work, const Losses& losses);

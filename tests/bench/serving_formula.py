@@ -143,7 +143,8 @@ class Server:
         total = rounded(times, (body + head) * BITS[kind] / 8 / t / self.bandwidth, operations)
         total += times["call_seconds"] + headed * (model.vocabulary / t + model.width) * 2 / reached
         for layers in model.layers:
-            sides = layers.dense / model.width / t + 4 * model.width
+            # Of products, and of gates, rotations and two norms with residuals between them.
+            sides = 2 * layers.dense / model.width / t + 12 * model.width
             total += layers.count * (4 * times["call_seconds"] + positions * sides * 2 / reached)
         return total
 

@@ -21,6 +21,7 @@ using Catch::Matchers::Contains;
 using cost::CalibrationPoint;
 using cost::DraftKind;
 using cost::KernelTimes;
+using cost::LayerGroup;
 using cost::NumberType;
 using cost::ProductTimes;
 using cost::RooflineCost;
@@ -112,7 +113,7 @@ TEST_CASE("a pass with measured kernels is the sum of its products, attention, a
       return std::hypot(2 * parameters / t / (0.8 * bandwidth), 2 * parameters * batch / t / (0.7 * peak));
     };
     const double moved = 2 * batch / (0.8 * bandwidth);
-    const double products = layers * (corner(dense) + 4 * 4e-6 + moved * (dense / width / t + 4 * width)) +
+    const double products = layers * (corner(dense) + 4 * 4e-6 + moved * (2 * dense / width / t + 12 * width)) +
                             corner(head) + 4e-6 + moved * (128256 / t + width);
     const double heads = 8 / t;
     const double attention =
@@ -128,6 +129,57 @@ TEST_CASE("a pass with measured kernels is the sum of its products, attention, a
     CHECK(pass.total() == Approx(expected - engine).epsilon(1e-12));
     CHECK(pass.kernels > 0);
   }
+}
+
+TEST_CASE("several positions of a sequence take what was measured of them, beside what products of as many take") {
+  const std::string packed =
+      R"(, "verification": {"floor_seconds": 1e-6, "position_seconds": 2e-10, "tile_seconds": 3e-6}})";
+  const std::string apart = R"(, "verification": {"floor_seconds": 0, "position_seconds": 0, "tile_seconds": 0,
+    "reads_each_head": true, "bandwidth_share": 0.75}})";
+  const std::string end = "0.9, \"peak_share\": 0.5}";
+  const auto with = [&](const std::string& verification) {
+    return replaced(sound, end, end.substr(0, end.size() - 1) + verification);
+  };
+  for (const std::int64_t shared_by : {1, 2, 16}) {
+    RooflineOptions options = with_kernels(std::min<std::int64_t>(shared_by, 2));
+    options.target.tensor_parallel = shared_by;
+    options.kernels->all_reduces.front().accelerators = shared_by;
+    const RooflineCost none(options);
+    const auto priced_with = [&](const std::string& verification) {
+      RooflineOptions known = options;
+      known.kernels->attention = read(with(verification)).front().attention;
+      return RooflineCost(known);
+    };
+    const RooflineCost one_read = priced_with(packed), many_reads = priced_with(apart);
+    // 4 query heads share the keys and values of each of 8; 16 accelerators hold 2 query heads and a copy of one of
+    // these.
+    const double heads = 32.0 / static_cast<double>(shared_by), group = shared_by == 16 ? 2 : 4;
+    const double bandwidth = 3.35e12, held = heads / group, context = 700, batch = 5, layers = 32;
+    for (const std::int64_t positions : {1, 2, 16, 17, 33}) {
+      const RoundPoint point{.gamma = positions - 1, .batch = batch, .context = context};
+      const auto n = static_cast<double>(positions);
+      const double tiles = std::ceil(n * group / 64) - 1;
+      const double more = positions == 1 ? 0 : 1e-6 + 2e-10 * batch * heads * (n - 1) + 3e-6 * tiles;
+      const double plain = none.round(point).total();
+      CHECK(one_read.round(point).total() - plain == Approx(layers * more).margin(1e-12));
+      const double cache = layers * batch * (context + n) * 2 * held * 128 * 2 / bandwidth;
+      const double again = positions == 1 ? 0 : cache * (group / 0.75 - 1 / 0.9);
+      CHECK(many_reads.round(point).total() - plain == Approx(again).margin(1e-9));
+    }
+  }
+}
+
+TEST_CASE("latent attention takes nothing more of several positions, whose kernels are others") {
+  RooflineOptions options = with_kernels();
+  LayerGroup& layers = options.target.model.layers.front();
+  layers.cache_shards = 1;
+  layers.query_heads = 128;
+  const RoundPoint point{.gamma = 7, .batch = 5, .context = 700};
+  const double before = RooflineCost(options).round(point).total();
+  options.kernels->attention.find("bf16")->second.verification = {.floor_seconds = 1e-3, .tile_seconds = 1e-3};
+  CHECK(RooflineCost(options).round(point).total() == before);
+  layers.query_heads = 16;
+  CHECK(RooflineCost(options).round(point).total() > before + 1e-3);
 }
 
 TEST_CASE("measured experts are one call of a layer, and touch what skewed choices touch, not uniform ones") {
@@ -383,6 +435,20 @@ TEST_CASE("a file of kernels is refused by its file, place, value and what was e
        {"\"call_seconds\": 4e-6", "\"call_seconds\": 4e-3"}},
       {"engines.own.attention.bf16.sequence_seconds is 2e-05, but must be seconds in [0, 1e-05]",
        {"\"sequence_seconds\": 2e-8", "\"sequence_seconds\": 2e-5"}},
+      {"engines.own.attention.bf16.verification is {}, but must be an object that is not empty",
+       {"\"peak_share\": 0.5}", "\"peak_share\": 0.5, \"verification\": {}}"}},
+      {"engines.own.attention.bf16.verification.tile_seconds is -1, but must be seconds in [0, 0.001]",
+       {"\"peak_share\": 0.5}",
+        "\"peak_share\": 0.5, \"verification\": {\"floor_seconds\": 0, \"position_seconds\": 0, \"tile_seconds\": "
+        "-1}}"}},
+      {"engines.own.attention.bf16.verification.reads_each_head is 1, but must be true or false",
+       {"\"peak_share\": 0.5}",
+        "\"peak_share\": 0.5, \"verification\": {\"floor_seconds\": 0, \"position_seconds\": 0, \"tile_seconds\": 0, "
+        "\"reads_each_head\": 1}}"}},
+      {"engines.own.attention.bf16.verification.bandwidth_share is missing",
+       {"\"peak_share\": 0.5}",
+        "\"peak_share\": 0.5, \"verification\": {\"floor_seconds\": 0, \"position_seconds\": 0, \"tile_seconds\": 0, "
+        "\"reads_each_head\": true}}"}},
       {"engines.own.serving.iteration_seconds is 0.3, but must be seconds in [0, 0.1]",
        {"\"iteration_seconds\": 1e-3", "\"iteration_seconds\": 0.3"}},
       {"engines.own.all_reduces[0].seconds[0] is 0.002, but must be seconds in [0, 0.00101]",

@@ -229,7 +229,7 @@ TEST_CASE("accelerators that share a model divide it, reduce twice a layer and k
   options.hardware.gpus_per_node = {2};
   CHECK(has_roofline_finding(RooflineCost(options), "tensor_parallel_beyond_link"));
   CHECK(has_roofline_finding(RooflineCost(options), "tensor_parallel_uneven"));
-  CHECK(cost::uneven_heads(options.target) == "3 accelerators cannot evenly divide 8 key/value heads");
+  CHECK(cost::uneven_heads(options.target) == "3 accelerators cannot evenly divide 64 heads");
   const auto uneven = [](const char* name, std::int64_t accelerators) {
     cost::PlacedModel placed;
     placed.model = *cost::model_preset(name);

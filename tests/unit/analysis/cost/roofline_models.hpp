@@ -20,6 +20,7 @@ inline ModelSpec decoder(std::int64_t width, std::int64_t layers, std::int64_t h
   group.cached_values_per_token = 2 * keys;
   group.attention_flops_per_pair = 4 * queries;
   group.cache_shards = key_value_heads;
+  group.query_heads = heads;
   model.embedding_parameters = model.head_parameters = vocabulary * width;
   model.tied_head = tied;
   model.extra_other_parameters = width;
