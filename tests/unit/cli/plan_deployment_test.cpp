@@ -899,7 +899,7 @@ TEST_CASE("runs that say how much is accepted but not how much is drafted are re
 TEST_CASE(
     "caches that do not fit at the end of a schedule are said first, as those of a point are, and not configured") {
   const std::string small =
-      "--alpha 0.75 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b "
+      "--alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b "
       "--context 2000 --batch 1,64";
   const std::string misfit = "at batch 256 and context 2000 weights and caches take 102";
   const std::string text = run_specdec("plan " + small + " --max-num-seqs 256").out;
