@@ -63,7 +63,7 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.text("--standardise,--standardize", o.standardise, "LIST",
                "other ways to sample: auto, none, or for instance\n"
                "\"temperature=0.7,top_p=0.9;draft:temperature=0.5\"; target:\nor draft: alone; whole rows only");
-  options.integer("--samples", o.samples, {.lo = 0, .hi = 1'000'000}, "runs of the Monte Carlo replay; 0 for none");
+  options.integer("--samples", o.samples, {.lo = 0, .hi = planner::most_samples}, "runs of the Monte Carlo replay; 0 for none");
   options.integer("--seed", o.seed, {}, "seed of all random numbers");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
   options.footer(
@@ -223,6 +223,7 @@ Report run(const AnalyzeOptions& o, const Options& options) {
     if (std::filesystem::exists(part) && !std::filesystem::is_regular_file(part))
       refuse("--part", part, "a file or a folder: a part is not written to a device or a pipe");
     require_no_input("--part", part, o.input.recording().files);
+    planner::require_place_of_part(part, own, o.input.recording().files);
   }
   planner::RecordingSummary summary =
       planner::RecordingSummary::of(o.input.recording(), own, question, progress_line("analysing", options.quiet()));

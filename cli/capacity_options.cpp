@@ -9,12 +9,16 @@
 #include "cli/given_options.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "planner/load/capacity.hpp"
 
 namespace specdec::cli {
 namespace {
 
-constexpr Range positive = {.lo_open = true};
-constexpr std::int64_t most = std::int64_t{1} << 30;
+Range range_of(const planner::LegalRange& legal) { return {legal.lo, legal.hi, legal.lo_open}; }
+
+Options::Bounds bounds_of(const planner::LegalRange& legal) {
+  return {static_cast<std::int64_t>(legal.lo), static_cast<std::int64_t>(legal.hi)};
+}
 
 GivenOptions acceptance_of(const CapacityOptions& o) {
   return {{"--alpha", o.shared.alpha.has_value()},
@@ -130,23 +134,24 @@ bool CapacityOptions::knows_acceptance() const {
 }
 
 void declare(Options& options, CapacityOptions& o) {
+  constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Workload");
-  options.number("--arrival-rate,--request-rate", o.arrival_rate, {1e-6, 1e12},
+  options.number("--arrival-rate,--request-rate", o.arrival_rate, range_of(legal.arrival_rate),
                  "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
-  options.integer("--concurrency", o.concurrency, {1, most},
+  options.integer("--concurrency", o.concurrency, bounds_of(legal.concurrency),
                   "instead: clients, each of which sends its next request\nwhen its last one has ended");
-  options.number("--outside-ms", o.outside_ms, {0.0, 1e9},
+  options.number("--outside-ms", o.outside_ms, range_of(legal.outside_ms),
                  "of each request beside the engine, there and back:\ntransport, tokenizer");
   options.text("--prompt-tokens", o.prompt_tokens, "MEAN[:CV]", "lengths: mean, standard deviation / mean [0]");
   options.text("--output-tokens", o.output_tokens, "MEAN[:CV]", "the same");
   options.text("--requests", o.requests, "FILE",
                "requests that arrived: Azure, Mooncake, or a table\n(docs/capacity.md)");
-  options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, {0.0, 0.999999},
+  options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, range_of(legal.prefix_cache_hit_rate),
                  "share of the prompts that is found in the cache");
   options.flag("--decode-only", o.decode_only, "prompts are computed elsewhere");
   PlanOptions& s = o.shared;
   declare_acceptance(options, s, "at most one of; requests and sequences in files each have their own");
-  options.number("--alpha-spread", o.alpha_spread, {1e-4, 0.5},
+  options.number("--alpha-spread", o.alpha_spread, range_of(legal.alpha_spread),
                  "standard deviation of a Beta law of the rate over\nrequests, each of which keeps its own");
   declare(options, o.roofline);
   options.group("Models");
@@ -161,21 +166,24 @@ void declare(Options& options, CapacityOptions& o) {
   options.number("--overhead-seconds", s.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.texts("--bench", s.bench, "FILE", "benchmark runs: costs and acceptance");
   options.flag("--extrapolate", s.extrapolate, "price what lies outside the measured times or runs, and decide by it");
-  options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, positive,
+  options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, range_of(legal.prefill_tokens_per_second),
                  "speed of prompts [further positions of the same pass]");
   options.group("Deployment");
-  options.integer("--replicas", o.replicas, {1, most}, "how many there are [as many as the load needs]");
-  options.number("--price", o.price, positive, "of a GPU for an hour, in any currency");
-  options.number("--watts-per-gpu", o.watts_per_gpu, positive,
+  options.integer("--replicas", o.replicas, bounds_of(legal.replicas),
+                  "how many there are [as many as the load needs]");
+  options.number("--price", o.price, range_of(legal.price), "of a GPU for an hour, in any currency");
+  options.number("--watts-per-gpu", o.watts_per_gpu, range_of(legal.watts_per_gpu),
                  "power that a GPU draws, idle or not [the hardware's design power]");
-  options.number("--gpu-memory-utilization", o.gpu_memory_utilization, {0.0, 1.0, true}, "share that the engine takes");
-  options.number("--activation-reserve-gb", o.activation_reserve_gb, {},
+  options.number("--gpu-memory-utilization", o.gpu_memory_utilization, range_of(legal.gpu_memory_utilization),
+                 "share that the engine takes");
+  options.number("--activation-reserve-gb", o.activation_reserve_gb, range_of(legal.activation_reserve_gb),
                  "10^9 bytes per GPU kept free of that for activations\nand buffers");
-  options.integer("--kv-cache-tokens", o.kv_cache_tokens, {1, std::int64_t{1} << 40},
+  options.integer("--kv-cache-tokens", o.kv_cache_tokens, bounds_of(legal.kv_cache_tokens),
                   "tokens that a replica's cache holds, without --hardware");
-  options.integer("--block-size", o.block_size, {1, std::int64_t{1} << 20}, "tokens per block of the cache");
+  options.integer("--block-size", o.block_size, bounds_of(legal.block_size), "tokens per block of the cache");
   options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");
-  options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, {1, most}, "positions of an iteration");
+  options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, bounds_of(legal.max_num_batched_tokens),
+                  "positions of an iteration");
   options.flag("--prefill-first", o.prefill_first,
                "prompts have iterations of their own, before rounds, as\nin SGLang, and do not share them");
   options.group("What is compared with plain decoding");
@@ -183,15 +191,16 @@ void declare(Options& options, CapacityOptions& o) {
                "drafted tokens per step [1-8 with an acceptance]");
   options.text("--schedule", o.schedule, "LOW-HIGH:G,...", "gammas by batch: 1-64:3,65-128:1,129-512:0");
   options.group("Limits");
-  options.number("--ttft-ms", o.ttft_ms, positive, "time to first token, at the percentile");
-  options.number("--tpot-ms", o.tpot_ms, positive, "time per output token after it, at the percentile");
-  options.number("--percentile", o.percentile, {1.0, 99.99}, "of the requests");
+  options.number("--ttft-ms", o.ttft_ms, range_of(legal.ttft_ms), "time to first token, at the percentile");
+  options.number("--tpot-ms", o.tpot_ms, range_of(legal.tpot_ms), "time per output token after it, at the percentile");
+  options.number("--percentile", o.percentile, range_of(legal.percentile), "of the requests");
   options.group("Simulation");
-  options.integer("--replications", o.replications, {2, 1000}, "independent runs behind each figure");
-  options.integer("--num-requests", o.num_requests, {100, 1'000'000},
+  options.integer("--replications", o.replications, bounds_of(legal.replications),
+                  "independent runs behind each figure");
+  options.integer("--num-requests", o.num_requests, bounds_of(legal.num_requests),
                   "requests of a run [1000; with --concurrency 10 for each\nof a replica's clients]");
-  options.integer("--seed", o.seed, {}, "seed of all random numbers");
-  options.integer("--threads", o.threads, {1, 1024}, "threads; results do not depend on them");
+  options.integer("--seed", o.seed, bounds_of(legal.seed), "seed of all random numbers");
+  options.integer("--threads", o.threads, bounds_of(legal.threads), "threads; results do not depend on them");
   options.footer(
       "Examples:\n"
       "  specdec capacity --hardware h100-sxm --tp 4 --model llama-3.3-70b --draft-model llama-3.2-1b \\\n"

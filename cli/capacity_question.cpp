@@ -16,7 +16,8 @@
 namespace specdec::cli {
 namespace {
 
-constexpr std::int64_t largest_gamma = 64;
+constexpr auto largest_gamma = static_cast<std::int64_t>(planner::capacity_ranges.gamma.hi);
+constexpr auto most_num_seqs = static_cast<std::int64_t>(planner::capacity_ranges.max_num_seqs.hi);
 
 /// "1000" or "1000:0.5".
 sim::LengthLaw parse_lengths(std::string_view option, const std::string& text) {
@@ -49,7 +50,7 @@ std::vector<std::int64_t> parse_gammas(const std::string& text) {
 std::vector<std::int64_t> parse_num_seqs(const CapacityOptions& o) {
   std::vector<std::int64_t> found;
   for (const std::string_view part : split(o.max_num_seqs, ',')) {
-    found.push_back(parse_integer("--max-num-seqs", part, 1, 1 << 20));
+    found.push_back(parse_integer("--max-num-seqs", part, 1, most_num_seqs));
     if (found.size() > 1 && found.back() <= found[found.size() - 2]) {
       refuse("--max-num-seqs", o.max_num_seqs, "a rising list");
     }

@@ -17,6 +17,7 @@
 #include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/distinct_files.hpp"
+#include "planner/sources/seen_labels.hpp"
 #include "planner/traffic_mix.hpp"
 #include "render/text.hpp"
 #include "traces/open_trace.hpp"
@@ -278,21 +279,15 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   for (const std::filesystem::path& file : files) answer.read.push_back(file.string());
   ReadingProgress reading(files, progress);
   traces::CountsSink sink = sink_into(summaries, tree);
-  std::set<std::string> labels;
+  planner::SeenLabels labels(by);
   sink.take = [&, add = sink.take](const ServingCounts& counts) {
     reading.at(counts);
-    if (o.by) {
-      for (const traces::CountLabel& label : counts.labels) labels.insert(label.name);
-    }
+    labels.add(counts);
     add(counts);
   };
   sink.warn = [&](const Note& warning) { answer.notes.push_back(warning); };
   traces::read_serving_counts(files, sink);
-  if (o.by && by.label != "file" && labels.count(by.label) == 0) {
-    refuse("--by", by.label,
-           labels.empty() ? "file, since the counts have no labels"
-                          : fmt::format("file or a label of the counts: {}", fmt::join(labels, ", ")));
-  }
+  labels.require("--by");
   for (estimate::ServingSummary& summary : summaries.summaries()) {
     answer.groups.push_back(group_of(std::move(summary), o));
   }

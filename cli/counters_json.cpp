@@ -245,7 +245,8 @@ ordered_json json_of(const CountersAnswer& answer) {
         {{"model_name", pooling.model_name.empty() ? ordered_json() : ordered_json(pooling.model_name)},
          {"common", estimate_json(pooling.rates.common)},
          {"another_ci95", pair_of(std::optional(pooling.rates.another))},
-         {"spread", pooling.rates.spread}});
+         {"spread", pooling.rates.spread},
+         {"spread_ci95", pair_of(std::optional(pooling.rates.spread_ci95))}});
   }
   for (const CountersGroup& group : answer.groups) json["groups"].push_back(group_json(group));
   if (answer.conversion) {

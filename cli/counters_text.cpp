@@ -267,11 +267,20 @@ std::string pooling_table(const CountersAnswer& a) {
   }
   std::string text = table.to_string();
   for (const CountersPooling& pooling : a.pooling) {
+    const estimate::PooledRates& rates = pooling.rates;
+    const auto groups =
+        std::count_if(rates.groups.begin(), rates.groups.end(), [](const auto& one) { return one.has_value(); });
+    constexpr int few_groups = 5;
+    const std::string_view guessed =
+        groups < few_groups
+            ? "; of so few groups that is more what was assumed, anything up to 2, than what was counted"
+            : "";
     text += wrapped(fmt::format("Pooled: drawn towards the mean of the groups{}, {}, the more the less a group was "
-                                "counted; groups differ by {} in log-odds, and one that was not counted accepts {}.",
+                                "counted; groups differ by {} (95% {} to {}) in log-odds{}; one that was not counted "
+                                "accepts {}.",
                                 pooling.model_name.empty() ? "" : " of " + pooling.model_name,
-                                fixed(pooling.rates.common.value), brief(pooling.rates.spread, 2),
-                                interval_text(pooling.rates.another))) +
+                                fixed(rates.common.value), brief(rates.spread, 2), brief(rates.spread_ci95.lo, 2),
+                                brief(rates.spread_ci95.hi, 2), guessed, interval_text(rates.another))) +
             '\n';
   }
   return text;

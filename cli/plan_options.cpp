@@ -79,6 +79,8 @@ void require_about_acceptance(const PlanOptions& o) {
   if (!o.mix) {
     refuse_given({{"--by", o.by && o.trace.empty() && o.drafts.empty()}, {"--mix-by", o.mix_by != "tokens"}},
                  "needs --mix beside it");
+    if (o.by && !o.bench.empty())
+      throw UsageError("--by is given, but must not be beside --bench: its runs have one acceptance for all contexts");
   }
   if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
     throw UsageError("--beyond is given, but goes with --counters only");

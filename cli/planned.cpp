@@ -174,6 +174,12 @@ PlanOptions with_own_acceptance(const DraftText& text, const PlanOptions& o) {
   if (own.draft_array && own.trace.empty())
     throw UsageError(fmt::format("{}array is given, but goes with trace only", prefix));
   own.acceptance = text.one("rule").value_or(o.acceptance);
+  if ((o.mix || o.by) && own.counters.empty() && own.trace.empty()) {
+    throw UsageError(
+        fmt::format("{} is given, but draft {} states one acceptance for all requests: counters or trace "
+                    "tell that of groups",
+                    o.mix ? "--mix" : "--by", text.name));
+  }
   const int given = own.alpha.has_value() + own.acceptance_length.has_value() + own.published.has_value() +
                     !own.counters.empty() + !own.trace.empty();
   if (given == 1 || (given == 0 && (text.one("model") || text.one("kind")))) return own;

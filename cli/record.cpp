@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <thread>
 
+#include "analysis/core/parsed_number.hpp"
 #include "cli/files.hpp"
 #include "cli/progress.hpp"
 #include "cli/sampling_options.hpp"
@@ -15,8 +17,11 @@
 #include "cli/usage_error.hpp"
 #include "planner/methods/checkpoint_pair.hpp"
 #include "sim/recording.hpp"
+#include "traces/file_error.hpp"
 #include "traces/sharded_recording.hpp"
 #include "traces/trace_columns.hpp"
+#include "traces/trace_reader.hpp"
+#include "traces/trace_writer.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -117,6 +122,36 @@ TraceOutput output_of(const TraceOutput& all, const traces::Shard& shard) {
   return output;
 }
 
+/// The share that a file is named after; empty if it is none of `of`.
+std::optional<traces::Shard> share_named(const std::string& stem, std::int64_t of) {
+  const auto number = core::parsed_number(std::string_view(stem).substr(0, stem.find('-')));
+  if (!number || *number < 1 || *number > static_cast<double>(of)) return std::nullopt;
+  const traces::Shard share{static_cast<std::int64_t>(*number) - 1, of};
+  return share.file_name() == stem ? std::optional(share) : std::nullopt;
+}
+
+/// Refuses a folder that holds anything but shares of this recording of so many texts, dealt as this one is.
+void require_shares(const std::filesystem::path& folder, std::int64_t of, std::int64_t texts,
+                    const traces::TraceMetadata& metadata, std::int64_t tokens) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != traces::shard_extension) continue;
+    const auto refuse_file = [&](const std::string& field, const std::string& found, const std::string& expected) {
+      throw traces::FileError(entry.path(), traces::FileError::whole_file(), field, found, expected);
+    };
+    const std::optional<traces::Shard> share = share_named(entry.path().stem().string(), of);
+    if (!share)
+      refuse_file("name", entry.path().filename().string(),
+                  fmt::format("that of a share of {}, as all of the folder", of));
+    const traces::TraceReader there(entry.path());
+    traces::require_goes_on(entry.path(), there.metadata(), metadata);
+    const RecordedRange range = range_of(*share, texts);
+    const std::int64_t positions = (range.end - range.first) * tokens;
+    if (there.positions() == positions) continue;
+    refuse_file("length", fmt::format("{} tokens", there.positions().value_or(0)),
+                fmt::format("{}, as share {} of {} texts has", positions, share->name(), texts));
+  }
+}
+
 Report run(const RecordOptions& o, bool quiet) {
   o.output.require_path();
   const planner::CheckpointPair pair(o.paths, shipped_models());
@@ -124,26 +159,29 @@ Report run(const RecordOptions& o, bool quiet) {
       pair.prompts(listed("--tasks", o.tasks), pair.longest_prompt(o.max_new_tokens));
   sim::RecordingOptions options = recording_options(o, prompts.kept.size());
   const traces::Shard shard = o.shard.shard().value_or(traces::Shard{});
-  const RecordedRange range = range_of(shard, options.sequences);
+  const std::int64_t texts = options.sequences;
+  const RecordedRange range = range_of(shard, texts);
   const std::int64_t sequences = range.end - range.first;
   options.sequences = range.end;
   if (o.tier == "topk" && o.k > pair.vocab_size())
     refuse("--k", fmt::format("{}", o.k), fmt::format("at most the vocabulary's size, {}", pair.vocab_size()));
   const TraceOutput output = output_of(o.output, shard);
-  traces::TraceWriter writer =
-      output.open(metadata_of(pair, prompts.kept, o, options),
-                  {.whole_sequences = true, .resume = true, .expected_positions = sequences * options.max_new_tokens});
+  const traces::TraceMetadata metadata = metadata_of(pair, prompts.kept, o, options);
+  if (shard.of > 1) require_shares(*o.output.path, shard.of, texts, metadata, options.max_new_tokens);
+  traces::TraceWriter writer = output.open(
+      metadata, {.whole_sequences = true, .resume = true, .expected_positions = sequences * options.max_new_tokens});
   const std::int64_t there = writer.resumed_positions() / options.max_new_tokens;
   if (there > sequences) {
     refuse("--sequences", fmt::format("{}", sequences),
            fmt::format("at least {}, the texts that {} holds already", there, *output.path));
   }
   const Progress progress = progress_line("recording", quiet);
+  std::int64_t written = there;
   if (there < sequences) {
     sim::record_texts(pair.models(), prompts.kept, options, range.first + there,
-                      [&](const traces::PositionBatch& batch, double share) {
+                      [&](const traces::PositionBatch& batch) {
                         writer.write(batch);
-                        if (progress) progress(share);
+                        if (progress) progress(static_cast<double>(++written) / static_cast<double>(sequences));
                       });
   }
   writer.finish();
@@ -155,8 +193,10 @@ Report run(const RecordOptions& o, bool quiet) {
                  {"tier", traces::name_of(options.tier)},
                  {"size_bytes", output.size_bytes()},
                  {"tasks", tasks_json(prompts.kept, range, options.max_new_tokens)}};
-  report.text = fmt::format("{} tokens in {} texts of {}, tier {}: {}\n", sequences * options.max_new_tokens, sequences,
-                            options.max_new_tokens, o.tier, *output.path);
+  report.text =
+      fmt::format("{} tokens in {} texts of {}{}, tier {}: {}\n", sequences * options.max_new_tokens, sequences,
+                  options.max_new_tokens,
+                  shard.of > 1 ? fmt::format(", share {} of {} texts", shard.name(), texts) : "", o.tier, *output.path);
   if (there > 0) report.text += fmt::format("{} of the texts were there already.\n", there);
   report.files = facts_of(pair.files());
   report.assumptions = pair.assumptions();

@@ -283,8 +283,17 @@ Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
   }
   acceptance.alpha = complement(stated.rate().rejection(), stated.rate().alpha());
   acceptance.text = fmt::format("alpha {}", brief(*acceptance.alpha));
-  if (published != nullptr) acceptance.text += fmt::format(" ({})", published->name);
-  if (stated.prior != nullptr) acceptance.text += fmt::format(" (prior {})", stated.prior->name);
+  if (published != nullptr) {
+    acceptance.text += fmt::format(" ({})", published->name);
+    acceptance.model = published->target_model;
+  }
+  if (stated.prior != nullptr) {
+    // Its rates fall with depth: no one alpha gives its lengths.
+    const planning::PriorLength& length = stated.prior->lengths.front();
+    acceptance.text = fmt::format("prior {}, {} tokens per step at gamma {}", stated.prior->name,
+                                  brief(length.tokens_per_step, 3), length.gamma);
+    acceptance.model = stated.prior->target_model;
+  }
   acceptance.method = stated.interval || stated.typed ? "stated" : "exact";
   acceptance.assumptions = assumptions_of(stated);
   acceptance.warnings = warnings_of(stated);

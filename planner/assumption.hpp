@@ -7,7 +7,8 @@
 
 namespace specdec::planner {
 
-/// Something that the answer rests on, with the source of its value: "user", "file", "preset" or "default".
+/// Something that the answer rests on, with the source of its value: "user", "file", "preset", "fitted" (to
+/// --calibrate) or "default".
 struct Assumption {
   std::string name;
   nlohmann::ordered_json value;

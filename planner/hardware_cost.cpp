@@ -254,9 +254,13 @@ void assume_losses(const HardwareOptions& o, const cost::RooflineOptions& priced
   for (const StatedLoss& loss : stated_losses) {
     if (is_of_all_reduces(loss) && !shared) continue;
     if (is_measured(loss) && priced.kernels) continue;
-    const bool fitted = !o.calibrate.empty() && !priced.kernels;
-    const bool by_user = (o.*loss.stated).has_value() || fitted;
-    cost.assumptions.push_back({std::string(loss.name), json_of(losses.*loss.value), by_user ? "user" : "default"});
+    const std::optional<UncertainValue>& stated = o.*loss.stated;
+    const bool is_one_number = stated && stated->low == stated->high;
+    const bool fitted = !o.calibrate.empty() && !priced.kernels && !is_one_number;
+    cost.assumptions.push_back({std::string(loss.name), json_of(losses.*loss.value),
+                                fitted   ? "fitted"
+                                : stated ? "user"
+                                         : "default"});
   }
   if (losses.draft_launch_seconds) {
     const char* const source = o.draft_launch_seconds ? "user" : "default";
@@ -272,7 +276,7 @@ void assume_kernels(const cost::RooflineCost& priced, Cost& cost) {
                               fmt::format("{:.0f}% of a plain iteration at batch 1, {:.0f}% at 64, the rest constants",
                                           percent(1), percent(64)),
                               "default"});
-  if (priced.is_calibrated()) cost.assumptions.push_back({"deployment factor", priced.factor(), "user"});
+  if (priced.is_calibrated()) cost.assumptions.push_back({"deployment factor", priced.factor(), "fitted"});
 }
 
 std::string name_of(const TimedIteration& timed) {

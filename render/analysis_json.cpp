@@ -379,7 +379,8 @@ void put_tasks(ordered_json& json, const planner::Analysis& a) {
   }
   json["task_pooling"] = {{"common", pooled_json(pooled ? std::optional(pooled->common) : std::nullopt)},
                           {"another_ci95", pooled ? pair_of(std::optional(pooled->another)) : ordered_json()},
-                          {"spread", pooled ? ordered_json(pooled->spread) : ordered_json()}};
+                          {"spread", pooled ? ordered_json(pooled->spread) : ordered_json()},
+                          {"spread_ci95", pooled ? pair_of(std::optional(pooled->spread_ci95)) : ordered_json()}};
 }
 
 template <class Rows, class Json>

@@ -19,7 +19,7 @@ using sim::SimulatedValue;
 /// The contributions to the intervals.
 std::string method_of(const Capacity& r) {
   std::string method = "simulated";
-  if (!r.range.replicates.empty()) method += ", over the cost's replicates";
+  if (r.range.cost_ends > 0) method += ", over the cost's replicates";
   return method;
 }
 
@@ -160,7 +160,7 @@ ordered_json json_of(const Capacity& r) {
                        {"acceptance", r.acceptance.empty() ? ordered_json() : ordered_json(r.acceptance)},
                        {"acceptance_laws", r.acceptance_laws},
                        {"calibrated", or_null(r.calibrated)},
-                       {"cost_replicates", r.range.replicates.size()}};
+                       {"cost_replicates", r.range.cost_ends}};
   ordered_json& scenarios = json["scenarios"] = ordered_json::array();
   for (std::size_t i = 0; i < r.scenarios().size(); ++i) scenarios.push_back(json_scenario(r, i));
   json["decided"] = r.is_decided();

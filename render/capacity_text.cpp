@@ -149,6 +149,18 @@ std::string by_estimate_faster(const Capacity& r) {
   return "";
 }
 
+/// What the recommended scenario is among those that need as many GPUs: by its median time per token, or else by the
+/// tokens that these put out.
+std::string_view rank_of(const Capacity& r, std::size_t best) {
+  if (r.answer().passed_over) return "fastest of what was measured";
+  const ScenarioCapacity& chosen = r.scenarios()[best];
+  const auto is_faster = [&](const ScenarioCapacity& s) {
+    return s.meets_load && s.gpus == chosen.gpus && s.tpot_seconds && chosen.tpot_seconds &&
+           s.tpot_seconds->p50.value < chosen.tpot_seconds->p50.value;
+  };
+  return std::any_of(r.scenarios().begin(), r.scenarios().end(), is_faster) ? "cheapest per token" : "fastest";
+}
+
 /// The number of GPUs that a load needs, or the load that a number of GPUs can take, by the estimate.
 std::string estimated_decision(const Capacity& r) {
   const std::string limits = limits_text(r);
@@ -185,10 +197,10 @@ std::string estimated_decision(const Capacity& r) {
   const bool either_way = std::any_of(r.scenarios().begin(), r.scenarios().end(), needs_as_many);
   const bool by_estimate = saves_by_estimate_alone(r);
   const char* const beside = by_estimate || either_way ? "and" : "instead of";
-  std::string text =
-      fmt::format("{}{} {}{}", by_estimate ? "By the estimate " : "", gpus_text(r, chosen.gpus.value_or(0)),
-                  either_way ? fmt::format("with or without speculation, fastest {}", by_estimate_faster(r)) : "",
-                  marked_way(r, best));
+  std::string text = fmt::format(
+      "{}{} {}{}", by_estimate ? "By the estimate " : "", gpus_text(r, chosen.gpus.value_or(0)),
+      either_way ? fmt::format("with or without speculation, {} {}", rank_of(r, best), by_estimate_faster(r)) : "",
+      marked_way(r, best));
   if (best != plain && !either_way) {
     text += other.meets_load && other.gpus ? fmt::format(" {} {} {}", beside, gpus_text(r, *other.gpus), way(r, plain))
                                            : fmt::format("; {} no number of GPUs does", way(r, plain));
@@ -404,7 +416,7 @@ std::string certainty_text(const Capacity& r) {
                         *r.calibrated ? " fitted to --calibrate; intervals hold what that leaves open."
                         : by_kernels  ? "; intervals hold how far deployments differ from them."
                                       : "; intervals hold the ranges of its losses.");
-  } else if (!r.range.replicates.empty()) {
+  } else if (r.range.cost_ends > 0) {
     text += " Intervals hold the error of the measured costs.";
   }
   if (r.acceptance_laws > 1) {

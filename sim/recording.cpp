@@ -181,7 +181,7 @@ traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::i
 
 void record_texts(const ModelPair& models, std::span<const Prompt> prompts, const RecordingOptions& options,
                   std::int64_t first,
-                  const std::function<void(const traces::PositionBatch& batch, double share)>& consume) {
+                  const std::function<void(const traces::PositionBatch& batch)>& consume) {
   require_valid(prompts, options, first);
   const std::int64_t portion = std::min(options.threads, std::max<std::int64_t>(1, options.sequences - first));
   std::vector<Worker> workers;
@@ -195,14 +195,13 @@ void record_texts(const ModelPair& models, std::span<const Prompt> prompts, cons
       texts[static_cast<std::size_t>(i)] = recorder.record(workers[static_cast<std::size_t>(worker)], sequence + i);
     });
     for (std::int64_t i = 0; i < count; ++i) {
-      const double share = static_cast<double>(sequence + i + 1) / static_cast<double>(options.sequences);
       traces::PositionBatch batch = texts[static_cast<std::size_t>(i)].view();
       batch.first = (sequence + i) * options.max_new_tokens;
       if (options.tier == traces::Tier::full) {
-        consume(batch, share);
+        consume(batch);
       } else {
         const estimate::OwnedBatch converted = estimate::convert(batch, conversion);
-        consume(converted.view(), share);
+        consume(converted.view());
       }
     }
   }

@@ -43,11 +43,11 @@ traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::i
 /// recording states.
 ///
 /// @param first     the first sequence; earlier ones are not generated
-/// @param consume   receives each sequence from `first` on, in order; `share` is that of all sequences made, in (0, 1].
-///                  The batch's sequence, place, token, task, prompt and the columns of its tier are filled in.
+/// @param consume   receives each sequence from `first` on, in order. The batch's sequence, place, token, task, prompt
+///                  and the columns of its tier are filled in.
 /// @throws std::domain_error if an option is out of range or a prompt does not fit into a model; anything models throw
 void record_texts(const ModelPair& models, std::span<const Prompt> prompts, const RecordingOptions& options,
                   std::int64_t first,
-                  const std::function<void(const traces::PositionBatch& batch, double share)>& consume);
+                  const std::function<void(const traces::PositionBatch& batch)>& consume);
 
 }  // namespace specdec::sim

@@ -239,32 +239,12 @@ class TraceWriter::State {
     return std::stoll(stem.substr(6));
   }
 
-  /// Values that both the existing trace and the new one state must agree; one list of task names must begin with the
-  /// other.
-  /// The recorder's own entries are compared first: the rest follows from them.
   void resume() {
     const TraceReader existing(folder_);
     resumed_positions_ = existing.positions().value_or(0);
     const TraceMetadata& there = existing.metadata();
-    const auto strings = to_strings(there);
-    const auto require_same = [&](const std::string& key, const std::string& value) {
-      const auto found = strings.find(key);
-      if (key == "tasks" || found == strings.end() || found->second == value) return;
-      refuse_to_resume(key, found->second, value);
-    };
-    for (const auto& [key, value] : metadata_.other) require_same(key, value);
-    for (const auto& [key, value] : to_strings(metadata_)) require_same(key, value);
-    const std::size_t shared = std::min(there.task_names.size(), metadata_.task_names.size());
-    for (std::size_t i = 0; i < shared; ++i) {
-      if (there.task_names[i] != metadata_.task_names[i]) {
-        refuse_to_resume(fmt::format("tasks, name {}", i), there.task_names[i], metadata_.task_names[i]);
-      }
-    }
-    if (there.task_names.size() > shared) metadata_.task_names = there.task_names;
-  }
-
-  [[noreturn]] void refuse_to_resume(const std::string& key, std::string there, const std::string& now) const {
-    throw FileError(folder_, FileError::whole_file(), "metadata " + key, std::move(there), now + " to be gone on with");
+    require_goes_on(folder_, there, metadata_);
+    if (there.task_names.size() > metadata_.task_names.size()) metadata_.task_names = there.task_names;
   }
 
   /// Columns are collected beside the shard, so the current one temporarily takes its space twice.
@@ -322,6 +302,26 @@ class TraceWriter::State {
   std::int64_t last_sequence_ = 0;
   std::optional<OpenShard> shard_;
 };
+
+void require_goes_on(const fs::path& path, const TraceMetadata& there, const TraceMetadata& metadata) {
+  const auto refuse = [&](const std::string& key, const std::string& found, const std::string& now) {
+    throw FileError(path, FileError::whole_file(), "metadata " + key, found, now + " to be gone on with");
+  };
+  const auto strings = to_strings(there);
+  const auto require_same = [&](const std::string& key, const std::string& value) {
+    const auto found = strings.find(key);
+    if (key == "tasks" || found == strings.end() || found->second == value) return;
+    refuse(key, found->second, value);
+  };
+  // The recorder's own entries are compared first: the rest follows from them.
+  for (const auto& [key, value] : metadata.other) require_same(key, value);
+  for (const auto& [key, value] : to_strings(metadata)) require_same(key, value);
+  const std::size_t shared = std::min(there.task_names.size(), metadata.task_names.size());
+  for (std::size_t i = 0; i < shared; ++i) {
+    if (there.task_names[i] != metadata.task_names[i])
+      refuse(fmt::format("tasks, name {}", i), there.task_names[i], metadata.task_names[i]);
+  }
+}
 
 TraceWriter::TraceWriter(fs::path path, TraceMetadata metadata, WriterOptions options)
     : state_(std::make_unique<State>(std::move(path), std::move(metadata), options)) {}

@@ -590,7 +590,12 @@ void RooflineCost::find_uncalibrated() {
   }
   bool ranges = false;
   for (std::size_t place = 0; place < loss_count; ++place) ranges = ranges || is_range(loss_at(options_.losses, place));
-  if (!ranges) return;
+  if (!ranges) {
+    findings_.push_back({"losses_taken_as_exact",
+                         "every loss is stated as one number and taken as exact, so that times have no interval: "
+                         "LOW:HIGH gives them one"});
+    return;
+  }
   findings_.push_back({"roofline_uncalibrated",
                        "times come from peaks and from ranges of what passes lose against them, which no timed "
                        "iteration of this deployment has narrowed"});
@@ -1073,7 +1078,9 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
 
 void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
                                  std::span<const double> misses, bool unlike_others, double relative_error) {
-  std::erase_if(findings_, [](const Note& finding) { return finding.code == "roofline_uncalibrated"; });
+  std::erase_if(findings_, [](const Note& finding) {
+    return finding.code == "roofline_uncalibrated" || finding.code == "losses_taken_as_exact";
+  });
   double largest_miss = 0, sum = 0, furthest = 0;
   std::size_t worst = 0;
   for (std::size_t j = 0; j < points.size(); ++j) {

@@ -152,10 +152,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::size_t replicates() const override { return losses_.size() - 1; }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
-  /// "roofline_uncalibrated" where a loss is a range that no timed iteration narrowed, "roofline_misfit" where timed
-  /// iterations cannot be met, "kernel_times_of_bf16" where a type's kernels were not measured,
-  /// "kernel_times_without_experts" where no experts were,
-  /// "tensor_parallel_beyond_link" where more accelerators share a model than its link joins.
+  /// "losses_taken_as_exact" where no loss is a range, "roofline_uncalibrated" where a loss is a range that no timed
+  /// iteration narrowed, "roofline_misfit" where timed iterations cannot be met, "kernel_times_of_bf16" where a type's
+  /// kernels were not measured, "kernel_times_without_experts" where no experts were, "tensor_parallel_beyond_link"
+  /// where more accelerators share a model than its link joins.
   std::span<const Note> findings() const override { return findings_; }
 
   double seconds(const Iteration& iteration) const override;

@@ -129,11 +129,20 @@ double ClusterMoments::squared_deviations(double ratio) const {
   return std::max(0.0, aa_ - 2 * ratio * ab_ + ratio * ratio * bb_);
 }
 
+StandardError of_neighbours(const StandardError& independent, std::int64_t clusters,
+                            const NeighbourCorrelation& neighbours) {
+  if (neighbours.value == 0) return independent;
+  const auto k = static_cast<double>(clusters);
+  const double inflation = std::min(neighbours.variance_inflation(), k - 1);
+  return {independent.value * std::sqrt(inflation * (k - 1) / (k - inflation)), std::max(1.0, k / inflation - 1)};
+}
+
 std::optional<StandardError> standard_error(const ClusterMoments& clusters) {
   if (clusters.clusters() < 2 || !(clusters.denominator() > 0)) return std::nullopt;
   const auto k = static_cast<double>(clusters.clusters());
   const double variance = clusters.squared_deviations(clusters.numerator() / clusters.denominator()) * k / (k - 1);
-  return StandardError{std::sqrt(variance) / clusters.denominator(), k - 1};
+  return of_neighbours({std::sqrt(variance) / clusters.denominator(), k - 1}, clusters.clusters(),
+                       clusters.neighbours());
 }
 
 std::optional<StandardError> standard_error(std::span<const std::vector<RatioTerm>> strata) {

@@ -8,8 +8,24 @@
 
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/merging_cells.hpp"
+#include "analysis/estimate/neighbour_correlation.hpp"
 
 namespace specdec::estimate {
+
+/// A ratio's standard error and the degrees of freedom for its Student's t.
+struct StandardError {
+  double value = 0;
+  double degrees_of_freedom = 0;
+};
+
+/// The standard error of K clusters that resemble their neighbours, from that of as many independent ones, whose
+/// squared deviations are too small as well:
+///
+///   se^2 = se_0^2 f (K - 1) / (K - f),   max(1, K / f - 1) degrees of freedom,   f at most K - 1
+///
+/// Source:   docs/theory.md#acceptance-from-counters
+StandardError of_neighbours(const StandardError& independent, std::int64_t clusters,
+                            const NeighbourCorrelation& neighbours);
 
 /// Sums, squares and products of clusters (a_k, b_k), centred as they arrive: all that the interval of sum a / sum b
 /// needs. The result depends only on the order of the calls of `add` and `merge`.
@@ -24,6 +40,10 @@ class ClusterMoments {
   /// sum (d_k - mean d)^2 with d_k = a_k - ratio b_k.
   double squared_deviations(double ratio) const;
 
+  /// Clusters are consecutive windows; independent unless this is called.
+  void resemble(const NeighbourCorrelation& neighbours) { neighbours_ = neighbours; }
+  const NeighbourCorrelation& neighbours() const { return neighbours_; }
+
   template <class Archive>
   void exchange(Archive& archive) {
     archive(clusters_, numerator_, denominator_, mean_a_, mean_b_, aa_, ab_, bb_);
@@ -34,18 +54,14 @@ class ClusterMoments {
   double numerator_ = 0, denominator_ = 0;
   double mean_a_ = 0, mean_b_ = 0;
   double aa_ = 0, ab_ = 0, bb_ = 0;
+  NeighbourCorrelation neighbours_ = {};
 };
 
-/// A ratio's standard error and the degrees of freedom for its Student's t.
-struct StandardError {
-  double value = 0;
-  double degrees_of_freedom = 0;
-};
-
-/// The standard error of sum a / sum b over independent clusters of about the same size, from their moments:
+/// The standard error of sum a / sum b over clusters of about the same size, from their moments:
 ///
 ///   se^2 = K / (K - 1) sum (d_k - mean d)^2 / (sum b)^2,   d_k = a_k - r b_k,   K - 1 degrees of freedom
 ///
+/// if they are independent, else as of_neighbours.
 /// Source:   Cochran 1977, section 6.3
 /// @return empty for fewer than two clusters
 std::optional<StandardError> standard_error(const ClusterMoments& clusters);

@@ -129,6 +129,18 @@ double GroupShrinkage::spread() const {
   return sum;
 }
 
+Interval GroupShrinkage::spread_ci95() const {
+  const auto quantile = [&](double p) {
+    double below = 0;
+    for (const Node& node : nodes_) {
+      below += node.weight;
+      if (below >= p) return node.spread;
+    }
+    return nodes_.back().spread;
+  };
+  return {quantile(0.025), quantile(0.975)};
+}
+
 double variance_between(std::span<const std::vector<GroupValue>> strata) {
   double excess = 0, scale = 0;
   for (const std::vector<GroupValue>& items : strata) {

@@ -77,8 +77,9 @@ class GroupShrinkage {
   NormalMixture new_group() const;
   /// The law of the common mean.
   NormalMixture common_mean() const;
-  /// The mean of t.
+  /// The mean of t, and its 0.025 and 0.975 quantiles: with two groups little more than the law beforehand.
   double spread() const;
+  Interval spread_ci95() const;
 
  private:
   /// What is known at one spread.

@@ -51,6 +51,7 @@ std::optional<PooledRates> pooled_rates(std::span<const std::optional<Estimate>>
   result.common = estimate_of(pooled.common_mean());
   result.another = rates_of(pooled.new_group().central95());
   result.spread = pooled.spread();
+  result.spread_ci95 = pooled.spread_ci95();
   return result;
 }
 

@@ -15,8 +15,9 @@ struct PooledRates {
   /// Of all groups, and of another one.
   Estimate common = {};
   Interval another = {};
-  /// Standard deviation of the groups' log-odds.
+  /// Standard deviation of the groups' log-odds, and its 95% interval.
   double spread = 0;
+  Interval spread_ci95 = {};
 };
 
 /// Pools the log-odds of rates by GroupShrinkage, each with the variance that its 95% interval has:

@@ -53,7 +53,7 @@ std::optional<StandardError> RoundMoments::standard_error(std::span<const double
     row += i + 1;
   }
   const auto k = static_cast<double>(clusters_);
-  return StandardError{std::sqrt(std::max(0.0, squares) * k / (k - 1)), k - 1};
+  return of_neighbours({std::sqrt(std::max(0.0, squares) * k / (k - 1)), k - 1}, clusters_, neighbours_);
 }
 
 StandardError RoundMoments::standard_error_of_independent_rounds(std::span<const double> gradient,

@@ -30,10 +30,14 @@ class RoundMoments {
   /// h_j; 0 if no draft was examined.
   double rate(std::int64_t j) const { return evaluated(j) > 0 ? accepted(j) / evaluated(j) : 0; }
 
+  /// As ClusterMoments::resemble.
+  void resemble(const NeighbourCorrelation& neighbours) { neighbours_ = neighbours; }
+
   /// Standard error of f(h) over the clusters, by linearisation; empty for fewer than two.
   ///
   ///   se^2 = K / (K - 1) sum_k (D_k - mean D)^2,   D_k = sum_j df/dh_j (accepted_jk - h_j evaluated_jk) / evaluated_j
   ///
+  /// if they are independent, else as of_neighbours.
   /// Source:   Cochran 1977, section 6.3, for several ratios
   /// Shape: gradient (positions()), df/dh_j
   std::optional<StandardError> standard_error(std::span<const double> gradient) const;
@@ -45,6 +49,7 @@ class RoundMoments {
   static std::size_t index(std::int64_t j) { return 2 * static_cast<std::size_t>(j - 1); }
 
   std::int64_t clusters_ = 0;
+  NeighbourCorrelation neighbours_ = {};
   // accepted_1, evaluated_1, accepted_2, ...
   std::vector<double> sums_, means_;
   std::vector<double> products_;  // of deviations from the means; lower triangle, row after row

@@ -64,4 +64,11 @@ void ClusterTally::add(const ClusterSums& cluster) {
   if (!cluster.evaluated_at.empty()) moments.add(cluster.evaluated_accepted_at, cluster.evaluated_at);
 }
 
+void ClusterTally::resemble(const NeighbourCorrelation& neighbours) {
+  for (ClusterMoments* const clusters : {&accepted_per_round, &accepted_per_drafted, &alpha_low, &alpha_high})
+    clusters->resemble(neighbours);
+  for (ClusterMoments& clusters : survival) clusters.resemble(neighbours);
+  moments.resemble(neighbours);
+}
+
 }  // namespace specdec::estimate

@@ -39,6 +39,8 @@ struct ClusterTally {
   RoundMoments moments;
 
   void add(const ClusterSums& cluster);
+  /// Clusters are consecutive windows.
+  void resemble(const NeighbourCorrelation& neighbours);
 
  private:
   ClusterMoments none_accepted_;  // the value of `survival` for a position that no cluster has reached so far

@@ -231,6 +231,8 @@ class Summarising {
   void run() {
     describe();
     find_basis();
+    find_neighbours();
+    summary_.moments = tally_.moments;
     find_tokens_per_step();
     find_draft_acceptance_rate();
     find_positions();
@@ -266,7 +268,6 @@ class Summarising {
     summary_.rounds_by_accepted = group_.rounds_by_accepted;
     if (group_.with_lengths == group_.counted) summary_.rounds_by_drafted = group_.rounds_by_drafted;
     if (group_.with_both == group_.counted) summary_.rounds_by_accepted_and_drafted = group_.by_length;
-    summary_.moments = tally_.moments;
     if (group_.counted == 0) {
       warn("nothing_drafted", "no rounds were counted: acceptance is unknown");
       return;
@@ -334,6 +335,23 @@ class Summarising {
     } else if (tally_.accepted_per_round.clusters() == 1 && !summary_.unweighted_means) {
       summary_.basis = IntervalBasis::iid_rounds;
     }
+  }
+
+  /// Intervals hold that windows resemble their neighbours, as their accepted drafts a round do.
+  void find_neighbours() {
+    if (summary_.basis != IntervalBasis::batch_means) return;
+    const ClusterMoments& all = tally_.accepted_per_round;
+    if (!(all.denominator() > 0)) return;
+    const double mean = all.numerator() / all.denominator();
+    std::vector<std::vector<double>> residuals;
+    for (const auto& [labels, series] : summary_.unweighted_means ? group_.series_of_means : group_.series) {
+      std::vector<double>& its = residuals.emplace_back();
+      for (const ClusterSums& cell : series.cells()) {
+        if (cell.rounds > 0) its.push_back(cell.accepted - mean * cell.rounds);
+      }
+    }
+    neighbours_ = neighbour_correlation(residuals);
+    tally_.resemble(neighbours_);
   }
 
   bool few_clusters() const { return summary_.clusters < few_sequences; }
@@ -686,30 +704,18 @@ class Summarising {
     summary_.homogeneity = test;
   }
 
-  /// Correlation of the accepted drafts per round of neighbouring windows, r, under whose law as an autoregression of
-  /// first order the true width is sqrt((1 + r) / (1 - r)) times that of independent windows. A false alarm in one of
-  /// 100 series of independent windows: sqrt(n) r is nearly standard normal.
+  /// A false alarm in one of 100 series of independent windows: sqrt(n) r is nearly standard normal.
   void warn_of_alike_windows() {
     constexpr double one_in_100 = 2.33;
-    double products = 0, squares = 0;
-    std::size_t windows = 0;
-    for (const auto& [labels, series] : summary_.unweighted_means ? group_.series_of_means : group_.series) {
-      double before = 0;
-      for (const ClusterSums& cell : series.cells()) {
-        const double residual = cell.accepted - (tokens_ - 1) * cell.rounds;
-        products += before * residual;
-        squares += residual * residual;
-        before = residual;
-        ++windows;
-      }
-    }
-    const double alike = squares > 0 ? std::min(0.99, products / squares) : 0;
-    if (alike * std::sqrt(static_cast<double>(windows)) < one_in_100) return;
-    warn("windows_alike",
-         fmt::format(
-             "neighbouring windows resemble each other (correlation {:.2f} over {}), which the intervals do not "
-             "hold: they are too narrow by a factor of about {:.1f}; longer windows, or a longer record, hold it",
-             alike, windows, std::sqrt((1 + alike) / (1 - alike))));
+    const auto windows = static_cast<double>(summary_.clusters);
+    if (neighbours_.value * std::sqrt(windows) < one_in_100) return;
+    const StandardError error = of_neighbours({1, windows - 1}, summary_.clusters, neighbours_);
+    warn(
+        "windows_alike",
+        fmt::format("neighbouring windows resemble each other (correlation {:.2f} over {}): standard errors are {:.1f} "
+                    "times those of independent windows, for as much as {:.2g} of these tell, and intervals may still "
+                    "cover less than 95%; a longer record tells more",
+                    neighbours_.value, summary_.clusters, error.value, windows / neighbours_.variance_inflation()));
   }
 
   void warn_of_basis() {
@@ -740,6 +746,7 @@ class Summarising {
   ClusterTally tally_;
   double tokens_ = 1;
   bool gamma_inferred_ = false;
+  NeighbourCorrelation neighbours_;
   /// True for rounds with few rejections or few accepted drafts.
   bool rare_rounds_ = false;
 };
@@ -760,6 +767,11 @@ std::string_view name_of(IntervalBasis basis) {
   return "none";
 }
 
+std::string_view label_value(const ServingCounts& counts, const LabelGroups& by) {
+  if (by.label == "file") return counts.file.native();
+  return by.label.empty() ? std::string_view() : counts.label(by.label);
+}
+
 struct ServingSummaries::Groups {
   explicit Groups(ServingSummaryOptions asked) : options(std::move(asked)) {}
 
@@ -767,9 +779,7 @@ struct ServingSummaries::Groups {
   CountedGroup& group_of(const ServingCounts& counts) {
     const std::string_view model = counts.label("model_name");
     const LabelGroups& by = options.by;
-    const std::string_view label = by.label == "file" ? std::string_view(counts.file.native())
-                                   : by.label.empty() ? std::string_view()
-                                                      : counts.label(by.label);
+    const std::string_view label = label_value(counts, by);
     if (!by.bounds.empty()) range = by.group_of(label);
     const std::string_view value = by.bounds.empty() ? label : std::string_view(range);
     if (last == by_key.end() || last->first.first != model || last->first.second != value) {
@@ -803,7 +813,7 @@ void ServingSummaries::add(const ServingCounts& counts) {
     group.warnings.add(code, counts, message);
   };
   const LabelGroups& by = groups_->options.by;
-  if (!by.label.empty() && by.label != "file" && by.group_of(counts.label(by.label)).empty()) {
+  if (!by.label.empty() && by.group_of(label_value(counts, by)).empty()) {
     warn("label_missing",
          fmt::format("there is no label {}{}: taken as empty", by.label, by.bounds.empty() ? "" : " with a number"));
   }

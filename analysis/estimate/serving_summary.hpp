@@ -152,6 +152,9 @@ struct ServingSummaryOptions {
   bool tree = false;
 };
 
+/// What counts are grouped by: the value of the label, the file for "file", empty without a label.
+std::string_view label_value(const traces::ServingCounts& counts, const LabelGroups& by);
+
 /// The reason why accepted / drafted is not alpha, in a sentence.
 inline constexpr std::string_view draft_acceptance_rate_note =
     "accepted / drafted is not alpha: drafts behind a rejection count as drafted, but are never looked at, so it falls "

@@ -227,8 +227,21 @@ void note_limits(const DraftScan& scan, const std::vector<PointPlan>& ends, cons
                  ? fmt::format("; the smallest one that loses at most {:g}% to it is taken", 100 * question.tolerance)
                  : ", and larger ones may be faster"));
   }
-  const auto extrapolated =
-      count([](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated; });
+  const auto is_beyond = [&](const PointPlan& point) {
+    if (!point.optimal_row) return false;
+    const auto gamma = static_cast<std::int64_t>(*point.optimal_row);
+    return scan.at(point.context).tokens()[*point.optimal_row].extrapolated ||
+           scan.draft().cost->extrapolates(scan.point(gamma, point.batch, point.context));
+  };
+  const auto extrapolated = count(is_beyond);
+  const auto without_plain = count(
+      [&](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated && !is_beyond(point); });
+  if (without_plain > 0) {
+    note("plain_extrapolated",
+         fmt::format("at {} of {} points the best gamma was measured, but not the plain decoding that its speedup is "
+                     "over: a run without speculation there is missing",
+                     without_plain, plan.points.size()));
+  }
   if (extrapolated > 0) {
     note("optimum_extrapolated",
          fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval {}, and {}",

@@ -300,6 +300,7 @@ struct DraftPlan {
   /// Empty without a crossover batch.
   std::optional<CrossoverBounds> crossover_bounds;
   /// "point_not_priced", "gamma_not_priced", "batch_not_timed", "optimum_at_limit", "optimum_extrapolated",
+  /// "plain_extrapolated",
   /// "measured_preferred", "batch_not_priced", "schedule_extrapolated".
   std::vector<Note> notes;
 };

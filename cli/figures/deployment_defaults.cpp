@@ -28,10 +28,10 @@ std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& ro
   if (o.model) return taken;
   take(taken, "model", o.model, "llama-3.3-70b");
   take(taken, "tensor_parallel", roofline.tensor_parallel, 4);
-  if (!o.draft_model && !o.draft_kind) {
-    take(taken, "draft model", o.draft_model, "eagle3-llama-3.3-70b");
-    o.draft_kind = "eagle";
-  }
+  // Another draft has the acceptance that is given, or its prior.
+  if (o.draft_model || o.draft_kind) return taken;
+  take(taken, "draft model", o.draft_model, "eagle3-llama-3.3-70b");
+  o.draft_kind = "eagle";
   if (!names_acceptance(o)) {
     take(taken, "acceptance length", o.acceptance_length, "2.88");
     if (!o.at) o.at = 7;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "analysis/planning/plan.hpp"
+#include "analysis/theory/acceptance_inversion.hpp"
 #include "cli/figures/figure_kind.hpp"
 #include "cli/files.hpp"
 #include "cli/given_options.hpp"
@@ -38,11 +39,28 @@ struct RateOfPlan {
   std::optional<std::int64_t> measured_at = {};
 };
 
+/// The rates that give the interval of the tokens per step of the longest draft that was typed or published.
+RateOfPlan rate_of_lengths(const planner::Acceptance& acceptance, Chart& chart) {
+  const std::int64_t gamma = acceptance.stated->measured_at.value_or(1);
+  const estimate::Interval tokens = acceptance.curve->tokens_per_step(gamma).ci95;
+  const planning::RateInterval rates = {theory::alpha_from_acceptance_length(tokens.lo, gamma),
+                                        theory::alpha_from_acceptance_length(tokens.hi, gamma)};
+  append(chart.warnings, acceptance.warnings);
+  chart.warnings.push_back(
+      {"one_rate", fmt::format("the acceptance is taken as one rate, {} to {}, which gives {} to {} tokens per step at "
+                               "gamma {}",
+                               brief(rates.low.alpha(), 3), brief(rates.high.alpha(), 3), brief(tokens.lo, 3),
+                               brief(tokens.hi, 3), gamma)});
+  return {{rates.low.alpha(), rates.high.alpha()}, rates, gamma};
+}
+
 /// @throws UsageError where what is given knows no rate
 RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
   require_consistent_acceptance(o);
   if (o.counters.empty() && o.trace.empty()) {
-    const planner::StatedAcceptance stated = *stated_acceptance(o).stated;
+    const planner::Acceptance acceptance = stated_acceptance(o);
+    const planner::StatedAcceptance& stated = *acceptance.stated;
+    if (stated.typed && !stated.typed->ci95.empty()) return rate_of_lengths(acceptance, chart);
     if (stated.published != nullptr) chart.assumptions.push_back(planner::assumption_of(*stated.published));
     const core::AcceptanceRate pooled = stated.rate();
     const planning::RateInterval rates = stated.interval.value_or(planning::RateInterval{pooled, pooled});
@@ -137,7 +155,8 @@ Chart speedup_over_gamma_figure(PlanOptions o) {
   refuse_given(
       {{"--emit-file", o.emit_file.has_value()}, {"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
       "the figure does not show that");
-  const bool has_acceptance = o.states_acceptance() || !o.drafts.empty() || !o.bench.empty();
+  const bool has_acceptance =
+      o.states_acceptance() || !o.drafts.empty() || !o.bench.empty() || o.leaves_acceptance_to_draft();
   const bool has_cost = o.states_cost() || !o.drafts.empty() || !o.bench.empty();
   if (!has_acceptance) complete_acceptance(o, given);
   if (!has_cost) {

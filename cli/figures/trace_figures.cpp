@@ -128,7 +128,7 @@ Chart chart_of_rows(ChartOfTrace draw, const RecordingOptions& o, const planning
   const RecordingBeingMade source(sim::recording_metadata(prompts, pair.vocab_size(), recording));
   planning::TraceAnalyzer analyzer(source.metadata(), source.depths(), how);
   sim::record_texts(pair.models(), prompts, recording, 0,
-                    [&](const traces::PositionBatch& batch, double) { analyzer.add(source, batch); });
+                    [&](const traces::PositionBatch& batch) { analyzer.add(source, batch); });
   const planning::TraceAnalysis analysis = analyzer.finish(source.metadata().task_names);
   Chart chart = chart_of(draw, analysis, o, source.metadata());
   chart.files = facts_of(pair.files());

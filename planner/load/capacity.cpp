@@ -22,7 +22,7 @@ namespace {
 
 using sim::CapacityScenario;
 
-constexpr std::int64_t largest_served_gamma = 64;
+constexpr auto largest_served_gamma = static_cast<std::int64_t>(capacity_ranges.gamma.hi);
 constexpr std::int64_t usual_largest_gamma = 8;
 constexpr std::size_t most_scenarios = 256;
 /// Relative difference of the mean time per token by both engines above which a warning says so.
@@ -30,42 +30,40 @@ constexpr double most_engines_difference = 0.2;
 /// Times of one request that the arrivals of a run are to last.
 constexpr double shortest_run = 10;
 
-void require_rising(std::string_view option, const std::vector<std::int64_t>& values, std::int64_t lo,
-                    std::int64_t hi) {
-  std::int64_t least = lo;
+void require_rising(std::string_view option, const std::vector<std::int64_t>& values, LegalRange range) {
   for (const std::int64_t value : values) {
-    require_in(option, value, {.lo = static_cast<double>(least), .hi = static_cast<double>(hi)});
-    least = value + 1;
+    require_in(option, value, range);
+    range.lo = static_cast<double>(value + 1);
   }
 }
 
 /// Those of the options; what is not given is legal.
 void require_ranges(const CapacityQuestion& q) {
-  constexpr LegalRange positive = {.lo_open = true};
-  constexpr LegalRange count = {.lo = 1, .hi = 1 << 30};
-  require_in("--arrival-rate", q.arrival_rate, {.lo = 1e-6});
-  require_in("--concurrency", q.concurrency, count);
-  require_in("--outside-ms", q.outside_ms, {.hi = 1e9});
-  require_in("--prefix-cache-hit-rate", q.prefix_cache_hit_rate, {.hi = 0.999999});
-  require_in("--tensor-parallel-size", q.tensor_parallel, {.lo = 1, .hi = 1024});
-  require_in("--prefill-tokens-per-second", q.prefill_tokens_per_second, positive);
-  require_in("--replicas", q.replicas, count);
-  require_in("--price", q.price, positive);
-  require_in("--watts-per-gpu", q.watts_per_gpu, positive);
-  require_in("--gpu-memory-utilization", q.gpu_memory_utilization, {.hi = 1, .lo_open = true});
-  require_in("--activation-reserve-gb", q.activation_reserve_gb, {});
-  require_in("--kv-cache-tokens", q.kv_cache_tokens, {.lo = 1, .hi = 1099511627776});
-  require_in("--block-size", q.block_size, {.lo = 1, .hi = 1048576});
-  require_rising("--max-num-seqs", q.max_num_seqs, 1, 65536);
-  require_in("--max-num-batched-tokens", q.max_num_batched_tokens, count);
-  if (q.gamma) require_rising("--gamma", *q.gamma, 0, largest_served_gamma);
-  require_in("--ttft-ms", q.ttft_ms, positive);
-  require_in("--tpot-ms", q.tpot_ms, positive);
-  require_in("--percentile", q.percentile, {.lo = 1, .hi = 99.99});
-  require_in("--replications", q.replications, {.lo = 2, .hi = 1000});
-  require_in("--num-requests", q.workload.requests, {.lo = 100, .hi = 1e6});
-  require_in("--seed", q.seed, {.hi = 9e18});
-  require_in("--threads", q.threads, {.lo = 1, .hi = 1024});
+  constexpr const CapacityRanges& legal = capacity_ranges;
+  require_in("--arrival-rate", q.arrival_rate, legal.arrival_rate);
+  require_in("--concurrency", q.concurrency, legal.concurrency);
+  require_in("--outside-ms", q.outside_ms, legal.outside_ms);
+  require_in("--prefix-cache-hit-rate", q.prefix_cache_hit_rate, legal.prefix_cache_hit_rate);
+  require_in("--alpha-spread", q.alpha_spread, legal.alpha_spread);
+  require_in("--tensor-parallel-size", q.tensor_parallel, legal.tensor_parallel);
+  require_in("--prefill-tokens-per-second", q.prefill_tokens_per_second, legal.prefill_tokens_per_second);
+  require_in("--replicas", q.replicas, legal.replicas);
+  require_in("--price", q.price, legal.price);
+  require_in("--watts-per-gpu", q.watts_per_gpu, legal.watts_per_gpu);
+  require_in("--gpu-memory-utilization", q.gpu_memory_utilization, legal.gpu_memory_utilization);
+  require_in("--activation-reserve-gb", q.activation_reserve_gb, legal.activation_reserve_gb);
+  require_in("--kv-cache-tokens", q.kv_cache_tokens, legal.kv_cache_tokens);
+  require_in("--block-size", q.block_size, legal.block_size);
+  require_rising("--max-num-seqs", q.max_num_seqs, legal.max_num_seqs);
+  require_in("--max-num-batched-tokens", q.max_num_batched_tokens, legal.max_num_batched_tokens);
+  if (q.gamma) require_rising("--gamma", *q.gamma, legal.gamma);
+  require_in("--ttft-ms", q.ttft_ms, legal.ttft_ms);
+  require_in("--tpot-ms", q.tpot_ms, legal.tpot_ms);
+  require_in("--percentile", q.percentile, legal.percentile);
+  require_in("--replications", q.replications, legal.replications);
+  require_in("--num-requests", q.workload.requests, legal.num_requests);
+  require_in("--seed", q.seed, legal.seed);
+  require_in("--threads", q.threads, legal.threads);
 }
 
 std::vector<std::int64_t> gammas_of(const CapacityQuestion& q, bool has_acceptance) {

@@ -10,6 +10,7 @@
 #include "analysis/planning/kv_memory.hpp"
 #include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
+#include "planner/question_error.hpp"
 #include "sim/serving/capacity_range.hpp"
 
 /// The load that a deployment can take, and the GPUs that a load needs. Component `load`.
@@ -71,6 +72,37 @@ struct CapacityQuestion {
   /// The largest gamma of any scenario; 0 if nothing drafts.
   std::int64_t largest_gamma(bool has_acceptance) const;
 };
+
+/// The legal values of the question's members.
+struct CapacityRanges {
+  static constexpr LegalRange positive = {.lo_open = true};
+  static constexpr LegalRange count = {.lo = 1, .hi = 1 << 30};
+  LegalRange arrival_rate = {.lo = 1e-6};
+  LegalRange concurrency = count;
+  LegalRange outside_ms = {.hi = 1e9};
+  LegalRange prefix_cache_hit_rate = {.hi = 0.999999};
+  LegalRange alpha_spread = {.lo = 1e-4, .hi = 0.5};
+  LegalRange tensor_parallel = {.lo = 1, .hi = 1024};
+  LegalRange prefill_tokens_per_second = positive;
+  LegalRange replicas = count;
+  LegalRange price = positive;
+  LegalRange watts_per_gpu = positive;
+  LegalRange gpu_memory_utilization = {.hi = 1, .lo_open = true};
+  LegalRange activation_reserve_gb = {};
+  LegalRange kv_cache_tokens = {.lo = 1, .hi = 1099511627776};
+  LegalRange block_size = {.lo = 1, .hi = 1048576};
+  LegalRange max_num_seqs = {.lo = 1, .hi = 65536};
+  LegalRange max_num_batched_tokens = count;
+  LegalRange gamma = {.lo = 0, .hi = 64};
+  LegalRange ttft_ms = positive;
+  LegalRange tpot_ms = positive;
+  LegalRange percentile = {.lo = 1, .hi = 99.99};
+  LegalRange replications = {.lo = 2, .hi = 1000};
+  LegalRange num_requests = {.lo = 100, .hi = 1e6};
+  LegalRange seed = {.hi = 9e18};
+  LegalRange threads = {.lo = 1, .hi = 1024};
+};
+inline constexpr CapacityRanges capacity_ranges = {};
 
 /// The cache of one scenario.
 struct ScenarioMemory {

@@ -119,8 +119,8 @@ std::vector<Note> warnings_of(const Analysis& a) {
 }  // namespace
 
 Analysis empty_answer(const AnalysisQuestion& question) {
-  if (question.samples == 1 || question.samples < 0)
-    refuse("--samples", fmt::format("{}", question.samples), "0 or an integer from 2 on");
+  if (question.samples == 1 || question.samples < 0 || question.samples > most_samples)
+    refuse("--samples", fmt::format("{}", question.samples), fmt::format("0 or an integer in [2, {}]", most_samples));
   require_in("--row-tolerance", question.row_tolerance, {.hi = 1, .lo_open = true});
   require_in("--seed", question.seed, {.hi = 9e18});
   require_in("--threads", question.threads, {.lo = 1, .hi = 1024});

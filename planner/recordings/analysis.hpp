@@ -21,6 +21,7 @@
 namespace specdec::planner {
 
 inline constexpr std::array<double, 5> usual_leniences = {0.9, 0.7, 0.5, 0.3, 0.1};
+inline constexpr std::int64_t most_samples = 1'000'000;
 
 /// A question about a recording. Members correspond to the options of `specdec analyze` of the same name.
 struct AnalysisQuestion {
@@ -39,7 +40,7 @@ struct AnalysisQuestion {
   std::optional<std::vector<double>> lenience = {};
   /// Other ways to sample whole rows; empty: a few temperatures if rows are whole and their files small.
   std::optional<std::vector<planning::SweepSetting>> standardise = {};
-  /// Runs of the Monte Carlo replay, >= 2; 0 for none.
+  /// Runs of the Monte Carlo replay, [2, most_samples]; 0 for none.
   std::int64_t samples = 16;
   std::int64_t seed = 1;
   /// >= 1; does not affect the answer.

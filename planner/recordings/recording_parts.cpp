@@ -41,23 +41,26 @@ struct Header {
   ordered_json options, other_options, metadata, files;
 
   static Header read(const fs::path& path) {
-    Header header;
-    header.path = path;
     const std::string text = traces::read_part_file(path).header;
     try {
-      const ordered_json json = ordered_json::parse(text);
-      json.at("version").get_to(header.version);
-      json.at("made_with").get_to(header.made_with);
-      header.shard = {json.at("shard").at("number").get<std::int64_t>() - 1,
-                      json.at("shard").at("of").get<std::int64_t>()};
-      header.options = json.at("options");
-      header.other_options = json.at("other_options");
-      header.metadata = json.at("recording").at("metadata");
-      header.files = json.at("recording").at("files");
-      for (const ordered_json& file : header.files) file.at("fingerprint").get<std::string>();
+      return of(path, ordered_json::parse(text));
     } catch (const ordered_json::exception& error) {
       refuse_part(path, "header", error.what(), "what docs/scale.md describes");
     }
+  }
+
+  static Header of(const fs::path& path, const ordered_json& json) {
+    Header header;
+    header.path = path;
+    json.at("version").get_to(header.version);
+    json.at("made_with").get_to(header.made_with);
+    header.shard = {json.at("shard").at("number").get<std::int64_t>() - 1,
+                    json.at("shard").at("of").get<std::int64_t>()};
+    header.options = json.at("options");
+    header.other_options = json.at("other_options");
+    header.metadata = json.at("recording").at("metadata");
+    header.files = json.at("recording").at("files");
+    for (const ordered_json& file : header.files) file.at("fingerprint").get<std::string>();
     if (!(0 <= header.shard.index && header.shard.index < header.shard.of))
       refuse_part(path, "shard", header.shard.name(), "I/N with 1 <= I <= N");
     return header;
@@ -102,6 +105,30 @@ void require_same(const Header& first, const Header& other) {
   }
 }
 
+/// The parts in a folder, by name.
+std::vector<fs::path> listed_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == traces::part_extension) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+fs::path name_of_part(const traces::Shard& shard) { return shard.file_name() + std::string(traces::part_extension); }
+
+/// A part beside one that its shard names, which all of the folder are to go with. Each was held against one when it
+/// was written, so that any stands for all. Empty for a part that has another name, which goes with those that are
+/// named beside it at the merge.
+std::optional<fs::path> other_part(const fs::path& part, const traces::Shard& shard) {
+  const fs::path folder = fs::absolute(part).parent_path();
+  if (part.filename() != name_of_part(shard) || !fs::is_directory(folder)) return std::nullopt;
+  for (const fs::path& one : listed_in(folder)) {
+    if (one.filename() != part.filename()) return one;
+  }
+  return std::nullopt;
+}
+
 std::vector<fs::path> listed(const std::vector<std::string>& paths) {
   std::vector<fs::path> all;
   for (const std::string& path : paths) {
@@ -109,12 +136,8 @@ std::vector<fs::path> listed(const std::vector<std::string>& paths) {
       all.emplace_back(path);
       continue;
     }
-    std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(path)) {
-      if (entry.path().extension() == traces::part_extension) found.push_back(entry.path());
-    }
+    const std::vector<fs::path> found = listed_in(path);
     if (found.empty()) refuse_part(path, "folder", "without parts", "one with *.part files");
-    std::sort(found.begin(), found.end());
     all.insert(all.end(), found.begin(), found.end());
   }
   return all;
@@ -193,7 +216,23 @@ std::vector<Note> notes_of(const std::map<std::int64_t, Header>& parts) {
 
 fs::path part_path(const fs::path& path, const traces::Shard& shard) {
   if (!fs::is_directory(path)) return path;
-  return path / (shard.file_name() + std::string(traces::part_extension));
+  return path / name_of_part(shard);
+}
+
+void require_place_of_part(const fs::path& part, const traces::Shard& shard,
+                           const std::vector<std::string>& recording) {
+  const fs::path folder = fs::weakly_canonical(fs::absolute(part)).parent_path();
+  for (const std::string& file : recording) {
+    if (!fs::is_directory(file) || fs::weakly_canonical(file) != folder) continue;
+    refuse("--part", part.string(),
+           fmt::format("elsewhere: {} is the recording, which is not read with other files in it", file));
+  }
+  if (const auto other = other_part(part, shard)) {
+    const traces::Shard there = Header::read(*other).shard;
+    if (there.of == shard.of) return;
+    refuse("--part", part.string(),
+           fmt::format("where all parts are of {} shards: {} is {}", shard.of, other->string(), there.name()));
+  }
 }
 
 void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin& origin) {
@@ -210,6 +249,7 @@ void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin
                                {"options", origin.options},
                                {"other_options", origin.other_options},
                                {"recording", {{"metadata", to_strings(summary.metadata())}, {"files", files}}}};
+  if (const auto other = other_part(path, origin.shard)) require_same(Header::read(*other), Header::of(path, header));
   traces::write_part_file(path, {header.dump(-1, ' ', false, ordered_json::error_handler_t::replace), summary.state()});
 }
 

@@ -26,9 +26,17 @@ struct PartOrigin {
 /// The file of a part: `path` itself, or one named by the shard if it is a folder.
 std::filesystem::path part_path(const std::filesystem::path& path, const traces::Shard& shard);
 
+/// Refuses, before anything is read, a part that would lie among the recording's own files, or that its shard names
+/// beside parts of another number of shards.
+/// @param recording  the paths that name it
+/// @throws QuestionError, traces::FileError
+void require_place_of_part(const std::filesystem::path& part, const traces::Shard& shard,
+                           const std::vector<std::string>& recording);
+
 /// Writes a summary to a file, of which docs/scale.md describes the format. The recording's files are still looked at,
 /// for their fingerprints.
-/// @throws traces::FileError if the file cannot be written
+/// @throws traces::FileError if the file cannot be written, or is named by the shard and stands beside parts of another
+///   recording or other options
 void save_part(const std::filesystem::path& path, RecordingSummary& summary, const PartOrigin& origin);
 
 struct MergedParts {

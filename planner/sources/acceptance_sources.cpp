@@ -16,6 +16,7 @@
 #include "planner/question_error.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "planner/sources/recording_rules.hpp"
+#include "planner/sources/seen_labels.hpp"
 #include "traces/context_stretches.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
@@ -265,6 +266,23 @@ CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& op
   return curves;
 }
 
+/// The member of all groups if it is the same for them; empty otherwise.
+template <class Member>
+Member same_of(const std::vector<const ServingSummary*>& groups, Member ServingSummary::*member) {
+  const bool same =
+      std::all_of(groups.begin(), groups.end(), [&](const auto* one) { return one->*member == groups[0]->*member; });
+  return same ? groups[0]->*member : Member();
+}
+
+/// Rounds taken as independent where one group's are.
+estimate::IntervalBasis weakest_basis(const std::vector<const ServingSummary*>& groups) {
+  estimate::IntervalBasis weakest = groups[0]->basis;
+  for (const ServingSummary* group : groups) {
+    if (group->basis == estimate::IntervalBasis::iid_rounds) weakest = group->basis;
+  }
+  return weakest;
+}
+
 /// Tokens of a request of the group.
 double tokens_per_request(const ServingSummary& summary) {
   const double tokens = summary.emitted.value_or(summary.rounds.value_or(0) + summary.accepted.value_or(0));
@@ -276,25 +294,34 @@ double tokens_per_request(const ServingSummary& summary) {
   return tokens / static_cast<double>(summary.units);
 }
 
-/// The groups that the mix names, in its shares.
+/// The groups that the mix names, in its order.
+std::vector<const ServingSummary*> groups_of(const TrafficMix& mix, const std::vector<const ServingSummary*>& groups) {
+  std::vector<std::string> known;
+  for (const ServingSummary* group : groups) {
+    if (!group->group.value_or("").empty()) known.push_back(*group->group);
+  }
+  std::vector<const ServingSummary*> named;
+  for (const TrafficMix::Part& part : mix.parts) {
+    const auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const auto* group) { return group->group == part.group; });
+    if (found == groups.end()) refuse_group(part.group, known, "the counters");
+    named.push_back(*found);
+  }
+  return named;
+}
+
+/// @param groups  those of the mix, in its order
 CountedCurves mixed_counts(const std::vector<const ServingSummary*>& groups, const CountersOptions& options,
                            const std::string& file, Acceptance& acceptance) {
   const TrafficMix& mix = *options.mix;
   MixParts parts(mix), at_design_effect_3(mix);
   bool any_iid = false;
-  std::vector<std::string> known;
-  for (const ServingSummary* group : groups) {
-    if (!group->group.value_or("").empty()) known.push_back(*group->group);
-  }
-  for (const TrafficMix::Part& part : mix.parts) {
-    const auto named =
-        std::find_if(groups.begin(), groups.end(), [&](const auto* group) { return group->group == part.group; });
-    if (named == groups.end()) refuse_group(part.group, known, "the counters");
-    const double tokens = mix.by_requests ? tokens_per_request(**named) : 1;
-    const CountedCurves curves = curves_of(**named, options, file);
-    append_new(acceptance.warnings, (*named)->warnings);
-    parts.add(part, curves.curve, tokens);
-    at_design_effect_3.add(part, curves.at_design_effect_3 ? curves.at_design_effect_3 : curves.curve, tokens);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const double tokens = mix.by_requests ? tokens_per_request(*groups[i]) : 1;
+    const CountedCurves curves = curves_of(*groups[i], options, file);
+    append_new(acceptance.warnings, groups[i]->warnings);
+    parts.add(mix.parts[i], curves.curve, tokens);
+    at_design_effect_3.add(mix.parts[i], curves.at_design_effect_3 ? curves.at_design_effect_3 : curves.curve, tokens);
     any_iid = any_iid || curves.at_design_effect_3;
   }
   return {parts.curve(), any_iid ? at_design_effect_3.curve() : nullptr};
@@ -307,17 +334,17 @@ struct GroupedRate {
 };
 
 /// The requests of the groups of a mix, weighted so that each group has its share of the rounds.
+/// @param groups  those of the mix, in its order
 std::vector<planning::RequestRate> mixed_rates(const std::vector<GroupedRate>& rates,
                                                const std::vector<const ServingSummary*>& groups,
                                                const TrafficMix& mix) {
   std::vector<planning::RequestRate> mixed;
-  for (const TrafficMix::Part& part : mix.parts) {
-    const auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const auto* one) { return one->group == part.group; });
-    const double tokens = mix.by_requests ? tokens_per_request(**group) : 1;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const TrafficMix::Part& part = mix.parts[i];
+    const double tokens = mix.by_requests ? tokens_per_request(*groups[i]) : 1;
     double weight = 0;
     for (const GroupedRate& one : rates) weight += one.group == part.group ? one.rate.weight : 0;
-    const double rounds = part.share * tokens / (*group)->tokens_per_step->value;
+    const double rounds = part.share * tokens / groups[i]->tokens_per_step->value;
     for (const GroupedRate& one : rates) {
       if (one.group != part.group) continue;
       mixed.push_back(one.rate);
@@ -340,17 +367,22 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   estimate::ServingSummaries collected(reading);
   std::map<std::string, std::vector<GroupedRate>, std::less<>> rates_by_model;
   traces::CountsSink sink;
+  SeenLabels labels(by);
   sink.take = [&](const traces::ServingCounts& counts) {
     collected.add(counts);
+    labels.add(counts);
     if (!options.by_request) return;
     const auto rate = planning::rate_of_request(counts, options.at);
     if (!rate) return;
-    rates_by_model[std::string(counts.label("model_name"))].push_back({by.group_of(counts.label(by.label)), *rate});
+    rates_by_model[std::string(counts.label("model_name"))].push_back(
+        {by.group_of(estimate::label_value(counts, by)), *rate});
   };
   sink.warn = [&](const Note& warning) { acceptance.warnings.push_back(warning); };
   traces::read_serving_counts(std::vector<std::filesystem::path>(files.begin(), files.end()), sink);
+  labels.require("--by");
   const std::vector<ServingSummary> summaries = collected.summaries();
-  const std::vector<const ServingSummary*> found = summaries_of(summaries, files, options.model);
+  std::vector<const ServingSummary*> found = summaries_of(summaries, files, options.model);
+  if (options.mix) found = groups_of(*options.mix, found);
   const ServingSummary& summary = *found.front();
   CountedCurves curves;
   if (options.mix) {
@@ -365,15 +397,16 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   std::int64_t clusters = 0;
   for (const ServingSummary* group : found) clusters += group->clusters;
   if (!curves.at_design_effect_3 && clusters > 0) acceptance.clusters = clusters;
-  acceptance.rule = options.acceptance ? options.acceptance : summary.rule;
-  acceptance.rule_source = options.acceptance ? "user" : summary.rule ? "file" : "";
+  const auto counted_rule = same_of(found, &ServingSummary::rule);
+  acceptance.rule = options.acceptance ? options.acceptance : counted_rule;
+  acceptance.rule_source = options.acceptance ? "user" : counted_rule ? "file" : "";
   const std::vector<GroupedRate>& rates = rates_by_model[summary.model_name];
   if (options.mix) {
     acceptance.request_rates = mixed_rates(rates, found, *options.mix);
   } else {
     for (const GroupedRate& one : rates) acceptance.request_rates.push_back(one.rate);
   }
-  acceptance.method = std::string(name_of(summary.basis));
+  acceptance.method = std::string(name_of(weakest_basis(found)));
   if (summary.alpha_hat && !options.mix) {
     acceptance.alpha = summary.alpha_hat->value;
     acceptance.alpha_ci95 = summary.alpha_hat->ci95;
@@ -381,7 +414,8 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   acceptance.text = fmt::format("counters{}{}", summary.model_name.empty() ? "" : " of " + summary.model_name,
                                 summary.formats.empty() ? "" : fmt::format(" ({})", fmt::join(summary.formats, ", ")));
   if (options.mix) acceptance.text += fmt::format(" in a mix of {}", options.mix->text());
-  if (summary.engines.size() == 1) acceptance.engine = summary.engines.front();
+  const std::vector<std::string> engines = same_of(found, &ServingSummary::engines);
+  if (engines.size() == 1) acceptance.engine = engines.front();
   if (!summary.model_name.empty()) acceptance.model = summary.model_name;
   acceptance.files = files;
   const bool usual = options.beyond == estimate::BeyondObserved::hold;

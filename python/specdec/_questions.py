@@ -50,6 +50,10 @@ def _require_nouns(acceptance: Acceptance | None, cost: Cost) -> None:
     require_type("cost", cost, Cost, "a specdec.Cost")
 
 
+def _names_draft(cost: Cost) -> bool:
+    return "draft_model" in cost._inputs or "draft_kind" in cost._inputs
+
+
 def plan(
     acceptance: Acceptance | None = None,
     cost: Cost | None = None,
@@ -157,7 +161,7 @@ def plan(
         raise QuestionError("cost is missing: an acceptance and a cost make a plan", "cost")
     elif acceptance is None:
         _require_nouns(None, cost)
-        if "draft_model" not in cost._inputs and "draft_kind" not in cost._inputs:
+        if not _names_draft(cost):
             raise QuestionError("acceptance is missing: an acceptance and a cost make a plan", "acceptance")
         priced = cost._make(extrapolate=extrapolate)
         given = [(None, _core.acceptance_prior_for(priced), priced)]
@@ -258,8 +262,8 @@ def _deployment(options: Options, tensor_parallel_size: int | None) -> str:
 
 
 def capacity(
-    acceptance: Acceptance | None,
-    cost: Cost,
+    acceptance: Acceptance | None = None,
+    cost: Cost | None = None,
     *,
     prompt_tokens: Lengths | None = None,
     output_tokens: Lengths | None = None,
@@ -299,8 +303,9 @@ def capacity(
 
     Parameters
     ----------
-    acceptance : Acceptance or None
-        None: nothing drafts.
+    acceptance : Acceptance, optional
+        Without it the prior of published lengths for the head that the cost names as its draft; nothing drafts if it names
+        none, or with `gamma=0`.
     cost : Cost
         In seconds.
     prompt_tokens, output_tokens : float or (float, float)
@@ -414,10 +419,14 @@ def capacity(
             inputs[name] = listed(inputs[name])
     if "schedule" in inputs:
         inputs["schedule"] = stretches(inputs["schedule"])
+    if cost is None:
+        raise QuestionError("cost is missing: what an iteration costs, in seconds", "cost")
     _require_nouns(acceptance, cost)
-    largest = _core.largest_gamma(given, acceptance is not None)
+    largest = _core.largest_gamma(given, acceptance is not None or _names_draft(cost))
     made = None if acceptance is None else acceptance._make(max_gamma=max(1, largest), by_request=True)
     priced = cost._make(extrapolate=extrapolate, drafts=largest > 0)
+    if acceptance is None and largest > 0:
+        made = _core.acceptance_prior_for(priced)
     of_both = {**(acceptance._inputs if acceptance else {}), **cost._inputs}
     answer = _core.capacity(made, priced, given, _deployment(of_both, tensor_parallel_size), progress)
     document = _options.document(

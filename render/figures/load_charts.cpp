@@ -203,7 +203,7 @@ LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t
     scenario.saturated = found.saturated_requests_per_second_per_replica;
     if (loads == 0) continue;
     scenario.points = sim::replica_over_versions(two, place, loads_up_to(last_load * scenario.saturated.value, loads),
-                                                 range.replicates, acceptances);
+                                                 range.versions);
   }
   return in;
 }

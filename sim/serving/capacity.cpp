@@ -432,7 +432,7 @@ class CapacityPlanner {
                                                    ? there.requests_per_second
                                                    : replica_at(planned, {.clients = found.most}).requests_per_second;
     }
-    if (found.most > 0) result.largest_mean_batch = mean_batch_by_formula(planned, {.clients = found.most});
+    if (found.most > 0) result.largest_iteration = mean_iteration(planned, {.clients = found.most});
     return result;
   }
 
@@ -445,10 +445,27 @@ class CapacityPlanner {
     return result;
   }
 
-  double mean_batch_by_formula(const PlannedScenario& planned, const ReplicaLoad& load) const {
-    if (!planned.saturation) return 1;
+  /// A sequence takes part in (output - 1) / E iterations, and a prompt comes for each that ends.
+  cost::Iteration mean_iteration(const PlannedScenario& planned, const ReplicaLoad& load) const {
+    const planning::OfferedLoad& offered = planned.load;
+    cost::Iteration iteration;
+    iteration.sequences = 1;
+    if (!planned.saturation) return iteration;
     const auto state = steady_at(planned, load);
-    return std::max(1.0, state ? state->mean_batch : planned.saturation->state.mean_batch);
+    iteration.sequences = std::max(1.0, state ? state->mean_batch : planned.saturation->state.mean_batch);
+    const planning::RoundsFrom* rounds = &planned.rounds.front();
+    for (const planning::RoundsFrom& stretch : planned.rounds) {
+      if (static_cast<double>(stretch.batch_low) <= iteration.sequences) rounds = &stretch;
+    }
+    iteration.gamma = rounds->gamma;
+    iteration.full_accepts = rounds->full_accepts;
+    iteration.context_tokens = iteration.sequences * offered.mean_context;
+    iteration.prompts = iteration.sequences * rounds->tokens_per_step / (offered.output_tokens - 1);
+    const double computed =
+        offered.decode_only ? 1 : std::max(1.0, offered.prompt_tokens * (1 - offered.prefix_cache_hit_rate));
+    iteration.prompt_tokens = iteration.prompts * computed;
+    iteration.prompt_pairs = iteration.prompts * offered.prompt_pairs;
+    return iteration;
   }
 
   /// Nothing where the formulas do not apply.
@@ -500,7 +517,7 @@ class CapacityPlanner {
     result.requests_per_second_per_replica = found.load;
     const double most = result.requests_per_second_per_replica.value;
     if (most <= 0) return without_load(planned, std::move(result));
-    result.largest_mean_batch = mean_batch_by_formula(planned, {most});
+    result.largest_iteration = mean_iteration(planned, {most});
 
     const std::optional<double> asked = question_.workload.requests_per_second;
     std::int64_t replicas = question_.replicas.value_or(1);

@@ -120,9 +120,10 @@ struct ScenarioCapacity {
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
   /// replica, which the figures below are for, within the limits or not; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
-  /// Mean batch by formula at the largest rate, or with clients_within_limits, >= 1: it depends neither on the load
-  /// asked for nor on the number of replicas.
-  double largest_mean_batch = 1;
+  /// What an iteration holds on average, by formula, at the largest rate, or with clients_within_limits: rounds of the
+  /// mean batch, >= 1, and the positions of prompts that keep it there. It depends neither on the load asked for nor on
+  /// the number of replicas.
+  cost::Iteration largest_iteration = {.sequences = 1};
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
   /// True if figures_at asks for a rate above the saturated one: the queue grows, and the figures below are left empty.

@@ -1,6 +1,8 @@
 #include "sim/serving/capacity_range.hpp"
 
 #include <algorithm>
+#include <boost/math/distributions/beta.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -12,16 +14,20 @@
 namespace specdec::sim {
 namespace {
 
+/// Beyond each end of an interval of 95%, and the standard deviations up to there.
 constexpr double tail = 0.025;
+constexpr double normal_95 = 1.959963984540054;
 
-/// One replicate of a cost, as the cost itself.
-class ReplicateAsCost final : public cost::IterationCost {
+/// The mean of some replicates of a cost, as a cost of its own.
+class MeanOfReplicates final : public cost::IterationCost {
  public:
-  ReplicateAsCost(std::shared_ptr<const cost::IterationCost> cost, std::size_t index)
-      : cost_(std::move(cost)), index_(index) {}
+  MeanOfReplicates(std::shared_ptr<const cost::IterationCost> cost, std::vector<std::size_t> indices)
+      : cost_(std::move(cost)), indices_(std::move(indices)) {}
 
   double seconds(const cost::Iteration& iteration) const override {
-    return cost_->seconds_of_replicate(index_, iteration);
+    double sum = 0;
+    for (const std::size_t index : indices_) sum += cost_->seconds_of_replicate(index, iteration);
+    return sum / static_cast<double>(indices_.size());
   }
   double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
     return seconds(iteration);
@@ -29,7 +35,7 @@ class ReplicateAsCost final : public cost::IterationCost {
 
  private:
   std::shared_ptr<const cost::IterationCost> cost_;
-  std::size_t index_;
+  std::vector<std::size_t> indices_;
 };
 
 std::int64_t gamma_at(const ServingEngine& engine, double batch) {
@@ -48,21 +54,38 @@ cost::Iteration iteration_at(double batch, const CapacityQuestion& question, con
   return iteration;
 }
 
-/// The replicates at both tails of the seconds of one iteration, among those that price it and one with a single
-/// sequence above 0: a fit whose resampled runs leave nothing of a term may not. Empty if none does.
-std::vector<std::size_t> tails_of(const cost::IterationCost& cost, const cost::Iteration& iteration) {
-  cost::Iteration alone = iteration;
+/// Replicates in the order of their seconds of one iteration, those that price it and one with a single sequence above
+/// 0: a fit whose resampled runs leave nothing of a term may not. Empty if none does.
+std::vector<std::size_t> by_seconds(const cost::IterationCost& cost, const cost::Iteration& iteration) {
+  cost::Iteration alone;
   alone.sequences = 1;
+  alone.gamma = iteration.gamma;
+  alone.full_accepts = iteration.full_accepts;
   alone.context_tokens = iteration.context_tokens / iteration.sequences;
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < cost.replicates(); ++i) {
     const double seconds = cost.seconds_of_replicate(i, iteration);
     if (seconds > 0 && cost.seconds_of_replicate(i, alone) > 0) order.emplace_back(seconds, i);
   }
-  if (order.empty()) return {};
   std::sort(order.begin(), order.end());
-  const auto low = static_cast<std::size_t>(std::floor(tail * static_cast<double>(order.size() - 1)));
-  return {order[low].second, order[order.size() - 1 - low].second};
+  std::vector<std::size_t> indices;
+  for (const auto& [seconds, index] : order) indices.push_back(index);
+  return indices;
+}
+
+/// Those whose mean stands for a quantile: at the middles of equal shares of the law of its order statistic,
+/// Beta((n + 1) p, (n + 1) (1 - p)).
+/// @param order  as by_seconds gives it
+std::vector<std::size_t> about_quantile(const std::vector<std::size_t>& order, double p) {
+  constexpr int shares = 4;
+  const auto count = static_cast<double>(order.size());
+  const boost::math::beta_distribution<double> law((count + 1) * p, (count + 1) * (1 - p));
+  std::vector<std::size_t> about;
+  for (int share = 0; share < shares; ++share) {
+    const double place = boost::math::quantile(law, (share + 0.5) / shares);
+    about.push_back(order[std::min(order.size() - 1, static_cast<std::size_t>(place * count))]);
+  }
+  return about;
 }
 
 /// The version's own simulation has the same error as the answer's, so only its mean is used.
@@ -159,23 +182,9 @@ std::size_t fastest_drafting(const CapacityAnswer& answer) {
   return best.value_or(0);
 }
 
-/// The replicates at both tails for one scenario at its largest mean batch.
-std::vector<std::size_t> replicates_of(const CapacityQuestion& question, const CapacityAnswer& answer,
-                                       std::size_t place) {
-  if (question.cost->replicates() == 0) return {};
-  const ScenarioCapacity& scenario = answer.scenarios[place];
-  return tails_of(*question.cost, iteration_at(scenario.largest_mean_batch, question, scenario));
-}
-
-/// Each replicate once.
-std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, const CapacityAnswer& answer) {
-  std::vector<std::size_t> found;
-  for (const std::size_t place : {std::size_t{0}, fastest_drafting(answer)}) {
-    for (const std::size_t index : replicates_of(question, answer, place)) {
-      if (std::find(found.begin(), found.end(), index) == found.end()) found.push_back(index);
-    }
-  }
-  return found;
+/// The replicates in the order of a scenario's largest_iteration; empty if the cost has none.
+std::vector<std::size_t> order_at(const CapacityQuestion& question, const CapacityAnswer& answer, std::size_t place) {
+  return by_seconds(*question.cost, answer.scenarios[place].largest_iteration);
 }
 
 /// Empty if the scenario has none.
@@ -185,35 +194,75 @@ std::optional<double> median_tpot(const ScenarioCapacity& scenario) {
   return scenario.tpot_seconds->p50.value;
 }
 
-/// A version of a question, and which version plain decoding has its figures of.
-struct Version {
-  CapacityQuestion question;
-  std::size_t plain_as = 0;
-};
+CapacityQuestion with_version(CapacityQuestion question, const CapacityVersion& version) {
+  if (!version.replicates.empty())
+    question.cost = std::make_shared<MeanOfReplicates>(question.cost, version.replicates);
+  if (!version.acceptance.empty()) question.acceptance = version.acceptance;
+  return question;
+}
 
-/// In the order of CapacityRange::rates_by_version, without the answer's own.
-std::vector<Version> versions_of(const CapacityQuestion& question, const CapacityRange& range,
-                                 std::span<const std::vector<RequestAcceptance>> acceptances) {
-  std::vector<Version> versions;
-  const auto priced_by = [&](std::size_t replicate) {
-    CapacityQuestion version = question;
-    version.cost = std::make_shared<ReplicateAsCost>(question.cost, replicate);
-    return version;
-  };
-  for (const std::size_t index : range.replicates) versions.push_back({priced_by(index), versions.size() + 1});
-  const auto accepting = [](CapacityQuestion version, const std::vector<RequestAcceptance>& acceptance) {
-    version.acceptance = acceptance;
-    return version;
-  };
-  for (const std::vector<RequestAcceptance>& acceptance : acceptances)
-    versions.push_back({accepting(question, acceptance), 0});
-  if (!question.acceptance_is_range || acceptances.empty()) return versions;
-  for (const std::size_t index : replicates_of(question, range.answer, fastest_drafting(range.answer))) {
-    const auto place = std::find(range.replicates.begin(), range.replicates.end(), index) - range.replicates.begin();
-    for (const std::vector<RequestAcceptance>& acceptance : acceptances)
-      versions.push_back({accepting(priced_by(index), acceptance), static_cast<std::size_t>(place) + 1});
+/// Adds one version, and finds the first one of the same cost, itself if there is none.
+void add_version(CapacityRange& range, CapacityVersion version) {
+  const auto same = std::find_if(range.versions.begin(), range.versions.end(),
+                                 [&](const auto& other) { return other.replicates == version.replicates; });
+  version.plain_as = static_cast<std::size_t>(same - range.versions.begin());
+  range.versions.push_back(std::move(version));
+}
+
+/// The answer's own, each end of the cost and each of the acceptances.
+void add_single_versions(const CapacityQuestion& question, std::span<const std::vector<RequestAcceptance>> acceptances,
+                         CapacityRange& range) {
+  add_version(range, {});
+  for (const std::size_t place : {std::size_t{0}, fastest_drafting(range.answer)}) {
+    const std::vector<std::size_t> order = order_at(question, range.answer, place);
+    if (order.empty() || (place == 0 && range.cost_ends > 0)) continue;
+    for (const double p : {tail, 1 - tail}) add_version(range, {about_quantile(order, p), {}});
+    range.cost_ends += 2;
   }
-  return versions;
+  for (const std::vector<RequestAcceptance>& acceptance : acceptances) add_version(range, {{}, acceptance});
+  range.acceptances = acceptances.size();
+}
+
+/// own + share (end - own); the end itself if the two have laws of different numbers.
+std::vector<RequestAcceptance> drawn_towards(const std::vector<RequestAcceptance>& own,
+                                             const std::vector<RequestAcceptance>& end, double share) {
+  std::vector<RequestAcceptance> drawn = end;
+  if (own.size() != end.size()) return drawn;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::vector<double>& from = own[i].conditional;
+    std::vector<double>& rates = drawn[i].conditional;
+    for (std::size_t j = 0; j < std::min(from.size(), rates.size()); ++j)
+      rates[j] = from[j] + share * (rates[j] - from[j]);
+  }
+  return drawn;
+}
+
+/// The cost and the acceptance of the drafting scenario with the largest rate, from those with each alone.
+void add_joint_versions(const CapacityQuestion& question, CapacityRange& range) {
+  const std::size_t place = fastest_drafting(range.answer);
+  const std::vector<std::size_t> order = order_at(question, range.answer, place);
+  if (order.empty() || range.acceptances == 0) return;
+  const std::vector<double>& rates = range.rates_by_version[place];
+  const auto change = [&](std::size_t version) { return rates[0] > 0 ? std::log(rates[version] / rates[0]) : 0; };
+  const std::size_t first_acceptance = 1 + range.cost_ends;
+  for (std::size_t end = 0; end < 2; ++end) {
+    const std::size_t cost_version = first_acceptance - 2 + end;
+    for (std::size_t v = first_acceptance; v < first_acceptance + range.acceptances; ++v) {
+      const std::vector<RequestAcceptance>& acceptance = range.versions[v].acceptance;
+      if (question.acceptance_is_range) {
+        add_version(range, {range.versions[cost_version].replicates, acceptance});
+        continue;
+      }
+      const double c = change(cost_version), e = change(v);
+      if (!(c * e > 0)) continue;
+      const bool bounded = std::isfinite(c) && std::isfinite(e);
+      const double of_cost = bounded ? c / std::hypot(c, e) : std::sqrt(0.5);
+      const double of_acceptance = bounded ? e / std::hypot(c, e) : std::sqrt(0.5);
+      const double p = boost::math::cdf(boost::math::normal(), -normal_95 * std::abs(of_cost));
+      add_version(range, {about_quantile(order, end == 0 ? p : 1 - p),
+                          drawn_towards(question.acceptance, acceptance, std::abs(of_acceptance))});
+    }
+  }
 }
 
 /// Adds what one scenario gives in a version.
@@ -236,6 +285,29 @@ void plan_version(const CapacityQuestion& asked, std::size_t i, CapacityRange& r
   if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(asked, other));
 }
 
+/// Adds what plain decoding gives in a version as it does in another, since it accepts nothing.
+void repeat_version(std::size_t same, std::size_t i, CapacityRange& range) {
+  range.rates_by_version[i].push_back(range.rates_by_version[i][same]);
+  range.median_tpot_by_version[i].push_back(range.median_tpot_by_version[i][same]);
+  if (!range.gpus_by_version[i].empty()) range.gpus_by_version[i].push_back(range.gpus_by_version[i][same]);
+  range.overloaded[i] += range.median_tpot_by_version[i][same] == std::numeric_limits<double>::infinity() ? 1 : 0;
+}
+
+/// The answer's own values.
+void begin_with_answer(const CapacityQuestion& question, CapacityRange& range) {
+  const bool asks_for_load = question.workload.requests_per_second || question.workload.clients;
+  const std::size_t scenarios = question.scenarios.size();
+  range.gpus.resize(scenarios);
+  range.gpus_by_version.resize(scenarios);
+  range.overloaded.resize(scenarios);
+  for (const ScenarioCapacity& own : range.answer.scenarios) {
+    range.rates_by_version.push_back({own.requests_per_second_per_replica.value});
+    range.median_tpot_by_version.push_back({median_tpot(own)});
+  }
+  for (std::size_t i = 0; asks_for_load && i < scenarios; ++i)
+    range.gpus_by_version[i].push_back(gpus_of(question, range.answer.scenarios[i]));
+}
+
 }  // namespace
 
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
@@ -245,52 +317,39 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
                           question.scenarios.size());
   CapacityRange range;
   range.answer = std::move(answer);
-  const bool asks_for_load = question.workload.requests_per_second || question.workload.clients;
+  begin_with_answer(question, range);
+  add_single_versions(question, acceptances, range);
   const std::size_t scenarios = question.scenarios.size();
-  range.gpus.resize(scenarios);
-  range.gpus_by_version.resize(scenarios);
-  range.rates_by_version.resize(scenarios);
-  range.overloaded.resize(scenarios);
-  for (std::size_t i = 0; i < scenarios; ++i)
-    range.rates_by_version[i].push_back(range.answer.scenarios[i].requests_per_second_per_replica.value);
-  for (std::size_t i = 0; asks_for_load && i < scenarios; ++i) {
-    range.gpus_by_version[i].push_back(gpus_of(question, range.answer.scenarios[i]));
-  }
-  range.median_tpot_by_version.resize(scenarios);
-  for (std::size_t i = 0; i < scenarios; ++i)
-    range.median_tpot_by_version[i].push_back(median_tpot(range.answer.scenarios[i]));
-  range.replicates = telling_replicates(question, range.answer);
-  range.acceptances = acceptances.size();
-
-  const std::vector<Version> versions = versions_of(question, range, acceptances);
-  const std::size_t plans = scenarios * versions.size();
+  const auto most = static_cast<double>(scenarios * most_versions(question, acceptances));
   std::size_t done = 0;
-  for (std::size_t v = 0; v < versions.size(); ++v) {
-    // One scenario at a time, since each has its own number of replicas.
-    for (std::size_t i = 0; i < scenarios; ++i) {
-      const std::size_t same = versions[v].plain_as;
-      if (is_plain(question.scenarios[i]) && same <= v) {
-        // Plain decoding accepts nothing.
-        range.rates_by_version[i].push_back(range.rates_by_version[i][same]);
-        range.median_tpot_by_version[i].push_back(range.median_tpot_by_version[i][same]);
-        if (asks_for_load) range.gpus_by_version[i].push_back(range.gpus_by_version[i][same]);
-        range.overloaded[i] += range.median_tpot_by_version[i][same] == std::numeric_limits<double>::infinity() ? 1 : 0;
-      } else {
-        plan_version(versions[v].question, i, range);
+  const auto plan_from = [&](std::size_t first) {
+    for (std::size_t v = first; v < range.versions.size(); ++v) {
+      const CapacityQuestion version = with_version(question, range.versions[v]);
+      // One scenario at a time, since each has its own number of replicas.
+      for (std::size_t i = 0; i < scenarios; ++i) {
+        const std::size_t same = range.versions[v].plain_as;
+        if (is_plain(question.scenarios[i]) && same < v) {
+          repeat_version(same, i, range);
+        } else {
+          plan_version(version, i, range);
+        }
+        if (progress) progress(static_cast<double>(++done) / most);
       }
-      if (progress) progress(static_cast<double>(++done) / static_cast<double>(plans));
     }
-  }
+  };
+  plan_from(1);
+  const std::size_t singles = range.versions.size();
+  add_joint_versions(question, range);
+  plan_from(singles);
   for (std::size_t i = 0; i < scenarios; ++i) range.gpus[i] = range_of(range.gpus_by_version[i]);
   return range;
 }
 
 std::size_t most_versions(const CapacityQuestion& question,
                           std::span<const std::vector<RequestAcceptance>> acceptances) {
-  // Two tails of each of two iterations.
-  const std::size_t replicates = std::min<std::size_t>(question.cost->replicates(), 4);
-  const std::size_t together = question.acceptance_is_range ? std::min<std::size_t>(replicates, 2) : 0;
-  return replicates + (1 + together) * acceptances.size();
+  if (question.cost->replicates() == 0) return acceptances.size();
+  // Two ends for each of two iterations, and two that each acceptance goes with.
+  return 4 + 3 * acceptances.size();
 }
 
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {
@@ -321,7 +380,7 @@ std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, co
                                             std::size_t scenario) {
   const ScenarioCapacity& asked = range.answer.scenarios.at(scenario);
   const std::vector<double>& rates = range.rates_by_version.at(scenario);
-  const std::size_t first = 1 + range.replicates.size();
+  const std::size_t first = 1 + range.cost_ends;
   const double of_cost = log_width(rates, 1, first), of_acceptance = log_width(rates, first, first + range.acceptances);
   const bool extrapolated = asked.scenario.extrapolated;
   if (of_cost == 0 && of_acceptance == 0 && !extrapolated) return std::nullopt;
@@ -339,11 +398,13 @@ std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, co
 }
 
 std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& question, std::size_t scenario,
-                                                 std::span<const double> loads, std::span<const std::size_t> replicates,
-                                                 std::span<const std::vector<RequestAcceptance>> acceptances) {
+                                                 std::span<const double> loads,
+                                                 std::span<const CapacityVersion> versions) {
   std::vector<ReplicaAtLoad> found = replica_at_loads(question, scenario, loads);
-  const auto cover_version = [&](const CapacityQuestion& version) {
-    const std::vector<ReplicaAtLoad> others = replica_at_loads(version, scenario, loads);
+  const bool plain = is_plain(question.scenarios.at(scenario));
+  for (std::size_t v = 1; v < versions.size(); ++v) {
+    if (plain && versions[v].plain_as < v) continue;
+    const std::vector<ReplicaAtLoad> others = replica_at_loads(with_version(question, versions[v]), scenario, loads);
     for (std::size_t i = 0; i < found.size(); ++i) {
       cover(found[i].ttft_seconds, others[i].ttft_seconds);
       cover(found[i].tpot_seconds, others[i].tpot_seconds);
@@ -351,16 +412,6 @@ std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& questio
       cover(found[i].mean_batch, others[i].mean_batch);
       cover(found[i].output_tokens_per_second, others[i].output_tokens_per_second);
     }
-  };
-  for (const std::size_t index : replicates) {
-    CapacityQuestion version = question;
-    version.cost = std::make_shared<ReplicateAsCost>(question.cost, index);
-    cover_version(version);
-  }
-  for (const std::vector<RequestAcceptance>& acceptance : acceptances) {
-    CapacityQuestion version = question;
-    version.acceptance = acceptance;
-    cover_version(version);
   }
   return found;
 }

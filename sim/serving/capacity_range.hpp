@@ -20,36 +20,55 @@ struct GpuRange {
   bool some_never = false;
 };
 
+/// The question with another cost, another acceptance, or both.
+struct CapacityVersion {
+  /// Replicates of the cost, of whose seconds the mean prices each iteration; empty: the cost itself.
+  std::vector<std::size_t> replicates;
+  /// Empty: that of the question.
+  std::vector<RequestAcceptance> acceptance;
+  /// The first version with the same cost, by which plain decoding is the same; 0 is the answer's own.
+  std::size_t plain_as = 0;
+};
+
 /// An answer whose intervals include, besides the simulation's own error, those of the cost and of the acceptance.
 struct CapacityRange {
   /// lo and hi of every figure cover its values in all versions; hi of times and of the mean batch is infinite if a
   /// version's queue grows at the load that the figures are for.
   CapacityAnswer answer;
-  /// [scenario]: the number of such versions.
+  /// The answer's own, those with each of the ends of the cost, those with each of the acceptances, those with both.
+  std::vector<CapacityVersion> versions;
+  std::size_t cost_ends = 0, acceptances = 0;
+  /// [scenario]: the number of versions whose queue grows at that load.
   std::vector<std::size_t> overloaded;
   /// [scenario]; empty if no load is requested, or no version sustains any.
   std::vector<std::optional<GpuRange>> gpus;
-  /// [scenario][version]: the same in each version, in the same order for all scenarios; the answer's own comes first.
+  /// [scenario][version]: the same in each version.
   std::vector<std::vector<std::optional<std::int64_t>>> gpus_by_version;
-  /// [scenario][version]: requests/s that a replica sustains, in the same order: the answer's own, those with each of
-  /// the replicates, those with each of the acceptances, those with both.
+  /// [scenario][version]: requests/s that a replica sustains.
   std::vector<std::vector<double>> rates_by_version;
   /// [scenario][version]: median seconds per output token where the figures are for; infinite if the queue grows, empty
   /// without one.
   std::vector<std::vector<std::optional<double>>> median_tpot_by_version;
-  /// Indices of the replicates that were run; empty if the cost is taken as exact.
-  std::vector<std::size_t> replicates;
-  /// The number of acceptances that were run.
-  std::size_t acceptances = 0;
 };
 
-/// Plans again with the replicates of the cost that price iterations at 2.5% and 97.5% of all replicates, those of the
-/// first scenario and of the drafting one with the largest rate, each at its largest_mean_batch, and with each of the
-/// other acceptances; if these are the ends of a stated range, also with each together with the drafting scenario's
-/// replicates: the versions, and the ranges of rates, depend on no load asked for and no number of replicas.
-/// Replicates that price an iteration at nothing are left out. Where the answer takes the requested load, figures of a
-/// version are those of as many replicas at that load, within the limits or not; else those at the largest load that
-/// it takes. Requests and random numbers stay the same.
+/// Plans again with both ends of the cost's error and with each of the other acceptances, alone and together. An end of
+/// the cost is the mean of the replicates about a quantile of the seconds of one iteration, placed by Harrell and
+/// Davis's law of that quantile, so that it does not depend on which single replicate happens to stand there: those at
+/// 2.5% and 97.5% of the first scenario and of the drafting one with the largest rate, each of its
+/// largest_iteration.
+///
+/// Together: the ends of a stated range of acceptance are as possible as its middle whatever the cost, and each goes
+/// with each end of the drafting scenario's cost. The ends of an interval go with the end of the cost that changes its
+/// rate the same way, both drawn towards the estimate to where the two errors, independent, have 95% between them:
+/// with e and c the changes of ln(rate) by each alone,
+///
+///   1.96 -> 1.96 |e| / sqrt(e^2 + c^2) standard deviations of the acceptance, 1.96 |c| / sqrt(e^2 + c^2) of the cost
+///
+/// The versions, and the ranges of rates, depend on no load asked for and no number of replicas. Replicates that price
+/// an iteration at nothing are left out. Where the answer takes the requested load, figures of a version are those of
+/// as many replicas at that load, within the limits or not; else those at the largest load that it takes. Requests and
+/// random numbers stay the same.
+/// Source:   Harrell and Davis 1982; docs/capacity.md#what-intervals-hold
 /// @param answer       to the question
 /// @param acceptances  the ends of the acceptance's interval; empty if it is taken as exact
 /// @param progress     if not empty, called with the share of the versions that are done
@@ -91,14 +110,13 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
                                             std::size_t scenario);
 
-/// replica_at_loads(), its intervals widened to the same figures with each of the replicates of the cost and
-/// each of the acceptances. If a version cannot take a load, its queue grows and its times are those of this run.
-/// @param replicates   indices of replicates of the cost, as in CapacityRange
-/// @param acceptances  as in over_versions
+/// replica_at_loads(), its intervals widened to the same figures in each of the versions. If a version cannot take a
+/// load, its queue grows and its times are those of this run.
+/// @param versions  those of a CapacityRange
 /// @throws as replica_at_loads
 std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& question, std::size_t scenario,
-                                                 std::span<const double> loads, std::span<const std::size_t> replicates,
-                                                 std::span<const std::vector<RequestAcceptance>> acceptances);
+                                                 std::span<const double> loads,
+                                                 std::span<const CapacityVersion> versions);
 
 /// Loads above this one, up to the next one of a list, need this many accelerators.
 struct GpusFrom {

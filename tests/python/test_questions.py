@@ -416,6 +416,17 @@ def test_a_number_out_of_range_is_told_by_its_parameter_and_its_range(given: dic
     assert refused.value.parameter == next(iter(given))
 
 
+def test_a_capacity_of_a_head_without_an_acceptance_takes_its_prior_as_the_command_line_does() -> None:
+    head = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="eagle3-llama-3.1-8b")
+    load: dict[str, Any] = {"prompt_tokens": 100, "output_tokens": 20, "num_requests": 100, "replications": 2, "threads": 1}
+    answer = specdec.capacity(cost=head, gamma=[3], **load)
+    assert [one["name"] for one in answer.scenarios] == ["plain", "gamma 3"]
+    assert "acceptance_from_prior" in [warning.code for warning in answer.warnings]
+    assert [one["name"] for one in specdec.capacity(cost=head, gamma=0, **load).scenarios] == ["plain"]
+    with pytest.raises(specdec.QuestionError, match="cost is missing"):
+        specdec.capacity(**load)
+
+
 def test_a_factor_out_of_range_is_told_by_its_parameter() -> None:
     for factor in (-1.0, {}, [(5, 1.0), (2, 1.0)]):
         with pytest.raises(specdec.QuestionError, match="^verify_factor is .*, but must be a factor above 0, or") as refused:

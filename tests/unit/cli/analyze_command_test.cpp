@@ -709,7 +709,7 @@ TEST_CASE("wrong options of analyze are refused with what is legal") {
   check_run_refused("analyze t --gamma 2,2", "--gamma is 2, but must be an integer in [3, 512]");
   check_run_refused("analyze t --gamma 0", "--gamma is 0, but must be an integer in [1, 512]");
   check_run_refused("analyze t --lenience 0", "--lenience is 0, but must be a number in (0, 1]");
-  check_run_refused("analyze t --samples 1", "--samples is 1, but must be 0 or an integer from 2 on");
+  check_run_refused("analyze t --samples 1", "--samples is 1, but must be 0 or an integer in [2, 1000000]");
   check_run_refused("analyze t --overhead 1", "--overhead is given, but needs --c beside it");
   check_run_refused("analyze t --standardise draft:warmth=1",
                     "--standardise is draft:warmth=1, but must be temperature=T, top_k=K, top_p=P, min_p=M and "

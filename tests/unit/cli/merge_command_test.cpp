@@ -135,6 +135,39 @@ TEST_CASE("shares that say how they are to be done wrongly are refused, and noth
   CHECK(folder.files() == 1);
 }
 
+TEST_CASE("a folder of parts is of one recording, one question and one number of shares") {
+  const ScratchFolder folder;
+  const std::string recording = recording_in(folder);
+  const std::string parts = parts_of(folder, recording, 2, "--samples 0");
+  const std::string share = " --samples 0 --part " + parts;
+  check_run_refused("analyze " + recording + " --shard 1/3" + share,
+                    "--part is " + parts + "/1-of-3.part, but must be where all parts are of 3 shards: " + parts +
+                        "/1-of-2.part is 1/2");
+  const std::string first = parts + "/1-of-2.part";
+  check_run_refused("analyze " + recording + " --shard 2/2 --c 0.1" + share,
+                    parts + "/2-of-2.part: --c is 0.1, but must be null, as " + first + " says");
+  const std::string other = full_trace(folder / "other.safetensors", recorded_pair(20, 120, 12, 4)).string();
+  check_run_refused("analyze " + other + " --shard 2/2" + share, parts + "/2-of-2.part: file 1 of the recording is " +
+                                                                     other + ", but must be of the same content as " +
+                                                                     recording + ", as " + first + " says");
+  // Under names of their own parts of several recordings stand beside each other.
+  CHECK(run_specdec("analyze " + other + " --samples 0 --part " + parts + "/other.part").exit_code == 0);
+}
+
+TEST_CASE("a part does not lie in the recording's own folder, which would then no longer be read") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "trace");
+  full_trace(folder / "trace/shard-000000.safetensors", recorded_pair(20, 120, 12, 3));
+  const std::string trace = (folder / "trace").string();
+  for (const std::string& part : {trace, trace + "/a.part"}) {
+    const Run run = run_specdec("analyze " + trace + " --samples 0 --part " + part);
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.find("but must be elsewhere: " + trace + " is the recording") != std::string::npos);
+  }
+  CHECK(run_specdec("analyze " + trace + " --samples 0").exit_code == 0);
+}
+
 TEST_CASE("parts that are missing or twice there are refused, unless some are enough") {
   const ScratchFolder folder;
   const std::string recording = recording_in(folder);

@@ -1766,7 +1766,37 @@ TEST_CASE(
   check_refused(counted + " --by category", "--by is given, but needs --mix beside it");
   check_refused(recorded + " --by task",
                 "--by is task, but must be context:N1,N2,... with places above 0, or beside --mix");
+  check_refused(
+      "--draft a:alpha=0.7,c=0.05 --draft b:counters=" + requests + ",c=0.01 --mix code=1 --batch 1",
+      "--mix is given, but draft a states one acceptance for all requests: counters or trace tell that of groups");
+  const std::string runs = specdec::tests::source_dir() + "/traces/samples/bench/";
+  check_refused("--bench " + runs + "c8-plain.json " + runs + "c8-k3.json --trace " + trace.string() +
+                    " --by context:10 --context 1,20",
+                "--by is given, but must not be beside --bench: its runs have one acceptance for all contexts");
   check_refused(counted + " --mix code=0.7", "--mix is code=0.7, but must be shares that sum to 1, not to 0.7");
+}
+
+TEST_CASE("losses that are one number each leave no interval, and those that were fitted are not the user's") {
+  const std::string options =
+      "--alpha 0.8 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --kernel-times none ";
+  const std::string one =
+      "--bandwidth-efficiency 0.8 --compute-efficiency 0.6 --launch-seconds 0 --layer-seconds 0 "
+      "--scheduling-seconds 0 ";
+  CHECK(warns(json_of(options + one), "losses_taken_as_exact"));
+  CHECK_FALSE(warns(json_of(options), "losses_taken_as_exact"));
+  const ordered_json fitted = json_of(options + "--bandwidth-efficiency 0.8 --calibrate batch=1,tpot_ms=8,context=9");
+  for (const ordered_json& assumption : fitted["assumptions"]) {
+    if (assumption["name"] == "bandwidth_efficiency") CHECK(assumption["source"] == "user");
+    if (assumption["name"] == "compute_efficiency") CHECK(assumption["source"] == "fitted");
+  }
+}
+
+TEST_CASE("published acceptance of another target is said to be") {
+  const std::string of_70b = "--hardware h100 --draft-model llama-3.2-1b --published eagle3-llama-3.3-70b ";
+  CHECK(warns(json_of(of_70b + "--model llama-3.1-8b"), "acceptance_of_another_model"));
+  CHECK_FALSE(warns(json_of(of_70b + "--model llama-3.3-70b --tp 4"), "acceptance_of_another_model"));
+  CHECK(warns(json_of("--hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --published ende-t5-small-t0"),
+              "acceptance_of_another_model"));
 }
 
 TEST_CASE("a plan of a head without an acceptance is one from published lengths, and says so") {

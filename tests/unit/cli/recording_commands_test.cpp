@@ -73,6 +73,25 @@ TEST_CASE("the files of all shares are the recording of one run, to the bytes of
                     "--output is " + shares +
                         "/1-of-3.safetensors, which is there already, but must be a new file: "
                         "what it holds would be lost");
+  // A folder holds the shares of one recording, dealt in one way.
+  const Run dealt = run_specdec(options + shares + " --shard 1/2");
+  CHECK(dealt.exit_code == 2);
+  CHECK(dealt.err.find("of-3.safetensors, but must be that of a share of 2, as all of the folder") !=
+        std::string::npos);
+  std::filesystem::remove(scratch / "shares/2-of-3.safetensors");
+  const auto with = [&](std::string_view option, const std::string& value) {
+    std::string other = options;
+    other.replace(other.find(option), option.size() + 2, std::string(option) + " " + value);
+    return run_specdec(other + shares + " --shard 2/3");
+  };
+  const Run seeded = with("--seed", "4");
+  CHECK(seeded.exit_code == 2);
+  CHECK(seeded.err.find("metadata record.seed is 3, but must be 4 to be gone on with") != std::string::npos);
+  const Run longer = with("--sequences", "9");
+  CHECK(longer.exit_code == 2);
+  CHECK(longer.err.find("of 9 texts has") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(scratch / "shares/2-of-3.safetensors"));
+  REQUIRE(run_specdec(options + shares + " --shard 2/3").exit_code == 0);
   check_run_refused(options + shares + " --shard 1/8",
                     "--shard is 1/8, but must be I/N with N at most the number of texts, 7");
   check_run_refused(

@@ -1,6 +1,8 @@
 #include "planner/acceptance.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/source_dir.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 using namespace specdec;
 using planner::Acceptance;
@@ -118,6 +121,33 @@ TEST_CASE("a recording that is read as a value knows its files and its interval"
   CHECK_THROWS_AS(
       Acceptance::from_recording({tests::source_dir() + "/sim/models/recording.safetensors"}, {.draft_array = "q"}),
       planner::QuestionError);
+}
+
+TEST_CASE(
+    "what a mix leaves out does not decide its rule, engine and clusters, and files are groups of requests, too") {
+  const tests::TemporaryFolder scratch;
+  const auto requests = [&](const std::string& name, const std::string& category, int count) {
+    std::ofstream file(scratch.path() / name);
+    for (int i = 0; i < count; ++i) {
+      file << R"({"id": ")" << name << i << R"(", "model": "m", "category": ")" << category
+           << R"(", "metrics": {"speculative_decoding": {"acceptance_histogram": [)" << 20 + i << R"(, 30, )" << 50 - i
+           << R"(], "num_spec_steps": 100, "num_accepted_draft_tokens": )" << 130 - 2 * i
+           << R"(, "num_draft_tokens": 200, "num_spec_tokens": 2}}})" << '\n';
+    }
+    return (scratch.path() / name).string();
+  };
+  const std::string chat = requests("chat.jsonl", "chat", 20), code = requests("code.jsonl", "code", 4);
+  const auto counted = [&](const std::string& mix) {
+    planner::CountersOptions options;
+    options.by_request = true;
+    options.mix =
+        planner::traffic_mix(mix.starts_with("/") ? std::optional<std::string>("file") : std::nullopt, mix, false);
+    return Acceptance::from_counters({chat, code}, options);
+  };
+  CHECK(counted("code=1").clusters == 4);
+  CHECK(counted("code=0.5,chat=0.5").clusters == 24);
+  const Acceptance by_file = counted(code + "=0.5," + chat + "=0.5");
+  CHECK(by_file.request_rates.size() == 24);
 }
 
 TEST_CASE("a replay tells how far it is, and ends by what it is answered") {

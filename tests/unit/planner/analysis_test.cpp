@@ -78,8 +78,9 @@ TEST_CASE("an analysis does not depend on threads") {
 
 TEST_CASE("a question that cannot be answered is refused before the recording is opened") {
   const planner::RecordingFiles missing = {{"missing.safetensors"}};
-  CHECK_THROWS_WITH(analyze(missing, {.samples = 1}), "samples is 1, but must be 0 or an integer from 2 on");
+  CHECK_THROWS_WITH(analyze(missing, {.samples = 1}), "samples is 1, but must be 0 or an integer in [2, 1000000]");
   CHECK_THROWS_WITH(analyze(missing, {.gamma = {4, 4}}), "gamma is 4, but must be an integer in [5, 512]");
   CHECK_THROWS_WITH(analyze(missing, {.cost = {.overhead = 0.1}}), "overhead is given, but needs c beside it");
   CHECK_THROWS_AS(analyze(missing, {.samples = -1}), QuestionError);
+  CHECK_THROWS_AS(analyze(missing, {.samples = planner::most_samples + 1}), QuestionError);
 }

@@ -54,6 +54,14 @@ TEST_CASE("what capacity lacks is named by the member") {
   CHECK(refused(Acceptance::of_rate(0.7), cost, large) == "activation_reserve_gb");
 }
 
+TEST_CASE("a capacity's members have the ranges of the command line's options") {
+  const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  CapacityQuestion narrow = small_question();
+  narrow.alpha_spread = 1e-5;
+  CHECK_THROWS_WITH(planner::asked_capacity(Acceptance::of_rate(0.7), cost, narrow),
+                    "alpha_spread is 1e-05, but must be a number in [0.0001, 0.5]");
+}
+
 TEST_CASE("a capacity of counts sweeps the readings that they leave open beside their interval") {
   /// E(1) is 1.7 within 0.05 or, by other readings, 1.5 to 1.8; E(2) is 2.1 within 0.1.
   class Counted final : public estimate::AcceptanceCurve {

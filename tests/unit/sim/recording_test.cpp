@@ -32,7 +32,6 @@ struct Recording {
   std::vector<std::int64_t> sequence, place, prompt;
   std::vector<std::int32_t> token, task, ids;
   std::vector<float> target_rows, draft_rows, target_logprob, draft_logprob, overlap;
-  std::vector<double> shares;
 };
 
 template <class To, class From>
@@ -48,7 +47,7 @@ void append_rows(std::vector<float>& to, const traces::Rows& rows) {
 
 Recording record(const TablePair& pair, const RecordingOptions& options, std::int64_t first = 0) {
   Recording all;
-  record_texts(factories(pair), prompts, options, first, [&](const traces::PositionBatch& batch, double share) {
+  record_texts(factories(pair), prompts, options, first, [&](const traces::PositionBatch& batch) {
     append(all.sequence, batch.sequence);
     append(all.place, batch.place);
     append(all.prompt, batch.prompt);
@@ -60,7 +59,6 @@ Recording record(const TablePair& pair, const RecordingOptions& options, std::in
     append(all.overlap, batch.overlap);
     append_rows(all.target_rows, batch.target_rows);
     append_rows(all.draft_rows, batch.draft_rows);
-    all.shares.push_back(share);
   });
   return all;
 }
@@ -126,7 +124,6 @@ TEST_CASE("a full recording holds the rows of both models before every token, ra
   const TablePair pair = specdec::test_support::random_pair(vocab, 1, Likeness::independent, 22);
   const Recording all = record(pair, options_for(traces::Tier::full, 0.7));
   REQUIRE(all.token.size() == 100);
-  CHECK(all.shares == std::vector<double>{0.2, 0.4, 0.6, 0.8, 1});
   TablePair own = pair;
   bool equal = true;
   for (std::size_t s = 0; s < 5; ++s) {

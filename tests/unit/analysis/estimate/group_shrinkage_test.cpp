@@ -127,6 +127,19 @@ TEST_CASE("one group is drawn nowhere, and another may lie anywhere about it") {
   CHECK(pooled.new_group().quantile(0.975) > 0.3 + 1.96);
 }
 
+TEST_CASE("two groups hardly tell how far groups differ, and the interval of the spread says so") {
+  const GroupShrinkage two(std::vector<GroupValue>{{0.3, 0.01}, {0.9, 0.01}});
+  CHECK(two.spread_ci95().lo < 0.3);
+  CHECK(two.spread_ci95().hi > 1.8);
+  std::vector<GroupValue> many;
+  for (int g = 0; g < 60; ++g) many.push_back({g % 2 == 0 ? 0.3 : 0.9, 0.01});
+  const GroupShrinkage sixty(many);
+  CHECK(sixty.spread_ci95().lo > 0.2);
+  CHECK(sixty.spread_ci95().hi < 0.4);
+  CHECK(sixty.spread_ci95().lo < sixty.spread());
+  CHECK(sixty.spread() < sixty.spread_ci95().hi);
+}
+
 TEST_CASE("intervals of groups hold 95% where spreads are drawn as is assumed of them") {
   // Beyond 3.3 standard errors in one of a thousand tests; the intervals of complete pooling are to be found.
   const Coverage pooled = coverage(1, [](const GroupShrinkage& groups, std::size_t g) { return groups.group(g); });

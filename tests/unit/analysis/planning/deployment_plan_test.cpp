@@ -749,6 +749,13 @@ TEST_CASE("an optimum beyond what was measured is flagged") {
         "at 1 of 1 points the best gamma lies outside what was measured; its interval holds the readings of acceptance "
         "there, and of its cost what the fit expects to err, which no run there tests");
 
+  // Where only the plain run is missing, it is that which is said to be.
+  cost->measured = [](const cost::RoundPoint& at) { return at.gamma > 0; };
+  const planning::DraftPlan without = planning::plan_deployment(question(rate(0.8), cost)).drafts[0];
+  CHECK_FALSE(has_note(without, "optimum_extrapolated"));
+  CHECK(has_note(without, "plain_extrapolated"));
+  CHECK_FALSE(has_note(plan, "plain_extrapolated"));
+
   const std::vector<double> survival = {0.8, 0.6};
   const auto measured = std::make_shared<ProfileCurve>(core::AcceptanceProfile::from_survival(survival));
   CHECK_FALSE(measured->tokens_per_step(2).extrapolated);

@@ -110,6 +110,12 @@ TEST_CASE("benchmark runs are drawn with the speedups that were measured") {
   CHECK(measured.y == known);
 }
 
+TEST_CASE("a deployment that is shown by default does not lend its head's acceptance to another") {
+  const ordered_json own = document_of_run("plot speedup-over-batch");
+  CHECK_FALSE(warns(own, "acceptance_from_prior"));
+  CHECK(warns(document_of_run("plot speedup-over-batch --draft-model eagle3-llama-3.3-70b"), "acceptance_from_prior"));
+}
+
 TEST_CASE("GPUs over load are those that capacity needs, and its range is the band") {
   const ordered_json figure = document_of_run("plot gpus-over-load --arrival-rate 300" + small_service);
   const ordered_json capacity = document_of_run("capacity --arrival-rate 300" + small_service);

@@ -113,6 +113,23 @@ TEST_CASE("regret is against the best of all gammas, those above --max-gamma too
   CHECK(figure["figure"]["caption"].get<std::string>().find("also above 3.") != std::string::npos);
 }
 
+TEST_CASE("figures of a head that nobody measured are those of its prior, not of an example") {
+  const std::string head = " --hardware h100 --model llama-3.1-8b --draft-model eagle3-llama-3.1-8b";
+  const ordered_json figure = document_of_run("plot speedup-over-gamma" + head);
+  const ordered_json rows = document_of_run("plan" + head)["points"][0]["rows"];
+  const auto line = rows_named(figure, "speedup");
+  for (std::size_t gamma = 0; gamma < line.size(); ++gamma) CHECK(line[gamma]["speedup"] == rows[gamma]["speedup"]);
+  CHECK(tests::warns(figure, "acceptance_from_prior"));
+  // Of the rates that give the 95% interval of its length at the longest gamma published.
+  const ordered_json map = document_of_run("plot speedup-map --published eagle3-llama-3.1-8b");
+  const auto ends = rows_named(map, "α and c in question");
+  REQUIRE(ends.size() == 2);
+  CHECK(ends[0]["alpha"].get<double>() < 0.5);
+  CHECK(ends[1]["alpha"].get<double>() > 0.9);
+  CHECK(tests::warns(map, "one_rate"));
+  CHECK(document_of_run("plot regret --published eagle3-llama-3.1-8b")["figure"]["panels"].size() == 1);
+}
+
 TEST_CASE("planning figures refuse in a line what they cannot draw") {
   check_run_refused("plot regret --alpha 0.8",
                     "the acceptance is one rate, 0.8, but regret is drawn over an interval: give --alpha LOW:HIGH");

@@ -192,7 +192,7 @@ TEST_CASE("without limits a replica sustains what it serves when it never runs o
   question.workload.prompt_tokens = {10, 0};
   question.workload.output_tokens = {40, 0};
   question.cost = priced_by([](const cost::Iteration&) { return 0.01; });
-  // 16 places, each taken for 40 iterations.
+  // 16 places, each taken for 40 iterations: of 400 seeds the furthest is 0.4% off.
   const ScenarioCapacity capacity = only(question);
   CHECK(capacity.requests_per_second_per_replica.value == Approx(16 / 0.4).epsilon(0.02));
   CHECK(capacity.limited_by == CapacityLimit::max_num_seqs);
@@ -200,7 +200,8 @@ TEST_CASE("without limits a replica sustains what it serves when it never runs o
   CHECK(capacity.tpot_seconds->p99.value == Approx(0.01));
   CHECK(capacity.meets_load);
 
-  // Just below the bound the queue stays, above it grows: requests in the system halfway and at the end.
+  // Just below the bound the queue stays, above it grows: requests in the system halfway and at the end. Of 400 seeds
+  // none refuses the first and 3 the second.
   const auto backlog = [&](double share) {
     ServingQuestion serving;
     serving.requests = requests_at_unit_rate(question.workload, 3, 0, 1, 2000);
@@ -221,13 +222,16 @@ TEST_CASE("requests of one token are served too") {
   CapacityQuestion question = question_of({scenario("gamma 2", 2)});
   question.workload.output_tokens = {1, 0};
   const ScenarioCapacity capacity = only(question);
-  // 16 prompts of 100 tokens in an iteration of 10 + 32 ms.
+  // 16 prompts of 100 tokens in an iteration of 10 + 32 ms. Over seeds the standard deviation is 1.3%: beyond 10% in
+  // fewer than one of 10^13.
   CHECK(capacity.saturated_requests_per_second_per_replica.value == Approx(16 / 0.042).epsilon(0.1));
   CHECK_FALSE(capacity.tpot_seconds);
   CHECK_FALSE(capacity.steady);
 }
 
 TEST_CASE("at the sustainable load the percentile that limits it stands at its limit") {
+  // Over 400 seeds the first percentile is off by 0.2% (standard deviation), of which 3% are fifteen, and the last by
+  // 2.9%, of which 10% are three and a half: 5e-4.
   CapacityQuestion question = question_of({scenario("plain", 0), scenario("gamma 2", 2)});
   question.limits.tpot_seconds = 0.0165;
   question.limits.percentile = 90;
