@@ -247,6 +247,7 @@ class GgufModelReader {
       const std::int64_t rank = require_size("attention.kv_lora_rank");
       const std::int64_t cached = rank + require_size("rope.dimension_count");
       block.cached_values_per_token = cached;
+      block.latent = true;
       block.attention_flops_per_pair = product({2, heads, cached + rank});
       return;
     }

@@ -161,18 +161,14 @@ class KernelFileReader {
 
   VerificationTimes verification_of(const json& fit, const std::string& place) const {
     require_keys(fit, place,
-                 {"floor_seconds", "position_seconds", "tile_seconds", "reads_each_head", "bandwidth_share", "rows",
+                 {"floor_seconds", "position_seconds", "tile_seconds", "each_head_bandwidth_share", "rows",
                   "median_error", "p90_error", "measured_with"});
     require_sound_fit(fit, place);
     VerificationTimes times{.floor_seconds = seconds_of(fit, place, "floor_seconds", longest_call_seconds),
                             .position_seconds = seconds_of(fit, place, "position_seconds", longest_sequence_seconds),
                             .tile_seconds = seconds_of(fit, place, "tile_seconds", longest_call_seconds)};
-    if (const auto each = fit.find("reads_each_head"); each != fit.end()) {
-      if (!each->is_boolean()) refuse_value(inside(place, "reads_each_head"), *each, "true or false");
-      times.reads_each_head = each->get<bool>();
-    }
-    if (times.reads_each_head)
-      times.bandwidth_share = number_of(fit, place, "bandwidth_share", core::least_positive, 1);
+    if (fit.contains("each_head_bandwidth_share"))
+      times.each_head_bandwidth_share = number_of(fit, place, "each_head_bandwidth_share", core::least_positive, 1);
     return times;
   }
 

@@ -54,17 +54,15 @@ struct ExpertTimes {
 struct VerificationTimes {
   /// Rows of a tile, pairs of a position and a head of a group.
   static constexpr double tile_rows = 64;
-  /// More heads share keys and values in latent attention alone, which has other kernels, of which nothing is added.
-  static constexpr double largest_group = 16;
 
   double floor_seconds = 0;     ///< of a call, >= 0
   double position_seconds = 0;  ///< of a further position of a sequence and a query head, >= 0
   double tile_seconds = 0;      ///< of 64 further rows, >= 0
-  bool reads_each_head = false;
-  double bandwidth_share = 1;  ///< (0, 1], of reads_each_head alone
+  /// (0, 1], of a cache that is read once for each query head; nothing where it is read once.
+  std::optional<double> each_head_bandwidth_share = {};
 
   /// @param positions  n of each sequence, >= 1; 1 takes nothing more
-  /// @param sequences  B, > 0   @param query_heads  H, > 0   @param group  g, [1, largest_group]
+  /// @param sequences  B, > 0   @param query_heads  H, > 0   @param group  g, >= 1
   /// @return seconds more of one call, the cache's reads apart, >= 0
   double more_seconds(double positions, double sequences, double query_heads, double group) const;
 };

@@ -83,6 +83,7 @@ LayerGroup latent_attention_layer(const LatentAttentionShape& shape) {
   layer.other_parameters = shape.width + shape.query_rank.value_or(0) + shape.key_value_rank;
   if (shape.bias) layer.other_parameters += shape.query_rank.value_or(0) + cached + shape.width;
   layer.cached_values_per_token = cached;
+  layer.latent = true;
   layer.attention_flops_per_pair = product({2, shape.heads, cached + shape.key_value_rank});
   layer.query_heads = shape.heads;
   return layer;

@@ -34,6 +34,8 @@ struct LayerGroup {
 
   /// Values kept per token of the context: keys and values, or the latent and the shared rotary key.
   std::int64_t cached_values_per_token = 0;
+  /// Keys and values of all heads come from one latent (DeepSeek), to which queries attend.
+  bool latent = false;
   /// FLOP of one query position against one position of the context: 4 heads head_size, or what the latent form takes.
   std::int64_t attention_flops_per_pair = 0;
   /// Positions that a token sees, its own included; nothing where it sees all.

@@ -417,7 +417,8 @@ void RooflineCost::add_attention_calls(const LayerGroup& group, const PlacedMode
   calls.layers = count;
   calls.query_heads = std::ceil(static_cast<double>(group.query_heads) / static_cast<double>(placed.tensor_parallel));
   calls.group = calls.query_heads / (shards * share);
-  if (group.selected || calls.group < 1 || calls.group > VerificationTimes::largest_group) return;
+  // These have other kernels.
+  if (group.latent || group.selected || group.query_heads == 0) return;
   calls.window = group.window ? static_cast<double>(*group.window) : std::numeric_limits<double>::infinity();
   calls.cache = static_cast<double>(group.cached_values_per_token) * stored_bits(placed.cache_type) / 8 * share /
                 options_.hardware.memory_bandwidth_bytes_per_second.value;
@@ -661,10 +662,10 @@ void RooflineCost::add_verification(const PricedModel& model, const PassPart& de
   const VerificationTimes& times = *model.attention_times.verification;
   for (const AttentionCalls& calls : model.attention_calls) {
     work.kernels += calls.layers * times.more_seconds(decoding.tokens, decoding.count, calls.query_heads, calls.group);
-    if (!times.reads_each_head) continue;
+    if (!times.each_head_bandwidth_share) continue;
     const double read =
         calls.layers * decoding.count * std::min(decoding.context + decoding.tokens, calls.window) * calls.cache;
-    work.cache += read * (calls.group / times.bandwidth_share - 1 / model.attention_times.bandwidth_share);
+    work.cache += read * (calls.group / *times.each_head_bandwidth_share - 1 / model.attention_times.bandwidth_share);
   }
 }
 

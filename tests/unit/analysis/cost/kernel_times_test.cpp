@@ -21,7 +21,6 @@ using Catch::Matchers::Contains;
 using cost::CalibrationPoint;
 using cost::DraftKind;
 using cost::KernelTimes;
-using cost::LayerGroup;
 using cost::NumberType;
 using cost::ProductTimes;
 using cost::RooflineCost;
@@ -135,7 +134,7 @@ TEST_CASE("several positions of a sequence take what was measured of them, besid
   const std::string packed =
       R"(, "verification": {"floor_seconds": 1e-6, "position_seconds": 2e-10, "tile_seconds": 3e-6}})";
   const std::string apart = R"(, "verification": {"floor_seconds": 0, "position_seconds": 0, "tile_seconds": 0,
-    "reads_each_head": true, "bandwidth_share": 0.75}})";
+    "each_head_bandwidth_share": 0.75}})";
   const std::string end = "0.9, \"peak_share\": 0.5}";
   const auto with = [&](const std::string& verification) {
     return replaced(sound, end, end.substr(0, end.size() - 1) + verification);
@@ -169,17 +168,21 @@ TEST_CASE("several positions of a sequence take what was measured of them, besid
   }
 }
 
-TEST_CASE("latent attention takes nothing more of several positions, whose kernels are others") {
-  RooflineOptions options = with_kernels();
-  LayerGroup& layers = options.target.model.layers.front();
-  layers.cache_shards = 1;
-  layers.query_heads = 128;
-  const RoundPoint point{.gamma = 7, .batch = 5, .context = 700};
-  const double before = RooflineCost(options).round(point).total();
-  options.kernels->attention.find("bf16")->second.verification = {.floor_seconds = 1e-3, .tile_seconds = 1e-3};
-  CHECK(RooflineCost(options).round(point).total() == before);
-  layers.query_heads = 16;
-  CHECK(RooflineCost(options).round(point).total() > before + 1e-3);
+TEST_CASE("latent attention takes nothing more of several positions, however many accelerators divide its heads") {
+  for (const auto& [name, differs] : {std::pair{"deepseek-v3", false}, std::pair{"llama-3.1-8b", true}}) {
+    for (const std::int64_t shared_by : {1, 2, 8}) {
+      INFO(name << " over " << shared_by);
+      RooflineOptions options = with_kernels();
+      options.target = placed(*cost::model_preset(name), NumberType::bf16, shared_by);
+      options.kernels->all_reduces.front().accelerators = std::max<std::int64_t>(shared_by, 2);
+      const RoundPoint point{.gamma = 7, .batch = 5, .context = 700};
+      const double before = RooflineCost(options).round(point).total();
+      options.kernels->attention.find("bf16")->second.verification = {.floor_seconds = 1e-3, .tile_seconds = 1e-3};
+      const double after = RooflineCost(options).round(point).total();
+      CHECK((after > before + 1e-3) == differs);
+      if (!differs) CHECK(after == before);
+    }
+  }
 }
 
 TEST_CASE("measured experts are one call of a layer, and touch what skewed choices touch, not uniform ones") {
@@ -441,14 +444,10 @@ TEST_CASE("a file of kernels is refused by its file, place, value and what was e
        {"\"peak_share\": 0.5}",
         "\"peak_share\": 0.5, \"verification\": {\"floor_seconds\": 0, \"position_seconds\": 0, \"tile_seconds\": "
         "-1}}"}},
-      {"engines.own.attention.bf16.verification.reads_each_head is 1, but must be true or false",
+      {"engines.own.attention.bf16.verification.each_head_bandwidth_share is 0, but must be a number in (0, 1]",
        {"\"peak_share\": 0.5}",
         "\"peak_share\": 0.5, \"verification\": {\"floor_seconds\": 0, \"position_seconds\": 0, \"tile_seconds\": 0, "
-        "\"reads_each_head\": 1}}"}},
-      {"engines.own.attention.bf16.verification.bandwidth_share is missing",
-       {"\"peak_share\": 0.5}",
-        "\"peak_share\": 0.5, \"verification\": {\"floor_seconds\": 0, \"position_seconds\": 0, \"tile_seconds\": 0, "
-        "\"reads_each_head\": true}}"}},
+        "\"each_head_bandwidth_share\": 0}}"}},
       {"engines.own.serving.iteration_seconds is 0.3, but must be seconds in [0, 0.1]",
        {"\"iteration_seconds\": 1e-3", "\"iteration_seconds\": 0.3"}},
       {"engines.own.all_reduces[0].seconds[0] is 0.002, but must be seconds in [0, 0.00101]",
