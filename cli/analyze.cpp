@@ -63,7 +63,8 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.text("--standardise,--standardize", o.standardise, "LIST",
                "other ways to sample: auto, none, or for instance\n"
                "\"temperature=0.7,top_p=0.9;draft:temperature=0.5\"; target:\nor draft: alone; whole rows only");
-  options.integer("--samples", o.samples, {.lo = 0, .hi = planner::most_samples}, "runs of the Monte Carlo replay; 0 for none");
+  options.integer("--samples", o.samples, {.lo = 0, .hi = planner::most_samples},
+                  "runs of the Monte Carlo replay; 0 for none");
   options.integer("--seed", o.seed, {}, "seed of all random numbers");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
   options.footer(

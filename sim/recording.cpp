@@ -180,8 +180,7 @@ traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::i
 }
 
 void record_texts(const ModelPair& models, std::span<const Prompt> prompts, const RecordingOptions& options,
-                  std::int64_t first,
-                  const std::function<void(const traces::PositionBatch& batch)>& consume) {
+                  std::int64_t first, const std::function<void(const traces::PositionBatch& batch)>& consume) {
   require_valid(prompts, options, first);
   const std::int64_t portion = std::min(options.threads, std::max<std::int64_t>(1, options.sequences - first));
   std::vector<Worker> workers;

@@ -47,7 +47,6 @@ traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::i
 ///                  and the columns of its tier are filled in.
 /// @throws std::domain_error if an option is out of range or a prompt does not fit into a model; anything models throw
 void record_texts(const ModelPair& models, std::span<const Prompt> prompts, const RecordingOptions& options,
-                  std::int64_t first,
-                  const std::function<void(const traces::PositionBatch& batch)>& consume);
+                  std::int64_t first, const std::function<void(const traces::PositionBatch& batch)>& consume);
 
 }  // namespace specdec::sim

@@ -64,8 +64,7 @@ Found recorded(const sim::ModelPair& pair, const std::vector<sim::Prompt>& promp
   options.seed = 77;
   const auto file = folder.path() / "trace.safetensors";
   traces::TraceWriter writer(file, sim::recording_metadata(prompts, pair.target(1).ref().vocab_size(), options));
-  sim::record_texts(pair, prompts, options, 0,
-                    [&](const traces::PositionBatch& batch) { writer.write(batch); });
+  sim::record_texts(pair, prompts, options, 0, [&](const traces::PositionBatch& batch) { writer.write(batch); });
   writer.finish();
 
   traces::TraceReader reader(file);

@@ -442,7 +442,9 @@ TEST_CASE("ranges per replica do not depend on the load asked for or the number 
 }
 
 TEST_CASE("replicates that price iterations at nothing are no versions of a cost") {
-  for (const sim::CapacityVersion& version : range_of(question_for(std::make_shared<PartlyNothing>())).versions) {
+  const sim::CapacityRange range = range_of(question_for(std::make_shared<PartlyNothing>()));
+  REQUIRE(range.cost_ends == 4);
+  for (const sim::CapacityVersion& version : range.versions) {
     for (const std::size_t index : version.replicates) CHECK(index > 0);
   }
 }
