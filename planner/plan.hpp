@@ -56,6 +56,8 @@ struct PlanQuestion {
   std::optional<double> c_hat = {};
   /// Write a configuration for this engine, which reads it from the file of that name.
   std::optional<planning::Engine> emit = {};
+  /// The engine's release, "0.24.0": decides the syntax, and what is refused.
+  std::optional<std::string> engine_version = {};
   std::string config_file = {};
 
   /// The largest gamma that is compared at a point, as far as acceptance and cost are known: max_gamma, else the larger

@@ -211,6 +211,17 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
   request.fixed = *plan.fixed;
 }
 
+std::optional<planning::EngineRelease> release_of(const PlanQuestion& question) {
+  if (!question.engine_version) return std::nullopt;
+  const planning::Engine engine = *question.emit;
+  const auto release = planning::engine_release(engine, *question.engine_version);
+  if (!release) {
+    refuse("--engine-version", *question.engine_version,
+           fmt::format("a release of {} like {}", planning::title_of(engine), planning::release_example(engine)));
+  }
+  return release;
+}
+
 planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& shown, const Plan& p) {
   const planning::Engine engine = *p.question.emit;
   planning::EngineRequest request;
@@ -233,6 +244,7 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
     request.draft_model = model_for(engine, *draft.model, notes);
   }
   request.max_num_seqs = p.question.max_num_seqs;
+  request.release = release_of(p.question);
   const std::string lacking = planning::lacks_option(engine, request);
   if (!lacking.empty()) throw QuestionError(fmt::format("--emit is {}, but {}", name_of(engine), lacking));
   if (!p.question.config_file.empty()) request.file = p.question.config_file;

@@ -195,6 +195,7 @@ planner::PlanQuestion plan_question(const nb::dict& given) {
   arguments.take("tokens", question.tokens);
   arguments.take("c_hat", question.c_hat);
   arguments.take("emit", question.emit);
+  arguments.take("engine_version", question.engine_version);
   return question;
 }
 

@@ -84,6 +84,7 @@ PLAN: Options = {
     "tokens": None,
     "tolerance": 0.01,
     "emit": None,
+    "engine_version": None,
     "emit_file": None,
     **OUTPUT,
 }

@@ -68,6 +68,7 @@ def plan(
     tokens: int | None = None,
     c_hat: float | None = None,
     emit: Engine | None = None,
+    engine_version: str | None = None,
 ) -> Plan:
     """How many tokens to draft, and what that gains. Options have the names of `specdec plan`.
 
@@ -104,6 +105,8 @@ def plan(
         Draft operations / target operations per token; with one rate and constants alone.
     emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
         A configuration for this engine: ``config_text`` of the answer.
+    engine_version : str, optional
+        The engine's release, as "0.24.0": decides the syntax, and what is refused.
 
     Returns
     -------
@@ -136,6 +139,7 @@ def plan(
             "tokens": tokens,
             "c_hat": c_hat,
             "emit": emit,
+            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, False)
@@ -189,6 +193,7 @@ def plan_runs(
     tolerance: float = 0.01,
     extrapolate: bool = False,
     emit: Engine | None = None,
+    engine_version: str | None = None,
 ) -> Plan:
     """Plans from what a server was measured to do: `specdec plan --bench`.
 
@@ -209,7 +214,9 @@ def plan_runs(
         Drafted tokens of a round, where the files do not say it.
     rule : {"rejection", "greedy-draft", "greedy"}, optional
         The engine's, where it is known.
-    batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate, emit
+    batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate
+        As :func:`plan`.
+    emit, engine_version
         As :func:`plan`.
 
     Returns
@@ -233,6 +240,7 @@ def plan_runs(
             "tolerance": tolerance,
             "extrapolate": extrapolate,
             "emit": emit,
+            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, True)
