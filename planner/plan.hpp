@@ -173,6 +173,9 @@ Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& qu
 /// @param drafts  at least one draft
 Plan plan(std::vector<Draft> drafts, const PlanQuestion& question = {});
 
+/// @throws QuestionError for a version that is none of the engine's
+std::optional<planning::EngineRelease> release_of(planning::Engine engine, const std::optional<std::string>& version);
+
 /// Results of server benchmarks, plain and speculative, answers of llama-server with their timings, or tables of
 /// runs.
 struct BenchFiles {

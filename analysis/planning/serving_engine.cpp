@@ -53,7 +53,6 @@ constexpr FeatureFacts features[] = {
     {Engine::sglang, F::rejection_sampling, since(of(0, 5, 14))},
     {Engine::sglang, F::schedule, since(of(0, 5, 14))},
     {Engine::sglang, F::synthetic_draft_tokens, since(of(0, 5, 15))},
-    {Engine::sglang, F::synthetic_parallel_acceptance, since(of(0, 5, 17))},
     {Engine::trtllm, F::parallel_drafts, {of(1, 0, 0), candidate_of(1, 3, 27)}},
     {Engine::trtllm, F::rejection_sampling, {of(1, 0, 0), candidate_of(1, 3, 27)}},
     {Engine::trtllm, F::schedule, {of(1, 1, 0), of(1, 2, 0)}},

@@ -64,8 +64,6 @@ enum class EngineFeature {
   draft_sampling_probabilistic,
   /// Drafts that are accepted at random, for benchmarks.
   synthetic_acceptance,
-  /// That of parallel drafts.
-  synthetic_parallel_acceptance,
   /// Which keeps the draft's tokens instead of writing one token everywhere.
   synthetic_draft_tokens,
 };

@@ -89,6 +89,25 @@ PLAN: Options = {
     **OUTPUT,
 }
 
+SYNTHETIC: Options = {
+    **_ACCEPTANCE,
+    "model": None,
+    "gamma": None,
+    "emit": None,
+    "engine_version": None,
+    **OUTPUT,
+}
+
+DIFFERENCE: Options = {
+    "gamma": None,
+    "draft_array": None,
+    "by": None,
+    "unpaired": False,
+    "hash": False,
+    "runs": [],
+    **OUTPUT,
+}
+
 CAPACITY: Options = {
     "arrival_rate": None,
     "concurrency": None,
