@@ -47,7 +47,7 @@ TEST_CASE("at the gamma that was counted the law is the counted shares, and else
   REQUIRE(answer["law"].size() == 4);
   for (std::size_t j = 0; j < 4; ++j) {
     CHECK(answer["law"][j]["unconditional"].get<double>() ==
-          Approx(group["positions"][j]["survival"]["value"].get<double>()).epsilon(1e-12));
+          Approx(group["positions"][j]["unconditional"]["value"].get<double>()).epsilon(1e-12));
   }
   const ordered_json shorter = synthetic_of("--gamma 2" + file);
   double sum = 1;
