@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,9 +70,8 @@ Report run(const DiffOptions& options, bool quiet) {
   report.rows_of_empty = render::rows_of_empty_difference();
   report.assumptions = answer.assumptions;
   report.warnings = answer.warnings;
-  for (const std::string& file : {options.runs[0], options.runs[1]}) {
-    if (report.files.empty() || options.runs[0] != options.runs[1])
-      report.files.push_back(file_facts("RUN", file, options.hash));
+  for (const std::string& file : std::set<std::string>(options.runs.begin(), options.runs.end())) {
+    report.files.push_back(file_facts("RUN", file, options.hash));
   }
   append(report.warnings, same_content(report.files));
   return report;

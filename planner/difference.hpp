@@ -39,7 +39,7 @@ struct ComparedRun {
   std::string file;
   /// "counts" or "recording".
   std::string kind;
-  /// "requests", "windows", "runs", "totals" or "texts"; "units" of several kinds.
+  /// "request", "window", "run", "total" or "text"; "unit" for several kinds.
   std::string unit;
   std::optional<traces::AcceptanceRule> rule;
   /// The same in all rounds; empty if it varies or is unknown.

@@ -16,8 +16,8 @@ using planner::ComparedRun;
 using planner::RunsDifference;
 
 std::string compared_run_text(std::string_view name, const ComparedRun& run, std::int64_t units, double tokens) {
-  return wrapped(fmt::format("{}: {}: {} {}{}{}, {} tokens per step", name, without_control_characters(run.file), units,
-                             run.unit, run.gamma ? fmt::format(" at gamma {}", *run.gamma) : "",
+  return wrapped(fmt::format("{}: {}: {}{}{}, {} tokens per step", name, without_control_characters(run.file),
+                             counted(units, run.unit), run.gamma ? fmt::format(" at gamma {}", *run.gamma) : "",
                              run.rule ? fmt::format(", {}", traces::name_of(*run.rule)) : "", fixed(tokens)),
                  2) +
          '\n';

@@ -32,15 +32,15 @@ struct ReadRun {
 std::string_view name_of(CountUnit unit) {
   switch (unit) {
     case CountUnit::request:
-      return "requests";
+      return "request";
     case CountUnit::window:
-      return "windows";
+      return "window";
     case CountUnit::run:
-      return "runs";
+      return "run";
     case CountUnit::total:
       break;
   }
-  return "totals";
+  return "total";
 }
 
 /// The only value, or empty.
@@ -79,7 +79,7 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
         {"several_models", fmt::format("{} counts {} models, which are taken as one run", files.file, models.size())});
   }
   const auto kind = only(kinds);
-  run.about.unit = kind ? std::string(name_of(*kind)) : "units";
+  run.about.unit = kind ? std::string(name_of(*kind)) : "unit";
   run.about.rule = only(rules).value_or(std::nullopt);
   run.about.gamma = only(gammas).value_or(std::nullopt);
   if (kind == CountUnit::window) run.units = estimate::joined_windows(std::move(run.units));
@@ -189,7 +189,7 @@ ReadRun replayed_run(const ComparedFiles& files, const DifferenceQuestion& quest
     tell_of_reading(question.progress, *source, batch);
   }
   ReadRun run;
-  run.about = {files.file, "recording", "texts", observer.rule(), question.gamma};
+  run.about = {files.file, "recording", "text", observer.rule(), question.gamma};
   run.units = replay.units();
   if (run.units.empty()) throw QuestionError(fmt::format("{} holds no text", files.file));
   return run;

@@ -53,7 +53,7 @@ TEST_CASE("diff pairs requests of one id, and its parts add up to the difference
                                                         request("3", "chat", {4, 3, 3}));
   const ordered_json answer = difference_of(a + " " + b);
   CHECK(answer["paired"] == 3);
-  CHECK(answer["a"]["unit"] == "requests");
+  CHECK(answer["a"]["unit"] == "request");
   CHECK(answer["a"]["gamma"] == 2);
   // 13 + 7 + 8 and 15 + 9 + 9 accepted drafts of 30 rounds.
   CHECK(answer["a"]["tokens_per_step"].get<double>() == Approx(1 + 28.0 / 30));
@@ -85,7 +85,7 @@ TEST_CASE("diff replays recordings as analyze does, and compares a recording wit
     REQUIRE(analysed.exit_code == 0);
     const ordered_json gammas = ordered_json::parse(analysed.out)["gammas"];
     CHECK(answer[name]["tokens_per_step"].get<double>() ==
-          Approx(gammas[3]["tokens_per_step"]["value"].get<double>()).epsilon(1e-12));
+          Approx(gammas[2]["tokens_per_step"]["replay"].get<double>()).epsilon(1e-12));
     CHECK(answer[name]["kind"] == "recording");
   }
   const std::string counts = written(folder / "c.jsonl", request("1", "x", {2, 3, 5}) + request("2", "x", {5, 3, 2}));
