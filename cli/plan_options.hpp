@@ -66,6 +66,7 @@ struct PlanOptions {
   double tolerance = 0.01;
   // Configuration.
   std::optional<std::string> emit;
+  std::optional<std::string> engine_version;
   std::optional<std::string> emit_file;
   /// --output, where the configuration is written there.
   std::optional<std::string> output_for_engine;

@@ -233,6 +233,7 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
     request.draft_model = model_for(engine, *draft.model, notes);
   }
   request.max_num_seqs = p.question.max_num_seqs;
+  request.release = release_of(engine, p.question.engine_version);
   const std::string lacking = planning::lacks_option(engine, request);
   if (!lacking.empty()) throw QuestionError(fmt::format("--emit is {}, but {}", name_of(engine), lacking));
   if (!p.question.config_file.empty()) request.file = p.question.config_file;
@@ -242,6 +243,14 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
 }
 
 }  // namespace
+
+std::optional<planning::EngineRelease> release_of(planning::Engine engine, const std::optional<std::string>& version) {
+  if (!version) return std::nullopt;
+  const auto release = planning::engine_release(engine, *version);
+  if (release) return release;
+  refuse("--engine-version", *version,
+         fmt::format("a release of {} like {}", planning::title_of(engine), planning::release_example(engine)));
+}
 
 void conclude(const BenchFiles* runs, Plan& p) {
   if (p.question.emit) p.engine = name_of(*p.question.emit);

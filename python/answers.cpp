@@ -20,12 +20,15 @@
 #include <utility>
 #include <vector>
 
+#include "planner/difference.hpp"
 #include "planner/load/capacity.hpp"
 #include "planner/methods/comparison.hpp"
 #include "planner/plan.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "planner/recordings/recording_summary.hpp"
+#include "planner/synthetic.hpp"
+#include "planner/traffic_mix.hpp"
 #include "python/arguments.hpp"
 #include "python/interruption.hpp"
 #include "python/method_questions.hpp"
@@ -33,6 +36,7 @@
 #include "render/analysis.hpp"
 #include "render/capacity.hpp"
 #include "render/comparison.hpp"
+#include "render/difference.hpp"
 #include "render/figures/chart_data.hpp"
 #include "render/figures/method_chart.hpp"
 #include "render/figures/trace_charts.hpp"
@@ -41,6 +45,7 @@
 #include "render/page/chart_page.hpp"
 #include "render/page/page_charts.hpp"
 #include "render/plan.hpp"
+#include "render/synthetic.hpp"
 #include "render/text.hpp"
 #include "render/version.hpp"
 #include "sim/serving/recorded_workload.hpp"
@@ -195,6 +200,7 @@ planner::PlanQuestion plan_question(const nb::dict& given) {
   arguments.take("tokens", question.tokens);
   arguments.take("c_hat", question.c_hat);
   arguments.take("emit", question.emit);
+  arguments.take("engine_version", question.engine_version);
   return question;
 }
 
@@ -224,6 +230,33 @@ Answer plan_runs(const std::optional<Acceptance>& acceptance, const nb::dict& gi
   const planner::PlanQuestion question = plan_question(given);
   const nb::gil_scoped_release released;
   return shown(planner::plan_runs(files, acceptance, question));
+}
+
+Answer synthetic(const Acceptance& acceptance, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::SyntheticQuestion question;
+  arguments.take("gamma", question.gamma);
+  arguments.take("emit", question.emit);
+  arguments.take("engine_version", question.engine_version);
+  const nb::gil_scoped_release released;
+  return shown(planner::synthetic(acceptance, question));
+}
+
+Answer difference(const std::string& a, const std::string& b, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::DifferenceQuestion question;
+  question.a.file = a;
+  question.b.file = b;
+  arguments.take("gamma", question.gamma);
+  arguments.take("draft_array_a", question.a.draft_array);
+  arguments.take("draft_array_b", question.b.draft_array);
+  if (arguments.has("by")) question.by = planner::label_groups(arguments.get<std::string>("by"));
+  arguments.take("unpaired", question.unpaired);
+  const nb::gil_scoped_release released;
+  const planner::RunsDifference found = planner::difference(question);
+  Answer answer = shown(found);
+  answer.about = about(found.warnings, nullptr, nullptr, render::rows_of_empty_difference());
+  return answer;
 }
 
 planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<std::string>& files) {
@@ -397,6 +430,8 @@ void bind_answers(nb::module_& module) {
   module.def("page", page);
   module.def("plan", plan);
   module.def("plan_runs", plan_runs, nb::arg("acceptance").none(), nb::arg("files"), nb::arg("question"));
+  module.def("synthetic", synthetic);
+  module.def("difference", difference);
   module.def("largest_compared_gamma", [](const nb::dict& question, bool of_runs) {
     return plan_question(question).largest_compared_gamma(of_runs ? planner::usual_max_gamma_of_runs
                                                                   : planner::usual_max_gamma);

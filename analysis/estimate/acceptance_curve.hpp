@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "analysis/estimate/estimate.hpp"
 
@@ -29,6 +30,11 @@ class AcceptanceCurve {
   /// @param gamma  >= 0; the value is 1 at gamma = 0
   /// @throws std::domain_error if gamma < 0 or beyond what the source covers
   virtual TokensPerStep tokens_per_step(std::int64_t gamma) const = 0;
+  /// P(the first j drafts of a round of gamma drafts are all accepted), j = 1 .. gamma, not rising in j. By default
+  /// what each draft gains, tokens_per_step(j) - tokens_per_step(j - 1): exact where acceptance depends on nothing but
+  /// the position. Gains that rise are made level, so that the sum stays tokens_per_step(gamma) - 1.
+  /// @throws as tokens_per_step
+  virtual std::vector<double> survival(std::int64_t gamma) const;
   /// True if the acceptance of drafts beyond the observed ones was chosen, so that `readings` are within that choice.
   virtual bool assumes_beyond() const { return false; }
   /// The reason why nothing is decided by these figures, whatever their intervals; empty if there is none.

@@ -214,6 +214,14 @@ AcceptanceReadings MeasuredAcceptance::readings(std::int64_t gamma) const {
   return readings;
 }
 
+std::vector<double> MeasuredAcceptance::survival(std::int64_t gamma) const {
+  if (gamma != measured_gamma_ || moments_.positions() == 0) return AcceptanceCurve::survival(gamma);
+  std::vector<double> survival;
+  const std::int64_t drafts = effective(gamma);
+  for (std::int64_t j = 1; j <= gamma; ++j) survival.push_back(j <= drafts ? centre_.hazards.survival(j) : 0);
+  return survival;
+}
+
 TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
   core::require_in("MeasuredAcceptance::tokens_per_step", "gamma", gamma, std::int64_t{0},
                    std::numeric_limits<std::int64_t>::max());

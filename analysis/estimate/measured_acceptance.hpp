@@ -61,6 +61,8 @@ class MeasuredAcceptance final : public AcceptanceCurve {
 
   /// @throws std::domain_error if gamma < 0
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  /// At the gamma of every measured round the counted shares.
+  std::vector<double> survival(std::int64_t gamma) const override;
   bool assumes_beyond() const override { return options_.beyond != BeyondObserved::hold; }
 
   /// The readings at any gamma, including the measured one.

@@ -16,9 +16,6 @@ using cost::NumberType;
 using nlohmann::ordered_json;
 using traces::AcceptanceRule;
 
-constexpr std::array<std::pair<Engine, std::string_view>, 4> engine_names = {
-    {{Engine::vllm, "vllm"}, {Engine::sglang, "sglang"}, {Engine::trtllm, "trtllm"}, {Engine::llamacpp, "llamacpp"}}};
-
 constexpr std::string_view plain_loses_least =
     "plain decoding loses least as one length at every batch, so that nothing is to be configured";
 
@@ -179,6 +176,7 @@ class Writer {
     note_held();
     note_end();
     note_assumptions();
+    note_newer_release();
     if (config_.variants.size() > 1 && config_.file != EngineRequest().file) {
       note(fmt::format("{} is the file for {}", config_.file, config_.variants.front().releases));
     }
@@ -229,7 +227,18 @@ class Writer {
 
   /// @param options  of the command, beside the text's file
   void add_variant(const std::string& releases, const std::string& text, const std::string& options = "") {
-    config_.variants.push_back({releases, text, command(text, options)});
+    const std::string of = request_.release ? title_of(config_.engine, *request_.release) : releases;
+    config_.variants.push_back({of, text, command(text, options)});
+  }
+
+  bool has(EngineFeature feature) const {
+    return !request_.release || support(config_.engine, *request_.release, feature) == Support::yes;
+  }
+  /// True if a text for releases without the feature is wanted.
+  bool serves_without(EngineFeature feature) const { return !request_.release || !has(feature); }
+  /// For notes: the release, or those without the feature.
+  std::string title_or(const std::string& releases) const {
+    return request_.release ? title_of(config_.engine, *request_.release) : releases;
   }
 
   std::string command(const std::string& text, const std::string& options) const;
@@ -292,14 +301,24 @@ class Writer {
     note("the acceptance is that of greedy decoding: it holds for requests at temperature 0 only");
   }
 
+  void note_newer_release() {
+    if (!request_.release) return;
+    const EngineRelease newest = read_releases(config_.engine).newest;
+    if (!(newest < *request_.release)) return;
+    note(fmt::format("what {} reads is known up to {}, and taken to be the same since", title_of(config_.engine),
+                     title_of(config_.engine, newest)));
+  }
+
   void note_unknown_rule(std::string_view default_rule) {
     if (request_.rule) return;
     note(fmt::format("the plan does not know its acceptance rule; the engine's default is {}", default_rule));
   }
 
+  void name_vllm_sampling(ordered_json& json) const;
   void write_vllm();
   void write_sglang();
   void write_trtllm();
+  void write_trtllm_texts(std::int64_t longest, const std::vector<ScheduleStretch>& schedule);
   void write_llamacpp();
 
   const EngineRequest& request_;
@@ -498,6 +517,19 @@ void Writer::note_assumptions() {
   }
 }
 
+/// The keys of vLLM's speculative config that select the rule; before 0.18 it had no other than greedy drafting.
+void Writer::name_vllm_sampling(ordered_json& json) const {
+  const bool samples = request_.rule == AcceptanceRule::rejection;
+  if (has(EngineFeature::draft_sampling_named)) {
+    json["rejection_sample_method"] = "standard";
+    json["draft_sample_method"] = !samples                                           ? "greedy"
+                                  : has(EngineFeature::draft_sampling_probabilistic) ? "probabilistic"
+                                                                                     : "gumbel";
+  } else if (has(EngineFeature::rejection_sampling)) {
+    json["rejection_sample_method"] = samples ? "probabilistic" : "strict";
+  }
+}
+
 void Writer::write_vllm() {
   ordered_json json;
   switch (request_.kind) {
@@ -528,8 +560,13 @@ void Writer::write_vllm() {
     const bool as_target = gpus == request_.tensor_parallel;
     if (!as_target) json["draft_tensor_parallel_size"] = *gpus;
   }
-  json["num_speculative_tokens"] = largest_gamma(schedule_);
-  if (schedule_.size() > 1) {
+  const bool scheduled = schedule_.size() > 1 && has(EngineFeature::schedule);
+  if (!scheduled && schedule_.size() > 1) {
+    run_fixed(title_or(""));
+    if (request_.fixed.gamma == 0) return configure_nothing(plain_loses_least);
+  }
+  json["num_speculative_tokens"] = largest_gamma(scheduled ? schedule_ : config_.runs);
+  if (scheduled) {
     ordered_json& steps = json["num_speculative_tokens_per_batch_size"] = ordered_json::array();
     // Its first range must begin at batch 1.
     for (const ScheduleStretch& step : schedule_) {
@@ -538,14 +575,11 @@ void Writer::write_vllm() {
     note(
         "with --data-parallel-size above 1 vLLM ignores the schedule and drafts num_speculative_tokens at every batch");
   }
-  if (request_.rule && request_.kind != DraftKind::ngram) {
-    json["rejection_sample_method"] = "standard";
-    json["draft_sample_method"] = request_.rule == AcceptanceRule::rejection ? "probabilistic" : "greedy";
-  }
+  if (request_.rule && request_.kind != DraftKind::ngram) name_vllm_sampling(json);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  add_variant(schedule_.size() > 1 ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
-                                   : "vLLM releases whose speculative config has draft_sample_method (2026)",
+  add_variant(scheduled ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
+                        : "vLLM releases whose speculative config has draft_sample_method (2026)",
               one_key_a_line(json));
 }
 
@@ -582,15 +616,15 @@ std::string Writer::sglang_options(std::int64_t gamma, char separator) const {
 void Writer::write_sglang() {
   const std::vector<ScheduleStretch> steps = lower_ends();
   const bool adapts = request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp;
-  const bool scheduled = adapts && steps.size() > 1;
-  if (!scheduled) run_fixed("SGLang");
+  const bool scheduled = adapts && steps.size() > 1 && has(EngineFeature::schedule);
+  if (!scheduled) run_fixed(title_or("SGLang"));
   if (request_.kind == DraftKind::eagle) note("for the heads of the first EAGLE the algorithm is EAGLE");
   const std::int64_t fixed = request_.fixed.gamma;
   if (!scheduled && fixed == 0) return configure_nothing(plain_loses_least);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
   if (scheduled) write_sglang_schedule(steps);
-  if (fixed == 0) return;
+  if (fixed == 0 || (scheduled && request_.release)) return;
   add_variant(scheduled ? "SGLang before 0.5.14"
               : samples_rejection()
                   ? "SGLang releases that know --speculative-use-rejection-sampling (2026)"
@@ -623,7 +657,7 @@ void Writer::write_sglang_schedule(const std::vector<ScheduleStretch>& steps) {
                   "start, ignores the schedule and drafts {} at every batch",
                   start));
   add_variant("SGLang 0.5.14 and later, the first whose candidate_steps may be 0", one_key_a_line(json), options);
-  note_fixed("SGLang before 0.5.14");
+  if (!request_.release) note_fixed("SGLang before 0.5.14");
 }
 
 std::string_view Writer::trtllm_type() const {
@@ -679,7 +713,11 @@ void Writer::write_trtllm() {
   if (request_.kind == DraftKind::parallel) note("for the drafts of DFlash the decoding_type is DFlash");
   // The first length of a schedule must be max_draft_len, and none may exceed it.
   const std::int64_t first = schedule_.front().gamma;
-  bool scheduled = schedule_.size() > 1;
+  const bool is_head =
+      request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp || request_.kind == DraftKind::parallel;
+  const bool has_schedule = has(is_head ? EngineFeature::current_names : EngineFeature::schedule);
+  bool scheduled = schedule_.size() > 1 && has_schedule;
+  if (!has_schedule) run_fixed(title_or(""));
   if (scheduled && first < largest_gamma(schedule_)) {
     if (first == 0) {
       scheduled = false;
@@ -704,31 +742,40 @@ void Writer::write_trtllm() {
   if (longest == 0) return configure_nothing(plain_loses_least);
   note_unknown_rule("exact matching with greedy drafting");
   note_temperature_zero();
-  if (names_draft()) note("before 2026 speculative_model was called speculative_model_dir, and took a folder alone");
-  if (!scheduled && request_.kind != DraftKind::mtp) {
-    return add_variant("TensorRT-LLM 1.x, PyTorch backend", trtllm_text(true, longest, {}));
+  if (names_draft() && !request_.release) {
+    note("before 2026 speculative_model was called speculative_model_dir, and took a folder alone");
   }
+  if (scheduled) note("draft_len_schedule excludes max_concurrency");
+  write_trtllm_texts(longest, written);
+}
+
+/// @param schedule  empty: the longest at every batch
+void Writer::write_trtllm_texts(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) {
+  const bool is_module = request_.kind == DraftKind::mtp, scheduled = !schedule.empty();
+  const bool is_head = request_.kind == DraftKind::eagle || is_module || request_.kind == DraftKind::parallel;
+  const std::string since = is_module || request_.kind == DraftKind::parallel ? "spring 2026" : "March 2026";
+  if (has(EngineFeature::current_names)) {
+    add_variant(
+        !scheduled ? is_module ? "TensorRT-LLM since spring 2026, PyTorch backend" : "TensorRT-LLM 1.x, PyTorch backend"
+        : is_head  ? fmt::format("TensorRT-LLM since {}, the first that schedules drafts of this kind", since)
+                   : "TensorRT-LLM since March 2026, where the keys are the largest batches",
+        trtllm_text(true, longest, schedule));
+  }
+  if (!serves_without(EngineFeature::current_names) || (!scheduled && !is_module && !request_.release)) return;
   if (!scheduled) {
-    add_variant("TensorRT-LLM since spring 2026, PyTorch backend", trtllm_text(true, longest, {}));
-    note(
-        "before spring 2026 a next-token module's length was num_nextn_predict_layers, and max_draft_len was not read");
+    if (!request_.release) {
+      note(
+          "before spring 2026 a next-token module's length was num_nextn_predict_layers, and max_draft_len was not "
+          "read");
+    }
     return add_variant("TensorRT-LLM before that", trtllm_text(false, longest, {}));
   }
-  note("draft_len_schedule excludes max_concurrency");
-  const std::string newer = trtllm_text(true, longest, written);
-  const bool is_head = request_.kind == DraftKind::eagle;
-  if (!is_head && request_.kind != DraftKind::mtp && request_.kind != DraftKind::parallel) {
-    add_variant("TensorRT-LLM since March 2026, where the keys are the largest batches", newer);
-    add_variant("TensorRT-LLM before March 2026, where the keys are the smallest batches",
-                trtllm_text(false, longest, written));
-    return;
+  if (!is_head) {
+    return add_variant("TensorRT-LLM before March 2026, where the keys are the smallest batches",
+                       trtllm_text(false, longest, schedule));
   }
-  add_variant(fmt::format("TensorRT-LLM since {} 2026, the first that schedules drafts of this kind",
-                          is_head ? "March" : "spring"),
-              newer);
   note_fixed("before that TensorRT-LLM, which scheduled only n-grams and draft models,");
-  if (request_.fixed.gamma == 0) return;
-  add_variant("TensorRT-LLM before that", trtllm_text(false, request_.fixed.gamma, {}));
+  if (request_.fixed.gamma > 0) add_variant("TensorRT-LLM before that", trtllm_text(false, request_.fixed.gamma, {}));
 }
 
 void Writer::write_llamacpp() {
@@ -768,31 +815,77 @@ void Writer::write_llamacpp() {
   note("a least probability of 0 keeps drafts at their full length, which the plan assumes");
   const std::string model =
       request_.kind == DraftKind::mtp && request_.draft_model.empty() ? "" : "\n--model-draft " + shell_word(draft());
-  add_variant("llama.cpp since May 2026 (--spec-draft-n-max in llama-server --help)",
-              fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n", type,
-                          model, gamma));
-  if (request_.kind == DraftKind::model || request_.kind == DraftKind::mirrored) {
+  if (has(EngineFeature::current_names)) {
+    add_variant("llama.cpp since May 2026 (--spec-draft-n-max in llama-server --help)",
+                fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n",
+                            type, model, gamma));
+  }
+  const bool is_model = request_.kind == DraftKind::model || request_.kind == DraftKind::mirrored;
+  if (is_model && serves_without(EngineFeature::current_names)) {
     add_variant(
         "llama.cpp before May 2026 (--draft-max in llama-server --help)",
         fmt::format("--model-draft {}\n--draft-max {}\n--draft-min 0\n--draft-p-min 0\n", shell_word(draft()), gamma));
   }
 }
 
+/// What no other option of the engine can take the place of.
+std::vector<std::pair<EngineFeature, std::string_view>> needed_features(const EngineRequest& request) {
+  std::vector<std::pair<EngineFeature, std::string_view>> needed;
+  switch (request.kind) {
+    case DraftKind::model:
+    case DraftKind::mirrored:
+      needed.emplace_back(EngineFeature::draft_models, "draft models");
+      break;
+    case DraftKind::eagle:
+      needed.emplace_back(EngineFeature::heads, "drafting heads (eagle)");
+      break;
+    case DraftKind::mtp:
+      needed.emplace_back(EngineFeature::next_token_modules, "next-token modules as drafts (mtp)");
+      break;
+    case DraftKind::parallel:
+      needed.emplace_back(EngineFeature::parallel_drafts, "drafts in one pass (parallel)");
+      break;
+    case DraftKind::ngram:
+      needed.emplace_back(EngineFeature::ngrams, "n-grams as drafts (ngram)");
+      break;
+  }
+  if (request.rule == AcceptanceRule::rejection && request.kind != DraftKind::ngram) {
+    needed.emplace_back(EngineFeature::rejection_sampling,
+                        "rejection sampling (--acceptance greedy-draft plans without)");
+  }
+  return needed;
+}
+
+/// What the stated release lacks, or is not known to have.
+std::string lacks_feature(Engine engine, const EngineRequest& request) {
+  if (!request.release) return "";
+  const ReadReleases read = read_releases(engine);
+  const std::string release = title_of(engine, *request.release);
+  if (*request.release < read.oldest) {
+    return fmt::format("what {} reads is not known: the oldest release that is, is {}", release,
+                       title_of(engine, read.oldest));
+  }
+  auto needed = needed_features(request);
+  // Without these there is another text, but one of the two must be known to be right.
+  const std::size_t replaceable = needed.size();
+  needed.emplace_back(EngineFeature::current_names, "names of newer releases");
+  needed.emplace_back(EngineFeature::schedule, "draft lengths by batch");
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    const auto& [feature, words] = needed[i];
+    const Support known = support(engine, *request.release, feature);
+    if (known == Support::yes || (known == Support::no && i >= replaceable)) continue;
+    const std::string with = title_of(engine, releases_with(engine, feature)->with);
+    return known == Support::no
+               ? fmt::format("{} knows no {}; {} does", release, words, with)
+               : fmt::format("it is not known here whether {} knows {}; {} does", release, words, with);
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string_view name_of(Engine engine) {
-  return std::find_if(engine_names.begin(), engine_names.end(), [&](const auto& e) { return e.first == engine; })
-      ->second;
-}
-
-std::optional<Engine> engine_named(std::string_view name) {
-  for (const auto& [engine, its_name] : engine_names) {
-    if (its_name == name) return engine;
-  }
-  return std::nullopt;
-}
-
 std::string lacks_option(Engine engine, const EngineRequest& request) {
+  if (std::string lacking = lacks_feature(engine, request); !lacking.empty()) return lacking;
   if (engine == Engine::llamacpp && request.kind == DraftKind::parallel) {
     return "llama.cpp drafts with model, eagle, mtp and ngram alone, and the kind is parallel";
   }

@@ -9,16 +9,11 @@
 #include "analysis/cost/hardware_spec.hpp"
 #include "analysis/cost/round_cost.hpp"
 #include "analysis/planning/deployment_plan.hpp"
+#include "analysis/planning/serving_engine.hpp"
 #include "traces/trace_metadata.hpp"
 
 /// A planned schedule in the configuration formats of the serving engines.
 namespace specdec::planning {
-
-enum class Engine { vllm, sglang, trtllm, llamacpp };
-
-/// "vllm", "sglang", "trtllm", "llamacpp".
-std::string_view name_of(Engine engine);
-std::optional<Engine> engine_named(std::string_view name);
 
 struct EngineRequest {
   /// In increasing order, from batch 1 on, without gaps or overlap.
@@ -39,6 +34,8 @@ struct EngineRequest {
   std::optional<cost::NumberType> weight_type, draft_weight_type, cache_type;
   /// The largest number of sequences that the server is to decode together.
   std::optional<std::int64_t> max_num_seqs;
+  /// The release that runs; if empty, a text is made for each range of releases.
+  std::optional<EngineRelease> release;
   /// The name that the commands use for the file with the text of a variant.
   std::string file = "FILE";
 };
@@ -59,7 +56,8 @@ struct EngineConfig {
   Engine engine = Engine::vllm;
   /// As in the request.
   std::string file;
-  /// The newest releases first; the older ones differ in names or in the direction of the schedule.
+  /// The newest releases first; the older ones differ in names or in the direction of the schedule. One for a stated
+  /// release.
   std::vector<EngineVariant> variants;
   /// The gamma that the engine drafts at each batch with the first of them: the schedule, or the closest it can do;
   /// held if nothing is decided.
@@ -70,7 +68,8 @@ struct EngineConfig {
   std::string not_to_be_written;
 };
 
-/// What the request asks for that the engine has no option for, a sentence without its point; empty if it has all.
+/// What the request asks for that the engine, or its release, has no option for or is not known to have, a sentence
+/// without its point; empty if it has all.
 std::string lacks_option(Engine engine, const EngineRequest& request);
 
 /// The configuration that makes an engine follow a schedule:
@@ -87,7 +86,8 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 /// not determine whether drafts gain enough. At the others vLLM and SGLang continue with the batch below, TensorRT-LLM
 /// drafts nothing above the last key, and an engine without a schedule drafts one length everywhere; schedules must
 /// begin at batch 1, with the first gamma if nothing is decided there. `runs` and the notes say so, and a note says
-/// what the engine does above the last batch where no max_num_seqs limits the server.
+/// what the engine does above the last batch where no max_num_seqs limits the server. A release without schedules
+/// drafts the fixed gamma, and a note says what that loses.
 ///
 /// Source:   the engines' own option descriptions; docs/cli.md#configuration-for-an-engine
 /// @throws std::invalid_argument if the schedule is empty, has gaps or does not begin at batch 1, if nothing is decided

@@ -43,6 +43,19 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
   return mixed;
 }
 
+std::vector<double> MixedCurve::survival(std::int64_t gamma) const {
+  const double tokens = tokens_per_step(gamma).value;
+  std::vector<double> mixed(static_cast<std::size_t>(std::max<std::int64_t>(gamma, 0)), 0.0);
+  for (const TrafficPart& part : parts_) {
+    const double share_of_rounds = part.share / part.acceptance->tokens_per_step(gamma).value * tokens;
+    const std::vector<double> own = part.acceptance->survival(gamma);
+    for (std::size_t j = 0; j < mixed.size(); ++j) mixed[j] += share_of_rounds * own[j];
+  }
+  double before = 1;
+  for (double& one : mixed) before = one = std::clamp(one, 0.0, before);
+  return mixed;
+}
+
 bool MixedCurve::assumes_beyond() const {
   return std::any_of(parts_.begin(), parts_.end(),
                      [](const TrafficPart& part) { return part.acceptance->assumes_beyond(); });

@@ -34,6 +34,8 @@ class MixedCurve : public estimate::AcceptanceCurve {
 
   /// @throws as the curves of the groups
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  /// Those of the groups, by their shares of the rounds.
+  std::vector<double> survival(std::int64_t gamma) const override;
   bool assumes_beyond() const override;
   std::string refused() const override;
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from specdec import theory
 from specdec._acceptance import Acceptance
-from specdec._answers import Analysis, Answer, Capacity, Comparison, Plan, Record, Simulation
+from specdec._answers import Analysis, Answer, Capacity, Comparison, Difference, Plan, Record, Simulation, Synthetic
 from specdec._core import __version__
 from specdec._cost import Cost
 from specdec._errors import FileError, QuestionError
 from specdec._methods import compare, simulate
-from specdec._questions import capacity, plan, plan_runs
+from specdec._questions import capacity, difference, plan, plan_runs, synthetic
 from specdec._record import record
 from specdec._recording import Recording, analyze
 from specdec._shipped import shipped_models
@@ -27,20 +27,24 @@ __all__ = [
     "Capacity",
     "Comparison",
     "Cost",
+    "Difference",
     "FileError",
     "Plan",
     "QuestionError",
     "Record",
     "Recording",
     "Simulation",
+    "Synthetic",
     "__version__",
     "analyze",
     "capacity",
     "compare",
+    "difference",
     "plan",
     "plan_runs",
     "record",
     "shipped_models",
     "simulate",
+    "synthetic",
     "theory",
 ]

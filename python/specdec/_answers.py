@@ -428,6 +428,30 @@ class Capacity(Answer):
     }
 
 
+class Synthetic(Answer):
+    """What :func:`specdec.synthetic` answers. Its attributes are the keys of docs/schema/synthetic.json."""
+
+    _subject = "synthetic acceptance"
+    _tables = {"settings": ("settings", ()), "law": ("law", ())}
+
+    @property
+    def summary(self) -> str:
+        """The first line of the text."""
+        return self._text.split("\n")[0]
+
+
+class Difference(Answer):
+    """What :func:`specdec.difference` answers. Its attributes are the keys of docs/schema/diff.json."""
+
+    _subject = "two runs"
+    _tables = {"positions": ("positions", ()), "groups": ("groups", ()), "parts": ("parts", ())}
+
+    @property
+    def summary(self) -> str:
+        """The first line of the text."""
+        return self._text.split("\n")[0]
+
+
 class Analysis(Answer):
     """What :func:`specdec.analyze` answers. Its attributes are the keys of docs/schema/analyze.json."""
 

@@ -84,7 +84,27 @@ PLAN: Options = {
     "tokens": None,
     "tolerance": 0.01,
     "emit": None,
+    "engine_version": None,
     "emit_file": None,
+    **OUTPUT,
+}
+
+SYNTHETIC: Options = {
+    **_ACCEPTANCE,
+    "model": None,
+    "gamma": None,
+    "emit": None,
+    "engine_version": None,
+    **OUTPUT,
+}
+
+DIFFERENCE: Options = {
+    "gamma": None,
+    "draft_array": None,
+    "by": None,
+    "unpaired": False,
+    "hash": False,
+    "runs": [],
     **OUTPUT,
 }
 

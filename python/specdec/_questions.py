@@ -8,7 +8,7 @@ from typing import Any, Literal, Union
 
 from specdec import _core, _options
 from specdec._acceptance import Acceptance, Rule
-from specdec._answers import Capacity, Plan
+from specdec._answers import Capacity, Difference, Plan, Synthetic
 from specdec._cost import Cost, DraftKind
 from specdec._errors import QuestionError
 from specdec._options import Options, Path, Paths, Schedule, as_float, given_only, listed, number, paths, plain
@@ -72,6 +72,7 @@ def plan(
     tokens: int | None = None,
     c_hat: float | None = None,
     emit: Engine | None = None,
+    engine_version: str | None = None,
 ) -> Plan:
     """How many tokens to draft, and what that gains. Options have the names of `specdec plan`.
 
@@ -108,6 +109,8 @@ def plan(
         Draft operations / target operations per token; with one rate and constants alone.
     emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
         A configuration for this engine: ``config_text`` of the answer.
+    engine_version : str, optional
+        The engine's release, as "0.24.0": decides the syntax, and what is refused.
 
     Returns
     -------
@@ -140,6 +143,7 @@ def plan(
             "tokens": tokens,
             "c_hat": c_hat,
             "emit": emit,
+            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, False)
@@ -193,6 +197,7 @@ def plan_runs(
     tolerance: float = 0.01,
     extrapolate: bool = False,
     emit: Engine | None = None,
+    engine_version: str | None = None,
 ) -> Plan:
     """Plans from what a server was measured to do: `specdec plan --bench`.
 
@@ -213,7 +218,9 @@ def plan_runs(
         Drafted tokens of a round, where the files do not say it.
     rule : {"rejection", "greedy-draft", "greedy"}, optional
         The engine's, where it is known.
-    batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate, emit
+    batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate
+        As :func:`plan`.
+    emit, engine_version
         As :func:`plan`.
 
     Returns
@@ -237,6 +244,7 @@ def plan_runs(
             "tolerance": tolerance,
             "extrapolate": extrapolate,
             "emit": emit,
+            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, True)
@@ -248,6 +256,84 @@ def plan_runs(
     answer = _core.plan_runs(made, {**files, **given_only({"rule": rule})}, question)
     inputs = {**(acceptance._inputs if acceptance else {}), **files, **given_only({"acceptance": rule}), **inputs}
     return _planned(inputs, answer)
+
+
+def synthetic(
+    acceptance: Acceptance, gamma: int, *, emit: Engine | None = None, engine_version: str | None = None
+) -> Synthetic:
+    """The settings by which engines accept drafts as the acceptance says, for benchmarks: `specdec synthetic`.
+
+    Parameters
+    ----------
+    acceptance : Acceptance
+    gamma : int
+        Drafted tokens per step of the benchmark, in [1, 256].
+    emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
+        One engine; all of them where it is not given.
+    engine_version : str, optional
+        Its release; goes with ``emit``.
+
+    Returns
+    -------
+    Synthetic
+
+    Raises
+    ------
+    QuestionError, FileError
+
+    Examples
+    --------
+    >>> synthetic(Acceptance.of_rate(0.5), 2, emit="trtllm").settings[0].text
+    'TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS=0.75\\n'
+    """
+    require_type("acceptance", acceptance, Acceptance, "a specdec.Acceptance")
+    question = given_only({"gamma": plain(gamma), "emit": emit, "engine_version": engine_version})
+    answer = _core.synthetic(acceptance._make(max_gamma=gamma), question)
+    inputs = {**_options.SYNTHETIC, **acceptance._inputs, **question}
+    document = _options.document("synthetic", _core.__version__, inputs, answer.files, answer.presets, answer.json)
+    return Synthetic._shown(document, answer)
+
+
+def difference(
+    a: Path,
+    b: Path,
+    *,
+    gamma: int | None = None,
+    draft_array: str | tuple[str, str] | None = None,
+    by: str | None = None,
+    unpaired: bool = False,
+) -> Difference:
+    """Two runs or two drafts held against each other: `specdec diff`.
+
+    Parameters
+    ----------
+    a, b : path
+        Counts in any format of docs/counters.md, or recordings.
+    gamma : int, optional
+        Drafted tokens per step: of recordings, and of counts that do not say it.
+    draft_array : str or (str, str), optional
+        The draft of recordings that hold several; two names are of the first run and of the second.
+    by : str, optional
+        The label of the prompt mix, with ranges as "prompt_tokens:1024,4096"; "category", of recordings "task".
+    unpaired : bool
+        Take no two requests or texts for those of one prompt.
+
+    Returns
+    -------
+    Difference
+
+    Raises
+    ------
+    QuestionError, FileError
+    """
+    files = [os.fspath(a), os.fspath(b)]
+    drafts = (draft_array, draft_array) if draft_array is None or isinstance(draft_array, str) else draft_array
+    shared = given_only({"gamma": None if gamma is None else plain(gamma), "by": by, "unpaired": unpaired})
+    answer = _core.difference(*files, {**shared, **given_only({"draft_array_a": drafts[0], "draft_array_b": drafts[1]})})
+    named = None if draft_array is None else draft_array if isinstance(draft_array, str) else ",".join(draft_array)
+    inputs = {**_options.DIFFERENCE, **shared, "draft_array": named, "runs": files}
+    document = _options.document("diff", _core.__version__, inputs, answer.files, answer.presets, answer.json)
+    return Difference._shown(document, answer)
 
 
 def _deployment(options: Options, tensor_parallel_size: int | None) -> str:

@@ -131,6 +131,17 @@ RUNS = {
         f"{LLAMACPP} --threads 2",
         f"{SERVING}/../bench/c8-plain.json {SERVING}/../bench/c1-k3.json",
     ],
+    "diff": [
+        f"{SERVING}/vllm_requests.jsonl {ROOT}/traces/samples/aiperf/records.jsonl",
+        f"{SERVING}/../bench/c1-k3.json {SERVING}/../bench/c8-k3.json --hash",
+        f"SCRATCH/tasks {SERVING}/vllm_requests.jsonl --gamma 3 --unpaired",
+    ],
+    "synthetic": [
+        "--alpha 0.8 --gamma 4",
+        "--rejection 1 --gamma 2",
+        f"--counters {SERVING}/vllm_requests.jsonl --gamma 6 --emit llamacpp --engine-version b10734",
+        "--trace SCRATCH/tasks --gamma 3 --emit sglang",
+    ],
     "trace info": ["SCRATCH/tasks", "SCRATCH/full", f"{LLAMACPP}"],
     "trace check": ["SCRATCH/tasks", f"{LLAMACPP}", f"{ROOT}/README.md"],
     "trace convert": [f"--tier topk --k 8 --output SCRATCH/converted {LLAMACPP}"],

@@ -86,6 +86,7 @@ class ResponseUnits {
   void begin_document() {
     found_ = false;
     ++documents_;
+    counts_.id.clear();
     set_label(counts_, "model_name", std::nullopt);
     for (const std::string_view name : request_labels) set_label(counts_, name, std::nullopt);
     if (times_wanted()) set_label(counts_, "slot", std::nullopt);
@@ -362,8 +363,10 @@ class ResponseWalk {
         if (!entry.is_object() && !entry.is_array()) return;
         // What one entry says of itself is not true of the next.
         const std::vector<CountLabel> labels = units_.counts().labels;
+        const std::string id = units_.counts().id;
         visit(entry, depth + 1, has_id);
         units_.counts().labels = labels;
+        units_.counts().id = id;
       }
     } else if (value.is_object()) {
       const dom::object object = value;
@@ -377,6 +380,7 @@ class ResponseWalk {
       const std::optional<std::string> id = id_of(object);
       if (id && units_.is_repeated(object, *id)) return;
       has_id = id.has_value();
+      if (id) units_.counts().id = *id;
     }
     label(object, "model", "model_name");
     label(object, "category", "category");

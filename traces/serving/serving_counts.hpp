@@ -107,6 +107,8 @@ struct ServingCounts {
   /// As the list of formats shows it, for instance "vllm metrics".
   std::string_view format;
   CountUnit unit = CountUnit::total;
+  /// Of a request, as its source writes it; empty where it does not.
+  std::string id;
   std::vector<CountLabel> labels;
   /// Unix seconds.
   std::optional<double> begin_s, end_s;

@@ -13,13 +13,13 @@ using specdec::tests::ScratchFolder;
 TEST_CASE("a missing, unknown or second command is refused") {
   check_run_refused(
       "",
-      "no command given, but one of plan, report, capacity, analyze, merge, counters, doctor, replay, record, trace, "
-      "list, simulate, compare, reproduce, validate, plot, help, completion is needed; see "
+      "no command given, but one of plan, report, capacity, analyze, merge, counters, doctor, diff, "
+      "synthetic, replay, record, trace, list, simulate, compare, reproduce, validate, plot, help, completion is needed; see "
       "specdec --help");
   check_run_refused(
       "plam",
       "plam is not a command (near it: plan), but one of plan, report, capacity, analyze, merge, counters, doctor, "
-      "replay, record, trace, list, "
+      "diff, synthetic, replay, record, trace, list, "
       "simulate, compare, reproduce, validate, plot, help, completion "
       "is needed; see "
       "specdec --help");
@@ -200,6 +200,13 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
                     "--table is given, but goes with --format csv only, not with table");
   check_run_refused("plan --alpha 0.8 --c 0.1 --model llama",
                     "--model is given, but goes with a deployment: --batch, files, --hardware or --emit");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --engine-version 0.24.0",
+                    "--engine-version is given, but needs --emit beside it");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --emit sglang --engine-version latest",
+                    "--engine-version is latest, but must be a release of SGLang like 0.5.14");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --emit sglang --acceptance rejection --engine-version 0.5.13",
+                    "--emit is sglang, but SGLang 0.5.13 knows no rejection sampling (--acceptance greedy-draft plans "
+                    "without); SGLang 0.5.14 does");
   const std::string placed = " --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
   // One of a sweep over --tensor-parallel-size.
   CHECK(run_specdec("plan" + placed + "--tp 1 --link-efficiency 0.5").exit_code == 0);

@@ -1,0 +1,69 @@
+#include "cli/synthetic.hpp"
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "cli/files.hpp"
+#include "cli/plan_options.hpp"
+#include "cli/planned.hpp"
+#include "cli/usage_error.hpp"
+#include "planner/synthetic.hpp"
+#include "render/synthetic.hpp"
+
+namespace specdec::cli {
+namespace {
+
+void declare_synthetic(Options& options, PlanOptions& o) {
+  declare_acceptance(options, o);
+  options.text("--model", o.model, "NAME", "target model, where --counters hold several");
+  options.group("Benchmark");
+  options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {1, planner::largest_synthetic_gamma},
+                  "drafted tokens per step");
+  options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "settings of this engine [all]");
+  options.text("--engine-version", o.engine_version, "V", "of the engine: 0.24.0, b10734");
+  options.footer(
+      "Examples:\n"
+      "  specdec synthetic --alpha 0.8 --gamma 4\n"
+      "  specdec synthetic --counters requests.jsonl --gamma 3 --emit vllm\n"
+      "What each engine takes: docs/cli.md.");
+}
+
+Report run(const PlanOptions& o) {
+  require_consistent_acceptance(o);
+  if (!o.gamma) throw UsageError("--gamma is missing: the drafted tokens per step of the benchmark");
+  planner::SyntheticQuestion question;
+  question.gamma = *o.gamma;
+  if (o.emit) question.emit = planning::engine_named(*o.emit);
+  question.engine_version = o.engine_version;
+  const planner::Synthetic answer = planner::synthetic(acceptance_of(o, {question.gamma}), question);
+  Report report;
+  report.json = render::json_of(answer);
+  report.text = render::text_of(answer);
+  report.assumptions = answer.assumptions;
+  report.warnings = answer.warnings;
+  report.presets = answer.presets;
+  for (const std::string& file : std::set<std::string>(answer.files.begin(), answer.files.end())) {
+    report.files.push_back(file_facts("FILE", file));
+  }
+  return report;
+}
+
+}  // namespace
+
+Command synthetic_command() {
+  return {"synthetic",
+          "Settings that make an engine accept as real traffic does, for benchmarks of random prompts",
+          {{"settings", "/settings"}, {"law", "/law"}},
+          [](Options& options) {
+            const auto chosen = std::make_shared<PlanOptions>();
+            declare_synthetic(options, *chosen);
+            return std::function<Report()>([chosen, &options] {
+              chosen->progress = progress_line("reading", options.quiet());
+              return run(*chosen);
+            });
+          }};
+}
+
+}  // namespace specdec::cli

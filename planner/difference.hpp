@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/estimate/label_groups.hpp"
+#include "analysis/estimate/run_difference.hpp"
+#include "planner/assumption.hpp"
+#include "traces/note.hpp"
+#include "traces/trace_metadata.hpp"
+
+/// Two runs of speculative decoding, or two drafts, held against each other.
+namespace specdec::planner {
+
+/// One side of the comparison: counts in any format of docs/counters.md, or a recording.
+struct ComparedFiles {
+  std::string file;
+  /// The draft's name or array, if a recording holds several.
+  std::optional<std::string> draft_array = {};
+};
+
+struct DifferenceQuestion {
+  ComparedFiles a, b;
+  /// Drafted tokens per step: of recordings, which are replayed at it, and of counts that do not state it; >= 1.
+  std::optional<std::int64_t> gamma = {};
+  /// The label of the prompt mix; empty: "category" of counts, tasks of a recording.
+  estimate::LabelGroups by = {};
+  /// Take no two requests or texts for those of one prompt.
+  bool unpaired = false;
+  /// Receives the share of the positions of a recording read so far.
+  std::function<void(double share)> progress = {};
+};
+
+/// What one side was found to be.
+struct ComparedRun {
+  std::string file;
+  /// "counts" or "recording".
+  std::string kind;
+  /// "request", "window", "run", "total" or "text"; "unit" for several kinds.
+  std::string unit;
+  std::optional<traces::AcceptanceRule> rule;
+  /// The same in all rounds; empty if it varies or is unknown.
+  std::optional<std::int64_t> gamma;
+};
+
+struct RunsDifference {
+  DifferenceQuestion question;
+  ComparedRun a, b;
+  estimate::RunDifference difference;
+  std::vector<std::string> files;
+  std::vector<Assumption> assumptions;
+  std::vector<Note> warnings;
+};
+
+/// Compares the two. Component `sources`.
+/// @throws QuestionError, traces::FileError
+RunsDifference difference(const DifferenceQuestion& question);
+
+}  // namespace specdec::planner

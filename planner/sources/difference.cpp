@@ -1,0 +1,298 @@
+#include "planner/difference.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "analysis/estimate/observe.hpp"
+#include "analysis/planning/replay_columns.hpp"
+#include "analysis/theory/streaming_replay.hpp"
+#include "planner/question_error.hpp"
+#include "planner/sources/recording_files.hpp"
+#include "traces/serving/read_serving_counts.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using estimate::RunUnit;
+using traces::AcceptanceRule;
+using traces::CountUnit;
+using traces::ServingCounts;
+
+/// One side as it was read.
+struct ReadRun {
+  ComparedRun about;
+  std::vector<RunUnit> units;
+};
+
+std::string_view name_of(CountUnit unit) {
+  switch (unit) {
+    case CountUnit::request:
+      return "request";
+    case CountUnit::window:
+      return "window";
+    case CountUnit::run:
+      return "run";
+    case CountUnit::total:
+      break;
+  }
+  return "total";
+}
+
+/// The only value, or empty.
+template <class Value>
+std::optional<Value> only(const std::set<Value>& values) {
+  return values.size() == 1 ? std::optional(*values.begin()) : std::nullopt;
+}
+
+ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& question, std::vector<Note>& warnings) {
+  ReadRun run;
+  run.about = {files.file, "counts", {}, {}, {}};
+  const estimate::LabelGroups by = question.by.label.empty() ? estimate::LabelGroups{"category", {}} : question.by;
+  std::set<CountUnit> kinds;
+  std::set<std::optional<AcceptanceRule>> rules;
+  std::set<std::optional<std::int64_t>> gammas;
+  std::set<std::string> models;
+  traces::CountsSink sink;
+  sink.take = [&](const ServingCounts& counts) {
+    const auto unit = estimate::run_unit(counts, question.gamma, by);
+    if (!unit) return;
+    run.units.push_back(*unit);
+    kinds.insert(counts.unit);
+    rules.insert(counts.rule);
+    gammas.insert(counts.gamma ? counts.gamma : question.gamma);
+    models.insert(std::string(counts.label("model_name")));
+  };
+  sink.warn = [&](const Note& note) { warnings.push_back(note); };
+  const std::filesystem::path path(files.file);
+  traces::read_serving_counts({&path, 1}, sink);
+  if (run.units.empty()) {
+    throw QuestionError(
+        fmt::format("{} counts no rounds of speculative decoding with their accepted drafts", files.file));
+  }
+  if (models.size() > 1) {
+    warnings.push_back(
+        {"several_models", fmt::format("{} counts {} models, which are taken as one run", files.file, models.size())});
+  }
+  const auto kind = only(kinds);
+  run.about.unit = kind ? std::string(name_of(*kind)) : "unit";
+  run.about.rule = only(rules).value_or(std::nullopt);
+  run.about.gamma = only(gammas).value_or(std::nullopt);
+  if (kind == CountUnit::window) run.units = estimate::joined_windows(std::move(run.units));
+  return run;
+}
+
+std::unique_ptr<traces::PositionSource> opened(const ComparedFiles& files) {
+  RecordingFiles recording;
+  recording.files = {files.file};
+  recording.how.draft_array = files.draft_array.value_or("");
+  auto source = open_recording(recording);
+  if (source->metadata().path == traces::TextSource::other) {
+    throw QuestionError(fmt::format(
+        "{} cannot be compared: its text is not the target's own (path is other), and only such a text tells what "
+        "drafts gain",
+        files.file));
+  }
+  return source;
+}
+
+/// Replays a recording text by text.
+class TextReplay {
+ public:
+  /// @param by_sequence  texts are told by their number, not by their prompt
+  TextReplay(std::vector<std::string> task_names, std::int64_t depths, std::int64_t gamma, bool by_sequence)
+      : task_names_(std::move(task_names)),
+        by_sequence_(by_sequence),
+        gamma_(gamma),
+        columns_(depths),
+        stream_({gamma, depths, true}) {}
+
+  /// @return false if acceptance is known within bounds alone, or not at all
+  bool add(const estimate::Observations& seen) {
+    if (!columns_.take(seen) || !columns_.exact()) return false;
+    const estimate::PositionLabels labels = seen.labels();
+    const std::size_t depths = static_cast<std::size_t>(columns_.depths());
+    for (std::size_t begin = 0; begin < labels.size();) {
+      std::size_t end = begin + 1;
+      while (end < labels.size() && labels.sequence[end] == labels.sequence[begin]) ++end;
+      if (sequence_ != labels.sequence[begin]) {
+        finish();
+        start(labels, begin);
+      }
+      stream_.add(columns_.lower().subspan(begin * depths, (end - begin) * depths));
+      begin = end;
+    }
+    return true;
+  }
+  std::vector<RunUnit> units() {
+    finish();
+    return std::move(units_);
+  }
+
+ private:
+  void start(const estimate::PositionLabels& labels, std::size_t i) {
+    sequence_ = labels.sequence[i];
+    RunUnit unit;
+    if (by_sequence_) {
+      unit.prompt = fmt::format("text {}", labels.sequence[i]);
+    } else if (labels.has_prompt(i)) {
+      unit.prompt = fmt::format("prompt {}", labels.prompt[i]);
+    }
+    unit.group = traces::task_name(task_names_, labels.task_of(i));
+    units_.push_back(std::move(unit));
+  }
+  void finish() {
+    if (!sequence_) return;
+    sequence_.reset();
+    const theory::ReplayedRounds& rounds = stream_.finish_sequence();
+    RunUnit& unit = units_.back();
+    unit.rounds = rounds.steps(gamma_);
+    for (std::int64_t j = 1; j <= gamma_; ++j) unit.survived.push_back(rounds.accepted(gamma_, j));
+    for (const double survived : unit.survived) unit.accepted += survived;
+    if (!(unit.rounds > 0)) units_.pop_back();
+  }
+
+  std::vector<std::string> task_names_;
+  bool by_sequence_;
+  std::int64_t gamma_;
+  planning::ReplayColumns columns_;
+  theory::StreamingReplay stream_;
+  std::optional<std::int64_t> sequence_;
+  std::vector<RunUnit> units_;
+};
+
+/// @param rule  empty: the recording's own
+ReadRun replayed_run(const ComparedFiles& files, const DifferenceQuestion& question,
+                     std::optional<AcceptanceRule> rule) {
+  if (!question.gamma) {
+    throw QuestionError(fmt::format("--gamma is missing: {} is a recording, which is replayed at a gamma", files.file));
+  }
+  if (!question.by.label.empty() && question.by.label != "task") {
+    refuse("--by", question.by.label, fmt::format("task: {} is a recording", files.file));
+  }
+  const auto source = opened(files);
+  estimate::ObserveOptions how;
+  how.rule = rule;
+  how.lenience.clear();
+  estimate::Observer observer(source->metadata(), how);
+  TextReplay replay(source->metadata().task_names, observer.replayed_depths(source->depths(), *question.gamma),
+                    *question.gamma, question.a.file == question.b.file);
+  traces::PositionBatch batch;
+  while (source->read(batch)) {
+    if (!replay.add(observer.observe(*source, batch))) {
+      throw QuestionError(fmt::format("{} cannot be compared: it knows acceptance within bounds alone", files.file));
+    }
+    tell_of_reading(question.progress, *source, batch);
+  }
+  ReadRun run;
+  run.about = {files.file, "recording", "text", observer.rule(), question.gamma};
+  run.units = replay.units();
+  if (run.units.empty()) throw QuestionError(fmt::format("{} holds no text", files.file));
+  return run;
+}
+
+ReadRun read_run(const ComparedFiles& files, const DifferenceQuestion& question, std::vector<Note>& warnings) {
+  const traces::FileHead head = traces::FileHead::of(files.file);
+  if (!head.folder && traces::recognised_counts(head)) {
+    if (files.draft_array) {
+      throw QuestionError(fmt::format("--draft-array is given, but {} is no recording", files.file));
+    }
+    return counted_run(files, question, warnings);
+  }
+  return replayed_run(files, question, {});
+}
+
+/// What the units of a run would be under another rule.
+void take_other_rule(const ComparedFiles& files, const DifferenceQuestion& question, AcceptanceRule rule,
+                     std::vector<RunUnit>& units) {
+  const ReadRun other = replayed_run(files, question, rule);
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    units[i].other_rule = {other.units[i].accepted, other.units[i].rounds};
+  }
+}
+
+void compare_rules(const DifferenceQuestion& question, ReadRun& a, ReadRun& b, std::vector<Note>& warnings) {
+  const auto& rule_a = a.about.rule;
+  const auto& rule_b = b.about.rule;
+  const auto warn = [&](const std::string& why) { warnings.push_back({"rules_differ", why}); };
+  if (!rule_a || !rule_b) {
+    warnings.push_back(
+        {"rule_unknown", fmt::format("{} not say by which rule drafts were accepted: a difference of rules "
+                                     "is part of what is shown",
+                                     rule_a   ? b.about.file + " does"
+                                     : rule_b ? a.about.file + " does"
+                                              : "the files do")});
+    return;
+  }
+  if (rule_a == rule_b) return;
+  const std::string differ = fmt::format("{} accepted by {}, {} by {}", a.about.file, traces::name_of(*rule_a),
+                                         b.about.file, traces::name_of(*rule_b));
+  if (a.about.kind != "recording" || b.about.kind != "recording") {
+    return warn(differ + ": counts do not tell what of the difference is the rule's");
+  }
+  try {
+    take_other_rule(question.a, question, *rule_b, a.units);
+    take_other_rule(question.b, question, *rule_a, b.units);
+    warn(differ + ": the rule's part is shown");
+  } catch (const estimate::RuleUndefined& reason) {
+    for (ReadRun* run : {&a, &b}) {
+      for (RunUnit& unit : run->units) unit.other_rule.reset();
+    }
+    warn(fmt::format("{}: what of the difference is the rule's is not told, since {}", differ, reason.what()));
+  }
+}
+
+void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDifference& found,
+                  std::vector<Note>& warnings) {
+  if (a.about.gamma && b.about.gamma && a.about.gamma != b.about.gamma) {
+    warnings.push_back(
+        {"gammas_differ", fmt::format("{} drafts {} tokens a step, {} drafts {}: what is accepted behind "
+                                      "the shorter draft is part of the difference",
+                                      a.about.file, *a.about.gamma, b.about.file, *b.about.gamma)});
+  }
+  for (const auto& [run, clusters] : {std::pair(&a, found.clusters_a), std::pair(&b, found.clusters_b)}) {
+    if (clusters > 1) continue;
+    warnings.push_back(
+        {"one_cluster", fmt::format("{} gives one sum, which says nothing of how requests vary: figures of "
+                                    "each request, or windows of time, give intervals",
+                                    run->about.file)});
+  }
+}
+
+}  // namespace
+
+RunsDifference difference(const DifferenceQuestion& question) {
+  if (question.gamma) {
+    require_in("--gamma", *question.gamma, {.lo = 1, .hi = static_cast<double>(theory::largest_replayed_gamma)});
+  }
+  if (question.a.file == question.b.file && question.a.draft_array == question.b.draft_array) {
+    throw QuestionError(fmt::format("{} is given twice, with the same draft: nothing differs", question.a.file));
+  }
+  RunsDifference answer;
+  answer.question = question;
+  answer.files = {question.a.file, question.b.file};
+  try {
+    ReadRun a = read_run(question.a, question, answer.warnings), b = read_run(question.b, question, answer.warnings);
+    compare_rules(question, a, b, answer.warnings);
+    if (question.unpaired) {
+      for (ReadRun* run : {&a, &b}) {
+        for (RunUnit& unit : run->units) {
+          if (!unit.prompt.empty()) unit.prompt = (run == &a ? "a " : "b ") + unit.prompt;
+        }
+      }
+    }
+    answer.difference = estimate::run_difference(a.units, b.units);
+    warn_of_runs(a, b, answer.difference, answer.warnings);
+    answer.a = a.about;
+    answer.b = b.about;
+  } catch (const estimate::RuleUndefined& reason) {
+    throw QuestionError(fmt::format("a recording does not tell what its rule accepts: {}", reason.what()));
+  }
+  return answer;
+}
+
+}  // namespace specdec::planner

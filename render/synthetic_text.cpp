@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <vector>
+
+#include "render/synthetic.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+namespace {
+
+using planning::SyntheticForm;
+using planning::SyntheticSettings;
+
+std::string loss_text(const SyntheticSettings& settings, double deviation) {
+  if (settings.form == SyntheticForm::law) return "Accepts by the law.";
+  return fmt::format(
+      "Accepts by the mean alone: the standard deviation of accepted drafts per step is {} where the law has {}, and "
+      "{} of the steps accept another number (total variation).",
+      fixed(planning::accepted_deviation(settings.survival)), fixed(deviation), percent(settings.total_variation));
+}
+
+std::string text_of(const SyntheticSettings& settings, double deviation) {
+  std::string text = settings.releases + ":\n" + settings.text;
+  if (settings.text.empty()) {
+    text += "nothing\n";
+  } else {
+    text += wrapped(loss_text(settings, deviation)) + '\n';
+  }
+  for (const std::string& note : settings.notes) text += wrapped(fmt::format("Note: {}.", note), 2) + '\n';
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const planner::Synthetic& synthetic) {
+  std::vector<std::string> rates;
+  for (const double alive : synthetic.survival) rates.push_back(fixed(alive));
+  const estimate::TokensPerStep& tokens = synthetic.tokens_per_step;
+  const double deviation = planning::accepted_deviation(synthetic.survival);
+  const std::string interval = tokens.ci95.lo < tokens.ci95.hi
+                                   ? fmt::format(" (95%: {} to {})", fixed(tokens.ci95.lo), fixed(tokens.ci95.hi))
+                                   : std::string();
+  std::string text =
+      wrapped(fmt::format("{} at gamma {}: {} tokens per step{}; the first 1, 2, ... drafts are accepted in {} of the "
+                          "steps; standard deviation of accepted drafts per step {}.",
+                          without_control_characters(synthetic.acceptance), synthetic.question.gamma,
+                          fixed(tokens.value), interval, fmt::join(rates, ", "), fixed(deviation))) +
+      '\n';
+  for (const SyntheticSettings& settings : synthetic.settings) text += '\n' + text_of(settings, deviation);
+  return text;
+}
+
+}  // namespace specdec::render

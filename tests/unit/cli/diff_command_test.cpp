@@ -1,0 +1,120 @@
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/source_dir.hpp"
+#include "tests/unit/cli/recordings.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
+using specdec::tests::Run;
+using specdec::tests::run_specdec;
+using specdec::tests::scalar_trace;
+using specdec::tests::ScratchFolder;
+
+namespace {
+
+ordered_json difference_of(const std::string& arguments) {
+  const Run run = run_specdec("diff " + arguments + " --format json");
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return ordered_json::parse(run.out);
+}
+
+/// A request of vLLM with gamma 2: rounds by accepted drafts.
+std::string request(const std::string& id, const std::string& category, const std::vector<int>& histogram) {
+  const int rounds = histogram[0] + histogram[1] + histogram[2];
+  const ordered_json counts = {{"acceptance_histogram", histogram},
+                               {"num_spec_steps", rounds},
+                               {"num_accepted_draft_tokens", histogram[1] + 2 * histogram[2]},
+                               {"num_draft_tokens", 2 * rounds},
+                               {"num_spec_tokens", 2}};
+  return ordered_json(
+             {{"id", id}, {"model", "m"}, {"category", category}, {"metrics", {{"speculative_decoding", counts}}}})
+             .dump() +
+         '\n';
+}
+
+std::string written(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+  return path.string();
+}
+
+}  // namespace
+
+TEST_CASE("diff pairs requests of one id, and its parts add up to the difference of tokens per step") {
+  const ScratchFolder folder;
+  const std::string a = written(folder / "a.jsonl", request("1", "code", {2, 3, 5}) + request("2", "chat", {5, 3, 2}) +
+                                                        request("3", "chat", {4, 4, 2}));
+  const std::string b = written(folder / "b.jsonl", request("1", "code", {1, 3, 6}) + request("2", "code", {4, 3, 3}) +
+                                                        request("3", "chat", {4, 3, 3}));
+  const ordered_json answer = difference_of(a + " " + b);
+  CHECK(answer["paired"] == 3);
+  CHECK(answer["a"]["unit"] == "request");
+  CHECK(answer["a"]["gamma"] == 2);
+  // 13 + 7 + 8 and 15 + 9 + 9 accepted drafts of 30 rounds.
+  CHECK(answer["a"]["tokens_per_step"].get<double>() == Approx(1 + 28.0 / 30));
+  CHECK(answer["tokens_per_step"]["difference"].get<double>() == Approx(5.0 / 30));
+  // Differences 0.2, 0.2, 0.1: standard error 1/30, t(2) = 4.302653.
+  CHECK(answer["tokens_per_step"]["ci95"][0].get<double>() == Approx(5.0 / 30 - 4.302653 / 30).epsilon(1e-5));
+  double positions = 0, parts = 0;
+  for (const ordered_json& row : answer["positions"]) positions += row["difference"].get<double>();
+  for (const ordered_json& row : answer["parts"]) parts += row["difference"].get<double>();
+  CHECK(positions == Approx(5.0 / 30));
+  CHECK(parts == Approx(5.0 / 30));
+  CHECK(answer["groups"].size() == 2);
+  CHECK(difference_of(a + " " + b + " --unpaired")["paired"] == 0);
+  const std::string text = run_specdec("diff " + a + " " + b).out;
+  CHECK(text.find("paired") != std::string::npos);
+  CHECK(text.find("By prompt mix") != std::string::npos);
+}
+
+TEST_CASE("diff replays recordings as analyze does, and compares a recording with counts") {
+  const ScratchFolder folder;
+  const std::vector<std::int64_t> texts = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1};
+  const std::string a =
+      scalar_trace(folder / "a.safetensors", {0.9, 0.3, 0.5, 0.8, 0.9, 0.7, 0.6, 0.9, 0.2, 0.4}, texts).string();
+  const std::string b =
+      scalar_trace(folder / "b.safetensors", {0.9, 0.9, 0.9, 0.8, 0.9, 0.9, 0.6, 0.9, 0.9, 0.9}, texts).string();
+  const ordered_json answer = difference_of(a + " " + b + " --gamma 3");
+  for (const auto& [name, file] : {std::pair("a", a), std::pair("b", b)}) {
+    const Run analysed = run_specdec("analyze " + file + " --format json");
+    REQUIRE(analysed.exit_code == 0);
+    const ordered_json gammas = ordered_json::parse(analysed.out)["gammas"];
+    CHECK(answer[name]["tokens_per_step"].get<double>() ==
+          Approx(gammas[2]["tokens_per_step"]["replay"].get<double>()).epsilon(1e-12));
+    CHECK(answer[name]["kind"] == "recording");
+  }
+  const std::string counts = written(folder / "c.jsonl", request("1", "x", {2, 3, 5}) + request("2", "x", {5, 3, 2}));
+  const ordered_json mixed = difference_of(a + " " + counts + " --gamma 2");
+  CHECK(mixed["b"]["kind"] == "counts");
+  CHECK(mixed["a"]["clusters"] == 2);
+}
+
+TEST_CASE("diff refuses what it cannot compare, by name") {
+  const ScratchFolder folder;
+  const std::string a = scalar_trace(folder / "a.safetensors", {0.9, 0.3, 0.5}, {0, 0, 1}).string();
+  const std::string counts = written(folder / "c.jsonl", request("1", "x", {2, 3, 5}));
+  check_run_refused("diff " + a, "RUN is given 1 times, but must be two files");
+  check_run_refused("diff " + a + " " + counts,
+                    "--gamma is missing: " + a + " is a recording, which is replayed at a gamma");
+  check_run_refused("diff " + counts + " " + counts, counts + " is given twice, with the same draft: nothing differs");
+  const ordered_json one = difference_of(counts + " " + a + " --gamma 2");
+  CHECK(one["tokens_per_step"]["ci95"].is_null());
+  CHECK(one["warnings"].dump().find("one_cluster") != std::string::npos);
+}
+
+TEST_CASE("runs of a benchmark differ in time by the cost of a step and by tokens per step") {
+  const std::string samples = specdec::tests::source_dir() + "/traces/samples/bench/";
+  const ordered_json answer = difference_of(samples + "c1-k3.json " + samples + "c32-k3.json");
+  REQUIRE(answer["time"].is_object());
+  std::map<std::string, double> parts;
+  for (const ordered_json& row : answer["parts"]) parts[row["part"]] = row["difference"];
+  CHECK(parts.at("log_seconds_per_round") - parts.at("log_tokens_per_step") ==
+        Approx(parts.at("log_seconds_per_token")).margin(1e-12));
+  CHECK(parts.at("log_seconds_per_token") == Approx(std::log(answer["time"]["seconds_per_token_b"].get<double>() /
+                                                             answer["time"]["seconds_per_token_a"].get<double>())));
+}

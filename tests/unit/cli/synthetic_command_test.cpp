@@ -1,0 +1,67 @@
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/source_dir.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
+using specdec::tests::Run;
+using specdec::tests::run_specdec;
+using specdec::tests::source_dir;
+
+namespace {
+
+ordered_json synthetic_of(const std::string& arguments) {
+  const Run run = run_specdec("synthetic " + arguments + " --format json");
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return ordered_json::parse(run.out);
+}
+
+}  // namespace
+
+TEST_CASE("synthetic writes every engine's settings for a rate, and one engine's alone") {
+  const ordered_json answer = synthetic_of("--alpha 0.5 --gamma 2");
+  REQUIRE(answer["settings"].size() == 4);
+  CHECK(answer["settings"][0]["text"] ==
+        "\"num_speculative_tokens\": 2,\n\"rejection_sample_method\": \"synthetic\",\n"
+        "\"synthetic_acceptance_rates\": [0.5,0.25]\n");
+  CHECK(answer["settings"][1]["text"] ==
+        "SGLANG_SIMULATE_ACC_LEN=1.75\nSGLANG_SIMULATE_ACC_METHOD=match-expected\n"
+        "SGLANG_SIMULATE_ACC_TOKEN_MODE=real-draft-token\n");
+  CHECK(answer["settings"][2]["text"] == "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS=0.75\n");
+  CHECK(answer["settings"][3]["text"] ==
+        "--spec-draft-n-max 2\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n--spec-synth-rates 0.5,0.25\n");
+  for (const ordered_json& settings : answer["settings"]) CHECK(settings["tokens_per_step"] == 1.75);
+  CHECK(synthetic_of("--alpha 0.5 --gamma 2 --emit trtllm")["settings"].size() == 1);
+}
+
+TEST_CASE("at the gamma that was counted the law is the counted shares, and elsewhere its mean is the plan's") {
+  const std::string file = " --counters " + source_dir() + "/traces/samples/serving/vllm_requests.jsonl";
+  const Run counted = run_specdec("counters " + file.substr(12) + " --format json");
+  REQUIRE(counted.exit_code == 0);
+  const ordered_json group = ordered_json::parse(counted.out)["groups"][0];
+  const ordered_json answer = synthetic_of("--gamma 4" + file);
+  REQUIRE(answer["law"].size() == 4);
+  for (std::size_t j = 0; j < 4; ++j) {
+    CHECK(answer["law"][j]["unconditional"].get<double>() ==
+          Approx(group["positions"][j]["unconditional"]["value"].get<double>()).epsilon(1e-12));
+  }
+  const ordered_json shorter = synthetic_of("--gamma 2" + file);
+  double sum = 1;
+  for (const ordered_json& row : shorter["law"]) sum += row["unconditional"].get<double>();
+  CHECK(sum == Approx(shorter["tokens_per_step"]["value"].get<double>()));
+}
+
+TEST_CASE("synthetic refuses what an engine or its release cannot do") {
+  check_run_refused("synthetic --alpha 0.8", "--gamma is missing: the drafted tokens per step of the benchmark");
+  check_run_refused("synthetic --alpha 0.8 --gamma 3 --engine-version 0.24.0",
+                    "--engine-version is given, but needs --emit beside it");
+  check_run_refused("synthetic --alpha 0.8 --gamma 3 --emit vllm --engine-version 0.19.0",
+                    "--engine-version is 0.19.0, but vLLM 0.19.0 cannot accept at random; vLLM 0.20.0 can");
+  check_run_refused("synthetic --alpha 0.8 --gamma 3 --emit trtllm --engine-version 1.2.1",
+                    "--engine-version is 1.2.1, but it is not known here whether TensorRT-LLM 1.2.1 can accept at "
+                    "random; TensorRT-LLM 1.3.0rc27 can");
+}
