@@ -13,7 +13,7 @@
 #include "analysis/theory/streaming_replay.hpp"
 #include "cli/acceptance_options.hpp"
 #include "cli/files.hpp"
-#include "cli/progress.hpp"
+#include "cli/interruption.hpp"
 #include "cli/shard_options.hpp"
 #include "cli/step_cost_options.hpp"
 #include "cli/trace_input.hpp"
@@ -224,8 +224,11 @@ Report run(const AnalyzeOptions& o, const Options& options) {
       refuse("--part", part, "a file or a folder: a part is not written to a device or a pipe");
     require_no_input("--part", part, o.input.recording().files);
   }
+  // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it.
+  std::optional<Interruption> interruption;
+  if (!o.part) interruption.emplace();
   planner::RecordingSummary summary =
-      planner::RecordingSummary::of(o.input.recording(), own, question, progress_line("analysing", options.quiet()));
+      planner::RecordingSummary::of(o.input.recording(), own, question, interruptible("analysing", options.quiet()));
   if (o.part) {
     require_no_input("--part", part, summary.files());
     planner::save_part(part, summary, origin_of(options.effective(), own, o.input.shared_facts(summary.files(), own)));
@@ -244,7 +247,9 @@ struct MergeOptions {
 
 Report run_merge(const MergeOptions& o) {
   planner::MergedParts merged = planner::merge_parts(o.parts, std::string(render::version()), o.partial);
-  Report report = report_of_analysis(merged.summary.answer());
+  planner::Analysis answer = merged.summary.answer();
+  answer.partial = answer.partial || merged.partial;
+  Report report = report_of_analysis(std::move(answer));
   report.earlier_inputs = std::move(merged.options);
   report.files = std::move(merged.files);
   if (report.earlier_inputs.at("target").is_null()) append(report.warnings, same_content(report.files));

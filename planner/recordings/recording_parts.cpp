@@ -216,10 +216,11 @@ void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin
 MergedParts merge_parts(const std::vector<std::string>& paths, const std::string& version, bool partial) {
   const std::map<std::int64_t, Header> parts = headers_of(listed(paths), version);
   const Header& first = parts.begin()->second;
-  if (!partial && std::ssize(parts) < first.shard.of) {
+  const bool some_missing = std::ssize(parts) < first.shard.of;
+  if (!partial && some_missing) {
     throw QuestionError(fmt::format("PART lacks the shards {}; --partial answers from the others", missing_in(parts)));
   }
-  MergedParts merged{summary_of(first.path), first.options, first.files.get<std::vector<ordered_json>>(),
+  MergedParts merged{summary_of(first.path), first.options, first.files.get<std::vector<ordered_json>>(), some_missing,
                      notes_of(parts)};
   merged.options.update(first.other_options);
   for (auto part = std::next(parts.begin()); part != parts.end(); ++part) {

@@ -37,6 +37,8 @@ struct MergedParts {
   nlohmann::ordered_json options;
   /// PartOrigin::files; where one part knows of a file what another leaves null, it is filled in.
   std::vector<nlohmann::ordered_json> files;
+  /// True if shards are missing.
+  bool partial = false;
   /// What of the parts is to be said: "parts_missing", "parts_differ_in_build".
   std::vector<Note> notes;
 };

@@ -140,16 +140,19 @@ class RecordingSummary::State {
  public:
   explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
 
-  void read(traces::PositionSource& source, const std::function<void(double share)>& progress) {
+  void read(traces::PositionSource& source, const core::RunHooks& hooks) {
     answer_.metadata = source.metadata();
     depths_ = source.depths();
     sweeps_unasked_ = is_small(source);
     begin();
     traces::PositionBatch batch;
     while (source.read(batch)) {
+      answer_.partial = positions() > 0 && hooks.interrupted();
+      if (answer_.partial) break;
       add(source, batch);
-      tell_of_reading(progress, source, batch);
+      tell_of_reading(hooks.progress, source, batch);
     }
+    hooks.tell(1);
     answer_.metadata = source.metadata();
     notes_ = source.notes();
     for (const std::filesystem::path& file : source.files()) answer_.files.push_back(file.string());
@@ -158,6 +161,7 @@ class RecordingSummary::State {
   void merge(State& other) {
     if (identity() != other.identity())
       throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
+    answer_.partial = answer_.partial || other.answer_.partial;
     analyzer_->merge(*other.analyzer_);
     if (!simulation_) return;
     if (other.of_upper_ends_ && !of_upper_ends_) of_upper_ends_ = simulation_;
@@ -201,12 +205,13 @@ class RecordingSummary::State {
   template <class Archive>
   void exchange(Archive& archive) {
     exchange_identity(archive);
-    archive(answer_.files);
+    archive(answer_.files, answer_.partial);
     exchange_notes(archive, notes_);
     if constexpr (Archive::reads) {
       Analysis asked = empty_answer(answer_.question);
       asked.metadata = std::move(answer_.metadata);
       asked.files = std::move(answer_.files);
+      asked.partial = answer_.partial;
       answer_ = std::move(asked);
       begin();
     }
@@ -258,19 +263,18 @@ RecordingSummary::RecordingSummary(RecordingSummary&&) noexcept = default;
 RecordingSummary& RecordingSummary::operator=(RecordingSummary&&) noexcept = default;
 
 RecordingSummary RecordingSummary::of(traces::PositionSource& source, const AnalysisQuestion& question,
-                                      const std::function<void(double share)>& progress) {
+                                      const core::RunHooks& hooks) {
   auto state = std::make_unique<State>(question);
-  state->read(source, progress);
+  state->read(source, hooks);
   return RecordingSummary(std::move(state));
 }
 
 RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const traces::Shard& shard,
-                                      const AnalysisQuestion& question,
-                                      const std::function<void(double share)>& progress) {
+                                      const AnalysisQuestion& question, const core::RunHooks& hooks) {
   auto state = std::make_unique<State>(question);
   auto source = grouped_recording(open_recording(recording), question.by);
   if (shard.of > 1) source = std::make_unique<traces::ShardedRecording>(std::move(source), shard);
-  state->read(*source, progress);
+  state->read(*source, hooks);
   return RecordingSummary(std::move(state));
 }
 

@@ -109,6 +109,24 @@ void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
   cover(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
 }
 
+/// Of figures that versions are missing of.
+void leave_unknown(ScenarioCapacity& scenario) {
+  const auto open = [](SimulatedValue& value) {
+    value.lo = 0;
+    leave_open(value);
+  };
+  for (SimulatedValue* const value :
+       {&scenario.requests_per_second_per_replica, &scenario.saturated_requests_per_second_per_replica,
+        &scenario.mean_batch, &scenario.output_tokens_per_second_per_replica})
+    open(*value);
+  for (std::optional<SimulatedPercentiles>* const values :
+       {&scenario.ttft_seconds, &scenario.tpot_seconds, &scenario.gap_seconds}) {
+    if (!*values) continue;
+    for (SimulatedValue* const value : {&(*values)->p50, &(*values)->p90, &(*values)->p99, &(*values)->mean})
+      open(*value);
+  }
+}
+
 /// Accelerators that the load needs at the sustainable rate of the version; the existing ones, if given.
 std::optional<std::int64_t> gpus_of(const CapacityQuestion& question, const ScenarioCapacity& version) {
   const bool closed = question.workload.clients.has_value();
@@ -216,8 +234,8 @@ std::vector<Version> versions_of(const CapacityQuestion& question, const Capacit
   return versions;
 }
 
-/// Adds what one scenario gives in a version.
-void plan_version(const CapacityQuestion& asked, std::size_t i, CapacityRange& range) {
+/// Adds what one scenario gives in a version; false if it was interrupted.
+bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunHooks& hooks, CapacityRange& range) {
   const bool asks_for_load = asked.workload.requests_per_second || asked.workload.clients;
   ScenarioCapacity& own = range.answer.scenarios[i];
   CapacityQuestion version = asked;
@@ -228,19 +246,55 @@ void plan_version(const CapacityQuestion& asked, std::size_t i, CapacityRange& r
     version.figures_at =
         own.at_clients > 0 ? ReplicaLoad{.clients = own.at_clients} : ReplicaLoad{own.at_requests_per_second};
   }
-  const ScenarioCapacity other = plan_capacity(version).scenarios.front();
+  const CapacityAnswer answer = plan_capacity(version, {{}, hooks.interrupt});
+  if (answer.interrupted) return false;
+  const ScenarioCapacity& other = answer.scenarios.front();
   cover(own, other);
-  range.overloaded[i] += other.overloaded ? 1 : 0;
   range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
   range.median_tpot_by_version[i].push_back(median_tpot(other));
   if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(asked, other));
+  return true;
+}
+
+/// Adds a version of plain decoding, which is another one since nothing is accepted.
+void repeat_version(std::size_t same, std::size_t i, CapacityRange& range) {
+  range.rates_by_version[i].push_back(range.rates_by_version[i][same]);
+  range.median_tpot_by_version[i].push_back(range.median_tpot_by_version[i][same]);
+  if (same < range.gpus_by_version[i].size()) range.gpus_by_version[i].push_back(range.gpus_by_version[i][same]);
+}
+
+/// Runs versions one after the other, in each one scenario at a time, since each has its own number of replicas.
+/// @return the number of versions that all scenarios have been run in
+std::size_t run_versions(const std::vector<Version>& versions, const core::RunHooks& hooks, CapacityRange& range) {
+  const std::size_t scenarios = range.answer.scenarios.size();
+  for (std::size_t v = 0; v < versions.size(); ++v) {
+    for (std::size_t i = 0; i < scenarios; ++i) {
+      if (is_plain(range.answer.scenarios[i].scenario) && versions[v].plain_as <= v) {
+        repeat_version(versions[v].plain_as, i, range);
+      } else if (!plan_version(versions[v].question, i, hooks, range)) {
+        return v;
+      }
+      hooks.tell(static_cast<double>(v * scenarios + i + 1) / static_cast<double>(versions.size() * scenarios));
+    }
+  }
+  return versions.size();
+}
+
+/// Leaves the answer's own version and the complete ones, which cover less than all.
+void leave_out_incomplete(std::size_t complete, CapacityRange& range) {
+  range.interrupted = true;
+  for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
+    range.rates_by_version[i].resize(1 + complete);
+    range.median_tpot_by_version[i].resize(1 + complete);
+    if (!range.gpus_by_version[i].empty()) range.gpus_by_version[i].resize(1 + complete);
+    leave_unknown(range.answer.scenarios[i]);
+  }
 }
 
 }  // namespace
 
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
-                            std::span<const std::vector<RequestAcceptance>> acceptances,
-                            const std::function<void(double share)>& progress) {
+                            std::span<const std::vector<RequestAcceptance>> acceptances, const core::RunHooks& hooks) {
   core::require_same_size("over_versions", "answer", answer.scenarios.size(), "question.scenarios",
                           question.scenarios.size());
   CapacityRange range;
@@ -263,25 +317,14 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   range.acceptances = acceptances.size();
 
   const std::vector<Version> versions = versions_of(question, range, acceptances);
-  const std::size_t plans = scenarios * versions.size();
-  std::size_t done = 0;
-  for (std::size_t v = 0; v < versions.size(); ++v) {
-    // One scenario at a time, since each has its own number of replicas.
-    for (std::size_t i = 0; i < scenarios; ++i) {
-      const std::size_t same = versions[v].plain_as;
-      if (is_plain(question.scenarios[i]) && same <= v) {
-        // Plain decoding accepts nothing.
-        range.rates_by_version[i].push_back(range.rates_by_version[i][same]);
-        range.median_tpot_by_version[i].push_back(range.median_tpot_by_version[i][same]);
-        if (asks_for_load) range.gpus_by_version[i].push_back(range.gpus_by_version[i][same]);
-        range.overloaded[i] += range.median_tpot_by_version[i][same] == std::numeric_limits<double>::infinity() ? 1 : 0;
-      } else {
-        plan_version(versions[v].question, i, range);
-      }
-      if (progress) progress(static_cast<double>(++done) / static_cast<double>(plans));
-    }
+  const std::size_t complete = run_versions(versions, hooks, range);
+  if (complete < versions.size()) leave_out_incomplete(complete, range);
+  for (std::size_t i = 0; i < scenarios; ++i) {
+    const auto& medians = range.median_tpot_by_version[i];
+    range.overloaded[i] =
+        static_cast<std::size_t>(std::count(medians.begin(), medians.end(), std::numeric_limits<double>::infinity()));
+    if (!range.interrupted) range.gpus[i] = range_of(range.gpus_by_version[i]);
   }
-  for (std::size_t i = 0; i < scenarios; ++i) range.gpus[i] = range_of(range.gpus_by_version[i]);
   return range;
 }
 
@@ -320,6 +363,7 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
                                             std::size_t scenario) {
   const ScenarioCapacity& asked = range.answer.scenarios.at(scenario);
+  if (range.interrupted) return std::nullopt;
   const std::vector<double>& rates = range.rates_by_version.at(scenario);
   const std::size_t first = 1 + range.replicates.size();
   const double of_cost = log_width(rates, 1, first), of_acceptance = log_width(rates, first, first + range.acceptances);

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "analysis/planning/deployment_plan.hpp"
 #include "sim/serving/capacity.hpp"
 
@@ -41,6 +41,9 @@ struct CapacityRange {
   std::vector<std::size_t> replicates;
   /// The number of acceptances that were run.
   std::size_t acceptances = 0;
+  /// True if versions are missing, since the run was interrupted: no interval of any figure is then known, so that it
+  /// is [0, infinity), and `gpus` is empty.
+  bool interrupted = false;
 };
 
 /// Plans again with the replicates of the cost that price iterations at 2.5% and 97.5% of all replicates, those of the
@@ -52,11 +55,11 @@ struct CapacityRange {
 /// it takes. Requests and random numbers stay the same.
 /// @param answer       to the question
 /// @param acceptances  the ends of the acceptance's interval; empty if it is taken as exact
-/// @param progress     if not empty, called with the share of the versions that are done
+/// @param hooks        an interrupted run leaves out versions, and says so
 /// @throws std::invalid_argument unless the answer has as many scenarios as the question
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
                             std::span<const std::vector<RequestAcceptance>> acceptances,
-                            const std::function<void(double share)>& progress = {});
+                            const core::RunHooks& hooks = {});
 
 /// The largest number of versions that over_versions plans, excluding the answer's own.
 std::size_t most_versions(const CapacityQuestion& question,
@@ -86,7 +89,7 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 /// the answer's own among both; an extrapolated scenario has extrapolation as its source. The run is one of the
 /// scenario's largest gamma at its mean batch, together with plain decoding if the cost is in question.
 /// @param scenario  index into range.answer.scenarios
-/// @return empty if no version differs
+/// @return empty if no version differs, or some are missing
 /// @throws std::out_of_range if there is no such scenario
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
                                             std::size_t scenario);

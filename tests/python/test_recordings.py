@@ -9,9 +9,11 @@ import json
 import multiprocessing
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from typing import Any
 
 import numpy as np
@@ -230,16 +232,36 @@ def test_a_bad_recording_is_not_half_written(tmp_path: pathlib.Path) -> None:
         analyze(tmp_path / "missing.safetensors")
 
 
-def test_progress_is_told_and_an_interruption_ends_it() -> None:
+def test_progress_is_told_and_an_interruption_ends_it_with_what_there_is() -> None:
     told: list[float] = []
-    analyze(RECORDING, progress=told.append)
+    whole = analyze(RECORDING, progress=told.append)
     assert told and told[-1] == 1
+    assert not whole.partial
 
     def interrupt(share: float) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        analyze(RECORDING, progress=interrupt)
+    several = Recording.from_rows(*rows(), SEQUENCES)
+    several.append(*rows(), SEQUENCES)
+    answer = analyze(several, progress=interrupt)
+    assert answer.partial
+    assert answer.positions == len(SEQUENCES)
+
+    def fail(share: float) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="^no$"):
+        analyze(RECORDING, progress=fail)
+
+
+def test_ctrl_c_ends_an_analysis_with_what_was_read(tmp_path: pathlib.Path) -> None:
+    several = np.random.default_rng(1).dirichlet(np.ones(50), (2, 40_000)).astype(np.float32)
+    recording = Recording.from_rows(*several, several[0].argmax(1), sequences=np.repeat(np.arange(400), 100))
+    threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
+    answer = analyze(recording, samples=20_000)
+    assert answer.partial
+    assert [warning.code for warning in answer.warnings].count("partial") == 1
+    assert 0 < answer.positions < 40_000
     assert json.dumps(without_files(analyze(RECORDING))) == json.dumps(without_files(analyze(RECORDING)))
 
 
