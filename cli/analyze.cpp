@@ -247,12 +247,11 @@ struct MergeOptions {
 
 Report run_merge(const MergeOptions& o) {
   planner::MergedParts merged = planner::merge_parts(o.parts, std::string(render::version()), o.partial);
-  planner::Analysis answer = merged.summary.answer();
-  answer.partial = answer.partial || merged.partial;
-  Report report = report_of_analysis(std::move(answer));
+  Report report = report_of_analysis(std::move(merged.answer));
   report.earlier_inputs = std::move(merged.options);
   report.files = std::move(merged.files);
-  if (report.earlier_inputs.at("target").is_null()) append(report.warnings, same_content(report.files));
+  if (report.earlier_inputs.value("target", nlohmann::ordered_json()).is_null())
+    append(report.warnings, same_content(report.files));
   append(report.warnings, merged.notes);
   return report;
 }

@@ -28,6 +28,8 @@ using planning::SweepSetting;
 constexpr std::int64_t confidence_bins = 10;
 /// Recordings whose files, or whose rows in memory, are larger are not swept through temperatures unless requested.
 constexpr std::uintmax_t swept_without_asking_bytes = 64'000'000;
+/// No file has as many columns of depths; a part that says so is none.
+constexpr std::int64_t most_depths = 1 << 20;
 
 std::vector<SweepSetting> usual_sweep() {
   const auto at = [](SweepSetting::Applies applies, double temperature) {
@@ -103,17 +105,24 @@ void exchange_verification(Archive& archive, std::optional<core::VerificationCos
                                   : core::VerificationCost::constant(points.front().second);
 }
 
+/// A vector whose elements `exchange` takes one by one.
+template <class Archive, class Value, class Exchange>
+void exchange_each(Archive& archive, std::vector<Value>& values, const Exchange& exchange) {
+  std::uint64_t count = values.size();
+  archive(count);
+  for (std::uint64_t i = 0; i < count; ++i) exchange(Archive::reads ? values.emplace_back() : values[i]);
+}
+
 template <class Archive>
 void exchange_sweep(Archive& archive, std::optional<std::vector<SweepSetting>>& sweep) {
   bool is_given = sweep.has_value();
-  std::uint64_t settings = is_given ? sweep->size() : 0;
-  archive(is_given, settings);
+  archive(is_given);
   if (!is_given) return;
-  if (!sweep) sweep.emplace(settings);
-  for (SweepSetting& setting : *sweep) {
+  if (!sweep) sweep.emplace();
+  exchange_each(archive, *sweep, [&](SweepSetting& setting) {
     core::Standardisation& s = setting.standardisation;
     archive(setting.applies, s.temperature, s.top_k, s.top_p, s.min_p, s.temperature_last);
-  }
+  });
 }
 
 /// All that decides the answer: everything but the threads.
@@ -127,10 +136,7 @@ void exchange_question(Archive& archive, AnalysisQuestion& q) {
 
 template <class Archive>
 void exchange_notes(Archive& archive, std::vector<Note>& notes) {
-  std::uint64_t count = notes.size();
-  archive(count);
-  if constexpr (Archive::reads) notes.resize(count);
-  for (Note& note : notes) archive(note.code, note.message, note.explains_null);
+  exchange_each(archive, notes, [&](Note& note) { archive(note.code, note.message, note.explains_null); });
 }
 
 }  // namespace
@@ -199,6 +205,7 @@ class RecordingSummary::State {
     exchange_question(archive, answer_.question);
     std::map<std::string, std::string> metadata = to_strings(answer_.metadata);
     archive(metadata, depths_, sweeps_unasked_);
+    archive.require(depths_ == traces::every_depth || (1 <= depths_ && depths_ <= most_depths));
     if constexpr (Archive::reads) answer_.metadata = traces::metadata_from_strings(metadata, {});
   }
 
@@ -213,6 +220,9 @@ class RecordingSummary::State {
       asked.files = std::move(answer_.files);
       asked.partial = answer_.partial;
       answer_ = std::move(asked);
+      // The state holds a count for each of them: memory for more is not even taken.
+      const std::int64_t samples = answer_.question.samples;
+      archive.require(static_cast<std::uint64_t>(samples) * answer_.gammas.size() <= archive.bytes_left());
       begin();
     }
     archive(*analyzer_);
