@@ -13,7 +13,7 @@
 #include "analysis/theory/streaming_replay.hpp"
 #include "cli/acceptance_options.hpp"
 #include "cli/files.hpp"
-#include "cli/progress.hpp"
+#include "cli/interruption.hpp"
 #include "cli/shard_options.hpp"
 #include "cli/step_cost_options.hpp"
 #include "cli/trace_input.hpp"
@@ -226,8 +226,11 @@ Report run(const AnalyzeOptions& o, const Options& options) {
     require_no_input("--part", part, o.input.recording().files);
     planner::require_place_of_part(part, own, o.input.recording().files);
   }
+  // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it.
+  std::optional<Interruption> interruption;
+  if (!o.part) interruption.emplace();
   planner::RecordingSummary summary =
-      planner::RecordingSummary::of(o.input.recording(), own, question, progress_line("analysing", options.quiet()));
+      planner::RecordingSummary::of(o.input.recording(), own, question, interruptible("analysing", options.quiet()));
   if (o.part) {
     require_no_input("--part", part, summary.files());
     planner::save_part(part, summary, origin_of(options.effective(), own, o.input.shared_facts(summary.files(), own)));
@@ -246,10 +249,11 @@ struct MergeOptions {
 
 Report run_merge(const MergeOptions& o) {
   planner::MergedParts merged = planner::merge_parts(o.parts, std::string(render::version()), o.partial);
-  Report report = report_of_analysis(merged.summary.answer());
+  Report report = report_of_analysis(std::move(merged.answer));
   report.earlier_inputs = std::move(merged.options);
   report.files = std::move(merged.files);
-  if (report.earlier_inputs.at("target").is_null()) append(report.warnings, same_content(report.files));
+  if (report.earlier_inputs.value("target", nlohmann::ordered_json()).is_null())
+    append(report.warnings, same_content(report.files));
   append(report.warnings, merged.notes);
   return report;
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/capacity_question.hpp"
-#include "cli/progress.hpp"
+#include "cli/interruption.hpp"
 #include "render/capacity.hpp"
 
 namespace specdec::cli {
@@ -15,8 +15,9 @@ namespace {
 
 Report run(const CapacityOptions& o, bool quiet) {
   const AskedCapacity asked = asked_capacity(o);
+  const Interruption interruption;
   const planner::Capacity capacity =
-      planner::capacity(asked.acceptance, asked.cost, asked.question, progress_line("simulating", quiet));
+      planner::capacity(asked.acceptance, asked.cost, asked.question, interruptible("simulating", quiet));
   Report report;
   report.json = render::json_of(capacity);
   report.rows_of_empty["frontier"] = report.json["without_speculation"];

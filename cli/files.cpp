@@ -130,7 +130,7 @@ std::vector<Note> same_content(const std::vector<nlohmann::ordered_json>& files)
   std::vector<Note> warnings;
   std::map<std::string, std::string> first_of;
   for (const nlohmann::ordered_json& file : files) {
-    const nlohmann::ordered_json& hash = file.at("sha256");
+    const nlohmann::ordered_json hash = file.value("sha256", nlohmann::ordered_json());
     if (hash.is_null()) continue;
     const std::string path = file.at("path");
     const auto [first, is_new] = first_of.emplace(hash, path);

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "cli/progress.hpp"
+
 namespace specdec::cli {
 namespace {
 
@@ -24,5 +26,9 @@ Interruption::Interruption() {
 Interruption::~Interruption() { std::signal(SIGINT, SIG_DFL); }
 
 bool Interruption::requested() { return interrupted; }
+
+core::RunHooks interruptible(const std::string& doing, bool quiet) {
+  return {progress_line(doing, quiet), Interruption::requested};
+}
 
 }  // namespace specdec::cli

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+
+#include "analysis/core/run_hooks.hpp"
+
 namespace specdec::cli {
 
 /// Takes the place of the first Ctrl-C (SIGINT) while it lives: the signal is remembered instead of ending the program.
@@ -14,5 +18,8 @@ class Interruption {
   /// Whether it has come; from any thread.
   static bool requested();
 };
+
+/// Progress on a terminal; the first Ctrl-C ends the run with what there is, while an Interruption lives.
+core::RunHooks interruptible(const std::string& doing, bool quiet);
 
 }  // namespace specdec::cli

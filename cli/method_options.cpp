@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/files.hpp"
-#include "cli/interruption.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/progress.hpp"
 #include "cli/shipped_models.hpp"
@@ -166,10 +165,6 @@ void MethodOptions::fill(planner::MethodQuestion& question, const Options& given
   question.seed = seed;
   question.threads = settings.threads;
   question.cost = cost.times();
-}
-
-validation::ComparisonHooks interruptible(const std::string& doing, bool quiet) {
-  return {progress_line(doing, quiet), Interruption::requested};
 }
 
 Report report_of(const planner::MethodRuns& runs) {

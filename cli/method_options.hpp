@@ -45,9 +45,6 @@ struct MethodOptions {
   void fill(planner::MethodQuestion& question, const Options& given) const;
 };
 
-/// Progress on a terminal; the first Ctrl-C ends the run with what there is, while an Interruption lives.
-validation::ComparisonHooks interruptible(const std::string& doing, bool quiet);
-
 /// What became of the methods, without text.
 Report report_of(const planner::MethodRuns& runs);
 

@@ -14,9 +14,6 @@ namespace {
 
 using Variable = std::function<std::optional<std::string>(const std::string&)>;
 
-/// Shards are counted in files' names and read all at the merge.
-constexpr std::int64_t most_shards = 1'000'000;
-
 struct Launched {
   std::string_view launcher;
   traces::Shard shard;
@@ -31,7 +28,7 @@ void add_ranks(std::string_view launcher, const std::string& rank, const std::st
   const auto rank_text = variable(rank);
   const auto size_text = variable(size);
   if (!rank_text || !size_text) return;
-  const std::int64_t of = integer_of(size, *size_text, 1, most_shards);
+  const std::int64_t of = integer_of(size, *size_text, 1, traces::most_shards);
   found.push_back({launcher, {integer_of(rank, *rank_text, 0, of - 1), of}});
 }
 
@@ -43,7 +40,7 @@ void add_slurm_array(const Variable& variable, std::vector<Launched>& found) {
   const auto max_text = variable("SLURM_ARRAY_TASK_MAX");
   if (!id_text || !count_text || !min_text || !max_text) return;
   constexpr std::int64_t largest = std::int64_t{1} << 32U;
-  const std::int64_t count = integer_of("SLURM_ARRAY_TASK_COUNT", *count_text, 1, most_shards);
+  const std::int64_t count = integer_of("SLURM_ARRAY_TASK_COUNT", *count_text, 1, traces::most_shards);
   const std::int64_t min = integer_of("SLURM_ARRAY_TASK_MIN", *min_text, 0, largest);
   const std::int64_t max = integer_of("SLURM_ARRAY_TASK_MAX", *max_text, min, largest);
   const std::int64_t id = integer_of("SLURM_ARRAY_TASK_ID", *id_text, min, max);
@@ -93,7 +90,7 @@ std::optional<traces::Shard> ShardOption::shard() const {
   }
   const auto numbers = split(*text_, '/');
   if (numbers.size() != 2) refuse("--shard", *text_, "I/N, for instance 3/8, or env");
-  const std::int64_t of = parse_integer("N in --shard", numbers[1], 1, most_shards);
+  const std::int64_t of = parse_integer("N in --shard", numbers[1], 1, traces::most_shards);
   return traces::Shard{parse_integer("I in --shard", numbers[0], 1, of) - 1, of};
 }
 

@@ -69,7 +69,7 @@ std::string benchmark_command(std::string_view asked_engine, std::string_view as
   const std::string random =
       lengths ? fmt::format(" --dataset-name random --random-input-len {:.0f} --random-output-len {:.0f}",
                             lengths->prompt, lengths->output)
-              : "";
+              : " --dataset-name custom --dataset-path PROMPTS";
   if (engine == "sglang") {
     return fmt::format(
         "python -m sglang.bench_serving --model {}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",

@@ -27,7 +27,8 @@ PromptLengths lengths_around(double context);
 
 /// "vllm bench serve ..." or another command that measures it.
 /// @param engine  empty: vllm   @param model  empty: "MODEL"
-/// @param lengths  lengths of random prompts; empty: the benchmark's own
+/// @param lengths  lengths of random prompts; empty: prompts of the user's own, "PROMPTS", since random ones do not
+///                 determine acceptance
 std::string benchmark_command(std::string_view engine, std::string_view model, const planning::NextMeasurement& next,
                               const std::optional<PromptLengths>& lengths = {});
 /// The same for a point of a plan, of random prompts around its context where hardware prices rounds and times are

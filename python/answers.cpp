@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "planner/difference.hpp"
 #include "planner/load/capacity.hpp"
 #include "planner/methods/comparison.hpp"
@@ -302,13 +303,20 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   return question;
 }
 
-/// A progress that ends at Ctrl-C.
-std::function<void(double share)> told(const nb::object& progress) {
-  return [&progress](double share) {
-    end_if_interrupted();
-    const nb::gil_scoped_acquire acquired;
-    if (!progress.is_none()) progress(share);
-  };
+/// The answer that `run` gives to hooks; a Ctrl-C ends it with what there is, or, if that is nothing, as Python's
+/// exception.
+/// @param run  called without the interpreter's lock
+template <class Run>
+std::invoke_result_t<Run, core::RunHooks> until_interrupted(const nb::object& progress, const Run& run) {
+  Interruption interruption;
+  try {
+    auto answered = run(interruption.hooks(progress));
+    interruption.end_unless(answered.partial);
+    return answered;
+  } catch (const planner::QuestionError&) {
+    interruption.end_unless(false);
+    throw;
+  }
 }
 
 Answer capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const nb::dict& given,
@@ -316,7 +324,8 @@ Answer capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, c
   std::vector<std::string> files;
   const planner::CapacityQuestion question = capacity_question(given, files);
   const nb::gil_scoped_release released;
-  return shown(planner::capacity(acceptance, cost, question, told(progress)), files, who);
+  const auto run = [&](const core::RunHooks& hooks) { return planner::capacity(acceptance, cost, question, hooks); };
+  return shown(until_interrupted(progress, run), files, who);
 }
 
 /// The largest gamma of any scenario, up to which acceptance has to be known.
@@ -352,8 +361,10 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
 Answer analyze(const Recording& recording, const nb::dict& given, const nb::object& progress) {
   const planner::AnalysisQuestion question = analysis_question(given);
   const nb::gil_scoped_release released;
-  return shown(planner::analyze(*planner::grouped_recording(recording.open(), question.by), question, told(progress)),
-               render::name_of_recording(recording.files()));
+  const auto run = [&](const core::RunHooks& hooks) {
+    return planner::analyze(*planner::grouped_recording(recording.open(), question.by), question, hooks);
+  };
+  return shown(until_interrupted(progress, run), render::name_of_recording(recording.files()));
 }
 
 /// What a share of a recording says, as bytes for merged().
@@ -385,25 +396,10 @@ Answer merged(const Recording& recording, const std::vector<nb::bytes>& summarie
 template <class Run>
 Answer run_methods(const nb::object& progress, const Run& run) {
   const nb::gil_scoped_release released;
-  Interruption interruption;
-  validation::ComparisonHooks hooks;
-  hooks.interrupt = [&] { return interruption.requested(); };
-  if (!progress.is_none()) {
-    hooks.progress = [&progress](double share) {
-      const nb::gil_scoped_acquire acquired;
-      progress(share);
-    };
-  }
-  try {
-    const auto runs = std::make_shared<const std::invoke_result_t<Run, validation::ComparisonHooks>>(run(hooks));
-    interruption.end_unless(runs->partial);
-    Answer answer = shown(*runs);
-    answer.figures = [runs] { return Figures{{render::methods_chart(*runs)}, {}}; };
-    return answer;
-  } catch (const planner::QuestionError&) {
-    interruption.end_unless(false);
-    throw;
-  }
+  const auto runs = std::make_shared<const std::invoke_result_t<Run, core::RunHooks>>(until_interrupted(progress, run));
+  Answer answer = shown(*runs);
+  answer.figures = [runs] { return Figures{{render::methods_chart(*runs)}, {}}; };
+  return answer;
 }
 
 Answer compare(const nb::dict& given, const std::string& shipped_models, const nb::object& progress) {

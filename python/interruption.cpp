@@ -1,5 +1,7 @@
 #include "python/interruption.hpp"
 
+#include <utility>
+
 namespace specdec::python {
 
 void end_if_interrupted() {
@@ -15,6 +17,25 @@ bool Interruption::requested() {
     requested_ = true;
   }
   return requested_;
+}
+
+void Interruption::tell(const nanobind::object& progress, double share) {
+  if (requested()) return;
+  const nanobind::gil_scoped_acquire acquired;
+  try {
+    progress(share);
+  } catch (nanobind::python_error& raised) {
+    if (!raised.matches(PyExc_KeyboardInterrupt)) throw;
+    raised_.emplace(std::move(raised));
+    requested_ = true;
+  }
+}
+
+core::RunHooks Interruption::hooks(const nanobind::object& progress) {
+  core::RunHooks hooks;
+  hooks.interrupt = [this] { return requested(); };
+  if (!progress.is_none()) hooks.progress = [this, &progress](double share) { tell(progress, share); };
+  return hooks;
 }
 
 void Interruption::end_unless(bool has_answer) const {

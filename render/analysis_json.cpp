@@ -368,8 +368,8 @@ ordered_json task_row(const planning::TaskAnalysis& task, const std::optional<es
 }
 
 void put_tasks(ordered_json& json, const planner::Analysis& a) {
-  ordered_json& rows = json["tasks"] = ordered_json::array();
-  ordered_json& by_task = json["by_task"] = ordered_json::object();
+  // Keys that are added move those before them.
+  ordered_json rows = ordered_json::array(), by_task = ordered_json::object();
   const auto& pooled = a.recording.pooled_tasks;
   for (std::size_t i = 0; i < a.recording.tasks.size(); ++i) {
     const planning::TaskAnalysis& task = a.recording.tasks[i];
@@ -377,6 +377,8 @@ void put_tasks(ordered_json& json, const planner::Analysis& a) {
     ordered_json& entry = by_task[shown_name(task)] = task_json(task);
     entry["gammas"] = gamma_rows(a.gammas, pointer_to(task.replay), pointer_to(task.replay_upper), task.iid);
   }
+  json["tasks"] = std::move(rows);
+  json["by_task"] = std::move(by_task);
   json["task_pooling"] = {{"common", pooled_json(pooled ? std::optional(pooled->common) : std::nullopt)},
                           {"another_ci95", pooled ? pair_of(std::optional(pooled->another)) : ordered_json()},
                           {"spread", pooled ? ordered_json(pooled->spread) : ordered_json()},
@@ -408,7 +410,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
 
 ordered_json json_of(const planner::Analysis& a) {
   const TraceAnalysis& t = a.recording;
-  ordered_json json = {{"positions", t.positions}, {"sequences", t.sequences}};
+  ordered_json json = {{"partial", a.partial}, {"positions", t.positions}, {"sequences", t.sequences}};
   put_tasks(json, a);
   ordered_json& tiers = json["tiers"] = ordered_json::array();
   for (const auto& [tier, positions] : t.tiers) {

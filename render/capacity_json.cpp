@@ -19,19 +19,21 @@ using sim::SimulatedValue;
 /// The contributions to the intervals.
 std::string method_of(const Capacity& r) {
   std::string method = "simulated";
-  if (r.range.cost_ends > 0) method += ", over the cost's replicates";
+  if (r.range.cost_ends > 0 && !r.range.interrupted) method += ", over the cost's replicates";
   return method;
 }
 
-/// An upper end is null where a case does not carry the load.
+/// An upper end is null where a case does not carry the load, or not all cases were simulated.
 ordered_json json_of(const SimulatedValue& value, const Capacity& r, double factor = 1) {
   return {{"value", factor * value.value},
           {"ci95", {factor * value.lo, number_or_null(factor * value.hi)}},
           {"method", method_of(r)}};
 }
 
-/// Why upper ends of a scenario's times are null; null where they are not.
+/// Why upper ends of a scenario's figures are null; null where they are not.
 ordered_json ends_note(const Capacity& r, std::size_t i) {
+  if (r.range.interrupted)
+    return "interrupted before all cases of what is uncertain were simulated, so that no figure has an interval";
   if (r.range.overloaded[i] == 0) return nullptr;
   return fmt::format("in {} of {} cases the load is not carried, so that times and the mean batch have no upper end",
                      r.range.overloaded[i], r.range.rates_by_version[i].size());
@@ -163,6 +165,7 @@ ordered_json json_of(const Capacity& r) {
                        {"cost_replicates", r.range.cost_ends}};
   ordered_json& scenarios = json["scenarios"] = ordered_json::array();
   for (std::size_t i = 0; i < r.scenarios().size(); ++i) scenarios.push_back(json_scenario(r, i));
+  json["partial"] = r.partial;
   json["decided"] = r.is_decided();
   json["recommended"] = r.answer().recommended ? json_place(r, *r.answer().recommended) : ordered_json();
   json["without_speculation"] = json_place(r, r.plain());

@@ -22,19 +22,17 @@ using sim::SimulatedValue;
 
 std::string shown(double value) { return brief(value, 3); }
 
-/// "12.3 (95% 11.9 to 12.6)", "12.3 (95% 11.9 to not carried)"; the value alone if the interval is narrower than the
-/// printed digits.
-std::string with_interval(const SimulatedValue& value, double factor = 1, std::string_view name = "95%") {
-  const std::string middle = shown(factor * value.value);
-  const std::string lo = shown(factor * value.lo);
-  const std::string hi = std::isinf(value.hi) ? "not carried" : shown(factor * value.hi);
-  return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, name, lo, hi);
-}
-
-/// A figure of a scenario. A typed range of acceptance applies to everything except plain decoding.
+/// A figure of a scenario: "12.3 (95% 11.9 to 12.6)", "12.3 (95% 11.9 to not carried)"; the value alone if the interval
+/// is narrower than the printed digits, or unknown. A typed range of acceptance applies to everything except plain
+/// decoding.
 std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const SimulatedValue& value,
                           double factor = 1) {
-  return with_interval(value, factor, r.is_range && !sim::is_plain(of.scenario) ? "range" : "95%");
+  const std::string middle = shown(factor * value.value);
+  if (r.range.interrupted) return middle;
+  const std::string lo = shown(factor * value.lo);
+  const std::string hi = std::isinf(value.hi) ? "not carried" : shown(factor * value.hi);
+  const char* const name = r.is_range && !sim::is_plain(of.scenario) ? "range" : "95%";
+  return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, name, lo, hi);
 }
 
 std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }
@@ -219,8 +217,9 @@ std::string estimated_decision(const Capacity& r) {
   return text;
 }
 
-/// The same, and whether it rests on prices beyond what was measured.
+/// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
 std::string decision(const Capacity& r) {
+  if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
   if (!r.decides_by_extrapolated_prices()) return estimated_decision(r);
   if (r.is_decided()) return "If all goes on as before beyond what was measured: " + estimated_decision(r);
   return fmt::format(
@@ -284,7 +283,9 @@ std::string comparison(const Capacity& r) {
   return wrapped(fmt::format("{}.{}", fmt::join(parts, "; "), cases_of_times(r))) + '\n';
 }
 
-std::string interval(const SimulatedValue& value) { return fmt::format("{} to {}", shown(value.lo), shown(value.hi)); }
+std::string interval(const SimulatedValue& value) {
+  return std::isinf(value.hi) ? "-" : fmt::format("{} to {}", shown(value.lo), shown(value.hi));
+}
 
 std::string table_of(const Capacity& r) {
   const bool has_price = r.question.price.has_value(), has_power = r.simulation.watts_per_gpu.has_value();
@@ -331,7 +332,8 @@ std::string table_of(const Capacity& r) {
                 : fmt::format("TDP J/t: GPUs x {} W of design power / output tokens a second, not what they draw.\n",
                               watts);
   }
-  if (r.is_range) text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
+  if (r.is_range && !r.range.interrupted)
+    text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
   if (std::find(r.price_extrapolated.begin(), r.price_extrapolated.end(), true) != r.price_extrapolated.end()) {
     text += "+: batch or context outside of what was measured.\n";
   }
@@ -413,10 +415,11 @@ std::string certainty_text(const Capacity& r) {
                   [](const planner::Assumption& assumption) { return assumption.name == "measured share"; });
   if (r.calibrated) {
     text += fmt::format(" Costs are {}{}", by_kernels ? "measured kernels" : "a roofline",
-                        *r.calibrated ? " fitted to --calibrate; intervals hold what that leaves open."
-                        : by_kernels  ? "; intervals hold how far deployments differ from them."
-                                      : "; intervals hold the ranges of its losses.");
-  } else if (r.range.cost_ends > 0) {
+                        r.range.interrupted ? "."
+                        : *r.calibrated     ? " fitted to --calibrate; intervals hold what that leaves open."
+                        : by_kernels        ? "; intervals hold how far deployments differ from them."
+                                            : "; intervals hold the ranges of its losses.");
+  } else if (r.range.cost_ends > 0 && !r.range.interrupted) {
     text += " Intervals hold the error of the measured costs.";
   }
   if (r.acceptance_laws > 1) {

@@ -771,11 +771,18 @@ std::string text_of(const Plan& d) {
 }
 
 std::string calibration_text(const planning::NextMeasurement& next) {
-  const std::string drafts =
-      next.gamma > 0 ? fmt::format(", that of the drafts with gamma={},tokens_per_step=E, too", next.gamma) : "";
-  return wrapped(fmt::format("Give its time per token to --calibrate batch={},tpot_ms=T,context={}{}.",
-                             brief(next.batch, 3), brief(next.context, 4), drafts)) +
-         '\n';
+  const std::string context = next.context < 2 ? "C" : brief(next.context, 4);
+  std::string text = fmt::format(
+      "Give the median of its pauses between outputs (ITL), P ms, to --calibrate batch={},tpot_ms=P,context={}: the "
+      "mean "
+      "time per token holds the prompts of other requests.",
+      brief(next.batch, 3), context);
+  if (next.context < 2) text += " C is the tokens of a prompt and half of its answer, in the mean.";
+  if (next.gamma > 0) {
+    text +=
+        fmt::format(" With drafts a pause is a round: give P / E with gamma={},tokens_per_step=E, too.", next.gamma);
+  }
+  return wrapped(text) + '\n';
 }
 
 std::string surest_text(const Plan& d, std::span<const PointPlan> points) {

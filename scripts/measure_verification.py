@@ -12,7 +12,8 @@ different data. --attention names the kernel: `sdpa` is PyTorch's own; `vllm` is
 visited in a random order, so that a run that --minutes ends has measured all kinds of them.
 
 `fit` writes the form of docs/capacity.md#measured-kernels and prints how far it is from the rows. What was not measured (other
-types, experts, all-reduces, prompts) is that of --base, or missing.
+types, experts, all-reduces, prompts, what an engine takes beside its kernels) is that of the engine in --base. Without one a
+layer takes beside its kernels what PyTorch's did here, and the rest is missing.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from typing import Any, Callable, Iterator
 
 COLUMNS = ["operation", "kernel", "model", "m", "n", "k", "batch", "queries", "context", "heads", "kv_heads", "head_dim", "seconds"]
 COMMENT = "# "
+OPERATIONS = ["product", "attention", "layer"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -422,11 +424,10 @@ def measure(arguments: argparse.Namespace) -> int:
         rows.writeheader()
         sections = [("product", measurement.products, 0.25), ("attention", measurement.attentions, 0.45)]
         sections += [("layer", lambda shape=shape: measurement.layers(shape), 0.3 / len(measurement.models)) for shape in measurement.models]
-        due = 0.0
+        sections = [section for section in sections if section[0] in arguments.operations]
+        whole, due = sum(share for _, _, share in sections), 0.0
         for operation, points, share in sections:
-            if operation not in arguments.operations:
-                continue
-            due += share
+            due += share / whole
             order = list(points())
             random.Random(0).shuffle(order)
             done = 0
@@ -444,12 +445,37 @@ def measure(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def rows_of(path: pathlib.Path) -> tuple[Any, str]:
-    """A table that measure wrote, and what it says of itself."""
+class Refusal(Exception):
+    """What is wrong with what was given."""
+
+
+def rows_of(path: pathlib.Path) -> tuple[Any, list[str]]:
+    """A table that measure wrote, and what it says of itself: device, PyTorch, attention.
+
+    Raises Refusal where it lacks a column, products, or attention of one and of several positions.
+    """
     import pandas as pd
 
-    said = [line[len(COMMENT) :] for line in path.read_text().splitlines() if line.startswith(COMMENT)]
-    return pd.read_csv(path, comment=COMMENT[0]), ", ".join(said)
+    try:
+        text = path.read_text()
+        table = pd.read_csv(path, comment=COMMENT[0])
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise Refusal(f"{path} cannot be read as a table: {error}") from None
+    for column in COLUMNS:
+        if column not in table:
+            raise Refusal(f"{path}: column {column} is missing, but must be there")
+    attention = table[table.operation == "attention"]
+    needed = {
+        "products": table.operation == "product",
+        "attention of one position": attention.queries == 1,
+        "attention of several positions": attention.queries > 1,
+    }
+    for what, rows in needed.items():
+        if not rows.any():
+            raise Refusal(f"{path} holds no rows of {what}, but must hold some")
+    if not pd.to_numeric(table.seconds, errors="coerce").gt(0).all():
+        raise Refusal(f"{path}: seconds are not all numbers above 0")
+    return table, [line[len(COMMENT) :] for line in text.splitlines() if line.startswith(COMMENT)]
 
 
 def measured_attention(path: pathlib.Path, bandwidth: float) -> dict[str, Any]:
@@ -458,7 +484,7 @@ def measured_attention(path: pathlib.Path, bandwidth: float) -> dict[str, Any]:
     from kernel_presets import fitted, rounded
 
     rows, said = rows_of(path)
-    table = rows[rows.operation == "attention"]
+    table, measured_with = rows[rows.operation == "attention"], ", ".join(said)
     columns = ["batch", "queries", "context", "heads", "kv_heads", "head_dim"]
     batch, queries, context, heads, kept, size = (table[name].to_numpy(float) for name in columns)
     logs, one, more = np.log(table.seconds.to_numpy()), queries == 1, queries > 1
@@ -477,17 +503,17 @@ def measured_attention(path: pathlib.Path, bandwidth: float) -> dict[str, Any]:
     def fit_of(each_head: bool) -> tuple[Any, float, float]:
         return fitted(lambda x: added(x, each_head), logs[more], [0.5, 0.2, 1, 0.8], [0, 0, 0, 0.05], [20, 50, 50, 1])
 
-    each_head = fit_of(True)[1] < fit_of(False)[1]
-    found, found_median, found_p90 = fit_of(each_head)
+    by_head = fit_of(True)[1] < fit_of(False)[1]
+    found, found_median, found_p90 = fit_of(by_head)
     verification = {
         "floor_seconds": rounded(1e-6 * found[0], 3),
         "position_seconds": rounded(1e-9 * found[1], 3),
         "tile_seconds": rounded(1e-6 * found[2], 3),
-        **({"reads_each_head": True, "bandwidth_share": rounded(found[3], 3)} if each_head else {}),
+        **({"each_head_bandwidth_share": rounded(found[3], 3)} if by_head else {}),
         "rows": int(more.sum()),
         "median_error": rounded(found_median, 2),
         "p90_error": rounded(found_p90, 2),
-        "measured_with": said,
+        "measured_with": measured_with,
     }
     return {
         "floor_seconds": rounded(1e-6 * first[0]),
@@ -497,7 +523,7 @@ def measured_attention(path: pathlib.Path, bandwidth: float) -> dict[str, Any]:
         "rows": int(one.sum()),
         "median_error": rounded(median, 2),
         "p90_error": rounded(p90, 2),
-        "measured_with": said,
+        "measured_with": measured_with,
     }
 
 
@@ -533,31 +559,53 @@ def attention_seconds(
     more = times["verification"]
     tiles = math.ceil(queries * group / TILE) - math.ceil(group / TILE)
     seconds += more["floor_seconds"] + more["position_seconds"] * batch * query_heads * (queries - 1) + more["tile_seconds"] * tiles
-    return seconds + (cache * (group / more["bandwidth_share"] - 1 / times["bandwidth_share"]) if "reads_each_head" in more else 0)
+    return seconds + (
+        cache * (group / more["each_head_bandwidth_share"] - 1 / times["bandwidth_share"]) if "each_head_bandwidth_share" in more else 0
+    )
+
+
+def engine_of(base: pathlib.Path | None, name: str) -> dict[str, Any] | None:
+    """What of an engine is kept; None without a base."""
+    if base is None:
+        return None
+    engines = read_json(base).get("engines", {})
+    if name not in engines:
+        raise Refusal(f"--engine is {name}, but --base {base} has {', '.join(engines) or 'no engine'}")
+    return engines[name]
+
+
+def read_json(path: pathlib.Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise Refusal(f"{path} cannot be read as JSON: {error}") from None
 
 
 def fit(arguments: argparse.Namespace) -> int:
     from kernel_presets import product_fit, rounded
 
-    hardware = json.loads(pathlib.Path(arguments.hardware or HARDWARE / f"{arguments.device}.json").read_text())
+    hardware = read_json(arguments.hardware or HARDWARE / f"{arguments.device}.json")
     bandwidth, peak = hardware["memory_bandwidth_bytes_per_second"]["value"], hardware["peak_flops"]["bf16"]["value"]
     table, said = rows_of(arguments.table)
-    engine: dict[str, Any] = {"products": {}, "attention": {}, "all_reduces": [], "serving": dict(UNKNOWN_ERRORS)}
-    if arguments.base:
-        (engine,) = json.loads(arguments.base.read_text())["engines"].values()
+    family = arguments.device.split("-")[0]
+    if not arguments.hardware and said and family not in said[0].lower():
+        raise Refusal(f"{arguments.table} is of {said[0]}, but --device is {arguments.device}")
+    engine = engine_of(arguments.base, arguments.engine)
     rows = table[table.operation == "product"]
     products = product_fit(rows.assign(latency=1e3 * rows.seconds), 16.0, bandwidth, peak, (1, 1 << 20), 1)
     attention = measured_attention(arguments.table, bandwidth)
-    if products is None:
-        print(f"measure_verification: error: {arguments.table} holds no products", file=sys.stderr)
-        return 2
+    if engine is None:
+        layers = table[table.operation == "layer"]
+        if layers.empty:
+            raise Refusal(f"{arguments.table} holds no rows of layers, which tell what one takes beside its kernels: --base FILE does")
+        seconds = rounded(layer_constant(layers, products, attention, bandwidth, peak), 3)
+        engine = {"version": "measured", "products": {}, "attention": {}, "all_reduces": []}
+        engine["serving"] = {"layer_seconds": seconds, **UNKNOWN_ERRORS}
+        print(f"layers take {1e6 * seconds:.1f} us beside their kernels, as PyTorch runs them; engines fuse more")
     # Long prompts were not measured: as products, unless the base knows.
     share = engine["attention"].get("bf16", products)["peak_share"]
-    engine["products"]["bf16"] = {**products, "measured_with": said}
+    engine["products"]["bf16"] = {**products, "measured_with": ", ".join(said)}
     engine["attention"]["bf16"] = {**attention, "peak_share": share}
-    layers = table[table.operation == "layer"]
-    engine["serving"]["layer_seconds"] = rounded(layer_constant(layers, products, attention, bandwidth, peak), 3)
-    engine.setdefault("version", "measured")
     document = {"device": arguments.device, "source": str(arguments.table), "engines": {arguments.engine: engine}}
     arguments.output.write_text(json.dumps(document, indent=1) + "\n")
     for name, one in (("products", products), ("attention", attention), ("verification", attention["verification"])):
@@ -573,19 +621,23 @@ def main() -> int:
     measuring.add_argument("--attention", choices=sorted(ATTENTION), default="sdpa", help="kernel of attention [sdpa]")
     measuring.add_argument("--device", default="cuda", help="PyTorch's name of the device [cuda]")
     measuring.add_argument("--minutes", type=float, default=6, help="time for all points [6]")
-    measuring.add_argument("--operations", nargs="+", choices=["product", "attention", "layer"], default=["product", "attention", "layer"])
+    measuring.add_argument("--operations", nargs="+", choices=OPERATIONS, default=OPERATIONS, help="what to measure [all]")
     measuring.add_argument("--tiny", action="store_true", help="few points of a tiny model, to try the script")
     measuring.set_defaults(run=measure)
     fitting = commands.add_parser("fit", help="anywhere")
     fitting.add_argument("--table", type=pathlib.Path, required=True, help="CSV file that measure wrote")
     fitting.add_argument("--device", required=True, help="name of the --hardware that will be planned for")
-    fitting.add_argument("--hardware", help="its JSON file, where it is no preset")
-    fitting.add_argument("--base", type=pathlib.Path, help="kernel times of one engine that are kept but for what was measured")
-    fitting.add_argument("--engine", default="measured", help="name in the file [measured]")
+    fitting.add_argument("--hardware", type=pathlib.Path, help="its JSON file, where it is no preset")
+    fitting.add_argument("--base", type=pathlib.Path, help="kernel times whose --engine is kept but for what was measured")
+    fitting.add_argument("--engine", default="measured", help="name in the file, and in --base [measured]")
     fitting.add_argument("--output", type=pathlib.Path, required=True, help="JSON file to write")
     fitting.set_defaults(run=fit)
     arguments = parser.parse_args()
-    return arguments.run(arguments)
+    try:
+        return arguments.run(arguments)
+    except (Refusal, OSError) as refusal:
+        print(f"measure_verification: error: {refusal}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/core/state_archive.hpp"
+
 /// Algorithm 1 simulated over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number
 /// of its own. A replay discards nothing, so the number is a function of (seed, sequence, place, repetition) alone:
 /// runs of different gammas and policies share their random numbers, and results do not depend on how the text is read.
@@ -158,7 +160,7 @@ class MonteCarloReplay {
   template <class Archive>
   void exchange(Archive& archive) {
     end_sequence();
-    archive(tokens_, depths_, steps_, lengths_);
+    archive(tokens_, depths_, core::fixed_length(steps_), core::fixed_length(lengths_));
   }
 
  private:

@@ -16,6 +16,7 @@ enum class Tier {
   scalar,           ///< two numbers per token
   accepted_length,  ///< only how many tokens a round from here would emit
 };
+constexpr Tier last_enumerator(Tier) { return Tier::accepted_length; }
 
 /// "full", "topk", "scalar" or "accepted_length".
 std::string_view name_of(Tier tier);

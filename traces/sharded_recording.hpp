@@ -9,10 +9,13 @@
 
 namespace specdec::traces {
 
+/// Shards are counted in the names of files and read all at a merge.
+inline constexpr std::int64_t most_shards = 1'000'000;
+
 /// One of several equal shares of a recording: the sequences whose number leaves `index` when divided by `of`.
 struct Shard {
   std::int64_t index = 0;  ///< [0, of)
-  std::int64_t of = 1;     ///< >= 1
+  std::int64_t of = 1;     ///< [1, most_shards]
 
   bool holds(std::int64_t sequence) const { return sequence % of == index; }
   /// Counted from 1: "3/7".

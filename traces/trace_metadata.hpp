@@ -16,6 +16,7 @@ enum class AcceptanceRule {
   greedy_draft,  ///< the draft proposes argmax q (or a copy), accepted with probability p of it
   greedy,        ///< temperature 0: accepted iff argmax p = argmax q
 };
+constexpr AcceptanceRule last_enumerator(AcceptanceRule) { return AcceptanceRule::greedy; }
 
 /// The distribution that the stored log-probabilities belong to. Metadata key "logprob_space".
 enum class LogprobSpace {

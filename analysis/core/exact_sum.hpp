@@ -41,6 +41,8 @@ class ExactSum {
     auto low = static_cast<std::uint64_t>(steps_);
     auto high = static_cast<std::int64_t>(steps_ >> 64U);
     archive(low, high);
+    // Sums stay far below what 128 bits hold, so that many can be merged.
+    archive.require(-(std::int64_t{1} << 60) <= high && high < std::int64_t{1} << 60);
     steps_ = static_cast<Fixed>(high) * (static_cast<Fixed>(1) << 64U) + low;
   }
 

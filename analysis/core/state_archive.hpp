@@ -20,9 +20,24 @@
 ///
 /// Numbers are little-endian and unpadded; strings, vectors and maps begin with their length in 64 bits, optionals with
 /// one byte. What bytes mean is known to the version that wrote them alone: whoever keeps them, keeps the version too.
+///
+/// A reader believes no byte: flags are 0 or 1, keys rise, and memory grows with what was read, not with what lengths
+/// promise. What else an object takes for granted it says: vectors that it sizes itself are kept as fixed_length(), the
+/// largest value of an enumeration is what last_enumerator(Enum) returns, declared beside it, and the rest is
+/// archive.require()d, which asks nothing of who writes.
 namespace specdec::core {
 
 static_assert(std::endian::native == std::endian::little);
+
+/// A vector that has its length before it is read: a state with another length is refused.
+template <class Value>
+struct FixedLength {
+  std::vector<Value>& values;
+};
+template <class Value>
+FixedLength<Value> fixed_length(std::vector<Value>& values) {
+  return {values};
+}
 
 /// Appends states to a string.
 class StateWriter {
@@ -30,9 +45,10 @@ class StateWriter {
   static constexpr bool reads = false;
 
   template <class... Values>
-  void operator()(Values&... values) {
+  void operator()(Values&&... values) {
     (put(values), ...);
   }
+  void require(bool) const {}
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -55,6 +71,10 @@ class StateWriter {
   void put(std::vector<Value>& values) {
     put_length(values.size());
     for (Value& value : values) put(value);
+  }
+  template <class Value>
+  void put(FixedLength<Value>& fixed) {
+    put(fixed.values);
   }
   template <class Value, std::size_t size>
   void put(std::array<Value, size>& values) {
@@ -91,11 +111,17 @@ class StateReader {
   explicit StateReader(std::string_view bytes) : left_(bytes) {}
 
   /// @throws std::out_of_range if there are fewer bytes than a state takes
+  /// @throws std::invalid_argument if they cannot be those of a state
   template <class... Values>
-  void operator()(Values&... values) {
+  void operator()(Values&&... values) {
     (take(values), ...);
   }
+  /// @throws std::invalid_argument if what was read does not belong together
+  void require(bool holds) const {
+    if (!holds) throw std::invalid_argument("StateReader: values do not belong together");
+  }
   bool at_end() const { return left_.empty(); }
+  std::size_t bytes_left() const { return left_.size(); }
 
  private:
   void take_bytes(void* data, std::size_t size) {
@@ -113,11 +139,23 @@ class StateReader {
 
   template <class Value>
   void take(Value& value) {
-    if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value>) {
+    if constexpr (std::is_enum_v<Value>) {
+      std::underlying_type_t<Value> number{};
+      take(number);
+      if (number < 0 || number > static_cast<std::underlying_type_t<Value>>(last_enumerator(Value{})))
+        throw std::invalid_argument("StateReader: an enumerator is unknown");
+      value = static_cast<Value>(number);
+    } else if constexpr (std::is_arithmetic_v<Value>) {
       take_bytes(&value, sizeof value);
     } else {
       value.exchange(*this);
     }
+  }
+  void take(bool& value) {
+    std::uint8_t byte = 0;
+    take_bytes(&byte, sizeof byte);
+    if (byte > 1) throw std::invalid_argument("StateReader: a flag is neither 0 nor 1");
+    value = byte == 1;
   }
   void take(std::string& text) {
     text.resize(take_length());
@@ -125,8 +163,13 @@ class StateReader {
   }
   template <class Value>
   void take(std::vector<Value>& values) {
-    values.resize(take_length());
-    for (Value& value : values) take(value);
+    values.clear();
+    for (std::size_t left = take_length(); left > 0; --left) take(values.emplace_back());
+  }
+  template <class Value>
+  void take(FixedLength<Value>& fixed) {
+    require(take_length() == fixed.values.size());
+    for (Value& value : fixed.values) take(value);
   }
   template <class Value, std::size_t size>
   void take(std::array<Value, size>& values) {
@@ -149,7 +192,8 @@ class StateReader {
     for (std::size_t left = take_length(); left > 0; --left) {
       Key key{};
       take(key);
-      take(entries[key]);
+      require(entries.empty() || entries.rbegin()->first < key);
+      take(entries.emplace_hint(entries.end(), key, Value{})->second);
     }
   }
 

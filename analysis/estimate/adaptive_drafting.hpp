@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/core/exact_sum.hpp"
+#include "analysis/core/state_archive.hpp"
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/position_labels.hpp"
@@ -130,7 +131,8 @@ class AdaptiveDrafting {
   template <class Archive>
   void exchange(Archive& archive) {
     finish();
-    archive(policies_, confidence_known_, sequences_, tokens_, tokens_of_policies_, fixed_cost_, positions_, programs_);
+    archive(core::fixed_length(policies_), confidence_known_, sequences_, tokens_, tokens_of_policies_,
+            core::fixed_length(fixed_cost_), positions_, programs_);
   }
 
   /// @param halves  ReplayEstimates::halves() of the same recording, by_position, max_gamma as here or more

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/core/exact_sum.hpp"
+#include "analysis/core/state_archive.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observations.hpp"
 
@@ -35,7 +36,13 @@ class UnitIntervalSketch {
 
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(counts_, count_);
+    archive(core::fixed_length(counts_), count_);
+    std::int64_t left = count_;
+    for (const std::int64_t in_cell : counts_) {
+      archive.require(0 <= in_cell && in_cell <= left);
+      left -= in_cell;
+    }
+    archive.require(left == 0);
   }
 
  private:
@@ -57,7 +64,7 @@ class Autocorrelation {
   template <class Archive>
   void exchange(Archive& archive) {
     end_sequence();
-    archive(pairs_, count_, sum_, squares_);
+    archive(core::fixed_length(pairs_), count_, sum_, squares_);
   }
 
   /// rho_1, ..., rho_lags; empty if there are fewer than two pairs or the column is constant.
@@ -163,6 +170,9 @@ class BetaLawAccumulator {
   void exchange(Archive& archive) {
     archive(lower_, upper_, by_task_, autocorrelation_, bracketed_, d_lk_lower_, d_lk_upper_, kl_target_draft_,
             kl_draft_target_, target_entropy_, draft_entropy_, top1_agreement_);
+    const auto bins = static_cast<std::size_t>(options_.bins);
+    for (const auto& [task, histogram] : by_task_)
+      archive.require(histogram.lower.size() == bins && histogram.upper.size() == bins);
   }
 
   BetaSummary summary() const;

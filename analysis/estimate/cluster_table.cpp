@@ -63,6 +63,12 @@ void ClusterTable::Rows::keep_few(std::size_t columns) {
   *this = std::move(fewer);
 }
 
+bool ClusterTable::Rows::has_columns(std::size_t columns) const {
+  return 1 <= bits && bits <= 64 && std::all_of(of.begin(), of.end(), [columns](const auto& entry) {
+           return entry.second.sums.size() == columns && entry.second.texts >= 0;
+         });
+}
+
 void ClusterTable::begin_tasks() {
   if (!has_tasks_) tasks_ = all_;
   has_tasks_ = true;

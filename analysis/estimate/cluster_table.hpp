@@ -51,6 +51,7 @@ class ClusterTable {
   template <class Archive>
   void exchange(Archive& archive) {
     archive(texts_, all_, has_tasks_, tasks_);
+    archive.require(texts_ >= 0 && all_.has_columns(columns_) && tasks_.has_columns(columns_));
   }
 
  private:
@@ -71,6 +72,7 @@ class ClusterTable {
     Row& at(Key key, std::size_t columns);
     void add(const Rows& other, std::size_t columns);
     void keep_few(std::size_t columns);
+    bool has_columns(std::size_t columns) const;
 
     template <class Archive>
     void exchange(Archive& archive) {

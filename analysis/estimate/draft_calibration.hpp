@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/core/state_archive.hpp"
 #include "analysis/estimate/cluster_ratio.hpp"
 #include "analysis/estimate/cluster_table.hpp"
 #include "analysis/estimate/estimate.hpp"
@@ -49,7 +50,7 @@ class DraftCalibration {
   /// Ends the open text.
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(by_token_, by_top_, positions_, positions_with_top_);
+    archive(core::fixed_length(by_token_), core::fixed_length(by_top_), positions_, positions_with_top_);
   }
 
   /// The number of positions with whole rows.

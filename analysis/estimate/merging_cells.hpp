@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,8 @@ class MergingCells {
   template <class Archive>
   void exchange(Archive& archive) {
     archive(cells_, cell_length_, in_last_, parts_);
+    archive.require(cells_.size() <= most && 0 < cell_length_ && 0 <= in_last_ && in_last_ <= cell_length_ &&
+                    parts_ >= std::ssize(cells_));
   }
 
  private:

@@ -20,7 +20,6 @@ namespace {
 using Group = ReplayEstimates::Group;
 using Groups = std::vector<Group>;
 
-constexpr std::size_t most_cells = 512;
 constexpr std::int64_t most_batches = 10;
 /// A standard error below this fraction of its value is zero up to rounding.
 constexpr double no_error = 1e-12;

@@ -144,6 +144,9 @@ class ReplayEstimates {
   void exchange(Archive& archive) {
     finish();
     archive(halves_, clusters_, prompts_, positions_, sequences_, longest_, cells_);
+    archive.require(positions_ >= 0 && sequences_ >= 0 && longest_ >= 0 && cells_.size() <= most_cells);
+    const auto gammas = static_cast<std::size_t>(options_.replay.max_gamma) + 1;
+    for (const Group& cell : cells_) archive.require(cell.steps.size() == gammas);
   }
 
   /// Reports end at this gamma, in [1, max_gamma], since the recording tells nothing of longer drafts.
@@ -180,6 +183,8 @@ class ReplayEstimates {
   };
 
  private:
+  static constexpr std::size_t most_cells = 512;
+
   void begin_sequence(const PositionLabels& labels, std::size_t at);
   void end_sequence();
   void add_to_current(std::span<const double> acceptance);

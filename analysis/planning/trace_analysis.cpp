@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/state_archive.hpp"
 #include "analysis/estimate/sequence_mean.hpp"
 #include "analysis/planning/regret.hpp"
 #include "analysis/theory/tokens.hpp"
@@ -181,7 +182,8 @@ class TraceAnalyzer::State {
 
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(observer_, tiers_, positions_by_task_, acceptance_, law_, calibration_, means_, lenience_);
+    archive(observer_, tiers_, positions_by_task_, acceptance_, law_, calibration_, means_,
+            core::fixed_length(lenience_));
     leave_sweeps_to_whole_rows();
     for (Sweep& sweep : sweeps_of_) archive(sweep.acceptance);
     if (columns_) exchange_replay(archive);

@@ -35,6 +35,8 @@ struct SweepSetting {
   core::Standardisation standardisation;
 };
 
+constexpr SweepSetting::Applies last_enumerator(SweepSetting::Applies) { return SweepSetting::Applies::draft; }
+
 /// "both", "target" or "draft".
 std::string_view name_of(SweepSetting::Applies applies);
 

@@ -24,7 +24,6 @@ std::size_t triangle(std::int64_t max_gamma) { return size(max_gamma * (max_gamm
 /// Sums start empty.
 template <class Term>
 void add_to(std::vector<core::ExactSum>& sums, const std::vector<Term>& terms) {
-  sums.resize(std::max(sums.size(), terms.size()));
   for (std::size_t i = 0; i < terms.size(); ++i) sums[i].add(terms[i]);
 }
 
@@ -86,6 +85,13 @@ double ReplayedRounds::cost(std::int64_t gamma, const core::StepCost& cost) cons
 double ReplayedRounds::accepted(std::int64_t gamma, std::int64_t j) const { return accepted_[place(gamma, j)]; }
 
 double ReplayedRounds::examined(std::int64_t gamma, std::int64_t j) const { return examined_[place(gamma, j)]; }
+
+ReplayedTotal::ReplayedTotal(std::int64_t max_gamma)
+    : rounds_(max_gamma),
+      steps_(rounds_.steps_.size()),
+      partial_(rounds_.partial_.size()),
+      accepted_(rounds_.accepted_.size()),
+      examined_(rounds_.examined_.size()) {}
 
 ReplayedTotal& ReplayedTotal::operator+=(const ReplayedRounds& rounds) {
   core::require_same_size("ReplayedTotal", "steps", rounds_.steps_.size(), "steps of the rounds", rounds.steps_.size());

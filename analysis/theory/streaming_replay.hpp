@@ -7,6 +7,7 @@
 
 #include "analysis/core/compensated_sum.hpp"
 #include "analysis/core/exact_sum.hpp"
+#include "analysis/core/state_archive.hpp"
 #include "analysis/core/step_cost.hpp"
 
 namespace specdec::theory {
@@ -62,7 +63,7 @@ class ReplayedRounds {
 class ReplayedTotal {
  public:
   /// @param max_gamma  >= 0
-  explicit ReplayedTotal(std::int64_t max_gamma) : rounds_(max_gamma) {}
+  explicit ReplayedTotal(std::int64_t max_gamma);
 
   /// @throws std::invalid_argument if max_gamma differs
   ReplayedTotal& operator+=(const ReplayedRounds& rounds);
@@ -72,7 +73,9 @@ class ReplayedTotal {
 
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(rounds_.sequences_, rounds_.tokens_, steps_, partial_, accepted_, examined_);
+    archive(rounds_.sequences_, rounds_.tokens_, core::fixed_length(steps_), core::fixed_length(partial_),
+            core::fixed_length(accepted_), core::fixed_length(examined_));
+    archive.require(rounds_.sequences_ >= 0 && rounds_.tokens_ >= 0);
   }
 
  private:

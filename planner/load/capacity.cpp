@@ -518,7 +518,9 @@ void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
       {"price_extrapolated",
        fmt::format("{} and a context of {}, outside of what was measured: intervals hold no error of such prices{}",
                    first, brief(c.simulation.workload.middle_context(), 4),
-                   c.is_decided() ? "" : ", and nothing is decided by them without --extrapolate")});
+                   c.question.extrapolate || !c.decides_by_extrapolated_prices()
+                       ? ""
+                       : ", and nothing is decided by them without --extrapolate")});
 }
 
 /// Warns if the formulas and the simulation disagree about the scenario shown.
@@ -568,7 +570,7 @@ void warn_of_answer(Capacity& c) {
   warn_of_extrapolation(c);
   if (!c.question.schedule.empty()) {
     const planning::ScheduleStretch& last = c.question.schedule.back();
-    const std::int64_t batches = c.simulation.scenarios.back().engine.max_num_seqs;
+    const std::int64_t batches = c.question.max_num_seqs.back();
     if (last.batch_high < batches) {
       c.warnings.push_back(
           {"schedule_goes_on", fmt::format("--schedule ends at batch {}; its last gamma, {}, is taken up "
@@ -584,24 +586,34 @@ void warn_of_answer(Capacity& c) {
   }
 }
 
+void warn_of_missing(std::size_t asked, Capacity& c) {
+  const std::size_t finished = c.scenarios().size();
+  std::string message = fmt::format("interrupted: {} of {} scenarios were simulated", finished, asked);
+  if (c.range.interrupted)
+    message += ", and not all cases of what is uncertain of them, so that no figure has an interval";
+  c.warnings.push_back({"partial", message});
+}
+
 /// In the progress, the answer and then each version of it count as one.
-sim::CapacityRange run(const Capacity& c, const CapacityProgress& progress) {
-  if (!progress) return sim::over_versions(c.simulation, sim::plan_capacity(c.simulation), c.acceptance_ends);
+void run(const core::RunHooks& hooks, Capacity& c) {
   const double first = 1 / (1 + static_cast<double>(sim::most_versions(c.simulation, c.acceptance_ends)));
-  const auto scenarios = static_cast<double>(c.simulation.scenarios.size());
-  progress(0);
-  sim::CapacityAnswer answer = sim::plan_capacity(
-      c.simulation, [&](std::size_t done) { progress(first * static_cast<double>(done) / scenarios); });
-  sim::CapacityRange range = sim::over_versions(c.simulation, std::move(answer), c.acceptance_ends,
-                                                [&](double share) { progress(first + (1 - first) * share); });
-  progress(1);
-  return range;
+  hooks.tell(0);
+  sim::CapacityAnswer answer =
+      sim::plan_capacity(c.simulation, {[&](double share) { hooks.tell(first * share); }, hooks.interrupt});
+  if (answer.scenarios.empty()) throw QuestionError("interrupted before a scenario was simulated");
+  const std::size_t asked = c.simulation.scenarios.size();
+  c.simulation.scenarios.resize(answer.scenarios.size());
+  c.range = sim::over_versions(c.simulation, std::move(answer), c.acceptance_ends,
+                               {[&](double share) { hooks.tell(first + (1 - first) * share); }, hooks.interrupt});
+  hooks.tell(1);
+  c.partial = c.range.answer.interrupted || c.range.interrupted;
+  if (c.partial) warn_of_missing(asked, c);
 }
 
 /// @throws QuestionError if a request finds no room in the cache
-sim::CapacityRange simulated(const Capacity& c, const CapacityProgress& progress) {
+void simulate(const core::RunHooks& hooks, Capacity& c) {
   try {
-    return run(c, progress);
+    run(hooks, c);
   } catch (const sim::CacheTooSmall& error) {
     const std::string needs = fmt::format("{} needs {} tokens of cache", error.request, error.needed_tokens);
     if (c.question.kv_cache_tokens) {
@@ -672,9 +684,9 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
 }
 
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
-                  const CapacityProgress& progress) {
+                  const core::RunHooks& hooks) {
   Capacity c = asked_capacity(acceptance, cost, question);
-  c.range = simulated(c, progress);
+  simulate(hooks, c);
   mark_extrapolated_prices(cost, c);
   warn_of_batch(cost, c);
   warn_of_engines(c);

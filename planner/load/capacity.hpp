@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "analysis/planning/kv_memory.hpp"
 #include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
@@ -124,6 +124,8 @@ struct Capacity {
   std::vector<ScenarioMemory> memory;
   /// [scenario]: true if a round at its mean batch, or plain decoding there, lies outside of what was measured.
   std::vector<bool> price_extrapolated;
+  /// True if it was interrupted: scenarios, or versions of what is uncertain, are missing, and nothing is decided.
+  bool partial = false;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
   /// "alpha 0.8", "counters of m (vllm metrics)"; empty if nothing drafts.
@@ -157,8 +159,8 @@ struct Capacity {
   bool has_extrapolated() const;
   /// True if the price of the scenario shown, or of plain decoding, lies outside of what was measured.
   bool decides_by_extrapolated_prices() const;
-  /// False if it does and the question does not ask to decide by such prices.
-  bool is_decided() const { return question.extrapolate || !decides_by_extrapolated_prices(); }
+  /// False if it does and the question does not ask to decide by such prices, or if it is partial.
+  bool is_decided() const { return !partial && (question.extrapolate || !decides_by_extrapolated_prices()); }
   /// The drafts that acceptance was measured over: "4", or "3 to 6" if `to` is " to ".
   std::string measured_gammas(std::string_view to) const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }
@@ -168,14 +170,13 @@ struct Capacity {
   std::size_t shown() const { return answer().recommended.value_or(plain()); }
 };
 
-/// Receives the share that is done, [0, 1].
-using CapacityProgress = std::function<void(double)>;
-
 /// Compares plain decoding with every requested gamma, by simulation.
 /// @param acceptance  empty: nothing drafts
-/// @throws QuestionError for a value outside its range, a model that does not fit, or a cost without seconds
+/// @param hooks  an interrupted run gives the scenarios that were finished
+/// @throws QuestionError for a value outside its range, a model that does not fit, or a cost without seconds, or if the
+///   run was interrupted before a scenario was finished
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
-                  const CapacityProgress& progress = {});
+                  const core::RunHooks& hooks = {});
 /// The same without the simulation, whose answer `range` is left empty.
 Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question);

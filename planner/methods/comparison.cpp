@@ -84,7 +84,7 @@ void warn_of_what_is_missing(const validation::MethodSource& source, MethodRuns&
 }
 
 void run_until_interrupted(const MethodContext& context, const std::vector<Method>& methods,
-                           const validation::ComparisonHooks& hooks, MethodRuns& runs) {
+                           const core::RunHooks& hooks, MethodRuns& runs) {
   validation::ComparedMethods compared = validation::compare(context, methods, hooks);
   if (compared.results.empty()) throw QuestionError("interrupted before a sequence was finished");
   runs.results = std::move(compared.results);
@@ -119,7 +119,7 @@ std::vector<Method> possible(const std::vector<NamedMethod>& asked, const Method
 /// @param methods     which to run, for a source
 /// @param by_options  see require_used
 MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::path& shipped_models,
-                       const validation::ComparisonHooks& hooks, bool by_options,
+                       const core::RunHooks& hooks, bool by_options,
                        const std::function<std::vector<NamedMethod>(const MethodContext&)>& methods) {
   require_ranges(question);
   require_source(question);
@@ -173,7 +173,7 @@ Method method_of(const SimulationQuestion& question) {
 }  // namespace
 
 Comparison compare(const ComparisonQuestion& question, const std::filesystem::path& shipped_models,
-                   const validation::ComparisonHooks& hooks) {
+                   const core::RunHooks& hooks) {
   return {run_methods(question, shipped_models, hooks, false, [&](const MethodContext& context) {
     std::vector<NamedMethod> methods = question.methods;
     if (methods.empty())
@@ -183,7 +183,7 @@ Comparison compare(const ComparisonQuestion& question, const std::filesystem::pa
 }
 
 Simulation simulate(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
-                    const validation::ComparisonHooks& hooks) {
+                    const core::RunHooks& hooks) {
   const Method method = method_of(question);
   return {run_methods(question, shipped_models, hooks, true, [&](const MethodContext&) {
     return std::vector<NamedMethod>{{name_of(method), method}};

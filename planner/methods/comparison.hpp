@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "planner/assumption.hpp"
 #include "planner/methods/method_question.hpp"
 #include "sim/validation/compare.hpp"
@@ -37,15 +38,15 @@ struct Simulation : MethodRuns {};
 /// @param shipped_models  folder of the models that come with the program, for what the question does not name; need
 /// not
 ///   exist if it is not needed
-/// @param hooks  see validation::ComparisonHooks; an interrupted run gives what was finished
+/// @param hooks  an interrupted run gives what was finished
 /// @throws QuestionError if a member is out of range, belongs to another source or is used by none of the methods, if a
 ///   method lacks something, or if the run was interrupted before a sequence was finished
 /// @throws traces::FileError if a file cannot be read
 Comparison compare(const ComparisonQuestion& question, const std::filesystem::path& shipped_models,
-                   const validation::ComparisonHooks& hooks = {});
+                   const core::RunHooks& hooks = {});
 
 /// Runs one method, with the parameters and errors of compare.
 Simulation simulate(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
-                    const validation::ComparisonHooks& hooks = {});
+                    const core::RunHooks& hooks = {});
 
 }  // namespace specdec::planner

@@ -52,6 +52,12 @@ std::vector<Note> warnings_of(const Analysis& a) {
   const auto explain_null = [&](std::string code, std::string message) {
     warnings.push_back({std::move(code), std::move(message), true});
   };
+  if (a.partial) {
+    warn("partial",
+         fmt::format("interrupted: what is said is of the first {} positions, in {} texts, the last of which may "
+                     "be cut off",
+                     t.positions, t.sequences));
+  }
   append(warnings, a.question.cost.warnings());
   append(warnings, t.notes);
   if (a.question.by.label == "context") {
@@ -144,14 +150,12 @@ void complete(Analysis& answer, const std::vector<Note>& notes_of_reader) {
   append(answer.warnings, notes_of_reader);
 }
 
-Analysis analyze(traces::PositionSource& source, const AnalysisQuestion& question,
-                 const std::function<void(double share)>& progress) {
-  return RecordingSummary::of(source, question, progress).answer();
+Analysis analyze(traces::PositionSource& source, const AnalysisQuestion& question, const core::RunHooks& hooks) {
+  return RecordingSummary::of(source, question, hooks).answer();
 }
 
-Analysis analyze(const RecordingFiles& recording, const AnalysisQuestion& question,
-                 const std::function<void(double share)>& progress) {
-  return RecordingSummary::of(recording, {}, question, progress).answer();
+Analysis analyze(const RecordingFiles& recording, const AnalysisQuestion& question, const core::RunHooks& hooks) {
+  return RecordingSummary::of(recording, {}, question, hooks).answer();
 }
 
 std::optional<double> Analysis::monte_carlo_z(std::size_t row) const {

@@ -3,11 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "analysis/planning/trace_analysis.hpp"
 #include "planner/assumption.hpp"
 #include "planner/cost.hpp"
@@ -55,6 +55,8 @@ struct Analysis {
   std::optional<core::StepCost> cost;
   traces::TraceMetadata metadata;
   planning::TraceAnalysis recording;
+  /// True if reading was interrupted: the results are those of what was read until then.
+  bool partial = false;
   /// One for each of `gammas`; empty if there was no replay. For the lower ends if acceptance is bracketed, and
   /// then for the upper ends too.
   std::vector<sim::MonteCarloTokens> monte_carlo;
@@ -69,13 +71,15 @@ struct Analysis {
 };
 
 /// Reads a recording to its end, once.
-/// @param progress  receives the share of the positions read so far, if the recording states how many it has
+/// @param hooks  are told the share of the positions read so far, if the recording states how many it has; an
+/// interrupted
+///   run answers from what was read until then
 /// @throws QuestionError if a member is out of range, or the recording holds no position
 /// @throws estimate::RuleUndefined if the rule has no meaning for what was recorded
 /// @throws traces::FileError if a file cannot be read, or a row is not a distribution
 Analysis analyze(traces::PositionSource& source, const AnalysisQuestion& question = {},
-                 const std::function<void(double share)>& progress = {});
+                 const core::RunHooks& hooks = {});
 Analysis analyze(const RecordingFiles& recording, const AnalysisQuestion& question = {},
-                 const std::function<void(double share)>& progress = {});
+                 const core::RunHooks& hooks = {});
 
 }  // namespace specdec::planner

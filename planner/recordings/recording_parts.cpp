@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -33,6 +34,46 @@ std::string shown(const ordered_json& value) {
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+/// What the members of a header are, by their place; of "recording/files" those of each file.
+enum class Kind { object, text, text_or_nothing, count };
+struct Member {
+  const char* place;
+  Kind kind;
+};
+constexpr std::array header_members = {Member{"/version", Kind::text},
+                                       Member{"/made_with", Kind::text},
+                                       Member{"/shard/number", Kind::count},
+                                       Member{"/shard/of", Kind::count},
+                                       Member{"/options", Kind::object},
+                                       Member{"/other_options", Kind::object},
+                                       Member{"/recording/metadata", Kind::object}};
+constexpr std::array file_members = {Member{"/path", Kind::text}, Member{"/fingerprint", Kind::text},
+                                     Member{"/sha256", Kind::text_or_nothing}};
+
+bool is_of(Kind kind, const ordered_json& value) {
+  switch (kind) {
+    case Kind::object:
+      return value.is_object();
+    case Kind::text:
+      return value.is_string();
+    case Kind::text_or_nothing:
+      return value.is_string() || value.is_null();
+    case Kind::count:
+      break;
+  }
+  return value.is_number_integer() && value >= 0;
+}
+
+template <std::size_t count>
+void require_members(const fs::path& path, const std::array<Member, count>& members, const ordered_json& json,
+                     const std::string& of) {
+  for (const Member& member : members) {
+    const ordered_json::json_pointer place(member.place);
+    const ordered_json value = json.contains(place) ? json.at(place) : ordered_json();
+    if (!is_of(member.kind, value)) refuse_part(path, of + member.place, shown(value), "what docs/scale.md describes");
+  }
+}
+
 /// A part without its state.
 struct Header {
   fs::path path;
@@ -41,28 +82,30 @@ struct Header {
   ordered_json options, other_options, metadata, files;
 
   static Header read(const fs::path& path) {
-    const std::string text = traces::read_part_file(path).header;
-    try {
-      return of(path, ordered_json::parse(text));
-    } catch (const ordered_json::exception& error) {
-      refuse_part(path, "header", error.what(), "what docs/scale.md describes");
-    }
+    const ordered_json json = ordered_json::parse(traces::read_part_header(path), nullptr, false);
+    if (json.is_discarded()) refuse_part(path, "header", "no JSON", "what docs/scale.md describes");
+    return of(path, json);
   }
 
   static Header of(const fs::path& path, const ordered_json& json) {
     Header header;
     header.path = path;
-    json.at("version").get_to(header.version);
-    json.at("made_with").get_to(header.made_with);
-    header.shard = {json.at("shard").at("number").get<std::int64_t>() - 1,
-                    json.at("shard").at("of").get<std::int64_t>()};
+    require_members(path, header_members, json, "header ");
+    header.version = json.at("version");
+    header.made_with = json.at("made_with");
+    const ordered_json& shard = json.at("shard");
+    if (!(1 <= shard.at("number") && shard.at("number") <= shard.at("of") && shard.at("of") <= traces::most_shards)) {
+      refuse_part(path, "shard", fmt::format("{}/{}", shown(shard.at("number")), shown(shard.at("of"))),
+                  fmt::format("I/N with 1 <= I <= N <= {}", traces::most_shards));
+    }
+    header.shard = {shard.at("number").get<std::int64_t>() - 1, shard.at("of").get<std::int64_t>()};
     header.options = json.at("options");
     header.other_options = json.at("other_options");
     header.metadata = json.at("recording").at("metadata");
-    header.files = json.at("recording").at("files");
-    for (const ordered_json& file : header.files) file.at("fingerprint").get<std::string>();
-    if (!(0 <= header.shard.index && header.shard.index < header.shard.of))
-      refuse_part(path, "shard", header.shard.name(), "I/N with 1 <= I <= N");
+    header.files = json.at("recording").value("files", ordered_json());
+    if (!header.files.is_array())
+      refuse_part(path, "header /recording/files", "no list", "what docs/scale.md describes");
+    for (const ordered_json& file : header.files) require_members(path, file_members, file, "header, file ");
     return header;
   }
 };
@@ -185,12 +228,23 @@ void fill_in(std::vector<ordered_json>& files, const ordered_json& more) {
 }
 
 RecordingSummary summary_of(const fs::path& path) {
+  const std::string state = traces::read_part_file(path).state;
   try {
-    return RecordingSummary::from_state(traces::read_part_file(path).state);
-  } catch (const traces::FileError&) {
-    throw;
+    return RecordingSummary::from_state(state);
   } catch (const std::exception& error) {
     refuse_part(path, "state", fmt::format("unreadable ({})", error.what()), "as it was written");
+  }
+}
+
+/// @throws traces::FileError if no recording has such a state
+Analysis answer_of(RecordingSummary& all, const fs::path& first) {
+  try {
+    return all.answer();
+  } catch (const QuestionError&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse_part(first, "state", fmt::format("without an answer, alone or with the other parts ({})", error.what()),
+                "as it was written");
   }
 }
 
@@ -256,21 +310,24 @@ void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin
 MergedParts merge_parts(const std::vector<std::string>& paths, const std::string& version, bool partial) {
   const std::map<std::int64_t, Header> parts = headers_of(listed(paths), version);
   const Header& first = parts.begin()->second;
-  if (!partial && std::ssize(parts) < first.shard.of) {
+  const bool some_missing = std::ssize(parts) < first.shard.of;
+  if (!partial && some_missing) {
     throw QuestionError(fmt::format("PART lacks the shards {}; --partial answers from the others", missing_in(parts)));
   }
-  MergedParts merged{summary_of(first.path), first.options, first.files.get<std::vector<ordered_json>>(),
-                     notes_of(parts)};
+  RecordingSummary all = summary_of(first.path);
+  MergedParts merged{{}, first.options, first.files.get<std::vector<ordered_json>>(), notes_of(parts)};
   merged.options.update(first.other_options);
   for (auto part = std::next(parts.begin()); part != parts.end(); ++part) {
     RecordingSummary summary = summary_of(part->second.path);
     try {
-      merged.summary.merge(summary);
+      all.merge(summary);
     } catch (const std::invalid_argument&) {
       refuse_part(part->second.path, "state", "of another question or recording", "of that of " + first.path.string());
     }
     fill_in(merged.files, part->second.files);
   }
+  merged.answer = answer_of(all, first.path);
+  merged.answer.partial = merged.answer.partial || some_missing;
   for (ordered_json& file : merged.files) file.erase("fingerprint");
   return merged;
 }

@@ -40,7 +40,8 @@ void require_place_of_part(const std::filesystem::path& part, const traces::Shar
 void save_part(const std::filesystem::path& path, RecordingSummary& summary, const PartOrigin& origin);
 
 struct MergedParts {
-  RecordingSummary summary;
+  /// Partial if shards are missing.
+  Analysis answer;
   /// PartOrigin::options and other_options of the first shard.
   nlohmann::ordered_json options;
   /// PartOrigin::files; where one part knows of a file what another leaves null, it is filled in.
@@ -49,13 +50,13 @@ struct MergedParts {
   std::vector<Note> notes;
 };
 
-/// The summary of all parts of one run. It does not depend on the order of the paths.
+/// The answer of all parts of one run. It does not depend on the order of the paths.
 /// @param paths    at least one; of a folder, all files *.part in it
 /// @param version  of the program: parts of others are refused
 /// @param partial  whether shards may be missing
 /// @throws traces::FileError naming the part if it is none, is damaged, given twice, or of another version, other
 ///   options or another recording than the first
-/// @throws QuestionError if shards are missing
+/// @throws QuestionError if shards are missing, or hold no position
 MergedParts merge_parts(const std::vector<std::string>& paths, const std::string& version, bool partial);
 
 }  // namespace specdec::planner

@@ -28,6 +28,8 @@ using planning::SweepSetting;
 constexpr std::int64_t confidence_bins = 10;
 /// Recordings whose files, or whose rows in memory, are larger are not swept through temperatures unless requested.
 constexpr std::uintmax_t swept_without_asking_bytes = 64'000'000;
+/// No file has as many columns of depths; a part that says so is none.
+constexpr std::int64_t most_depths = 1 << 20;
 
 std::vector<SweepSetting> usual_sweep() {
   const auto at = [](SweepSetting::Applies applies, double temperature) {
@@ -103,17 +105,24 @@ void exchange_verification(Archive& archive, std::optional<core::VerificationCos
                                   : core::VerificationCost::constant(points.front().second);
 }
 
+/// A vector whose elements `exchange` takes one by one.
+template <class Archive, class Value, class Exchange>
+void exchange_each(Archive& archive, std::vector<Value>& values, const Exchange& exchange) {
+  std::uint64_t count = values.size();
+  archive(count);
+  for (std::uint64_t i = 0; i < count; ++i) exchange(Archive::reads ? values.emplace_back() : values[i]);
+}
+
 template <class Archive>
 void exchange_sweep(Archive& archive, std::optional<std::vector<SweepSetting>>& sweep) {
   bool is_given = sweep.has_value();
-  std::uint64_t settings = is_given ? sweep->size() : 0;
-  archive(is_given, settings);
+  archive(is_given);
   if (!is_given) return;
-  if (!sweep) sweep.emplace(settings);
-  for (SweepSetting& setting : *sweep) {
+  if (!sweep) sweep.emplace();
+  exchange_each(archive, *sweep, [&](SweepSetting& setting) {
     core::Standardisation& s = setting.standardisation;
     archive(setting.applies, s.temperature, s.top_k, s.top_p, s.min_p, s.temperature_last);
-  }
+  });
 }
 
 /// All that decides the answer: everything but the threads.
@@ -127,10 +136,7 @@ void exchange_question(Archive& archive, AnalysisQuestion& q) {
 
 template <class Archive>
 void exchange_notes(Archive& archive, std::vector<Note>& notes) {
-  std::uint64_t count = notes.size();
-  archive(count);
-  if constexpr (Archive::reads) notes.resize(count);
-  for (Note& note : notes) archive(note.code, note.message, note.explains_null);
+  exchange_each(archive, notes, [&](Note& note) { archive(note.code, note.message, note.explains_null); });
 }
 
 }  // namespace
@@ -140,16 +146,19 @@ class RecordingSummary::State {
  public:
   explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
 
-  void read(traces::PositionSource& source, const std::function<void(double share)>& progress) {
+  void read(traces::PositionSource& source, const core::RunHooks& hooks) {
     answer_.metadata = source.metadata();
     depths_ = source.depths();
     sweeps_unasked_ = is_small(source);
     begin();
     traces::PositionBatch batch;
     while (source.read(batch)) {
+      answer_.partial = positions() > 0 && hooks.interrupted();
+      if (answer_.partial) break;
       add(source, batch);
-      tell_of_reading(progress, source, batch);
+      tell_of_reading(hooks.progress, source, batch);
     }
+    hooks.tell(1);
     answer_.metadata = source.metadata();
     notes_ = source.notes();
     for (const std::filesystem::path& file : source.files()) answer_.files.push_back(file.string());
@@ -158,6 +167,7 @@ class RecordingSummary::State {
   void merge(State& other) {
     if (identity() != other.identity())
       throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
+    answer_.partial = answer_.partial || other.answer_.partial;
     analyzer_->merge(*other.analyzer_);
     if (!simulation_) return;
     if (other.of_upper_ends_ && !of_upper_ends_) of_upper_ends_ = simulation_;
@@ -195,19 +205,24 @@ class RecordingSummary::State {
     exchange_question(archive, answer_.question);
     std::map<std::string, std::string> metadata = to_strings(answer_.metadata);
     archive(metadata, depths_, sweeps_unasked_);
+    archive.require(depths_ == traces::every_depth || (1 <= depths_ && depths_ <= most_depths));
     if constexpr (Archive::reads) answer_.metadata = traces::metadata_from_strings(metadata, {});
   }
 
   template <class Archive>
   void exchange(Archive& archive) {
     exchange_identity(archive);
-    archive(answer_.files);
+    archive(answer_.files, answer_.partial);
     exchange_notes(archive, notes_);
     if constexpr (Archive::reads) {
       Analysis asked = empty_answer(answer_.question);
       asked.metadata = std::move(answer_.metadata);
       asked.files = std::move(answer_.files);
+      asked.partial = answer_.partial;
       answer_ = std::move(asked);
+      // The state holds a count for each of them: memory for more is not even taken.
+      const std::int64_t samples = answer_.question.samples;
+      archive.require(static_cast<std::uint64_t>(samples) * answer_.gammas.size() <= archive.bytes_left());
       begin();
     }
     archive(*analyzer_);
@@ -258,19 +273,18 @@ RecordingSummary::RecordingSummary(RecordingSummary&&) noexcept = default;
 RecordingSummary& RecordingSummary::operator=(RecordingSummary&&) noexcept = default;
 
 RecordingSummary RecordingSummary::of(traces::PositionSource& source, const AnalysisQuestion& question,
-                                      const std::function<void(double share)>& progress) {
+                                      const core::RunHooks& hooks) {
   auto state = std::make_unique<State>(question);
-  state->read(source, progress);
+  state->read(source, hooks);
   return RecordingSummary(std::move(state));
 }
 
 RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const traces::Shard& shard,
-                                      const AnalysisQuestion& question,
-                                      const std::function<void(double share)>& progress) {
+                                      const AnalysisQuestion& question, const core::RunHooks& hooks) {
   auto state = std::make_unique<State>(question);
   auto source = grouped_recording(open_recording(recording), question.by);
   if (shard.of > 1) source = std::make_unique<traces::ShardedRecording>(std::move(source), shard);
-  state->read(*source, progress);
+  state->read(*source, hooks);
   return RecordingSummary(std::move(state));
 }
 

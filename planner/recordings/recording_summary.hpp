@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "traces/position_source.hpp"
 #include "traces/sharded_recording.hpp"
@@ -21,13 +21,13 @@ namespace specdec::planner {
 class RecordingSummary {
  public:
   /// Reads a recording, or a share of one (traces::ShardedRecording), to its end.
-  /// @param progress  receives the share of the positions read so far, if the recording states how many it has
+  /// @param hooks  as in analyze(); an interrupted summary is of what was read until then
   /// @throws as analyze() does, but for a recording without positions
   static RecordingSummary of(traces::PositionSource& source, const AnalysisQuestion& question,
-                             const std::function<void(double share)>& progress = {});
+                             const core::RunHooks& hooks = {});
   /// The same of a share of files, which are opened only if the question can be answered.
   static RecordingSummary of(const RecordingFiles& recording, const traces::Shard& shard,
-                             const AnalysisQuestion& question, const std::function<void(double share)>& progress = {});
+                             const AnalysisQuestion& question, const core::RunHooks& hooks = {});
   ~RecordingSummary();
   RecordingSummary(RecordingSummary&&) noexcept;
   RecordingSummary& operator=(RecordingSummary&&) noexcept;

@@ -8,6 +8,8 @@ whether it is worth it at all, and how sure one can be.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from specdec import theory
 from specdec._acceptance import Acceptance
 from specdec._answers import Analysis, Answer, Capacity, Comparison, Difference, Plan, Record, Simulation, Synthetic
@@ -19,6 +21,19 @@ from specdec._questions import capacity, difference, plan, plan_runs, synthetic
 from specdec._record import record
 from specdec._recording import Recording, analyze
 from specdec._shipped import shipped_models
+
+if TYPE_CHECKING:
+    from specdec import adapters
+else:
+
+    def __getattr__(name: str) -> object:
+        # Adapters are loaded when they are needed, which few programs do.
+        if name != "adapters":
+            raise AttributeError(f"module 'specdec' has no attribute {name!r}")
+        import importlib
+
+        return importlib.import_module("specdec.adapters")
+
 
 __all__ = [
     "Acceptance",
@@ -36,6 +51,7 @@ __all__ = [
     "Simulation",
     "Synthetic",
     "__version__",
+    "adapters",
     "analyze",
     "capacity",
     "compare",

@@ -385,7 +385,7 @@ def capacity(
     progress: Callable[[float], object] | None = None,
 ) -> Capacity:
     """How much load a deployment takes, and how many GPUs a load needs, with and without drafts, by simulation. Options have
-    the names of `specdec capacity`. Ctrl-C ends it.
+    the names of `specdec capacity`. Ctrl-C ends it with the scenarios that were simulated until then.
 
     Parameters
     ----------
@@ -446,6 +446,7 @@ def capacity(
     Returns
     -------
     Capacity
+        ``partial`` is True where Ctrl-C ended it.
 
     Raises
     ------

@@ -314,7 +314,7 @@ def analyze(
     shards: int | None = None,
 ) -> Analysis:
     """What a recording says: acceptance, how sure it is, and the best gamma by exact replay. Options have the names of
-    `specdec analyze`. Ctrl-C ends it.
+    `specdec analyze`. Ctrl-C ends it with what was read until then, but for what an `executor` does.
 
     Parameters
     ----------
@@ -361,6 +361,7 @@ def analyze(
     Returns
     -------
     Analysis
+        ``partial`` is True where Ctrl-C ended it.
 
     Raises
     ------

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -170,6 +171,9 @@ double mean_first_token_seconds(const ServingResult& run) {
   return sum / static_cast<double>(run.requests.size());
 }
 
+/// Ends the simulations of a scenario that is not finished.
+struct Interrupted : std::exception {};
+
 /// A scenario with the predictions of the formulas.
 struct PlannedScenario {
   const CapacityScenario* scenario;
@@ -182,7 +186,7 @@ struct PlannedScenario {
 
 class CapacityPlanner {
  public:
-  explicit CapacityPlanner(const CapacityQuestion& question) : question_(question) {
+  CapacityPlanner(const CapacityQuestion& question, const core::RunHooks& hooks) : question_(question), hooks_(hooks) {
     const Workload& workload = question.workload;
     std::int64_t longest = workload.open_requests();
     requests_.resize(static_cast<std::size_t>(question.replications));
@@ -208,22 +212,28 @@ class CapacityPlanner {
     return found;
   }
 
-  CapacityAnswer answer(const std::function<void(std::size_t scenarios)>& progress) const {
+  CapacityAnswer answer() const {
     CapacityAnswer answer;
-    for (const PlannedScenario& planned : scenarios_) {
-      const SimulatedValue saturated =
-          mean_of(of_replications<double>([&](std::int64_t r) { return saturated_rate(planned, r); }));
-      ScenarioCapacity result = question_.workload.clients
-                                    ? closed_capacity(planned, saturated)
-                                    : capacity(planned, saturated, find_load(planned, saturated));
-      answer.scenarios.push_back(std::move(result));
-      if (progress) progress(answer.scenarios.size());
+    try {
+      for (const PlannedScenario& planned : scenarios_) {
+        answer.scenarios.push_back(simulated(planned));
+        hooks_.tell(static_cast<double>(answer.scenarios.size()) / static_cast<double>(scenarios_.size()));
+      }
+    } catch (const Interrupted&) {
+      answer.interrupted = true;
     }
     compare(answer);
     return answer;
   }
 
  private:
+  ScenarioCapacity simulated(const PlannedScenario& planned) const {
+    const SimulatedValue saturated =
+        mean_of(of_replications<double>([&](std::int64_t r) { return saturated_rate(planned, r); }));
+    return question_.workload.clients ? closed_capacity(planned, saturated)
+                                      : capacity(planned, saturated, find_load(planned, saturated));
+  }
+
   void make_requests(std::int64_t count) {
     for (std::int64_t r = 0; r < question_.replications; ++r) {
       requests_[static_cast<std::size_t>(r)] =
@@ -293,6 +303,7 @@ class CapacityPlanner {
 
   ServingResult serve(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load,
                       std::int64_t count, double warm_up_share) const {
+    if (hooks_.interrupted()) throw Interrupted();
     const auto& unit = requests_[static_cast<std::size_t>(replication)];
     ServingQuestion serving;
     serving.requests.assign(unit.begin(), unit.begin() + static_cast<std::ptrdiff_t>(count));
@@ -668,6 +679,7 @@ class CapacityPlanner {
   }
 
   const CapacityQuestion& question_;
+  const core::RunHooks& hooks_;
   /// [replication][request], one per second
   std::vector<std::vector<SimulatedRequest>> requests_;
   double output_tokens_ = 1;
@@ -684,10 +696,9 @@ double Workload::middle_context() const {
   return sum / static_cast<double>(recorded.size());
 }
 
-CapacityAnswer plan_capacity(const CapacityQuestion& question,
-                             const std::function<void(std::size_t scenarios)>& progress) {
+CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks) {
   require_legal(question);
-  return CapacityPlanner(question).answer(progress);
+  return CapacityPlanner(question, hooks).answer();
 }
 
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
@@ -697,7 +708,7 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
   require_legal(alone);
   for (const double load : loads)
     core::require_in("replica_at_loads", "load", load, std::numeric_limits<double>::min(), 1e12);
-  return CapacityPlanner(alone).first_scenario_at(loads);
+  return CapacityPlanner(alone, {}).first_scenario_at(loads);
 }
 
 bool is_plain(const CapacityScenario& scenario) {

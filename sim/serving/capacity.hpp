@@ -2,13 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "analysis/cost/iteration_cost.hpp"
 #include "analysis/planning/measured_preference.hpp"
 #include "analysis/planning/steady_state.hpp"
@@ -152,7 +152,9 @@ struct ScenarioCapacity {
 };
 
 struct CapacityAnswer {
+  /// Those of the question; if it was interrupted, the first ones of them.
   std::vector<ScenarioCapacity> scenarios;
+  bool interrupted = false;
   /// Index of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token. If
   /// that one is extrapolated, the first in this order that is not, if it loses no more than prefer_measured in both.
   std::optional<std::size_t> recommended;
@@ -168,10 +170,9 @@ struct CapacityAnswer {
 /// number at one replica. Limits are held by all but the first request of each client, which come at once.
 /// Source:   docs/capacity.md#sustainable-load
 /// Accuracy: the search ends within 1% of the rate; the intervals include the random error
-/// @param progress  if not empty, called with the number of scenarios that are done
+/// @param hooks  an interrupted run gives the scenarios that were finished, perhaps none
 /// @throws std::domain_error, std::invalid_argument
-CapacityAnswer plan_capacity(const CapacityQuestion& question,
-                             const std::function<void(std::size_t scenarios)>& progress = {});
+CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks = {});
 
 /// One replica of a scenario at a load, whether or not it meets limits.
 struct ReplicaAtLoad {

@@ -132,6 +132,24 @@ void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
   cover(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
 }
 
+/// Of figures that versions are missing of.
+void leave_unknown(ScenarioCapacity& scenario) {
+  const auto open = [](SimulatedValue& value) {
+    value.lo = 0;
+    leave_open(value);
+  };
+  for (SimulatedValue* const value :
+       {&scenario.requests_per_second_per_replica, &scenario.saturated_requests_per_second_per_replica,
+        &scenario.mean_batch, &scenario.output_tokens_per_second_per_replica})
+    open(*value);
+  for (std::optional<SimulatedPercentiles>* const values :
+       {&scenario.ttft_seconds, &scenario.tpot_seconds, &scenario.gap_seconds}) {
+    if (!*values) continue;
+    for (SimulatedValue* const value : {&(*values)->p50, &(*values)->p90, &(*values)->p99, &(*values)->mean})
+      open(*value);
+  }
+}
+
 /// Accelerators that the load needs at the sustainable rate of the version; the existing ones, if given.
 std::optional<std::int64_t> gpus_of(const CapacityQuestion& question, const ScenarioCapacity& version) {
   const bool closed = question.workload.clients.has_value();
@@ -265,8 +283,8 @@ void add_joint_versions(const CapacityQuestion& question, CapacityRange& range) 
   }
 }
 
-/// Adds what one scenario gives in a version.
-void plan_version(const CapacityQuestion& asked, std::size_t i, CapacityRange& range) {
+/// Adds what one scenario gives in a version; false if it was interrupted.
+bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunHooks& hooks, CapacityRange& range) {
   const bool asks_for_load = asked.workload.requests_per_second || asked.workload.clients;
   ScenarioCapacity& own = range.answer.scenarios[i];
   CapacityQuestion version = asked;
@@ -277,12 +295,14 @@ void plan_version(const CapacityQuestion& asked, std::size_t i, CapacityRange& r
     version.figures_at =
         own.at_clients > 0 ? ReplicaLoad{.clients = own.at_clients} : ReplicaLoad{own.at_requests_per_second};
   }
-  const ScenarioCapacity other = plan_capacity(version).scenarios.front();
+  const CapacityAnswer answer = plan_capacity(version, {{}, hooks.interrupt});
+  if (answer.interrupted) return false;
+  const ScenarioCapacity& other = answer.scenarios.front();
   cover(own, other);
-  range.overloaded[i] += other.overloaded ? 1 : 0;
   range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
   range.median_tpot_by_version[i].push_back(median_tpot(other));
   if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(asked, other));
+  return true;
 }
 
 /// Adds what plain decoding gives in a version as it does in another, since it accepts nothing.
@@ -290,7 +310,37 @@ void repeat_version(std::size_t same, std::size_t i, CapacityRange& range) {
   range.rates_by_version[i].push_back(range.rates_by_version[i][same]);
   range.median_tpot_by_version[i].push_back(range.median_tpot_by_version[i][same]);
   if (!range.gpus_by_version[i].empty()) range.gpus_by_version[i].push_back(range.gpus_by_version[i][same]);
-  range.overloaded[i] += range.median_tpot_by_version[i][same] == std::numeric_limits<double>::infinity() ? 1 : 0;
+}
+
+/// Leaves the answer's own version and those before `first`, which cover less than all.
+void leave_out_from(std::size_t first, CapacityRange& range) {
+  range.interrupted = true;
+  range.versions.resize(first);
+  for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
+    range.rates_by_version[i].resize(first);
+    range.median_tpot_by_version[i].resize(first);
+    if (!range.gpus_by_version[i].empty()) range.gpus_by_version[i].resize(first);
+    leave_unknown(range.answer.scenarios[i]);
+  }
+}
+
+/// Runs versions one after the other, in each one scenario at a time, since each has its own number of replicas; those
+/// that are interrupted, and later ones, are left out. @param most  versions beside the answer's own
+void run_versions(const CapacityQuestion& question, std::size_t first, std::size_t most, const core::RunHooks& hooks,
+                  CapacityRange& range) {
+  const std::size_t scenarios = question.scenarios.size();
+  for (std::size_t v = first; v < range.versions.size(); ++v) {
+    const CapacityQuestion version = with_version(question, range.versions[v]);
+    const std::size_t same = range.versions[v].plain_as;
+    for (std::size_t i = 0; i < scenarios; ++i) {
+      if (is_plain(question.scenarios[i]) && same < v) {
+        repeat_version(same, i, range);
+      } else if (!plan_version(version, i, hooks, range)) {
+        return leave_out_from(v, range);
+      }
+      hooks.tell(static_cast<double>((v - 1) * scenarios + i + 1) / static_cast<double>(most * scenarios));
+    }
+  }
 }
 
 /// The answer's own values.
@@ -311,45 +361,34 @@ void begin_with_answer(const CapacityQuestion& question, CapacityRange& range) {
 }  // namespace
 
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
-                            std::span<const std::vector<RequestAcceptance>> acceptances,
-                            const std::function<void(double share)>& progress) {
+                            std::span<const std::vector<RequestAcceptance>> acceptances, const core::RunHooks& hooks) {
   core::require_same_size("over_versions", "answer", answer.scenarios.size(), "question.scenarios",
                           question.scenarios.size());
   CapacityRange range;
   range.answer = std::move(answer);
   begin_with_answer(question, range);
   add_single_versions(question, acceptances, range);
-  const std::size_t scenarios = question.scenarios.size();
-  const auto most = static_cast<double>(scenarios * most_versions(question, acceptances));
-  std::size_t done = 0;
-  const auto plan_from = [&](std::size_t first) {
-    for (std::size_t v = first; v < range.versions.size(); ++v) {
-      const CapacityQuestion version = with_version(question, range.versions[v]);
-      // One scenario at a time, since each has its own number of replicas.
-      for (std::size_t i = 0; i < scenarios; ++i) {
-        const std::size_t same = range.versions[v].plain_as;
-        if (is_plain(question.scenarios[i]) && same < v) {
-          repeat_version(same, i, range);
-        } else {
-          plan_version(version, i, range);
-        }
-        if (progress) progress(static_cast<double>(++done) / most);
-      }
-    }
-  };
-  plan_from(1);
-  const std::size_t singles = range.versions.size();
-  add_joint_versions(question, range);
-  plan_from(singles);
-  for (std::size_t i = 0; i < scenarios; ++i) range.gpus[i] = range_of(range.gpus_by_version[i]);
+  const std::size_t most = most_versions(question, acceptances);
+  run_versions(question, 1, most, hooks, range);
+  if (!range.interrupted) {
+    const std::size_t singles = range.versions.size();
+    add_joint_versions(question, range);
+    run_versions(question, singles, most, hooks, range);
+  }
+  for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
+    const auto& medians = range.median_tpot_by_version[i];
+    range.overloaded[i] =
+        static_cast<std::size_t>(std::count(medians.begin(), medians.end(), std::numeric_limits<double>::infinity()));
+    if (!range.interrupted) range.gpus[i] = range_of(range.gpus_by_version[i]);
+  }
   return range;
 }
 
 std::size_t most_versions(const CapacityQuestion& question,
                           std::span<const std::vector<RequestAcceptance>> acceptances) {
   if (question.cost->replicates() == 0) return acceptances.size();
-  // Two ends for each of two iterations, and two that each acceptance goes with.
-  return 4 + 3 * acceptances.size();
+  // Two ends for each of two iterations, and those that each acceptance goes with, of an interval the one end of two.
+  return 4 + (question.acceptance_is_range ? 3 : 2) * acceptances.size();
 }
 
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {
@@ -379,6 +418,7 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
                                             std::size_t scenario) {
   const ScenarioCapacity& asked = range.answer.scenarios.at(scenario);
+  if (range.interrupted) return std::nullopt;
   const std::vector<double>& rates = range.rates_by_version.at(scenario);
   const std::size_t first = 1 + range.cost_ends;
   const double of_cost = log_width(rates, 1, first), of_acceptance = log_width(rates, first, first + range.acceptances);

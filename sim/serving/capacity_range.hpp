@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "analysis/planning/deployment_plan.hpp"
 #include "sim/serving/capacity.hpp"
 
@@ -49,6 +49,9 @@ struct CapacityRange {
   /// [scenario][version]: median seconds per output token where the figures are for; infinite if the queue grows, empty
   /// without one.
   std::vector<std::vector<std::optional<double>>> median_tpot_by_version;
+  /// True if versions are missing, since the run was interrupted: no interval of any figure is then known, so that it
+  /// is [0, infinity), and `gpus` is empty.
+  bool interrupted = false;
 };
 
 /// Plans again with both ends of the cost's error and with each of the other acceptances, alone and together. An end of
@@ -71,11 +74,11 @@ struct CapacityRange {
 /// Source:   Harrell and Davis 1982; docs/capacity.md#what-intervals-hold
 /// @param answer       to the question
 /// @param acceptances  the ends of the acceptance's interval; empty if it is taken as exact
-/// @param progress     if not empty, called with the share of the versions that are done
+/// @param hooks        an interrupted run leaves out versions, and says so
 /// @throws std::invalid_argument unless the answer has as many scenarios as the question
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
                             std::span<const std::vector<RequestAcceptance>> acceptances,
-                            const std::function<void(double share)>& progress = {});
+                            const core::RunHooks& hooks = {});
 
 /// The largest number of versions that over_versions plans, excluding the answer's own.
 std::size_t most_versions(const CapacityQuestion& question,
@@ -105,7 +108,7 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 /// the answer's own among both; an extrapolated scenario has extrapolation as its source. The run is one of the
 /// scenario's largest gamma at its mean batch, together with plain decoding if the cost is in question.
 /// @param scenario  index into range.answer.scenarios
-/// @return empty if no version differs
+/// @return empty if no version differs, or some are missing
 /// @throws std::out_of_range if there is no such scenario
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
                                             std::size_t scenario);

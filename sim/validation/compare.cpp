@@ -43,7 +43,7 @@ void require_valid(const MethodSource& source, const MethodSettings& settings) {
 /// Runs one method over all sequences and sums up the results.
 class MethodExperiment {
  public:
-  MethodExperiment(const MethodContext& context, const ComparisonHooks& hooks)
+  MethodExperiment(const MethodContext& context, const core::RunHooks& hooks)
       : context_(context), source_(context.source()), settings_(context.settings()), hooks_(hooks) {}
 
   void run(const Method& method, const std::function<void(double share)>& progress, ComparedMethods& compared) {
@@ -83,7 +83,7 @@ class MethodExperiment {
     runs_.clear();
     while (static_cast<std::int64_t>(runs_.size()) < sequences) {
       decode_portion(decoders, portion_after(static_cast<std::int64_t>(runs_.size()), sequences));
-      if (hooks_.interrupt && hooks_.interrupt()) return false;
+      if (hooks_.interrupted()) return false;
       if (progress) progress(static_cast<double>(runs_.size()) / static_cast<double>(sequences));
       if (is_precise()) return true;
     }
@@ -104,7 +104,7 @@ class MethodExperiment {
     runs_.resize(first + static_cast<std::size_t>(count));
     core::for_each_index(
         count, static_cast<std::int64_t>(decoders.size()), [&](std::int64_t index, std::int64_t worker) {
-          if (hooks_.interrupt && hooks_.interrupt()) return;
+          if (hooks_.interrupted()) return;
           const std::size_t s = first + static_cast<std::size_t>(index);
           const sim::RandomStream stream(settings_.seed, static_cast<std::uint64_t>(s));
           runs_[s] = decoders[static_cast<std::size_t>(worker)]->decode(source_.prompts[prompt_of(s)].tokens, stream);
@@ -236,7 +236,7 @@ class MethodExperiment {
   const MethodContext& context_;
   const MethodSource& source_;
   const MethodSettings& settings_;
-  const ComparisonHooks& hooks_;
+  const core::RunHooks& hooks_;
   Method method_;
   std::vector<MethodRun> runs_;
 };
@@ -279,7 +279,7 @@ MethodSource fixed_source(std::int64_t vocab_size, double noise, std::uint64_t s
   return source;
 }
 
-ComparedMethods compare(const MethodContext& context, std::span<const Method> methods, const ComparisonHooks& hooks) {
+ComparedMethods compare(const MethodContext& context, std::span<const Method> methods, const core::RunHooks& hooks) {
   require_valid(context.source(), context.settings());
   const auto begin = std::chrono::steady_clock::now();
   ComparedMethods compared;
@@ -297,9 +297,9 @@ ComparedMethods compare(const MethodContext& context, std::span<const Method> me
       replay_method(methods[m], context, {progress, hooks.interrupt}, compared);
     else
       experiment.run(methods[m], progress, compared);
-    compared.interrupted = hooks.interrupt && hooks.interrupt();
+    compared.interrupted = hooks.interrupted();
   }
-  if (hooks.progress) hooks.progress(1);
+  hooks.tell(1);
   for (const MethodResult& result : compared.results)
     if (result.task.empty()) compared.tokens += result.counters.tokens;
   compared.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

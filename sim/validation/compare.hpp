@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "sim/generation.hpp"
 #include "sim/validation/methods.hpp"
@@ -53,14 +54,6 @@ struct MethodResult {
   std::vector<double> acceptance_by_position() const;
 };
 
-/// Callbacks of a run of compare. Either may be empty.
-struct ComparisonHooks {
-  /// Receives the share of the work done, in [0, 1].
-  std::function<void(double share)> progress;
-  /// Returning true ends the run after the sequences in progress. Called by every thread.
-  std::function<bool()> interrupt;
-};
-
 struct ComparedMethods {
   std::vector<MethodResult> results;
   /// The last method's results cover only the sequences that were finished, and later methods were not started.
@@ -94,10 +87,11 @@ MethodSource fixed_source(std::int64_t vocab_size, double noise, std::uint64_t s
 /// Sequence s continues prompt s mod prompts with the stream (seed, s). Results are a function of source and settings
 /// without `threads`, bit for bit. Intervals allow for dependence between sequences of one prompt.
 ///
+/// @param hooks  an interrupted run ends after the sequences in progress
 /// @return for each method its results on all sequences, followed by those of each task if there are several
 /// @throws std::invalid_argument if a method lacks something, there is no prompt, or vocabularies differ
 /// @throws std::domain_error if a setting is out of range; anything that the models throw
 ComparedMethods compare(const MethodContext& context, std::span<const Method> methods,
-                        const ComparisonHooks& hooks = {});
+                        const core::RunHooks& hooks = {});
 
 }  // namespace specdec::validation

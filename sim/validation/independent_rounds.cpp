@@ -30,7 +30,7 @@ FixedLaws laws_of(const Method& method, const MethodContext& context) {
 }
 
 sim::SyntheticRoundsOptions options_of(const MethodContext& context, double tokens_per_round,
-                                       const ComparisonHooks& hooks) {
+                                       const core::RunHooks& hooks) {
   const MethodSettings& settings = context.settings();
   const auto rounds = static_cast<std::int64_t>(std::ceil(static_cast<double>(settings.tokens) / tokens_per_round));
   sim::SyntheticRoundsOptions options;
@@ -82,7 +82,7 @@ bool runs_in_rounds(const Method& method, const MethodContext& context) {
          context.settings().gamma <= most_independent_drafts;
 }
 
-void run_in_rounds(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
+void run_in_rounds(const Method& method, const MethodContext& context, const core::RunHooks& hooks,
                    ComparedMethods& compared) {
   const MethodSettings& settings = context.settings();
   core::AcceptanceRate alpha = context.source().alpha.value_or(core::AcceptanceRate(0));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analysis/core/run_hooks.hpp"
 #include "sim/validation/compare.hpp"
 
 /// Methods whose rounds do not depend on the prefix, so that sim/synthetic_rounds.hpp runs them: Algorithm 1 with
@@ -14,7 +15,7 @@ inline constexpr std::int64_t most_independent_drafts = 32;
 bool runs_in_rounds(const Method& method, const MethodContext& context);
 
 /// Runs it, and stores its result and any lack of precision in `compared`.
-void run_in_rounds(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
+void run_in_rounds(const Method& method, const MethodContext& context, const core::RunHooks& hooks,
                    ComparedMethods& compared);
 
 }  // namespace specdec::validation

@@ -159,7 +159,7 @@ class RecordedExperiment {
   RecordedExperiment(const Method& method, const MethodContext& context)
       : method_(method), context_(context), play_(play_of(method, context.settings())) {}
 
-  void run(const ComparisonHooks& hooks, ComparedMethods& compared) {
+  void run(const core::RunHooks& hooks, ComparedMethods& compared) {
     RecordedAcceptance positions(play_, context_);
     std::optional<RecordedSequence> sequence;
     while (positions.read()) {
@@ -167,7 +167,7 @@ class RecordedExperiment {
       for (std::size_t i = 0; i < seen.sequence.size(); ++i) {
         if (!sequence || sequence->number != seen.sequence[i]) {
           if (sequence) replay(*sequence, positions.depths());
-          if (hooks.interrupt && hooks.interrupt()) return summarise(positions, compared);
+          if (hooks.interrupted()) return summarise(positions, compared);
           sequence = RecordedSequence{.number = seen.sequence[i], .task = seen.task.empty() ? -1 : seen.task[i]};
         }
         collect(positions, i, *sequence);
@@ -346,7 +346,7 @@ std::string lacking_in_recording(const Method& method, const MethodContext& cont
   return "";
 }
 
-void replay_method(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
+void replay_method(const Method& method, const MethodContext& context, const core::RunHooks& hooks,
                    ComparedMethods& compared) {
   RecordedExperiment(method, context).run(hooks, compared);
 }

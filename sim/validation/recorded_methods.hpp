@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "analysis/core/run_hooks.hpp"
 #include "sim/validation/compare.hpp"
 
 /// Methods replayed over a recorded text of the target. Its token x, taken as a draft, is accepted with probability
@@ -29,7 +30,7 @@ bool recording_tells_drafts(const Method& method);
 /// Runs it over the whole recording, each sequence once, and adds its results and notes to `compared`. The longest
 /// sequence is held in memory.
 /// @throws traces::FileError; std::invalid_argument if a later position lacks what the first ones had
-void replay_method(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
+void replay_method(const Method& method, const MethodContext& context, const core::RunHooks& hooks,
                    ComparedMethods& compared);
 
 }  // namespace specdec::validation

@@ -93,6 +93,8 @@ def test_another_question_does_not_go_on_with_the_same_file(servers: tuple[Any, 
 
 
 def test_the_command_is_that_of_the_script() -> None:
+    used = "import sys, specdec; assert 'specdec.adapters' not in sys.modules; specdec.adapters.vllm.record"
+    subprocess.run([sys.executable, "-c", used], check=True)
     done = subprocess.run([sys.executable, "-m", "specdec.adapters", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("usage: specdec.adapters")
     assert "--target-engine" in done.stdout

@@ -531,7 +531,7 @@ def test_tables_are_those_of_csv() -> None:
 
 
 
-def test_ctrl_c_ends_a_simulation_and_progress_is_told() -> None:
+def test_progress_of_a_simulation_is_told_and_ctrl_c_before_its_first_scenario_raises() -> None:
     told: list[float] = []
     cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
     load = {"prompt_tokens": 500, "output_tokens": 100, "gamma": [2]}
@@ -540,13 +540,25 @@ def test_ctrl_c_ends_a_simulation_and_progress_is_told() -> None:
     assert (told[0], told[-1]) == (0, 1)
     threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
     started = time.monotonic()
+    load.update(num_requests=20_000, replications=20, gamma=list(range(1, 30)), max_num_seqs=[1, 256])
     with pytest.raises(KeyboardInterrupt):
-        specdec.capacity(
-            Acceptance.of_rate(0.8), cost, num_requests=20_000, replications=20, gamma=list(range(1, 30)), **{
-                name: value for name, value in load.items() if name != "gamma"
-            }
-        )
+        specdec.capacity(Acceptance.of_rate(0.8), cost, **load)
     assert time.monotonic() - started < 60
+
+
+def test_ctrl_c_ends_a_capacity_with_what_there_is() -> None:
+    cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
+    threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT)).start()
+    started = time.monotonic()
+    answer = specdec.capacity(
+        Acceptance.of_rate(0.8), cost, prompt_tokens=100, output_tokens=20, num_requests=200, replications=100,
+        gamma=list(range(1, 65)), max_num_seqs=[1, 2, 4],
+    )
+    assert time.monotonic() - started < 60
+    assert answer.partial
+    assert not answer.decided
+    assert 0 < len(answer.scenarios) < 3 * 65
+    assert answer.scenarios[0].requests_per_second_per_replica.ci95 == [0, None]
 
 
 def test_python_does_not_start_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,11 @@ import json
 import multiprocessing
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from typing import Any
 
 import numpy as np
@@ -230,17 +232,39 @@ def test_a_bad_recording_is_not_half_written(tmp_path: pathlib.Path) -> None:
         analyze(tmp_path / "missing.safetensors")
 
 
-def test_progress_is_told_and_an_interruption_ends_it() -> None:
+def test_progress_is_told_and_an_interruption_ends_it_with_what_there_is() -> None:
     told: list[float] = []
-    analyze(RECORDING, progress=told.append)
+    whole = analyze(RECORDING, progress=told.append)
     assert told and told[-1] == 1
+    assert not whole.partial
 
     def interrupt(share: float) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        analyze(RECORDING, progress=interrupt)
-    assert json.dumps(without_files(analyze(RECORDING))) == json.dumps(without_files(analyze(RECORDING)))
+    several = Recording.from_rows(*rows())
+    several.append(*rows())
+    answer = analyze(several, progress=interrupt)
+    assert answer.partial
+    assert answer.positions == 400
+
+    def fail(share: float) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="^no$"):
+        analyze(RECORDING, progress=fail)
+
+
+def test_ctrl_c_ends_an_analysis_with_what_was_read() -> None:
+    # What is appended is read batch by batch, of which each takes a fraction of a second by so many runs.
+    text = rows()
+    several = Recording.from_rows(*text)
+    for _ in range(200):
+        several.append(*text)
+    threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
+    answer = analyze(several, samples=10_000, standardise=[], lenience=[])
+    assert answer.partial
+    assert [warning.code for warning in answer.warnings].count("partial") == 1
+    assert 0 < answer.positions < 201 * 400
 
 
 @pytest.mark.parametrize("shards", [1, 3, 7])

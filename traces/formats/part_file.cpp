@@ -71,26 +71,49 @@ class PartBytes {
   std::string_view left_;
 };
 
-std::string inflated(const PartBytes& part, std::string_view stream, std::uint64_t size) {
-  if (size > most_expansion * (stream.size() + 1)) part.refuse("damaged (its state is longer than it can be)", "whole");
-  std::string state(size, '\0');
-  uLongf length = state.size();
-  const int code = uncompress(reinterpret_cast<Bytef*>(state.data()), &length,
-                              reinterpret_cast<const Bytef*>(stream.data()), stream.size());
-  if (code != Z_OK || length != state.size()) part.refuse("damaged (its state cannot be inflated)", "whole");
-  return state;
-}
-
 std::string_view characters(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// A part that is whole, as it lies in its file.
+struct PartViews {
+  std::string_view header;
+  std::uint64_t state_size;
+  std::string_view stream;
+};
+
+PartViews views_of(const std::filesystem::path& path, std::string_view all) {
+  const PartBytes as_whole(path, all);
+  const std::string_view beginning = all.substr(0, part_magic.size());
+  if (beginning != part_magic.substr(0, beginning.size()) || beginning.empty())
+    as_whole.refuse("another kind of file", "a part, as specdec analyze --part writes it");
+  if (all.size() < part_magic.size() + digest_digits) as_whole.refuse("cut off", "whole");
+  PartBytes part(path, all.substr(0, all.size() - digest_digits));
+  part.take(part_magic.size());
+  PartViews views{};
+  views.header = part.take(part.length());
+  views.state_size = part.length();
+  views.stream = part.take(part.length());
+  // A file that lost its end has lengths that go beyond it, or another digest.
+  if (!part.at_end() || sha256_of(all.substr(0, all.size() - digest_digits)) != all.substr(all.size() - digest_digits))
+    as_whole.refuse("damaged (its SHA-256 is another)", "as it was written");
+  return views;
+}
+
+std::string inflated(const PartBytes& part, const PartViews& views) {
+  if (views.state_size > most_expansion * (views.stream.size() + 1))
+    part.refuse("damaged (its state is longer than it can be)", "whole");
+  std::string state(views.state_size, '\0');
+  uLongf length = state.size();
+  const int code = uncompress(reinterpret_cast<Bytef*>(state.data()), &length,
+                              reinterpret_cast<const Bytef*>(views.stream.data()), views.stream.size());
+  if (code != Z_OK || length != state.size()) part.refuse("damaged (its state cannot be inflated)", "whole");
+  return state;
+}
+
 }  // namespace
 
-void write_part_file(const std::filesystem::path& path, const PartFile& part) {
-  // A file that takes the name of a device would end the device.
-  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
-    throw FileError(path, FileError::whole_file(), "part", "a device, a pipe or a folder", "a new or regular file");
+std::string part_file_bytes(const PartFile& part) {
   const std::string stream = deflated(part.state);
   std::string bytes(part_magic);
   append_length(bytes, part.header.size());
@@ -99,6 +122,14 @@ void write_part_file(const std::filesystem::path& path, const PartFile& part) {
   append_length(bytes, stream.size());
   bytes += stream;
   bytes += sha256_of(bytes);
+  return bytes;
+}
+
+void write_part_file(const std::filesystem::path& path, const PartFile& part) {
+  // A file that takes the name of a device would end the device.
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+    throw FileError(path, FileError::whole_file(), "part", "a device, a pipe or a folder", "a new or regular file");
+  const std::string bytes = part_file_bytes(part);
   DurableFile file(path);
   file.write(std::as_bytes(std::span(bytes)));
   file.commit();
@@ -107,20 +138,13 @@ void write_part_file(const std::filesystem::path& path, const PartFile& part) {
 PartFile read_part_file(const std::filesystem::path& path) {
   const MappedFile file(readable_path(path));
   const std::string_view all = characters(file.bytes());
-  const PartBytes as_whole(path, all);
-  const std::string_view beginning = all.substr(0, part_magic.size());
-  if (beginning != part_magic.substr(0, beginning.size()) || beginning.empty())
-    as_whole.refuse("another kind of file", "a part, as specdec analyze --part writes it");
-  if (all.size() < part_magic.size() + digest_digits) as_whole.refuse("cut off", "whole");
-  PartBytes part(path, all.substr(0, all.size() - digest_digits));
-  part.take(part_magic.size());
-  const std::string_view header = part.take(part.length());
-  const std::uint64_t state_size = part.length();
-  const std::string_view stream = part.take(part.length());
-  // A file that lost its end has lengths that go beyond it, or another digest.
-  if (!part.at_end() || sha256_of(all.substr(0, all.size() - digest_digits)) != all.substr(all.size() - digest_digits))
-    as_whole.refuse("damaged (its SHA-256 is another)", "as it was written");
-  return {std::string(header), inflated(part, stream, state_size)};
+  const PartViews views = views_of(path, all);
+  return {std::string(views.header), inflated(PartBytes(path, all), views)};
+}
+
+std::string read_part_header(const std::filesystem::path& path) {
+  const MappedFile file(readable_path(path));
+  return std::string(views_of(path, characters(file.bytes())).header);
 }
 
 std::string content_fingerprint(const std::filesystem::path& path) {

@@ -24,12 +24,17 @@ struct PartFile {
 inline constexpr std::string_view part_magic = "specdec-part 1\n";
 inline constexpr std::string_view part_extension = ".part";
 
+/// All of the file.
+std::string part_file_bytes(const PartFile& part);
+
 /// Writes the file whole, or leaves what was there.
 /// @throws FileError if the disk refuses it, or the path is that of a device or a folder
 void write_part_file(const std::filesystem::path& path, const PartFile& part);
 
 /// @throws FileError if the file cannot be read, is none of these, is cut off or damaged
 PartFile read_part_file(const std::filesystem::path& path);
+/// The header alone, of a file that is looked at as a whole, but not inflated.
+std::string read_part_header(const std::filesystem::path& path);
 
 /// Identifies the content of a large file without reading all of it: the SHA-256 of its size and its first and last
 /// 64 KiB.

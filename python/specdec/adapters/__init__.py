@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from . import llamacpp, sglang, vllm
 from ._prompts import RecordingError
 
-__all__ = ["RecordingError"]
+__all__ = ["RecordingError", "llamacpp", "sglang", "vllm"]

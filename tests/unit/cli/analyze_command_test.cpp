@@ -64,6 +64,7 @@ TEST_CASE("the JSON of analyze has every key, in order, whatever the recording l
                                          "inputs",
                                          "assumptions",
                                          "warnings",
+                                         "partial",
                                          "positions",
                                          "sequences",
                                          "tasks",
@@ -766,4 +767,27 @@ TEST_CASE("what the numbers of a pair of arrays are can be said") {
   const std::string arrays = specdec::tests::source_dir() + "/traces/samples/numpy/";
   const std::string pair = " --target " + arrays + "p_logits.npy --draft " + arrays + "q_logits.npy --samples 0";
   CHECK(analysis_of("--numbers logits" + pair)["alpha"] == analysis_of(pair)["alpha"]);
+}
+
+TEST_CASE("Ctrl-C ends an analysis with what was read, but leaves no part of it") {
+  const ScratchFolder folder;
+  const std::string trace = (folder / "t").string();
+  REQUIRE(
+      run_specdec("trace generate --law markov --sequences 1200 --tokens 500 --quiet --output " + trace).exit_code ==
+      0);
+  const std::string analysis = "analyze " + trace + " --samples 1000 --format json";
+  const Run run = interrupted_run(analysis);
+  CHECK(run.exit_code == 0);
+  const auto json = ordered_json::parse(run.out);
+  CHECK(json["partial"] == true);
+  CHECK(warns(json, "partial"));
+  CHECK(0 < json["positions"]);
+  CHECK(json["positions"] < 1200 * 500);
+  const std::string part = (folder / "a.part").string();
+  // The signal ends it, as no one takes its place: timeout(1) then says 124.
+  const std::string until_signal = "env --default-signal=INT timeout --signal=INT 0.2 ";
+  const int status =
+      std::system((until_signal + specdec_binary() + " " + analysis + " --part " + part + " >/dev/null").c_str());
+  CHECK(WEXITSTATUS(status) == 124);
+  CHECK_FALSE(std::filesystem::exists(part));
 }

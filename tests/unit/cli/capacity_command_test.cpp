@@ -519,3 +519,27 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
   CHECK(never.rfind("10000 requests/s are not served within 12 ms", 0) == 0);
   CHECK(never.find("by 1 replica,") != std::string::npos);
 }
+
+TEST_CASE("Ctrl-C ends a capacity with the scenarios that were simulated, of which it decides nothing") {
+  const std::string run =
+      "capacity --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.7 "
+      "--prompt-tokens 100 --output-tokens 20 --num-requests 200 --replications 100 --threads 1 "
+      "--gamma 1-64 --max-num-seqs 1";
+  const specdec::tests::Run json_run = specdec::tests::interrupted_run(run + " --format json", 1);
+  CHECK(json_run.exit_code == 0);
+  const auto json = ordered_json::parse(json_run.out);
+  CHECK(json["partial"] == true);
+  CHECK(json["decided"] == false);
+  CHECK(warns(json, "partial"));
+  CHECK(0 < json["scenarios"].size());
+  CHECK(json["scenarios"].size() < 65);
+  // Of these hardware times there are versions, none of which was run.
+  for (const ordered_json& scenario : json["scenarios"]) {
+    CHECK(scenario["requests_per_second_per_replica"]["ci95"] == ordered_json({0.0, nullptr}));
+    CHECK(scenario["ci95_note"].get<std::string>().find("interrupted") == 0);
+    CHECK(scenario["gpus_bounds"].is_null());
+  }
+  CHECK(json["next_measurement"].is_null());
+  const std::string text = specdec::tests::interrupted_run(run, 1).out;
+  CHECK(text.find("Cannot tell: interrupted. By what was simulated until then: ") == 0);
+}

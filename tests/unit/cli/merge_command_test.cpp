@@ -177,6 +177,7 @@ TEST_CASE("parts that are missing or twice there are refused, unless some are en
   check_run_refused("merge " + first + " " + parts,
                     first + ": shard is 1/2 again, but must be each shard once; " + first + " is that one, too");
   const ordered_json some = document_of_run("merge --partial " + second);
+  CHECK(some["partial"] == true);
   CHECK(some["sequences"] == 5);
   CHECK(warns(some, "parts_missing"));
 }

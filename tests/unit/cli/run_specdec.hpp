@@ -59,6 +59,21 @@ inline Run run_specdec(const std::string& arguments) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(scratch / "out"), content_of(scratch / "err")};
 }
 
+/// The same with a Ctrl-C, so many seconds after the program catches it (bit 1 of the mask that the kernel shows),
+/// however long it took to start.
+inline Run interrupted_run(const std::string& arguments, double seconds = 0.1) {
+  const ScratchFolder scratch;
+  // A shell without job control starts background jobs with SIGINT ignored, so that env gives it back.
+  const std::string command = "env --default-signal=INT " + specdec_binary() + " " + arguments + " >" +
+                              (scratch / "out").string() + " 2>" + (scratch / "err").string() +
+                              " </dev/null & program=$!; for i in $(seq 1000); do "
+                              "grep -q '^SigCgt:.*[2367abef]$' /proc/$program/status && break; sleep 0.02; done; "
+                              "sleep " +
+                              std::to_string(seconds) + "; kill -INT $program; wait $program";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(scratch / "out"), content_of(scratch / "err")};
+}
+
 /// Exit 2, exactly this line on standard error and nothing on standard output.
 inline void check_run_refused(const std::string& arguments, const std::string& message) {
   const Run run = run_specdec(arguments);

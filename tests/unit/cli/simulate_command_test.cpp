@@ -284,19 +284,10 @@ TEST_CASE("long runs on laws that know no prefix end at the precision asked for,
 }
 
 TEST_CASE("Ctrl-C prints what there is, marked partial") {
-  const std::string run = specdec::tests::specdec_binary() +
-                          " simulate --source synthetic --alpha 0.5 --tokens 1e12 "
-                          "--format json";
-  const specdec::tests::ScratchFolder scratch;
-  const std::string out = (scratch / "out").string();
-  // A shell without job control starts background jobs with SIGINT ignored, so that env gives it back. The signal comes
-  // once the program catches it (bit 1 of the mask that the kernel shows), however long it took to start.
-  const std::string command = "env --default-signal=INT " + run + " >" + out +
-                              " & program=$!; for i in $(seq 1000); do "
-                              "grep -q '^SigCgt:.*[2367abef]$' /proc/$program/status && break; sleep 0.02; done; "
-                              "sleep 0.1; kill -INT $program; wait $program";
-  CHECK(std::system(command.c_str()) == 0);
-  const auto json = ordered_json::parse(specdec::tests::content_of(out));
+  const Run run =
+      specdec::tests::interrupted_run("simulate --source synthetic --alpha 0.5 --tokens 1e12 --format json");
+  CHECK(run.exit_code == 0);
+  const auto json = ordered_json::parse(run.out);
   CHECK(json["partial"] == true);
   CHECK(warns(json, "partial"));
   CHECK(json["simulated"]["tokens"].get<double>() < 1e12);

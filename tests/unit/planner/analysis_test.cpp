@@ -84,3 +84,29 @@ TEST_CASE("a question that cannot be answered is refused before the recording is
   CHECK_THROWS_AS(analyze(missing, {.samples = -1}), QuestionError);
   CHECK_THROWS_AS(analyze(missing, {.samples = planner::most_samples + 1}), QuestionError);
 }
+
+TEST_CASE("an interrupted analysis is that of what was read, and one of all that there is is whole") {
+  const std::vector<float> p = {0.5F, 0.5F, 0.75F, 0.25F}, q = {0.25F, 0.75F, 0.5F, 0.5F};
+  std::vector<double> told;
+  const auto interrupted_analysis = [&](int batches) {
+    traces::MemoryRecording recording;
+    for (int batch = 0; batch < batches; ++batch) {
+      traces::MemoryPositions positions;
+      positions.size = 2;
+      positions.vocab = 2;
+      positions.target = std::as_bytes(std::span(p)).data();
+      positions.draft = std::as_bytes(std::span(q)).data();
+      recording.append(std::move(positions));
+    }
+    const core::RunHooks at_once = {[&](double share) { told.push_back(share); }, [] { return true; }};
+    return analyze(*recording.open(), {.samples = 0}, at_once);
+  };
+  const Analysis first = interrupted_analysis(3);
+  CHECK(first.partial);
+  CHECK(warns(first, "partial"));
+  CHECK(first.recording.positions == 2);
+  CHECK(told.back() == 1);
+  const Analysis whole = interrupted_analysis(1);
+  CHECK_FALSE(whole.partial);
+  CHECK(first.recording.best_alpha()->value == whole.recording.best_alpha()->value);
+}

@@ -109,3 +109,20 @@ TEST_CASE("a capacity of typed lengths sweeps the rates that they leave open at 
   CHECK(high == Approx(at_3.readings.hi).epsilon(1e-9));
   CHECK(answer.acceptance_ends.size() == 2);
 }
+
+TEST_CASE("a capacity that is interrupted before its first scenario is refused, and one behind it is partial") {
+  const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  const auto answered = [&](std::size_t finished) {
+    std::size_t done = 0;
+    core::RunHooks hooks;
+    hooks.progress = [&](double share) { done += share > 0 ? 1 : 0; };
+    hooks.interrupt = [&] { return done >= finished; };
+    return planner::capacity(Acceptance::of_rate(0.7), cost, small_question(), hooks);
+  };
+  CHECK_THROWS_WITH(answered(0), "interrupted before a scenario was simulated");
+  const Capacity plain = answered(1);
+  CHECK(plain.partial);
+  CHECK_FALSE(plain.is_decided());
+  CHECK(plain.scenarios().size() == 1);
+  CHECK_FALSE(answered(1000).partial);
+}

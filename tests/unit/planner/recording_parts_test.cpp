@@ -195,7 +195,7 @@ void require_same_answers(const RecordingFiles& recording, const AnalysisQuestio
     CAPTURE(parts.size());
     MergedParts merged = planner::merge_parts(shuffled(parts, parts.size()), version, false);
     CHECK(merged.notes.empty());
-    CHECK((text_of(merged.summary.answer()) == whole));
+    CHECK((text_of(merged.answer) == whole));
   }
 }
 
@@ -260,6 +260,15 @@ TEST_CASE("parts of a recording of one text answer as one run to the bit") {
   require_same_answers({{path.string()}}, with_cost());
 }
 
+TEST_CASE("parts of texts that are cut by context answer as one run to the bit") {
+  AnalysisQuestion question = with_cost();
+  question.by = {"context", {10, 25}};
+  for (const auto& make : {full, scalar}) {
+    const Folder folder;
+    require_same_answers({{make(folder / "trace").string()}}, question);
+  }
+}
+
 // The comparison must fail where an answer is one of other sequences: two shards of three.
 TEST_CASE("the answer of some parts is another one, which says what is missing") {
   const Folder folder;
@@ -271,7 +280,7 @@ TEST_CASE("the answer of some parts is another one, which says what is missing")
   REQUIRE(merged.notes.size() == 1);
   CHECK(merged.notes.front().code == "parts_missing");
   CHECK(merged.notes.front().message == "the answer is that of 2 of 3 shards; missing: 2/3");
-  CHECK_FALSE((text_of(merged.summary.answer()) == text_of(planner::analyze(recording, with_cost()))));
+  CHECK_FALSE((text_of(merged.answer) == text_of(planner::analyze(recording, with_cost()))));
 }
 
 TEST_CASE("a part that does not belong to the others is refused by name") {
@@ -349,4 +358,73 @@ TEST_CASE("a part that was cut off or damaged anywhere is refused") {
     CHECK(refused(flipped));
   }
   CHECK(refused("a shopping list, which is another kind of file"));
+}
+
+namespace {
+
+/// What merging one part comes to: "" for an answer, or what is refused.
+std::string outcome_of(const fs::path& path, const traces::PartFile& part) {
+  traces::write_part_file(path, part);
+  try {
+    planner::merge_parts({path.string()}, version, true);
+  } catch (const traces::FileError& error) {
+    return std::string(error.what()).substr(path.string().size());
+  } catch (const planner::QuestionError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a header that says what none can is refused by its member, though its digest is right") {
+  const Folder folder;
+  const fs::path path = folder / "a.part";
+  part_of({{of_depths(folder / "t.safetensors").string()}}, {0, 1}, with_cost(), path);
+  const traces::PartFile whole = traces::read_part_file(path);
+  CHECK(outcome_of(path, whole).empty());
+  const nlohmann::json no_values[] = {nullptr, -1, 1.5, "text", nlohmann::json::array({1}), {{"a", 1}}, true, 1e300};
+  for (const char* place : {"/version", "/made_with", "/shard", "/shard/number", "/shard/of", "/options",
+                            "/other_options", "/recording", "/recording/metadata", "/recording/files",
+                            "/recording/files/0", "/recording/files/0/path", "/recording/files/0/fingerprint"}) {
+    for (const nlohmann::json& value : no_values) {
+      nlohmann::json header = nlohmann::json::parse(whole.header);
+      nlohmann::json& member = header.at(nlohmann::json::json_pointer(place));
+      const bool is_of_same_kind = member.type() == value.type() && !member.is_number();
+      member = value;
+      INFO(place << " " << value);
+      // Texts may be others, and objects hold other members.
+      if (!is_of_same_kind) CHECK(outcome_of(path, {header.dump(), whole.state}).find(": ") == 0);
+    }
+  }
+  for (const char* header : {"", "[]", "null", "{", "\"text\""})
+    CHECK(outcome_of(path, {header, whole.state}).find(": header") == 0);
+  nlohmann::json many = nlohmann::json::parse(whole.header);
+  many["shard"]["of"] = 1'000'001;
+  CHECK(outcome_of(path, {many.dump(), whole.state}) ==
+        ": shard is 1/1000001, but must be I/N with 1 <= I <= N <= 1000000");
+}
+
+TEST_CASE("a state of any bytes is refused or read, and never a defect, though its digest is right") {
+  const Folder folder;
+  const fs::path path = folder / "a.part";
+  std::mt19937_64 random(11);
+  for (const fs::path& trace : {of_depths(folder / "d.safetensors"), full(folder / "f"), scalar(folder / "s")}) {
+    AnalysisQuestion question = with_cost();
+    question.gamma = {1, 2};
+    part_of({{trace.string()}}, {0, 1}, question, path);
+    const traces::PartFile whole = traces::read_part_file(path);
+    std::size_t refused = 0;
+    for (int i = 0; i < 100; ++i) {
+      traces::PartFile changed = whole;
+      // Half of them among the question and the first tables, where a byte decides most.
+      const std::size_t at =
+          random() % (i % 2 == 0 ? std::min<std::size_t>(600, whole.state.size()) : whole.state.size());
+      changed.state[at] = static_cast<char>(random());
+      refused += outcome_of(path, changed).empty() ? 0 : 1;
+    }
+    CHECK(refused > 0);
+    CHECK_FALSE(outcome_of(path, {whole.header, whole.state + "x"}).empty());
+    CHECK_FALSE(outcome_of(path, {whole.header, ""}).empty());
+  }
 }

@@ -19,6 +19,7 @@ using specdec::core::StateWriter;
 namespace {
 
 enum class Colour : std::uint8_t { red, green };
+constexpr Colour last_enumerator(Colour) { return Colour::green; }
 
 /// One of everything that a state may hold.
 struct Everything {
@@ -75,4 +76,31 @@ TEST_CASE("a state that ends too soon is refused wherever it ends, and no length
   StateReader reader(endless);
   std::vector<double> values;
   CHECK_THROWS_AS(reader(values), std::out_of_range);
+}
+
+TEST_CASE("flags, enumerators, keys and fixed lengths that no state has are refused") {
+  const auto read = [](const std::string& bytes, auto value) {
+    StateReader reader(bytes);
+    reader(value);
+    return value;
+  };
+  using namespace std::string_literals;
+  CHECK(read("\1"s, false));
+  CHECK_THROWS_AS(read("\2"s, false), std::invalid_argument);
+  CHECK_THROWS_AS(read("\xff"s, std::optional<double>()), std::invalid_argument);
+  CHECK(read("\1"s, Colour::red) == Colour::green);
+  CHECK_THROWS_AS(read("\2"s, Colour::red), std::invalid_argument);
+  const std::string two = "\2"s + std::string(7, '\0');
+  CHECK(read(two + "\3a\4b"s, std::map<std::int8_t, std::int8_t>()).size() == 2);
+  CHECK_THROWS_AS(read(two + "\4a\4b"s, std::map<std::int8_t, std::int8_t>()), std::invalid_argument);
+  CHECK_THROWS_AS(read(two + "\4a\3b"s, std::map<std::int8_t, std::int8_t>()), std::invalid_argument);
+
+  const std::string bytes = two + "ab";
+  std::vector<char> values(2);
+  StateReader fits(bytes);
+  fits(specdec::core::fixed_length(values));
+  CHECK(values == std::vector<char>{'a', 'b'});
+  values.resize(1);
+  StateReader differs(bytes);
+  CHECK_THROWS_AS(differs(specdec::core::fixed_length(values)), std::invalid_argument);
 }

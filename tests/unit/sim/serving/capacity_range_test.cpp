@@ -567,3 +567,37 @@ TEST_CASE("a recorded workload has the lengths of its requests and their rate") 
   trace.requests = {{1, 10, 5}, {1, 20, 1}};
   CHECK_THROWS_AS(sim::recorded_workload(trace), std::invalid_argument);
 }
+
+TEST_CASE(
+    "an interrupted capacity gives the scenarios that were finished, and no interval of those without all versions") {
+  const sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  std::int64_t asked = 0;
+  const auto interrupted_after = [&](std::int64_t calls) {
+    asked = 0;
+    return core::RunHooks{{}, [&asked, calls] { return ++asked > calls; }};
+  };
+  CHECK(sim::plan_capacity(question, interrupted_after(0)).scenarios.empty());
+  const sim::CapacityAnswer whole = sim::plan_capacity(question, interrupted_after(1'000'000));
+  CHECK_FALSE(whole.interrupted);
+  const sim::CapacityAnswer first = sim::plan_capacity(question, interrupted_after(asked - 1));
+  CHECK(first.interrupted);
+  REQUIRE(first.scenarios.size() == 1);
+  CHECK(first.scenarios[0].requests_per_second_per_replica.value ==
+        whole.scenarios[0].requests_per_second_per_replica.value);
+
+  const sim::CapacityRange range = sim::over_versions(question, whole, {}, interrupted_after(0));
+  CHECK(range.interrupted);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(range.rates_by_version[i].size() == 1);
+    CHECK_FALSE(range.gpus[i]);
+    const sim::SimulatedValue& rate = range.answer.scenarios[i].requests_per_second_per_replica;
+    CHECK(rate.lo == 0);
+    CHECK(std::isinf(rate.hi));
+  }
+  CHECK_FALSE(sim::capacity_doubt(question, range, 0));
+  // All versions of both scenarios but the last one of the second: those of one version are complete.
+  sim::over_versions(question, whole, {}, interrupted_after(1'000'000));
+  const sim::CapacityRange half = sim::over_versions(question, whole, {}, interrupted_after(asked - 1));
+  CHECK(half.interrupted);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(half.gpus_by_version[i].size() == 2);
+}
