@@ -74,6 +74,7 @@ void list_members(Members& members, cost::LayerGroup& layers) {
   members("state_flops_per_token", layers.state_flops_per_token);
   members("cache_shards", layers.cache_shards);
   members("query_heads", layers.query_heads);
+  members("latent", layers.latent);
   members("unquantized_parameters", layers.unquantized_parameters);
 }
 
@@ -120,11 +121,20 @@ void list_members(Members& members, cost::ExpertTimes& times) {
 }
 
 template <class Members>
+void list_members(Members& members, cost::VerificationTimes& times) {
+  members("floor_seconds", times.floor_seconds);
+  members("position_seconds", times.position_seconds);
+  members("tile_seconds", times.tile_seconds);
+  members("each_head_bandwidth_share", times.each_head_bandwidth_share);
+}
+
+template <class Members>
 void list_members(Members& members, cost::AttentionTimes& times) {
   members("floor_seconds", times.floor_seconds);
   members("sequence_seconds", times.sequence_seconds);
   members("bandwidth_share", times.bandwidth_share);
   members("peak_share", times.peak_share);
+  members("verification", times.verification);
 }
 
 template <class Members>

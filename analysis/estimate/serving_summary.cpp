@@ -222,7 +222,9 @@ class Summarising {
       tally_ = means;
       summary.unweighted_means = true;
       warn("unweighted_means",
-           "tokens per step are the mean of means, each over rounds of unknown number: they all count the same");
+           "tokens per step are the mean of means, each over rounds of unknown number: they all count the same, and "
+           "their "
+           "interval holds how they differ, nothing of what one of them misses; counts of rounds tell that");
     } else {
       warn("means_left_out", "means over rounds of unknown number are left out: other units count their rounds");
     }
@@ -704,16 +706,17 @@ class Summarising {
     summary_.homogeneity = test;
   }
 
-  /// A false alarm in one of 100 series of independent windows: sqrt(n) r is nearly standard normal.
+  /// A false alarm in at most one of 100 series of independent windows: sqrt(n) times the correlation without the
+  /// correction of its bias is nearly standard normal.
   void warn_of_alike_windows() {
     constexpr double one_in_100 = 2.33;
     const auto windows = static_cast<double>(summary_.clusters);
-    if (neighbours_.value * std::sqrt(windows) < one_in_100) return;
+    if (neighbours_.value * (1 - 3 / windows) * std::sqrt(windows) < one_in_100) return;
     const StandardError error = of_neighbours({1, windows - 1}, summary_.clusters, neighbours_);
     warn(
         "windows_alike",
         fmt::format("neighbouring windows resemble each other (correlation {:.2f} over {}): standard errors are {:.1f} "
-                    "times those of independent windows, for as much as {:.2g} of these tell, and intervals may still "
+                    "times those of independent windows, of which {:.2g} would tell as much, and intervals may still "
                     "cover less than 95%; a longer record tells more",
                     neighbours_.value, summary_.clusters, error.value, windows / neighbours_.variance_inflation()));
   }

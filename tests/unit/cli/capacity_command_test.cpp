@@ -95,7 +95,8 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   CHECK(command.find("--dataset-name random") != std::string::npos);
   const std::string out = run_specdec("capacity " + options).out;
   CHECK(out.find("Most of what is uncertain is the cost.") != std::string::npos);
-  CHECK(out.find("--calibrate batch=") != std::string::npos);
+  CHECK(out.find("median of its pauses between outputs (ITL)") != std::string::npos);
+  CHECK(out.find(",tpot_ms=P,context=") != std::string::npos);
   // Ranges stand among the assumptions, and there alone.
   CHECK(out.find("uncalibrated:") == std::string::npos);
   CHECK(out.find("0.69 to 0.92") == std::string::npos);

@@ -190,7 +190,8 @@ TEST_CASE("an interval around what is asked for cannot tell, and names the run t
   CHECK(point["verdict"] == "cannot tell");
   CHECK(point["dominant_source"] == "acceptance");
   const std::string command = point["next_measurement"]["command"];
-  CHECK(command.rfind("vllm bench serve --model org/m --num-prompts ", 0) == 0);
+  CHECK(command.rfind("vllm bench serve --model org/m --dataset-name custom --dataset-path PROMPTS --num-prompts ",
+                      0) == 0);
   CHECK(command.find("--max-concurrency 16") != std::string::npos);
   CHECK(point["interval_share"]["acceptance"] == 1.0);
   const std::string text = run_specdec("plan --alpha 0.5:0.7 --c 0.5 --batch 16 --model org/m").out;
@@ -328,9 +329,14 @@ TEST_CASE("the next run is that of the server which counted, was timed or is con
     return json_of("--batch 3 --model org/m " + options)["points"][0]["next_measurement"]["command"].get<std::string>();
   };
   const std::string rate = "--alpha 0.5:0.9 --c 0.3 --min-gain 0.3 ";
-  CHECK(command(rate).rfind("vllm bench serve --model org/m --num-prompts 24 --max-concurrency 3 --save-result", 0) ==
-        0);
-  CHECK(command(rate + "--emit sglang").rfind("python -m sglang.bench_serving --model org/m --num-prompts ", 0) == 0);
+  CHECK(command(rate).rfind("vllm bench serve --model org/m --dataset-name custom --dataset-path PROMPTS --num-prompts "
+                            "24 --max-concurrency 3 "
+                            "--save-result",
+                            0) == 0);
+  CHECK(command(rate + "--emit sglang")
+            .rfind("python -m sglang.bench_serving --model org/m --dataset-name custom --dataset-path PROMPTS "
+                   "--num-prompts ",
+                   0) == 0);
   CHECK(command(rate + "--emit trtllm") ==
         "python -m tensorrt_llm.serve.scripts.benchmark_serving --model org/m --dataset-name trtllm_custom "
         "--dataset-path PROMPTS --num-prompts 24 --max-concurrency 3 --save-result");
@@ -1394,7 +1400,7 @@ TEST_CASE("the run that would tell is made at the context that is asked for, and
   const std::string text = run_specdec(asked + "16000").out;
   CHECK(text.find("--random-input-len 15872") != std::string::npos);
   CHECK(text.find("--random-output-len 256") != std::string::npos);
-  CHECK(text.find("--calibrate batch=32,tpot_ms=T,context=16000") != std::string::npos);
+  CHECK(text.find("batch=32,tpot_ms=P,context=16000") != std::string::npos);
   CHECK(run_specdec(asked + "0").out.find("random") == std::string::npos);
 }
 
