@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/cost/kernel_times.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "planner/known_inputs.hpp"
 #include "planner/question_error.hpp"
@@ -147,6 +148,8 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   model.unquantized_type = cost::NumberType::bf16;
   model.quantized_head = true;
   model.quantized_bits = 4.1;
+  for (cost::KernelTimes& kernels : cost::kernel_times_of("h100-sxm"))
+    if (kernels.engine == "vllm") specs.kernels["k.json"] = kernels;
   const auto written = planner::known_json(specs);
   const planner::NamedSpecs read = planner::known_specs(written);
   CHECK(planner::known_json(read) == written);
@@ -154,6 +157,9 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
         specs.hardware["a card.json"].peak_flops.at("fp8").value);
   CHECK(read.models.at("m").layers == specs.models["m"].layers);
   CHECK(read.models.at("m").quantized_bits == 4.1);
+  const auto& verification = read.kernels.at("k.json").attention.at("bf16").verification;
+  REQUIRE(verification);
+  CHECK(verification->tile_seconds == specs.kernels["k.json"].attention.at("bf16").verification->tile_seconds);
   CHECK(read.models.at("m").next_token_layers == specs.models["m"].next_token_layers);
   CHECK(cost::total_parameters(read.models.at("m")) == cost::total_parameters(specs.models["m"]));
   CHECK(cost::cache_bytes(read.models.at("m"), 1000, 2) == cost::cache_bytes(specs.models["m"], 1000, 2));
