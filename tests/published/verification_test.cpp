@@ -198,3 +198,31 @@ TEST_CASE("measured verification: rounds of whole layers are priced as the docum
     CHECK(core::sorted_quantile(lost, 0.95) == Approx(expected.regret_p95).margin(6e-5));
   }
 }
+
+TEST_CASE(
+    "measured verification: a kernel that reads the cache for each query head is priced as the documentation says") {
+  // As scripts/measure_verification.py fits them.
+  const cost::AttentionTimes alone{.floor_seconds = 7.679e-6, .sequence_seconds = 0, .bandwidth_share = 0.913};
+  const cost::VerificationTimes more{
+      .floor_seconds = 1.93e-7, .position_seconds = 3.52e-9, .tile_seconds = 0, .each_head_bandwidth_share = 0.8};
+  const double bandwidth = cost::hardware_preset("h100-sxm")->memory_bandwidth_bytes_per_second.value;
+  Errors one, several, as_one;
+  for (const MeasuredRow& row : measured_rows("h100-sxm-sdpa")) {
+    const double group = row.heads / row.kv_heads;
+    const double cache = row.batch * (row.context + row.queries) * 4 * row.kv_heads * row.head_size / bandwidth;
+    const double single = alone.floor_seconds + cache / alone.bandwidth_share;
+    if (row.queries == 1) {
+      one.add(single, row.seconds);
+      continue;
+    }
+    as_one.add(single, row.seconds);
+    several.add(alone.floor_seconds + more.more_seconds(row.queries, row.batch, row.heads, group) +
+                    cache * group / *more.each_head_bandwidth_share,
+                row.seconds);
+  }
+  CHECK(several.sizes.size() == 1463);
+  CHECK(one.at(0.5) == Approx(0.024).margin(1e-3));
+  CHECK(several.at(0.5) == Approx(0.100).margin(1e-3));
+  CHECK(several.at(0.9) == Approx(0.416).margin(1e-3));
+  CHECK(as_one.at(0.5) > 0.7);
+}
