@@ -93,7 +93,7 @@ class EquilibriumChain {
       const double own = std::min(decoding + 1, largest_);
       const double delayed = i == 1 ? 0 : delay(own, load);
       if (!(load * delayed < 1)) return saturated();
-      const double first = prompt_seconds(beside) + prompts * delayed;
+      const double first = mean_prompt_seconds(beside) + prompts * delayed;
       const double rest = rounds_of_request(own) * plain_seconds(own);
       // The smaller root of load (first + rest / (1 - load others delayed) + outside) = clients.
       const double fixed = first + outside_seconds;
@@ -258,6 +258,12 @@ class EquilibriumChain {
   double prompt_seconds(double sequences) const {
     const double positions = piece(sequences, 0);
     return cost_.seconds(iteration(prefill_first_ ? 0 : sequences, positions)) * prompt_ / positions;
+  }
+
+  /// The same where fewer than one sequence in the mean are sometimes one and else none.
+  double mean_prompt_seconds(double sequences) const {
+    if (sequences >= 1) return prompt_seconds(sequences);
+    return (1 - sequences) * prompt_seconds(0) + sequences * prompt_seconds(1);
   }
 
   /// Requests that arrive per request that leaves.

@@ -544,3 +544,23 @@ TEST_CASE("Ctrl-C ends a capacity with the scenarios that were simulated, of whi
   const std::string text = specdec::tests::interrupted_run(run, 1).out;
   CHECK(text.find("Cannot tell: interrupted. By what was simulated until then: ") == 0);
 }
+
+TEST_CASE("clients in a loop are priced by a table of passes from one sequence on") {
+  const ScratchFolder scratch;
+  const std::string table = (scratch / "cost.csv").string();
+  {
+    std::ofstream file(table);
+    file << "batch,tokens,context,seconds\n";
+    for (const int batch : {1, 16, 256}) {
+      for (const int tokens : {1, 2, 64}) {
+        for (const int context : {0, 4000})
+          file << batch << ',' << tokens << ',' << context << ',' << 8e-3 + 5e-5 * batch * tokens << '\n';
+      }
+    }
+  }
+  for (const std::string clients : {"2", "10", "64"}) {
+    const ordered_json answer = json_of("--cost " + table + " --concurrency " + clients +
+                                        " --prompt-tokens 100 --output-tokens 101 --kv-cache-tokens 1000000");
+    CHECK(answer["without_speculation"]["gpus"] == 1);
+  }
+}
