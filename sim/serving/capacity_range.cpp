@@ -274,8 +274,8 @@ void add_joint_versions(const CapacityQuestion& question, CapacityRange& range) 
       const double c = change(cost_version), e = change(v);
       if (!(c * e > 0)) continue;
       const bool bounded = std::isfinite(c) && std::isfinite(e);
-      const double of_cost = bounded ? c / std::hypot(c, e) : std::sqrt(0.5);
-      const double of_acceptance = bounded ? e / std::hypot(c, e) : std::sqrt(0.5);
+      const double of_cost = bounded ? c / core::half_of_both(c, e) : std::sqrt(0.5);
+      const double of_acceptance = bounded ? e / core::half_of_both(c, e) : std::sqrt(0.5);
       const double p = boost::math::cdf(boost::math::normal(), -normal_95 * std::abs(of_cost));
       add_version(range, {about_quantile(order, end == 0 ? p : 1 - p),
                           drawn_towards(question.acceptance, acceptance, std::abs(of_acceptance))});
