@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 
 namespace specdec::sim {
 namespace {
