@@ -558,8 +558,8 @@ TEST_CASE("clients in a loop are priced by a table of passes from one sequence o
       }
     }
   }
-  for (const std::string clients : {"2", "10", "64"}) {
-    const ordered_json answer = json_of("--cost " + table + " --concurrency " + clients +
+  for (const std::string number : {"2", "10", "64"}) {
+    const ordered_json answer = json_of("--cost " + table + " --concurrency " + number +
                                         " --prompt-tokens 100 --output-tokens 101 --kv-cache-tokens 1000000");
     CHECK(answer["without_speculation"]["gpus"] == 1);
   }

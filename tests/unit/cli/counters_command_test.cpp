@@ -280,7 +280,6 @@ TEST_CASE("grouping by a label that no count has is refused with the labels ther
   const std::string file = written(folder, "metrics", scrape("a", 100, {90, 80}));
   check_run_refused("counters --by categry " + file,
                     "--by is categry, but must be file or a label of the counts: engine, model_name");
-  const std::string requests = specdec::tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl";
   check_run_refused("counters --by category:1,2 " + requests,
                     "--by is category:1,2, but must be a label without bounds, or one of numbers: category is chat");
   check_run_refused("plan --counters " + requests + " --by kind --mix code=1 --c 0.05 --batch 1",
