@@ -326,12 +326,12 @@ def difference(
     ------
     QuestionError, FileError
     """
-    files = [os.fspath(a), os.fspath(b)]
+    runs = (os.fspath(a), os.fspath(b))
     drafts = (draft_array, draft_array) if draft_array is None or isinstance(draft_array, str) else draft_array
     shared = given_only({"gamma": None if gamma is None else plain(gamma), "by": by, "unpaired": unpaired})
-    answer = _core.difference(*files, {**shared, **given_only({"draft_array_a": drafts[0], "draft_array_b": drafts[1]})})
+    answer = _core.difference(*runs, {**shared, **given_only({"draft_array_a": drafts[0], "draft_array_b": drafts[1]})})
     named = None if draft_array is None else draft_array if isinstance(draft_array, str) else ",".join(draft_array)
-    inputs = {**_options.DIFFERENCE, **shared, "draft_array": named, "runs": files}
+    inputs = {**_options.DIFFERENCE, **shared, "draft_array": named, "runs": list(runs)}
     document = _options.document("diff", _core.__version__, inputs, answer.files, answer.presets, answer.json)
     return Difference._shown(document, answer)
 

@@ -196,7 +196,7 @@ P, Q, TOKENS = rows(positions=20)
         (lambda: analyze(Recording.from_rows(P * 1.5, Q)), None, "the target's row at position 0 is a sum of 1.5"),
         (lambda: analyze(Recording.from_rows(P, Q * np.nan)), None, "the draft's row at position 0"),
         (lambda: analyze(RECORDING, row_tolerance=0.0), "row_tolerance", r"row_tolerance is 0, but must be a number in \(0, 1\]"),
-        (lambda: analyze(RECORDING, samples=1), "samples", "samples is 1, but must be 0 or an integer in [2, 1000000]"),
+        (lambda: analyze(RECORDING, samples=1), "samples", r"samples is 1, but must be 0 or an integer in \[2, 1000000\]"),
         (lambda: analyze(RECORDING, gamma=[3, 3]), "gamma", r"gamma is 3, but must be an integer in \[4, 512\]"),
         (lambda: analyze(RECORDING, overhead=0.1), "overhead", "overhead is given, but needs c beside it"),
         (lambda: analyze(RECORDING, standardise=[{"heat": 1}]), "standardise", "standardise is heat, but must be one of"),
