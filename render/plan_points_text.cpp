@@ -774,8 +774,7 @@ std::string calibration_text(const planning::NextMeasurement& next) {
   const std::string context = next.context < 2 ? "C" : brief(next.context, 4);
   std::string text = fmt::format(
       "Give the median of its pauses between outputs (ITL), P ms, to --calibrate batch={},tpot_ms=P,context={}: the "
-      "mean "
-      "time per token holds the prompts of other requests.",
+      "mean time per token holds the prompts of other requests.",
       brief(next.batch, 3), context);
   if (next.context < 2) text += " C is the tokens of a prompt and half of its answer, in the mean.";
   if (next.gamma > 0) {

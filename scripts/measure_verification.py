@@ -49,6 +49,10 @@ class Shape:
     head_dim: int
     inner: int
 
+    def all_heads(self) -> tuple[int, int, int]:
+        """Of queries, of keys and values, and the values of one."""
+        return self.heads, self.kv_heads, self.head_dim
+
     def products(self) -> list[tuple[int, int]]:
         """(n, k) of queries with keys and values, outputs, gate with up, down."""
         attended = self.heads * self.head_dim
@@ -269,7 +273,7 @@ class Layers:
             left, right = x.chunk(2, -1)
             return torch.cat([left * cos - right * sin, right * cos + left * sin], -1)
 
-        # Engines have fused kernels for these.
+        # Engines have fused kernels for gates and rotations, which are compiled; PyTorch has one for norms.
         fused = (lambda f: torch.compile(f, dynamic=True)) if device.type == "cuda" else (lambda f: f)
         torch._dynamo.config.cache_size_limit = 64
         self.add_norm, self.gated, self.rotated = add_norm, fused(gated), fused(rotated)
@@ -286,6 +290,11 @@ class Layers:
         return linear(self.gated(linear(normed, weights[2])), weights[3]), residual
 
 
+def place_of(batch: int, queries: int, context: int, heads: tuple[int, int, int]) -> dict[str, int]:
+    names = ("batch", "queries", "context", "heads", "kv_heads", "head_dim")
+    return dict(zip(names, (batch, queries, context, *heads)))
+
+
 class Measurement:
     def __init__(self, torch: Any, arguments: argparse.Namespace):
         self.torch, self.device = torch, torch.device(arguments.device)
@@ -295,10 +304,10 @@ class Measurement:
         self.attention = ATTENTION[arguments.attention](torch, self.cache)
         self.models = TINY if self.tiny else MODELS
 
-    def products(self) -> Iterator[tuple[Any, Callable[[], dict[str, Any]]]]:
+    def products(self) -> Iterator[Callable[[], dict[str, Any]]]:
         sides = {side for shape in self.models for side in shape.products()} | (set() if self.tiny else {HEAD_PRODUCT})
         for (n, k), m in itertools.product(sorted(sides), [1, 4] if self.tiny else POSITIONS):
-            yield (m, n, k), lambda m=m, n=n, k=k: {"m": m, "n": n, "k": k, "seconds": self.product(m, n, k)}
+            yield lambda m=m, n=n, k=k: {"m": m, "n": n, "k": k, "seconds": self.product(m, n, k)}
 
     def product(self, m: int, n: int, k: int) -> float:
         torch, pool = self.torch, self.cache.keys
@@ -308,49 +317,30 @@ class Measurement:
         weights = [pool[i * n * k : (i + 1) * n * k].view(n, k) for i in range(count)]
         return self.timer([lambda w=w: torch.mm(inputs, w.t(), out=output) for w in weights])
 
-    def attentions(self) -> Iterator[tuple[Any, Callable[[], dict[str, Any]]]]:
+    def attentions(self) -> Iterator[Callable[[], dict[str, Any]]]:
         shapes = [(4, 2, 16)] if self.tiny else HEADS
         grid = itertools.product(shapes, [1, 2] if self.tiny else BATCHES, [1, 3] if self.tiny else QUERIES, [64] if self.tiny else CONTEXTS)
         for heads, batch, queries, context in grid:
             if self.cache.fits(batch * (context + 32), *heads[1:]):
-                yield (
-                    (heads, batch, queries, context),
-                    lambda h=heads, b=batch, q=queries, c=context: {
-                        "batch": b,
-                        "queries": q,
-                        "context": c,
-                        "heads": h[0],
-                        "kv_heads": h[1],
-                        "head_dim": h[2],
-                        "seconds": self.attend(b, q, c, h),
-                    },
-                )
+                yield lambda h=heads, b=batch, q=queries, c=context: {**place_of(b, q, c, h), "seconds": self.attend(b, q, c, h)}
 
     def attend(self, batch: int, queries: int, context: int, heads: tuple[int, int, int]) -> float:
         q = self.torch.randn(batch * queries, heads[0], heads[2], dtype=self.torch.bfloat16, device=self.device)
         count = calls_over(4 * batch * (context + queries) * heads[1] * heads[2])
         return self.timer([lambda call=call: call(q) for call in self.attention.calls(count, batch, queries, context, heads)])
 
-    def layers(self, shape: Shape) -> Iterator[tuple[Any, Callable[[], dict[str, Any]]]]:
+    def layers(self, shape: Shape) -> Iterator[Callable[[], dict[str, Any]]]:
         # Weights of one layer already exceed any cache; the next one must not find its keys there.
         count = max(2, min(8, calls_over(sum(2 * n * k for n, k in shape.products()))))
         built = Layers(self.torch, self.device, shape, count)
         grid = itertools.product([1, 2] if self.tiny else BATCHES[:-1], [1, 3] if self.tiny else QUERIES, [64] if self.tiny else LAYER_CONTEXTS)
         for batch, queries, context in grid:
             if self.cache.fits(batch * (context + 32), shape.kv_heads, shape.head_dim):
-                yield (
-                    (shape.name, batch, queries, context),
-                    lambda b=batch, q=queries, c=context: {
-                        "model": shape.name,
-                        "batch": b,
-                        "queries": q,
-                        "context": c,
-                        "heads": shape.heads,
-                        "kv_heads": shape.kv_heads,
-                        "head_dim": shape.head_dim,
-                        "seconds": self.layer(built, b, q, c),
-                    },
-                )
+                yield lambda b=batch, q=queries, c=context: {
+                    "model": shape.name,
+                    **place_of(b, q, c, shape.all_heads()),
+                    "seconds": self.layer(built, b, q, c),
+                }
 
     def layer(self, layers: Layers, batch: int, queries: int, context: int) -> float:
         torch, shape = self.torch, layers.shape
@@ -360,7 +350,7 @@ class Measurement:
         cos, sin = layers.cos[places][:, None], layers.sin[places][:, None]
         kept = [pool.view(-1, shape.kv_heads, shape.head_dim) for pool in (self.cache.keys, self.cache.values)]
         slots = torch.randperm(len(kept[0]), device=self.device)[:rows]
-        attends = self.attention.calls(len(layers.weights), batch, queries, context, (shape.heads, shape.kv_heads, shape.head_dim))
+        attends = self.attention.calls(len(layers.weights), batch, queries, context, shape.all_heads())
 
         def call() -> None:
             out, residual = x, x
@@ -415,8 +405,7 @@ def measure(arguments: argparse.Namespace) -> int:
         return 1
     on_gpu = measurement.device.type == "cuda"
     device = torch.cuda.get_device_name(measurement.device) if on_gpu else "cpu"
-    with contextlib.ExitStack() as files:
-        table = files.enter_context(arguments.table.open("w", newline=""))
+    with arguments.table.open("w", newline="") as table:
         table.write(f"{COMMENT}{device}\n{COMMENT}torch {torch.__version__}\n{COMMENT}{measurement.attention.said}\n")
         if on_gpu:
             measurement.warm_up()
@@ -432,7 +421,7 @@ def measure(arguments: argparse.Namespace) -> int:
             random.Random(0).shuffle(order)
             done = 0
             with torch.inference_mode():
-                for _, point in order:
+                for point in order:
                     if time.monotonic() - begun > due * 60 * arguments.minutes:
                         break
                     row = {"operation": operation, "kernel": arguments.attention if operation != "product" else "", **point()}
@@ -536,7 +525,7 @@ def layer_constant(table: Any, products: dict[str, Any], attention: dict[str, An
     shapes = {shape.name: shape for shape in MODELS + TINY}
     for row in table[table.batch * table.queries <= 64].itertuples():
         shape, positions = shapes[row.model], row.batch * row.queries
-        priced = attention_seconds(attention, row.batch, row.queries, row.context, (shape.heads, shape.kv_heads, shape.head_dim), bandwidth)
+        priced = attention_seconds(attention, row.batch, row.queries, row.context, shape.all_heads(), bandwidth)
         for n, k in shape.products():
             read = 2 * n * k / (products["bandwidth_share"] * bandwidth)
             computed = 2 * positions * n * k / (products["peak_share"] * peak)

@@ -10,13 +10,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/estimate/unit_counts.hpp"
 
 namespace specdec::estimate {
 namespace {
 
-/// Standard normal quantiles of a two-sided test at 5% and of a power of 80%.
-constexpr double quantile_of_test = 1.959963984540054;
+/// The standard normal quantile of a power of 80%.
 constexpr double quantile_of_power = 0.8416212335729143;
 
 /// The units of one prompt, or one whose prompt is unknown.
@@ -341,7 +341,7 @@ Difference rule_difference(const Run& a, const Run& b, const Pair& pair) {
 
 void take_power(const Difference& difference, const std::optional<StandardError>& error, RunDifference& result) {
   if (!error) return;
-  const double found = (quantile_of_test + quantile_of_power) * error->value;
+  const double found = (core::normal_half_width_95 + quantile_of_power) * error->value;
   result.detectable = found;
   if (difference.value == 0) return;
   const auto clusters = static_cast<double>(std::max(result.clusters_a, result.clusters_b));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/cost/preset_names.hpp"
 #include "analysis/planning/preset_files.hpp"
 
@@ -13,10 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double normal_quantile_975 = 1.959963984540054;
-
 RateInterval interval_of_printed(double alpha, double half_unit, std::int64_t tokens) {
-  const double around = half_unit + normal_quantile_975 * std::sqrt(alpha * (1 - alpha) / static_cast<double>(tokens));
+  const double around =
+      half_unit + core::normal_half_width_95 * std::sqrt(alpha * (1 - alpha) / static_cast<double>(tokens));
   return {core::AcceptanceRate(std::max(0.0, alpha - around)), core::AcceptanceRate(std::min(1.0, alpha + around))};
 }
 

@@ -15,9 +15,8 @@
 namespace specdec::sim {
 namespace {
 
-/// Beyond each end of an interval of 95%, and the standard deviations up to there.
+/// Beyond each end of an interval of 95%.
 constexpr double tail = 0.025;
-constexpr double normal_95 = 1.959963984540054;
 
 /// The mean of some replicates of a cost, as a cost of its own.
 class MeanOfReplicates final : public cost::IterationCost {
@@ -277,7 +276,7 @@ void add_joint_versions(const CapacityQuestion& question, CapacityRange& range) 
       const bool bounded = std::isfinite(c) && std::isfinite(e);
       const double of_cost = bounded ? c / core::half_of_both(c, e) : std::sqrt(0.5);
       const double of_acceptance = bounded ? e / core::half_of_both(c, e) : std::sqrt(0.5);
-      const double p = boost::math::cdf(boost::math::normal(), -normal_95 * std::abs(of_cost));
+      const double p = boost::math::cdf(boost::math::normal(), -core::normal_half_width_95 * std::abs(of_cost));
       add_version(range, {about_quantile(order, end == 0 ? p : 1 - p),
                           drawn_towards(question.acceptance, acceptance, std::abs(of_acceptance))});
     }
