@@ -42,6 +42,6 @@ function(specdec_sources layer)
   set_property(TARGET specdec_${layer} APPEND PROPERTY SPECDEC_PURE_SOURCES ${arg_PURE})
   if(arg_KERNELS)
     set_source_files_properties(${arg_KERNELS} TARGET_DIRECTORY specdec_${layer} PROPERTIES
-      SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+      SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -O3)
   endif()
 endfunction()

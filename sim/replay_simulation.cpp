@@ -20,6 +20,8 @@ namespace {
 constexpr std::int64_t most_gamma = std::int64_t{1} << 24U;
 /// Lengths between rejections up to this one are counted, longer ones turned into steps at once.
 constexpr std::size_t longest_counted = 255;
+/// What one object may have read, so that sums over thousands of them fit 64 bits.
+constexpr std::int64_t most_tokens = std::int64_t{1} << 48;
 
 void require_column(std::size_t size, std::size_t positions, const char* name) {
   core::require_same_size("replay", "sequence", positions, name, size);
@@ -261,6 +263,7 @@ void MonteCarloReplay::end_length(std::int64_t repetition, std::int64_t more) {
   const auto r = static_cast<std::size_t>(repetition);
   const std::int64_t length = open_[r] + more;
   open_[r] = 0;
+  if (length == 0) return;
   if (length <= static_cast<std::int64_t>(longest_counted)) {
     ++lengths_[r * (longest_counted + 1) + static_cast<std::size_t>(length)];
     return;
@@ -284,6 +287,23 @@ void MonteCarloReplay::merge(MonteCarloReplay other) {
   for (std::size_t i = 0; i < lengths_.size(); ++i) lengths_[i] += other.lengths_[i];
   tokens_ += other.tokens_;
   depths_ = other.depths_;
+}
+
+bool MonteCarloReplay::counts_hold() const {
+  if (tokens_ < 0 || tokens_ > most_tokens || depths_ < 1) return false;
+  const auto within = [](std::int64_t count, std::int64_t most) { return 0 <= count && count <= most; };
+  for (const std::int64_t steps : steps_)
+    if (!within(steps, tokens_)) return false;
+  for (std::size_t r = 0; r < open_.size(); ++r) {
+    std::int64_t left = tokens_;
+    if (lengths_[r * (longest_counted + 1)] != 0) return false;
+    for (std::size_t length = 1; length <= longest_counted; ++length) {
+      const std::int64_t count = lengths_[r * (longest_counted + 1) + length];
+      if (!within(count, left / static_cast<std::int64_t>(length))) return false;
+      left -= count * static_cast<std::int64_t>(length);
+    }
+  }
+  return true;
 }
 
 std::int64_t MonteCarloReplay::steps(std::size_t repetition, std::size_t gamma) const {

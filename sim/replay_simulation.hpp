@@ -161,6 +161,7 @@ class MonteCarloReplay {
   void exchange(Archive& archive) {
     end_sequence();
     archive(tokens_, depths_, core::fixed_length(steps_), core::fixed_length(lengths_));
+    archive.require(counts_hold());
   }
 
  private:
@@ -168,6 +169,8 @@ class MonteCarloReplay {
   void count_lengths(std::span<const std::uint64_t> ends, std::size_t size, std::int64_t repetition);
   void end_length(std::int64_t repetition, std::int64_t more);
   void end_sequence();
+  /// Whether runs over texts of these tokens can have counted these steps and lengths.
+  bool counts_hold() const;
   std::int64_t steps(std::size_t repetition, std::size_t gamma) const;
 
   std::vector<std::int64_t> gammas_;

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "analysis/core/state_archive.hpp"
 #include "sim/random.hpp"
 #include "sim/replay_draws.hpp"
 #include "tests/support/catch.hpp"
@@ -214,6 +218,34 @@ TEST_CASE("many runs take the steps of texts followed token by token, with one d
       CHECK(found.standard_error == pieces.result()[g].standard_error);
     }
   }
+}
+
+TEST_CASE("a state whose steps or lengths no text of its tokens can have is refused") {
+  const std::vector<std::int64_t> gammas = {1, 3};
+  MonteCarloReplay replay(gammas, 2, 21);
+  const Texts texts = random_texts({300, 40}, 1);
+  replay.add(texts.columns(0, texts.size()));
+  specdec::core::StateWriter writer;
+  replay.exchange(writer);
+  const auto read_with = [&](std::size_t place, std::int64_t number) {
+    std::string state = writer.bytes();
+    std::memcpy(state.data() + 8 * place, &number, sizeof number);
+    MonteCarloReplay read(gammas, 2, 21);
+    specdec::core::StateReader reader(state);
+    read.exchange(reader);
+    return read.result()[0].tokens_per_step;
+  };
+  // In words of 64 bits: tokens, depths, the number of steps and 4 of them, the number of lengths and those of 0 to
+  // 255.
+  CHECK(read_with(0, 340) == replay.result()[0].tokens_per_step);
+  CHECK_THROWS_AS(read_with(0, 339), std::invalid_argument);
+  CHECK_THROWS_AS(read_with(0, std::int64_t{1} << 60), std::invalid_argument);
+  CHECK_THROWS_AS(read_with(1, 0), std::invalid_argument);
+  CHECK_THROWS_AS(read_with(3, 341), std::invalid_argument);
+  CHECK_THROWS_AS(read_with(3, -1), std::invalid_argument);
+  CHECK_THROWS_AS(read_with(8, 1), std::invalid_argument);
+  CHECK_THROWS_AS(read_with(8 + 27, std::int64_t{720575940379279360}), std::invalid_argument);
+  CHECK_THROWS_AS(read_with(8 + 27, -1), std::invalid_argument);
 }
 
 TEST_CASE("draws of many positions are those of the stream on every instruction set") {
