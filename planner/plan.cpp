@@ -279,7 +279,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   planning::DeploymentQuestion question = deployment_question(p);
   const double longest = *std::max_element(question.contexts.begin(), question.contexts.end());
   for (const Draft& draft : p.drafts)
-    append_new(p.warnings, calibration_doubts(draft.cost, draft.acceptance.curve.get(), longest));
+    append_new(p.warnings, calibration_doubts(draft.cost, &draft.acceptance, longest));
   require_scheduled(p, question.batches);
   warn_of_constant_cost(question, p);
   p.deployment = planning::plan_deployment(question);

@@ -677,7 +677,7 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
   take_cost(cost, c);
   const std::int64_t max_gamma = question.largest_gamma(acceptance.has_value());
   if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
-  append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? acceptance->curve.get() : nullptr,
+  append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? &*acceptance : nullptr,
                                         c.simulation.workload.middle_context()));
   add_assumptions(cost.roofline != nullptr, c);
   return c;
