@@ -68,7 +68,7 @@ std::string gpu_range_text(const Capacity& r, std::size_t i) {
   if (!range || (range->lo == range->hi && !range->some_never)) return "";
   const std::string span =
       range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
-  return range->some_never ? fmt::format("{}, or no number", span) : span;
+  return range->some_never ? fmt::format("{} (in some cases no number)", span) : span;
 }
 
 /// ", fewer in 3 of 3 cases."
