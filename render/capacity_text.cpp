@@ -241,7 +241,7 @@ std::string cases_of_times(const Capacity& r) {
       growing.push_back(fmt::format("{} {}", r.range.overloaded[place], way(r, place)));
   }
   if (cases == 1 || (!r.has_limits() && growing.empty())) return "";
-  std::string text = fmt::format(" Times are those of all {} cases on these GPUs", cases);
+  std::string text = fmt::format(" Times are those of all {} cases of cost and acceptance on these GPUs", cases);
   if (r.has_limits()) text += ", within the limits or not";
   if (!growing.empty())
     text += fmt::format("; in {} more requests come than are served", fmt::join(growing, " and in "));

@@ -268,7 +268,7 @@ TEST_CASE("times whose queue grows in some case have no upper end, and text and 
   const ordered_json answer = json_of(asked);
   const ordered_json& plain = answer["scenarios"][0];
   REQUIRE(plain["meets_load"] == true);
-  REQUIRE(plain["gpus_by_version"].back().is_null());
+  REQUIRE(std::count(plain["gpus_by_version"].begin(), plain["gpus_by_version"].end(), nullptr) > 0);
   CHECK(plain["tpot_seconds"]["p50"]["ci95"][0].get<double>() < value(plain["tpot_seconds"]["p50"]));
   for (const std::string times : {"tpot_seconds", "ttft_seconds", "gap_seconds"})
     CHECK(plain[times]["p50"]["ci95"][1].is_null());
@@ -278,8 +278,10 @@ TEST_CASE("times whose queue grows in some case have no upper end, and text and 
   CHECK(std::regex_match(note, std::regex("in [1-9] of [0-9] cases the load is not carried, .*")));
   const std::string text = run_specdec("capacity " + asked).out;
   CHECK(text.find(" to not carried)") != std::string::npos);
-  CHECK(std::regex_search(text, std::regex("Times\\s+are\\s+those\\s+of\\s+all\\s+[0-9]\\s+cases\\s+on\\s+these"
-                                           "\\s+GPUs;\\s+in\\s+[1-9]")));
+  CHECK(std::regex_search(
+      text, std::regex(
+                "Times\\s+are\\s+those\\s+of\\s+all\\s+[0-9]\\s+cases\\s+of\\s+cost\\s+and\\s+acceptance\\s+on\\s+these"
+                "\\s+GPUs;\\s+in\\s+[1-9]")));
   CHECK(json_of(question)["scenarios"][0]["ci95_note"].is_null());
 }
 
@@ -510,11 +512,10 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
   };
   const std::string unsure = text_of("60 --replicas 4");
   CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
-  CHECK_THAT(
-      unsure,
-      Catch::Matchers::Matches(
-          ".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in ([0-4]|none) without speculation, "
-          "so that it cannot be told\\..*"));
+  CHECK_THAT(unsure,
+             Catch::Matchers::Matches(
+                 ".*Over what is uncertain: in [1-6] of 7 cases with gamma 2 and in ([0-6]|none) without speculation, "
+                 "so that it cannot be told\\..*"));
   const std::string sure = text_of("4 --replicas 4");
   CHECK(sure.find("4 replicas take 4 requests/s either way") != std::string::npos);
   CHECK(sure.find("Over what is uncertain") == std::string::npos);
