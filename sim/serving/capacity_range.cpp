@@ -11,6 +11,7 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
+#include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -253,16 +254,20 @@ void add_single_versions(const CapacityQuestion& question, std::span<const std::
   range.acceptances = acceptances.size();
 }
 
-/// own + share (end - own); the end itself if the two have laws of different numbers.
+/// own + share (end - own); the end itself if the two have laws of different numbers, or that change elsewhere.
 std::vector<RequestAcceptance> drawn_towards(const std::vector<RequestAcceptance>& own,
                                              const std::vector<RequestAcceptance>& end, double share) {
   std::vector<RequestAcceptance> drawn = end;
-  if (own.size() != end.size()) return drawn;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    const std::vector<double>& from = own[i].conditional;
-    std::vector<double>& rates = drawn[i].conditional;
+  if (own.size() != end.size() || own.empty() || contexts_of(own.front()) != contexts_of(end.front())) return drawn;
+  const auto draw = [share](const std::vector<double>& from, std::vector<double>& rates) {
     for (std::size_t j = 0; j < std::min(from.size(), rates.size()); ++j)
       rates[j] = from[j] + share * (rates[j] - from[j]);
+  };
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    draw(own[i].conditional, drawn[i].conditional);
+    for (std::size_t part = 0; part < own[i].from_contexts.size(); ++part) {
+      draw(own[i].from_contexts[part].conditional, drawn[i].from_contexts[part].conditional);
+    }
   }
   return drawn;
 }

@@ -6,6 +6,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/source_dir.hpp"
+#include "tests/unit/cli/recordings.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
@@ -34,6 +35,14 @@ void check_refused(const std::string& options, const std::string& message) {
 }
 
 double value(const ordered_json& estimate) { return estimate["value"]; }
+
+/// Null if nothing of that name was assumed.
+ordered_json assumed_in(const ordered_json& answer, const std::string& name) {
+  for (const ordered_json& one : answer["assumptions"]) {
+    if (one["name"] == name) return one["value"];
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -83,6 +92,43 @@ TEST_CASE("counters of requests give each request its own acceptance, and a Beta
   CHECK(json_of(small_model + lengths +
                 " --alpha 0.7 --alpha-spread 0.1 --draft-kind ngram --gamma 4")["acceptance_laws"] == 64);
   CHECK(json_of(small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 4")["acceptance_laws"] == 1);
+}
+
+TEST_CASE("a recording gives requests the acceptance of their contexts, which a mean over all contexts hides") {
+  const ScratchFolder scratch;
+  // Texts of 3000 tokens whose drafts are hardly accepted beyond 1500; texts differ, so that there is an interval.
+  std::vector<double> acceptance;
+  std::vector<std::int64_t> sequence;
+  for (std::int64_t text = 0; text < 6; ++text) {
+    for (std::int64_t place = 0; place < 3000; ++place) {
+      acceptance.push_back((place < 1500 ? 0.8 : 0.1) + (text % 2 == 0 ? 0.02 : -0.02));
+      sequence.push_back(text);
+    }
+  }
+  const std::string recording =
+      specdec::tests::scalar_trace(scratch / "long.safetensors", acceptance, sequence).string();
+  const auto rate_with = [&](std::int64_t prompt, const std::string& acceptance_options) {
+    const ordered_json answer =
+        json_of(small_model + " --output-tokens 200 --draft-kind ngram --gamma 3 --prompt-tokens " +
+                std::to_string(prompt) + acceptance_options);
+    return value(answer["scenarios"][1]["requests_per_second_per_replica"]);
+  };
+  const std::string by_context = " --trace " + recording + " --by context:1500";
+  // Requests that stay below the bound, that stay above it, and that cross it.
+  CHECK(rate_with(1000, by_context) == Approx(rate_with(1000, " --alpha 0.8")).epsilon(0.03));
+  CHECK(rate_with(1500, by_context) == Approx(rate_with(1500, " --alpha 0.1")).epsilon(0.03));
+  CHECK(rate_with(1400, by_context) < 0.97 * rate_with(1400, " --alpha 0.8"));
+  CHECK(rate_with(1400, by_context) > 1.03 * rate_with(1400, " --alpha 0.1"));
+  CHECK(rate_with(1000, " --trace " + recording) < 0.9 * rate_with(1000, by_context));
+
+  const ordered_json answer = json_of(small_model + lengths + " --draft-kind ngram --gamma 1" + by_context);
+  CHECK(assumed_in(answer, "requests' acceptance") == "one for all, changing as their contexts grow");
+  CHECK(assumed_in(answer, "acceptance by context") == "<1500, >=1500");
+  CHECK(answer["acceptance_laws"] == 1);
+  check_refused(small_model + lengths + " --draft-kind ngram --trace " + recording + " --by task",
+                "--by is task, but must be context:N1,N2,... with places above 0, or beside --mix");
+  check_refused(small_model + lengths + " --draft-kind ngram --alpha 0.5 --by context:1500",
+                "--by is given, but needs --mix beside it");
 }
 
 TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
