@@ -123,7 +123,11 @@ ChosenShare ShareOptions::chosen(const std::vector<std::string>& inputs) const {
 
 planner::PartOrigin part_origin(const std::string& command, const Options& options, const std::set<std::string>& other,
                                 const traces::Shard& shard, std::vector<nlohmann::ordered_json> files) {
-  planner::PartOrigin origin{command, shard, std::string(render::version()), {}, {}, std::move(files)};
+  planner::PartOrigin origin;
+  origin.command = command;
+  origin.shard = shard;
+  origin.version = render::version();
+  origin.files = std::move(files);
   const std::set<std::string> of_output = {"format", "table", "output", "quiet"};
   const nlohmann::ordered_json effective = options.effective();
   for (const auto& [key, value] : effective.items()) {

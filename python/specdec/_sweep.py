@@ -80,7 +80,7 @@ def sweep(
     --------
     >>> table = sweep("plan", alpha=[0.6, 0.8], c=0.05)
     >>> [(row["alpha"], row["recommended_gamma"]) for row in table.rows()]
-    [('0.6', 5), ('0.8', 8)]
+    [('0.6', 4), ('0.8', 8)]
     """
     with tempfile.TemporaryDirectory() as scratch:
         file = pathlib.Path(scratch) / "sweep.toml"

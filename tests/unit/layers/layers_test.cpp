@@ -67,7 +67,7 @@ const std::vector<Folder> folders = {
     {"python",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
       "planner", "planner/sources", "planner/load", "planner/methods", "planner/recordings", "planner/checkup",
-      "planner/sweeps", "render", "render/figures", "render/page"}},
+      "render", "render/figures", "render/page"}},
     {"web",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
       "planner", "render"}},
