@@ -13,12 +13,12 @@ using specdec::tests::ScratchFolder;
 TEST_CASE("a missing, unknown or second command is refused") {
   check_run_refused(
       "",
-      "no command given, but one of plan, report, capacity, analyze, merge, counters, doctor, diff, "
+      "no command given, but one of plan, report, capacity, sweep, analyze, merge, counters, doctor, diff, "
       "synthetic, replay, record, trace, list, simulate, compare, reproduce, validate, plot, help, completion is needed; see "
       "specdec --help");
   check_run_refused(
       "plam",
-      "plam is not a command (near it: plan), but one of plan, report, capacity, analyze, merge, counters, doctor, "
+      "plam is not a command (near it: plan), but one of plan, report, capacity, sweep, analyze, merge, counters, doctor, "
       "diff, synthetic, replay, record, trace, list, "
       "simulate, compare, reproduce, validate, plot, help, completion "
       "is needed; see "
