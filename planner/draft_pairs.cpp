@@ -42,7 +42,7 @@ DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& 
   // A file may hold a head that was trained to draft in parallel; the presets do not.
   const ModelSpec* const preset = draft.model ? cost::model_preset(*draft.model) : nullptr;
   if (draft.kind == DraftKind::parallel && preset != nullptr && preset->target_width > 0) refuse_head();
-  if (draft.kind == DraftKind::eagle || draft.kind == DraftKind::parallel || draft.kind == DraftKind::ngram) {
+  if (draft.kind == DraftKind::eagle || draft.kind == DraftKind::parallel || (draft.kind && cost::looks_up(*draft.kind))) {
     return *draft.kind;
   }
   const std::optional<ModelSpec> spec = known_model(draft.model, known, reads);

@@ -14,6 +14,7 @@
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
 #include "planner/model_names.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 
@@ -364,7 +365,7 @@ void take_hardware(const Cost& cost, Capacity& c) {
   c.calibrated = cost.roofline->is_calibrated();
   warn_of_length(placed.target.model, c);
   if (placed.draft && cost.kind != cost::DraftKind::mtp) warn_of_length(placed.draft->model, c);
-  c.simulation.cost = cost.roofline;
+  c.simulation.cost = cost.iterations ? cost.iterations : cost.roofline;
   c.simulation.gpus_per_replica = placed.target.tensor_parallel;
   for (CapacityScenario& scenario : c.simulation.scenarios) take_memory(placed, scenario, c);
   take_power(placed.hardware, c);
@@ -668,7 +669,17 @@ std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {
   return largest;
 }
 
-Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
+namespace {
+
+/// What is asked of drafts as they are found. A stated acceptance is then that of proposed drafts, and speaks no more
+/// for a round.
+void find_drafts(std::optional<Acceptance>& acceptance, Cost& cost) {
+  if (!cost.draft.hit_rate && !cost.draft.mean_draft_length) return;
+  take_lookups(acceptance ? &*acceptance : nullptr, cost);
+  if (acceptance) acceptance->stated.reset();
+}
+
+Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question) {
   require_ranges(question);
   Capacity c;
@@ -683,9 +694,22 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
   return c;
 }
 
-Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
+}  // namespace
+
+Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                        const CapacityQuestion& question) {
+  std::optional<Acceptance> found = acceptance;
+  Cost of_found = cost;
+  find_drafts(found, of_found);
+  return asked_of_found(found, of_found, question);
+}
+
+Capacity capacity(const std::optional<Acceptance>& stated, const Cost& of_proposed, const CapacityQuestion& question,
                   const core::RunHooks& hooks) {
-  Capacity c = asked_capacity(acceptance, cost, question);
+  std::optional<Acceptance> acceptance = stated;
+  Cost cost = of_proposed;
+  find_drafts(acceptance, cost);
+  Capacity c = asked_of_found(acceptance, cost, question);
   simulate(hooks, c);
   mark_extrapolated_prices(cost, c);
   warn_of_batch(cost, c);

@@ -9,7 +9,7 @@ from specdec import _core
 from specdec._options import Options, Path, Paths, Uncertain, VerifyFactor, as_float, factors, given_only, number
 from specdec._options import paths, uncertain
 
-DraftKind = Literal["model", "mirrored", "eagle", "mtp", "parallel", "ngram"]
+DraftKind = Literal["model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"]
 NumberType = Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 
 
@@ -95,7 +95,7 @@ class Cost:
         overhead : float, optional
             Other time of a speculative step / target step time; 0 where it is not given.
         draft_kind : str, optional
-            How drafts are made: "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+            How drafts are made: "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
         model, draft_model : str, optional
             What an engine calls them.
         """
@@ -145,7 +145,7 @@ class Cost:
         draft_model : str or path, optional
             The same.
         draft_kind : str, optional
-            "model", "mirrored", "eagle", "mtp", "parallel" or "ngram"; what the models tell where it is not given.
+            "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix"; what the models tell where it is not given.
         tensor_parallel_size, draft_tensor_parallel_size : int, optional
             Accelerators that share a model.
         weight_dtype, draft_weight_dtype, kv_cache_dtype : str, optional
@@ -210,7 +210,7 @@ class Cost:
         model, draft_model : str, optional
             Where the files hold several models.
         draft_kind : str, optional
-            "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+            "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
         c : float, optional
             Draft step time / target step time, where the draft was not timed.
         draft_cost : path or iterable of paths, optional
