@@ -13,7 +13,8 @@ namespace {
 core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind) {
   const std::string hit_rate = option_of(draft, "hit-rate"), length = option_of(draft, "mean-draft-length");
   if (!cost::looks_up(kind)) {
-    throw QuestionError((draft.hit_rate ? hit_rate : length) + " is given, but needs " + draft_option_of(draft, "kind") +
+    throw QuestionError((draft.hit_rate ? hit_rate : length) + " is given, but needs " +
+                        draft_option_of(draft, "kind") +
                         " ngram or suffix beside it: other drafts propose in every round");
   }
   if (!draft.hit_rate) throw QuestionError(length + " is given, but needs " + hit_rate + " beside it");
@@ -32,7 +33,8 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, law);
   cost.assumptions.push_back({"hit_rate", law.hit_rate, "user"});
   if (law.mean_length) {
-    cost.assumptions.push_back({"draft lengths", "geometric of mean " + brief(*law.mean_length) + ", up to gamma", "user"});
+    cost.assumptions.push_back(
+        {"draft lengths", "geometric of mean " + brief(*law.mean_length) + ", up to gamma", "user"});
   } else {
     cost.assumptions.push_back({"draft lengths", "gamma in every hit", "default"});
   }

@@ -24,7 +24,9 @@ TokensPerStep LookupCurve::tokens_per_step(std::int64_t gamma) const {
   double accepted = 0;
   for (const double share : survival(gamma)) accepted += share;
   const double kept = tokens.value > 1 ? accepted / (tokens.value - 1) : 0;
-  const auto scaled = [&](const Interval& range) { return Interval{1 + kept * (range.lo - 1), 1 + kept * (range.hi - 1)}; };
+  const auto scaled = [&](const Interval& range) {
+    return Interval{1 + kept * (range.lo - 1), 1 + kept * (range.hi - 1)};
+  };
   tokens.value = 1 + accepted;
   tokens.readings = scaled(tokens.readings);
   tokens.ci95 = scaled(tokens.ci95);

@@ -547,8 +547,9 @@ void Writer::write_vllm() {
       break;
     case DraftKind::suffix:
       json["method"] = "suffix";
-      note("num_speculative_tokens is the most that a match proposes; vLLM's second model runner verifies that many of "
-           "every sequence unless enable_adaptive_verification is true");
+      note(
+          "num_speculative_tokens is the most that a match proposes; vLLM's second model runner verifies that many of "
+          "every sequence unless enable_adaptive_verification is true");
       break;
     case DraftKind::eagle:
       json["method"] = "eagle3";

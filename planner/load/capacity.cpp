@@ -13,8 +13,8 @@
 #include "analysis/theory/tokens.hpp"
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
-#include "planner/model_names.hpp"
 #include "planner/lookup_drafts.hpp"
+#include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 
