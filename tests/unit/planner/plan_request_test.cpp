@@ -115,8 +115,8 @@ TEST_CASE("drafts that are looked up make the tokens of their hits, and are refu
   CHECK(rows[3].tokens_per_step == Approx(1 + 0.5 * (0.8 + 0.32 + 0.128)));
   CHECK(rows[3].time.total() == Approx(1 + 0.5 * 0.1));
   CHECK_THROWS_WITH(plan(R"({"acceptance": {"alpha": 0.8}, "cost": {"c": 0.1, "hit_rate": 0.5}})"),
-                    "--hit-rate is given, but needs --draft-kind ngram or suffix beside it: other drafts propose in "
-                    "every round");
+                    "hit_rate is given, but needs draft_kind ngram or suffix beside it: other drafts propose in every "
+                    "round");
   CHECK_THROWS_WITH(plan(R"({"acceptance": {"alpha": 0.8}, "cost": {"draft_kind": "ngram", "mean_draft_length": 3}})"),
-                    "--mean-draft-length is given, but needs --hit-rate beside it");
+                    "mean_draft_length is given, but needs hit_rate beside it");
 }
