@@ -1463,6 +1463,18 @@ TEST_CASE("a calibration without its context, or of other drafts than those plan
   CHECK(warns(load, "calibration_acceptance_differs"));
 }
 
+TEST_CASE("runs are compared where their own lengths are alike, whatever a third one has") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "runs.csv").string();
+  std::ofstream(file) << "concurrency,gamma,ms_per_token,tokens_per_step,rounds,input_tokens,output_tokens\n"
+                         "32,3,11.0,2.43,20000,1024,165\n64,0,14.5,,,1024,180\n64,3,17.1,2.40,40000,1024,187\n";
+  const ordered_json plan = json_of("--bench " + file);
+  CHECK_FALSE(warns(plan, "plain_runs_left_out"));
+  REQUIRE(plan["runs"].size() == 3);
+  const std::string text = run_specdec("plan --bench " + file).out;
+  CHECK(text.find("0.85x") != std::string::npos);
+}
+
 TEST_CASE("tokens per step that were measured beside a prior, and kernels that do not fit, are said") {
   const std::string placed = "--hardware h100 --model llama-3.3-70b --context 2000 ";
   const std::string head = placed +
