@@ -99,7 +99,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
   take_limits(p, question);
   question.max_gamma_is_default = !q.max_gamma;
-  question.schedule_up_to = scheduled_up_to(q, question.batches);
+  if (!q.points_only) question.schedule_up_to = scheduled_up_to(q, question.batches);
   return question;
 }
 

@@ -59,6 +59,8 @@ struct PlanQuestion {
   /// The engine's release, "0.24.0": decides the syntax, and what is refused.
   std::optional<std::string> engine_version = {};
   std::string config_file = {};
+  /// Plan batch and context alone, without the schedule over all batches; for many questions at once. No option.
+  bool points_only = false;
 
   /// The largest gamma that is compared at a point, as far as acceptance and cost are known: max_gamma, else the larger
   /// of `usual` and the gamma in use; at most planning::largest_scanned_gamma.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from specdec import theory
 from specdec._acceptance import Acceptance
-from specdec._answers import Analysis, Answer, Capacity, Comparison, Difference, Plan, Record, Simulation, Synthetic
+from specdec._answers import Analysis, Answer, Capacity, Comparison, Difference, Plan, Record, Simulation
+from specdec._answers import Sweep, Synthetic
 from specdec._core import __version__
 from specdec._cost import Cost
 from specdec._errors import FileError, QuestionError
@@ -21,6 +22,7 @@ from specdec._questions import capacity, difference, plan, plan_runs, synthetic
 from specdec._record import record
 from specdec._recording import Recording, analyze
 from specdec._shipped import shipped_models
+from specdec._sweep import sweep
 
 if TYPE_CHECKING:
     from specdec import adapters
@@ -49,6 +51,7 @@ __all__ = [
     "Record",
     "Recording",
     "Simulation",
+    "Sweep",
     "Synthetic",
     "__version__",
     "adapters",
@@ -61,6 +64,7 @@ __all__ = [
     "record",
     "shipped_models",
     "simulate",
+    "sweep",
     "synthetic",
     "theory",
 ]

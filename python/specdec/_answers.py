@@ -481,6 +481,31 @@ class Comparison(Answer):
         return f"Run on the same prompts: {', '.join(row['method'] for row in self._document['results'])}."
 
 
+class Sweep(Answer):
+    """What :func:`specdec.sweep` answers: a table. Its attributes are the keys of docs/schema/sweep.json; the key "rows" is
+    ``to_dict()["rows"]``."""
+
+    _subject = "a sweep"
+    _tables = {"points": ("rows", ())}
+
+    @property
+    def summary(self) -> str:
+        """How many points were answered."""
+        return self._text.split("\n")[0]
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table to a Parquet file; needs pyarrow.
+
+        Parameters
+        ----------
+        path : path
+        """
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(self.rows()), os.fspath(path))
+
+
 class Simulation(Answer):
     """What :func:`specdec.simulate` answers: a comparison of one method. Its attributes are the keys of
     docs/schema/simulate.json."""

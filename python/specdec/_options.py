@@ -227,6 +227,9 @@ METHODS: Options = {
     "overhead": None,
 }
 
+#: Of a simulation beside them: shares of the work.
+SHARES: Options = {"shard": None, "part": None}
+
 #: What one draft among several is told by its own keys.
 _DRAFT_KEYS = {
     "alpha": "alpha",
