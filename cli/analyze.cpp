@@ -15,12 +15,15 @@
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
 #include "cli/shard_options.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/step_cost_options.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"
+#include "planner/recordings/checkpoint.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
+#include "planner/recordings/team.hpp"
 #include "planner/traffic_mix.hpp"
 #include "render/analysis.hpp"
 #include "render/version.hpp"
@@ -36,6 +39,8 @@ struct AnalyzeOptions {
   TraceInput input;
   ShardOption shard;
   std::optional<std::string> part;
+  std::optional<std::string> checkpoint;
+  std::optional<std::int64_t> unit_positions;
   AcceptanceOptions acceptance;
   std::optional<double> row_tolerance;
   StepCostOptions cost;
@@ -185,13 +190,15 @@ planner::PartOrigin origin_of(const nlohmann::ordered_json& options, const trace
                               std::vector<nlohmann::ordered_json> files) {
   planner::PartOrigin origin{shard, std::string(render::version()), {}, {}, std::move(files)};
   const std::set<std::string> of_output = {"format", "table", "output", "quiet"};
-  const std::set<std::string> other = {"threads", "target", "draft", "hash", "traces", "shard", "part"};
+  const std::set<std::string> other = {"threads", "target", "draft",      "hash",          "traces",
+                                       "shard",   "part",   "checkpoint", "unit_positions"};
   for (const auto& [key, value] : options.items()) {
     if (of_output.count(key) > 0) continue;
     (other.count(key) > 0 ? origin.other_options : origin.options)[key] = value;
   }
   // The answer to all parts is that of the whole.
-  origin.other_options["shard"] = origin.other_options["part"] = nullptr;
+  for (const char* const of_run : {"shard", "part", "checkpoint", "unit_positions"})
+    origin.other_options[of_run] = nullptr;
   return origin;
 }
 
@@ -210,10 +217,35 @@ Report report_of_part(const planner::RecordingSummary& summary, const traces::Sh
   return report;
 }
 
-Report run(const AnalyzeOptions& o, const Options& options) {
+/// What this process finds: all of the recording, or the units that the team deals to it.
+planner::RecordingSummary summary_of(const AnalyzeOptions& o, const planner::AnalysisQuestion& question,
+                                     const traces::Shard& own, planner::Team* team, const Options& options) {
+  core::RunHooks hooks = interruptible("analysing", options.quiet());
+  if (team != nullptr && !options.quiet()) hooks.progress = [team](double share) { team->tell(share); };
+  if (team == nullptr && !o.checkpoint) return planner::RecordingSummary::of(o.input.recording(), own, question, hooks);
+  planner::Division division{o.unit_positions, {}, std::string(render::version()), {}, {}};
+  if (o.checkpoint) {
+    planner::require_place_of_checkpoint(*o.checkpoint, o.input.recording().files);
+    division.checkpoint = *o.checkpoint;
+    division.options = origin_of(options.effective(), own, {}).options;
+    if (!options.quiet()) {
+      division.taken_up = [&](std::size_t units) {
+        say(fmt::format("specdec: {} units were done already, in {}\n", units, *o.checkpoint));
+      };
+    }
+  }
+  planner::Team alone;
+  return planner::summary_by(team == nullptr ? alone : *team, o.input.recording(), own, question, division, hooks);
+}
+
+Report run(const AnalyzeOptions& o, planner::Team* team, const Options& options) {
   const planner::AnalysisQuestion question = question_of(o);
+  if (o.shard.is_given() && team != nullptr)
+    throw UsageError("--shard is given, but the ranks are dealt the sequences as they become free");
   if (o.shard.is_given() && !o.part)
     throw UsageError("--shard is given, but needs --part beside it, where specdec merge finds what was found");
+  if (o.unit_positions && team == nullptr && !o.checkpoint)
+    throw UsageError("--unit-positions is given, but needs --checkpoint beside it");
   const std::optional<traces::Shard> shard = o.shard.shard();
   const traces::Shard own = shard.value_or(traces::Shard{});
   std::string part;
@@ -226,11 +258,16 @@ Report run(const AnalyzeOptions& o, const Options& options) {
     require_no_input("--part", part, o.input.recording().files);
     planner::require_place_of_part(part, own, o.input.recording().files);
   }
-  // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it.
+  // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it; what others or a
+  // checkpoint go on with needs no answer from half of it.
   std::optional<Interruption> interruption;
-  if (!o.part) interruption.emplace();
-  planner::RecordingSummary summary =
-      planner::RecordingSummary::of(o.input.recording(), own, question, interruptible("analysing", options.quiet()));
+  if (!o.part && !o.checkpoint && team == nullptr) interruption.emplace();
+  planner::RecordingSummary summary = summary_of(o, question, own, team, options);
+  if (team != nullptr && !team->gather(summary)) {
+    Report of_others;
+    of_others.is_told = false;
+    return of_others;
+  }
   if (o.part) {
     require_no_input("--part", part, summary.files());
     planner::save_part(part, summary, origin_of(options.effective(), own, o.input.shared_facts(summary.files(), own)));
@@ -288,19 +325,24 @@ Command merge_command() {
   return command;
 }
 
-Command analyze_command() {
+Command analyze_command(planner::Team* team) {
   return {"analyze", "What a recording says: acceptance, its sureness, and the best gamma by exact replay",
-          tables_of_analysis(), [](Options& options) {
+          tables_of_analysis(), [team](Options& options) {
             const auto chosen = std::make_shared<AnalyzeOptions>();
-            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+            // Ranks are as many as there are processors.
+            if (team == nullptr) chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
             declare(options, *chosen);
             options.group("Shares of the work");
             chosen->shard.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
             options.text("--part", chosen->part, "FILE",
                          "write what was found there, for specdec merge: a file,\nor a folder (DIR/ makes it), where "
                          "the share names it");
+            options.text("--checkpoint", chosen->checkpoint, "DIR",
+                         "keep there what is done, unit by unit; a run that was\nkilled goes on from it");
+            options.integer("--unit-positions", chosen->unit_positions, {.lo = 1, .hi = 1'000'000'000'000},
+                            "positions of a unit [16 MB of the recording]");
             chosen->input.declare(options);
-            return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
+            return std::function<Report()>([chosen, team, &options] { return run(*chosen, team, options); });
           }};
 }
 

@@ -10,11 +10,10 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
-#include "analysis/core/build_facts.hpp"
 #include "planner/question_error.hpp"
+#include "planner/recordings/part_header.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/part_file.hpp"
 
@@ -24,128 +23,46 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-[[noreturn]] void refuse_part(const fs::path& path, std::string field, std::string found, std::string expected) {
-  throw traces::FileError(path, traces::FileError::whole_file(), std::move(field), std::move(found),
-                          std::move(expected));
-}
-
-std::string shown(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-/// What the members of a header are, by their place; of "recording/files" those of each file.
-enum class Kind { object, text, text_or_nothing, count };
-struct Member {
-  const char* place;
-  Kind kind;
-};
-constexpr std::array header_members = {Member{"/version", Kind::text},
-                                       Member{"/made_with", Kind::text},
-                                       Member{"/shard/number", Kind::count},
-                                       Member{"/shard/of", Kind::count},
-                                       Member{"/options", Kind::object},
-                                       Member{"/other_options", Kind::object},
-                                       Member{"/recording/metadata", Kind::object}};
-constexpr std::array file_members = {Member{"/path", Kind::text}, Member{"/fingerprint", Kind::text},
-                                     Member{"/sha256", Kind::text_or_nothing}};
-
-bool is_of(Kind kind, const ordered_json& value) {
-  switch (kind) {
-    case Kind::object:
-      return value.is_object();
-    case Kind::text:
-      return value.is_string();
-    case Kind::text_or_nothing:
-      return value.is_string() || value.is_null();
-    case Kind::count:
-      break;
-  }
-  return value.is_number_integer() && value >= 0;
-}
-
-template <std::size_t count>
-void require_members(const fs::path& path, const std::array<Member, count>& members, const ordered_json& json,
-                     const std::string& of) {
-  for (const Member& member : members) {
-    const ordered_json::json_pointer place(member.place);
-    const ordered_json value = json.contains(place) ? json.at(place) : ordered_json();
-    if (!is_of(member.kind, value)) refuse_part(path, of + member.place, shown(value), "what docs/scale.md describes");
-  }
-}
-
 /// A part without its state.
-struct Header {
-  fs::path path;
+struct Header : PartHeader {
   traces::Shard shard;
-  std::string version, made_with;
-  ordered_json options, other_options, metadata, files;
 
-  static Header read(const fs::path& path) {
-    const ordered_json json = ordered_json::parse(traces::read_part_header(path), nullptr, false);
-    if (json.is_discarded()) refuse_part(path, "header", "no JSON", "what docs/scale.md describes");
-    return of(path, json);
-  }
+  static Header read(const fs::path& path) { return of(PartHeader::read(path)); }
 
-  static Header of(const fs::path& path, const ordered_json& json) {
-    Header header;
-    header.path = path;
-    require_members(path, header_members, json, "header ");
-    header.version = json.at("version");
-    header.made_with = json.at("made_with");
-    const ordered_json& shard = json.at("shard");
-    if (!(1 <= shard.at("number") && shard.at("number") <= shard.at("of") && shard.at("of") <= traces::most_shards)) {
-      refuse_part(path, "shard", fmt::format("{}/{}", shown(shard.at("number")), shown(shard.at("of"))),
+  static Header of(PartHeader known) {
+    Header header{std::move(known), {}};
+    std::array<std::int64_t, 2> numbers{};
+    for (const auto& [place, number] : {std::pair("/shard/number", &numbers[0]), std::pair("/shard/of", &numbers[1])}) {
+      const ordered_json::json_pointer pointer(place);
+      const ordered_json value = header.json.contains(pointer) ? header.json.at(pointer) : ordered_json();
+      if (!value.is_number_integer() || value < 0) {
+        refuse_part(header.path, fmt::format("header {}", place), shown_member(value), "what docs/scale.md describes");
+      }
+      *number = value.get<std::int64_t>();
+    }
+    if (!(1 <= numbers[0] && numbers[0] <= numbers[1] && numbers[1] <= traces::most_shards)) {
+      refuse_part(header.path, "shard", fmt::format("{}/{}", numbers[0], numbers[1]),
                   fmt::format("I/N with 1 <= I <= N <= {}", traces::most_shards));
     }
-    header.shard = {shard.at("number").get<std::int64_t>() - 1, shard.at("of").get<std::int64_t>()};
-    header.options = json.at("options");
-    header.other_options = json.at("other_options");
-    header.metadata = json.at("recording").at("metadata");
-    header.files = json.at("recording").value("files", ordered_json());
-    if (!header.files.is_array())
-      refuse_part(path, "header /recording/files", "no list", "what docs/scale.md describes");
-    for (const ordered_json& file : header.files) require_members(path, file_members, file, "header, file ");
+    header.shard = {numbers[0] - 1, numbers[1]};
     return header;
   }
 };
 
-/// The first key of two objects whose values differ, or that one of them lacks.
-std::optional<std::string> differing_key(const ordered_json& a, const ordered_json& b) {
-  for (const auto* object : {&a, &b}) {
-    for (const auto& [key, value] : object->items()) {
-      if (!a.contains(key) || !b.contains(key) || a.at(key) != b.at(key)) return key;
-    }
-  }
-  return std::nullopt;
-}
-
-std::string entry_of(const ordered_json& object, const std::string& key) {
-  return object.contains(key) ? shown(object.at(key)) : "not stated";
+void require_same(const Header& first, const Header& other, const std::string& as_first) {
+  if (other.shard.of != first.shard.of)
+    refuse_part(other.path, "shard", other.shard.name(), fmt::format("one of {}{}", first.shard.of, as_first));
+  require_same_recording(first, other, as_first);
 }
 
 void require_same(const Header& first, const Header& other) {
-  const std::string as_first = fmt::format(", as {} says", first.path.string());
-  if (other.shard.of != first.shard.of)
-    refuse_part(other.path, "shard", other.shard.name(), fmt::format("one of {}{}", first.shard.of, as_first));
-  if (const auto key = differing_key(first.options, other.options)) {
-    std::string option = "--" + *key;
-    std::replace(option.begin(), option.end(), '_', '-');
-    refuse_part(other.path, option, entry_of(other.options, *key), entry_of(first.options, *key) + as_first);
-  }
-  if (const auto key = differing_key(first.metadata, other.metadata)) {
-    refuse_part(other.path, "metadata " + *key, entry_of(other.metadata, *key),
-                entry_of(first.metadata, *key) + as_first);
-  }
-  if (other.files.size() != first.files.size()) {
-    refuse_part(other.path, "recording", fmt::format("of {} files", other.files.size()),
-                fmt::format("of {}{}", first.files.size(), as_first));
-  }
-  for (std::size_t i = 0; i < first.files.size(); ++i) {
-    if (other.files[i].at("fingerprint") == first.files[i].at("fingerprint")) continue;
-    refuse_part(other.path, fmt::format("file {} of the recording", i + 1), shown(other.files[i].at("path")),
-                fmt::format("of the same content as {}{}", shown(first.files[i].at("path")), as_first));
-  }
+  require_same(first, other, fmt::format(", as {} says", first.path.string()));
+}
+
+ordered_json header_of(const PartOrigin& origin, const traces::TraceMetadata& metadata) {
+  ordered_json header = header_members(origin.version, origin.options, origin.other_options, metadata, origin.files);
+  header["shard"] = {{"number", origin.shard.index + 1}, {"of", origin.shard.of}};
+  return header;
 }
 
 /// The parts in a folder, by name.
@@ -227,15 +144,6 @@ void fill_in(std::vector<ordered_json>& files, const ordered_json& more) {
   }
 }
 
-RecordingSummary summary_of(const fs::path& path) {
-  const std::string state = traces::read_part_file(path).state;
-  try {
-    return RecordingSummary::from_state(state);
-  } catch (const std::exception& error) {
-    refuse_part(path, "state", fmt::format("unreadable ({})", error.what()), "as it was written");
-  }
-}
-
 /// @throws traces::FileError if no recording has such a state
 Analysis answer_of(RecordingSummary& all, const fs::path& first) {
   try {
@@ -290,21 +198,30 @@ void require_place_of_part(const fs::path& part, const traces::Shard& shard,
 }
 
 void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin& origin) {
-  ordered_json files = ordered_json::array();
-  for (ordered_json file : origin.files) {
-    file["fingerprint"] = traces::content_fingerprint(file.at("path").get<std::string>());
-    files.push_back(std::move(file));
+  ordered_json header = header_of(origin, summary.metadata());
+  header["sequences"] = summary.sequences();
+  header["positions"] = summary.positions();
+  if (const auto other = other_part(path, origin.shard))
+    require_same(Header::read(*other), Header::of(PartHeader::of(path, header)));
+  write_part(path, header, summary.state());
+}
+
+RecordingSummary kept_share(const fs::path& folder, const PartOrigin& origin,
+                            const std::function<RecordingSummary()>& make) {
+  const fs::path path = folder / name_of_part(origin.shard);
+  const std::vector<fs::path> there = fs::is_directory(folder) ? listed_in(folder) : std::vector<fs::path>();
+  const bool is_there = std::find(there.begin(), there.end(), path) != there.end();
+  if (!there.empty()) {
+    const Header known = Header::read(is_there ? path : there.front());
+    Header own = Header::of(PartHeader::of(path, header_of(origin, {})));
+    own.metadata = known.metadata;  // that of the same files
+    for (const char* const member : {"version", "made_with"}) require_member(own, known, member);
+    require_same(own, known, ", as in this run");
   }
-  const ordered_json header = {{"version", origin.version},
-                               {"made_with", core::build_facts()},
-                               {"shard", {{"number", origin.shard.index + 1}, {"of", origin.shard.of}}},
-                               {"sequences", summary.sequences()},
-                               {"positions", summary.positions()},
-                               {"options", origin.options},
-                               {"other_options", origin.other_options},
-                               {"recording", {{"metadata", to_strings(summary.metadata())}, {"files", files}}}};
-  if (const auto other = other_part(path, origin.shard)) require_same(Header::read(*other), Header::of(path, header));
-  traces::write_part_file(path, {header.dump(-1, ' ', false, ordered_json::error_handler_t::replace), summary.state()});
+  if (is_there) return summary_of_part(path);
+  RecordingSummary summary = make();
+  save_part(path, summary, origin);
+  return summary;
 }
 
 MergedParts merge_parts(const std::vector<std::string>& paths, const std::string& version, bool partial) {
@@ -314,11 +231,11 @@ MergedParts merge_parts(const std::vector<std::string>& paths, const std::string
   if (!partial && some_missing) {
     throw QuestionError(fmt::format("PART lacks the shards {}; --partial answers from the others", missing_in(parts)));
   }
-  RecordingSummary all = summary_of(first.path);
+  RecordingSummary all = summary_of_part(first.path);
   MergedParts merged{{}, first.options, first.files.get<std::vector<ordered_json>>(), notes_of(parts)};
   merged.options.update(first.other_options);
   for (auto part = std::next(parts.begin()); part != parts.end(); ++part) {
-    RecordingSummary summary = summary_of(part->second.path);
+    RecordingSummary summary = summary_of_part(part->second.path);
     try {
       all.merge(summary);
     } catch (const std::invalid_argument&) {

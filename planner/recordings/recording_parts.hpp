@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -38,6 +39,12 @@ void require_place_of_part(const std::filesystem::path& part, const traces::Shar
 /// @throws traces::FileError if the file cannot be written, or is named by the shard and stands beside parts of another
 ///   recording or other options
 void save_part(const std::filesystem::path& path, RecordingSummary& summary, const PartOrigin& origin);
+
+/// The summary of a share that a folder keeps as a part; where it does not, what `make` gives, which is kept there
+/// then.
+/// @throws traces::FileError as save_part does, and if the part, or another one there, is damaged or not of this origin
+RecordingSummary kept_share(const std::filesystem::path& folder, const PartOrigin& origin,
+                            const std::function<RecordingSummary()>& make);
 
 struct MergedParts {
   /// Partial if shards are missing.
