@@ -140,8 +140,11 @@ def test_a_folder_of_another_question_or_recording_is_refused_by_name(tmp_path: 
         copy.write_bytes(changed)
         with pytest.raises(FileError, match=r"1-of-2.part: file 1 of the recording is "):
             analyze(copy, executor=executor, shards=2, checkpoint=kept, **GIVEN)
+        folder = tmp_path / "trace"
+        folder.mkdir()
+        copy.rename(folder / copy.name)
         with pytest.raises(QuestionError, match="must be elsewhere"):
-            analyze(tmp_path, executor=executor, shards=2, checkpoint=tmp_path, **GIVEN)
+            analyze(folder, executor=executor, shards=2, checkpoint=folder, **GIVEN)
         in_memory = Recording.from_rows(np.full((1, 2), 0.5), np.full((1, 2), 0.5))
         with pytest.raises(QuestionError, match="goes with recordings in files only"):
             analyze(in_memory, executor=executor, checkpoint=kept)
