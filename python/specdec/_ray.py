@@ -37,7 +37,7 @@ class RayExecutor:
     """
 
     def __init__(self, **options: Any) -> None:
-        import ray
+        import ray  # type: ignore[import-not-found,unused-ignore]
 
         self._ray: Any = ray
         self._options = {"max_retries": 3, **options}
