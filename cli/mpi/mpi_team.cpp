@@ -13,7 +13,7 @@ enum Tag { of_request, of_unit, of_state };
 enum Request : std::int64_t { next_unit, no_more };
 
 /// MPI itself waits by asking without a pause, which takes a processor from ranks that work.
-constexpr auto pause = std::chrono::microseconds(200);
+constexpr auto pause = std::chrono::milliseconds(1);
 
 template <class IsThere>
 void wait_until(const IsThere& is_there) {
@@ -105,8 +105,15 @@ void MpiTeam::serve() {
 
 std::int64_t MpiTeam::next() {
   if (rank_ == 0) return deal();
+  if (!is_asked_) ask();
+  const std::int64_t unit = received_number(0, of_unit);
+  ask();
+  return unit;
+}
+
+void MpiTeam::ask() {
   send(next_unit, 0, of_request);
-  return received_number(0, of_unit);
+  is_asked_ = true;
 }
 
 void MpiTeam::tell(double share) {
@@ -118,6 +125,8 @@ void MpiTeam::tell(double share) {
 
 bool MpiTeam::gather(planner::RecordingSummary& own) {
   if (rank_ == 0) server_.join();
+  // The unit that is there already lies behind the end.
+  if (is_asked_) received_number(0, of_unit);
   if (rank_ != 0) send(no_more, 0, of_request);
   for (int step = 1; step < size_; step *= 2) {
     if (rank_ % (2 * step) != 0) {

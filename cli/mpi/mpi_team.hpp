@@ -31,9 +31,12 @@ class MpiTeam : public planner::Team {
 
  private:
   void serve();
+  /// For the unit after the one that is at work, so that nobody waits for it.
+  void ask();
 
   int rank_ = 0, size_ = 1;
   bool has_begun_ = false;
+  bool is_asked_ = false;
   std::thread server_;
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };

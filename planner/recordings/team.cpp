@@ -21,7 +21,7 @@ std::int64_t Team::deal() {
 }
 
 std::int64_t usual_unit_positions(const traces::PositionSource& source) {
-  constexpr std::uintmax_t unit_bytes = std::uintmax_t{16} << 20U, most_units = 4096;
+  constexpr std::uintmax_t unit_bytes = std::uintmax_t{16} << 20U, most_units = std::uintmax_t{1} << 20U;
   constexpr std::int64_t where_unknown = 65536;
   std::uintmax_t bytes = 0;
   for (const std::filesystem::path& file : source.files())

@@ -54,7 +54,7 @@ struct Division {
   std::function<void(std::size_t units)> taken_up = {};
 };
 
-/// The positions of a unit: those of 16 MiB of the recording's files, but at most 4096 units; 65536 where the recording
+/// The positions of a unit: those of 16 MiB of the recording's files, but at most 2^20 units; 65536 where the recording
 /// does not say how many positions it has.
 std::int64_t usual_unit_positions(const traces::PositionSource& source);
 
