@@ -27,6 +27,8 @@
 #include "planner/plan.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
+#include "planner/recordings/checkpoint.hpp"
+#include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
 #include "planner/synthetic.hpp"
 #include "planner/traffic_mix.hpp"
@@ -379,6 +381,27 @@ nb::bytes summary(const Recording& recording, const nb::dict& given, std::int64_
   return nb::bytes(state.data(), state.size());
 }
 
+/// The same, kept in a folder as a part, from where it is taken if it is there.
+/// @param origin  JSON of PartOrigin's options, other_options and files
+nb::bytes kept_summary(const Recording& recording, const nb::dict& given, std::int64_t index, std::int64_t of,
+                       const std::string& folder, const std::string& origin) {
+  const planner::AnalysisQuestion question = analysis_question(given);
+  std::string state;
+  {
+    const nb::gil_scoped_release released;
+    const auto said = nlohmann::ordered_json::parse(origin);
+    planner::require_place_of_checkpoint(folder, recording.files());
+    const planner::PartOrigin kept{
+        "analyze",       {index, of}, std::string(render::version()), said.at("options"), said.at("other_options"),
+        said.at("files")};
+    state = planner::kept_share(folder, kept, [&] {
+              traces::ShardedRecording share(planner::grouped_recording(recording.open(), question.by), {index, of});
+              return planner::RecordingSummary::of(share, question);
+            }).state();
+  }
+  return nb::bytes(state.data(), state.size());
+}
+
 /// The answer of analyze() from the summaries of all shares of a recording.
 Answer merged(const Recording& recording, const std::vector<nb::bytes>& summaries) {
   std::vector<std::string_view> states;
@@ -439,6 +462,7 @@ void bind_answers(nb::module_& module) {
   module.def("simulate", simulate, nb::arg("question"), nb::arg("shipped_models"), nb::arg("progress").none());
   module.def("analyze", analyze, nb::arg("recording"), nb::arg("question"), nb::arg("progress").none());
   module.def("summary", summary);
+  module.def("kept_summary", kept_summary);
   module.def("merged", merged);
 }
 

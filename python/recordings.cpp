@@ -242,6 +242,13 @@ void bind_recordings(nb::module_& module) {
                      const nb::gil_scoped_release released;
                      return recording.open()->positions();
                    })
+      .def_prop_ro("files",
+                   [](const Recording& recording) {
+                     const nb::gil_scoped_release released;
+                     std::vector<std::string> names;
+                     for (const std::filesystem::path& file : recording.open()->files()) names.push_back(file.string());
+                     return names;
+                   })
       .def_prop_ro("metadata",
                    [](const Recording& recording) {
                      const nb::gil_scoped_release released;

@@ -19,6 +19,7 @@ from specdec._cost import Cost
 from specdec._errors import FileError, QuestionError
 from specdec._methods import compare, simulate
 from specdec._questions import capacity, difference, plan, plan_runs, synthetic
+from specdec._ray import RayExecutor
 from specdec._record import record
 from specdec._recording import Recording, analyze
 from specdec._shipped import shipped_models
@@ -48,6 +49,7 @@ __all__ = [
     "FileError",
     "Plan",
     "QuestionError",
+    "RayExecutor",
     "Record",
     "Recording",
     "Simulation",

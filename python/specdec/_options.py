@@ -170,6 +170,8 @@ ANALYZE: Options = {
     "threads": 1,
     "shard": None,
     "part": None,
+    "checkpoint": None,
+    "unit_positions": None,
     "target": None,
     "draft": None,
     "numbers": "auto",
@@ -333,12 +335,12 @@ def of_all_drafts(options: Options) -> Options:
 _HASHED_BYTES = 64_000_000
 
 
-def file_facts(path: str) -> Options:
-    """What identifies a file that an answer rests on."""
+def file_facts(path: str, hashed: bool = True) -> Options:
+    """What identifies a file that an answer rests on, with the hash of a small one where it is `hashed`."""
     facts = os.stat(path)
     modified = datetime.datetime.fromtimestamp(int(facts.st_mtime), datetime.timezone.utc)
     digest = None
-    if facts.st_size <= _HASHED_BYTES:
+    if hashed and facts.st_size <= _HASHED_BYTES:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
@@ -269,15 +270,36 @@ class Executor(Protocol):
         """A promise, whose method ``result`` waits for what the call returns, or raises what it raises."""
 
 
-def _summary(recording: Recording, question: Options, index: int, of: int) -> bytes:
+def _summary(recording: Recording, question: Options, index: int, of: int, kept: _Kept | None) -> bytes:
     """What one of several equal shares of the sequences says."""
-    return _core.summary(recording._core, question, index, of)
+    if kept is None:
+        return _core.summary(recording._core, question, index, of)
+    folder, origin = kept
+    files = [_options.file_facts(file, i % of == index) for i, file in enumerate(recording._core.files)]
+    return _core.kept_summary(recording._core, question, index, of, folder, json.dumps({**origin, "files": files}))
 
 
-def _analyzed_by(executor: Executor, shards: int, recording: Recording, question: Options, progress: Any) -> Any:
+#: A folder for shares that are done, and the options that say of what they are.
+_Kept = tuple[str, Options]
+#: Options that decide nothing of an answer.
+_NOT_DECIDING = ("threads", "target", "draft", "hash", "traces", "shard", "part", "checkpoint", "unit_positions")
+
+
+def _kept_in(checkpoint: Path, recording: Recording, inputs: Options) -> _Kept:
+    if recording._in_memory:
+        raise QuestionError("checkpoint is given, but goes with recordings in files only", "checkpoint")
+    os.makedirs(checkpoint, exist_ok=True)
+    deciding = {name: value for name, value in inputs.items() if name not in (*_NOT_DECIDING, *_options.OUTPUT)}
+    other = {name: inputs[name] for name in _NOT_DECIDING}
+    return os.fspath(checkpoint), {"options": deciding, "other_options": other}
+
+
+def _analyzed_by(
+    executor: Executor, shards: int, recording: Recording, question: Options, kept: _Kept | None, progress: Any
+) -> Any:
     """The answer from shares that the executor's workers do with one thread each."""
     question = {**question, "threads": 1}
-    promises = [executor.submit(_summary, recording, question, index, shards) for index in range(shards)]
+    promises = [executor.submit(_summary, recording, question, index, shards, kept) for index in range(shards)]
     try:
         summaries = []
         for promise in promises:
@@ -312,6 +334,7 @@ def analyze(
     progress: Callable[[float], object] | None = None,
     executor: Executor | None = None,
     shards: int | None = None,
+    checkpoint: Path | None = None,
 ) -> Analysis:
     """What a recording says: acceptance, how sure it is, and the best gamma by exact replay. Options have the names of
     `specdec analyze`. Ctrl-C ends it with what was read until then, but for what an `executor` does.
@@ -353,10 +376,13 @@ def analyze(
         Told now and then of the share that was read, where that is known.
     executor : concurrent.futures.Executor or the like, optional
         Does the work in `shards` equal shares of the sequences, each in one call, and the answer is the same to the bit:
-        a ProcessPoolExecutor, a client of Dask, or whatever has ``submit``. Workers open files by the same names; a
-        recording in memory is sent to each.
+        a ProcessPoolExecutor, a client of Dask, a :class:`RayExecutor`, or whatever has ``submit``. Workers open files by
+        the same names; a recording in memory is sent to each.
     shards : int, optional
         As many as this machine has processors where it is not given; with `executor` alone.
+    checkpoint : path, optional
+        A folder that all workers see, where each share is left once it is done, as a part that `specdec merge` reads, too. A
+        call with the same recording, options and `shards` takes from there what it finds; with `executor` alone.
 
     Returns
     -------
@@ -401,15 +427,6 @@ def analyze(
             "threads": threads or min(max(len(os.sched_getaffinity(0)), 1), 64),
         }
     )
-    if executor is None:
-        if shards is not None:
-            raise QuestionError("shards is given, but needs executor beside it", "shards")
-        answer = _core.analyze(recording._core, question, progress)
-    else:
-        parts = len(os.sched_getaffinity(0)) if shards is None else shards
-        if parts < 1:
-            raise QuestionError(f"shards is {parts}, but must be an integer of at least 1", "shards")
-        answer = _analyzed_by(executor, parts, recording, question, progress)
     inputs = {**question, "verify_factor": factors(verify_factor)}
     inputs["acceptance"] = inputs.pop("rule", "recorded")
     inputs = given_only(inputs)
@@ -420,8 +437,17 @@ def analyze(
     if standardise is not None:
         inputs["standardise"] = ";".join(map(_sampling_text, standardise)) or "none"
     told = {name: value for name, value in recording._options.items() if name not in ("files", "metadata")}
-    inputs = {**inputs, **told, "traces": recording._options.get("files", [])}
-    document = _options.document(
-        "analyze", _core.__version__, {**_options.ANALYZE, **inputs}, answer.files, "", answer.json
-    )
+    inputs = {**_options.ANALYZE, **inputs, **told, "traces": recording._options.get("files", [])}
+    if executor is None:
+        for name, given in (("shards", shards), ("checkpoint", checkpoint)):
+            if given is not None:
+                raise QuestionError(f"{name} is given, but needs executor beside it", name)
+        answer = _core.analyze(recording._core, question, progress)
+    else:
+        parts = len(os.sched_getaffinity(0)) if shards is None else shards
+        if parts < 1:
+            raise QuestionError(f"shards is {parts}, but must be an integer of at least 1", "shards")
+        kept = None if checkpoint is None else _kept_in(checkpoint, recording, inputs)
+        answer = _analyzed_by(executor, parts, recording, question, kept, progress)
+    document = _options.document("analyze", _core.__version__, inputs, answer.files, "", answer.json)
     return Analysis._shown(document, answer)
