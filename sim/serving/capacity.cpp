@@ -175,13 +175,8 @@ double mean_first_token_seconds(const ServingResult& run) {
 struct Interrupted : std::exception {};
 
 /// A scenario with the predictions of the formulas.
-struct PlannedScenario {
-  const CapacityScenario* scenario;
-  planning::OfferedLoad load;
-  planning::ReplicaLimits limits;
-  std::vector<planning::RoundsFrom> rounds;
-  /// Empty if the formulas do not apply.
-  std::optional<planning::SustainableLoad> saturation;
+struct PlannedScenario : ScenarioFormulas {
+  const CapacityScenario* scenario = nullptr;
 };
 
 class CapacityPlanner {
@@ -211,6 +206,8 @@ class CapacityPlanner {
     for (const double load : loads) found.push_back(replica_at(scenarios_.front(), {load}));
     return found;
   }
+
+  std::vector<ScenarioFormulas> formulas() const { return {scenarios_.begin(), scenarios_.end()}; }
 
   CapacityAnswer answer() const {
     CapacityAnswer answer;
@@ -694,6 +691,11 @@ double Workload::middle_context() const {
   for (const SimulatedRequest& request : recorded)
     sum += static_cast<double>(request.prompt_tokens) + static_cast<double>(request.output_tokens) / 2;
   return sum / static_cast<double>(recorded.size());
+}
+
+std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question) {
+  require_legal(question);
+  return CapacityPlanner(question, {}).formulas();
 }
 
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks) {

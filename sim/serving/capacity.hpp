@@ -174,6 +174,21 @@ struct CapacityAnswer {
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks = {});
 
+/// What the formulas are given of one replica of a scenario.
+struct ScenarioFormulas {
+  /// Its rate is not set.
+  planning::OfferedLoad load;
+  planning::ReplicaLimits limits;
+  std::vector<planning::RoundsFrom> rounds;
+  /// Without limits on times. Empty if the formulas do not apply.
+  std::optional<planning::SustainableLoad> saturation;
+};
+
+/// The same requests as those of plan_capacity, without a simulation.
+/// @return [scenario]
+/// @throws as plan_capacity
+std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question);
+
 /// One replica of a scenario at a load, whether or not it meets limits.
 struct ReplicaAtLoad {
   /// At the replica: of arrivals, or at which clients are served.

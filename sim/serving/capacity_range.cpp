@@ -25,9 +25,7 @@ class MeanOfReplicates final : public cost::IterationCost {
       : cost_(std::move(cost)), indices_(std::move(indices)) {}
 
   double seconds(const cost::Iteration& iteration) const override {
-    double sum = 0;
-    for (const std::size_t index : indices_) sum += cost_->seconds_of_replicate(index, iteration);
-    return sum / static_cast<double>(indices_.size());
+    return cost_->mean_seconds_of_replicates(indices_, iteration);
   }
   double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
     return seconds(iteration);
