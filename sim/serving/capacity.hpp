@@ -85,6 +85,9 @@ struct CapacityQuestion {
   std::int64_t gpus_per_replica = 1;
   /// Empty: as many as the load needs.
   std::optional<std::int64_t> replicas = {};
+  /// If given, (0, 1]: the share of the saturated rate about which the sustainable one is searched for; its interval is
+  /// then not found, so that it is the value alone.
+  std::optional<double> expected_share = {};
   /// If given, figures are for this load of each scenario's replica, whether or not it is within the limits.
   std::optional<ReplicaLoad> figures_at = {};
   std::optional<double> price_per_gpu_hour = {};
