@@ -117,7 +117,7 @@ void require_acceptance(const CapacityOptions& o) {
     throw UsageError("--mix is given, but goes with --counters or --trace only");
   }
   if (!o.shared.mix) {
-    refuse_given({{"--by", o.shared.by.has_value()}, {"--mix-by", o.shared.mix_by != "tokens"}},
+    refuse_given({{"--by", o.shared.by && o.shared.trace.empty()}, {"--mix-by", o.shared.mix_by != "tokens"}},
                  "needs --mix beside it");
   }
   if (o.shared.draft_array && o.shared.trace.empty())

@@ -81,6 +81,8 @@ void require_about_acceptance(const PlanOptions& o) {
                  "needs --mix beside it");
     if (o.by && !o.bench.empty())
       throw UsageError("--by is given, but must not be beside --bench: its runs have one acceptance for all contexts");
+    if (o.by && !o.context)
+      throw UsageError("--by is given, but needs --context beside it: each context has the acceptance of its range");
   }
   if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
     throw UsageError("--beyond is given, but goes with --counters only");

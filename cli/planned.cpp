@@ -28,13 +28,6 @@ estimate::BeyondObserved beyond_of(const PlanOptions& o) {
   return o.beyond == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
 }
 
-/// Of --by without --mix: acceptance by context.
-std::vector<double> context_bounds(const std::string& by) {
-  const estimate::LabelGroups groups = planner::label_groups(by);
-  if (groups.label == "context" && !groups.bounds.empty() && groups.bounds.front() > 0) return groups.bounds;
-  refuse("--by", by, "context:N1,N2,... with places above 0, or beside --mix");
-}
-
 /// True for an engine's log or scrape.
 bool is_served_log(const std::string& file) {
   const traces::FileHead head = traces::FileHead::of(file);
@@ -265,9 +258,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
   if (o.mix) {
     how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
   } else if (o.by) {
-    how.context_bounds = context_bounds(*o.by);
-    if (!o.context)
-      throw UsageError("--by is given, but needs --context beside it: each context has the acceptance of its range");
+    how.context_bounds = planner::context_bounds(*o.by);
   }
   how.progress = o.progress;
   const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft_kind;

@@ -89,7 +89,7 @@ struct RecordingOptions {
   std::int64_t max_gamma = 32;
   /// The cost of a step, if it is the same everywhere: used to find the gammas that are indistinguishable.
   std::optional<core::StepCost> cost = {};
-  /// Also compute the rates of single sequences; none of a mix.
+  /// Also compute the rates of single sequences; none of a mix, or by context.
   bool by_request = false;
   /// The traffic to plan for, as shares of the recording's tasks or contexts; as it was recorded if not given.
   std::optional<TrafficMix> mix = {};

@@ -10,7 +10,6 @@
 #include "analysis/core/step_cost.hpp"
 #include "analysis/cost/roofline_cost.hpp"
 #include "analysis/cost/round_cost.hpp"
-#include "analysis/estimate/acceptance_curve.hpp"
 #include "planner/assumption.hpp"
 #include "planner/draft_pairs.hpp"
 #include "planner/named_specs.hpp"
@@ -18,6 +17,8 @@
 #include "traces/note.hpp"
 
 namespace specdec::planner {
+
+struct Acceptance;
 
 /// The times of a speculative step, in plain target steps.
 struct StepTimes {
@@ -202,9 +203,9 @@ struct Cost {
 
 /// Doubts about the timed iterations of a cost beside what is asked: "calibration_without_context" if one counts as of
 /// an empty cache and the question does not, "calibration_acceptance_differs" if one states tokens per step that lie
-/// outside the interval of the acceptance by more than 5%.
+/// outside the interval of the acceptance by more than 5%, "prior_beside_measured" if it states some beside a prior.
 /// @param acceptance  null: nothing drafts
 /// @param context     one that is asked for
-std::vector<Note> calibration_doubts(const Cost& cost, const estimate::AcceptanceCurve* acceptance, double context);
+std::vector<Note> calibration_doubts(const Cost& cost, const Acceptance* acceptance, double context);
 
 }  // namespace specdec::planner

@@ -42,6 +42,10 @@ DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& 
   // A file may hold a head that was trained to draft in parallel; the presets do not.
   const ModelSpec* const preset = draft.model ? cost::model_preset(*draft.model) : nullptr;
   if (draft.kind == DraftKind::parallel && preset != nullptr && preset->target_width > 0) refuse_head();
+  if (draft.kind == DraftKind::eagle && preset != nullptr && preset->target_width == 0) {
+    refuse(draft_option_of(draft, "kind"), name_of(*draft.kind),
+           fmt::format("model: {} is a whole model, and no head that reads its target's states", *draft.model));
+  }
   if (draft.kind == DraftKind::eagle || draft.kind == DraftKind::parallel || draft.kind == DraftKind::ngram) {
     return *draft.kind;
   }

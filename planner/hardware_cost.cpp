@@ -185,8 +185,13 @@ std::optional<cost::KernelTimes> usual_kernels(const cost::RooflineOptions& aske
   std::vector<std::int64_t> groups = {asked.target.tensor_parallel};
   if (asked.draft) groups.push_back(asked.draft->tensor_parallel);
   for (const std::int64_t accelerators : groups) {
-    if (accelerators > 1 && usual->all_reduce_over(accelerators) == nullptr)
-      return instead(fmt::format("no all-reduces over {} accelerators were measured", accelerators));
+    if (accelerators == 1 || usual->all_reduce_over(accelerators) != nullptr) continue;
+    cost.warnings.push_back(
+        {"kernels_left_out", fmt::format("all-reduces over {} accelerators are not among the kernels measured on {} "
+                                         "(they are of {}): a roofline prices everything instead, and its times do not "
+                                         "compare with those of other numbers of accelerators",
+                                         accelerators, usual->device, usual->measured_accelerators())});
+    return instead(fmt::format("no all-reduces over {} accelerators were measured", accelerators));
   }
   const std::string text = fmt::format("{} {}", usual->engine, usual->version);
   cost.presets.push_back(used("kernel_times", text, {usual->source}));
@@ -253,18 +258,26 @@ nlohmann::ordered_json json_of(const UncertainValue& value) {
   return fmt::format("{:.4g} ({:.4g}:{:.4g})", value.value, value.low, value.high);
 }
 
+bool is_kernel_file(const HardwareOptions& o, const Cost& cost) {
+  return o.kernel_times && (cost.specs.kernels.contains(*o.kernel_times) || o.known.kernels.contains(*o.kernel_times));
+}
+
 void assume_losses(const HardwareOptions& o, const cost::RooflineOptions& priced, bool shared, Cost& cost) {
   const RooflineLosses& losses = priced.losses;
+  const std::string_view source_of_kernels = is_kernel_file(o, cost) ? "file" : "preset";
   for (const StatedLoss& loss : stated_losses) {
     if (is_of_all_reduces(loss) && !shared) continue;
     if (is_measured(loss) && priced.kernels) continue;
     const std::optional<UncertainValue>& stated = o.*loss.stated;
     const bool is_one_number = stated && stated->low == stated->high;
     const bool fitted = !o.calibrate.empty() && !priced.kernels && !is_one_number;
+    const bool of_kernels = priced.kernels && (loss.value == &RooflineLosses::layer_seconds ||
+                                               loss.value == &RooflineLosses::scheduling_seconds);
     cost.assumptions.push_back({std::string(loss.name), json_of(losses.*loss.value),
-                                fitted   ? "fitted"
-                                : stated ? "user"
-                                         : "default"});
+                                std::string(fitted       ? "fitted"
+                                            : stated     ? "user"
+                                            : of_kernels ? source_of_kernels
+                                                         : "default")});
   }
   if (losses.draft_launch_seconds) {
     const char* const source = o.draft_launch_seconds ? "user" : "default";
@@ -496,7 +509,7 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   return cost;
 }
 
-std::vector<Note> calibration_doubts(const Cost& cost, const estimate::AcceptanceCurve* acceptance, double context) {
+std::vector<Note> calibration_doubts(const Cost& cost, const Acceptance* acceptance, double context) {
   std::vector<Note> doubts;
   if (!cost.words) return doubts;
   for (const TimedIteration& timed : cost.words->options.calibrate) {
@@ -508,7 +521,15 @@ std::vector<Note> calibration_doubts(const Cost& cost, const estimate::Acceptanc
                        name_of(timed))});
     }
     if (timed.gamma == 0 || acceptance == nullptr) continue;
-    if (auto difference = acceptance_difference(timed, *acceptance)) doubts.push_back(*std::move(difference));
+    if (auto difference = acceptance_difference(timed, *acceptance->curve)) {
+      doubts.push_back(*std::move(difference));
+    } else if (timed.tokens_per_step && acceptance->stated && acceptance->stated->prior != nullptr) {
+      doubts.push_back(
+          {"prior_beside_measured",
+           fmt::format("--calibrate: {0} was timed at {1} tokens per step, and speculation is planned by a "
+                       "prior all the same: --acceptance-length {2}:{1} plans by what was measured",
+                       name_of(timed), brief(*timed.tokens_per_step), timed.gamma)});
+    }
   }
   return doubts;
 }

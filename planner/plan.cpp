@@ -92,6 +92,8 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost.rounds, draft.acceptance.clusters});
     question.drafts.back().states_range = draft.acceptance.states_range();
     question.drafts.back().by_context = draft.acceptance.by_context;
+    if (q.context.empty() && !draft.acceptance.by_context.empty())
+      throw QuestionError("--by is given, but needs --context beside it: each context has the acceptance of its range");
   }
   question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
@@ -279,7 +281,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   planning::DeploymentQuestion question = deployment_question(p);
   const double longest = *std::max_element(question.contexts.begin(), question.contexts.end());
   for (const Draft& draft : p.drafts)
-    append_new(p.warnings, calibration_doubts(draft.cost, draft.acceptance.curve.get(), longest));
+    append_new(p.warnings, calibration_doubts(draft.cost, &draft.acceptance, longest));
   require_scheduled(p, question.batches);
   warn_of_constant_cost(question, p);
   p.deployment = planning::plan_deployment(question);

@@ -49,6 +49,12 @@ estimate::LabelGroups label_groups(const std::string& by) {
   return groups;
 }
 
+std::vector<double> context_bounds(const std::string& by) {
+  const estimate::LabelGroups groups = label_groups(by);
+  if (groups.label == "context" && !groups.bounds.empty() && groups.bounds.front() > 0) return groups.bounds;
+  refuse("--by", by, "context:N1,N2,... with places above 0, or beside --mix");
+}
+
 TrafficMix traffic_mix(const std::optional<std::string>& by, const std::string& mix, bool by_requests) {
   TrafficMix traffic;
   if (by) traffic.groups = label_groups(*by);

@@ -31,6 +31,10 @@ struct TrafficMix {
 /// @throws QuestionError for a label or bounds that are none
 estimate::LabelGroups label_groups(const std::string& by);
 
+/// Where the ranges of contexts of "context:N1,N2,..." begin: acceptance by context, without a mix.
+/// @throws QuestionError for anything else
+std::vector<double> context_bounds(const std::string& by);
+
 /// @param by   as for label_groups; empty: by what the source has
 /// @param mix  "GROUP=SHARE,GROUP=SHARE,..."
 /// @throws QuestionError unless the shares are above 0 and sum to 1 within 0.001, each group named once

@@ -74,6 +74,8 @@ Acceptance from_recording(const Files& files, const nb::dict& given) {
   const Arguments arguments(given);
   arguments.take("draft_array", options.draft_array);
   options.mix = mix_of(arguments);
+  const auto by = arguments.get<std::optional<std::string>>("by");
+  if (by && !options.mix) options.context_bounds = planner::context_bounds(*by);
   const nb::gil_scoped_release released;
   return Acceptance::from_recording(files, options);
 }

@@ -116,7 +116,7 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"replicas", or_null(s.replicas)},
       {"gpus", or_null(s.gpus)},
       {"gpus_bounds", json_gpu_range(r.range.gpus[i])},
-      {"gpus_by_version", json_versions(r.range.gpus_by_version[i])},
+      {"gpus_by_version", json_versions(r.range.gpus_by_case[i])},
       {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
       {"joules_per_token", number_or_null(s.joules_per_token)},
       {"engines_agree", json_engines(s)},

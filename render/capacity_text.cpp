@@ -70,32 +70,31 @@ std::string gpu_range_text(const Capacity& r, std::size_t i) {
   if (!range || (range->lo == range->hi && !range->some_never)) return "";
   const std::string span =
       range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
-  return range->some_never ? fmt::format("{}, or no number", span) : span;
+  return range->some_never ? fmt::format("{} (in some cases no number)", span) : span;
 }
 
 /// ", fewer in 3 of 3 cases."
 std::string fewer_text(const sim::GpuComparison& cases) {
-  return fmt::format(
-      ", fewer in {} of {} cases{}{}.", cases.fewer, cases.versions,
-      cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "",
-      0 < cases.fewer && cases.fewer < cases.versions ? ": whether drafts save GPUs cannot be told" : "");
+  return fmt::format(", fewer in {} of {} cases{}{}.", cases.fewer, cases.cases,
+                     cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "",
+                     0 < cases.fewer && cases.fewer < cases.cases ? ": whether drafts save GPUs cannot be told" : "");
 }
 
 /// Verdicts of the given replicas by the versions, if those differ; empty if all agree with the answer.
 std::string replicas_range_text(const Capacity& r) {
   const auto taken = [&](std::size_t i) {
-    const auto& versions = r.range.gpus_by_version[i];
-    return std::count_if(versions.begin(), versions.end(), [](const auto& gpus) { return gpus.has_value(); });
+    const auto& cases = r.range.gpus_by_case[i];
+    return std::count_if(cases.begin(), cases.end(), [](const auto& gpus) { return gpus.has_value(); });
   };
   const std::size_t plain = r.plain();
   std::size_t best = r.answer().recommended.value_or(plain);
   for (std::size_t i = 0; !r.answer().recommended && i < r.scenarios().size(); ++i) {
     if (taken(i) > taken(best)) best = i;
   }
-  const auto versions = static_cast<std::ptrdiff_t>(r.range.gpus_by_version[best].size());
-  const auto is_sure = [&](std::size_t i) { return taken(i) == (r.scenarios()[i].meets_load ? versions : 0); };
+  const auto cases = static_cast<std::ptrdiff_t>(r.range.gpus_by_case[best].size());
+  const auto is_sure = [&](std::size_t i) { return taken(i) == (r.scenarios()[i].meets_load ? cases : 0); };
   if (is_sure(best) && is_sure(plain)) return "";
-  std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), versions, way(r, best));
+  std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), cases, way(r, best));
   if (best != plain) {
     text += taken(plain) > 0 ? fmt::format(" and in {} {}", taken(plain), way(r, plain))
                              : fmt::format(" and in none {}", way(r, plain));
@@ -110,7 +109,7 @@ bool saves_by_estimate_alone(const Capacity& r) {
   const auto& without = r.scenarios()[plain].gpus;
   if (!r.asks_for_load() || r.simulation.replicas || !with || !without || *with >= *without) return false;
   const sim::GpuComparison cases = sim::compare_gpus(r.range, best, plain);
-  return cases.fewer < cases.versions;
+  return cases.fewer < cases.cases;
 }
 
 std::string limits_text(const Capacity& r) {
@@ -244,7 +243,7 @@ std::string cases_of_times(const Capacity& r) {
       growing.push_back(fmt::format("{} {}", r.range.overloaded[place], way(r, place)));
   }
   if (cases == 1 || (!r.has_limits() && growing.empty())) return "";
-  std::string text = fmt::format(" Times are those of all {} cases on these GPUs", cases);
+  std::string text = fmt::format(" Times are those of all {} cases of cost and acceptance on these GPUs", cases);
   if (r.has_limits()) text += ", within the limits or not";
   if (!growing.empty())
     text += fmt::format("; in {} more requests come than are served", fmt::join(growing, " and in "));

@@ -171,7 +171,7 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   }
   const bool decides = planning::decides(first.basis, d.extrapolates());
   if (!decides && lacks_plain_runs(d)) {
-    return fmt::format("Cannot tell at {} whether drafts pay: no run is without speculation.", where);
+    return fmt::format("Cannot tell at {} whether drafts pay: no run without speculation goes with them.", where);
   }
   if (!decides) {
     const std::string what = largest == 0 ? fmt::format("{} is faster than plain decoding", none)

@@ -27,6 +27,10 @@ using traces::ServingCounts;
 /// With fewer expected outcomes of a kind the statistic does not follow the chi-square law.
 constexpr double least_expected_count = 5;
 
+/// Rounds behind a mean that comes without their number: those of one request between two lines of SGLang's log
+/// (--decode-log-interval, 40 by default), which more requests at once only raise.
+constexpr double rounds_of_a_mean = 40;
+
 /// A total, and the number of units that gave it.
 struct Total {
   double value = 0;
@@ -221,10 +225,14 @@ class Summarising {
     if (tally_.accepted_per_round.clusters() == 0) {
       tally_ = means;
       summary.unweighted_means = true;
+      rounds_of_one_ = rounds_of_a_mean;
       warn("unweighted_means",
-           "tokens per step are the mean of means, each over rounds of unknown number: they all count the same, and "
-           "their "
-           "interval holds how they differ, nothing of what one of them misses; counts of rounds tell that");
+           fmt::format("tokens per step are the mean of {}: each counts the same, as one over {} rounds, which is what "
+                       "SGLang's log holds of one request between two lines; where more are known to lie behind it, "
+                       "--acceptance-length GAMMA:MEAN --rounds says so",
+                       means.accepted_per_round.clusters() == 1 ? "one number, over rounds that nothing counts"
+                                                                : "means over rounds that nothing counts",
+                       rounds_of_a_mean));
     } else {
       warn("means_left_out", "means over rounds of unknown number are left out: other units count their rounds");
     }
@@ -334,7 +342,7 @@ class Summarising {
     if (summary_.clusters >= 2) {
       const bool windows = summary_.unit == CountUnit::window;
       summary_.basis = windows ? IntervalBasis::batch_means : IntervalBasis::clusters;
-    } else if (tally_.accepted_per_round.clusters() == 1 && !summary_.unweighted_means) {
+    } else if (tally_.accepted_per_round.clusters() == 1) {
       summary_.basis = IntervalBasis::iid_rounds;
     }
   }
@@ -376,13 +384,12 @@ class Summarising {
 
   std::string method(const ClusterMoments& clusters) const {
     if (clusters.clusters() >= 2) return std::string(name_of(summary_.basis));
-    const bool none = summary_.unweighted_means || summary_.basis == IntervalBasis::none;
-    return std::string(name_of(none ? IntervalBasis::none : IntervalBasis::iid_rounds));
+    return std::string(
+        name_of(summary_.basis == IntervalBasis::none ? IntervalBasis::none : IntervalBasis::iid_rounds));
   }
 
   /// Variance of a round's accepted drafts, taken as independent; empty if unknown.
   std::optional<double> variance_of_accepted() const {
-    if (summary_.unweighted_means) return std::nullopt;
     const std::vector<double>& histogram = summary_.rounds_by_accepted;
     if (!histogram.empty()) {
       const double rounds = sum_of_counts(histogram);
@@ -403,7 +410,7 @@ class Summarising {
   std::optional<Interval> tokens_of_independent_rounds(double design_effect) const {
     const std::optional<double> variance = variance_of_accepted();
     if (!variance) return std::nullopt;
-    const double rounds = tally_.accepted_per_round.denominator() / design_effect;
+    const double rounds = rounds_of_one_ * tally_.accepted_per_round.denominator() / design_effect;
     const double most = most_tokens();
     if (*variance > 0) {
       return bounded_t_interval(tokens_, {std::sqrt(*variance / rounds), std::max(1.0, rounds - 1)}, 1, most);
@@ -433,14 +440,14 @@ class Summarising {
     tokens_ = 1 + clusters.numerator() / clusters.denominator();
     // The same clusters counted as tokens, so that the interval lies in [1, gamma + 1].
     const std::optional<Interval> iid = tokens_of_independent_rounds(1);
-    const double rejecting = clusters.denominator() * (most_tokens() - tokens_);
-    const Ratio ratio{clusters, 1, most_tokens(), iid,
-                      clusters.numerator() < few_rejections || rejecting < few_rejections};
+    const double rejecting = rounds_of_one_ * clusters.denominator() * (most_tokens() - tokens_);
+    const bool rare = rounds_of_one_ * clusters.numerator() < few_rejections || rejecting < few_rejections;
+    const Ratio ratio{clusters, 1, most_tokens(), iid, rare};
     summary_.tokens_per_step = Estimate{tokens_, widened_by_rounding(interval(tokens_, ratio)), method(clusters)};
     if (const auto error = standard_error(clusters); error && clusters.clusters() >= 2) {
       const std::optional<double> variance = variance_of_accepted();
       if (variance && *variance > 0) {
-        summary_.design_effect = error->value * error->value * clusters.denominator() / *variance;
+        summary_.design_effect = error->value * error->value * rounds_of_one_ * clusters.denominator() / *variance;
       }
     }
     rare_rounds_ = ratio.rare;
@@ -748,6 +755,8 @@ class Summarising {
   ServingSummary& summary_;
   ClusterTally tally_;
   double tokens_ = 1;
+  /// Rounds for each that the tally counts.
+  double rounds_of_one_ = 1;
   bool gamma_inferred_ = false;
   NeighbourCorrelation neighbours_;
   /// True for rounds with few rejections or few accepted drafts.

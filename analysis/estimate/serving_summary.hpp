@@ -98,7 +98,8 @@ struct ServingSummary {
   /// Units, or batches of windows, behind the intervals.
   std::int64_t clusters = 0;
   IntervalBasis basis = IntervalBasis::none;
-  /// True if only means over unknown numbers of rounds were given: tokens per step are the mean of these.
+  /// True if only means over unknown numbers of rounds were given: tokens per step are the mean of these, each taken to
+  /// be over 40 rounds (SGLang's log interval at one request), which says how far rounds that are alike leave it.
   bool unweighted_means = false;
   /// True if some counts were computed from rounded rates.
   bool from_rates = false;

@@ -240,6 +240,11 @@ void sort_runs(Runs& runs) {
   std::stable_sort(runs.begin(), runs.end(), [&](const Run& a, const Run& b) { return key(a) < key(b); });
 }
 
+/// True for a plain run that a speculative one compares with.
+bool is_plain_of(const Run& plain, const Run& run) {
+  return !plain.speculative() && plain.workload == run.workload && same_load(plain, run);
+}
+
 /// True if they ran the same configuration, so that they differ only by chance.
 bool are_repeats(const Run& a, const Run& b) {
   return a.workload == b.workload && a.figures.gamma == b.figures.gamma && same_load(a, b);
@@ -284,6 +289,7 @@ class BenchPlanner {
  private:
   void note(std::string code, std::string message) { plan_.notes.push_back({std::move(code), std::move(message)}); }
   void read();
+  void leave_out_plain_runs();
   bool has_plain_runs() const;
   void check_acceptance();
   void check_constant_alpha();
@@ -333,6 +339,7 @@ void BenchPlanner::read() {
     throw std::invalid_argument(fmt::format("plan_bench: no run is of model {}", plan_.model));
   }
   sort_runs(runs_);
+  leave_out_plain_runs();
   for (const Run& run : runs_) {
     plan_.runs.push_back(run.figures);
     const auto& bench = *run.counts->bench;
@@ -346,6 +353,28 @@ void BenchPlanner::read() {
     throw runs_.front().counts->refusal("drafted tokens", "none, as in all other runs",
                                         "a run with speculation among them");
   }
+}
+
+/// If no plain run goes with a drafting one, drafts are compared among themselves, as if none were there.
+void BenchPlanner::leave_out_plain_runs() {
+  const Run* drafting = nullptr;
+  for (const Run& run : runs_) {
+    if (!run.speculative()) continue;
+    drafting = &run;
+    if (std::any_of(runs_.begin(), runs_.end(), [&](const Run& other) { return is_plain_of(other, run); })) return;
+  }
+  if (drafting == nullptr || !has_plain_runs()) return;
+  const BenchFigures& figures = drafting->figures;
+  const bool has_lengths = figures.input_tokens > 0 || figures.output_tokens > 0;
+  note("plain_runs_left_out",
+       fmt::format(
+           "no plain run goes with {} or another drafting run, so that none is compared with: it would be one of "
+           "the same model at {}{}",
+           drafting->counts->place(), load_text(*drafting),
+           has_lengths ? fmt::format(" whose lengths are within {:.0f}% of {}{}", 100 * (same_lengths - 1),
+                                     lengths_text(figures), other_lengths(*drafting))
+                       : std::string()));
+  std::erase_if(runs_, [](const Run& run) { return !run.speculative(); });
 }
 
 bool BenchPlanner::has_plain_runs() const {
@@ -658,21 +687,18 @@ std::optional<double> BenchPlanner::half_width_of_ratio() const {
 void BenchPlanner::match() {
   if (!has_plain_runs()) return;
   const std::optional<double> half_width = half_width_of_ratio();
-  const Run* unmatched = nullptr;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
     if (!run.speculative()) continue;
     std::optional<std::size_t> baseline;
     for (std::size_t j = 0; j < runs_.size(); ++j) {
-      const Run& plain = runs_[j];
-      if (plain.speculative() || plain.workload != run.workload || !same_load(plain, run)) continue;
+      if (!is_plain_of(runs_[j], run)) continue;
       const auto distance = [&](std::size_t k) {
         return std::abs(std::log(runs_[k].figures.batch / run.figures.batch));
       };
       if (!baseline || distance(j) < distance(*baseline)) baseline = j;
     }
     if (!baseline) {
-      unmatched = &run;
       note("unmatched_run",
            fmt::format("{} has no plain run of the same lengths at {}: it says what rounds cost and no speedup",
                        run.counts->place(), load_text(run)));
@@ -689,12 +715,6 @@ void BenchPlanner::match() {
       speedup.speedup.method += ", in the interval of repeated runs";
     }
     plan_.speedups.push_back(std::move(speedup));
-  }
-  if (plan_.speedups.empty()) {
-    throw unmatched->counts->refusal(
-        "a plain run to compare with", fmt::format("none at {}", load_text(*unmatched)),
-        fmt::format("one of the same model and concurrency whose lengths are within {:.0f}% of {}{}",
-                    100 * (same_lengths - 1), lengths_text(unmatched->figures), other_lengths(*unmatched)));
   }
 }
 

@@ -32,6 +32,8 @@ std::vector<FigureKind> method_figures();
 
 /// Parts of deployment_figures().
 FigureKind speedup_over_batch_figure();
+FigureKind speedup_over_context_figure();
+FigureKind verification_budget_figure();
 FigureKind verification_cost_figure();
 std::vector<FigureKind> load_figures();
 

@@ -199,16 +199,36 @@ std::vector<core::AcceptanceProfile> outermost(const core::AcceptanceProfile& va
 /// A curve whose interval is that of its readings.
 class ReadingsOf final : public estimate::AcceptanceCurve {
  public:
-  explicit ReadingsOf(const estimate::AcceptanceCurve& curve) : curve_(curve) {}
+  explicit ReadingsOf(std::shared_ptr<const estimate::AcceptanceCurve> curve) : curve_(std::move(curve)) {}
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
-    estimate::TokensPerStep tokens = curve_.tokens_per_step(gamma);
+    estimate::TokensPerStep tokens = curve_->tokens_per_step(gamma);
     tokens.ci95 = tokens.readings;
     return tokens;
   }
 
  private:
-  const estimate::AcceptanceCurve& curve_;
+  std::shared_ptr<const estimate::AcceptanceCurve> curve_;
 };
+
+/// At least one, the first from context 0 on.
+using CurvesByContext = std::vector<planning::ContextAcceptance>;
+
+CurvesByContext curves_of(const Acceptance& acceptance) {
+  return acceptance.by_context.empty() ? CurvesByContext{{0, acceptance.curve}} : acceptance.by_context;
+}
+
+CurvesByContext readings_of(CurvesByContext curves) {
+  for (planning::ContextAcceptance& part : curves) part.acceptance = std::make_shared<ReadingsOf>(part.acceptance);
+  return curves;
+}
+
+/// With what others have from a context on.
+void add_from_context(double context, std::vector<sim::RequestAcceptance> laws,
+                      std::vector<sim::RequestAcceptance>& into) {
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    into[i].from_contexts.push_back({std::llround(std::ceil(context)), std::move(laws[i].conditional)});
+  }
+}
 
 AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, std::int64_t max_gamma) {
   const std::vector<planning::RequestRate> rates = rates_of(q, acceptance, max_gamma);
@@ -223,10 +243,20 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
     }
     return request_acceptances(planning::laws_by_request(rates, pooled));
   };
-  const auto laws_at = [&](const estimate::AcceptanceCurve& curve, planning::CurveEnd end) {
-    return laws_with(planning::pooled_conditionals(curve, max_gamma, end));
+  const auto laws_at = [&](const CurvesByContext& curves, planning::CurveEnd end) {
+    std::vector<sim::RequestAcceptance> laws;
+    for (const auto& [from, curve] : curves) {
+      std::vector<sim::RequestAcceptance> here = laws_with(planning::pooled_conditionals(*curve, max_gamma, end));
+      if (laws.empty()) {
+        laws = std::move(here);
+      } else {
+        add_from_context(from, std::move(here), laws);
+      }
+    }
+    return laws;
   };
-  AcceptanceLaws laws = {laws_at(*acceptance.curve, planning::CurveEnd::value), {}};
+  const CurvesByContext curves = curves_of(acceptance);
+  AcceptanceLaws laws = {laws_at(curves, planning::CurveEnd::value), {}};
   if (acceptance.stated && acceptance.stated->typed) {
     const estimate::TypedAcceptance& typed = *acceptance.stated->typed;
     std::vector<core::AcceptanceProfile> others = typed.readings;
@@ -236,17 +266,17 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
     }
     return laws;
   }
-  const ReadingsOf readings(*acceptance.curve);
-  for (const estimate::AcceptanceCurve* const curve :
-       {acceptance.curve.get(), static_cast<const estimate::AcceptanceCurve*>(&readings)}) {
+  for (const CurvesByContext& of_one_kind : {curves, readings_of(curves)}) {
     bool is_less = false, is_more = false;
-    for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
-      const estimate::TokensPerStep tokens = curve->tokens_per_step(gamma);
-      is_less = is_less || tokens.ci95.lo < tokens.value;
-      is_more = is_more || tokens.ci95.hi > tokens.value;
+    for (const planning::ContextAcceptance& part : of_one_kind) {
+      for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
+        const estimate::TokensPerStep tokens = part.acceptance->tokens_per_step(gamma);
+        is_less = is_less || tokens.ci95.lo < tokens.value;
+        is_more = is_more || tokens.ci95.hi > tokens.value;
+      }
     }
-    if (is_less) laws.ends.push_back(laws_at(*curve, planning::CurveEnd::low));
-    if (is_more) laws.ends.push_back(laws_at(*curve, planning::CurveEnd::high));
+    if (is_less) laws.ends.push_back(laws_at(of_one_kind, planning::CurveEnd::low));
+    if (is_more) laws.ends.push_back(laws_at(of_one_kind, planning::CurveEnd::high));
   }
   return laws;
 }
@@ -424,6 +454,11 @@ std::vector<std::string> model_names(const Cost& cost) {
   return names_of(asked, cost.roofline ? &cost.roofline->options().target.model : nullptr);
 }
 
+bool follows_context(const Capacity& c) {
+  const std::vector<sim::RequestAcceptance>& laws = c.simulation.acceptance;
+  return !laws.empty() && !laws.front().from_contexts.empty();
+}
+
 void add_assumptions(bool by_hardware, Capacity& c) {
   const CapacityQuestion& q = c.question;
   const bool recorded = !q.workload.recorded.empty();
@@ -440,7 +475,9 @@ void add_assumptions(bool by_hardware, Capacity& c) {
   if (recorded && q.arrival_rate) assume(c, "gaps between arrivals", "scaled to --arrival-rate", true);
   if (!c.acceptance.empty()) {
     assume(c, "requests' acceptance",
-           c.acceptance_laws > 1 ? "of their own, kept from the first token to the last" : "one for all",
+           fmt::format("{}{}",
+                       c.acceptance_laws > 1 ? "of their own, kept from the first token to the last" : "one for all",
+                       follows_context(c) ? ", changing as their contexts grow" : ""),
            q.alpha_spread.has_value());
   }
   const CapacityQuestion usual;
@@ -697,7 +734,7 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
   take_cost(cost, c);
   const std::int64_t max_gamma = question.largest_gamma(acceptance.has_value());
   if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
-  append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? acceptance->curve.get() : nullptr,
+  append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? &*acceptance : nullptr,
                                         c.simulation.workload.middle_context()));
   add_assumptions(cost.roofline != nullptr, c);
   return c;

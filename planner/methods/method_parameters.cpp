@@ -98,7 +98,7 @@ constexpr Parameter parameters[] = {
     parameter<&Q::threshold>("--threshold", &Used::threshold, share),
     parameter<&Q::most_drafts>("--most-drafts", &Used::most_drafts, {1, 1024}),
     parameter<&Q::schedule>("--schedule", &Used::schedule),
-    parameter<&Q::batch>("--batch", &Used::schedule, {1}),
+    parameter<&Q::batch>("--batch", &Used::batch, {1, 1 << 16}),
     parameter<&Q::drafts>("--drafts", &Used::drafts, {1, 64}),
     parameter<&Q::tree>("--tree", &Used::tree),
     parameter<&Q::tree_nodes>("--tree-nodes", &Used::tree_nodes, {2, 1024}),

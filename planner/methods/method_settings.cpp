@@ -114,13 +114,10 @@ void set_beams(const MethodQuestion& question, MethodSettings& settings) {
 }
 
 void set_schedule(const MethodQuestion& question, MethodSettings& settings) {
-  if (!question.schedule) {
-    if (question.batch) throw QuestionError("--batch is given, but needs --schedule beside it");
-    return;
-  }
+  settings.batch = question.batch.value_or(1);
+  if (!question.schedule) return;
   if (question.schedule->empty()) refuse("--schedule", "", "stretches from batch 1 on without gaps");
   require_schedule(*question.schedule);
-  settings.batch = question.batch.value_or(1);
   for (const planning::ScheduleStretch& stretch : *question.schedule)
     settings.schedule.push_back({stretch.batch_low, stretch.gamma});
   if (const std::int64_t end = question.schedule->back().batch_high; settings.batch > end)

@@ -232,7 +232,8 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   acceptance.clusters = analysis.sequences;
   acceptance.method = "sequences";
   if (!recording.metadata().target_model.empty()) acceptance.model = recording.metadata().target_model;
-  if (!options.mix) acceptance.request_rates = rates.rates();
+  // Stretches of contexts differ by these as well, and are no requests.
+  if (!options.mix && options.context_bounds.empty()) acceptance.request_rates = rates.rates();
   if (const estimate::AcceptanceEstimate* alpha = options.mix ? nullptr : analysis.best_alpha()) {
     acceptance.alpha = alpha->value;
     acceptance.alpha_ci95 = alpha->ci95;

@@ -271,11 +271,14 @@ class Acceptance:
             Where it is not to be the one recorded.
         mix, by, mix_by
             As for :meth:`from_counters`; groups are tasks, or by "context:N1,N2,..." places in the text. Of files alone.
+            Such places without `mix` give each range of contexts its own acceptance, for the contexts of :func:`plan`
+            and for the requests of :func:`capacity` as their contexts grow.
         """
-        mixed = _mix_input(mix, by, mix_by)
+        mixed = _mix_input(mix, by, mix_by) if mix is not None or mix_by != "tokens" else given_only({"by": by})
         if isinstance(recording, Recording):
             if mixed:
-                raise QuestionError("mix is given, but goes with files only", "mix")
+                given = next(iter(mixed))
+                raise QuestionError(f"{given} is given, but goes with files only", given)
             if draft_array is not None:
                 raise QuestionError("draft_array is given, but Recording.from_files takes it", "draft_array")
             told = {"trace": recording._files or ["memory"], **_rule_input(rule)}

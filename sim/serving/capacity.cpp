@@ -193,7 +193,8 @@ class CapacityPlanner {
     double outputs = 0;
     for (const SimulatedRequest& request : all) outputs += static_cast<double>(request.output_tokens);
     output_tokens_ = outputs / static_cast<double>(all.size());
-    const RoundsToCover rounds(all);
+    const bool drafts = !question.acceptance.empty();
+    const RoundsToCover rounds(all, drafts ? contexts_of(question.acceptance.front()) : std::vector<std::int64_t>());
     for (const CapacityScenario& scenario : question.scenarios) {
       scenarios_.push_back(planned(scenario, all, rounds));
       longest = std::max(longest, requests_to_saturate(scenarios_.back()));

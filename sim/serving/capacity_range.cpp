@@ -11,6 +11,7 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
+#include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -148,6 +149,11 @@ void leave_unknown(ScenarioCapacity& scenario) {
   }
 }
 
+/// Accelerators for this many replicas' worth of load.
+std::int64_t gpus_for(const CapacityQuestion& question, double replicas) {
+  return static_cast<std::int64_t>(std::ceil(replicas * (1 - 1e-12))) * question.gpus_per_replica;
+}
+
 /// Accelerators that the load needs at the sustainable rate of the version; the existing ones, if given.
 std::optional<std::int64_t> gpus_of(const CapacityQuestion& question, const ScenarioCapacity& version) {
   const bool closed = question.workload.clients.has_value();
@@ -156,15 +162,22 @@ std::optional<std::int64_t> gpus_of(const CapacityQuestion& question, const Scen
   const double most =
       closed ? static_cast<double>(version.clients_within_limits) : version.requests_per_second_per_replica.value;
   if (most <= 0 || (question.replicas && !version.meets_load)) return std::nullopt;
-  const double replicas =
-      question.replicas ? static_cast<double>(*question.replicas) : std::ceil(asked / most * (1 - 1e-12));
-  return static_cast<std::int64_t>(replicas) * question.gpus_per_replica;
+  return gpus_for(question, question.replicas ? static_cast<double>(*question.replicas) : asked / most);
 }
 
-std::optional<GpuRange> range_of(const std::vector<std::optional<std::int64_t>>& versions) {
+/// The same at one end of the simulation's own interval of that rate.
+std::optional<std::int64_t> gpus_at(const CapacityQuestion& question, double rate) {
+  const double replicas = *question.workload.requests_per_second / rate;
+  if (!(rate > 0)) return std::nullopt;
+  if (!question.replicas) return gpus_for(question, replicas);
+  const auto given = static_cast<double>(*question.replicas);
+  return replicas <= given ? std::optional(gpus_for(question, given)) : std::nullopt;
+}
+
+std::optional<GpuRange> range_of(const std::vector<std::optional<std::int64_t>>& cases) {
   std::optional<GpuRange> range;
   bool some_never = false;
-  for (const std::optional<std::int64_t>& gpus : versions) {
+  for (const std::optional<std::int64_t>& gpus : cases) {
     if (!gpus) {
       some_never = true;
       continue;
@@ -239,16 +252,20 @@ void add_single_versions(const CapacityQuestion& question, std::span<const std::
   range.acceptances = acceptances.size();
 }
 
-/// own + share (end - own); the end itself if the two have laws of different numbers.
+/// own + share (end - own); the end itself if the two have laws of different numbers, or that change elsewhere.
 std::vector<RequestAcceptance> drawn_towards(const std::vector<RequestAcceptance>& own,
                                              const std::vector<RequestAcceptance>& end, double share) {
   std::vector<RequestAcceptance> drawn = end;
-  if (own.size() != end.size()) return drawn;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    const std::vector<double>& from = own[i].conditional;
-    std::vector<double>& rates = drawn[i].conditional;
+  if (own.size() != end.size() || own.empty() || contexts_of(own.front()) != contexts_of(end.front())) return drawn;
+  const auto draw = [share](const std::vector<double>& from, std::vector<double>& rates) {
     for (std::size_t j = 0; j < std::min(from.size(), rates.size()); ++j)
       rates[j] = from[j] + share * (rates[j] - from[j]);
+  };
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    draw(own[i].conditional, drawn[i].conditional);
+    for (std::size_t part = 0; part < own[i].from_contexts.size(); ++part) {
+      draw(own[i].from_contexts[part].conditional, drawn[i].from_contexts[part].conditional);
+    }
   }
   return drawn;
 }
@@ -302,15 +319,24 @@ bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunH
   cover(own, other);
   range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
   range.median_tpot_by_version[i].push_back(median_tpot(other));
-  if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(asked, other));
+  if (asks_for_load) range.gpus_by_case[i].push_back(gpus_of(asked, other));
   return true;
+}
+
+/// Adds the ends of the simulation's own interval, the answer's rates as they were before other versions widened them.
+void add_simulation_ends(const CapacityQuestion& question, std::span<const SimulatedValue> rates,
+                         CapacityRange& range) {
+  if (!question.workload.requests_per_second) return;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    for (const double rate : {rates[i].lo, rates[i].hi}) range.gpus_by_case[i].push_back(gpus_at(question, rate));
+  }
 }
 
 /// Adds what plain decoding gives in a version as it does in another, since it accepts nothing.
 void repeat_version(std::size_t same, std::size_t i, CapacityRange& range) {
   range.rates_by_version[i].push_back(range.rates_by_version[i][same]);
   range.median_tpot_by_version[i].push_back(range.median_tpot_by_version[i][same]);
-  if (!range.gpus_by_version[i].empty()) range.gpus_by_version[i].push_back(range.gpus_by_version[i][same]);
+  if (!range.gpus_by_case[i].empty()) range.gpus_by_case[i].push_back(range.gpus_by_case[i][same]);
 }
 
 /// Leaves the answer's own version and those before `first`, which cover less than all.
@@ -320,7 +346,7 @@ void leave_out_from(std::size_t first, CapacityRange& range) {
   for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
     range.rates_by_version[i].resize(first);
     range.median_tpot_by_version[i].resize(first);
-    if (!range.gpus_by_version[i].empty()) range.gpus_by_version[i].resize(first);
+    if (!range.gpus_by_case[i].empty()) range.gpus_by_case[i].resize(first);
     leave_unknown(range.answer.scenarios[i]);
   }
 }
@@ -349,14 +375,14 @@ void begin_with_answer(const CapacityQuestion& question, CapacityRange& range) {
   const bool asks_for_load = question.workload.requests_per_second || question.workload.clients;
   const std::size_t scenarios = question.scenarios.size();
   range.gpus.resize(scenarios);
-  range.gpus_by_version.resize(scenarios);
+  range.gpus_by_case.resize(scenarios);
   range.overloaded.resize(scenarios);
   for (const ScenarioCapacity& own : range.answer.scenarios) {
     range.rates_by_version.push_back({own.requests_per_second_per_replica.value});
     range.median_tpot_by_version.push_back({median_tpot(own)});
   }
   for (std::size_t i = 0; asks_for_load && i < scenarios; ++i)
-    range.gpus_by_version[i].push_back(gpus_of(question, range.answer.scenarios[i]));
+    range.gpus_by_case[i].push_back(gpus_of(question, range.answer.scenarios[i]));
 }
 
 }  // namespace
@@ -368,6 +394,8 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   CapacityRange range;
   range.answer = std::move(answer);
   begin_with_answer(question, range);
+  std::vector<SimulatedValue> own_rates;
+  for (const ScenarioCapacity& own : range.answer.scenarios) own_rates.push_back(own.requests_per_second_per_replica);
   add_single_versions(question, acceptances, range);
   const std::size_t most = most_versions(question, acceptances);
   run_versions(question, 1, most, hooks, range);
@@ -376,11 +404,12 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
     add_joint_versions(question, range);
     run_versions(question, singles, most, hooks, range);
   }
+  if (!range.interrupted) add_simulation_ends(question, own_rates, range);
   for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
     const auto& medians = range.median_tpot_by_version[i];
     range.overloaded[i] =
         static_cast<std::size_t>(std::count(medians.begin(), medians.end(), std::numeric_limits<double>::infinity()));
-    if (!range.interrupted) range.gpus[i] = range_of(range.gpus_by_version[i]);
+    if (!range.interrupted) range.gpus[i] = range_of(range.gpus_by_case[i]);
   }
   return range;
 }
@@ -393,14 +422,14 @@ std::size_t most_versions(const CapacityQuestion& question,
 }
 
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {
-  const auto& ours = range.gpus_by_version.at(scenario);
-  const auto& theirs = range.gpus_by_version.at(other);
-  core::require_same_size("compare_gpus", "versions of the scenario", ours.size(), "those of the other", theirs.size());
+  const auto& ours = range.gpus_by_case.at(scenario);
+  const auto& theirs = range.gpus_by_case.at(other);
+  core::require_same_size("compare_gpus", "cases of the scenario", ours.size(), "those of the other", theirs.size());
   GpuComparison comparison;
-  comparison.versions = ours.size();
+  comparison.cases = ours.size();
   constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t version = 0; version < ours.size(); ++version) {
-    const std::int64_t with = ours[version].value_or(never), without = theirs[version].value_or(never);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const std::int64_t with = ours[i].value_or(never), without = theirs[i].value_or(never);
     comparison.fewer += with < without ? 1 : 0;
     comparison.more += with > without ? 1 : 0;
   }

@@ -13,10 +13,10 @@
 /// The effect of errors of the cost and of the acceptance on a capacity answer.
 namespace specdec::sim {
 
-/// Fewest and most accelerators over the planned versions.
+/// Fewest and most accelerators over the cases.
 struct GpuRange {
   std::int64_t lo = 0, hi = 0;
-  /// True if in some version no number of them meets the load.
+  /// True if in some case no number of them meets the load.
   bool some_never = false;
 };
 
@@ -42,8 +42,9 @@ struct CapacityRange {
   std::vector<std::size_t> overloaded;
   /// [scenario]; empty if no load is requested, or no version sustains any.
   std::vector<std::optional<GpuRange>> gpus;
-  /// [scenario][version]: the same in each version.
-  std::vector<std::vector<std::optional<std::int64_t>>> gpus_by_version;
+  /// [scenario][case]: the same in each version, and then, for a load in requests/s, at the low and at the high end of
+  /// the interval that the simulation itself leaves of the answer's own rate.
+  std::vector<std::vector<std::optional<std::int64_t>>> gpus_by_case;
   /// [scenario][version]: requests/s that a replica sustains.
   std::vector<std::vector<double>> rates_by_version;
   /// [scenario][version]: median seconds per output token where the figures are for; infinite if the queue grows, empty
@@ -84,13 +85,14 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
 std::size_t most_versions(const CapacityQuestion& question,
                           std::span<const std::vector<RequestAcceptance>> acceptances);
 
-/// The numbers of versions in which one scenario needs fewer accelerators than another, and more; a version that
-/// no number of them can serve counts as more than any number.
+/// The numbers of cases in which one scenario needs fewer accelerators than another, and more; a case that no number of
+/// them can serve counts as more than any number. An end of the simulation's interval is that of both scenarios, which
+/// share their requests and random numbers.
 struct GpuComparison {
-  std::size_t fewer = 0, more = 0, versions = 0;
+  std::size_t fewer = 0, more = 0, cases = 0;
 };
 
-/// @param scenario, other  indices into range.gpus_by_version, with equally many versions of both
+/// @param scenario, other  indices into range.gpus_by_case, with equally many cases of both
 /// @throws std::out_of_range, std::invalid_argument if they are not
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other);
 

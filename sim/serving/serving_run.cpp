@@ -74,7 +74,7 @@ struct RunningRequests {
 
   std::size_t size = 0;
   std::vector<std::size_t> request;
-  /// First entry of its law in the table of survivals.
+  /// The stretch of its law that holds at its context, or one before it.
   std::vector<std::size_t> law;
   /// Tokens in its cache, and those to come before it emits its next token; 0 if it decodes.
   std::vector<std::int64_t> computed, prompt_left;
@@ -192,13 +192,28 @@ class ServingRun {
   std::size_t waiting() const { return arrived_ - next_ + given_up_.size(); }
   std::size_t in_system() const { return waiting() + running_.size; }
 
+  /// A law's rates up to a context.
+  struct LawStretch {
+    std::int64_t below = std::numeric_limits<std::int64_t>::max();
+    /// Its first entry in the table of survivals.
+    std::size_t survival = 0;
+  };
+
+  void add_stretch(const std::vector<double>& conditional) {
+    stretches_.push_back({.survival = survival_.size()});
+    double survival = 1;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(largest_gamma_); ++j) {
+      survival *= conditional.empty() ? 0 : conditional[std::min(j, conditional.size() - 1)];
+      survival_.push_back(survival);
+    }
+  }
+
   void fill_survival() {
-    const auto gamma = static_cast<std::size_t>(largest_gamma_);
     for (const RequestAcceptance& law : question_.acceptance) {
-      double survival = 1;
-      for (std::size_t j = 0; j < gamma; ++j) {
-        survival *= law.conditional.empty() ? 0 : law.conditional[std::min(j, law.conditional.size() - 1)];
-        survival_.push_back(survival);
+      add_stretch(law.conditional);
+      for (const RequestAcceptance::FromContext& part : law.from_contexts) {
+        stretches_.back().below = part.tokens;
+        add_stretch(part.conditional);
       }
     }
   }
@@ -365,8 +380,7 @@ class ServingRun {
     const std::size_t laws = question_.acceptance.size();
     if (laws < 2 || largest_gamma_ == 0) return 0;
     const double u = RandomStream(question_.seed, request).uniform(0, 1, Purpose::serving);
-    return std::min(laws - 1, static_cast<std::size_t>(u * static_cast<double>(laws))) *
-           static_cast<std::size_t>(largest_gamma_);
+    return std::min(laws - 1, static_cast<std::size_t>(u * static_cast<double>(laws))) * (stretches_.size() / laws);
   }
 
   /// The iteration takes place, and arrivals during it wait.
@@ -449,10 +463,11 @@ class ServingRun {
     if (some_end) end_requests();
   }
 
-  std::int64_t accepted_drafts(Index i, std::int64_t drafts) const {
+  std::int64_t accepted_drafts(Index i, std::int64_t drafts) {
     const double u =
         RandomStream(question_.seed, running_.request[i]).uniform(running_.put_out[i], 0, Purpose::serving);
-    const double* survival = survival_.data() + running_.law[i];
+    while (stretches_[running_.law[i]].below <= running_.computed[i]) ++running_.law[i];
+    const double* survival = survival_.data() + stretches_[running_.law[i]].survival;
     std::int64_t accepted = 0;
     while (accepted < drafts && u < survival[accepted]) ++accepted;
     return accepted;
@@ -602,8 +617,10 @@ class ServingRun {
   const bool checks_;
   CountedTime counted_time_;
   std::int64_t largest_gamma_ = 0;
-  /// [law][draft]: P(it and those before it are accepted). Shape: (laws, largest gamma)
+  /// [stretch][draft]: P(it and those before it are accepted). Shape: (stretches of all laws, largest gamma)
   std::vector<double> survival_;
+  /// Those of a law follow each other; all have equally many.
+  std::vector<LawStretch> stretches_;
   ServingResult result_;
 
   RunningRequests running_;

@@ -11,6 +11,7 @@
 #include "analysis/core/checks.hpp"
 #include "sim/serving/request_percentiles.hpp"
 #include "sim/serving/serving_run.hpp"
+#include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -61,6 +62,26 @@ void require_fits(const SimulatedRequest& request, std::size_t i, const ServingE
                       name, blocks * engine.block_size, engine.cache_blocks * engine.block_size);
 }
 
+void require_rates(const std::vector<double>& conditional) {
+  for (const double rate : conditional) core::require_in(simulation_function, "conditional acceptance", rate, 0, 1);
+}
+
+void require_laws(const std::vector<RequestAcceptance>& laws) {
+  for (const RequestAcceptance& law : laws) {
+    require_rates(law.conditional);
+    std::int64_t lowest = 1;
+    for (const RequestAcceptance::FromContext& part : law.from_contexts) {
+      core::require_in(simulation_function, "context from which rates hold", part.tokens, lowest, largest_length);
+      require_rates(part.conditional);
+      lowest = part.tokens + 1;
+    }
+    if (contexts_of(law) != contexts_of(laws.front())) {
+      throw std::invalid_argument(fmt::format(
+          "{}: acceptance changes at different contexts, but must at the same ones in all laws", simulation_function));
+    }
+  }
+}
+
 void require_legal(const ServingQuestion& question) {
   const ServingEngine& engine = question.engine;
   if (question.requests.empty()) throw std::invalid_argument(fmt::format("{}: requests is empty", simulation_function));
@@ -70,10 +91,7 @@ void require_legal(const ServingQuestion& question) {
     throw std::invalid_argument(
         fmt::format("{}: acceptance is empty, but the schedule drafts {} tokens", simulation_function, gamma));
   }
-  for (const RequestAcceptance& law : question.acceptance) {
-    for (const double rate : law.conditional)
-      core::require_in(simulation_function, "conditional acceptance", rate, 0, 1);
-  }
+  require_laws(question.acceptance);
   core::require_in(simulation_function, "max_num_seqs", engine.max_num_seqs, 1,
                    std::numeric_limits<std::int64_t>::max());
   core::require_in(simulation_function, "max_num_batched_tokens", engine.max_num_batched_tokens, 1,

@@ -27,6 +27,15 @@ struct SimulatedRequest {
 /// Drafts beyond the last entry are accepted like the last one; empty accepts none. Entries in [0, 1].
 struct RequestAcceptance {
   std::vector<double> conditional;
+
+  struct FromContext {
+    /// Tokens in the request's cache before the round, >= 1, rising from one entry to the next.
+    std::int64_t tokens = 1;
+    std::vector<double> conditional;
+  };
+  /// Rates in place of `conditional` from a context on, up to where another entry begins. All laws of a question change
+  /// at the same contexts.
+  std::vector<FromContext> from_contexts = {};
 };
 
 /// A gamma for all batches from batch_low on, until the next stretch. The batch is the one by which vLLM looks up its

@@ -53,6 +53,24 @@ std::vector<SimulatedRequest> repeated(const std::vector<SimulatedRequest>& reco
 
 }  // namespace
 
+/// The law of the number of drafts of a round that are accepted.
+struct RoundsToCover::AcceptedDrafts {
+  AcceptedDrafts(const std::vector<double>& conditional, std::int64_t gamma) {
+    double survival = 1;
+    for (std::size_t n = 0; n < static_cast<std::size_t>(gamma); ++n) {
+      const double rate = conditional.empty() ? 0 : conditional[std::min(n, conditional.size() - 1)];
+      probability.push_back(survival * (1 - rate));
+      survival *= rate;
+      tokens_per_step += survival;
+    }
+    probability.push_back(survival);
+  }
+
+  /// [n], up to gamma
+  std::vector<double> probability;
+  double tokens_per_step = 1;
+};
+
 std::uint64_t seed_of_replication(std::uint64_t seed, std::int64_t replication) {
   const double u = RandomStream(seed, static_cast<std::uint64_t>(replication)).uniform(0, 0, Purpose::synthetic);
   return static_cast<std::uint64_t>(u * 0x1p53);
@@ -97,14 +115,37 @@ planning::OfferedLoad offered_load(const std::vector<SimulatedRequest>& requests
   return load;
 }
 
-RoundsToCover::RoundsToCover(const std::vector<SimulatedRequest>& requests) : count_(explicit_up_to + 1, 0) {
+std::vector<std::int64_t> contexts_of(const RequestAcceptance& law) {
+  std::vector<std::int64_t> contexts;
+  for (const RequestAcceptance::FromContext& part : law.from_contexts) contexts.push_back(part.tokens);
+  return contexts;
+}
+
+RoundsToCover::RoundsToCover(const std::vector<SimulatedRequest>& requests, const std::vector<std::int64_t>& contexts)
+    : contexts_(contexts), ranges_(contexts.size() + 1, {std::vector<double>(explicit_up_to + 1, 0)}) {
   for (const SimulatedRequest& request : requests) {
-    const auto tokens = static_cast<std::size_t>(request.output_tokens - 1);
-    tokens_ += static_cast<double>(tokens);
-    count_[std::min(tokens, explicit_up_to)] += 1;
-    if (tokens <= explicit_up_to) continue;
-    beyond_ += static_cast<double>(tokens - explicit_up_to);
+    // The first token comes with the prompt; the context of the rounds begins at the prompt's length.
+    const std::int64_t end = request.prompt_tokens + request.output_tokens - 1;
+    std::int64_t context = request.prompt_tokens;
+    for (std::size_t range = 0; range < contexts_.size() && contexts_[range] < end; ++range) {
+      if (contexts_[range] <= context) continue;
+      add(range, contexts_[range] - context, false);
+      context = contexts_[range];
+    }
+    const auto last = std::upper_bound(contexts_.begin(), contexts_.end(), context) - contexts_.begin();
+    add(static_cast<std::size_t>(last), end - context, true);
   }
+}
+
+void RoundsToCover::add(std::size_t range, std::int64_t tokens, bool ends) {
+  Range& into = ranges_[range];
+  tokens_ += static_cast<double>(tokens);
+  if (!ends) {
+    into.passed += static_cast<double>(tokens);
+    return;
+  }
+  into.ending[std::min(static_cast<std::size_t>(tokens), explicit_up_to)] += 1;
+  into.beyond += std::max(0.0, static_cast<double>(tokens) - static_cast<double>(explicit_up_to));
 }
 
 planning::RoundsFrom RoundsToCover::rounds(const std::vector<RequestAcceptance>& laws, std::int64_t batch_low,
@@ -113,34 +154,32 @@ planning::RoundsFrom RoundsToCover::rounds(const std::vector<RequestAcceptance>&
   result.batch_low = batch_low;
   result.gamma = gamma;
   if (gamma == 0 || tokens_ == 0) return result;
-  const auto drafts = static_cast<std::size_t>(gamma);
   double all_rounds = 0;
   double full = 0;
-  std::vector<double> accepted(drafts + 1);
-  std::vector<double> to_cover(explicit_up_to + 1, 0);
   for (const RequestAcceptance& law : laws) {
-    double survival = 1;
-    double tokens_per_step = 1;
-    for (std::size_t n = 0; n < drafts; ++n) {
-      const double rate = law.conditional.empty() ? 0 : law.conditional[std::min(n, law.conditional.size() - 1)];
-      accepted[n] = survival * (1 - rate);
-      survival *= rate;
-      tokens_per_step += survival;
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const AcceptedDrafts accepted(i == 0 ? law.conditional : law.from_contexts[i - 1].conditional, gamma);
+      const double rounds = rounds_in(ranges_[i], accepted);
+      all_rounds += rounds;
+      full += accepted.probability.back() * rounds;
     }
-    accepted[drafts] = survival;
-    double rounds = beyond_ / tokens_per_step;
-    for (std::size_t m = 1; m <= explicit_up_to; ++m) {
-      to_cover[m] = 1;
-      for (std::size_t n = 0; n <= drafts && n + 1 < m; ++n) to_cover[m] += accepted[n] * to_cover[m - n - 1];
-      rounds += count_[m] * to_cover[m];
-    }
-    all_rounds += rounds;
-    full += survival * rounds;
   }
   result.tokens_per_step =
       std::clamp(tokens_ * static_cast<double>(laws.size()) / all_rounds, 1.0, static_cast<double>(gamma + 1));
   result.full_accepts = full / all_rounds;
   return result;
+}
+
+double RoundsToCover::rounds_in(const Range& range, const AcceptedDrafts& accepted) {
+  double rounds = (range.passed + range.beyond) / accepted.tokens_per_step;
+  std::vector<double> to_cover(explicit_up_to + 1, 0);
+  for (std::size_t m = 1; m <= explicit_up_to; ++m) {
+    to_cover[m] = 1;
+    for (std::size_t n = 0; n < accepted.probability.size() && n + 1 < m; ++n)
+      to_cover[m] += accepted.probability[n] * to_cover[m - n - 1];
+    rounds += range.ending[m] * to_cover[m];
+  }
+  return rounds;
 }
 
 }  // namespace specdec::sim

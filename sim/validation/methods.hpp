@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/batch_verification.hpp"
 #include "sim/validation/method_decoder.hpp"
 
 /// Decoding methods, by name: those of docs/methods.md. Most are a draft, a verifier and a policy, with one table
@@ -26,8 +28,8 @@ struct ParametersUsed {
   bool delta = false;
   bool threshold = false;
   bool most_drafts = false;
-  /// Together with the batch.
   bool schedule = false;
+  bool batch = false;
   bool exit_layer = false;
   bool exit_response = false;
   bool exit_saturation = false;
@@ -87,7 +89,7 @@ struct VerifierKind {
 struct PolicyKind {
   std::string_view name;
   std::string (*lacks)(const MethodContext& context, const VerifierKind& verifier);
-  /// Null if `prepare` is used instead.
+  /// Null if `prepare` or `batch_rule` is used instead.
   DraftedLength (*length)(const MethodSettings& settings);
   /// For policies that know more than a decoder can: decodes in place of the verifier's own decoder.
   MethodDecoderFactory (*prepare)(const MethodContext& context, const VerifierKind& verifier,
@@ -95,6 +97,9 @@ struct PolicyKind {
   /// Knows the future, so that no engine can use it (docs/methods.md#hindsight). Requires a language model as draft.
   bool in_hindsight = false;
   ParametersUsed uses = {};
+  /// For policies that decide for a batch of texts at once; the other three are null. Recordings alone have such
+  /// batches, see recorded_methods.hpp. The cost outlives the rule.
+  std::unique_ptr<sim::BatchRule> (*batch_rule)(const MethodSettings& settings, const sim::BatchCost& cost) = nullptr;
 };
 
 /// The part of the target's output that a method preserves.

@@ -1,6 +1,8 @@
 #include <array>
+#include <memory>
 
 #include "sim/policies.hpp"
+#include "sim/validation/batch_rules.hpp"
 #include "sim/validation/known_beta.hpp"
 #include "sim/validation/methods.hpp"
 
@@ -36,6 +38,30 @@ std::string lacks_schedule(const MethodContext& context, const VerifierKind&) {
   return context.settings().schedule.empty() ? "there is no schedule of gammas by batch" : "";
 }
 
+using RuleOfBatch = std::unique_ptr<sim::BatchRule>;
+
+/// A rule that weighs drafts against their cost.
+template <class Rule>
+RuleOfBatch budget_rule(const MethodSettings& settings, const sim::BatchCost& cost) {
+  return std::make_unique<Rule>(settings.gamma, cost);
+}
+
+RuleOfBatch moving_average(const MethodSettings& settings, const sim::BatchCost&) {
+  return std::make_unique<MovingAverageRule>(settings.gamma);
+}
+
+std::string lacks_batch(const MethodContext& context, const VerifierKind&) {
+  if (!context.source().recording) return "texts are decoded together in the replay of a recording alone";
+  return context.settings().batch < 2 ? "there is no batch of several texts" : "";
+}
+
+std::string lacks_budget(const MethodContext& context, const VerifierKind& verifier) {
+  if (std::string lack = lacks_batch(context, verifier); !lack.empty()) return lack;
+  return context.settings().cost ? "" : "there is no cost to weigh drafts against";
+}
+
+constexpr ParametersUsed of_batches{.gamma = true, .batch = true};
+
 }  // namespace
 
 std::span<const PolicyKind> policy_kinds() {
@@ -47,7 +73,12 @@ std::span<const PolicyKind> policy_kinds() {
       PolicyKind{"heuristic", nullptr, heuristic, nullptr, false, {.gamma = true}},
       PolicyKind{"oracle", nullptr, oracle, nullptr, true, {.most_drafts = true}},
       PolicyKind{"known-beta", lacks_known_beta, nullptr, prepare_known_beta, true, {.most_drafts = true}},
-      PolicyKind{"batch", lacks_schedule, by_batch, nullptr, false, {.schedule = true}},
+      PolicyKind{"batch", lacks_schedule, by_batch, nullptr, false, {.schedule = true, .batch = true}},
+      PolicyKind{"moving-average", lacks_batch, nullptr, nullptr, false, of_batches, moving_average},
+      PolicyKind{"budget-counts", lacks_budget, nullptr, nullptr, false, of_batches, budget_rule<CountingBudgetRule>},
+      PolicyKind{"budget-certainty", lacks_budget, nullptr, nullptr, false, of_batches,
+                 budget_rule<LogisticBudgetRule>},
+      PolicyKind{"budget-known", lacks_budget, nullptr, nullptr, false, of_batches, budget_rule<KnownBudgetRule>},
   };
   return kinds;
 }

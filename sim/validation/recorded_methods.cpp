@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "analysis/planning/replay_columns.hpp"
 #include "analysis/theory/replay.hpp"
+#include "sim/batch_verification.hpp"
 #include "sim/replay_simulation.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -108,6 +110,10 @@ class RecordedAcceptance {
       throw NotRecorded("the recording does not hold the draft's largest probability");
     if (!own_column && !columns_->exact())
       throw NotRecorded("acceptance is known within brackets only; specdec replay plays both ends");
+    if (play_.policy == "budget-certainty" && seen_.draft_top_probability.empty())
+      throw NotRecorded("the recording does not hold the draft's largest probability");
+    if (play_.policy == "budget-certainty" && depths() > 1)
+      throw NotRecorded("the draft's largest probability is recorded of the first draft alone");
     if (depths() > 1 && (own_column || play_.policy == "heuristic" || play_.replayed.gamma > depths()))
       throw NotRecorded(fmt::format("drafts are recorded to depth {}, and this needs other ones", depths()));
     if (play_.policy == "heuristic" && !seen_.accepted_length.empty())
@@ -141,6 +147,7 @@ struct RecordedSequence {
   std::vector<std::int64_t> places = {};
   std::vector<double> acceptance = {};
   std::vector<double> probability = {};
+  std::vector<double> certainty = {};
   std::vector<bool> left_out = {};
 };
 
@@ -154,6 +161,17 @@ struct ReplayedSequence {
   double cost = 0;
 };
 
+/// The cost of a batch's round, in plain steps of one text each; 1 a text where nothing is known.
+sim::BatchCost batch_cost(const std::optional<core::StepCost>& cost) {
+  return [cost](std::int64_t sequences, std::int64_t drafted, std::int64_t verified) {
+    const auto texts = static_cast<double>(sequences);
+    if (!cost || drafted == 0) return texts;
+    const double target = static_cast<double>(
+        cost->verification.extended(1 + static_cast<long double>(verified) / static_cast<long double>(sequences)));
+    return texts * (target + cost->c * static_cast<double>(drafted) + cost->overhead);
+  };
+}
+
 class RecordedExperiment {
  public:
   RecordedExperiment(const Method& method, const MethodContext& context)
@@ -166,7 +184,7 @@ class RecordedExperiment {
       const estimate::Observations& seen = positions.seen();
       for (std::size_t i = 0; i < seen.sequence.size(); ++i) {
         if (!sequence || sequence->number != seen.sequence[i]) {
-          if (sequence) replay(*sequence, positions.depths());
+          if (sequence) take(std::move(*sequence), positions.depths());
           if (hooks.interrupted()) return summarise(positions, compared);
           sequence = RecordedSequence{.number = seen.sequence[i], .task = seen.task.empty() ? -1 : seen.task[i]};
         }
@@ -175,11 +193,54 @@ class RecordedExperiment {
       if (const auto all = positions.source().positions(); hooks.progress && all)
         hooks.progress(static_cast<double>(seen.first + seen.size) / static_cast<double>(*all));
     }
-    replay(*sequence, positions.depths());
+    take(std::move(*sequence), positions.depths());
+    if (method_.policy->batch_rule != nullptr) replay_together(positions.depths(), hooks);
     summarise(positions, compared);
   }
 
  private:
+  /// A text whose end has been read.
+  void take(RecordedSequence sequence, std::int64_t depths) {
+    if (method_.policy->batch_rule == nullptr) return replay(sequence, depths);
+    kept_.push_back(std::move(sequence));
+  }
+
+  void replay_together(std::int64_t depths, const core::RunHooks& hooks) {
+    const MethodSettings& settings = context_.settings();
+    std::vector<sim::BatchedText> texts;
+    for (const RecordedSequence& one : kept_)
+      texts.push_back({.sequence = one.number,
+                       .tokens = std::ssize(one.places),
+                       .depths = depths,
+                       .acceptance = one.acceptance,
+                       .certainty = one.certainty,
+                       .group = one.task + 1});
+    const sim::BatchCost cost = batch_cost(settings.cost);
+    const std::unique_ptr<sim::BatchRule> rule = method_.policy->batch_rule(settings, cost);
+    const std::vector<sim::BatchedRun> runs = sim::decode_in_batches(texts, settings.batch, *rule, cost, settings.seed,
+                                                                     [&] { return hooks.interrupted(); });
+    for (std::size_t s = 0; s < runs.size(); ++s)
+      if (runs[s].tokens == texts[s].tokens) sequences_.push_back(result_of(runs[s], kept_[s].task));
+  }
+
+  static ReplayedSequence result_of(const sim::BatchedRun& run, std::int32_t task) {
+    ReplayedSequence result;
+    result.task = task;
+    result.accepted_expected = run.accepted_expected;
+    result.judged = static_cast<double>(run.judged);
+    result.cost = run.cost;
+    sim::Counters& counters = result.counters;
+    counters.steps = counters.target_calls = run.steps;
+    counters.tokens = run.tokens;
+    counters.accepted = run.accepted;
+    counters.drafted = run.verified;
+    counters.draft_calls = counters.draft_positions = run.drafted;
+    counters.drafted_at = run.verified_at;
+    counters.accepted_at = run.accepted_at;
+    counters.accepted_at.resize(counters.drafted_at.size());
+    return result;
+  }
+
   static void collect(const RecordedAcceptance& positions, std::size_t i, RecordedSequence& sequence) {
     const estimate::Observations& seen = positions.seen();
     const auto depths = static_cast<std::size_t>(positions.depths());
@@ -188,6 +249,7 @@ class RecordedExperiment {
     const std::span<const double> row = positions.acceptance().subspan(i * depths, depths);
     sequence.acceptance.insert(sequence.acceptance.end(), row.begin(), row.end());
     if (!seen.draft_token_probability.empty()) sequence.probability.push_back(seen.draft_token_probability[i]);
+    if (!seen.draft_top_probability.empty()) sequence.certainty.push_back(seen.draft_top_probability[i]);
     sequence.left_out.push_back(positions.is_left_out(i));
   }
 
@@ -312,6 +374,8 @@ class RecordedExperiment {
   Method method_;
   const MethodContext& context_;
   RecordedPlay play_;
+  /// For policies that decide for a batch of texts.
+  std::vector<RecordedSequence> kept_;
   std::vector<ReplayedSequence> sequences_;
 };
 
@@ -331,6 +395,7 @@ std::string beyond_recordings(const Method& method, const MethodContext& context
 
 bool recording_tells_drafts(const Method& method) {
   const std::string_view policy = method.policy == nullptr ? std::string_view() : method.policy->name;
+  if (method.policy != nullptr && method.policy->batch_rule != nullptr) return true;
   return policy == "fixed" || policy == "heuristic" || policy == "batch";
 }
 

@@ -274,6 +274,29 @@ def test_a_mix_of_traffic_is_planned_for_alike() -> None:
         Acceptance.from_counters(COUNTERS, mix={"sports": 1})
 
 
+def test_acceptance_by_context_enters_plans_and_capacities_alike() -> None:
+    recorded = Acceptance.from_recording(RECORDING, by="context:16,32")
+    words = ["--trace", str(RECORDING), "--by", "context:16,32"]
+    constants = Cost.of_constants(0.05)
+    require_one_answer(
+        (
+            lambda: specdec.plan(recorded, constants, batch=1, context=[0, 20, 40]),
+            ["plan", *words, "--c", "0.05", "--batch", "1", "--context", "0,20,40"],
+        )
+    )
+    hardware = ["--hardware", "h100", "--model", "llama-3.1-8b", "--draft-kind", "ngram"]
+    load = ["--prompt-tokens", "20", "--output-tokens", "30", "--num-requests", "100", "--replications", "2", "--gamma", "2"]
+    priced = Cost.of_hardware("h100", "llama-3.1-8b", draft_kind="ngram")
+    asked = {"prompt_tokens": 20, "output_tokens": 30, "num_requests": 100, "replications": 2, "gamma": [2]}
+    require_one_answer(
+        (lambda: specdec.capacity(recorded, priced, **asked), ["capacity", *hardware, *words, *load])  # type: ignore[arg-type]
+    )
+    with pytest.raises(specdec.QuestionError, match="needs context beside it"):
+        specdec.plan(recorded, constants)
+    with pytest.raises(specdec.QuestionError, match="context:N1,N2,... with places above 0"):
+        specdec.plan(Acceptance.from_recording(RECORDING, by="task"), constants)
+
+
 def test_runs_of_benchmarks_are_planned_from_alike() -> None:
     require_one_answer((lambda: specdec.plan_runs(BENCH), ["plan", "--bench", *BENCH]))
     require_one_answer(

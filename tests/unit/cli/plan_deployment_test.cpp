@@ -1463,6 +1463,25 @@ TEST_CASE("a calibration without its context, or of other drafts than those plan
   CHECK(warns(load, "calibration_acceptance_differs"));
 }
 
+TEST_CASE("tokens per step that were measured beside a prior, and kernels that do not fit, are said") {
+  const std::string placed = "--hardware h100 --model llama-3.3-70b --context 2000 ";
+  const std::string head = placed +
+                           "--tp 4 --draft-model eagle3-llama-3.3-70b --calibrate "
+                           "batch=4,tpot_ms=9,gamma=3,context=2000,tokens_per_step=2.2";
+  const Run prior = run_specdec("plan " + head);
+  CHECK(prior.out.find("--acceptance-length 3:2.2 plans by what was") != std::string::npos);
+  CHECK_FALSE(warns(json_of(head + " --acceptance-length 3:2.2"), "prior_beside_measured"));
+  CHECK(warns(json_of(placed + "--alpha 0.7 --tp 16 --draft-kind ngram"), "kernels_left_out"));
+  CHECK_FALSE(warns(json_of(placed + "--alpha 0.7 --tp 8 --draft-kind ngram"), "kernels_left_out"));
+  CHECK_FALSE(
+      warns(json_of(placed + "--alpha 0.7 --tp 16 --draft-kind ngram --kernel-times none"), "kernels_left_out"));
+  check_refused(placed + "--alpha 0.7 --tp 4 --draft-kind eagle --draft-model llama-3.2-1b",
+                "--draft-kind is eagle, but must be model: llama-3.2-1b is a whole model, and no head that reads its "
+                "target's states");
+  for (const ordered_json& assumption : json_of(placed + "--alpha 0.7 --tp 8 --draft-kind ngram")["assumptions"])
+    if (assumption["name"] == "layer_seconds") CHECK(assumption["source"] == "preset");
+}
+
 TEST_CASE("several drafts on one hardware are compared, and its options are refused where they say nothing") {
   const IdealHardware ideal;
   const ordered_json plan =

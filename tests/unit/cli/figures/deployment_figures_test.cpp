@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/figures/figure_rows.hpp"
+#include "tests/unit/cli/recordings.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
@@ -188,12 +189,55 @@ TEST_CASE("verification costs what the roofline says, with published points at t
   CHECK(own["figure"]["panels"][0]["series"].size() <= 2);
 }
 
+TEST_CASE("speedup over context shows a draft that falls behind a windowed one, and says from where on") {
+  const ScratchFolder scratch;
+  // The first is accepted less and less, the second, which looks at a window, as often everywhere; texts differ a
+  // little.
+  const auto recorded = [&](const std::string& name, const std::vector<double>& by_stretch) {
+    std::vector<double> acceptance;
+    std::vector<std::int64_t> sequence;
+    for (std::int64_t text = 0; text < 4; ++text) {
+      for (std::int64_t place = 0; place < 15'000; ++place) {
+        acceptance.push_back(by_stretch[static_cast<std::size_t>(place / 3000)] + (text % 2 == 0 ? 0.01 : -0.01));
+        sequence.push_back(text);
+      }
+    }
+    return specdec::tests::scalar_trace(scratch / name, acceptance, sequence).string();
+  };
+  const std::string whole = recorded("whole.safetensors", {0.75, 0.7, 0.6, 0.4, 0.15});
+  const std::string windowed = recorded("windowed.safetensors", {0.5, 0.5, 0.5, 0.5, 0.5});
+  const std::string drafts =
+      " --hardware h100 --model llama-3.1-8b --by context:3000,6000,9000,12000 --draft whole:trace=" + whole +
+      ",model=eagle3-llama-3.1-8b --draft windowed:trace=" + windowed +
+      ",model=eagle3-llama-3.1-8b --context 2000,4000,8000,10000,16000";
+  const ordered_json figure = document_of_run("plot speedup-over-context" + drafts);
+  const PlottedLine first = line_of(figure, "over plain decoding", "whole", "context", "speedup");
+  const PlottedLine second = line_of(figure, "over plain decoding", "windowed", "context", "speedup");
+  const ordered_json plan = document_of_run("plan" + drafts);
+  REQUIRE(first.x.size() == 5);
+  for (std::size_t i = 0; i < first.x.size(); ++i) {
+    INFO(first.x[i]);
+    CHECK((first.y[i] > second.y[i]) == (first.x[i] < 10000));
+    CHECK(first.y[i] == plan["drafts"][0]["points"][i]["speedup_estimate"]["value"].get<double>());
+    CHECK(second.y[i] == plan["drafts"][1]["points"][i]["speedup_estimate"]["value"].get<double>());
+  }
+  const PlottedLine tokens = line_of(figure, "of the recommended γ", "whole", "context", "tokens_per_step");
+  CHECK(std::is_sorted(tokens.y.rbegin(), tokens.y.rend()));
+  const std::string caption = figure["figure"]["caption"];
+  CHECK(caption.find("at batch 1 the fastest is whole (") != std::string::npos);
+  CHECK(caption.find("×) from context 2000 on, windowed (") != std::string::npos);
+  CHECK(caption.find("×) from context 10000 on.") != std::string::npos);
+
+  const ordered_json own = document_of_run("plot speedup-over-context --batch 1,16 --context 1000,8000");
+  CHECK(line_of(own, "over plain decoding", "batch 16", "context", "speedup").x == std::vector<double>{1000, 8000});
+}
+
 TEST_CASE("every figure of deployments and of the validation is drawn with its title") {
   if (std::system("gnuplot --version >/dev/null 2>&1") != 0) return;
   const ScratchFolder scratch;
   for (const std::string& figure :
-       {"speedup-over-batch" + small_deployment, std::string("verification-cost"),
-        "cost-and-time-per-token" + small_service, "gpus-over-load" + small_service,
+       {"speedup-over-batch" + small_deployment, "speedup-over-context" + small_deployment,
+        std::string("verification-cost"), "cost-and-time-per-token" + small_service, "gpus-over-load" + small_service,
         "latency-over-load" + small_service, std::string("theory-against-simulation --rounds 2000 --tokens 64"),
         std::string("distribution-test --tokens 500"), std::string("methods --tokens 64")}) {
     INFO(figure);

@@ -112,9 +112,9 @@ TEST_CASE("a capacity's intervals reach what the costs at both tails of their re
     }
   }
   for (std::size_t i = 0; i < 2; ++i) {
-    REQUIRE(range.gpus_by_version[i].size() == 5);
-    CHECK(range.gpus_by_version[i][0] == alone.scenarios[i].gpus);
-    CHECK(*range.gpus_by_version[i][1] <= *range.gpus_by_version[i][2]);
+    REQUIRE(range.gpus_by_case[i].size() == 7);
+    CHECK(range.gpus_by_case[i][0] == alone.scenarios[i].gpus);
+    CHECK(*range.gpus_by_case[i][1] <= *range.gpus_by_case[i][2]);
   }
   // 40% of the time more or less is far more than the simulation's own error.
   const sim::SimulatedValue& widened = range.answer.scenarios[0].requests_per_second_per_replica;
@@ -145,8 +145,8 @@ TEST_CASE(
   question.acceptance_is_range = true;
   const sim::CapacityRange range = range_of(question, ends);
   // Four ends of the cost, two of the acceptance; two together, or four.
-  CHECK(apart.gpus_by_version[1].size() == 9);
-  REQUIRE(range.gpus_by_version[1].size() == 11);
+  CHECK(apart.gpus_by_case[1].size() == 11);
+  REQUIRE(range.gpus_by_case[1].size() == 13);
   CHECK(sim::most_versions(question, ends) == 10);
   for (const std::vector<sim::RequestAcceptance>& end : ends) {
     sim::CapacityQuestion alone = question;
@@ -397,7 +397,9 @@ TEST_CASE("times at a load have no upper end where a case's queue grows at it") 
   const sim::ScenarioCapacity& plain = range.answer.scenarios[0];
   REQUIRE(plain.meets_load);
   CHECK(range.overloaded[0] == 2);
-  CHECK(range.gpus_by_version[0] == std::vector<std::optional<std::int64_t>>{2, 2, std::nullopt, 2, std::nullopt});
+  // Five versions, and both ends of the simulation's interval, which two replications leave wide.
+  CHECK(range.gpus_by_case[0] ==
+        std::vector<std::optional<std::int64_t>>{2, 2, std::nullopt, 2, std::nullopt, std::nullopt, 2});
   for (const sim::SimulatedValue& value :
        {plain.tpot_seconds->p50, plain.ttft_seconds->p99, plain.gap_seconds->mean, plain.mean_batch}) {
     CHECK(std::isinf(value.hi));
@@ -449,13 +451,41 @@ TEST_CASE("replicates that price iterations at nothing are no versions of a cost
   }
 }
 
+TEST_CASE(
+    "GPUs of runs with other random numbers lie within the range of one, which its cases of the cost do not hold") {
+  sim::CapacityQuestion question = question_for(std::make_shared<OneReplicate>(40));
+  question.limits = {};
+  question.limits.ttft_seconds = 0.08;
+  question.limits.percentile = 99.9;
+  question.replications = 4;
+  question.scenarios.resize(1);
+  double most = 0;
+  for (std::uint64_t seed = 101; seed <= 140; ++seed) {
+    question.seed = seed;
+    most += sim::plan_capacity(question).scenarios[0].requests_per_second_per_replica.value / 40;
+  }
+  // Twelve replicas' worth of load, which a run of other numbers meets with one or two more or fewer.
+  question.workload.requests_per_second = 11.7 * most;
+  int held = 0, held_by_versions = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    question.seed = seed;
+    const sim::CapacityRange range = range_of(question);
+    REQUIRE(range.gpus_by_case[0].size() == 3);
+    held += range.gpus[0]->lo <= 24 && 24 <= range.gpus[0]->hi ? 1 : 0;
+    held_by_versions += range.gpus_by_case[0][0] == 24 ? 1 : 0;
+  }
+  // Of 40 intervals of 95% fewer than 33 hold in one of 5,000 runs.
+  CHECK(held >= 33);
+  CHECK(held_by_versions < 30);
+}
+
 TEST_CASE("cases with fewer and with more GPUs are counted, and no number of them is more than any") {
   sim::CapacityRange range;
-  range.gpus_by_version = {{2, 4, 4, std::nullopt, 8, std::nullopt}, {4, 4, 2, 8, std::nullopt, std::nullopt}, {1}};
+  range.gpus_by_case = {{2, 4, 4, std::nullopt, 8, std::nullopt}, {4, 4, 2, 8, std::nullopt, std::nullopt}, {1}};
   const sim::GpuComparison ours = sim::compare_gpus(range, 0, 1), theirs = sim::compare_gpus(range, 1, 0);
   CHECK(ours.fewer == 2);
   CHECK(ours.more == 2);
-  CHECK(ours.versions == 6);
+  CHECK(ours.cases == 6);
   CHECK(theirs.fewer == ours.more);
   CHECK(theirs.more == ours.fewer);
   CHECK(sim::compare_gpus(range, 1, 1).fewer == 0);
@@ -599,5 +629,5 @@ TEST_CASE(
   sim::over_versions(question, whole, {}, interrupted_after(1'000'000));
   const sim::CapacityRange half = sim::over_versions(question, whole, {}, interrupted_after(asked - 1));
   CHECK(half.interrupted);
-  for (std::size_t i = 0; i < 2; ++i) CHECK(half.gpus_by_version[i].size() == 4);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(half.gpus_by_case[i].size() == 4);
 }

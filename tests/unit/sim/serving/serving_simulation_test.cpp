@@ -10,6 +10,7 @@
 #include "sim/random.hpp"
 #include "sim/serving/request_percentiles.hpp"
 #include "sim/serving/serving_run.hpp"
+#include "sim/serving/simulated_workload.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/priced_iterations.hpp"
 
@@ -269,6 +270,75 @@ TEST_CASE("a request draws its law and its luck whatever is served beside it") {
   CHECK_FALSE(same(together, serve(question)));
 }
 
+TEST_CASE("a request's rates follow the tokens in its cache, whichever law it has, and where its prompt begins") {
+  // All drafts are accepted up to a context of 30, none from there to 50, and all again.
+  RequestAcceptance law;
+  law.conditional = {1};
+  law.from_contexts = {{30, {0}}, {50, {}}};
+  law.from_contexts.back().conditional = {1};
+  const auto rounds_of = [&](std::int64_t prompt, std::int64_t output) {
+    ServingQuestion question = question_of({{0, prompt, output}});
+    question.engine.schedule = {{1, 2}};
+    question.acceptance = {law, law};
+    const ServingResult result = serve(question);
+    return result.requests[0].last_token_seconds - result.requests[0].first_token_seconds;
+  };
+  CHECK(rounds_of(10, 31) == 17);  // 10 to 28 in seven rounds of 3, which end at 31, and 9 of 1
+  CHECK(rounds_of(10, 21) == 7);   // never beyond 30
+  CHECK(rounds_of(30, 11) == 10);  // at the bound itself
+  CHECK(rounds_of(49, 8) == 3);    // 49 alone, then 50 to 55
+  CHECK(rounds_of(60, 31) == 10);
+}
+
+TEST_CASE("rounds of requests whose rates follow their contexts are those of a recursion over the context") {
+  RequestAcceptance law;
+  law.conditional = {0.9, 0.8};
+  law.from_contexts = {{200, {0.5, 0.4}}, {350, {0.1}}};
+  constexpr std::int64_t gamma = 3;
+  std::vector<SimulatedRequest> requests;
+  for (std::int64_t i = 0; i < 4000; ++i) requests.push_back({0, 60 + 37 * (i % 11), 1 + 29 * (i % 13)});
+  const auto rates_at = [&](std::int64_t context) -> const std::vector<double>& {
+    return context < 200 ? law.conditional : law.from_contexts[context < 350 ? 0 : 1].conditional;
+  };
+  // N(context, left) = 1 + sum_k P(k tokens) N(context + k, left - k), without the library.
+  const auto expected_rounds = [&](const SimulatedRequest& request) {
+    const std::int64_t tokens = request.output_tokens - 1;
+    std::vector<double> rounds(static_cast<std::size_t>(tokens) + 1, 0);
+    for (std::int64_t left = 1; left <= tokens; ++left) {
+      const std::vector<double>& rates = rates_at(request.prompt_tokens + tokens - left);
+      double reached = 1, sum = 1;
+      for (std::int64_t k = 1; k <= gamma + 1 && k < left; ++k) {
+        const double rate =
+            k > gamma ? 0 : rates[std::min<std::size_t>(static_cast<std::size_t>(k - 1), rates.size() - 1)];
+        sum += reached * (1 - rate) * rounds[static_cast<std::size_t>(left - k)];
+        reached *= rate;
+      }
+      rounds[static_cast<std::size_t>(left)] = sum;
+    }
+    return rounds.back();
+  };
+  double rounds = 0, tokens = 0;
+  for (const SimulatedRequest& request : requests) {
+    rounds += expected_rounds(request);
+    tokens += static_cast<double>(request.output_tokens - 1);
+  }
+  // What a round puts out beyond a bound is taken at the rate before it.
+  CHECK(RoundsToCover(requests, contexts_of(law)).rounds({law}, 1, gamma).tokens_per_step ==
+        Approx(tokens / rounds).epsilon(0.005));
+  // Forgetting the contexts is no such error.
+  CHECK(RoundsToCover(requests).rounds({{law.conditional}}, 1, gamma).tokens_per_step > 1.3 * tokens / rounds);
+
+  ServingQuestion question = question_of(requests);
+  question.engine.schedule = {{1, gamma}};
+  question.acceptance = {law};
+  const ServingResult result = serve(question);
+  // A round puts out 1 to 4 tokens, a standard deviation of at most 1.5: three of the mean's fail one seed in 370.
+  const double tolerance = 3 * 1.5 / std::sqrt(rounds);
+  CHECK(result.tokens_per_step == Approx(tokens / rounds).margin(tolerance));
+  question.acceptance = {{law.conditional}};
+  CHECK(serve(question).tokens_per_step > tokens / rounds + tolerance);
+}
+
 TEST_CASE("a client sends its next request when the last token of its previous one has come") {
   ServingQuestion question = question_of(equal_requests(4, 100, 1, 3));
   question.clients = 1;
@@ -451,6 +521,15 @@ TEST_CASE("a question that cannot be served is refused with what is wrong") {
   CHECK(message(question).empty());
   question.requests[1].arrival_seconds = 1e16;
   CHECK_THAT(message(question), Contains("too far apart to time them: 1e+16 seconds after 0"));
+  question = sound;
+  draft(question, 3, 0.5);
+  question.acceptance.front().from_contexts = {{20, {0.4}}, {20, {0.3}}};
+  CHECK_THAT(message(question), Contains("context from which rates hold is 20, but must be in [21,"));
+  question.acceptance.front().from_contexts = {{20, {1.4}}};
+  CHECK_THAT(message(question), Contains("conditional acceptance is 1.4"));
+  question.acceptance.front().from_contexts = {{20, {0.4}}};
+  question.acceptance.push_back({{0.4}});
+  CHECK_THAT(message(question), Contains("acceptance changes at different contexts"));
   question = sound;
   question.engine.schedule = {{1, 2}, {1, 3}};
   CHECK_THAT(message(question), Contains("batch_low of a stretch of the schedule is 1"));

@@ -1,0 +1,68 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/figures/deployment_defaults.hpp"
+#include "cli/figures/figure_kind.hpp"
+#include "cli/files.hpp"
+#include "cli/planned.hpp"
+#include "render/figures/context_chart.hpp"
+#include "render/plan.hpp"
+
+namespace specdec::cli {
+
+using namespace render;
+namespace {
+
+constexpr const char* usual_figure_contexts = "500,1000,2000,4000,8000,16000,32000";
+
+Chart over_context(PlanOptions o) {
+  std::vector<Assumption> assumptions;
+  if (o.drafts.empty()) assumptions = default_deployment(o, o.roofline);
+  if (!o.context) o.context = usual_figure_contexts;
+  require_consistent(o);
+  const planner::Plan d = planned(o);
+  SpeedupOverContextInputs inputs;
+  inputs.drafts = d.deployment.drafts;
+  inputs.who = deployment_text(o, o.roofline);
+  inputs.interval = d.drafts.size() > 1 ? interval_heading_of_drafts(d) : interval_heading(d);
+  Chart chart = speedup_over_context_chart(inputs);
+  std::vector<Assumption> others;
+  for (const planner::Draft& draft : d.drafts) {
+    planner::append_new(others, draft.acceptance.assumptions);
+    planner::append_new(others, draft.cost.assumptions);
+  }
+  chart.assumptions = with_defaults(std::move(assumptions), others);
+  chart.warnings = d.warnings;
+  chart.presets = d.presets;
+  for (const std::string& file : d.files) chart.files.push_back(file_facts("FILE", file));
+  return chart;
+}
+
+std::function<Chart()> set_up_context_figure(Options& options) {
+  const auto chosen = std::make_shared<PlanOptions>();
+  PlanOptions& o = *chosen;
+  declare_acceptance(options, o, "of one draft; at most one of");
+  options.group("Several drafts");
+  options.texts("--draft", o.drafts, "NAME:KEY=VALUE,...", "drafts with their acceptance, as in specdec plan");
+  declare(options, o.roofline);
+  options.group("Models [llama-3.3-70b with its EAGLE-3 head on 4 H100]");
+  options.text("--model", o.model, "NAME|FILE", "target: a preset or a configuration");
+  options.text("--draft-model", o.draft_model, "NAME|FILE", "draft, the same");
+  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram"},
+                 "how drafts are made [model]");
+  options.group("What is shown");
+  options.text("--context", o.context, "N1,N2,...", "tokens in the cache per sequence, rising [500 to 32000]");
+  options.text("--batch,--concurrency", o.batch, "B1,B2,...", "a line for each, rising [1]");
+  return [chosen] { return over_context(*chosen); };
+}
+
+}  // namespace
+
+FigureKind speedup_over_context_figure() {
+  return {"speedup-over-context",
+          "speedup and tokens per step of drafts over the context, and which is the fastest where",
+          set_up_context_figure};
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,122 @@
+#include "render/figures/context_chart.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/number_text.hpp"
+
+namespace specdec::render {
+namespace {
+
+using planner::brief;
+using planning::DraftPlan;
+using planning::PointPlan;
+
+ChartAxis context_axis() { return {"context", "context (tokens in the cache per sequence)", AxisScale::logarithmic}; }
+
+std::vector<double> batches_of(const DraftPlan& draft) {
+  std::vector<double> batches;
+  for (const PointPlan& point : draft.points) {
+    if (point.context == draft.points.front().context) batches.push_back(point.batch);
+  }
+  return batches;
+}
+
+/// The draft and the batch, as far as there are several.
+std::string name_of_line(const SpeedupOverContextInputs& in, const DraftPlan& draft, double batch, bool batches) {
+  std::vector<std::string> parts;
+  if (in.drafts.size() > 1) parts.push_back(draft.name);
+  if (batches) parts.push_back(fmt::format("batch {}", brief(batch)));
+  if (parts.empty()) parts.emplace_back("recommended γ");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void add_lines(const std::string& name, const std::string& interval, const DraftPlan& draft, double batch, int colour,
+               ChartPanel& speedups, ChartPanel& tokens) {
+  ChartSeries band, line, steps;
+  for (const PointPlan& point : draft.points) {
+    // A logarithmic axis has no place for an empty cache.
+    if (point.batch != batch || !point.optimal_row || !(point.context > 0)) continue;
+    for (ChartSeries* const series : {&band, &line, &steps}) series->x.push_back(point.context);
+    line.y.push_back(point.speedup_estimate->value);
+    const auto& ci95 = point.speedup_estimate->ci95;
+    band.low.push_back(ci95 ? ci95->lo : line.y.back());
+    band.high.push_back(ci95 ? ci95->hi : line.y.back());
+    steps.y.push_back(point.rows[*point.optimal_row].tokens_per_step);
+  }
+  if (line.x.empty()) return;
+  band.name = fmt::format("{}, {}", name, interval);
+  band.mark = ChartMark::band;
+  line.name = steps.name = name;
+  for (ChartSeries* const series : {&band, &line, &steps}) series->colour = colour;
+  speedups.series.push_back(std::move(band));
+  speedups.series.push_back(std::move(line));
+  tokens.series.push_back(std::move(steps));
+}
+
+/// The fastest draft of a point, by its number; empty if plain decoding is, or none has a price.
+std::optional<std::size_t> fastest_at(const SpeedupOverContextInputs& in, std::size_t point) {
+  std::optional<std::size_t> fastest;
+  double most = 1;
+  for (std::size_t draft = 0; draft < in.drafts.size(); ++draft) {
+    const PointPlan& here = in.drafts[draft].points[point];
+    const double speedup = here.optimal_row ? here.speedup_estimate->value : 0;
+    if (speedup <= most) continue;
+    most = speedup;
+    fastest = draft;
+  }
+  return fastest;
+}
+
+std::string caption_of(const SpeedupOverContextInputs& in, double batch) {
+  const std::vector<PointPlan>& points = in.drafts.front().points;
+  std::vector<std::string> stretches;
+  std::optional<std::optional<std::size_t>> last;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (points[i].batch != batch) continue;
+    const std::optional<std::size_t> fastest = fastest_at(in, i);
+    if (last == fastest) continue;
+    last = fastest;
+    const std::string who = !fastest               ? "plain decoding"
+                            : in.drafts.size() > 1 ? in.drafts[*fastest].name
+                                                   : std::string("speculation");
+    const double speedup = fastest ? in.drafts[*fastest].points[i].speedup_estimate->value : 1;
+    const std::string gain = fastest ? fmt::format(" ({}×)", brief(speedup, 3)) : "";
+    stretches.push_back(fmt::format("{}{} from context {} on", who, gain, brief(points[i].context)));
+  }
+  return fmt::format("{}: at batch {} the fastest is {}.", in.who, brief(batch), fmt::join(stretches, ", "));
+}
+
+}  // namespace
+
+Chart speedup_over_context_chart(const SpeedupOverContextInputs& in) {
+  const std::vector<double> batches = batches_of(in.drafts.front());
+  Chart chart;
+  chart.name = "speedup-over-context";
+  chart.title = "Which draft pays at which context";
+  chart.caption = caption_of(in, batches.front());
+  chart.columns = 2;
+  ChartPanel speedups, tokens;
+  speedups.title = "over plain decoding";
+  speedups.x = tokens.x = context_axis();
+  speedups.y = {"speedup", "speedup (×)"};
+  tokens.title = "of the recommended γ";
+  tokens.y = {"tokens_per_step", "tokens per step"};
+  int colour = 0;
+  for (const DraftPlan& draft : in.drafts) {
+    for (const double batch : batches) {
+      const std::string name = name_of_line(in, draft, batch, batches.size() > 1);
+      add_lines(name, in.interval, draft, batch, colour++, speedups, tokens);
+    }
+  }
+  speedups.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
+  tokens.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
+  chart.panels = {std::move(speedups), std::move(tokens)};
+  return chart;
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,150 @@
+#include "sim/validation/batch_rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace specdec::validation {
+namespace {
+
+using sim::BatchDecision;
+using sim::BatchedPlace;
+
+constexpr std::int64_t rounds_to_half_counts = 1024;
+constexpr std::int64_t rounds_to_refit = 100;
+constexpr double least_reached = 50;
+constexpr double ridge = 1e-3;
+constexpr double largest_feature = 40;
+
+constexpr double weight_of_last_round = 0.2;
+constexpr std::int64_t rounds_before_steps_change = 10;
+constexpr std::int64_t rounds_between_changes = 5;
+constexpr double down_below = 0.5;
+constexpr double up_above = 0.75;
+
+BatchDecision same_for_all(std::int64_t gamma, std::span<const BatchedPlace> batch) {
+  BatchDecision decision{gamma, {}};
+  for (const BatchedPlace& at : batch) decision.verified.push_back(std::min(gamma, at.most_drafts()));
+  return decision;
+}
+
+/// Drafts of a text that were reached: those accepted, and the first rejected one.
+std::int64_t reached(std::int64_t verified, std::int64_t accepted) { return std::min(verified, accepted + 1); }
+
+double feature(const BatchedPlace& at, std::int64_t depth) {
+  const double certainty = at.text->certainty[static_cast<std::size_t>(at.place + depth)];
+  return std::clamp(std::log(certainty / (1 - certainty)), -largest_feature, largest_feature);
+}
+
+}  // namespace
+
+BatchDecision FixedGammaRule::decide(std::span<const BatchedPlace> batch) { return same_for_all(gamma_, batch); }
+
+BatchDecision BudgetRule::decide(std::span<const BatchedPlace> batch) {
+  theory::Survivals now, before;
+  for (const BatchedPlace& at : batch) {
+    std::vector<double>& survival = now.emplace_back();
+    double product = 1;
+    const auto drafts = static_cast<std::size_t>(std::min(gamma_, at.most_drafts()));
+    while (survival.size() < drafts)
+      survival.push_back(product *= estimate(at, static_cast<std::int64_t>(survival.size())));
+    last_.resize(std::max(last_.size(), at.number + 1));
+    std::vector<double>& last = last_[at.number];
+    last.resize(drafts, last.empty() ? 1 : last.back());
+    before.push_back(std::exchange(last, survival));
+  }
+  const theory::VerificationBudget budget =
+      theory::best_budget(sees_at_once() ? now : before,
+                          [&](std::int64_t drafts) { return cost_(std::ssize(batch), gamma_, drafts); });
+  return {gamma_, theory::admitted_drafts(now, budget.drafts)};
+}
+
+double KnownBudgetRule::estimate(const BatchedPlace& at, std::int64_t depth) const {
+  return at.text->acceptance_at(at.place + depth, depth);
+}
+
+double CountingBudgetRule::estimate(const BatchedPlace& at, std::int64_t depth) const {
+  const auto group = static_cast<std::size_t>(at.text->group);
+  const Counts seen = group < counts_.size() ? counts_[group][static_cast<std::size_t>(depth)] : Counts{};
+  return (seen.accepted + 1) / (seen.reached + 2);
+}
+
+void CountingBudgetRule::observe(std::span<const BatchedPlace> batch, const BatchDecision& decision,
+                                 std::span<const std::int64_t> accepted) {
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto group = static_cast<std::size_t>(batch[i].text->group);
+    if (group >= counts_.size()) counts_.resize(group + 1, std::vector<Counts>(static_cast<std::size_t>(gamma())));
+    for (std::int64_t k = 0; k < reached(decision.verified[i], accepted[i]); ++k) {
+      Counts& at = counts_[group][static_cast<std::size_t>(k)];
+      at.reached += 1;
+      at.accepted += k < accepted[i] ? 1 : 0;
+    }
+  }
+  if (++rounds_ % rounds_to_half_counts != 0) return;
+  for (std::vector<Counts>& group : counts_)
+    for (Counts& at : group) at = {at.accepted / 2, at.reached / 2};
+}
+
+LogisticBudgetRule::LogisticBudgetRule(std::int64_t gamma, const sim::BatchCost& cost)
+    : BudgetRule(gamma, cost), curves_(static_cast<std::size_t>(gamma)) {}
+
+double LogisticBudgetRule::Curve::at(double x) const { return 1 / (1 + std::exp(-(slope * x + intercept))); }
+
+void LogisticBudgetRule::Curve::add(double x, bool accepted) {
+  const double expected = at(x);
+  const double weight = expected * (1 - expected);
+  const double residual = (accepted ? 1 : 0) - expected;
+  reached += 1;
+  gradient_slope += residual * x;
+  gradient_intercept += residual;
+  curvature_slope += weight * x * x;
+  curvature_both += weight * x;
+  curvature_intercept += weight;
+}
+
+void LogisticBudgetRule::Curve::refit() {
+  const double a = curvature_slope + ridge, c = curvature_intercept + ridge, b = curvature_both;
+  const double determinant = a * c - b * b;
+  Curve next{slope + (c * gradient_slope - b * gradient_intercept) / determinant,
+             intercept + (a * gradient_intercept - b * gradient_slope) / determinant};
+  const bool is_sound = reached >= least_reached && std::isfinite(next.slope) && std::isfinite(next.intercept);
+  if (!is_sound || next.slope < 0) next = {slope, intercept};
+  *this = next;
+}
+
+double LogisticBudgetRule::estimate(const BatchedPlace& at, std::int64_t depth) const {
+  return curves_[static_cast<std::size_t>(depth)].at(feature(at, depth));
+}
+
+void LogisticBudgetRule::observe(std::span<const BatchedPlace> batch, const BatchDecision& decision,
+                                 std::span<const std::int64_t> accepted) {
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    for (std::int64_t k = 0; k < reached(decision.verified[i], accepted[i]); ++k)
+      curves_[static_cast<std::size_t>(k)].add(feature(batch[i], k), k < accepted[i]);
+  if (++rounds_ % rounds_to_refit == 0) std::ranges::for_each(curves_, &Curve::refit);
+}
+
+MovingAverageRule::MovingAverageRule(std::int64_t gamma) : average_(static_cast<double>(gamma - 1)) {
+  for (const std::int64_t usual : {1, 3, 7})
+    if (usual < gamma) candidates_.push_back(usual);
+  candidates_.push_back(gamma);
+  current_ = candidates_.size() - 1;
+}
+
+BatchDecision MovingAverageRule::decide(std::span<const BatchedPlace> batch) {
+  return same_for_all(candidates_[current_], batch);
+}
+
+void MovingAverageRule::observe(std::span<const BatchedPlace>, const BatchDecision&,
+                                std::span<const std::int64_t> accepted) {
+  double mean = 0;
+  for (const std::int64_t one : accepted) mean += static_cast<double>(one) / static_cast<double>(accepted.size());
+  average_ += weight_of_last_round * (mean - average_);
+  if (++rounds_ <= rounds_before_steps_change || (rounds_ - rounds_before_steps_change) % rounds_between_changes != 0)
+    return;
+  const auto candidate = [&](std::size_t i) { return static_cast<double>(candidates_[i]); };
+  while (current_ > 0 && average_ <= candidate(current_ - 1) - down_below) --current_;
+  while (current_ + 1 < candidates_.size() && average_ > candidate(current_) - up_above) ++current_;
+}
+
+}  // namespace specdec::validation

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analysis/theory/verification_budget.hpp"
+#include "sim/batch_verification.hpp"
+
+/// Rules for how many drafts of each text of a batch are verified: what engines do, and a bound on what can be done.
+namespace specdec::validation {
+
+/// The same gamma for every text, as far as it is of use.
+class FixedGammaRule final : public sim::BatchRule {
+ public:
+  /// @param gamma  >= 0
+  explicit FixedGammaRule(std::int64_t gamma) : gamma_(gamma) {}
+  sim::BatchDecision decide(std::span<const sim::BatchedPlace> batch) override;
+  void observe(std::span<const sim::BatchedPlace>, const sim::BatchDecision&, std::span<const std::int64_t>) override {}
+
+ private:
+  std::int64_t gamma_;
+};
+
+/// gamma tokens are drafted for every text, and the batch's drafts compete for a budget: the most probable to be
+/// reached and accepted are verified, as many as make most tokens per cost (theory::best_budget).
+///
+/// Classes derived from it say how acceptance is estimated. As in vLLM, the budget rests on the estimates of the round
+/// before, 1 for a new text, and who gets it on those of this round, since a server reads the former while it computes
+/// the latter.
+///
+/// Source:   docs/methods.md#verification-within-a-budget
+class BudgetRule : public sim::BatchRule {
+ public:
+  sim::BatchDecision decide(std::span<const sim::BatchedPlace> batch) final;
+
+ protected:
+  /// @param gamma  drafted tokens, >= 0  @param cost  must outlive the object
+  BudgetRule(std::int64_t gamma, const sim::BatchCost& cost) : gamma_(gamma), cost_(cost) {}
+  std::int64_t gamma() const { return gamma_; }
+  /// The estimated probability that the draft at a depth (0-based) is accepted if it is reached, [0, 1].
+  virtual double estimate(const sim::BatchedPlace& at, std::int64_t depth) const = 0;
+  /// True if the budget rests on this round's estimates, too.
+  virtual bool sees_at_once() const { return false; }
+
+ private:
+  std::int64_t gamma_;
+  const sim::BatchCost& cost_;
+  /// Of each text by its number, the round before; empty for a new one.
+  theory::Survivals last_;
+};
+
+/// Knows the probability of every draft of its text: the bound.
+class KnownBudgetRule final : public BudgetRule {
+ public:
+  KnownBudgetRule(std::int64_t gamma, const sim::BatchCost& cost) : BudgetRule(gamma, cost) {}
+  void observe(std::span<const sim::BatchedPlace>, const sim::BatchDecision&, std::span<const std::int64_t>) override {}
+
+ private:
+  double estimate(const sim::BatchedPlace& at, std::int64_t depth) const override;
+  bool sees_at_once() const override { return true; }
+};
+
+/// Counts what was accepted by group of texts and position: vLLM's estimate for suffix decoding, whose groups are the
+/// draft's source and the length of the match.
+///
+///   (accepted + 1) / (reached + 2), both halved every 1024 rounds
+class CountingBudgetRule final : public BudgetRule {
+ public:
+  CountingBudgetRule(std::int64_t gamma, const sim::BatchCost& cost) : BudgetRule(gamma, cost) {}
+  void observe(std::span<const sim::BatchedPlace> batch, const sim::BatchDecision& decision,
+               std::span<const std::int64_t> accepted) override;
+
+ private:
+  struct Counts {
+    double accepted = 0, reached = 0;
+  };
+  double estimate(const sim::BatchedPlace& at, std::int64_t depth) const override;
+  /// Shape: (groups seen), then (positions)
+  std::vector<std::vector<Counts>> counts_;
+  std::int64_t rounds_ = 0;
+};
+
+/// A logistic curve of the draft's certainty for each position: vLLM's estimate for drafts that are models.
+///
+///   p_k = 1 / (1 + exp(-(w_k x + b_k))),   x = log(c / (1 - c)) within [-40, 40]
+///
+/// c is the draft's largest probability, so that x is the least lead of its best logit over the second that goes with
+/// it; vLLM takes that lead. w = 0 and b = 1.5 to begin with; one Newton step every 100 rounds from the drafts that
+/// were reached in these, with a ridge of 1e-3, for positions with 50 of them or more; never a falling curve.
+class LogisticBudgetRule final : public BudgetRule {
+ public:
+  LogisticBudgetRule(std::int64_t gamma, const sim::BatchCost& cost);
+  void observe(std::span<const sim::BatchedPlace> batch, const sim::BatchDecision& decision,
+               std::span<const std::int64_t> accepted) override;
+
+ private:
+  /// One position's curve, and the sums of a Newton step.
+  struct Curve {
+    double slope = 0, intercept = 1.5;
+    double reached = 0;
+    double gradient_slope = 0, gradient_intercept = 0;
+    double curvature_slope = 0, curvature_both = 0, curvature_intercept = 0;
+
+    double at(double x) const;
+    void add(double x, bool accepted);
+    void refit();
+  };
+  double estimate(const sim::BatchedPlace& at, std::int64_t depth) const override;
+  std::vector<Curve> curves_;
+  std::int64_t rounds_ = 0;
+};
+
+/// One gamma for the whole batch by a moving average of its accepted drafts: SGLang's adaptive steps.
+///
+///   m <- 0.8 m + 0.2 (accepted drafts per text), m = gamma - 1 to begin with
+///
+/// After 10 rounds, in every fifth: down to the next smaller candidate s while m <= s - 0.5, then up from the present
+/// one s while m > s - 0.75. Candidates are 1, 3 and 7 as far as they are below gamma, and gamma.
+class MovingAverageRule final : public sim::BatchRule {
+ public:
+  /// @param gamma  the first and the largest, >= 1
+  explicit MovingAverageRule(std::int64_t gamma);
+  sim::BatchDecision decide(std::span<const sim::BatchedPlace> batch) override;
+  void observe(std::span<const sim::BatchedPlace> batch, const sim::BatchDecision& decision,
+               std::span<const std::int64_t> accepted) override;
+
+ private:
+  std::vector<std::int64_t> candidates_;
+  std::size_t current_;
+  double average_;
+  std::int64_t rounds_ = 0;
+};
+
+}  // namespace specdec::validation

@@ -1,0 +1,106 @@
+#include "sim/batch_verification.hpp"
+
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "sim/replay_simulation.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec::sim;
+
+namespace {
+
+class AlwaysGamma final : public BatchRule {
+ public:
+  explicit AlwaysGamma(std::int64_t gamma, std::int64_t beyond = 0) : gamma_(gamma), beyond_(beyond) {}
+  BatchDecision decide(std::span<const BatchedPlace> batch) override {
+    sizes.push_back(std::ssize(batch));
+    BatchDecision decision{gamma_, {}};
+    for (const BatchedPlace& at : batch) decision.verified.push_back(std::min(gamma_, at.most_drafts()) + beyond_);
+    return decision;
+  }
+  void observe(std::span<const BatchedPlace>, const BatchDecision&, std::span<const std::int64_t>) override {}
+
+  std::vector<std::int64_t> sizes;
+
+ private:
+  std::int64_t gamma_, beyond_;
+};
+
+double one_per_round(std::int64_t, std::int64_t, std::int64_t) { return 1; }
+
+const std::vector<double> rates = {0.9, 0.2, 0.7, 0.8, 1, 0, 0.5, 0.6, 0.9, 0.9, 0.4, 0.7};
+
+std::vector<BatchedText> texts_of_lengths(const std::vector<std::int64_t>& lengths) {
+  std::vector<BatchedText> texts;
+  for (const std::int64_t length : lengths)
+    texts.push_back({.sequence = std::ssize(texts),
+                     .tokens = length,
+                     .acceptance = std::span(rates).first(static_cast<std::size_t>(length))});
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("texts decoded together make the rounds of their replay one by one", "[batch]") {
+  const std::vector<BatchedText> texts = texts_of_lengths({12, 5, 9, 2, 1, 12});
+  for (const std::int64_t gamma : {0, 1, 3, 20}) {
+    for (const std::int64_t batch : {1, 2, 6, 50}) {
+      AlwaysGamma rule(gamma);
+      const std::vector<BatchedRun> runs = decode_in_batches(texts, batch, rule, one_per_round, 7);
+      for (std::size_t s = 0; s < texts.size(); ++s) {
+        ReplaySimulation replay({.gamma = gamma}, 7);
+        const std::vector<std::int64_t> numbers(texts[s].acceptance.size(), texts[s].sequence);
+        std::vector<std::int64_t> places(numbers.size());
+        std::iota(places.begin(), places.end(), 0);
+        replay.add({numbers, places, texts[s].acceptance, 1, {}});
+        replay.finish();
+        CHECK(runs[s].tokens == texts[s].tokens);
+        CHECK(runs[s].steps == replay.counters().rounds);
+        CHECK(runs[s].accepted == replay.counters().accepted);
+        CHECK(runs[s].verified == replay.counters().drafted_most);
+      }
+    }
+  }
+}
+
+TEST_CASE("a text that ends gives its place to the next, and rounds cost what their batch costs", "[batch]") {
+  const std::vector<BatchedText> texts = texts_of_lengths({3, 1, 2, 1});
+  AlwaysGamma rule(0);
+  const auto cost = [](std::int64_t sequences, std::int64_t drafted, std::int64_t verified) {
+    CHECK(drafted == 0);
+    CHECK(verified == 0);
+    return 10 * static_cast<double>(sequences);
+  };
+  const std::vector<BatchedRun> runs = decode_in_batches(texts, 2, rule, cost, 1);
+  CHECK(rule.sizes == std::vector<std::int64_t>{2, 2, 2, 1});
+  CHECK(runs[0].cost == 30);
+  CHECK(runs[3].cost == 10);
+}
+
+TEST_CASE("a text whose places are alike is one row of acceptances by depth", "[batch]") {
+  const std::vector<double> row = {1, 1, 0};
+  const BatchedText text{.tokens = 9, .depths = 3, .acceptance = row};
+  AlwaysGamma rule(5);
+  const BatchedRun run = decode_in_batches({&text, 1}, 1, rule, one_per_round, 1).front();
+  CHECK(run.steps == 3);
+  CHECK(run.accepted == 6);
+  CHECK(run.verified == 5 + 5 + 2);
+  CHECK(run.verified_at == std::vector<std::int64_t>{3, 3, 2, 2, 2});
+  CHECK(run.accepted_at == std::vector<std::int64_t>{3, 3});
+  CHECK(run.judged == 8);
+  CHECK(run.accepted_expected == 6);
+}
+
+TEST_CASE("batches refuse shapes that do not agree and rules that verify what was not drafted", "[batch]") {
+  std::vector<BatchedText> texts = texts_of_lengths({4});
+  AlwaysGamma too_many(1, 1);
+  CHECK_THROWS_AS(decode_in_batches(texts, 1, too_many, one_per_round, 1), std::invalid_argument);
+  AlwaysGamma rule(1);
+  CHECK_THROWS_AS(decode_in_batches(texts, 0, rule, one_per_round, 1), std::domain_error);
+  texts[0].tokens = 3;
+  CHECK_THROWS_WITH(decode_in_batches(texts, 1, rule, one_per_round, 1),
+                    "decode_in_batches: acceptance has 4 entries, but must have 1 or 3");
+}
