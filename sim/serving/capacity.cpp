@@ -87,8 +87,6 @@ void require_legal(const CapacityQuestion& question) {
                    std::int64_t{1} << 20U);
   if (question.replicas)
     core::require_in(capacity_function, "replicas", *question.replicas, std::int64_t{1}, std::int64_t{1} << 30U);
-  if (question.expected_share)
-    core::require_in(capacity_function, "expected_share", *question.expected_share, core::least_positive, 1);
   core::require_in(capacity_function, "prefer_measured", question.prefer_measured, 0.0, 1 - 1e-9);
   core::require_in(capacity_function, "replications", question.replications, std::int64_t{2}, std::int64_t{1000});
   core::require_in(capacity_function, "threads", question.threads, std::int64_t{1}, std::int64_t{1024});
@@ -377,23 +375,18 @@ class CapacityPlanner {
       });
     };
     const std::int64_t requests = question_.workload.open_requests();
-    if (question_.expected_share) {
-      search.guess.load = std::max(search.lowest, *question_.expected_share * saturated.value);
-    } else {
-      search.tolerance = 0.1;
-      search.guess =
-          search_with(std::max<std::int64_t>(100, requests / scouts)).value_or(LoadCrossing{search.lowest, 1});
-    }
+    search.tolerance = 0.1;
+    search.guess = search_with(std::max<std::int64_t>(100, requests / scouts)).value_or(LoadCrossing{search.lowest, 1});
     search.tolerance = 0.01;
     const auto crossing = search_with(requests);
     if (crossing && crossing->load >= search.highest) return found;
     found.by = last.together.by;
     if (!crossing) {
       found.load = {};
-    } else if (question_.expected_share) {
-      found.load = {crossing->load, crossing->load, crossing->load};
-    } else {
+    } else if (question_.finds_rate_intervals) {
       found.load = around(planned, crossing->load, last, saturated);
+    } else {
+      found.load = {crossing->load, crossing->load, crossing->load};
     }
     return found;
   }

@@ -85,9 +85,8 @@ struct CapacityQuestion {
   std::int64_t gpus_per_replica = 1;
   /// Empty: as many as the load needs.
   std::optional<std::int64_t> replicas = {};
-  /// If given, (0, 1]: the share of the saturated rate about which the sustainable one is searched for; its interval is
-  /// then not found, so that it is the value alone.
-  std::optional<double> expected_share = {};
+  /// False: of a rate that limits stop only the value is found, not its interval, which is then the value alone.
+  bool finds_rate_intervals = true;
   /// If given, figures are for this load of each scenario's replica, whether or not it is within the limits.
   std::optional<ReplicaLoad> figures_at = {};
   std::optional<double> price_per_gpu_hour = {};

@@ -305,9 +305,7 @@ bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunH
   CapacityQuestion version = asked;
   version.scenarios = {asked.scenarios[i]};
   if (!version.replicas) version.replicas = own.replicas;
-  const double most = own.requests_per_second_per_replica.value;
-  const double saturated = own.saturated_requests_per_second_per_replica.value;
-  if (most > 0 && saturated > 0) version.expected_share = std::min(1.0, most / saturated);
+  version.finds_rate_intervals = false;
   version.figures_at.reset();
   if (asks_for_load && own.meets_load) {
     version.figures_at =

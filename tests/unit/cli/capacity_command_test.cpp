@@ -397,7 +397,7 @@ TEST_CASE("without a load each scenario is shown at the largest one it takes") {
 TEST_CASE("weights that do not fit are refused with the number of GPUs that hold them") {
   check_refused("--hardware h100-sxm --model llama-3.3-70b" + lengths,
                 "--tensor-parallel-size is 1, but 141.1 GB of target weights per GPU leave no room for a cache in the "
-                "72.0 GB that h100-sxm has to give to plain; divided over 2 GPUs they leave room");
+                "72.0 GB that h100-sxm has to give to plain: 69.1 GB are missing; divided over 2 GPUs they leave room");
 }
 
 TEST_CASE("capacity refuses options that contradict each other or miss one another") {
