@@ -224,7 +224,16 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
   if (!p.drafts.empty()) {
     const Draft& planned = p.drafts[p.shown()];
     request.rule = planned.acceptance.rule;
-    if (planned.cost.roofline) take_placement(planned.cost, request);
+    if (planned.cost.roofline) {
+      take_placement(planned.cost, request);
+      const cost::PlacedModel& target = planned.cost.roofline->options().target;
+      if (target.data_parallel > 1 || target.expert_parallel > 1) {
+        notes.push_back(
+            fmt::format("the plan is for {} groups of accelerators and {} parts of the experts, which are "
+                        "settings of the server that stand nowhere here",
+                        target.data_parallel, target.expert_parallel));
+      }
+    }
   } else {
     request.rule = runs->acceptance;
   }

@@ -395,13 +395,11 @@ std::string prefill_text(const Capacity& r) {
   const planner::BothPools both = planner::both_pools(r);
   if (!s.meets_load) return wrapped("Prompts are not computed in time by any number of replicas.") + '\n';
   std::string text = fmt::format(
-      "Prompts are computed by {} replica{} of {} ({}), each up to {} requests/s; the {} of cache of a mean prompt "
-      "take {} "
-      "ms over {}.",
+      "Prompts are computed by {} replica{} of {} ({}), each up to {} requests/s; the {} GB of cache of a mean prompt "
+      "take {} ms at {} GB/s of each GPU.",
       *s.replicas, *s.replicas == 1 ? "" : "s", pool.layout.accelerators(), text_of(pool.layout),
-      with_interval(r, s, s.requests_per_second_per_replica),
-      fmt::format("{} GB", brief(pool.cache_bytes / bytes_per_gigabyte, 3)), shown(1000 * pool.transfer_seconds),
-      pool.link);
+      with_interval(r, s, s.requests_per_second_per_replica), shown(pool.cache_bytes / bytes_per_gigabyte),
+      shown(1000 * pool.transfer_seconds), shown(pool.link_bytes_per_second / bytes_per_gigabyte));
   if (both.gpus) text += fmt::format(" Both pools together are {} GPUs", *both.gpus);
   if (both.gpus && both.cost_per_million_tokens)
     text += fmt::format(" at {} per million output tokens", cell(both.cost_per_million_tokens, 2));
