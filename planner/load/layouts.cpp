@@ -252,6 +252,8 @@ Cost in_layout(const Cost& cost, const Layout& layout) {
   o.data_parallel = layout.data_parallel > 1 ? std::optional(layout.data_parallel) : std::nullopt;
   o.expert_parallel = layout.expert_parallel > 1 ? std::optional(layout.expert_parallel) : std::nullopt;
   if (o.draft.tensor_parallel) o.draft.tensor_parallel = std::min(*o.draft.tensor_parallel, layout.tensor_parallel);
+  // Times of one layout say nothing of another.
+  if (layout != layout_of(cost.roofline->options().target)) o.calibrate.clear();
   return Cost::of(words);
 }
 
@@ -260,6 +262,9 @@ LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const C
   if (!cost.roofline || !cost.words) throw QuestionError("--gpus is given, but needs --hardware beside it");
   if (question.concurrency) throw QuestionError("--gpus is given, but must not be beside --concurrency");
   if (question.replicas) throw QuestionError("--gpus is given, but must not be beside --replicas, which it finds");
+  if (!cost.words->options.calibrate.empty())
+    throw QuestionError(
+        "--calibrate is given beside --gpus, but was timed in one layout, which --tp, --dp and --ep state");
   require_in("--gpus", question.gpus, capacity_ranges.gpus);
   LayoutSearch search;
   search.gpus = *question.gpus;
