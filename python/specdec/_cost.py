@@ -119,6 +119,8 @@ class Cost:
         draft_model: Path | None = None,
         draft_kind: DraftKind | None = None,
         tensor_parallel_size: int | None = None,
+        data_parallel_size: int | None = None,
+        expert_parallel_size: int | None = None,
         draft_tensor_parallel_size: int | None = None,
         weight_dtype: NumberType | None = None,
         draft_weight_dtype: NumberType | None = None,
@@ -148,6 +150,9 @@ class Cost:
             "model", "mirrored", "eagle", "mtp", "parallel" or "ngram"; what the models tell where it is not given.
         tensor_parallel_size, draft_tensor_parallel_size : int, optional
             Accelerators that share a model.
+        data_parallel_size, expert_parallel_size : int, optional
+            Groups of as many accelerators, each with sequences of its own, that share the experts of the target with some,
+            and parts that whole experts are divided into over all accelerators.
         weight_dtype, draft_weight_dtype, kv_cache_dtype : str, optional
             "fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4" or "mxfp4".
         kernel_times : str or path, optional
@@ -176,6 +181,8 @@ class Cost:
             "draft_model": None if draft_model is None else paths(draft_model)[0],
             "draft_kind": draft_kind,
             "tensor_parallel_size": tensor_parallel_size,
+            "data_parallel_size": data_parallel_size,
+            "expert_parallel_size": expert_parallel_size,
             "draft_tensor_parallel_size": draft_tensor_parallel_size,
             "weight_dtype": weight_dtype,
             "draft_weight_dtype": draft_weight_dtype,

@@ -91,7 +91,7 @@ TEST_CASE("a rounded corner lies between the larger of two times and their sum a
 TEST_CASE(
     "an all-reduce is read between sizes on the logarithms, held below the first and in proportion beyond the last") {
   const KernelTimes kernels = own_kernels();
-  const cost::AllReduceTimes* const times = kernels.all_reduce_over(2);
+  const cost::CollectiveTimes* const times = kernels.all_reduce_over(2);
   REQUIRE(times != nullptr);
   CHECK(kernels.all_reduce_over(4) == nullptr);
   CHECK(kernels.measured_accelerators() == "2");
@@ -166,6 +166,39 @@ TEST_CASE("several positions of a sequence take what was measured of them, besid
       CHECK(many_reads.round(point).total() - plain == Approx(again).margin(1e-9));
     }
   }
+}
+
+TEST_CASE(
+    "tokens travel to experts and back in two measured all-to-alls, or in those over the nearest number of "
+    "accelerators") {
+  const std::string of_engine = "\"all_reduces\"";
+  const std::string tables = R"("all_to_alls": [
+    {"accelerators": 8, "bytes": [1000, 1000000], "seconds": [9e-6, 9e-6]},
+    {"accelerators": 4, "bytes": [1000, 1000000], "seconds": [5e-6, 5e-6]}], "all_reduces")";
+  const cost::KernelTimes kernels = read(replaced(sound, of_engine, tables)).front();
+  for (const auto& [asked, found] : {std::pair{2, 4}, {4, 4}, {6, 4}, {8, 8}, {64, 8}})
+    CHECK(kernels.all_to_all_over(asked)->accelerators == found);
+  CHECK(read(sound).front().all_to_all_over(4) == nullptr);
+  RooflineOptions options = with_kernels();
+  options.kernels = kernels;
+  options.target = placed(mixtral_8x7b(), NumberType::bf16);
+  options.target.data_parallel = options.target.expert_parallel = 4;
+  const RooflineCost apart(options);
+  CHECK(apart.target_pass(4, 1, 100).communication == Approx(2 * 32 * 5e-6));
+  const auto says = [](const RooflineCost& price) {
+    return std::count_if(price.findings().begin(), price.findings().end(),
+                         [](const auto& finding) { return finding.code == "all_to_alls_of_others"; });
+  };
+  CHECK(says(apart) == 0);
+  options.target.data_parallel = 2;
+  options.target.expert_parallel = 2;
+  CHECK(RooflineCost(options).target_pass(4, 1, 100).communication == Approx(2 * 32 * 5e-6));
+  CHECK(says(RooflineCost(options)) == 1);
+  options.kernels->all_to_alls.clear();
+  options.hardware.link_bytes_per_second = {1e9};
+  // Of two accelerators' one sends half of its two tokens' vectors, 1.5 times over.
+  CHECK(RooflineCost(options).target_pass(4, 1, 100).communication ==
+        Approx(2 * 32 * (2 * 4096 * 2 * 2 * (1 - 0.25)) / 2 / 1e9));
 }
 
 TEST_CASE("latent attention takes nothing more of several positions, however many accelerators divide its heads") {
