@@ -55,7 +55,8 @@ TEST_CASE("at the gamma that was counted the law is the counted shares, and else
   CHECK(sum == Approx(shorter["tokens_per_step"]["value"].get<double>()));
 }
 
-TEST_CASE("a llama.cpp server that was given the settings accepted by the law, within the intervals of what it counted") {
+TEST_CASE(
+    "a llama.cpp server that was given the settings accepted by the law, within the intervals of what it counted") {
   const std::string serving = source_dir() + "/traces/samples/serving/";
   const ordered_json law = synthetic_of("--emit llamacpp --gamma 4 --counters " + serving + "vllm_requests.jsonl");
   const auto group_of = [](const std::string& files) {
