@@ -202,6 +202,7 @@ planner::RecordingOptions recording_options(const nb::dict& given) {
   arguments.take("rule", options.acceptance);
   arguments.take("max_gamma", options.max_gamma);
   arguments.take("by_request", options.by_request);
+  arguments.take("engine", options.engine);
   if (arguments.has("c")) {
     core::StepCost& cost = options.cost.emplace();
     arguments.take("c", cost.c);

@@ -110,6 +110,17 @@ DIFFERENCE: Options = {
     **OUTPUT,
 }
 
+DOCTOR: Options = {
+    "target": None,
+    "draft": None,
+    "gamma": None,
+    "hash": False,
+    "false_alarm_rate": 0.01,
+    "threads": 1,
+    "sources": [],
+    **OUTPUT,
+}
+
 CAPACITY: Options = {
     "arrival_rate": None,
     "concurrency": None,
