@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/core/quantile.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
@@ -400,6 +401,7 @@ Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& qu
 Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
   if (drafts.empty()) throw QuestionError("--draft is missing: there is nothing to plan");
   require_ranges(question);
+  for (Draft& draft : drafts) take_lookups(&draft.acceptance, draft.cost);
   if (has_closed_form(drafts, question)) return plan_closed_form(std::move(drafts.front()), question);
   if (question.tokens || question.c_hat) {
     throw QuestionError(

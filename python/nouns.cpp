@@ -85,6 +85,8 @@ planner::DraftWords draft_words(const Arguments& arguments) {
   arguments.take("draft_model", words.model);
   arguments.take("draft_kind", words.kind);
   arguments.take("draft_tensor_parallel_size", words.tensor_parallel);
+  arguments.take("hit_rate", words.hit_rate);
+  arguments.take("mean_draft_length", words.mean_draft_length);
   arguments.take("draft_name", words.name);
   return words;
 }

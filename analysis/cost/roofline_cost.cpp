@@ -304,9 +304,9 @@ PassBound PassSeconds::bound() const {
 RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options)) {
   require_legal_losses(options_.losses);
   core::require_in("RooflineCost", "point_error", options_.point_error, 0, 3);
-  if (options_.kind == DraftKind::ngram && options_.draft)
+  if (looks_up(options_.kind) && options_.draft)
     throw std::invalid_argument("RooflineCost: n-gram drafts need no draft model, but one is given");
-  if (options_.kind != DraftKind::ngram && !options_.draft)
+  if (!looks_up(options_.kind) && !options_.draft)
     throw std::invalid_argument("RooflineCost: the draft model is missing, but must be given unless n-grams draft");
   target_ = priced(options_.target, "target");
   if (options_.draft) draft_ = priced(*options_.draft, "draft");

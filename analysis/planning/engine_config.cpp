@@ -246,12 +246,12 @@ class Writer {
   std::int64_t nodes() const;
   std::string node_options() const;
   void note_nodes();
-  bool names_draft() const { return request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram; }
+  bool names_draft() const { return request_.kind != DraftKind::mtp && !cost::looks_up(request_.kind); }
   std::string_view sglang_algorithm() const;
   std::string sglang_options(std::int64_t gamma, char separator) const;
   void write_sglang_schedule(const std::vector<ScheduleStretch>& steps);
   bool samples_rejection() const {
-    return request_.rule == AcceptanceRule::rejection && request_.kind != DraftKind::ngram;
+    return request_.rule == AcceptanceRule::rejection && !cost::looks_up(request_.kind);
   }
   std::string_view trtllm_type() const;
   std::string trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
@@ -545,6 +545,12 @@ void Writer::write_vllm() {
       json["prompt_lookup_max"] = 4;
       note("prompt_lookup_max 4 is not planned; take the value that the acceptance was measured with");
       break;
+    case DraftKind::suffix:
+      json["method"] = "suffix";
+      note(
+          "num_speculative_tokens is the most that a match proposes; vLLM's second model runner verifies that many of "
+          "every sequence unless enable_adaptive_verification is true");
+      break;
     case DraftKind::eagle:
       json["method"] = "eagle3";
       note("for the heads of the first EAGLE the method is eagle");
@@ -575,7 +581,7 @@ void Writer::write_vllm() {
     note(
         "with --data-parallel-size above 1 vLLM ignores the schedule and drafts num_speculative_tokens at every batch");
   }
-  if (request_.rule && request_.kind != DraftKind::ngram) name_vllm_sampling(json);
+  if (request_.rule && !cost::looks_up(request_.kind)) name_vllm_sampling(json);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
   add_variant(scheduled ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
@@ -594,6 +600,7 @@ std::string_view Writer::sglang_algorithm() const {
       return "NEXTN";
     case DraftKind::parallel:
       return "DFLASH";
+    case DraftKind::suffix:  // refused
     case DraftKind::ngram:
       break;
   }
@@ -604,7 +611,7 @@ std::string_view Writer::sglang_algorithm() const {
 std::string Writer::sglang_options(std::int64_t gamma, char separator) const {
   std::vector<std::string> options = {fmt::format("--speculative-algorithm {}", sglang_algorithm())};
   if (names_draft()) options.push_back("--speculative-draft-model-path " + shell_word(draft()));
-  if (request_.kind != DraftKind::parallel && request_.kind != DraftKind::ngram) {
+  if (request_.kind != DraftKind::parallel && !cost::looks_up(request_.kind)) {
     options.push_back(fmt::format("--speculative-num-steps {}", gamma));
     options.emplace_back("--speculative-eagle-topk 1");
   }
@@ -671,6 +678,7 @@ std::string_view Writer::trtllm_type() const {
       return "MTP";
     case DraftKind::parallel:
       return "PARD";
+    case DraftKind::suffix:  // refused
     case DraftKind::ngram:
       break;
   }
@@ -795,7 +803,8 @@ void Writer::write_llamacpp() {
     case DraftKind::ngram:
       type = "ngram-mod";
       break;
-    case DraftKind::parallel:  // refused
+    case DraftKind::suffix:
+    case DraftKind::parallel:  // both refused
       break;
   }
   run_fixed("llama.cpp");
@@ -848,8 +857,10 @@ std::vector<std::pair<EngineFeature, std::string_view>> needed_features(const En
     case DraftKind::ngram:
       needed.emplace_back(EngineFeature::ngrams, "n-grams as drafts (ngram)");
       break;
+    case DraftKind::suffix:  // of every release that is known
+      break;
   }
-  if (request.rule == AcceptanceRule::rejection && request.kind != DraftKind::ngram) {
+  if (request.rule == AcceptanceRule::rejection && !cost::looks_up(request.kind)) {
     needed.emplace_back(EngineFeature::rejection_sampling,
                         "rejection sampling (--acceptance greedy-draft plans without)");
   }
@@ -886,6 +897,8 @@ std::string lacks_feature(Engine engine, const EngineRequest& request) {
 
 std::string lacks_option(Engine engine, const EngineRequest& request) {
   if (std::string lacking = lacks_feature(engine, request); !lacking.empty()) return lacking;
+  if (engine != Engine::vllm && request.kind == DraftKind::suffix)
+    return fmt::format("{} looks up no suffixes in other texts; vLLM does, and the kind is suffix", name_of(engine));
   if (engine == Engine::llamacpp && request.kind == DraftKind::parallel) {
     return "llama.cpp drafts with model, eagle, mtp and ngram alone, and the kind is parallel";
   }

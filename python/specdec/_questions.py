@@ -213,7 +213,7 @@ def plan_runs(
     model, draft_model : str, optional
         Where the files are of several.
     draft_kind : str, optional
-        "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+        "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
     at : int, optional
         Drafted tokens of a round, where the files do not say it.
     rule : {"rejection", "greedy-draft", "greedy"}, optional

@@ -294,6 +294,18 @@ TEST_CASE("releases of TensorRT-LLM that read a next-token module's length under
   CHECK(engine_config(Engine::trtllm, request).variants.size() == 1);
 }
 
+TEST_CASE("suffixes are a method of vLLM's, and no other engine's") {
+  EngineRequest request = request_for({{1, 256, 8}});
+  request.kind = DraftKind::suffix;
+  const std::string text = engine_config(Engine::vllm, request).variants.front().text;
+  CHECK_THAT(text, Catch::Contains("\"method\": \"suffix\"") && Catch::Contains("\"num_speculative_tokens\": 8"));
+  CHECK_THAT(text, !Catch::Contains("\"model\"") && !Catch::Contains("prompt_lookup"));
+  CHECK(specdec::planning::lacks_option(Engine::vllm, request).empty());
+  for (const Engine other : {Engine::sglang, Engine::trtllm, Engine::llamacpp})
+    CHECK_THAT(specdec::planning::lacks_option(other, request),
+               Catch::Contains("looks up no suffixes in other texts; vLLM does"));
+}
+
 TEST_CASE("a server on several machines is started on each, with gaps for what tells them apart") {
   EngineRequest request = request_for({{1, 64, 3}});
   request.tensor_parallel = 16;
