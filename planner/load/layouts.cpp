@@ -127,9 +127,10 @@ class PricedLayout {
                       .replicas = replicas,
                       .requests_per_second_per_replica = load,
                       .mean_batch = batch,
-                      .tpot_seconds = tpot_seconds};
-    point.gpu_seconds_per_token =
-        static_cast<double>(question_.gpus_per_replica) / (load * formulas_[s].load.output_tokens);
+                      .tpot_seconds = tpot_seconds,
+                      .gpu_seconds_per_token =
+                          static_cast<double>(question_.gpus_per_replica) / (load * formulas_[s].load.output_tokens),
+                      .cost_per_million_tokens = {}};
     if (price_) point.cost_per_million_tokens = *price_ / 3600 * point.gpu_seconds_per_token * 1e6;
     return point;
   }
