@@ -66,6 +66,8 @@ struct PlanOptions {
   std::optional<std::int64_t> max_gamma;
   std::optional<std::int64_t> tokens;
   double tolerance = 0.01;
+  /// PlanQuestion::points_only.
+  bool points_only = false;
   // Configuration.
   std::optional<std::string> emit;
   std::optional<std::string> engine_version;

@@ -60,6 +60,10 @@ struct HardwareOptions {
   bool drafts = true;
   /// Accelerators that share the target; 1 if not given.
   std::optional<std::int64_t> tensor_parallel = {};
+  /// Groups of so many accelerators that serve sequences of their own and share the routed experts, and parts that
+  /// whole experts are divided into over all groups; 1 if not given.
+  std::optional<std::int64_t> data_parallel = {};
+  std::optional<std::int64_t> expert_parallel = {};
   /// If empty, as in the models' files, else bf16; bf16 for the cache.
   std::optional<cost::NumberType> weight_dtype = {};
   std::optional<cost::NumberType> draft_weight_dtype = {};

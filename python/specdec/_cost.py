@@ -128,6 +128,8 @@ class Cost:
         hit_rate: float | None = None,
         mean_draft_length: float | None = None,
         tensor_parallel_size: int | None = None,
+        data_parallel_size: int | None = None,
+        expert_parallel_size: int | None = None,
         draft_tensor_parallel_size: int | None = None,
         weight_dtype: NumberType | None = None,
         draft_weight_dtype: NumberType | None = None,
@@ -160,6 +162,9 @@ class Cost:
             As for `of_constants`.
         tensor_parallel_size, draft_tensor_parallel_size : int, optional
             Accelerators that share a model.
+        data_parallel_size, expert_parallel_size : int, optional
+            Groups of as many accelerators, each with sequences of its own, that share the experts of the target with some,
+            and parts that whole experts are divided into over all accelerators.
         weight_dtype, draft_weight_dtype, kv_cache_dtype : str, optional
             "fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4" or "mxfp4".
         kernel_times : str or path, optional
@@ -190,6 +195,8 @@ class Cost:
             "hit_rate": as_float(hit_rate),
             "mean_draft_length": as_float(mean_draft_length),
             "tensor_parallel_size": tensor_parallel_size,
+            "data_parallel_size": data_parallel_size,
+            "expert_parallel_size": expert_parallel_size,
             "draft_tensor_parallel_size": draft_tensor_parallel_size,
             "weight_dtype": weight_dtype,
             "draft_weight_dtype": draft_weight_dtype,
