@@ -234,6 +234,8 @@ DraftWords draft_words(const PlanOptions& o) {
   words.model = o.draft_model;
   if (o.draft_kind) words.kind = kind_named("--draft-kind", *o.draft_kind);
   words.tensor_parallel = o.roofline.draft_tensor_parallel;
+  words.hit_rate = o.hit_rate;
+  words.mean_draft_length = o.mean_draft_length;
   return words;
 }
 

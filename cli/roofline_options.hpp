@@ -19,6 +19,8 @@ namespace specdec::cli {
 struct RooflineArguments {
   std::optional<std::string> hardware;
   std::optional<std::int64_t> tensor_parallel;
+  std::optional<std::int64_t> data_parallel;
+  std::optional<std::int64_t> expert_parallel;
   std::optional<std::int64_t> draft_tensor_parallel;
   std::optional<std::string> weight_dtype;
   std::optional<std::string> draft_weight_dtype;

@@ -136,7 +136,8 @@ planner::PartOrigin part_origin(const std::string& command, const Options& optio
     (decides ? origin.options : origin.other_options)[key] = value;
   }
   // The answer to all parts is that of the whole.
-  origin.other_options["shard"] = origin.other_options["part"] = nullptr;
+  for (const char* const of_run : {"shard", "part", "checkpoint", "unit_positions"})
+    if (effective.contains(of_run)) origin.other_options[of_run] = nullptr;
   return origin;
 }
 

@@ -45,6 +45,8 @@ class ShareOptions {
   void declare(Options& options, const std::string& does);
 
   bool is_given() const { return shard_.is_given() || part_; }
+  /// True if --shard is given.
+  bool names_share() const { return shard_.is_given(); }
   /// Makes the folder of a part that is named with a slash at its end.
   /// @param inputs  files that a part must neither replace nor stand among
   /// @throws UsageError, traces::FileError
@@ -57,9 +59,8 @@ class ShareOptions {
 
 /// Options and files of a run, by what they decide. Those of the output belong to each run alone.
 /// @param other  keys of options that do not decide the answer, beside --shard and --part
-planner::PartOrigin part_origin(const std::string& command, const Options& options,
-                                const std::set<std::string>& other, const traces::Shard& shard,
-                                std::vector<nlohmann::ordered_json> files);
+planner::PartOrigin part_origin(const std::string& command, const Options& options, const std::set<std::string>& other,
+                                const traces::Shard& shard, std::vector<nlohmann::ordered_json> files);
 
 /// What a run with a share of the work prints of the part that it wrote.
 /// @param counts  of what is in it, for the JSON output, and as text

@@ -108,6 +108,9 @@ struct Plan {
   planning::DeploymentPlan deployment;
   /// The same with a third of the rounds, if they were taken as independent; empty if they were not.
   std::optional<planning::DeploymentPlan> at_design_effect_3;
+  /// [draft][point]: the verdict by the intervals of independent rounds, beside that with a third of them, which
+  /// `deployment` has where it decides less; empty without it.
+  std::vector<std::vector<planning::Verdict>> verdicts_if_independent;
   /// Set if the plan has only one stated acceptance and a constant cost.
   std::optional<ClosedForm> closed_form;
   std::optional<planning::BenchPlan> bench;

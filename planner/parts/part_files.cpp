@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/core/build_facts.hpp"
+#include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/part_file.hpp"
@@ -21,128 +21,54 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-std::string shown(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-/// What the members of a header are, by their place; of "recording/files" those of each file.
-enum class Kind { object, text, text_or_nothing, count };
-struct Member {
-  const char* place;
-  Kind kind;
-};
-constexpr std::array header_members = {Member{"/command", Kind::text},
-                                       Member{"/version", Kind::text},
-                                       Member{"/made_with", Kind::text},
-                                       Member{"/shard/number", Kind::count},
-                                       Member{"/shard/of", Kind::count},
-                                       Member{"/options", Kind::object},
-                                       Member{"/other_options", Kind::object},
-                                       Member{"/recording/metadata", Kind::object}};
-constexpr std::array file_members = {Member{"/path", Kind::text}, Member{"/fingerprint", Kind::text},
-                                     Member{"/sha256", Kind::text_or_nothing}};
-
-bool is_of(Kind kind, const ordered_json& value) {
-  switch (kind) {
-    case Kind::object:
-      return value.is_object();
-    case Kind::text:
-      return value.is_string();
-    case Kind::text_or_nothing:
-      return value.is_string() || value.is_null();
-    case Kind::count:
-      break;
-  }
-  return value.is_number_integer() && value >= 0;
-}
-
-template <std::size_t count>
-void require_members(const fs::path& path, const std::array<Member, count>& members, const ordered_json& json,
-                     const std::string& of) {
-  for (const Member& member : members) {
-    const ordered_json::json_pointer place(member.place);
-    const ordered_json value = json.contains(place) ? json.at(place) : ordered_json();
-    if (!is_of(member.kind, value)) refuse_part(path, of + member.place, shown(value), "what docs/scale.md describes");
-  }
-}
-
 /// A part without its state.
-struct PartHeader {
-  fs::path path;
+struct PartOfRun : PartHeader {
   std::string command;
   traces::Shard shard;
-  std::string version, made_with;
-  ordered_json options, other_options, metadata, files;
+
+  static PartOfRun read(const fs::path& path) { return of(PartHeader::read(path)); }
+
+  static PartOfRun of(PartHeader known) {
+    PartOfRun part{std::move(known), {}, {}};
+    const ordered_json command = part.json.value("command", ordered_json());
+    if (!command.is_string())
+      refuse_part(part.path, "header /command", shown_member(command), "what docs/scale.md describes");
+    part.command = command;
+    std::array<std::int64_t, 2> numbers{};
+    for (const auto& [place, number] : {std::pair("/shard/number", &numbers[0]), std::pair("/shard/of", &numbers[1])}) {
+      const ordered_json::json_pointer pointer(place);
+      const ordered_json value = part.json.contains(pointer) ? part.json.at(pointer) : ordered_json();
+      if (!value.is_number_integer() || value < 0) {
+        refuse_part(part.path, fmt::format("header {}", place), shown_member(value), "what docs/scale.md describes");
+      }
+      *number = value.get<std::int64_t>();
+    }
+    if (!(1 <= numbers[0] && numbers[0] <= numbers[1] && numbers[1] <= traces::most_shards)) {
+      refuse_part(part.path, "shard", fmt::format("{}/{}", numbers[0], numbers[1]),
+                  fmt::format("I/N with 1 <= I <= N <= {}", traces::most_shards));
+    }
+    part.shard = {numbers[0] - 1, numbers[1]};
+    return part;
+  }
 };
 
-PartHeader header_of(const fs::path& path, const ordered_json& json) {
-  PartHeader header;
-  header.path = path;
-  require_members(path, header_members, json, "header ");
-  header.command = json.at("command");
-  header.version = json.at("version");
-  header.made_with = json.at("made_with");
-  const ordered_json& shard = json.at("shard");
-  if (!(1 <= shard.at("number") && shard.at("number") <= shard.at("of") && shard.at("of") <= traces::most_shards)) {
-    refuse_part(path, "shard", fmt::format("{}/{}", shown(shard.at("number")), shown(shard.at("of"))),
-                fmt::format("I/N with 1 <= I <= N <= {}", traces::most_shards));
-  }
-  header.shard = {shard.at("number").get<std::int64_t>() - 1, shard.at("of").get<std::int64_t>()};
-  header.options = json.at("options");
-  header.other_options = json.at("other_options");
-  header.metadata = json.at("recording").at("metadata");
-  header.files = json.at("recording").value("files", ordered_json());
-  if (!header.files.is_array())
-    refuse_part(path, "header /recording/files", "no list", "what docs/scale.md describes");
-  for (const ordered_json& file : header.files) require_members(path, file_members, file, "header, file ");
-  return header;
-}
-
-PartHeader read_header(const fs::path& path) {
-  const ordered_json json = ordered_json::parse(traces::read_part_header(path), nullptr, false);
-  if (json.is_discarded()) refuse_part(path, "header", "no JSON", "what docs/scale.md describes");
-  return header_of(path, json);
-}
-
-/// The first key of two objects whose values differ, or that one of them lacks.
-std::optional<std::string> differing_key(const ordered_json& a, const ordered_json& b) {
-  for (const auto* object : {&a, &b}) {
-    for (const auto& [key, value] : object->items()) {
-      if (!a.contains(key) || !b.contains(key) || a.at(key) != b.at(key)) return key;
-    }
-  }
-  return std::nullopt;
-}
-
-std::string entry_of(const ordered_json& object, const std::string& key) {
-  return object.contains(key) ? shown(object.at(key)) : "not stated";
-}
-
-void require_same(const PartHeader& first, const PartHeader& other) {
-  const std::string as_first = fmt::format(", as {} says", first.path.string());
+void require_same(const PartOfRun& first, const PartOfRun& other, const std::string& as_first) {
   if (other.command != first.command)
     refuse_part(other.path, "command", other.command, fmt::format("{}{}", first.command, as_first));
   if (other.shard.of != first.shard.of)
     refuse_part(other.path, "shard", other.shard.name(), fmt::format("one of {}{}", first.shard.of, as_first));
-  if (const auto key = differing_key(first.options, other.options)) {
-    std::string option = "--" + *key;
-    std::replace(option.begin(), option.end(), '_', '-');
-    refuse_part(other.path, option, entry_of(other.options, *key), entry_of(first.options, *key) + as_first);
-  }
-  if (const auto key = differing_key(first.metadata, other.metadata)) {
-    refuse_part(other.path, "metadata " + *key, entry_of(other.metadata, *key),
-                entry_of(first.metadata, *key) + as_first);
-  }
-  if (other.files.size() != first.files.size()) {
-    refuse_part(other.path, "recording", fmt::format("of {} files", other.files.size()),
-                fmt::format("of {}{}", first.files.size(), as_first));
-  }
-  for (std::size_t i = 0; i < first.files.size(); ++i) {
-    if (other.files[i].at("fingerprint") == first.files[i].at("fingerprint")) continue;
-    refuse_part(other.path, fmt::format("file {} of the recording", i + 1), shown(other.files[i].at("path")),
-                fmt::format("of the same content as {}{}", shown(first.files[i].at("path")), as_first));
-  }
+  require_same_recording(first, other, as_first);
+}
+
+void require_same(const PartOfRun& first, const PartOfRun& other) {
+  require_same(first, other, fmt::format(", as {} says", first.path.string()));
+}
+
+ordered_json header_of(const PartOrigin& origin, const ordered_json& metadata) {
+  ordered_json header = {{"command", origin.command}};
+  header.update(header_members(origin.version, origin.options, origin.other_options, metadata, origin.files));
+  header["shard"] = {{"number", origin.shard.index + 1}, {"of", origin.shard.of}};
+  return header;
 }
 
 /// The parts in a folder, by name.
@@ -184,11 +110,11 @@ std::vector<fs::path> listed(const std::vector<std::string>& paths) {
 }
 
 /// By shard, checked against each other.
-std::map<std::int64_t, PartHeader> headers_of(const std::vector<fs::path>& paths, const std::string& version) {
-  std::map<std::int64_t, PartHeader> parts;
-  std::optional<PartHeader> first;
+std::map<std::int64_t, PartOfRun> headers_of(const std::vector<fs::path>& paths, const std::string& version) {
+  std::map<std::int64_t, PartOfRun> parts;
+  std::optional<PartOfRun> first;
   for (const fs::path& path : paths) {
-    PartHeader header = read_header(path);
+    PartOfRun header = PartOfRun::read(path);
     if (header.version != version) refuse_part(path, "version", header.version, version + ", which is to merge it");
     if (first) require_same(*first, header);
     if (!first) first = header;
@@ -202,7 +128,7 @@ std::map<std::int64_t, PartHeader> headers_of(const std::vector<fs::path>& paths
 }
 
 /// "2, 5 and 6" of the shards that are missing.
-std::string missing_in(const std::map<std::int64_t, PartHeader>& parts) {
+std::string missing_in(const std::map<std::int64_t, PartOfRun>& parts) {
   constexpr std::size_t most_named = 10;
   std::vector<std::string> missing;
   const std::int64_t of = parts.begin()->second.shard.of;
@@ -224,7 +150,7 @@ void fill_in(std::vector<ordered_json>& files, const ordered_json& more) {
   }
 }
 
-std::vector<Note> notes_of(const std::map<std::int64_t, PartHeader>& parts) {
+std::vector<Note> notes_of(const std::map<std::int64_t, PartOfRun>& parts) {
   std::vector<Note> notes;
   const std::int64_t of = parts.begin()->second.shard.of;
   if (std::ssize(parts) < of) {
@@ -244,11 +170,6 @@ std::vector<Note> notes_of(const std::map<std::int64_t, PartHeader>& parts) {
 
 }  // namespace
 
-void refuse_part(const fs::path& path, std::string field, std::string found, std::string expected) {
-  throw traces::FileError(path, traces::FileError::whole_file(), std::move(field), std::move(found),
-                          std::move(expected));
-}
-
 fs::path part_path(const fs::path& path, const traces::Shard& shard) {
   if (!fs::is_directory(path)) return path;
   return path / name_of_part(shard);
@@ -262,7 +183,7 @@ void require_place_of_part(const fs::path& part, const traces::Shard& shard, con
            fmt::format("elsewhere: {} is the recording, which is not read with other files in it", file));
   }
   if (const auto other = other_part(part, shard)) {
-    const traces::Shard there = read_header(*other).shard;
+    const traces::Shard there = PartOfRun::read(*other).shard;
     if (there.of == shard.of) return;
     refuse("--part", part.string(),
            fmt::format("where all parts are of {} shards: {} is {}", shard.of, other->string(), there.name()));
@@ -270,26 +191,29 @@ void require_place_of_part(const fs::path& part, const traces::Shard& shard, con
 }
 
 void save_part(const fs::path& path, const PartOrigin& origin, const PartContent& content) {
-  ordered_json files = ordered_json::array();
-  for (ordered_json file : origin.files) {
-    file["fingerprint"] = traces::content_fingerprint(file.at("path").get<std::string>());
-    files.push_back(std::move(file));
-  }
-  ordered_json header = {{"command", origin.command},
-                         {"version", origin.version},
-                         {"made_with", core::build_facts()},
-                         {"shard", {{"number", origin.shard.index + 1}, {"of", origin.shard.of}}}};
+  ordered_json header = header_of(origin, content.metadata);
   header.update(content.counts);
-  header["options"] = origin.options;
-  header["other_options"] = origin.other_options;
-  header["recording"] = {{"metadata", content.metadata}, {"files", files}};
-  if (const auto other = other_part(path, origin.shard)) require_same(read_header(*other), header_of(path, header));
-  traces::write_part_file(path, {header.dump(-1, ' ', false, ordered_json::error_handler_t::replace), content.state});
+  if (const auto other = other_part(path, origin.shard))
+    require_same(PartOfRun::read(*other), PartOfRun::of(PartHeader::of(path, header)));
+  write_part(path, header, content.state);
+}
+
+std::optional<fs::path> kept_part(const fs::path& folder, const PartOrigin& origin) {
+  const fs::path path = folder / name_of_part(origin.shard);
+  const std::vector<fs::path> there = fs::is_directory(folder) ? listed_in(folder) : std::vector<fs::path>();
+  if (there.empty()) return std::nullopt;
+  const bool is_there = std::find(there.begin(), there.end(), path) != there.end();
+  const PartOfRun known = PartOfRun::read(is_there ? path : there.front());
+  PartOfRun own = PartOfRun::of(PartHeader::of(path, header_of(origin, ordered_json::object())));
+  own.metadata = known.metadata;  // that of the same files
+  for (const char* const member : {"version", "made_with"}) require_member(own, known, member);
+  require_same(own, known, ", as in this run");
+  return is_there ? std::optional(path) : std::nullopt;
 }
 
 PartSet read_parts(const std::vector<std::string>& paths, const std::string& version, bool partial) {
-  const std::map<std::int64_t, PartHeader> parts = headers_of(listed(paths), version);
-  const PartHeader& first = parts.begin()->second;
+  const std::map<std::int64_t, PartOfRun> parts = headers_of(listed(paths), version);
+  const PartOfRun& first = parts.begin()->second;
   PartSet set;
   set.partial = std::ssize(parts) < first.shard.of;
   if (!partial && set.partial) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,10 @@ void require_place_of_part(const std::filesystem::path& part, const traces::Shar
 ///   command, other input files or other options
 void save_part(const std::filesystem::path& path, const PartOrigin& origin, const PartContent& content);
 
+/// The part of the origin's share that a folder keeps; empty if it keeps none.
+/// @throws traces::FileError if that, or another one there, is damaged or not of this origin
+std::optional<std::filesystem::path> kept_part(const std::filesystem::path& folder, const PartOrigin& origin);
+
 /// The parts of one run, without their states.
 struct PartSet {
   struct Part {
@@ -82,9 +87,5 @@ PartSet read_parts(const std::vector<std::string>& paths, const std::string& ver
 
 /// @throws traces::FileError
 std::string state_of_part(const std::filesystem::path& path);
-
-/// @throws traces::FileError about the whole file
-[[noreturn]] void refuse_part(const std::filesystem::path& path, std::string field, std::string found,
-                              std::string expected);
 
 }  // namespace specdec::planner

@@ -6,21 +6,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
 
 namespace specdec::planner {
 namespace {
 
 namespace fs = std::filesystem;
-
-RecordingSummary summary_of(const fs::path& path) {
-  const std::string state = state_of_part(path);
-  try {
-    return RecordingSummary::from_state(state);
-  } catch (const std::exception& error) {
-    refuse_part(path, "state", fmt::format("unreadable ({})", error.what()), "as it was written");
-  }
-}
 
 /// @throws traces::FileError if no recording has such a state
 Analysis answer_of(RecordingSummary& all, const fs::path& first) {
@@ -36,6 +28,15 @@ Analysis answer_of(RecordingSummary& all, const fs::path& first) {
 
 }  // namespace
 
+RecordingSummary summary_of_part(const fs::path& path) {
+  const std::string state = state_of_part(path);
+  try {
+    return RecordingSummary::from_state(state);
+  } catch (const std::exception& error) {
+    refuse_part(path, "state", fmt::format("unreadable ({})", error.what()), "as it was written");
+  }
+}
+
 void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin& origin) {
   save_part(path, origin,
             PartContent{{{"sequences", summary.sequences()}, {"positions", summary.positions()}},
@@ -43,11 +44,19 @@ void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin
                         summary.state()});
 }
 
+RecordingSummary kept_share(const fs::path& folder, const PartOrigin& origin,
+                            const std::function<RecordingSummary()>& make) {
+  if (const auto kept = kept_part(folder, origin)) return summary_of_part(*kept);
+  RecordingSummary summary = make();
+  save_part(part_path(folder, origin.shard), summary, origin);
+  return summary;
+}
+
 MergedParts merge_parts(const PartSet& set) {
   const fs::path& first = set.parts.front().path;
-  RecordingSummary all = summary_of(first);
+  RecordingSummary all = summary_of_part(first);
   for (auto part = std::next(set.parts.begin()); part != set.parts.end(); ++part) {
-    RecordingSummary summary = summary_of(part->path);
+    RecordingSummary summary = summary_of_part(part->path);
     try {
       all.merge(summary);
     } catch (const std::invalid_argument&) {

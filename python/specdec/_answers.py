@@ -452,6 +452,19 @@ class Difference(Answer):
         return self._text.split("\n")[0]
 
 
+class Checkup(Answer):
+    """What :func:`specdec.doctor` answers. Its attributes are the keys of docs/schema/doctor.json: ``passed`` is false where
+    an error was found."""
+
+    _subject = "a checkup of files"
+    _tables = {"findings": ("findings", ()), "evidence": ("findings/*/evidence", ("code", "severity"))}
+
+    @property
+    def summary(self) -> str:
+        """The first line of the text."""
+        return self._text.split("\n")[0]
+
+
 class Analysis(Answer):
     """What :func:`specdec.analyze` answers. Its attributes are the keys of docs/schema/analyze.json."""
 

@@ -39,6 +39,8 @@ _ACCEPTANCE: Options = {
 _HARDWARE: Options = {
     "hardware": None,
     "tensor_parallel_size": None,
+    "data_parallel_size": None,
+    "expert_parallel_size": None,
     "draft_tensor_parallel_size": None,
     "weight_dtype": None,
     "draft_weight_dtype": None,
@@ -66,6 +68,8 @@ PLAN: Options = {
     "draft_cost": [],
     "overhead_seconds": None,
     "draft_kind": None,
+    "hit_rate": None,
+    "mean_draft_length": None,
     "extrapolate": False,
     **_HARDWARE,
     "bench": [],
@@ -108,6 +112,17 @@ DIFFERENCE: Options = {
     **OUTPUT,
 }
 
+DOCTOR: Options = {
+    "target": None,
+    "draft": None,
+    "gamma": None,
+    "hash": False,
+    "false_alarm_rate": 0.01,
+    "threads": 1,
+    "sources": [],
+    **OUTPUT,
+}
+
 CAPACITY: Options = {
     "arrival_rate": None,
     "concurrency": None,
@@ -123,6 +138,8 @@ CAPACITY: Options = {
     "model": None,
     "draft_model": None,
     "draft_kind": None,
+    "hit_rate": None,
+    "mean_draft_length": None,
     "cost": [],
     "draft_cost": [],
     "c": None,
@@ -130,6 +147,12 @@ CAPACITY: Options = {
     "bench": [],
     "extrapolate": False,
     "prefill_tokens_per_second": None,
+    "gpus": None,
+    "disaggregated": False,
+    "prefill_tensor_parallel_size": None,
+    "prefill_data_parallel_size": None,
+    "prefill_expert_parallel_size": None,
+    "kv_link": "infiniband-ndr",
     "replicas": None,
     "price": None,
     "watts_per_gpu": None,
@@ -170,6 +193,8 @@ ANALYZE: Options = {
     "threads": 1,
     "shard": None,
     "part": None,
+    "checkpoint": None,
+    "unit_positions": None,
     "target": None,
     "draft": None,
     "numbers": "auto",
@@ -333,12 +358,12 @@ def of_all_drafts(options: Options) -> Options:
 _HASHED_BYTES = 64_000_000
 
 
-def file_facts(path: str) -> Options:
-    """What identifies a file that an answer rests on."""
+def file_facts(path: str, hashed: bool = True) -> Options:
+    """What identifies a file that an answer rests on, with the hash of a small one where it is `hashed`."""
     facts = os.stat(path)
     modified = datetime.datetime.fromtimestamp(int(facts.st_mtime), datetime.timezone.utc)
     digest = None
-    if facts.st_size <= _HASHED_BYTES:
+    if hashed and facts.st_size <= _HASHED_BYTES:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
