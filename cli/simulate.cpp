@@ -123,9 +123,8 @@ std::vector<CsvTable> tables_of_simulation() {
 }
 
 Command simulate_command() {
-  return {"simulate",
-          "Run one draft, verifier and policy, and say what became of it",
-          tables_of_simulation(), set_up_simulation};
+  return {"simulate", "Run one draft, verifier and policy, and say what became of it", tables_of_simulation(),
+          set_up_simulation};
 }
 
 }  // namespace specdec::cli

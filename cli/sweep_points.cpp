@@ -31,8 +31,9 @@ using planner::SweepPoint;
 const std::set<std::string, std::less<>> passed_over = {"format", "table", "output", "quiet", "threads"};
 
 /// Options that state an acceptance, by key.
-const std::set<std::string, std::less<>> acceptance_keys = {"alpha", "rejection", "acceptance_length", "acceptance_per_position",
-                                               "published", "counters", "trace", "mix", "alpha_spread"};
+const std::set<std::string, std::less<>> acceptance_keys = {
+    "alpha", "rejection", "acceptance_length", "acceptance_per_position", "published", "counters",
+    "trace", "mix",       "alpha_spread"};
 
 /// What files hold, looked at once each.
 class FileContents {
@@ -170,7 +171,8 @@ class PointMaker {
     if (!name)
       throw UsageError(fmt::format("{}:{}: {} is not an option of specdec {}", file_, axis.line, axis.name, command_));
     if (*name == "emit-file")
-      throw UsageError(fmt::format("{}:{}: {} is given, but a sweep writes no configurations", file_, axis.line, *name));
+      throw UsageError(
+          fmt::format("{}:{}: {} is given, but a sweep writes no configurations", file_, axis.line, *name));
     return true;
   }
 
@@ -201,8 +203,8 @@ class PointMaker {
       if (point.varied.contains(key)) point.varied[key] = value;
     }
     point.question = {{"command", command_}, {"options", given}, {"files", contents_.of(given)}};
-    point.answer = [chosen = std::make_shared<const Chosen>(chosen_), answer = answer_](
-                       const SweepInterrupt& interrupt) { return answer(*chosen, interrupt); };
+    point.answer = [chosen = std::make_shared<const Chosen>(chosen_),
+                    answer = answer_](const SweepInterrupt& interrupt) { return answer(*chosen, interrupt); };
     return point;
   }
 
@@ -233,8 +235,8 @@ SweepPoints sweep_points(const std::string& file, const std::vector<SweepSection
   const SweepSection& first = sections.front();
   const auto command = planner::sweep_command_named(first.command);
   if (!command) {
-    throw UsageError(fmt::format("{}:{}: [{}] is a section, but must be [plan] or [capacity]", file, first.line,
-                                 first.command));
+    throw UsageError(
+        fmt::format("{}:{}: [{}] is a section, but must be [plan] or [capacity]", file, first.line, first.command));
   }
   if (*command == planner::SweepCommand::plan) return points_of<PlanOptions>(file, sections, *command, rows_of_plan);
   return points_of<CapacityOptions>(file, sections, *command, rows_of_capacity);

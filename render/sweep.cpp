@@ -40,8 +40,12 @@ std::string seconds_cell(const ordered_json& value) {
 std::vector<std::pair<std::string, std::string>> shown_columns(const Sweep& sweep, const std::string& cost) {
   const std::string cost_heading = cost == "cost_per_million_tokens" ? "cost/Mtok" : "GPU s/Mtok";
   if (sweep.command == SweepCommand::plan) {
-    return {{"recommended_gamma", "gamma"}, {"speedup", "speedup"}, {"seconds_per_output_token", "ms/token"},
-            {"gpus", "GPUs"},               {cost, cost_heading},   {"verdict", "verdict"}};
+    return {{"recommended_gamma", "gamma"},
+            {"speedup", "speedup"},
+            {"seconds_per_output_token", "ms/token"},
+            {"gpus", "GPUs"},
+            {cost, cost_heading},
+            {"verdict", "verdict"}};
   }
   return {{"recommended_gamma", "gamma"},
           {"requests_per_second_per_replica", "requests/s"},
@@ -70,7 +74,8 @@ std::string table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, 
   std::vector<std::string> varied;
   for (const std::string& option : sweep.varied) {
     // What is recommended has a column of its own name; batch and context are those of the row.
-    if (std::any_of(answers.begin(), answers.end(), [&](const auto& column) { return column.first == option; })) continue;
+    if (std::any_of(answers.begin(), answers.end(), [&](const auto& column) { return column.first == option; }))
+      continue;
     varied.push_back(option);
     columns.push_back({option, TextTable::Align::left});
   }
@@ -132,8 +137,8 @@ std::string text_of(const Sweep& sweep) {
   if (sweep.from_cache > 0) text += fmt::format(", {} from the cache", sweep.from_cache);
   text = wrapped(text + '.') + '\n';
   if (!best.empty()) {
-    const std::string what = has_front ? "Not beaten in both time per token and cost by another of the same work"
-                                       : "The largest speedups";
+    const std::string what =
+        has_front ? "Not beaten in both time per token and cost by another of the same work" : "The largest speedups";
     const std::string cut = best.size() > most_rows ? fmt::format(" (the first {} of {})", most_rows, best.size()) : "";
     text += fmt::format("\n{}{}:\n{}", what, cut, table_of(sweep, best, planner::pareto_cost_column(rows)));
   }

@@ -33,7 +33,8 @@ struct SweepFigureOptions {
 };
 
 Chart pareto_of(const SweepFigureOptions& o) {
-  const SweepPoints asked = o.sweep ? read_sweep(*o.sweep) : sweep_points("sweep", sweep_sections("sweep", usual_sweep));
+  const SweepPoints asked =
+      o.sweep ? read_sweep(*o.sweep) : sweep_points("sweep", sweep_sections("sweep", usual_sweep));
   planner::SweepSettings settings{std::string(render::version()), {}, asked.uncertain, {}, o.threads};
   if (o.cache) settings.cache = *o.cache;
   const Interruption interruption;

@@ -56,8 +56,7 @@ Simulation simulate(const SimulationQuestion& question, const std::filesystem::p
 /// @return the answer of that share alone, with no result if it has no sequence
 /// @throws QuestionError also for a recording and beside a precision, and if it was interrupted
 Simulation simulate_share(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
-                          const traces::Shard& shard, validation::MethodShare& found,
-                          const core::RunHooks& hooks = {});
+                          const traces::Shard& shard, validation::MethodShare& found, const core::RunHooks& hooks = {});
 
 /// The answer of shares that were run; the models are read, but do not run.
 /// @throws std::invalid_argument if they are not of that question

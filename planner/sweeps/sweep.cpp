@@ -104,7 +104,7 @@ std::vector<ordered_json> Sweep::rows() const {
 }
 
 std::vector<std::string> Sweep::work() const {
-  std::vector<std::string> options = {"model",         "context",  "prompt_tokens", "output_tokens",
+  std::vector<std::string> options = {"model",        "context",  "prompt_tokens", "output_tokens",
                                       "arrival_rate", "requests", "concurrency"};
   options.insert(options.end(), given.begin(), given.end());
   return options;
@@ -169,7 +169,8 @@ void save_part(const std::filesystem::path& path, const Sweep& sweep, const Part
                               {"repeated", sweep.repeated},
                               {"answers", std::move(answers)}};
   save_part(path, origin,
-            PartContent{{{"points", sweep.answers.size()}}, ordered_json::object(),
+            PartContent{{{"points", sweep.answers.size()}},
+                        ordered_json::object(),
                         state.dump(-1, ' ', false, ordered_json::error_handler_t::replace)});
 }
 
@@ -221,7 +222,8 @@ Sweep merge_sweep(const PartSet& set) {
       merged = std::move(of_part);
       continue;
     }
-    if (of_part.command != merged.command || of_part.varied != merged.varied || of_part.given != merged.given || of_part.points != merged.points)
+    if (of_part.command != merged.command || of_part.varied != merged.varied || of_part.given != merged.given ||
+        of_part.points != merged.points)
       refuse_part(part.path, "state", "of another sweep", "of that of " + set.parts.front().path.string());
     std::move(of_part.answers.begin(), of_part.answers.end(), std::back_inserter(merged.answers));
   }

@@ -52,7 +52,8 @@ SweepCache::SweepCache(fs::path folder, const std::string& version)
     : folder_(std::move(folder)), program_(program_key(version)) {
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (!fs::is_directory(folder_)) refuse_cache(folder_, error ? error : std::make_error_code(std::errc::not_a_directory));
+  if (!fs::is_directory(folder_))
+    refuse_cache(folder_, error ? error : std::make_error_code(std::errc::not_a_directory));
 }
 
 std::string SweepCache::key(const ordered_json& question) const { return program_ + written(question); }

@@ -20,10 +20,11 @@ namespace specdec::planner {
 ///   recommended_gamma                  0 for plain decoding
 ///   recommended_max_num_seqs           of a capacity
 ///   speedup, speedup_ci95              over plain decoding at the same batch and context
-///   requests_per_second_per_replica, .._ci95, replicas, of a capacity: the largest load, and what the stated load needs
+///   requests_per_second_per_replica    of a capacity, with its ci95: the largest load
 ///   seconds_per_output_token           of one sequence with what is recommended; of a capacity the median request's
 ///   ttft_seconds_p99, tpot_seconds_p99 of a capacity
 ///   output_tokens_per_second_per_gpu
+///   replicas                           of a capacity: what the stated load needs
 ///   gpus                               that share the work
 ///   gpu_seconds_per_million_tokens     gpus * seconds / tokens, of output tokens
 ///   cost_per_million_tokens            the same in money, of a capacity whose price is stated
@@ -39,8 +40,8 @@ nlohmann::ordered_json capacity_rows(const Capacity& capacity);
 nlohmann::ordered_json unpriced_rows(const std::vector<std::string>& columns, std::string_view why);
 
 /// Marks in "pareto" the rows that no other row of the same work beats in both seconds_per_output_token and cost: true
-/// if none is at most as large in both and smaller in one, null if either is unknown or `why` is not null. The same work is what the
-/// columns in `work` say, as far as they are there.
+/// if none is at most as large in both and smaller in one, null if either is unknown or `why` is not null. The same
+/// work is what the columns in `work` say, as far as they are there.
 void mark_pareto(std::vector<nlohmann::ordered_json>& rows, const std::vector<std::string>& work);
 /// The column that is the cost of these rows: cost_per_million_tokens if all rows with a time have it, else
 /// gpu_seconds_per_million_tokens.

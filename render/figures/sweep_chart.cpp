@@ -63,9 +63,9 @@ Chart pareto_chart(const planner::Sweep& sweep) {
   if (fronts.empty())
     throw planner::QuestionError("no point has a time and a cost: --hardware, --cost or --bench know seconds");
   if (fronts.size() > most_fronts) {
-    throw planner::QuestionError(fmt::format(
-        "the points do {} kinds of work, which differ by {}, but a figure shows at most {}", fronts.size(),
-        work_text(rows.front(), sweep.varied, work), most_fronts));
+    throw planner::QuestionError(
+        fmt::format("the points do {} kinds of work, which differ by {}, but a figure shows at most {}", fronts.size(),
+                    work_text(rows.front(), sweep.varied, work), most_fronts));
   }
   Chart chart;
   chart.name = "pareto";

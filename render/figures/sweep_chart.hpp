@@ -7,7 +7,8 @@ namespace specdec::render {
 
 /// Cost against time per token of the points of a sweep, and the line of those that no other of the same work beats in
 /// both.
-/// @throws planner::QuestionError if no point has a time and a cost, or there are more kinds of work than lines can show
+/// @throws planner::QuestionError if no point has a time and a cost, or there are more kinds of work than lines can
+/// show
 Chart pareto_chart(const planner::Sweep& sweep);
 
 }  // namespace specdec::render

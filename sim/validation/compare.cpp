@@ -72,7 +72,8 @@ class MethodExperiment {
     method_ = method;
     runs_.assign(static_cast<std::size_t>(sequences()), {});
     for (const auto& [sequence, run] : share.runs) {
-      if (sequence >= sequences()) throw std::invalid_argument("results_of: share has sequences that the method has not");
+      if (sequence >= sequences())
+        throw std::invalid_argument("results_of: share has sequences that the method has not");
       runs_[static_cast<std::size_t>(sequence)] = run;
     }
     if (!has_none()) summarise(compared.results);

@@ -95,7 +95,8 @@ RoundLaws round_laws(const Method& method, const MethodContext& context) {
 }
 
 sim::SyntheticRounds run_rounds(const RoundLaws& laws, std::int64_t gamma, const sim::SyntheticRoundsOptions& options) {
-  return laws.pair ? sim::simulate_rounds(*laws.pair, gamma, options) : sim::simulate_rounds(laws.alpha, gamma, options);
+  return laws.pair ? sim::simulate_rounds(*laws.pair, gamma, options)
+                   : sim::simulate_rounds(laws.alpha, gamma, options);
 }
 
 void add_result(const Method& method, const MethodContext& context, const RoundLaws& laws,
