@@ -157,8 +157,9 @@ void declare(Options& options, CapacityOptions& o) {
   options.group("Models");
   options.text("--model", s.model, "NAME|FILE", "target: a preset, a configuration, or its name in files");
   options.text("--draft-model", s.draft_model, "NAME|FILE", "draft, the same");
-  options.choice("--draft-kind", s.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram"},
+  options.choice("--draft-kind", s.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
                  "how drafts are made [model]");
+  declare_lookups(options, s);
   options.group("Costs (instead of --hardware)");
   options.texts("--cost", s.cost_files, "FILE", "measured times of the target's passes, or engines' logs");
   options.texts("--draft-cost", s.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");

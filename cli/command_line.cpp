@@ -323,6 +323,7 @@ class CommandLine {
       render::set_text_width(std::min<std::size_t>(render::text_width(), static_cast<std::size_t>(terminal->columns)));
     }
     const Report report = report_of(parsed);
+    if (!report.is_told) return report.exit_code;
     std::vector<std::string> read;
     for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path").get<std::string>());
     require_no_input_written(inputs, read);

@@ -47,6 +47,8 @@ struct Report {
   /// What --output gets, byte by byte, where that is not the report itself, for instance a drawing; the report then
   /// goes to standard output.
   std::optional<std::string> file;
+  /// False for a process of several that leaves it to another to tell what they found.
+  bool is_told = true;
   int exit_code = 0;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "cli/options.hpp"
 #include "planner/cost.hpp"
+#include "planner/sweeps/shared_costs.hpp"
 
 namespace specdec::cli {
 
@@ -33,6 +35,8 @@ struct RooflineArguments {
   std::optional<std::string> layer_seconds;
   std::optional<std::string> scheduling_seconds;
   std::vector<std::string> calibrate;
+  /// Of many questions that are asked at once; null where there is one.
+  std::shared_ptr<planner::SharedCosts> shared_costs;
 };
 
 /// Declares them under headings of their own.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/core/step_cost.hpp"
+#include "analysis/cost/iteration_cost.hpp"
 #include "analysis/cost/roofline_cost.hpp"
 #include "analysis/cost/round_cost.hpp"
 #include "planner/assumption.hpp"
@@ -155,6 +156,8 @@ struct Cost {
   std::shared_ptr<const cost::RoundCost> rounds;
   /// The same, if priced from hardware.
   std::shared_ptr<const cost::RooflineCost> roofline;
+  /// Whole iterations, if they are priced in another way than the roofline's own.
+  std::shared_ptr<const cost::IterationCost> iterations = {};
   /// The constants, including c.
   std::optional<StepTimes> constants;
   /// The words that state constants or hardware, with the specifications that were read from files; empty for others.

@@ -212,7 +212,7 @@ RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOpt
     losses.*loss.value = *(o.*loss.stated);
   }
   losses.draft_launch_seconds = o.draft_launch_seconds;
-  if (cost.kind != cost::DraftKind::ngram && o.drafts && !o.draft_launch_seconds && !o.launch_seconds) {
+  if (!cost::looks_up(cost.kind) && o.drafts && !o.draft_launch_seconds && !o.launch_seconds) {
     const SourcedRange& assumed = cost::efficiency_defaults().draft_launch_seconds;
     losses.draft_launch_seconds = {assumed.low, assumed.value, assumed.high};
     cost.presets.push_back(used("loss", "draft_launch_seconds", assumed.sources));
@@ -468,7 +468,7 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   options.target.weight_type = o.weight_dtype;
   options.target.cache_type = o.kv_cache_dtype.value_or(options.target.cache_type);
   options.kind = o.drafts ? cost.kind : cost::DraftKind::ngram;
-  if (options.kind != cost::DraftKind::ngram) {
+  if (!cost::looks_up(options.kind)) {
     options.draft = placed_draft(o, options.target, cost);
   } else {
     refuse_draft(o);

@@ -238,7 +238,7 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
     request.rule = runs->acceptance;
   }
   const bool names_draft =
-      request.kind == DraftKind::mtp ? engine == planning::Engine::llamacpp : request.kind != DraftKind::ngram;
+      request.kind == DraftKind::mtp ? engine == planning::Engine::llamacpp : !cost::looks_up(request.kind);
   if (names_draft && draft.model && !draft.model->empty()) {
     request.draft_model = model_for(engine, *draft.model, notes);
   }

@@ -21,12 +21,15 @@
 #include <vector>
 
 #include "analysis/core/run_hooks.hpp"
+#include "planner/checkup/checkup.hpp"
 #include "planner/difference.hpp"
 #include "planner/load/capacity.hpp"
 #include "planner/methods/comparison.hpp"
 #include "planner/plan.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
+#include "planner/recordings/checkpoint.hpp"
+#include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
 #include "planner/synthetic.hpp"
 #include "planner/traffic_mix.hpp"
@@ -36,6 +39,7 @@
 #include "python/recordings.hpp"
 #include "render/analysis.hpp"
 #include "render/capacity.hpp"
+#include "render/checkup.hpp"
 #include "render/comparison.hpp"
 #include "render/difference.hpp"
 #include "render/figures/chart_data.hpp"
@@ -260,6 +264,31 @@ Answer difference(const std::string& a, const std::string& b, const nb::dict& gi
   return answer;
 }
 
+Answer doctor(const std::vector<std::string>& files, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::CheckupQuestion question;
+  question.files = files;
+  arguments.take("gamma", question.gamma);
+  arguments.take("false_alarm_rate", question.false_alarm_rate);
+  arguments.take("threads", question.threads);
+  Answer answer;
+  answer.files = files;
+  if (arguments.has("target")) {
+    question.pair.emplace();
+    question.pair->how.target = arguments.get<std::string>("target");
+    question.pair->how.draft = arguments.get<std::string>("draft");
+    for (const char* const half : {"target", "draft"}) answer.files.push_back(arguments.get<std::string>(half));
+  }
+  const nb::gil_scoped_release released;
+  const planner::Checkup checkup = planner::check_up(question);
+  ordered_json json = {{"assumptions", ordered_json::array()}, {"warnings", ordered_json::array()}};
+  json.update(render::json_of(checkup));
+  answer.json = written(json);
+  answer.text = render::text_of(checkup);
+  answer.about = about({}, nullptr, nullptr, render::rows_of_empty_checkup());
+  return answer;
+}
+
 planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<std::string>& files) {
   const Arguments arguments(given);
   planner::CapacityQuestion question;
@@ -387,6 +416,27 @@ nb::bytes summary(const Recording& recording, const nb::dict& given, std::int64_
   return nb::bytes(state.data(), state.size());
 }
 
+/// The same, kept in a folder as a part, from where it is taken if it is there.
+/// @param origin  JSON of PartOrigin's options, other_options and files
+nb::bytes kept_summary(const Recording& recording, const nb::dict& given, std::int64_t index, std::int64_t of,
+                       const std::string& folder, const std::string& origin) {
+  const planner::AnalysisQuestion question = analysis_question(given);
+  std::string state;
+  {
+    const nb::gil_scoped_release released;
+    const auto said = nlohmann::ordered_json::parse(origin);
+    planner::require_place_of_checkpoint(folder, recording.files());
+    const planner::PartOrigin kept{
+        "analyze",       {index, of}, std::string(render::version()), said.at("options"), said.at("other_options"),
+        said.at("files")};
+    state = planner::kept_share(folder, kept, [&] {
+              traces::ShardedRecording share(planner::grouped_recording(recording.open(), question.by), {index, of});
+              return planner::RecordingSummary::of(share, question);
+            }).state();
+  }
+  return nb::bytes(state.data(), state.size());
+}
+
 /// The answer of analyze() from the summaries of all shares of a recording.
 Answer merged(const Recording& recording, const std::vector<nb::bytes>& summaries) {
   std::vector<std::string_view> states;
@@ -436,6 +486,7 @@ void bind_answers(nb::module_& module) {
   module.def("plan_runs", plan_runs, nb::arg("acceptance").none(), nb::arg("files"), nb::arg("question"));
   module.def("synthetic", synthetic);
   module.def("difference", difference);
+  module.def("doctor", doctor);
   module.def("largest_compared_gamma", [](const nb::dict& question, bool of_runs) {
     return plan_question(question).largest_compared_gamma(of_runs ? planner::usual_max_gamma_of_runs
                                                                   : planner::usual_max_gamma);
@@ -447,6 +498,7 @@ void bind_answers(nb::module_& module) {
   module.def("simulate", simulate, nb::arg("question"), nb::arg("shipped_models"), nb::arg("progress").none());
   module.def("analyze", analyze, nb::arg("recording"), nb::arg("question"), nb::arg("progress").none());
   module.def("summary", summary);
+  module.def("kept_summary", kept_summary);
   module.def("merged", merged);
 }
 

@@ -85,6 +85,8 @@ planner::DraftWords draft_words(const Arguments& arguments) {
   arguments.take("draft_model", words.model);
   arguments.take("draft_kind", words.kind);
   arguments.take("draft_tensor_parallel_size", words.tensor_parallel);
+  arguments.take("hit_rate", words.hit_rate);
+  arguments.take("mean_draft_length", words.mean_draft_length);
   arguments.take("draft_name", words.name);
   return words;
 }
@@ -202,6 +204,7 @@ planner::RecordingOptions recording_options(const nb::dict& given) {
   arguments.take("rule", options.acceptance);
   arguments.take("max_gamma", options.max_gamma);
   arguments.take("by_request", options.by_request);
+  arguments.take("engine", options.engine);
   if (arguments.has("c")) {
     core::StepCost& cost = options.cost.emplace();
     arguments.take("c", cost.c);

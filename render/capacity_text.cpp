@@ -500,7 +500,7 @@ std::string next_text(const Capacity& r) {
                      wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
                                          name_of(doubt->source), planner::server_setting(r.engine, next))) +
                      '\n' + command_lines(benchmark_command(r, *doubt));
-  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) text += calibration_text(next);
+  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) text += calibration_text(r.engine, next);
   return text;
 }
 

@@ -304,9 +304,9 @@ PassBound PassSeconds::bound() const {
 RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options)) {
   require_legal_losses(options_.losses);
   core::require_in("RooflineCost", "point_error", options_.point_error, 0, 3);
-  if (options_.kind == DraftKind::ngram && options_.draft)
+  if (looks_up(options_.kind) && options_.draft)
     throw std::invalid_argument("RooflineCost: n-gram drafts need no draft model, but one is given");
-  if (options_.kind != DraftKind::ngram && !options_.draft)
+  if (!looks_up(options_.kind) && !options_.draft)
     throw std::invalid_argument("RooflineCost: the draft model is missing, but must be given unless n-grams draft");
   target_ = priced(options_.target, "target");
   if (options_.draft) draft_ = priced(*options_.draft, "draft");
@@ -819,6 +819,12 @@ Iteration iteration_of(const RoundPoint& point) {
   return iteration;
 }
 
+/// True if an iteration has nothing that another one of the same gamma has not.
+bool holds_no_more(const Iteration& fewer, const Iteration& more) {
+  return fewer.sequences <= more.sequences && fewer.context_tokens <= more.context_tokens &&
+         fewer.prompt_tokens <= more.prompt_tokens;
+}
+
 }  // namespace
 
 RoundTime RooflineCost::round(const RoundPoint& point) const { return round_of_version(0, iteration_of(point)); }
@@ -840,14 +846,15 @@ void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
   const IterationWork work = work_of(iteration);
   const PointPlace place = place_of(iteration);
   for (std::size_t i = 0; i < totals.size(); ++i)
-    totals[i] = error_factor(1 + i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total();
+    totals[i] = between_timed(1 + i, iteration,
+                              error_factor(1 + i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total());
   if (point.gamma == 0 || !has_errors(1)) return;
   const Iteration plain = plain_of(iteration);
   const IterationWork plain_work = work_of(plain);
   const PointPlace plain_place = place_of(plain);
   for (std::size_t i = 0; i < totals.size(); ++i) {
     const double step = error_factor(1 + i, plain_place, 0) * seconds_of(plain_work, losses_[1 + i]).total();
-    totals[i] = std::max(totals[i], step);
+    totals[i] = std::max(totals[i], between_timed(1 + i, plain, step));
   }
 }
 
@@ -890,7 +897,8 @@ double RooflineCost::mean_seconds_of_replicates(std::span<const std::size_t> ind
 
 RoundTime RooflineCost::round_of_version(std::size_t version, const Iteration& iteration) const {
   const RoundTime time = seconds_of(work_of(iteration), losses_[version]);
-  const double factor = factor_of(version, iteration, time.total());
+  const double seconds = factor_of(version, iteration, time.total()) * time.total();
+  const double factor = between_timed(version, iteration, seconds) / time.total();
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
@@ -903,6 +911,16 @@ double RooflineCost::factor_of(std::size_t version, const Iteration& iteration, 
   // Without errors no round is shorter than a plain step.
   if (factor >= plain_factor) return factor;
   return std::max(factor, plain_factor * seconds_of(work_of(plain), losses_[version]).total() / seconds);
+}
+
+double RooflineCost::between_timed(std::size_t version, const Iteration& iteration, double seconds) const {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  for (const TimedSeconds& timed : timed_seconds_) {
+    if (timed.iteration.gamma != iteration.gamma) continue;
+    if (holds_no_more(timed.iteration, iteration)) least = std::max(least, timed.by_version[version]);
+    if (holds_no_more(iteration, timed.iteration)) most = std::min(most, timed.by_version[version]);
+  }
+  return least <= most ? std::clamp(seconds, least, most) : seconds;
 }
 
 PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, double tokens, double context,
@@ -1166,7 +1184,23 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     add_expected(places, span_of(weights), deviations, errors);
   }
   result.report_misfit(points, places, span_of(misses), unlike_others, relative_error);
+  result.report_rise(points, span_of(misses));
+  result.remember(points, works);
   return result;
+}
+
+void RooflineCost::remember(std::span<const CalibrationPoint> points, std::span<const IterationWork> works) {
+  std::vector<TimedSeconds> timed;
+  for (std::size_t j = 0; j < points.size(); ++j) {
+    const Iteration iteration =
+        iteration_of({.gamma = points[j].gamma, .batch = points[j].batch, .context = points[j].context});
+    TimedSeconds& one = timed.emplace_back(TimedSeconds{iteration, {}});
+    for (std::size_t version = 0; version < losses_.size(); ++version) {
+      const double seconds = seconds_of(works[j], losses_[version]).total();
+      one.by_version.push_back(factor_of(version, iteration, seconds) * seconds);
+    }
+  }
+  timed_seconds_ = std::move(timed);
 }
 
 void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
@@ -1203,6 +1237,23 @@ void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::
                      points[worst].batch, points[worst].context, std::exp(misses[worst]))});
   }
   if (largest_miss > 0) draw_shape_factors(largest_miss);
+}
+
+void RooflineCost::report_rise(std::span<const CalibrationPoint> points, std::span<const double> misses) {
+  const auto drafts = [](const CalibrationPoint& point) { return point.gamma > 0; };
+  if (std::any_of(points.begin(), points.end(), drafts)) return;
+  const auto fewer = [](const CalibrationPoint& a, const CalibrationPoint& b) { return a.batch < b.batch; };
+  const auto [first, last] = std::minmax_element(points.begin(), points.end(), fewer);
+  const double rise = std::exp(misses[static_cast<std::size_t>(last - points.begin())] -
+                               misses[static_cast<std::size_t>(first - points.begin())]);
+  constexpr double as_priced = 1.1;
+  if (rise <= as_priced) return;
+  findings_.push_back(
+      {"calibration_rises",
+       fmt::format("from batch {:g} to {:g} the times given rise {:.2g} times as much as {}: more positions than were "
+                   "timed, and so rounds at large batches, may take longer than planned, and drafts gain less; a time "
+                   "with drafts tells",
+                   first->batch, last->batch, rise, options_.kernels ? "those of the kernels" : "the losses explain")});
 }
 
 double RooflineCost::deviation_by_losses(const IterationWork& work) const {

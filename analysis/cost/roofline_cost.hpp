@@ -347,6 +347,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
     PointPlace positions;
     bool drafts = false;
   };
+  /// A timed iteration, and what every version says that it takes.
+  struct TimedSeconds {
+    Iteration iteration;
+    std::vector<double> by_version;
+  };
   static PointPlace point_place(double positions);
   static std::vector<TimedPlace> timed_places(std::span<const CalibrationPoint> points);
   /// The same with the likeness of the context.
@@ -372,7 +377,14 @@ class RooflineCost final : public RoundCost, public IterationCost {
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
                      std::span<const double> misses, bool unlike_others, double relative_error);
+  /// Warns where the largest timed batches took ever more than is priced, and drafts would add to it.
+  void report_rise(std::span<const CalibrationPoint> points, std::span<const double> misses);
   double deviation_by_losses(const IterationWork& work) const;
+  /// What every version says of timed iterations, which bound others: with more sequences, context and prompts none is
+  /// faster.
+  void remember(std::span<const CalibrationPoint> points, std::span<const IterationWork> works);
+  /// The seconds, within what the version says of timed iterations of the gamma that hold no more, and no less.
+  double between_timed(std::size_t version, const Iteration& iteration, double seconds) const;
   /// Finds times of one place that differ, and rounds below the plain step that they hold.
   /// @return the error of a time that such differences show, at least relative_error
   double checked_error(std::span<const CalibrationPoint> points, double relative_error);
@@ -401,6 +413,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::optional<DeploymentErrors> expected_errors_;
   /// Those of the points of a calibration.
   std::vector<double> timed_contexts_;
+  std::vector<TimedSeconds> timed_seconds_;
   /// Returned by factor().
   double factor_ = 1;
   bool calibrated_ = false;

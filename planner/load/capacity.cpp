@@ -14,6 +14,7 @@
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
 #include "planner/load/prefill_pool.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -409,7 +410,7 @@ void take_hardware(const Cost& cost, Capacity& c) {
   c.calibrated = cost.roofline->is_calibrated();
   warn_of_length(placed.target.model, c);
   if (placed.draft && cost.kind != cost::DraftKind::mtp) warn_of_length(placed.draft->model, c);
-  c.simulation.cost = cost.roofline;
+  c.simulation.cost = cost.iterations ? cost.iterations : cost.roofline;
   c.simulation.gpus_per_replica = placed.target.accelerators();
   for (CapacityScenario& scenario : c.simulation.scenarios) take_memory(placed, scenario, c);
   // Groups have their own places, which a run must fill.
@@ -725,7 +726,20 @@ std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {
   return largest;
 }
 
-Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
+namespace {
+
+/// True if drafts are found at times, and of several lengths.
+bool looks_up(const Cost& cost) { return cost.draft.hit_rate || cost.draft.mean_draft_length; }
+
+/// What is asked of drafts as they are found. A stated acceptance is then that of proposed drafts, and speaks no more
+/// for a round.
+void find_drafts(std::optional<Acceptance>& acceptance, Cost& cost) {
+  if (!looks_up(cost)) return;
+  take_lookups(acceptance ? &*acceptance : nullptr, cost);
+  if (acceptance) acceptance->stated.reset();
+}
+
+Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question) {
   require_ranges(question);
   Capacity c;
@@ -740,12 +754,23 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
   return c;
 }
 
+}  // namespace
+
+Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                        const CapacityQuestion& question) {
+  std::optional<Acceptance> found = acceptance;
+  Cost of_found = cost;
+  find_drafts(found, of_found);
+  return asked_of_found(found, of_found, question);
+}
+
 namespace {
 
 /// In the layout that the cost states.
-Capacity capacity_in_layout(const std::optional<Acceptance>& acceptance, const Cost& cost,
-                            const CapacityQuestion& question, const core::RunHooks& hooks) {
-  Capacity c = asked_capacity(acceptance, cost, question);
+Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, const CapacityQuestion& question,
+                            const core::RunHooks& hooks) {
+  find_drafts(acceptance, cost);
+  Capacity c = asked_of_found(acceptance, cost, question);
   simulate(hooks, c);
   mark_extrapolated_prices(cost, c);
   warn_of_batch(cost, c);
@@ -767,6 +792,7 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   if (question.prefill && !cost.roofline)
     throw QuestionError("--disaggregated is given, but needs --hardware beside it");
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
+  if (looks_up(cost)) throw QuestionError("--gpus is given, but does not go with --hit-rate and --mean-draft-length");
   LayoutSearch search = search_layouts(acceptance, cost, question);
   const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);
   Capacity c = capacity_in_layout(acceptance, chosen, question, hooks);

@@ -141,31 +141,50 @@ void exchange_notes(Archive& archive, std::vector<Note>& notes) {
 
 }  // namespace
 
+std::unique_ptr<traces::PositionSource> share_of(const RecordingFiles& recording, const traces::Shard& shard,
+                                                 const estimate::LabelGroups& groups) {
+  auto source = grouped_recording(open_recording(recording), groups);
+  if (shard.of > 1) source = std::make_unique<traces::ShardedRecording>(std::move(source), shard);
+  return source;
+}
+
 /// The analysis and the simulation beside it, over the same sequences.
 class RecordingSummary::State {
  public:
   explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
 
-  void read(traces::PositionSource& source, const core::RunHooks& hooks) {
+  /// @param begun   what was read of the recording before; null for nothing
+  /// @param before  is called before each batch is added
+  void read(traces::PositionSource& source, const core::RunHooks& hooks, State* begun = nullptr,
+            const std::function<void()>& before = {}) {
     answer_.metadata = source.metadata();
+    answer_.files = names_of(source.files());
     depths_ = source.depths();
     sweeps_unasked_ = is_small(source);
     begin();
+    if (begun != nullptr) merge(*begun);
     traces::PositionBatch batch;
     while (source.read(batch)) {
       answer_.partial = positions() > 0 && hooks.interrupted();
       if (answer_.partial) break;
+      if (before) before();
       add(source, batch);
       tell_of_reading(hooks.progress, source, batch);
     }
     hooks.tell(1);
     answer_.metadata = source.metadata();
+    answer_.files = names_of(source.files());
     notes_ = source.notes();
-    for (const std::filesystem::path& file : source.files()) answer_.files.push_back(file.string());
   }
 
   void merge(State& other) {
-    if (identity() != other.identity())
+    std::vector<std::string>& tasks = answer_.metadata.task_names;
+    std::vector<std::string>& other_tasks = other.answer_.metadata.task_names;
+    // A summary that was kept before all was read may lack the last names.
+    const bool begin_alike = std::equal(
+        tasks.begin(), tasks.begin() + std::min(std::ssize(tasks), std::ssize(other_tasks)), other_tasks.begin());
+    if (tasks.size() < other_tasks.size()) tasks = other_tasks;
+    if (!begin_alike || identity() != other.identity())
       throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
     answer_.partial = answer_.partial || other.answer_.partial;
     analyzer_->merge(*other.analyzer_);
@@ -253,9 +272,18 @@ class RecordingSummary::State {
     }
   }
 
+  static std::vector<std::string> names_of(const std::vector<std::filesystem::path>& files) {
+    std::vector<std::string> names;
+    for (const std::filesystem::path& file : files) names.push_back(file.string());
+    return names;
+  }
+
+  /// All but the names of tasks.
   std::string identity() {
+    const std::vector<std::string> tasks = std::exchange(answer_.metadata.task_names, {});
     core::StateWriter writer;
     exchange_identity(writer);
+    answer_.metadata.task_names = tasks;
     return writer.bytes();
   }
 
@@ -282,10 +310,22 @@ RecordingSummary RecordingSummary::of(traces::PositionSource& source, const Anal
 RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const traces::Shard& shard,
                                       const AnalysisQuestion& question, const core::RunHooks& hooks) {
   auto state = std::make_unique<State>(question);
-  auto source = grouped_recording(open_recording(recording), question.by);
-  if (shard.of > 1) source = std::make_unique<traces::ShardedRecording>(std::move(source), shard);
-  state->read(*source, hooks);
+  state->read(*share_of(recording, shard, question.by), hooks);
   return RecordingSummary(std::move(state));
+}
+
+RecordingSummary RecordingSummary::of(std::unique_ptr<traces::PositionSource> source, const RecordingUnits& units,
+                                      std::optional<RecordingSummary> begun, const AnalysisQuestion& question,
+                                      const core::RunHooks& hooks) {
+  RecordingSummary summary(std::make_unique<State>(question));
+  traces::DealtRecording dealt(std::move(source), units.positions, units.next);
+  std::optional<std::int64_t> unit;
+  summary.state_->read(dealt, hooks, begun ? begun->state_.get() : nullptr, [&] {
+    if (unit && *unit != dealt.unit()) units.done(*unit, summary);
+    unit = dealt.unit();
+  });
+  if (unit) units.done(*unit, summary);
+  return summary;
 }
 
 void RecordingSummary::merge(RecordingSummary& other) { state_->merge(*other.state_); }

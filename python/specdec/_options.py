@@ -68,6 +68,8 @@ PLAN: Options = {
     "draft_cost": [],
     "overhead_seconds": None,
     "draft_kind": None,
+    "hit_rate": None,
+    "mean_draft_length": None,
     "extrapolate": False,
     **_HARDWARE,
     "bench": [],
@@ -110,6 +112,17 @@ DIFFERENCE: Options = {
     **OUTPUT,
 }
 
+DOCTOR: Options = {
+    "target": None,
+    "draft": None,
+    "gamma": None,
+    "hash": False,
+    "false_alarm_rate": 0.01,
+    "threads": 1,
+    "sources": [],
+    **OUTPUT,
+}
+
 CAPACITY: Options = {
     "arrival_rate": None,
     "concurrency": None,
@@ -125,6 +138,8 @@ CAPACITY: Options = {
     "model": None,
     "draft_model": None,
     "draft_kind": None,
+    "hit_rate": None,
+    "mean_draft_length": None,
     "cost": [],
     "draft_cost": [],
     "c": None,
@@ -178,6 +193,8 @@ ANALYZE: Options = {
     "threads": 1,
     "shard": None,
     "part": None,
+    "checkpoint": None,
+    "unit_positions": None,
     "target": None,
     "draft": None,
     "numbers": "auto",
@@ -234,6 +251,9 @@ METHODS: Options = {
     "verify_factor": None,
     "overhead": None,
 }
+
+#: Of a simulation beside them: shares of the work.
+SHARES: Options = {"shard": None, "part": None}
 
 #: What one draft among several is told by its own keys.
 _DRAFT_KEYS = {
@@ -338,12 +358,12 @@ def of_all_drafts(options: Options) -> Options:
 _HASHED_BYTES = 64_000_000
 
 
-def file_facts(path: str) -> Options:
-    """What identifies a file that an answer rests on."""
+def file_facts(path: str, hashed: bool = True) -> Options:
+    """What identifies a file that an answer rests on, with the hash of a small one where it is `hashed`."""
     facts = os.stat(path)
     modified = datetime.datetime.fromtimestamp(int(facts.st_mtime), datetime.timezone.utc)
     digest = None
-    if facts.st_size <= _HASHED_BYTES:
+    if hashed and facts.st_size <= _HASHED_BYTES:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {

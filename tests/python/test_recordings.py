@@ -283,12 +283,3 @@ def test_an_executor_answers_as_one_process_does(shards: int) -> None:
             analyze(RECORDING, gamma=[4, 2], executor=executor)
     with pytest.raises(QuestionError, match="needs executor"):
         analyze(RECORDING, shards=2)
-
-
-def test_a_client_of_dask_answers_as_one_process_does() -> None:
-    distributed: Any = pytest.importorskip("distributed")
-    given: dict[str, Any] = {"c": 0.05, "gamma": [1, 4], "samples": 4}
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-    with cluster, distributed.Client(cluster) as client:
-        by_dask = analyze(RECORDING, executor=client, shards=5, **given)
-    assert without_files(by_dask) == without_files(analyze(RECORDING, **given))

@@ -13,15 +13,15 @@
 
 #include "planner/question_error.hpp"
 #include "render/analysis.hpp"
-#include "sim/synthetic_traces.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/trace_file.hpp"
+#include "tests/unit/planner/kept_recordings.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/part_file.hpp"
 #include "traces/trace_writer.hpp"
 
 namespace fs = std::filesystem;
 using namespace specdec;
+using namespace specdec::tests::kept;
 using planner::AnalysisQuestion;
 using planner::MergedParts;
 using planner::PartOrigin;
@@ -33,127 +33,8 @@ namespace {
 
 constexpr const char* version = "1.2.3";
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "specdec-parts-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-/// Texts of two tasks, with prompts that two of them continue each: the sequences of a synthetic recording.
-fs::path synthetic(const fs::path& path, const sim::SyntheticLaw& easy, const sim::SyntheticLaw& hard,
-                   const sim::SyntheticOptions& size = {.sequences = 23, .tokens = 41}) {
-  const auto source = sim::synthetic_trace({{"easy", easy}, {"hard", hard}}, size);
-  traces::TraceWriter writer(path, source->metadata(), {.shard_positions = size.sequences * size.tokens / 3});
-  traces::PositionBatch batch;
-  std::vector<std::int64_t> prompt;
-  while (source->read(batch)) {
-    prompt.clear();
-    for (const std::int64_t sequence : batch.sequence) prompt.push_back(sequence / 2);
-    batch.prompt = prompt;
-    writer.write(batch);
-  }
-  writer.finish();
-  return path;
-}
-
-fs::path full(const fs::path& path) {
-  sim::LogitNoiseLaw easy, hard;
-  easy.alpha = 0.85;
-  hard.alpha = 0.6;
-  easy.vocab = hard.vocab = 50;
-  easy.contexts = hard.contexts = 40;
-  return synthetic(path, easy, hard);
-}
-
-fs::path scalar(const fs::path& path) { return synthetic(path, sim::MarkovLaw{}, sim::BetaLaw{.alpha = 0.6}); }
-
-/// The two most probable tokens of random pairs, at some positions with the overlap: brackets beside exact numbers.
-fs::path top_k(const fs::path& path) {
-  std::mt19937_64 random(4);
-  std::uniform_real_distribution<> uniform(0.05, 0.45);
-  std::vector<std::int32_t> p_ids, q_ids, token;
-  std::vector<float> p, q, overlap;
-  std::vector<std::int64_t> sequence;
-  constexpr std::int64_t positions = 19 * 30;
-  for (std::int64_t i = 0; i < positions; ++i) {
-    for (const std::int32_t id : {1, 2}) p_ids.push_back(id);
-    for (const std::int32_t id : {1, 3}) q_ids.push_back(id);
-    for (auto* logprobs : {&p, &p, &q, &q}) logprobs->push_back(static_cast<float>(std::log(uniform(random))));
-    for (auto* logprobs : {&p, &q}) std::sort(logprobs->end() - 2, logprobs->end(), std::greater<>());
-    token.push_back(i % 3 == 0 ? 2 : 1);
-    overlap.push_back(i % 2 == 0 ? std::nanf("") : 0.5F);
-    sequence.push_back(i / 30);
-  }
-  return tests::write_tensors(
-      path, {tests::ints("p.topk_ids", {positions, 2}, p_ids), tests::floats("p.topk_logprobs", {positions, 2}, p),
-             tests::ints("q.topk_ids", {positions, 2}, q_ids), tests::floats("q.topk_logprobs", {positions, 2}, q),
-             tests::ints("token", {positions}, token), tests::floats("overlap", {positions}, overlap),
-             tests::longs("seq", {positions}, sequence)});
-}
-
-/// Acceptance by the depth in the round.
-fs::path of_depths(const fs::path& path) {
-  std::mt19937_64 random(5);
-  std::uniform_real_distribution<> uniform(0.1, 1);
-  std::vector<float> p, q;
-  std::vector<std::int64_t> sequence;
-  constexpr std::int64_t positions = 17 * 25;
-  for (std::int64_t i = 0; i < positions; ++i) {
-    p.push_back(std::log(0.5F));
-    for (std::int64_t depth = 0; depth < 3; ++depth) {
-      q.push_back(depth <= i % 25 ? static_cast<float>(std::log(0.5 * uniform(random))) : std::nanf(""));
-    }
-    sequence.push_back(i / 25);
-  }
-  return tests::write_tensors(
-      path, {tests::floats("p.token_logprob", {positions}, p), tests::floats("q.token_logprob", {positions, 3}, q),
-             tests::longs("seq", {positions}, sequence)});
-}
-
-fs::path accepted_lengths(const fs::path& path) {
-  std::mt19937_64 random(6);
-  std::vector<std::int32_t> lengths;
-  std::vector<std::int64_t> sequence;
-  constexpr std::int64_t positions = 13 * 20;
-  for (std::int64_t i = 0; i < positions; ++i) {
-    lengths.push_back(1 + static_cast<std::int32_t>(random() % 5));
-    sequence.push_back(i / 20);
-  }
-  return tests::write_tensors(
-      path, {tests::ints("acc_len", {positions}, lengths), tests::longs("seq", {positions}, sequence)});
-}
-
-/// Whole rows, then two numbers a token, in two files.
-RecordingFiles of_two_tiers(const Folder& folder) {
-  std::mt19937_64 random(8);
-  std::uniform_real_distribution<> uniform(0.1, 1);
-  std::vector<float> p, q;
-  std::vector<std::int64_t> sequence, place;
-  constexpr std::int64_t positions = 9 * 35;
-  for (std::int64_t i = 0; i < positions; ++i) {
-    p.push_back(std::log(0.5F));
-    q.push_back(static_cast<float>(std::log(0.5 * uniform(random))));
-    sequence.push_back(100 + i / 35);
-    place.push_back(i % 35);
-  }
-  const fs::path numbers = tests::write_tensors(
-      folder / "b.safetensors",
-      {tests::floats("p.token_logprob", {positions}, p), tests::floats("q.token_logprob", {positions}, q),
-       tests::longs("seq", {positions}, sequence), tests::longs("pos", {positions}, place)});
-  return {{full(folder / "a").string(), numbers.string()}};
-}
-
 PartOrigin origin_of(const RecordingSummary& summary, const Shard& shard) {
-  PartOrigin origin{shard, version, {{"c", 0.05}}, {{"traces", summary.files()}}, {}};
+  PartOrigin origin{"analyze", shard, version, {{"c", 0.05}}, {{"traces", summary.files()}}, {}};
   for (const std::string& file : summary.files()) origin.files.push_back({{"path", file}});
   return origin;
 }
@@ -164,14 +45,6 @@ fs::path part_of(const RecordingFiles& recording, const Shard& shard, const Anal
   const fs::path path = planner::part_path(folder, shard);
   planner::save_part(path, summary, origin_of(summary, shard));
   return path;
-}
-
-/// Every number of the answer, in all its digits.
-std::string text_of(const planner::Analysis& analysis) {
-  nlohmann::ordered_json json = render::json_of(analysis);
-  json["assumptions"] = analysis.assumptions;
-  for (const Note& note : analysis.warnings) json["warnings"].push_back({note.code, note.message});
-  return json.dump(1);
 }
 
 std::vector<std::string> shuffled(std::vector<std::string> paths, std::uint64_t seed) {
@@ -193,18 +66,10 @@ void require_same_answers(const RecordingFiles& recording, const AnalysisQuestio
   for (const std::string& file : recording.files) fs::remove_all(file);
   for (const std::vector<std::string>& parts : cuts) {
     CAPTURE(parts.size());
-    MergedParts merged = planner::merge_parts(shuffled(parts, parts.size()), version, false);
+    MergedParts merged = planner::merge_parts(planner::read_parts(shuffled(parts, parts.size()), version, false));
     CHECK(merged.notes.empty());
     CHECK((text_of(merged.answer) == whole));
   }
-}
-
-AnalysisQuestion with_cost() {
-  AnalysisQuestion question;
-  question.cost.c = 0.05;
-  question.gamma = {1, 2, 4, 8};
-  question.samples = 4;
-  return question;
 }
 
 }  // namespace
@@ -275,8 +140,9 @@ TEST_CASE("the answer of some parts is another one, which says what is missing")
   const RecordingFiles recording = {{full(folder / "trace").string()}};
   const std::vector<std::string> two = {part_of(recording, {0, 3}, with_cost(), folder / "a.part").string(),
                                         part_of(recording, {2, 3}, with_cost(), folder / "c.part").string()};
-  CHECK_THROWS_WITH(planner::merge_parts(two, version, false), Catch::Contains("PART lacks the shards 2/3"));
-  MergedParts merged = planner::merge_parts(two, version, true);
+  CHECK_THROWS_WITH(planner::merge_parts(planner::read_parts(two, version, false)),
+                    Catch::Contains("PART lacks the shards 2/3"));
+  MergedParts merged = planner::merge_parts(planner::read_parts(two, version, true));
   REQUIRE(merged.notes.size() == 1);
   CHECK(merged.notes.front().code == "parts_missing");
   CHECK(merged.notes.front().message == "the answer is that of 2 of 3 shards; missing: 2/3");
@@ -290,7 +156,7 @@ TEST_CASE("a part that does not belong to the others is refused by name") {
   const std::string second = part_of(recording, {1, 2}, with_cost(), folder / "2.part").string();
   const auto refusal = [&](const std::string& other, const char* of_version = version) {
     try {
-      planner::merge_parts({first, other}, of_version, false);
+      planner::merge_parts(planner::read_parts({first, other}, of_version, false));
     } catch (const traces::FileError& error) {
       return std::string(error.what()).substr(error.path().string().size());
     }
@@ -328,7 +194,7 @@ TEST_CASE("a recording that was changed is another one, though its header is the
   file.put('\x3f');
   file.close();
   const std::string second = part_of(recording, {1, 2}, with_cost(), folder / "2.part").string();
-  CHECK_THROWS_WITH(planner::merge_parts({first, second}, version, false),
+  CHECK_THROWS_WITH(planner::merge_parts(planner::read_parts({first, second}, version, false)),
                     Catch::Contains("file 1 of the recording is " + trace.string()));
 }
 
@@ -342,7 +208,7 @@ TEST_CASE("a part that was cut off or damaged anywhere is refused") {
   const auto refused = [&](const std::string& bytes) {
     std::ofstream(broken, std::ios::binary) << bytes;
     try {
-      planner::merge_parts({broken.string()}, version, false);
+      planner::merge_parts(planner::read_parts({broken.string()}, version, false));
     } catch (const traces::FileError& error) {
       return error.path() == broken;
     }
@@ -366,7 +232,7 @@ namespace {
 std::string outcome_of(const fs::path& path, const traces::PartFile& part) {
   traces::write_part_file(path, part);
   try {
-    planner::merge_parts({path.string()}, version, true);
+    planner::merge_parts(planner::read_parts({path.string()}, version, true));
   } catch (const traces::FileError& error) {
     return std::string(error.what()).substr(path.string().size());
   } catch (const planner::QuestionError& error) {

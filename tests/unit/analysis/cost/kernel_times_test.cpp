@@ -309,6 +309,40 @@ TEST_CASE("replicates of measured kernels have the deviation of deployments and 
                     Contains("at least"));
 }
 
+TEST_CASE("calibrated steps do not fall with the batch, and times that rise more than the kernels are said") {
+  RooflineOptions options = with_kernels();
+  options.replicates = 50;
+  const RooflineCost price(options);
+  const auto timed = [&](double batch, double slower) {
+    const RoundPoint at{.batch = batch, .context = 500};
+    return CalibrationPoint{.batch = batch, .round_seconds = slower * price.round(at).total(), .context = 500};
+  };
+  const RooflineCost rising = price.calibrated(std::vector{timed(8, 0.9), timed(128, 1.5)});
+  // Between the times given, and below them, where the deployment's mean would lie above the time of batch 8.
+  for (std::size_t version = 0; version <= rising.replicates(); ++version) {
+    const auto step = [&](double batch) {
+      const RoundPoint at{.batch = batch, .context = 500};
+      return (version == 0 ? rising.round(at) : rising.round_of_replicate(version - 1, at)).total();
+    };
+    for (const double batch : {1.0, 2.0, 4.0}) CHECK(step(batch) <= step(8));
+    for (const double batch : {16.0, 64.0}) CHECK((step(8) <= step(batch) && step(batch) <= step(128)));
+    CHECK(step(256) >= step(128));
+    std::vector<double> totals(rising.replicates());
+    rising.totals_of_replicates({.batch = 2, .context = 500}, totals);
+    if (version > 0) CHECK(totals[version - 1] == Approx(step(2)).epsilon(1e-12));
+  }
+  const auto says = [](const RooflineCost& cost) {
+    const auto findings = cost.findings();
+    return std::any_of(findings.begin(), findings.end(),
+                       [](const auto& finding) { return finding.code == "calibration_rises"; });
+  };
+  CHECK(says(rising));
+  CHECK_FALSE(says(price.calibrated(std::vector{timed(8, 1.2), timed(128, 1.25)})));
+  CalibrationPoint drafts = timed(128, 2.5);
+  drafts.gamma = 3;
+  CHECK_FALSE(says(price.calibrated(std::vector{timed(8, 0.9), timed(128, 1.5), drafts})));
+}
+
 TEST_CASE("a speedup that calibration measured is that of the plan, and its interval does not contradict it") {
   RooflineOptions options = with_kernels();
   options.replicates = 400;
