@@ -90,10 +90,9 @@ RUNS = {
         "--calibrate batch=1,tpot_ms=6 --prompt-tokens 100 --output-tokens 50",
         f"--cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl --extrapolate --kv-cache-tokens 20000 "
         "--prefill-tokens-per-second 5000 --prompt-tokens 100 --output-tokens 50 --num-requests 100 --replications 2",
-        f"{CAPACITY} --model llama-3.3-70b --gpus 4 --prompt-tokens 100 --output-tokens 50 --num-requests 100 "
-        "--replications 2",
+        f"{CAPACITY} --model llama-3.3-70b --gpus 4 --prompt-tokens 100 --output-tokens 50",
         f"{CAPACITY} --model llama-3.1-8b --disaggregated --prefill-tp 2 --arrival-rate 20 --ttft-ms 500 --price 2 "
-        "--prompt-tokens 500 --output-tokens 50 --num-requests 100 --replications 2",
+        "--prompt-tokens 500 --output-tokens 50",
     ],
     "record": [
         f"{RECORDED} --output SCRATCH/full --sequences 2 --max-new-tokens 8",

@@ -1308,8 +1308,9 @@ TEST_CASE("wrong entries of lists, schedules and drafts are refused with what wa
                 "--emit is vllm, but vLLM 0.24.0 knows no drafts of DSpark (parallel); vLLM 0.25.0 does");
   check_refused(parallel + "t-DFlash --emit sglang --engine-version 0.5.10",
                 "--emit is sglang, but SGLang 0.5.10 knows no drafts of DFlash (parallel); SGLang 0.5.11 does");
-  check_refused(parallel + "t-DFlash --emit llamacpp --engine-version b9134",
-                "--emit is llamacpp, but llama.cpp b9134 knows no drafts of DFlash (parallel); llama.cpp b10734 does");
+  check_refused(
+      parallel + "t-DFlash --emit llamacpp --engine-version b9134",
+      "--emit is llamacpp, but llama.cpp b9134 knows no drafts in one pass (parallel); llama.cpp b10734 does");
 }
 
 TEST_CASE("what lies outside the measured times is refused, and priced with --extrapolate") {

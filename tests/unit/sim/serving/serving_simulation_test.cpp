@@ -283,7 +283,7 @@ TEST_CASE("a request's rates follow the tokens in its cache, whichever law it ha
     const ServingResult result = serve(question);
     return result.requests[0].last_token_seconds - result.requests[0].first_token_seconds;
   };
-  CHECK(rounds_of(10, 31) == 17);  // 10 to 28 in seven rounds of 3, which end at 31, and 9 of 1
+  CHECK(rounds_of(10, 31) == 16);  // 10 to 28 in seven rounds of 3, which end at 31, and 9 of 1
   CHECK(rounds_of(10, 21) == 7);   // never beyond 30
   CHECK(rounds_of(30, 11) == 10);  // at the bound itself
   CHECK(rounds_of(49, 8) == 3);    // 49 alone, then 50 to 55
