@@ -37,8 +37,7 @@ std::string usual_leniences() { return fmt::format("{}", fmt::join(planner::usua
 
 struct AnalyzeOptions {
   TraceInput input;
-  ShardOption shard;
-  std::optional<std::string> part;
+  ShareOptions share;
   std::optional<std::string> checkpoint;
   std::optional<std::int64_t> unit_positions;
   AcceptanceOptions acceptance;
@@ -175,46 +174,14 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
   return question;
 }
 
-Report report_of_analysis(planner::Analysis answer) {
-  Report report;
-  report.json = render::json_of(answer);
-  report.rows_of_empty = render::rows_of_empty_analysis();
-  report.text = render::text_of(answer);
-  report.assumptions = std::move(answer.assumptions);
-  report.warnings = std::move(answer.warnings);
-  return report;
-}
-
-/// The options by what they decide. Those of the output belong to each run alone.
-planner::PartOrigin origin_of(const nlohmann::ordered_json& options, const traces::Shard& shard,
-                              std::vector<nlohmann::ordered_json> files) {
-  planner::PartOrigin origin{shard, std::string(render::version()), {}, {}, std::move(files)};
-  const std::set<std::string> of_output = {"format", "table", "output", "quiet"};
-  const std::set<std::string> other = {"threads", "target", "draft",      "hash",          "traces",
-                                       "shard",   "part",   "checkpoint", "unit_positions"};
-  for (const auto& [key, value] : options.items()) {
-    if (of_output.count(key) > 0) continue;
-    (other.count(key) > 0 ? origin.other_options : origin.options)[key] = value;
-  }
-  // The answer to all parts is that of the whole.
-  for (const char* const of_run : {"shard", "part", "checkpoint", "unit_positions"})
-    origin.other_options[of_run] = nullptr;
-  return origin;
-}
+/// Keys of options that do not decide the answer.
+const std::set<std::string> other_options = {"threads", "target",     "draft",         "hash",
+                                             "traces",  "checkpoint", "unit_positions"};
 
 /// What a run with a share of the sequences found, which is in its part.
 Report report_of_part(const planner::RecordingSummary& summary, const traces::Shard& shard, const std::string& file) {
-  Report report;
-  report.schema = "analyze.part";
-  report.json["parts"] = {{{"shard", shard.name()},
-                           {"sequences", summary.sequences()},
-                           {"positions", summary.positions()},
-                           {"path", file},
-                           {"size_bytes", std::filesystem::file_size(file)}}};
-  report.tables = {{"parts", "/parts"}};
-  report.text = fmt::format("{}: {} sequences, {} positions, in {}\n", shard.name(), summary.sequences(),
-                            summary.positions(), file);
-  return report;
+  return share_report("analyze", shard, file, {{"sequences", summary.sequences()}, {"positions", summary.positions()}},
+                      fmt::format("{} sequences, {} positions", summary.sequences(), summary.positions()));
 }
 
 /// What this process finds: all of the recording, or the units that the team deals to it.
@@ -227,7 +194,7 @@ planner::RecordingSummary summary_of(const AnalyzeOptions& o, const planner::Ana
   if (o.checkpoint) {
     planner::require_place_of_checkpoint(*o.checkpoint, o.input.recording().files);
     division.checkpoint = *o.checkpoint;
-    division.options = origin_of(options.effective(), own, {}).options;
+    division.options = part_origin("analyze", options, other_options, own, {}).options;
     if (!options.quiet()) {
       division.taken_up = [&](std::size_t units) {
         say(fmt::format("specdec: {} units were done already, in {}\n", units, *o.checkpoint));
@@ -240,60 +207,36 @@ planner::RecordingSummary summary_of(const AnalyzeOptions& o, const planner::Ana
 
 Report run(const AnalyzeOptions& o, planner::Team* team, const Options& options) {
   const planner::AnalysisQuestion question = question_of(o);
-  if (o.shard.is_given() && team != nullptr)
+  if (o.share.names_share() && team != nullptr)
     throw UsageError("--shard is given, but the ranks are dealt the sequences as they become free");
-  if (o.shard.is_given() && !o.part)
-    throw UsageError("--shard is given, but needs --part beside it, where specdec merge finds what was found");
   if (o.unit_positions && team == nullptr && !o.checkpoint)
     throw UsageError("--unit-positions is given, but needs --checkpoint beside it");
-  const std::optional<traces::Shard> shard = o.shard.shard();
-  const traces::Shard own = shard.value_or(traces::Shard{});
-  std::string part;
-  if (o.part) {
-    if (o.part->ends_with('/')) std::filesystem::create_directories(*o.part);
-    part = planner::part_path(*o.part, own).string();
-    require_writable("--part", part);
-    if (std::filesystem::exists(part) && !std::filesystem::is_regular_file(part))
-      refuse("--part", part, "a file or a folder: a part is not written to a device or a pipe");
-    require_no_input("--part", part, o.input.recording().files);
-    planner::require_place_of_part(part, own, o.input.recording().files);
-  }
+  const ChosenShare own_share = o.share.chosen(o.input.recording().files);
+  const std::string& part = own_share.part;
   // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it; what others or a
   // checkpoint go on with needs no answer from half of it.
   std::optional<Interruption> interruption;
-  if (!o.part && !o.checkpoint && team == nullptr) interruption.emplace();
-  planner::RecordingSummary summary = summary_of(o, question, own, team, options);
+  if (part.empty() && !o.checkpoint && team == nullptr) interruption.emplace();
+  planner::RecordingSummary summary = summary_of(o, question, own_share.own, team, options);
   if (team != nullptr && !team->gather(summary)) {
     Report of_others;
     of_others.is_told = false;
     return of_others;
   }
-  if (o.part) {
+  if (!part.empty()) {
     require_no_input("--part", part, summary.files());
-    planner::save_part(part, summary, origin_of(options.effective(), own, o.input.shared_facts(summary.files(), own)));
+    planner::save_part(part, summary,
+                       part_origin("analyze", options, other_options, own_share.own,
+                                   o.input.shared_facts(summary.files(), own_share.own)));
   }
-  if (shard) return report_of_part(summary, *shard, part);
+  if (own_share.is_share) return report_of_part(summary, own_share.own, part);
   const std::vector<std::filesystem::path> files(summary.files().begin(), summary.files().end());
   Report report = report_of_analysis(summary.answer());
   o.input.add_files(files, report);
   return report;
 }
 
-struct MergeOptions {
-  std::vector<std::string> parts;
-  bool partial = false;
-};
-
-Report run_merge(const MergeOptions& o) {
-  planner::MergedParts merged = planner::merge_parts(o.parts, std::string(render::version()), o.partial);
-  Report report = report_of_analysis(std::move(merged.answer));
-  report.earlier_inputs = std::move(merged.options);
-  report.files = std::move(merged.files);
-  if (report.earlier_inputs.value("target", nlohmann::ordered_json()).is_null())
-    append(report.warnings, same_content(report.files));
-  append(report.warnings, merged.notes);
-  return report;
-}
+}  // namespace
 
 std::vector<CsvTable> tables_of_analysis() {
   return {{"gammas", "/gammas"},
@@ -307,22 +250,14 @@ std::vector<CsvTable> tables_of_analysis() {
           {"adaptive", "/adaptive/policies"}};
 }
 
-}  // namespace
-
-Command merge_command() {
-  Command command{"merge", "The answer of analyze from the parts of several runs, as if one had read all",
-                  tables_of_analysis(), [](Options& options) {
-                    const auto chosen = std::make_shared<MergeOptions>();
-                    options.flag("--partial", chosen->partial, "answer from the parts that are there");
-                    options.footer(
-                        "Examples:\n"
-                        "  specdec merge parts/\n"
-                        "  specdec merge 1-of-2.part 2-of-2.part --format json");
-                    options.arguments("PART", chosen->parts, "what analyze --part wrote; a folder: all *.part in it");
-                    return std::function<Report()>([chosen] { return run_merge(*chosen); });
-                  }};
-  command.schema = "analyze";
-  return command;
+Report report_of_analysis(planner::Analysis answer) {
+  Report report;
+  report.json = render::json_of(answer);
+  report.rows_of_empty = render::rows_of_empty_analysis();
+  report.text = render::text_of(answer);
+  report.assumptions = std::move(answer.assumptions);
+  report.warnings = std::move(answer.warnings);
+  return report;
 }
 
 Command analyze_command(planner::Team* team) {
@@ -332,11 +267,7 @@ Command analyze_command(planner::Team* team) {
             // Ranks are as many as there are processors.
             if (team == nullptr) chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
             declare(options, *chosen);
-            options.group("Shares of the work");
-            chosen->shard.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
-            options.text("--part", chosen->part, "FILE",
-                         "write what was found there, for specdec merge: a file,\nor a folder (DIR/ makes it), where "
-                         "the share names it");
+            chosen->share.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
             options.text("--checkpoint", chosen->checkpoint, "DIR",
                          "keep there what is done, unit by unit; a run that was\nkilled goes on from it");
             options.integer("--unit-positions", chosen->unit_positions, {.lo = 1, .hi = 1'000'000'000'000},

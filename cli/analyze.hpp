@@ -1,6 +1,10 @@
 #pragma once
 
+#include <vector>
+
 #include "cli/command_line.hpp"
+#include "cli/report.hpp"
+#include "planner/recordings/analysis.hpp"
 #include "planner/recordings/team.hpp"
 
 namespace specdec::cli {
@@ -9,7 +13,8 @@ namespace specdec::cli {
 /// @param team  of which this process is one; null for one that reads all by itself
 Command analyze_command(planner::Team* team = nullptr);
 
-/// `specdec merge`: the answer of analyze from the parts of several runs, as if one had read all.
-Command merge_command();
+/// All tables of the answer, and the answer as it is shown.
+std::vector<CsvTable> tables_of_analysis();
+Report report_of_analysis(planner::Analysis answer);
 
 }  // namespace specdec::cli

@@ -21,12 +21,15 @@ Report run(const CapacityOptions& o, bool quiet) {
   Report report;
   report.json = render::json_of(capacity);
   report.rows_of_empty["frontier"] = report.json["without_speculation"];
+  report.rows_of_empty["layouts"] = render::row_of_layout();
+  report.rows_of_empty["layout-frontier"] = render::row_of_layout_point();
   report.text = render::text_of(capacity);
   report.files = file_facts_of(asked, capacity);
   report.assumptions = capacity.assumptions;
   report.warnings = capacity.warnings;
   report.presets = capacity.presets;
-  report.exit_code = capacity.answer().recommended ? success : check_failed;
+  const bool prompts_in_time = !capacity.prefill || capacity.prefill->scenario().meets_load;
+  report.exit_code = capacity.answer().recommended && prompts_in_time ? success : check_failed;
   return report;
 }
 
@@ -37,7 +40,9 @@ Command capacity_command() {
           "How much load a deployment takes, and how many GPUs a load needs",
           {{"scenarios", "/scenarios"},
            {"schedules", "/scenarios/*/schedule", {"name", "max_num_seqs"}},
-           {"frontier", "/frontier"}},
+           {"frontier", "/frontier"},
+           {"layouts", "/layouts/tried"},
+           {"layout-frontier", "/layouts/frontier"}},
           [](Options& options) {
             const auto chosen = std::make_shared<CapacityOptions>();
             chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);

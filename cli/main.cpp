@@ -9,6 +9,7 @@
 #include "cli/diff.hpp"
 #include "cli/doctor.hpp"
 #include "cli/list.hpp"
+#include "cli/merge.hpp"
 #include "cli/page/report_command.hpp"
 #include "cli/plan.hpp"
 #include "cli/plot.hpp"
@@ -17,6 +18,7 @@
 #include "cli/reproduce.hpp"
 #include "cli/simulate.hpp"
 #include "cli/standard_streams.hpp"
+#include "cli/sweep.hpp"
 #include "cli/synthetic.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/validate.hpp"
@@ -26,7 +28,7 @@ int main(int argc, char* argv[]) {
   occupy_standard_streams();
   fail_beyond_file_size_limit();
   std::vector<Command> commands = {
-      plan_command(),          report_command(),      capacity_command(),       analyze_command(),
+      plan_command(),          report_command(),      capacity_command(),       sweep_command(), analyze_command(),
       merge_command(),         counters_command(),    doctor_command(),         diff_command(), synthetic_command(),
       replay_command(),        record_command(),      trace_info_command(),     trace_check_command(),
       trace_convert_command(), trace_slice_command(), trace_merge_command(),    trace_generate_command(),

@@ -195,10 +195,22 @@ bool Options::is_given(std::string_view option) const {
   const std::string key = json_key(std::string(option.substr(2)));
   const auto found = std::find_if(declared_.begin(), declared_.end(), [&](const Declared& d) { return d.key == key; });
   if (found == declared_.end()) throw std::out_of_range(fmt::format("is_given: {} is no option", option));
+  return is_given(*found);
+}
+
+std::vector<std::string> Options::given() const {
+  std::vector<std::string> keys;
+  for (const Declared& declared : declared_) {
+    if (is_given(declared)) keys.push_back(declared.key);
+  }
+  return keys;
+}
+
+bool Options::is_given(const Declared& declared) const {
   // What a configuration file holds is no part of the order in which the words were read.
   const std::vector<CLI::Option*>& on_line = app_->parse_order();
-  if (std::find(on_line.begin(), on_line.end(), found->option) != on_line.end()) return true;
-  return !found->option->empty() && found->value() != found->initial;
+  if (std::find(on_line.begin(), on_line.end(), declared.option) != on_line.end()) return true;
+  return !declared.option->empty() && declared.value() != declared.initial;
 }
 
 void Options::remember(std::string key, std::function<nlohmann::ordered_json()> value, const CLI::Option* option) {
@@ -208,5 +220,24 @@ void Options::remember(std::string key, std::function<nlohmann::ordered_json()> 
 
 DefaultOptions::DefaultOptions() : app_(std::make_unique<CLI::App>()), options_(*app_) {}
 DefaultOptions::~DefaultOptions() = default;
+
+std::optional<std::string> DefaultOptions::name_of(const std::string& name) const {
+  const CLI::Option* const option = app_->get_option_no_throw("--" + name);
+  if (option == nullptr || option->get_lnames().empty()) return std::nullopt;
+  return option->get_lnames().front();
+}
+
+void DefaultOptions::give(const OptionValues& values) {
+  std::vector<std::string> words;
+  for (const auto& [name, of_option] : values) {
+    for (const std::string& value : of_option) words.push_back(fmt::format("--{}={}", name, value));
+  }
+  std::reverse(words.begin(), words.end());
+  try {
+    app_->parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+}
 
 }  // namespace specdec::cli

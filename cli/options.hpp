@@ -85,6 +85,9 @@ class Options {
   /// @throws std::out_of_range if there is no such option
   bool is_given(std::string_view option) const;
 
+  /// The keys of the options of which is_given holds.
+  std::vector<std::string> given() const;
+
   /// Every option with its value after parsing, null where it has none, keys as in JSON output.
   nlohmann::ordered_json effective() const;
   /// Whether --quiet is given.
@@ -99,6 +102,7 @@ class Options {
     const CLI::Option* option;
     nlohmann::ordered_json initial;
   };
+  bool is_given(const Declared& declared) const;
   void remember(std::string key, std::function<nlohmann::ordered_json()> value, const CLI::Option* option);
 
   template <class Target>
@@ -128,12 +132,21 @@ class Options {
   std::vector<Declared> declared_;
 };
 
-/// Options that nobody gave: each target keeps its default.
+/// Options by name without dashes, and the values of each.
+using OptionValues = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+/// Options that no command line gives: each target keeps its default, or what it is given here.
 class DefaultOptions {
  public:
   DefaultOptions();
   ~DefaultOptions();
   Options& get() { return options_; }
+
+  /// The first long name of the option that has this one, both without dashes; empty if there is none.
+  std::optional<std::string> name_of(const std::string& name) const;
+  /// Sets the targets of these options, and of no others.
+  /// @throws UsageError as if they stood on a command line
+  void give(const OptionValues& values);
 
  private:
   std::unique_ptr<CLI::App> app_;

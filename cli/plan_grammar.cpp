@@ -8,7 +8,7 @@ using planning::ScheduleStretch;
 
 cost::DraftKind kind_named(std::string_view option, std::string_view name) {
   if (const auto kind = cost::draft_kind_named(name)) return *kind;
-  refuse(option, name, "one of model, mirrored, eagle, mtp, parallel, ngram");
+  refuse(option, name, "one of model, mirrored, eagle, mtp, parallel, ngram, suffix");
 }
 
 std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range) {

@@ -11,7 +11,7 @@
 /// Values of options that `specdec plan` shares with other commands.
 namespace specdec::cli {
 
-/// "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+/// "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
 /// @throws UsageError for another name
 cost::DraftKind kind_named(std::string_view option, std::string_view name);
 

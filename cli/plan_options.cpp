@@ -89,6 +89,10 @@ void require_about_acceptance(const PlanOptions& o) {
   }
 }
 
+GivenOptions lookup_options(const PlanOptions& o) {
+  return {{"--hit-rate", o.hit_rate.has_value()}, {"--mean-draft-length", o.mean_draft_length.has_value()}};
+}
+
 void require_costs(const PlanOptions& o) {
   if (!o.bench.empty()) {
     GivenOptions others = cost_options(o);
@@ -99,6 +103,7 @@ void require_costs(const PlanOptions& o) {
     refuse_given(others, "--bench brings its own costs");
     if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
     if (!o.drafts.empty()) throw UsageError("--draft is given, but --bench brings its own draft");
+    refuse_given(lookup_options(o), "the rounds of --bench hold misses and lengths");
     return;
   }
   if (!o.holdout.empty()) throw UsageError("--holdout is given, but needs --bench beside it");
@@ -126,6 +131,7 @@ void require_costs(const PlanOptions& o) {
                   {"--draft-kind", o.draft_kind.has_value()},
                   {"--draft-model", o.draft_model.has_value()}},
                  "each --draft brings its own");
+    refuse_given(lookup_options(o), "a --draft that is looked up finds something in every round");
   }
 }
 
@@ -206,6 +212,13 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
       "alone\ncontext:N1,N2,...: acceptance by context");
 }
 
+void declare_lookups(Options& options, PlanOptions& o) {
+  options.number("--hit-rate", o.hit_rate, {.lo = 0, .hi = 1},
+                 "of ngram and suffix: the share of rounds in which a\nlookup finds something [1]");
+  options.number("--mean-draft-length", o.mean_draft_length, {.lo = 1, .hi = 1e6},
+                 "tokens that it then finds on average, of which gamma at\nmost are drafted [gamma]");
+}
+
 void declare(Options& options, PlanOptions& o) {
   declare_acceptance(options, o);
   o.cost.declare(options, "(or --cost, --hardware, --bench)");
@@ -217,8 +230,9 @@ void declare(Options& options, PlanOptions& o) {
   options.texts("--draft-cost", o.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
   options.number("--overhead-seconds", o.overhead_seconds, {},
                  "other time of a speculative step, with --cost or --bench\n(there beyond that of the runs) [0]");
-  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram"},
+  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
                  "how drafts are made [model; mirrored with times or\nruns of llama.cpp]");
+  declare_lookups(options, o);
   options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
   declare(options, o.roofline);
   options.group("Benchmark runs");

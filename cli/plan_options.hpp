@@ -44,6 +44,8 @@ struct PlanOptions {
   std::vector<std::string> draft_cost_files;
   std::optional<double> overhead_seconds;
   std::optional<std::string> draft_kind;
+  std::optional<double> hit_rate;
+  std::optional<double> mean_draft_length;
   bool extrapolate = false;
   RooflineArguments roofline;
   // Benchmark runs.
@@ -64,6 +66,8 @@ struct PlanOptions {
   std::optional<std::int64_t> max_gamma;
   std::optional<std::int64_t> tokens;
   double tolerance = 0.01;
+  /// PlanQuestion::points_only.
+  bool points_only = false;
   // Configuration.
   std::optional<std::string> emit;
   std::optional<std::string> engine_version;
@@ -83,6 +87,8 @@ struct PlanOptions {
 
 void declare(Options& options, PlanOptions& o);
 
+/// Declares --hit-rate and --mean-draft-length.
+void declare_lookups(Options& options, PlanOptions& o);
 /// Those of the acceptance alone: --alpha to --trace and what is said about it, for every command that takes one.
 /// @param how_many  of them may be given, for the heading
 void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many = "one of");

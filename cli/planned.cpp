@@ -234,6 +234,8 @@ DraftWords draft_words(const PlanOptions& o) {
   words.model = o.draft_model;
   if (o.draft_kind) words.kind = kind_named("--draft-kind", *o.draft_kind);
   words.tensor_parallel = o.roofline.draft_tensor_parallel;
+  words.hit_rate = o.hit_rate;
+  words.mean_draft_length = o.mean_draft_length;
   return words;
 }
 
@@ -276,6 +278,7 @@ Cost hardware_cost(const RooflineArguments& a, const std::optional<std::string>&
   options.draft = draft;
   if (!options.draft.tensor_parallel) options.draft.tensor_parallel = of_all;
   options.drafts = drafts;
+  if (a.shared_costs) return a.shared_costs->of_hardware(*a.hardware, *model, options);
   return Cost::of_hardware(*a.hardware, *model, options);
 }
 
@@ -293,6 +296,7 @@ planner::PlanQuestion question_of(const PlanOptions& o) {
   q.extrapolate = o.extrapolate;
   q.tokens = o.tokens;
   q.c_hat = o.c_hat;
+  q.points_only = o.points_only && !o.emit;
   if (o.emit) q.emit = planning::engine_named(*o.emit);
   q.engine_version = o.engine_version;
   if (const auto& file = o.emit_file ? o.emit_file : o.output_for_engine) q.config_file = *file;

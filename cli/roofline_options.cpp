@@ -99,6 +99,11 @@ void declare(Options& options, RooflineArguments& a) {
                "prices --model and --draft-model on it: a name of\n`specdec list hardware`, or a file");
   options.integer("--tensor-parallel-size,--tp", a.tensor_parallel, {1, largest_tensor_parallel},
                   "accelerators that share the target [1]");
+  options.integer(
+      "--data-parallel-size,--dp", a.data_parallel, {1, largest_tensor_parallel},
+      "groups of as many, each with sequences of its own,\nthat share the experts of a target with some [1]");
+  options.integer("--expert-parallel-size,--ep", a.expert_parallel, {1, largest_tensor_parallel},
+                  "parts that whole experts are divided into over all\naccelerators of the target [1]");
   options.integer("--draft-tensor-parallel-size", a.draft_tensor_parallel, {1, largest_tensor_parallel},
                   "accelerators that share the draft [as the target]");
   options.text("--weight-dtype", a.weight_dtype, "TYPE",
@@ -127,6 +132,8 @@ void declare(Options& options, RooflineArguments& a) {
 std::vector<std::pair<std::string_view, bool>> given_beside_hardware(const RooflineArguments& a) {
   std::vector<std::pair<std::string_view, bool>> given = {
       {"--tensor-parallel-size", a.tensor_parallel.has_value()},
+      {"--data-parallel-size", a.data_parallel.has_value()},
+      {"--expert-parallel-size", a.expert_parallel.has_value()},
       {"--draft-tensor-parallel-size", a.draft_tensor_parallel.has_value()},
       {"--weight-dtype", a.weight_dtype.has_value()},
       {"--draft-weight-dtype", a.draft_weight_dtype.has_value()},
@@ -141,6 +148,8 @@ HardwareOptions hardware_options(const RooflineArguments& a) {
   HardwareOptions o;
   o.draft.tensor_parallel = a.draft_tensor_parallel;
   o.tensor_parallel = a.tensor_parallel;
+  o.data_parallel = a.data_parallel;
+  o.expert_parallel = a.expert_parallel;
   if (a.weight_dtype) o.weight_dtype = number_type("--weight-dtype", *a.weight_dtype);
   if (a.draft_weight_dtype) o.draft_weight_dtype = number_type("--draft-weight-dtype", *a.draft_weight_dtype);
   if (a.kv_cache_dtype) o.kv_cache_dtype = number_type("--kv-cache-dtype", *a.kv_cache_dtype);

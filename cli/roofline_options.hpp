@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "cli/options.hpp"
 #include "planner/cost.hpp"
+#include "planner/sweeps/shared_costs.hpp"
 
 namespace specdec::cli {
 
@@ -17,6 +19,8 @@ namespace specdec::cli {
 struct RooflineArguments {
   std::optional<std::string> hardware;
   std::optional<std::int64_t> tensor_parallel;
+  std::optional<std::int64_t> data_parallel;
+  std::optional<std::int64_t> expert_parallel;
   std::optional<std::int64_t> draft_tensor_parallel;
   std::optional<std::string> weight_dtype;
   std::optional<std::string> draft_weight_dtype;
@@ -31,6 +35,8 @@ struct RooflineArguments {
   std::optional<std::string> layer_seconds;
   std::optional<std::string> scheduling_seconds;
   std::vector<std::string> calibrate;
+  /// Of many questions that are asked at once; null where there is one.
+  std::shared_ptr<planner::SharedCosts> shared_costs;
 };
 
 /// Declares them under headings of their own.

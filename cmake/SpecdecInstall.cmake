@@ -1,6 +1,6 @@
 include(CMakePackageConfigHelpers)
 
-foreach(layer traces analysis sim planner planner_sources planner_load planner_methods planner_recordings planner_checkup render render_figures)
+foreach(layer traces analysis sim planner planner_sources planner_load planner_methods planner_parts planner_recordings planner_checkup planner_sweeps render render_figures)
   install(TARGETS specdec_${layer} EXPORT specdecTargets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/specdec)

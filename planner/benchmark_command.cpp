@@ -71,9 +71,11 @@ std::string benchmark_command(std::string_view asked_engine, std::string_view as
                             lengths->prompt, lengths->output)
               : " --dataset-name custom --dataset-path PROMPTS";
   if (engine == "sglang") {
+    // Without the ratio lengths are spread evenly from 1 to the ones named.
+    const std::string exact = lengths ? " --random-range-ratio 1" : "";
     return fmt::format(
-        "python -m sglang.bench_serving --model {}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
-        model, random, requests, concurrency);
+        "python -m sglang.bench_serving --model {}{}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
+        model, random, exact, requests, concurrency);
   }
   if (engine == "trtllm" || engine == "tensorrt-llm") {
     return fmt::format(

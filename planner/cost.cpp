@@ -96,6 +96,8 @@ Cost Cost::of(const CostWords& words) {
   const HardwareOptions& o = words.options;
   if (!words.hardware) {
     refuse_given({{"--tensor-parallel-size", o.tensor_parallel.has_value()},
+                  {"--data-parallel-size", o.data_parallel.has_value()},
+                  {"--expert-parallel-size", o.expert_parallel.has_value()},
                   {"--draft-tensor-parallel-size", o.draft.tensor_parallel.has_value()},
                   {"--weight-dtype", o.weight_dtype.has_value()},
                   {"--draft-weight-dtype", o.draft_weight_dtype.has_value()},

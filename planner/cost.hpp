@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/core/step_cost.hpp"
+#include "analysis/cost/iteration_cost.hpp"
 #include "analysis/cost/roofline_cost.hpp"
 #include "analysis/cost/round_cost.hpp"
 #include "planner/assumption.hpp"
@@ -59,6 +60,10 @@ struct HardwareOptions {
   bool drafts = true;
   /// Accelerators that share the target; 1 if not given.
   std::optional<std::int64_t> tensor_parallel = {};
+  /// Groups of so many accelerators that serve sequences of their own and share the routed experts, and parts that
+  /// whole experts are divided into over all groups; 1 if not given.
+  std::optional<std::int64_t> data_parallel = {};
+  std::optional<std::int64_t> expert_parallel = {};
   /// If empty, as in the models' files, else bf16; bf16 for the cache.
   std::optional<cost::NumberType> weight_dtype = {};
   std::optional<cost::NumberType> draft_weight_dtype = {};
@@ -151,6 +156,8 @@ struct Cost {
   std::shared_ptr<const cost::RoundCost> rounds;
   /// The same, if priced from hardware.
   std::shared_ptr<const cost::RooflineCost> roofline;
+  /// Whole iterations, if they are priced in another way than the roofline's own.
+  std::shared_ptr<const cost::IterationCost> iterations = {};
   /// The constants, including c.
   std::optional<StepTimes> constants;
   /// The words that state constants or hardware, with the specifications that were read from files; empty for others.

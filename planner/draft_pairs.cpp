@@ -46,7 +46,8 @@ DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& 
     refuse(draft_option_of(draft, "kind"), name_of(*draft.kind),
            fmt::format("model: {} is a whole model, and no head that reads its target's states", *draft.model));
   }
-  if (draft.kind == DraftKind::eagle || draft.kind == DraftKind::parallel || draft.kind == DraftKind::ngram) {
+  const bool looks_up = draft.kind && cost::looks_up(*draft.kind);
+  if (draft.kind == DraftKind::eagle || draft.kind == DraftKind::parallel || looks_up) {
     return *draft.kind;
   }
   const std::optional<ModelSpec> spec = known_model(draft.model, known, reads);

@@ -20,6 +20,10 @@ struct DraftWords {
   std::optional<cost::DraftKind> kind = {};
   /// Accelerators that share it; those of the target if not given.
   std::optional<std::int64_t> tensor_parallel = {};
+  /// Of drafts that are looked up: the share of rounds in which something is found, [0, 1], and how many tokens it has
+  /// on average, >= 1; see core::LookupLaw.
+  std::optional<double> hit_rate = {};
+  std::optional<double> mean_draft_length = {};
   /// Its name among several drafts, for messages; empty if it is the only one.
   std::string name = {};
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <span>
 #include <stdexcept>
@@ -211,7 +212,7 @@ RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOpt
     losses.*loss.value = *(o.*loss.stated);
   }
   losses.draft_launch_seconds = o.draft_launch_seconds;
-  if (cost.kind != cost::DraftKind::ngram && o.drafts && !o.draft_launch_seconds && !o.launch_seconds) {
+  if (!cost::looks_up(cost.kind) && o.drafts && !o.draft_launch_seconds && !o.launch_seconds) {
     const SourcedRange& assumed = cost::efficiency_defaults().draft_launch_seconds;
     losses.draft_launch_seconds = {assumed.low, assumed.value, assumed.high};
     cost.presets.push_back(used("loss", "draft_launch_seconds", assumed.sources));
@@ -219,13 +220,16 @@ RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOpt
   return losses;
 }
 
+bool has_experts(const cost::ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const cost::LayerGroup& group) { return group.experts > 0; });
+}
+
 /// The type of most products of a pass.
 NumberType multiplied_type(const cost::PlacedModel& placed) {
   const cost::ModelSpec& model = placed.model;
   const NumberType dense = placed.weight_type.value_or(model.weight_type.value_or(NumberType::bf16));
-  const bool has_experts = std::any_of(model.layers.begin(), model.layers.end(),
-                                       [](const cost::LayerGroup& group) { return group.experts > 0; });
-  if (!has_experts || placed.weight_type) return dense;
+  if (!has_experts(model) || placed.weight_type) return dense;
   return model.expert_weight_type.value_or(dense);
 }
 
@@ -366,6 +370,7 @@ cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel
   }
   if (o.draft_weight_dtype) draft.weight_type = o.draft_weight_dtype;
   draft.tensor_parallel = o.draft.tensor_parallel.value_or(draft.tensor_parallel);
+  if (!has_experts(draft.model) || draft.accelerators() % draft.expert_parallel != 0) draft.expert_parallel = 1;
   if (draft.tensor_parallel > target.tensor_parallel) {
     refuse("--draft-tensor-parallel-size", fmt::format("{}", draft.tensor_parallel),
            fmt::format("at most --tensor-parallel-size, {}: the draft runs on the target's accelerators",
@@ -383,6 +388,26 @@ void refuse_draft(const HardwareOptions& o) {
   refuse_given("--draft-weight-dtype", o.draft_weight_dtype.has_value());
   refuse_given("--draft-tensor-parallel-size", o.draft.tensor_parallel.has_value());
   refuse_given("--draft-launch-seconds", o.draft_launch_seconds.has_value());
+}
+
+/// Of the target.
+void require_layout(const cost::PlacedModel& placed) {
+  const auto require_experts = [&](std::string_view option, std::int64_t value, std::string_view remedy) {
+    if (value == 1 || has_experts(placed.model)) return;
+    throw QuestionError(fmt::format("{} is {}, but {} has no experts to share{}", option, value,
+                                    placed.model.name.empty() ? "the model" : placed.model.name, remedy));
+  };
+  require_experts("--data-parallel-size", placed.data_parallel, ": groups that share nothing are --replicas");
+  require_experts("--expert-parallel-size", placed.expert_parallel, "");
+  if (placed.accelerators() % placed.expert_parallel != 0) {
+    refuse("--expert-parallel-size", fmt::format("{}", placed.expert_parallel),
+           fmt::format("a divisor of the {} accelerators of the target", placed.accelerators()));
+  }
+  for (const cost::LayerGroup& group : placed.model.layers) {
+    if (group.experts % placed.expert_parallel == 0) continue;
+    refuse("--expert-parallel-size", fmt::format("{}", placed.expert_parallel),
+           fmt::format("a divisor of the {} experts of a layer", group.experts));
+  }
 }
 
 void require_link(std::string_view option, const cost::HardwareSpec& hardware, std::int64_t accelerators) {
@@ -407,6 +432,14 @@ void assume_placement(const HardwareOptions& o, const cost::RooflineOptions& pla
   cost.assumptions.push_back({"kv cache", name_of(placed.target.cache_type), o.kv_cache_dtype ? "user" : "default"});
   cost.assumptions.push_back(
       {"tensor_parallel", placed.target.tensor_parallel, o.tensor_parallel ? "user" : "default"});
+  if (o.data_parallel) cost.assumptions.push_back({"data_parallel", placed.target.data_parallel, "user"});
+  if (o.expert_parallel) cost.assumptions.push_back({"expert_parallel", placed.target.expert_parallel, "user"});
+  if (placed.target.expert_parallel > 1) {
+    cost.assumptions.push_back({"positions of the busiest part of the experts / of the mean one",
+                                fmt::format("{:.3g}", std::pow(static_cast<double>(placed.target.expert_parallel),
+                                                               cost::RooflineCost::expert_load_exponent)),
+                                "default"});
+  }
   if (placed.draft && placed.draft->tensor_parallel != placed.target.tensor_parallel) {
     cost.assumptions.push_back({"draft tensor_parallel", placed.draft->tensor_parallel, "user"});
   }
@@ -429,17 +462,21 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   options.hardware = hardware_of(hardware, o.known, cost);
   options.target.model = model_of("--model", model, o.known, cost);
   options.target.tensor_parallel = o.tensor_parallel.value_or(1);
+  options.target.data_parallel = o.data_parallel.value_or(1);
+  options.target.expert_parallel = o.expert_parallel.value_or(1);
+  require_layout(options.target);
   options.target.weight_type = o.weight_dtype;
   options.target.cache_type = o.kv_cache_dtype.value_or(options.target.cache_type);
   options.kind = o.drafts ? cost.kind : cost::DraftKind::ngram;
-  if (options.kind != cost::DraftKind::ngram) {
+  if (!cost::looks_up(options.kind)) {
     options.draft = placed_draft(o, options.target, cost);
   } else {
     refuse_draft(o);
   }
   require_link("--tensor-parallel-size", options.hardware, options.target.tensor_parallel);
+  require_link("--data-parallel-size", options.hardware, options.target.data_parallel);
   if (options.draft) require_link("--draft-tensor-parallel-size", options.hardware, options.draft->tensor_parallel);
-  const bool shared = std::max(options.target.tensor_parallel, options.draft ? options.draft->tensor_parallel : 1) > 1;
+  const bool shared = std::max(options.target.accelerators(), options.draft ? options.draft->accelerators() : 1) > 1;
   if (o.kernel_times == no_kernels) {
     cost.assumptions.push_back({"kernel_times", no_kernels, "user"});
   } else if (o.kernel_times) {

@@ -77,7 +77,7 @@ inline auto all_values(const Place&, cost::NumberType) {
 }
 inline auto all_values(const Place&, cost::DraftKind) {
   using enum cost::DraftKind;
-  return std::array{model, mirrored, eagle, mtp, parallel, ngram};
+  return std::array{model, mirrored, eagle, mtp, parallel, ngram, suffix};
 }
 inline auto all_values(const Place&, planning::Engine) {
   using enum planning::Engine;

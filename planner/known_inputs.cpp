@@ -138,7 +138,7 @@ void list_members(Members& members, cost::AttentionTimes& times) {
 }
 
 template <class Members>
-void list_members(Members& members, cost::AllReduceTimes& times) {
+void list_members(Members& members, cost::CollectiveTimes& times) {
   members("accelerators", times.accelerators);
   members("bytes", times.bytes);
   members("seconds", times.seconds);
@@ -153,6 +153,7 @@ void list_members(Members& members, cost::KernelTimes& kernels) {
   members("attention", kernels.attention);
   members("experts", kernels.experts);
   members("all_reduces", kernels.all_reduces);
+  members("all_to_alls", kernels.all_to_alls);
   members("layer_seconds", kernels.layer_seconds);
   members("iteration_seconds", kernels.iteration_seconds);
   members("sequence_seconds", kernels.sequence_seconds);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/core/quantile.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
@@ -99,7 +100,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
   take_limits(p, question);
   question.max_gamma_is_default = !q.max_gamma;
-  question.schedule_up_to = scheduled_up_to(q, question.batches);
+  if (!q.points_only) question.schedule_up_to = scheduled_up_to(q, question.batches);
   return question;
 }
 
@@ -263,6 +264,24 @@ void take_acceptance(const Acceptance& acceptance, Plan& p) {
   p.files.insert(p.files.end(), acceptance.files.begin(), acceptance.files.end());
 }
 
+/// Takes verdicts from the plan with a third of the rounds where it decides less: intervals of independent rounds are a
+/// lower bound on the width.
+void take_design_effect(planning::DeploymentPlan wider, Plan& p) {
+  for (std::size_t i = 0; i < p.deployment.drafts.size(); ++i) {
+    std::vector<planning::Verdict>& independent = p.verdicts_if_independent.emplace_back();
+    for (std::size_t j = 0; j < p.deployment.drafts[i].points.size(); ++j) {
+      PointPlan& point = p.deployment.drafts[i].points[j];
+      const PointPlan& other = wider.drafts[i].points[j];
+      independent.push_back(point.verdict);
+      if (other.verdict != planning::Verdict::cannot_tell) continue;
+      point.verdict = other.verdict;
+      point.dominant_source = other.dominant_source;
+      point.next = other.next;
+    }
+  }
+  p.at_design_effect_3 = std::move(wider);
+}
+
 Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   std::int64_t usual = usual_max_gamma;
   for (const Draft& draft : drafts) usual = std::max(usual, gamma_by_closed_form(draft));
@@ -292,7 +311,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
     question.drafts[i].acceptance = p.drafts[i].acceptance.curve_at_design_effect_3;
     any_iid = true;
   }
-  if (any_iid) p.at_design_effect_3 = planning::plan_deployment(question);
+  if (any_iid) take_design_effect(planning::plan_deployment(question), p);
   return p;
 }
 
@@ -382,6 +401,7 @@ Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& qu
 Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
   if (drafts.empty()) throw QuestionError("--draft is missing: there is nothing to plan");
   require_ranges(question);
+  for (Draft& draft : drafts) take_lookups(&draft.acceptance, draft.cost);
   if (has_closed_form(drafts, question)) return plan_closed_form(std::move(drafts.front()), question);
   if (question.tokens || question.c_hat) {
     throw QuestionError(

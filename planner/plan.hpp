@@ -59,6 +59,8 @@ struct PlanQuestion {
   /// The engine's release, "0.24.0": decides the syntax, and what is refused.
   std::optional<std::string> engine_version = {};
   std::string config_file = {};
+  /// Plan batch and context alone, without the schedule over all batches; for many questions at once. No option.
+  bool points_only = false;
 
   /// The largest gamma that is compared at a point, as far as acceptance and cost are known: max_gamma, else the larger
   /// of `usual` and the gamma in use; at most planning::largest_scanned_gamma.
@@ -106,6 +108,9 @@ struct Plan {
   planning::DeploymentPlan deployment;
   /// The same with a third of the rounds, if they were taken as independent; empty if they were not.
   std::optional<planning::DeploymentPlan> at_design_effect_3;
+  /// [draft][point]: the verdict by the intervals of independent rounds, beside that with a third of them, which
+  /// `deployment` has where it decides less; empty without it.
+  std::vector<std::vector<planning::Verdict>> verdicts_if_independent;
   /// Set if the plan has only one stated acceptance and a constant cost.
   std::optional<ClosedForm> closed_form;
   std::optional<planning::BenchPlan> bench;

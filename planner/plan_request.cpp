@@ -150,8 +150,12 @@ void list_members(Members& members, CostWords& words) {
   HardwareOptions& o = words.options;
   members.optional("draft_model", o.draft.model);
   members.optional("draft_kind", o.draft.kind);
+  members.optional("hit_rate", o.draft.hit_rate, Bounds{0, 1});
+  members.optional("mean_draft_length", o.draft.mean_draft_length, Bounds{1, 1e6});
   members.optional("draft_tensor_parallel_size", o.draft.tensor_parallel, accelerators);
   members.optional("tensor_parallel_size", o.tensor_parallel, accelerators);
+  members.optional("data_parallel_size", o.data_parallel, accelerators);
+  members.optional("expert_parallel_size", o.expert_parallel, accelerators);
   members.optional("weight_dtype", o.weight_dtype);
   members.optional("draft_weight_dtype", o.draft_weight_dtype);
   members.optional("kv_cache_dtype", o.kv_cache_dtype);

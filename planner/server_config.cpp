@@ -70,8 +70,9 @@ std::optional<Note> memory_shortfall(const Plan& p) {
   if (weights > holds.utilization * holds.memory_bytes_per_gpu)
     return short_of("weights_do_not_fit", "the weights take", weights);
   for (const Caches& caches : planned_caches(p)) {
-    const double tokens = caches.batch * (caches.context + static_cast<double>(caches.gamma) + 1);
-    holds.max_num_seqs = static_cast<std::int64_t>(std::ceil(caches.batch));
+    const double sequences = std::ceil(caches.batch / static_cast<double>(options.target.data_parallel));
+    const double tokens = std::min(sequences, caches.batch) * (caches.context + static_cast<double>(caches.gamma) + 1);
+    holds.max_num_seqs = static_cast<std::int64_t>(sequences);
     holds.block_size = static_cast<std::int64_t>(std::ceil(tokens));
     const planning::KvMemory memory = planning::kv_memory(holds);
     if (memory.blocks > 0) continue;
@@ -223,12 +224,21 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
   if (!p.drafts.empty()) {
     const Draft& planned = p.drafts[p.shown()];
     request.rule = planned.acceptance.rule;
-    if (planned.cost.roofline) take_placement(planned.cost, request);
+    if (planned.cost.roofline) {
+      take_placement(planned.cost, request);
+      const cost::PlacedModel& target = planned.cost.roofline->options().target;
+      if (target.data_parallel > 1 || target.expert_parallel > 1) {
+        notes.push_back(
+            fmt::format("the plan is for {} groups of accelerators and {} parts of the experts, which are "
+                        "settings of the server that stand nowhere here",
+                        target.data_parallel, target.expert_parallel));
+      }
+    }
   } else {
     request.rule = runs->acceptance;
   }
   const bool names_draft =
-      request.kind == DraftKind::mtp ? engine == planning::Engine::llamacpp : request.kind != DraftKind::ngram;
+      request.kind == DraftKind::mtp ? engine == planning::Engine::llamacpp : !cost::looks_up(request.kind);
   if (names_draft && draft.model && !draft.model->empty()) {
     request.draft_model = model_for(engine, *draft.model, notes);
   }

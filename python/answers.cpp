@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "analysis/core/run_hooks.hpp"
+#include "planner/checkup/checkup.hpp"
 #include "planner/difference.hpp"
 #include "planner/load/capacity.hpp"
 #include "planner/methods/comparison.hpp"
@@ -38,6 +39,7 @@
 #include "python/recordings.hpp"
 #include "render/analysis.hpp"
 #include "render/capacity.hpp"
+#include "render/checkup.hpp"
 #include "render/comparison.hpp"
 #include "render/difference.hpp"
 #include "render/figures/chart_data.hpp"
@@ -262,6 +264,31 @@ Answer difference(const std::string& a, const std::string& b, const nb::dict& gi
   return answer;
 }
 
+Answer doctor(const std::vector<std::string>& files, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::CheckupQuestion question;
+  question.files = files;
+  arguments.take("gamma", question.gamma);
+  arguments.take("false_alarm_rate", question.false_alarm_rate);
+  arguments.take("threads", question.threads);
+  Answer answer;
+  answer.files = files;
+  if (arguments.has("target")) {
+    question.pair.emplace();
+    question.pair->how.target = arguments.get<std::string>("target");
+    question.pair->how.draft = arguments.get<std::string>("draft");
+    for (const char* const half : {"target", "draft"}) answer.files.push_back(arguments.get<std::string>(half));
+  }
+  const nb::gil_scoped_release released;
+  const planner::Checkup checkup = planner::check_up(question);
+  ordered_json json = {{"assumptions", ordered_json::array()}, {"warnings", ordered_json::array()}};
+  json.update(render::json_of(checkup));
+  answer.json = written(json);
+  answer.text = render::text_of(checkup);
+  answer.about = about({}, nullptr, nullptr, render::rows_of_empty_checkup());
+  return answer;
+}
+
 planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<std::string>& files) {
   const Arguments arguments(given);
   planner::CapacityQuestion question;
@@ -280,6 +307,14 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("alpha_spread", question.alpha_spread);
   arguments.take("tensor_parallel_size", question.tensor_parallel);
   arguments.take("prefill_tokens_per_second", question.prefill_tokens_per_second);
+  arguments.take("gpus", question.gpus);
+  if (arguments.has("disaggregated") && arguments.get<bool>("disaggregated")) {
+    planner::PrefillQuestion& prefill = question.prefill.emplace();
+    arguments.take("prefill_tensor_parallel_size", prefill.tensor_parallel);
+    arguments.take("prefill_data_parallel_size", prefill.data_parallel);
+    arguments.take("prefill_expert_parallel_size", prefill.expert_parallel);
+    arguments.take("kv_link", prefill.link);
+  }
   arguments.take("replicas", question.replicas);
   arguments.take("price", question.price);
   arguments.take("watts_per_gpu", question.watts_per_gpu);
@@ -392,7 +427,8 @@ nb::bytes kept_summary(const Recording& recording, const nb::dict& given, std::i
     const auto said = nlohmann::ordered_json::parse(origin);
     planner::require_place_of_checkpoint(folder, recording.files());
     const planner::PartOrigin kept{
-        {index, of}, std::string(render::version()), said.at("options"), said.at("other_options"), said.at("files")};
+        "analyze",       {index, of}, std::string(render::version()), said.at("options"), said.at("other_options"),
+        said.at("files")};
     state = planner::kept_share(folder, kept, [&] {
               traces::ShardedRecording share(planner::grouped_recording(recording.open(), question.by), {index, of});
               return planner::RecordingSummary::of(share, question);
@@ -450,6 +486,7 @@ void bind_answers(nb::module_& module) {
   module.def("plan_runs", plan_runs, nb::arg("acceptance").none(), nb::arg("files"), nb::arg("question"));
   module.def("synthetic", synthetic);
   module.def("difference", difference);
+  module.def("doctor", doctor);
   module.def("largest_compared_gamma", [](const nb::dict& question, bool of_runs) {
     return plan_question(question).largest_compared_gamma(of_runs ? planner::usual_max_gamma_of_runs
                                                                   : planner::usual_max_gamma);

@@ -105,7 +105,7 @@ void convert(const char* name, nb::handle given, estimate::BeyondObserved& membe
 }
 
 void convert(const char* name, nb::handle given, cost::DraftKind& member) {
-  take_word(name, given, cost::draft_kind_named, "model, mirrored, eagle, mtp, parallel, ngram", member);
+  take_word(name, given, cost::draft_kind_named, "model, mirrored, eagle, mtp, parallel, ngram, suffix", member);
 }
 
 void convert(const char* name, nb::handle given, cost::NumberType& member) {

@@ -85,6 +85,8 @@ planner::DraftWords draft_words(const Arguments& arguments) {
   arguments.take("draft_model", words.model);
   arguments.take("draft_kind", words.kind);
   arguments.take("draft_tensor_parallel_size", words.tensor_parallel);
+  arguments.take("hit_rate", words.hit_rate);
+  arguments.take("mean_draft_length", words.mean_draft_length);
   arguments.take("draft_name", words.name);
   return words;
 }
@@ -104,6 +106,8 @@ Cost of_hardware(const std::string& hardware, const std::string& model, const nb
   options.draft = draft_words(arguments);
   options.drafts = !arguments.has("drafts") || arguments.get<bool>("drafts");
   arguments.take("tensor_parallel_size", options.tensor_parallel);
+  arguments.take("data_parallel_size", options.data_parallel);
+  arguments.take("expert_parallel_size", options.expert_parallel);
   arguments.take("weight_dtype", options.weight_dtype);
   arguments.take("draft_weight_dtype", options.draft_weight_dtype);
   arguments.take("kv_cache_dtype", options.kv_cache_dtype);
@@ -200,6 +204,7 @@ planner::RecordingOptions recording_options(const nb::dict& given) {
   arguments.take("rule", options.acceptance);
   arguments.take("max_gamma", options.max_gamma);
   arguments.take("by_request", options.by_request);
+  arguments.take("engine", options.engine);
   if (arguments.has("c")) {
     core::StepCost& cost = options.cost.emplace();
     arguments.take("c", cost.c);

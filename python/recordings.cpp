@@ -62,7 +62,7 @@ Recording recording_of_files(const nb::dict& given) {
   arguments.take("target_array", files.how.target_array);
   arguments.take("draft_array", files.how.draft_array);
   arguments.take("salvage", files.how.salvage);
-  Recording recording(std::move(files));
+  Recording recording(std::move(files), arguments.has("columns"));
   {
     const nb::gil_scoped_release released;
     recording.open();
@@ -172,14 +172,18 @@ class Columns {
     return {static_cast<const Value*>(array.data()), array.size()};
   }
 
-  /// Log-probabilities of one model.
   void get_rows(const traces::column::Model& model, traces::Rows& rows) const {
-    if (!given_.contains(model.logprobs)) return;
-    const Array array = array_of(model.logprobs, nb::object(given_[model.logprobs]));
-    rows.space = traces::RowSpace::log_probabilities;
-    rows.type = type_of(model.logprobs, array);
-    rows.vocab = width_of(array);
-    rows.bytes = {static_cast<const std::byte*>(array.data()), array.nbytes()};
+    for (const traces::RowSpace space :
+         {traces::RowSpace::logits, traces::RowSpace::log_probabilities, traces::RowSpace::probabilities}) {
+      const char* const name = model.rows(space);
+      if (!given_.contains(name)) continue;
+      const Array array = array_of(name, nb::object(given_[name]));
+      rows.space = space;
+      rows.type = type_of(name, array);
+      rows.vocab = width_of(array);
+      rows.bytes = {static_cast<const std::byte*>(array.data()), array.nbytes()};
+      return;
+    }
   }
 
   void get_top_k(const traces::column::Model& model, traces::TopK& list) const {
@@ -227,7 +231,9 @@ void write_trace(const std::string& path, const std::map<std::string, std::strin
 planner::Acceptance acceptance(const Recording& recording, const nb::dict& given) {
   const planner::RecordingOptions options = recording_options(given);
   const nb::gil_scoped_release released;
-  return planner::Acceptance::from_recording(*recording.open(), options);
+  planner::Acceptance acceptance = planner::Acceptance::from_recording(*recording.open(), options);
+  if (recording.of_columns()) acceptance.files.clear();
+  return acceptance;
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ using Array = nanobind::ndarray<nanobind::ro>;
 /// What two models said of a text: in files, or in arrays that Python owns.
 class Recording {
  public:
-  explicit Recording(planner::RecordingFiles files) : files_(std::move(files)) {}
+  /// @param of_columns  files were written for the recording alone, and no answer names them
+  explicit Recording(planner::RecordingFiles files, bool of_columns = false)
+      : files_(std::move(files)), of_columns_(of_columns) {}
   explicit Recording(traces::TraceMetadata metadata)
       : memory_(std::make_unique<traces::MemoryRecording>(std::move(metadata))) {}
 
@@ -33,6 +35,7 @@ class Recording {
     if (memory_ || !files_.files.empty()) return files_.files;
     return {files_.how.target.string(), files_.how.draft.string()};
   }
+  bool of_columns() const { return of_columns_; }
   /// Of one that is not in files.
   traces::MemoryRecording& memory() { return *memory_; }
   /// Holds an array as long as the recording.
@@ -40,6 +43,7 @@ class Recording {
 
  private:
   planner::RecordingFiles files_;
+  bool of_columns_ = false;
   std::unique_ptr<traces::MemoryRecording> memory_;
   std::vector<Array> arrays_;
 };

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "planner/load/prefill_pool.hpp"
 #include "render/capacity.hpp"
 #include "render/json_values.hpp"
 #include "render/plan.hpp"
@@ -136,6 +137,75 @@ ordered_json json_place(const Capacity& r, std::size_t i) {
           {"tpot_seconds_p50", s.tpot_seconds ? ordered_json(s.tpot_seconds->p50.value) : ordered_json()}};
 }
 
+ordered_json json_point(const planner::LayoutSearch& search, const planner::LayoutPoint& point) {
+  const planner::Layout& layout = search.layouts[point.layout].layout;
+  return {{"tensor_parallel", layout.tensor_parallel},
+          {"data_parallel", layout.data_parallel},
+          {"expert_parallel", layout.expert_parallel},
+          {"gpus_per_replica", layout.accelerators()},
+          {"replicas", point.replicas},
+          {"scenario", point.scenario},
+          {"max_num_seqs", point.max_num_seqs},
+          {"requests_per_second_per_replica", point.requests_per_second_per_replica},
+          {"mean_batch", point.mean_batch},
+          {"tpot_seconds_mean", point.tpot_seconds},
+          {"gpu_seconds_per_token", point.gpu_seconds_per_token},
+          {"cost_per_million_tokens", number_or_null(point.cost_per_million_tokens)}};
+}
+
+ordered_json json_layout(const planner::TriedLayout& tried) {
+  const auto of = [](const std::optional<planner::LayoutPoint>& point, double planner::LayoutPoint::*member) {
+    return point ? ordered_json((*point).*member) : ordered_json();
+  };
+  const auto& cheapest = tried.cheapest;
+  return {{"tensor_parallel", tried.layout.tensor_parallel},
+          {"data_parallel", tried.layout.data_parallel},
+          {"expert_parallel", tried.layout.expert_parallel},
+          {"gpus_per_replica", tried.layout.accelerators()},
+          {"refused", tried.refusal.empty() ? ordered_json() : ordered_json(tried.refusal)},
+          {"cheapest_scenario", cheapest ? ordered_json(cheapest->scenario) : ordered_json()},
+          {"cheapest_replicas", cheapest ? ordered_json(cheapest->replicas) : ordered_json()},
+          {"cheapest_gpu_seconds_per_token", of(cheapest, &planner::LayoutPoint::gpu_seconds_per_token)},
+          {"cheapest_tpot_seconds_mean", of(cheapest, &planner::LayoutPoint::tpot_seconds)},
+          {"fastest_gpu_seconds_per_token", of(tried.fastest, &planner::LayoutPoint::gpu_seconds_per_token)},
+          {"fastest_tpot_seconds_mean", of(tried.fastest, &planner::LayoutPoint::tpot_seconds)}};
+}
+
+ordered_json json_layouts(const Capacity& r) {
+  if (!r.layouts) return nullptr;
+  ordered_json tried = ordered_json::array(), frontier = ordered_json::array();
+  for (const planner::TriedLayout& layout : r.layouts->layouts) tried.push_back(json_layout(layout));
+  for (const planner::LayoutPoint& point : r.layouts->frontier) frontier.push_back(json_point(*r.layouts, point));
+  return {{"gpus", r.layouts->gpus}, {"chosen", r.layouts->chosen}, {"tried", tried}, {"frontier", frontier}};
+}
+
+ordered_json json_prefill(const Capacity& r) {
+  if (!r.prefill) return nullptr;
+  const planner::PrefillPool& pool = *r.prefill;
+  const ScenarioCapacity& s = pool.scenario();
+  const planner::BothPools both = planner::both_pools(r);
+  return {{"tensor_parallel", pool.layout.tensor_parallel},
+          {"data_parallel", pool.layout.data_parallel},
+          {"expert_parallel", pool.layout.expert_parallel},
+          {"gpus_per_replica", pool.layout.accelerators()},
+          {"meets_load", s.meets_load},
+          {"requests_per_second_per_replica", json_of(s.requests_per_second_per_replica, r)},
+          {"limited_by", planning::name_of(s.limited_by)},
+          {"at_requests_per_second_per_replica", s.at_requests_per_second},
+          {"ttft_seconds", json_of(s.ttft_seconds, r)},
+          {"replicas", or_null(s.replicas)},
+          {"gpus", or_null(s.gpus)},
+          {"gpus_bounds", json_gpu_range(pool.range.gpus.front())},
+          {"kv_link", pool.link},
+          {"kv_link_bytes_per_second_per_gpu", pool.link_bytes_per_second},
+          {"kv_bytes_of_mean_prompt", pool.cache_bytes},
+          {"kv_transfer_seconds", pool.transfer_seconds},
+          {"gpus_of_both_pools", or_null(both.gpus)},
+          {"ttft_seconds_of_both_pools", number_or_null(both.ttft_seconds)},
+          {"gpu_seconds_per_token_of_both_pools", number_or_null(both.gpu_seconds_per_token)},
+          {"cost_per_million_tokens_of_both_pools", number_or_null(both.cost_per_million_tokens)}};
+}
+
 ordered_json json_next(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
   if (!doubt) return nullptr;
@@ -148,6 +218,14 @@ ordered_json json_next(const Capacity& r) {
 }
 
 }  // namespace
+
+ordered_json row_of_layout() { return json_layout({}); }
+
+ordered_json row_of_layout_point() {
+  planner::LayoutSearch search;
+  search.layouts.resize(1);
+  return json_point(search, {});
+}
 
 ordered_json json_of(const Capacity& r) {
   const sim::Workload& workload = r.simulation.workload;
@@ -171,6 +249,8 @@ ordered_json json_of(const Capacity& r) {
   json["without_speculation"] = json_place(r, r.plain());
   ordered_json& frontier = json["frontier"] = ordered_json::array();
   for (const std::size_t place : r.answer().frontier) frontier.push_back(json_place(r, place));
+  json["layouts"] = json_layouts(r);
+  json["prefill_pool"] = json_prefill(r);
   json["engines_agree"] = json_engines(r.scenarios()[r.shown()]);
   json["next_measurement"] = json_next(r);
   return json;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "planner/benchmark_command.hpp"
+#include "planner/load/prefill_pool.hpp"
 #include "render/capacity.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
@@ -350,6 +352,65 @@ std::string frontier_text(const Capacity& r) {
          '\n';
 }
 
+/// Of the times per token of rows of the frontier, at most.
+constexpr double shown_ratio = 0.85;
+
+/// The layouts that none beats in both cost and time, and what was chosen.
+std::string layouts_text(const Capacity& r) {
+  if (!r.layouts) return "";
+  const planner::LayoutSearch& search = *r.layouts;
+  const auto refused = std::count_if(search.layouts.begin(), search.layouts.end(),
+                                     [](const planner::TriedLayout& tried) { return !tried.refusal.empty(); });
+  std::string text =
+      wrapped(fmt::format("Of {} layouts on up to {} GPUs, of which {} do not serve, {} is taken: the first one by "
+                          "cost within the limits. By "
+                          "formulas, from the cheapest to the fastest, none beaten in both:",
+                          search.layouts.size(), search.gpus, refused, text_of(search.layouts[search.chosen].layout)));
+  const bool has_price = r.question.price.has_value();
+  TextTable table({{"layout", TextTable::Align::left},
+                   {"replicas"},
+                   {"", TextTable::Align::left},
+                   {"req/s each"},
+                   {"batch"},
+                   {"TPOT mean"},
+                   {has_price ? "cost/M" : "GPU-s/M"}});
+  double last = std::numeric_limits<double>::infinity();
+  for (const planner::LayoutPoint& point : search.frontier) {
+    // JSON and CSV have all of them.
+    if (point.tpot_seconds > shown_ratio * last) continue;
+    last = point.tpot_seconds;
+    table.add_row({text_of(search.layouts[point.layout].layout), fmt::format("{}", point.replicas), point.scenario,
+                   shown(point.requests_per_second_per_replica), shown(point.mean_batch),
+                   shown(1000 * point.tpot_seconds),
+                   shown(point.cost_per_million_tokens.value_or(1e6 * point.gpu_seconds_per_token))});
+  }
+  return text + '\n' + table.to_string() + '\n';
+}
+
+/// The pool that computes prompts, and what both pools take.
+std::string prefill_text(const Capacity& r) {
+  if (!r.prefill) return "";
+  const planner::PrefillPool& pool = *r.prefill;
+  const ScenarioCapacity& s = pool.scenario();
+  const planner::BothPools both = planner::both_pools(r);
+  if (!s.meets_load) return wrapped("Prompts are not computed in time by any number of replicas.") + '\n';
+  std::string text = fmt::format(
+      "Prompts are computed by {} replica{} of {} ({}), each up to {} requests/s; the {} GB of cache of a mean prompt "
+      "take {} ms at {} GB/s of each GPU.",
+      *s.replicas, *s.replicas == 1 ? "" : "s", pool.layout.accelerators(), text_of(pool.layout),
+      with_interval(r, s, s.requests_per_second_per_replica), shown(pool.cache_bytes / bytes_per_gigabyte),
+      shown(1000 * pool.transfer_seconds), shown(pool.link_bytes_per_second / bytes_per_gigabyte));
+  if (both.gpus) text += fmt::format(" Both pools together are {} GPUs", *both.gpus);
+  if (both.gpus && both.cost_per_million_tokens)
+    text += fmt::format(" at {} per million output tokens", cell(both.cost_per_million_tokens, 2));
+  if (both.gpus) text += '.';
+  if (both.ttft_seconds) {
+    text += fmt::format(" To the first token it is {} ms at p{}, the sum of both pools' and the way.",
+                        shown(1000 * *both.ttft_seconds), brief(r.question.percentile));
+  }
+  return wrapped(text) + '\n';
+}
+
 std::string memory_text(const Capacity& r) {
   const std::size_t place = r.shown();
   const planner::ScenarioMemory& memory = r.memory[place];
@@ -439,7 +500,7 @@ std::string next_text(const Capacity& r) {
                      wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
                                          name_of(doubt->source), planner::server_setting(r.engine, next))) +
                      '\n' + command_lines(benchmark_command(r, *doubt));
-  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) text += calibration_text(next);
+  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) text += calibration_text(r.engine, next);
   return text;
 }
 
@@ -448,9 +509,9 @@ std::string next_text(const Capacity& r) {
 std::string text_of(const Capacity& r) {
   std::string text = r.impossible.empty() ? "" : wrapped(about_impossible(r)) + '\n';
   text += wrapped(decision(r)) + '\n';
-  text += comparison(r);
+  text += comparison(r) + prefill_text(r);
   text += certainty_text(r) + '\n' + table_of(r) + '\n';
-  text += frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
+  text += layouts_text(r) + frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
   return text + next_text(r);
 }
 

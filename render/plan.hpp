@@ -37,7 +37,7 @@ std::string interval_heading_of_drafts(const planner::Plan& plan);
 /// it: "; the 1.05x asked for is sure with gamma 4, which gives at least 1.26x". Empty if there is no such point.
 std::string surest_text(const planner::Plan& plan, std::span<const planning::PointPlan> points);
 /// How the times of the next measurement are given to a plan by hardware, a line or two.
-std::string calibration_text(const planning::NextMeasurement& next);
+std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next);
 /// A command on separate lines, broken before options if it is long.
 std::string command_lines(const std::string& command);
 

@@ -639,7 +639,7 @@ std::string next_measurements(const Plan& d) {
                             at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
                             planner::server_setting(d.engine.value_or(""), next))) +
         '\n' + command_lines(planner::benchmark_command(d, next));
-    if (d.has_roofline() && next.with_baseline) text += calibration_text(next);
+    if (d.has_roofline() && next.with_baseline) text += calibration_text(d.engine.value_or(""), next);
   }
   if (left > 0) text += wrapped(fmt::format("{} more points cannot be told; --format json has them all.", left)) + '\n';
   return text;
@@ -648,15 +648,16 @@ std::string next_measurements(const Plan& d) {
 std::string about_correlated_rounds(const Plan& d) {
   if (!d.at_design_effect_3) return "";
   std::vector<std::string> changed;
-  const auto& wider = d.at_design_effect_3->drafts[d.shown()].points;
-  for (std::size_t i = 0; i < wider.size() && changed.size() < shown_verdicts; ++i) {
-    if (wider[i].verdict != d.points()[i].verdict) {
-      changed.push_back(fmt::format("{} at {}", name_of(wider[i].verdict), at_point(d, wider[i])));
-    }
+  const std::vector<planning::Verdict>& independent = d.verdicts_if_independent[d.shown()];
+  for (std::size_t i = 0; i < independent.size() && changed.size() < shown_verdicts; ++i) {
+    if (independent[i] != d.points()[i].verdict)
+      changed.push_back(fmt::format("{} at {}", name_of(independent[i]), at_point(d, d.points()[i])));
   }
   return changed.empty() ? "The verdicts stay at a design effect of 3, where rounds that are alike count a third."
-                         : fmt::format("At a design effect of 3, where rounds that are alike count a third: {}.",
-                                       fmt::join(changed, ", "));
+                         : fmt::format(
+                               "Verdicts take rounds that are alike as a third (a design effect of 3); if they "
+                               "were independent, as in the intervals: {}.",
+                               fmt::join(changed, ", "));
 }
 
 std::string about_deployed(const Plan& d) {
@@ -770,16 +771,31 @@ std::string text_of(const Plan& d) {
   return text + next_measurements(d) + about_config(d);
 }
 
-std::string calibration_text(const planning::NextMeasurement& next) {
-  const std::string context = next.context < 2 ? "C" : brief(next.context, 4);
-  std::string text = fmt::format(
-      "Give the median of its pauses between outputs (ITL), P ms, to --calibrate batch={},tpot_ms=P,context={}: the "
-      "mean time per token holds the prompts of other requests.",
-      brief(next.batch, 3), context);
+/// What to read of a run by the engine's own benchmark, and how it is given.
+std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next) {
+  const std::string given = fmt::format("--calibrate batch={},tpot_ms=P,context={}", brief(next.batch, 3),
+                                        next.context < 2 ? "C" : brief(next.context, 4));
+  const std::string drafts = fmt::format("gamma={},tokens_per_step=E", next.gamma);
+  std::string text;
+  if (engine == "llamacpp" || engine == "llama.cpp") {
+    text = fmt::format(
+        "Give 1000 / its tokens per second of one request, P ms, to {}: C is the tokens of a prompt and "
+        "half of its answer, in the mean.",
+        given.substr(0, given.rfind('=')) + "=C");
+    if (next.gamma > 0) text += fmt::format(" With drafts give the same with {}, too.", drafts);
+    return wrapped(text) + '\n';
+  }
+  text = fmt::format(
+      "Give the median of its pauses between outputs (ITL), P ms, to {}: the mean time per token holds "
+      "the prompts of other requests.",
+      given);
   if (next.context < 2) text += " C is the tokens of a prompt and half of its answer, in the mean.";
-  if (next.gamma > 0) {
+  if (next.gamma > 0 && engine == "sglang") {
     text +=
-        fmt::format(" With drafts a pause is a round: give P / E with gamma={},tokens_per_step=E, too.", next.gamma);
+        " That is of the run without speculation: with drafts SGLang divides a pause by its tokens, and the time of a "
+        "round does not follow from it.";
+  } else if (next.gamma > 0) {
+    text += fmt::format(" With drafts a pause is a round: give P / E with {}, too.", drafts);
   }
   return wrapped(text) + '\n';
 }

@@ -20,8 +20,8 @@ which choose k of E each,
   t = call + ((bytes / (b BW))^p + (flops / (e F))^p)^(1/p) + activation bytes / (b BW),
   bytes those of E (1 - (1 - k/E)^(n^r)) experts
 
-from tables that were measured with loads by a power law of exponent 1.2; all-reduces are kept as they are, every second
-size. The logarithm of the time is fitted, robustly. What is dropped and why is printed.
+from tables that were measured with loads by a power law of exponent 1.2; all-reduces and all-to-alls are kept as they
+are, every second size. The logarithm of the time is fitted, robustly. What is dropped and why is printed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import json
 import pathlib
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -88,10 +89,18 @@ WORST_MEDIAN, LEAST_BANDWIDTH, LONGEST_CALL = 0.25, 0.45, 1.8
 FEWEST_ROWS, FEWEST_EXPERT_ROWS = 200, 90
 
 
+def version_of(path: pathlib.Path) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", path.parent.name)]
+
+
+def newest_of(paths: Iterable[pathlib.Path]) -> pathlib.Path | None:
+    return max(paths, key=version_of, default=None)
+
+
 def versions(package: pathlib.Path, device: str, operation: str, engine: str, table: str) -> list[pathlib.Path]:
     """Newest first."""
     found = (package / "systems" / "data" / device / operation / engine).glob(f"*/{table}.parquet")
-    return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)], reverse=True)
+    return sorted(found, key=version_of, reverse=True)
 
 
 def newest(package: pathlib.Path, device: str, operation: str, engine: str, table: str) -> tuple[pd.DataFrame, str] | None:
@@ -237,22 +246,51 @@ def expert_fits(
     return fits
 
 
+def collective(accelerators: int, seconds: pd.Series) -> dict[str, Any]:
+    """@param seconds  of one call, by bytes of each accelerator"""
+    best = seconds.groupby(level=0).min().sort_index()
+    kept = best.iloc[::2] if len(best) % 2 else pd.concat([best.iloc[::2], best.iloc[-1:]])
+    # A larger message that took less time is noise.
+    times = np.maximum.accumulate(kept.to_numpy())
+    return {
+        "accelerators": int(accelerators),
+        "bytes": [int(size) for size in kept.index],
+        "seconds": [rounded(time, 3) for time in times],
+    }
+
+
 def all_reduces(table: pd.DataFrame) -> list[dict[str, Any]]:
     # Decoding runs in graphs.
     table = table[~table.kernel_source.str.contains("eager")]
-    tables = []
-    for accelerators, rows in table.groupby("num_gpus"):
-        best = rows.groupby("message_size").latency.min().sort_index()
-        kept = best.iloc[::2] if len(best) % 2 else pd.concat([best.iloc[::2], best.iloc[-1:]])
-        # Sizes count values of two bytes. A larger message that took less time is noise.
-        times = np.maximum.accumulate(1e-3 * kept.to_numpy())
-        tables.append(
-            {
-                "accelerators": int(accelerators),
-                "bytes": [int(2 * size) for size in kept.index],
-                "seconds": [rounded(time, 3) for time in times],
-            }
-        )
+    # Sizes count values of two bytes.
+    table = table.assign(bytes=2 * table.message_size, seconds=1e-3 * table.latency)
+    return [collective(many, rows.set_index("bytes").seconds) for many, rows in table.groupby("num_gpus")]
+
+
+def all_to_alls(package: pathlib.Path, device: str) -> list[dict[str, Any]]:
+    """Of NCCL's newest table, whichever engine calls it; over more accelerators than it has, of a table of tokens that
+    travel to experts and back, half of which is one call."""
+    folder = package / "systems" / "data" / device / "comm"
+    found = newest_of(folder.glob("nccl/*/nccl_perf.parquet"))
+    table = pd.read_parquet(found) if found else pd.DataFrame({"op_name": [], "nccl_dtype": []})
+    table = table[(table.op_name == "alltoall") & (table.nccl_dtype == "half")]
+    if not table.empty:
+        table = table.assign(bytes=2 * table.message_size, seconds=1e-3 * table.latency)
+    tables = [
+        collective(many, rows.set_index("bytes").seconds) for many, rows in table.groupby("num_gpus") if not table.empty
+    ]
+    found = newest_of(folder.glob("trtllm/*/trtllm_alltoall_perf.parquet"))
+    if found is None:
+        return tables
+    routed = pd.read_parquet(found)
+    routed = routed[(routed.moe_dtype == "bfloat16") & (routed.kernel_source == "NVLinkTwoSided")]
+    known = {one["accelerators"] for one in tables}
+    for many, rows in routed[~routed.moe_ep_size.isin(known)].groupby("moe_ep_size"):
+        keys = ["num_tokens", "hidden_size", "topk"]
+        both = rows.groupby(keys).latency.sum().reset_index()
+        reached = many * (1 - (1 - 1 / many) ** both.topk)
+        both = both.assign(bytes=(2 * both.num_tokens * both.hidden_size * reached).round(), seconds=1e-3 * both.latency / 2)
+        tables.append(collective(many, both[both.num_tokens <= POSITIONS[-1]].set_index("bytes").seconds))
     return tables
 
 
@@ -313,6 +351,7 @@ def device_file(package: pathlib.Path, name: str, hardware: dict[str, Any], vers
             "attention": attention,
             "experts": expert_fits(package, device, folder, table_version, bandwidth, peaks, drop),
             "all_reduces": all_reduces(reduced[0]),
+            "all_to_alls": all_to_alls(package, device),
             "serving": {**SERVING[engine], **ERRORS},
         }
     # A call that takes much longer than another engine's of the same product holds kernels that serving fuses: activations

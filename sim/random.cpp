@@ -13,8 +13,10 @@ std::uint32_t high_half(std::uint64_t x) { return static_cast<std::uint32_t>(x >
 }  // namespace
 
 double RandomStream::uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const {
-  core::require_in("RandomStream::uniform", "round", round, 0, max_round);
-  core::require_in("RandomStream::uniform", "slot", slot, 0, max_slot);
+  if (round < 0 || round > max_round || slot < 0 || slot > max_slot) {
+    core::require_in("RandomStream::uniform", "round", round, 0, max_round);
+    core::require_in("RandomStream::uniform", "slot", slot, 0, max_slot);
+  }
   const r123::Philox4x32::key_type key = {{low_half(seed_), high_half(seed_)}};
   const r123::Philox4x32::ctr_type counter = {
       {low_half(sequence_), high_half(sequence_), static_cast<std::uint32_t>(round),

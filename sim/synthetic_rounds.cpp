@@ -105,7 +105,7 @@ SyntheticRounds simulate_chunks(const SyntheticRoundsOptions& options, const Wor
     const std::int64_t portion = std::min(chunks - done, std::clamp<std::int64_t>(done / 8, 16, 256));
     core::for_each_index(portion, options.threads, [&](std::int64_t i, std::int64_t worker) {
       if (!interrupted && options.interrupt && options.interrupt()) interrupted = true;
-      if (interrupted) return;
+      if (interrupted || !options.shard.holds(done + i)) return;
       const std::int64_t first = (done + i) * chunk_size;
       count_chunk(first, std::min(chunk_size, options.sequences - first), workers[static_cast<std::size_t>(worker)]);
     });

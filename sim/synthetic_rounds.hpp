@@ -8,6 +8,7 @@
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/distribution.hpp"
+#include "traces/sharded_recording.hpp"
 
 /// Many rounds of speculative decoding without dependence on the context: at a hundred million tokens per second and
 /// core, for laws that only long runs distinguish. Models that see their prefix run in sim/decoding.hpp.
@@ -71,6 +72,8 @@ struct SyntheticRoundsOptions {
   std::int64_t sequences = 1024;
   /// Rounds of each sequence, [1, 2^24]
   std::int64_t rounds_per_sequence = 4096;
+  /// The share of the sequences, by groups of 64, that is run; the counts of all shares add up to those of the whole.
+  traces::Shard shard = {};
   /// [1, 1024]
   std::int64_t threads = 1;
   std::uint64_t seed = 0;

@@ -38,6 +38,13 @@ constexpr double fewest_reduced_bytes_per_second = 1e8;
 /// The type whose shares stand in for those of types that were not measured.
 constexpr std::string_view of_any = "bf16";
 
+/// Null where none is over so many.
+const CollectiveTimes* over(const std::vector<CollectiveTimes>& tables, std::int64_t accelerators) {
+  const auto found = std::find_if(tables.begin(), tables.end(),
+                                  [&](const CollectiveTimes& times) { return times.accelerators == accelerators; });
+  return found == tables.end() ? nullptr : &*found;
+}
+
 /// Values of one file; a refusal names the file and the place in it: `engines.vllm.all_reduces[1].seconds[3]`.
 class KernelFileReader {
  public:
@@ -203,10 +210,11 @@ class KernelFileReader {
     return read;
   }
 
-  void add_all_reduces(const json& engine, const std::string& place, KernelTimes& times) const {
-    const json& tables = member(engine, place, "all_reduces");
-    const std::string whole = inside(place, "all_reduces");
+  std::vector<CollectiveTimes> collectives_of(const json& engine, const std::string& place, const char* key) const {
+    const json& tables = member(engine, place, key);
+    const std::string whole = inside(place, key);
     if (!tables.is_array()) refuse_value(whole, tables, "an array of tables");
+    std::vector<CollectiveTimes> found;
     std::size_t row = 0;
     for (const json& table : tables) {
       const std::string here = fmt::format("{}[{}]", whole, row++);
@@ -215,9 +223,9 @@ class KernelFileReader {
       const double accelerators = number_of(table, here, "accelerators", 2, static_cast<double>(most_accelerators));
       if (accelerators != std::floor(accelerators))
         refuse_value(inside(here, "accelerators"), table["accelerators"], "a whole number");
-      AllReduceTimes read;
+      CollectiveTimes read;
       read.accelerators = static_cast<std::int64_t>(accelerators);
-      if (times.all_reduce_over(read.accelerators) != nullptr)
+      if (over(found, read.accelerators) != nullptr)
         refuse_value(inside(here, "accelerators"), table["accelerators"], "a number that no other table has");
       read.bytes = ascending(table, here, "bytes", false);
       read.seconds = ascending(table, here, "seconds", true);
@@ -229,14 +237,16 @@ class KernelFileReader {
         seconds_of(table["seconds"][i], fmt::format("{}.seconds[{}]", here, i),
                    longest_call_seconds + read.bytes[i] / fewest_reduced_bytes_per_second);
       }
-      times.all_reduces.push_back(std::move(read));
+      found.push_back(std::move(read));
     }
+    return found;
   }
 
   KernelTimes engine_of(const KernelTimes& common, const std::string& name, const json& engine) const {
     const std::string place = "engines." + name;
     if (!engine.is_object()) refuse_value(place, engine, "an object");
-    require_keys(engine, place, {"version", "products", "attention", "experts", "all_reduces", "serving"});
+    require_keys(engine, place,
+                 {"version", "products", "attention", "experts", "all_reduces", "all_to_alls", "serving"});
     KernelTimes times = common;
     times.engine = name;
     times.version = text_of(engine, place, "version");
@@ -256,7 +266,8 @@ class KernelFileReader {
     }
     if (times.products.count(of_any) == 0) refuse(place + ".products.bf16", "missing", "there");
     if (times.attention.count(of_any) == 0) refuse(place + ".attention.bf16", "missing", "there");
-    add_all_reduces(engine, place, times);
+    times.all_reduces = collectives_of(engine, place, "all_reduces");
+    if (engine.contains("all_to_alls")) times.all_to_alls = collectives_of(engine, place, "all_to_alls");
     const json& serving = object_of(engine, place, "serving");
     const std::string inner = place + ".serving";
     require_keys(serving, inner,
@@ -294,7 +305,7 @@ double VerificationTimes::more_seconds(double positions, double sequences, doubl
   return floor_seconds + position_seconds * sequences * query_heads * (positions - 1) + tile_seconds * tiles;
 }
 
-double AllReduceTimes::at(double size) const {
+double CollectiveTimes::at(double size) const {
   if (size <= bytes.front()) return seconds.front();
   if (size >= bytes.back()) return seconds.back() * (size / bytes.back());
   const auto above = std::upper_bound(bytes.begin(), bytes.end(), size) - bytes.begin();
@@ -319,15 +330,22 @@ const ExpertTimes* KernelTimes::experts_in(NumberType weights) const {
   return found == experts.end() ? nullptr : &found->second;
 }
 
-const AllReduceTimes* KernelTimes::all_reduce_over(std::int64_t accelerators) const {
-  const auto found = std::find_if(all_reduces.begin(), all_reduces.end(),
-                                  [&](const AllReduceTimes& times) { return times.accelerators == accelerators; });
-  return found == all_reduces.end() ? nullptr : &*found;
+const CollectiveTimes* KernelTimes::all_reduce_over(std::int64_t accelerators) const {
+  return over(all_reduces, accelerators);
+}
+
+const CollectiveTimes* KernelTimes::all_to_all_over(std::int64_t accelerators) const {
+  const auto distance = [&](const CollectiveTimes& times) {
+    return std::pair(times.accelerators > accelerators, std::abs(times.accelerators - accelerators));
+  };
+  const auto nearest = std::min_element(all_to_alls.begin(), all_to_alls.end(),
+                                        [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  return nearest == all_to_alls.end() ? nullptr : &*nearest;
 }
 
 std::string KernelTimes::measured_accelerators() const {
   std::vector<std::int64_t> numbers;
-  for (const AllReduceTimes& times : all_reduces) numbers.push_back(times.accelerators);
+  for (const CollectiveTimes& times : all_reduces) numbers.push_back(times.accelerators);
   return numbers.empty() ? "none" : fmt::format("{}", fmt::join(numbers, ", "));
 }
 

@@ -81,8 +81,8 @@ struct AttentionTimes {
   std::optional<VerificationTimes> verification = {};
 };
 
-/// All-reduces over a number of accelerators: seconds by bytes, both ascending.
-struct AllReduceTimes {
+/// A collective over a number of accelerators: seconds by bytes, both ascending.
+struct CollectiveTimes {
   std::int64_t accelerators = 2;
   std::vector<double> bytes = {}, seconds = {};
 
@@ -99,8 +99,9 @@ struct KernelTimes {
   std::map<std::string, AttentionTimes, std::less<>> attention = {};
   /// By name_of() the type of the experts' weights; may be empty.
   std::map<std::string, ExpertTimes, std::less<>> experts = {};
-  /// One for each number of accelerators that was measured.
-  std::vector<AllReduceTimes> all_reduces = {};
+  /// One for each number of accelerators that was measured. All-to-alls, in which each accelerator sends its bytes to
+  /// all in equal parts, may be empty.
+  std::vector<CollectiveTimes> all_reduces = {}, all_to_alls = {};
   /// What an engine takes beside these kernels: of each layer, each iteration, and each sequence of an iteration, >= 0.
   double layer_seconds = 0, iteration_seconds = 0, sequence_seconds = 0;
   /// Standard deviations of ln(measured / priced): of a deployment's mean, and of a point around it; >= 0.
@@ -112,7 +113,9 @@ struct KernelTimes {
   /// Those of the type, else those of bf16; null where no experts were measured.
   const ExpertTimes* experts_in(NumberType weights) const;
   /// Null where none was measured over so many.
-  const AllReduceTimes* all_reduce_over(std::int64_t accelerators) const;
+  const CollectiveTimes* all_reduce_over(std::int64_t accelerators) const;
+  /// Those over the most accelerators up to so many, else over the fewest; null where none was measured.
+  const CollectiveTimes* all_to_all_over(std::int64_t accelerators) const;
   /// "2, 4, 8"; "none".
   std::string measured_accelerators() const;
 };

@@ -631,7 +631,7 @@ MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const Ti
     : options_(options), target_("target", target, options_.curve) {
   core::require_in("MeasuredCost", "c", options_.c.value_or(0), 0, core::largest_double);
   core::require_in("MeasuredCost", "overhead_seconds", options_.overhead_seconds, 0, core::largest_double);
-  if (options_.kind == DraftKind::ngram) {
+  if (looks_up(options_.kind)) {
     if (!draft.empty() || options_.c)
       throw std::invalid_argument("MeasuredCost: n-gram drafts need no time of a draft, but one is given");
   } else if (draft.empty() == !options_.c) {

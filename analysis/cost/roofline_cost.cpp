@@ -25,7 +25,7 @@ namespace {
 constexpr double least_normal = std::numeric_limits<double>::min();
 /// Of what travels between accelerators and of what attention multiplies.
 constexpr double activation_bytes = 2;
-constexpr double all_reduces_per_layer = 2;
+constexpr double all_reduces_per_layer = 2, all_to_alls_per_layer = 2;
 
 constexpr std::uint32_t loss_stream = 48, calibration_error_stream = 49, shape_stream = 50, deployment_stream = 51;
 
@@ -156,8 +156,15 @@ double cache_share(const LayerGroup& group, std::int64_t tensor_parallel) {
 }
 
 void require_legal_placement(const PlacedModel& placed, std::string_view role) {
-  core::require_in("RooflineCost", fmt::format("tensor_parallel of the {}", role), placed.tensor_parallel, 1,
-                   std::int64_t{1} << 20);
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  core::require_in("RooflineCost", fmt::format("tensor_parallel of the {}", role), placed.tensor_parallel, 1, most);
+  core::require_in("RooflineCost", fmt::format("data_parallel of the {}", role), placed.data_parallel, 1, most);
+  core::require_in("RooflineCost", fmt::format("expert_parallel of the {}", role), placed.expert_parallel, 1, most);
+  if (placed.accelerators() % placed.expert_parallel != 0) {
+    throw std::invalid_argument(
+        fmt::format("RooflineCost: expert_parallel of the {} is {}, but must divide its {} accelerators", role,
+                    placed.expert_parallel, placed.accelerators()));
+  }
   if (placed.model.layers.empty())
     throw std::invalid_argument(fmt::format("RooflineCost: the {} has no layers, but must have some", role));
 }
@@ -297,13 +304,14 @@ PassBound PassSeconds::bound() const {
 RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options)) {
   require_legal_losses(options_.losses);
   core::require_in("RooflineCost", "point_error", options_.point_error, 0, 3);
-  if (options_.kind == DraftKind::ngram && options_.draft)
+  if (looks_up(options_.kind) && options_.draft)
     throw std::invalid_argument("RooflineCost: n-gram drafts need no draft model, but one is given");
-  if (options_.kind != DraftKind::ngram && !options_.draft)
+  if (!looks_up(options_.kind) && !options_.draft)
     throw std::invalid_argument("RooflineCost: the draft model is missing, but must be given unless n-grams draft");
   target_ = priced(options_.target, "target");
   if (options_.draft) draft_ = priced(*options_.draft, "draft");
-  const bool reduces = target_.all_reduces > 0 || (draft_ && draft_->all_reduces > 0);
+  const auto travels = [](const PricedModel& model) { return model.all_reduces + model.all_to_alls > 0; };
+  const bool reduces = travels(target_) || (draft_ && travels(*draft_));
   UncertainValue& latency_loss = options_.losses.all_reduce_latency_seconds;
   if (!reduces) latency_loss = {latency_loss.value, latency_loss.value, latency_loss.value};
   draw_losses();
@@ -342,10 +350,14 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
   };
   const StoredWeights types = stored_weights(placed);
   const double bytes_per_second = shared_by * one_bandwidth;
+  const auto accelerators = static_cast<double>(placed.accelerators());
+  const double most_routed =
+      std::pow(static_cast<double>(placed.expert_parallel), expert_load_exponent) * shared_by / accelerators;
   const double attention_peak = peak(placed.cache_type == NumberType::fp32 ? NumberType::fp32 : NumberType::bf16);
   const double cached_bytes = stored_bits(placed.cache_type) / 8;
 
   PricedModel priced;
+  priced.groups = static_cast<double>(placed.data_parallel);
   double dense = 0, unquantized = static_cast<double>(model.extra_dense_parameters);
   for (const LayerGroup& group : model.layers) {
     const auto count = static_cast<double>(group.count);
@@ -369,12 +381,12 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
     if (group.experts == 0) continue;
     const auto per_expert = static_cast<double>(group.parameters_per_expert);
     ExpertPart expert;
-    expert.weights =
-        count * static_cast<double>(group.experts) * per_expert * types.bytes_of(types.expert) / bytes_per_second;
+    expert.weights = count * static_cast<double>(group.experts) * per_expert * types.bytes_of(types.expert) /
+                     (accelerators * one_bandwidth);
     expert.log_missed = log_share_passed_over(group.experts, group.experts_per_token);
     priced.experts.push_back(expert);
-    priced.products_per_position +=
-        2 * count * static_cast<double>(group.experts_per_token) * per_expert / peak(types.expert);
+    priced.routed_products_per_position +=
+        2 * count * static_cast<double>(group.experts_per_token) * per_expert / peak(types.expert) * most_routed;
   }
   const auto head = static_cast<double>(model.head_parameters);
   const NumberType head_type = model.quantized_head ? types.dense : types.unquantized;
@@ -383,19 +395,38 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
                    bytes_per_second;
   priced.products_per_position += 2 * dense / peak(types.dense) + 2 * unquantized / peak(types.unquantized);
   priced.products_per_headed_position = 2 * head / peak(head_type);
-  if (placed.tensor_parallel > 1) {
-    if (!hardware.link_bytes_per_second) {
-      throw std::invalid_argument(
-          fmt::format("RooflineCost: {} names no link_bytes_per_second, which {} accelerators that share the {} need",
-                      hardware.name.empty() ? "the hardware" : hardware.name, placed.tensor_parallel, role));
-    }
-    const double link_bytes = hardware_figure(hardware, "link_bytes_per_second", hardware.link_bytes_per_second->value);
-    priced.all_reduces = all_reduces_per_layer * priced.layers;
-    priced.link_per_position = priced.all_reduces * 2 * (shared_by - 1) / shared_by * activation_bytes *
-                               static_cast<double>(model.width) / link_bytes;
-  }
+  if (placed.accelerators() > 1) add_collectives(placed, role, priced);
   if (options_.kernels) add_kernels(placed, priced);
   return priced;
+}
+
+void RooflineCost::add_collectives(const PlacedModel& placed, std::string_view role, PricedModel& priced) const {
+  const HardwareSpec& hardware = options_.hardware;
+  if (!hardware.link_bytes_per_second) {
+    throw std::invalid_argument(
+        fmt::format("RooflineCost: {} names no link_bytes_per_second, which {} accelerators that share the {} need",
+                    hardware.name.empty() ? "the hardware" : hardware.name, placed.accelerators(), role));
+  }
+  const double link_bytes = hardware_figure(hardware, "link_bytes_per_second", hardware.link_bytes_per_second->value);
+  const auto shared_by = static_cast<double>(placed.tensor_parallel);
+  const auto accelerators = static_cast<double>(placed.accelerators());
+  const auto parts = static_cast<double>(placed.expert_parallel);
+  const double bytes = activation_bytes * static_cast<double>(placed.model.width);
+  double exchanged = 0;
+  for (const LayerGroup& group : placed.model.layers) {
+    if (placed.data_parallel == 1 || group.experts == 0) continue;
+    const auto per_token = static_cast<double>(group.experts_per_token);
+    const double reached = accelerators * (1 - std::pow(1 - 1 / parts, per_token));
+    const double calls = all_to_alls_per_layer * static_cast<double>(group.count);
+    priced.all_to_alls += calls;
+    exchanged += calls * bytes / shared_by * reached;
+  }
+  if (placed.tensor_parallel > 1)
+    priced.all_reduces = all_reduces_per_layer * priced.layers - priced.all_to_alls / all_to_alls_per_layer;
+  priced.link_per_position =
+      (priced.all_reduces * 2 * (shared_by - 1) / shared_by * bytes + exchanged * (accelerators - 1) / accelerators) /
+      link_bytes;
+  if (priced.all_to_alls > 0) priced.exchanged_bytes_per_position = exchanged / priced.all_to_alls;
 }
 
 /// Kernels of a layer's dense products: queries with keys and values, outputs, gate with up, down; their inputs and
@@ -438,6 +469,9 @@ void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) c
     part.times = kernels.products_in(type);
     return part;
   };
+  const auto accelerators = static_cast<double>(placed.accelerators());
+  const auto parts = static_cast<double>(placed.expert_parallel);
+  const double most_routed = std::pow(parts, expert_load_exponent);
   const auto add_weights = [&](ProductPart& part, NumberType type, double parameters) {
     part.weights += parameters * types.bytes_of(type) / (shared_by * one_bandwidth);
   };
@@ -459,9 +493,9 @@ void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) c
     unquantized.per_position += operations(types.unquantized, count * kept);
     ProductPart& main = quantized >= kept ? dense : unquantized;
     main.calls += count * products_per_layer * main.times.call_seconds;
-    const double sides = static_cast<double>(group.dense_parameters) / width / shared_by;
+    const double dense_sides = static_cast<double>(group.dense_parameters) / width / shared_by;
     const double rows = products_per_layer + norm_rows_per_layer;
-    main.moved_per_position += moved(main, count * ((1 + moves_beside_products) * sides + rows * width));
+    main.moved_per_position += moved(main, count * ((1 + moves_beside_products) * dense_sides + rows * width));
     if (group.cached_values_per_token > 0) add_attention_calls(group, placed, priced);
     if (group.experts == 0) continue;
     ProductPart expert = part_of(types.expert);
@@ -472,11 +506,13 @@ void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) c
     }
     const auto per_expert = static_cast<double>(group.parameters_per_expert);
     const auto per_token = static_cast<double>(group.experts_per_token);
-    add_weights(expert, types.expert, count * static_cast<double>(group.experts) * per_expert);
-    expert.per_position = operations(types.expert, count * per_token * per_expert);
+    add_weights(expert, types.expert,
+                count * static_cast<double>(group.experts) * per_expert * shared_by / accelerators);
+    expert.per_position =
+        operations(types.expert, count * per_token * per_expert * shared_by / accelerators) * most_routed;
     expert.calls = count * (measured != nullptr ? 1 : products_of_experts) * expert.times.call_seconds;
-    expert.moved_per_position =
-        moved(expert, count * per_token * (per_expert / width / shared_by + products_of_experts * width));
+    const double sides = per_expert / width * parts / accelerators + products_of_experts * width;
+    expert.moved_per_position = moved(expert, count * per_token / parts * sides) * most_routed;
     expert.log_missed = log_share_passed_over(group.experts, group.experts_per_token);
     priced.products.push_back(expert);
   }
@@ -495,8 +531,11 @@ void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) c
 
   priced.attention_times = kernels.attention_in(placed.cache_type);
   priced.reduced_bytes_per_position = activation_bytes * width;
+  if (const CollectiveTimes* const found = kernels.all_to_all_over(placed.accelerators())) {
+    priced.all_to_all_times = *found;
+  }
   if (placed.tensor_parallel == 1) return;
-  const AllReduceTimes* const found = kernels.all_reduce_over(placed.tensor_parallel);
+  const CollectiveTimes* const found = kernels.all_reduce_over(placed.tensor_parallel);
   if (found == nullptr) {
     throw std::invalid_argument(
         fmt::format("RooflineCost: the kernels hold no all-reduce over {} accelerators, but over {}",
@@ -534,6 +573,14 @@ void RooflineCost::find_unmeasured(const PlacedModel& placed) {
     look(kernels.experts, types.expert, "experts");
   }
   look(kernels.attention, placed.cache_type, "attention");
+  const CollectiveTimes* const exchanged = kernels.all_to_all_over(placed.accelerators());
+  if (placed.data_parallel > 1 && (exchanged == nullptr || exchanged->accelerators != placed.accelerators())) {
+    say_once({"all_to_alls_of_others",
+              fmt::format("{} on {} measured no all-to-alls over {} accelerators: priced {}", kernels.engine,
+                          kernels.device, placed.accelerators(),
+                          exchanged == nullptr ? "by the bytes and the bandwidth of the link alone"
+                                               : fmt::format("as those over {}", exchanged->accelerators))});
+  }
   if (missing.empty()) return;
   say_once({"kernel_times_of_bf16",
             fmt::format("{} on {} measured no {}: priced with the shares of the peaks that bf16 reaches there",
@@ -564,7 +611,7 @@ void RooflineCost::draw_losses() {
 void RooflineCost::find_uncalibrated() {
   const double joined = options_.hardware.gpus_per_node ? options_.hardware.gpus_per_node->value : core::largest_double;
   const std::int64_t shared_by =
-      std::max(options_.target.tensor_parallel, options_.draft ? options_.draft->tensor_parallel : 1);
+      std::max(options_.target.accelerators(), options_.draft ? options_.draft->accelerators() : 1);
   if (static_cast<double>(shared_by) > joined) {
     findings_.push_back({"tensor_parallel_beyond_link",
                          fmt::format("{} accelerators share a model, but the link of {} joins {}: all-reduces are "
@@ -602,16 +649,26 @@ void RooflineCost::find_uncalibrated() {
                        "iteration of this deployment has narrowed"});
 }
 
-RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const PassPart& decoding,
-                                             const PassPart& prompts) {
+RooflineCost::PassPart RooflineCost::of_group(const PricedModel& model, PassPart part) {
+  if (model.groups == 1 || part.count == 0) return part;
+  const double share = std::max(part.count / model.groups, std::min(part.count, 1.0)) / part.count;
+  part.count *= share;
+  part.headed *= share;
+  return part;
+}
+
+RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const PassPart& all_decoding,
+                                             const PassPart& all_prompts) {
+  const double routed = all_decoding.count * all_decoding.tokens + all_prompts.count * all_prompts.tokens;
+  const PassPart decoding = of_group(model, all_decoding), prompts = of_group(model, all_prompts);
   const double positions = decoding.count * decoding.tokens + prompts.count * prompts.tokens;
   PassWork work;
   work.weights = model.weights;
-  for (const ExpertPart& part : model.experts) work.weights -= part.weights * std::expm1(positions * part.log_missed);
-  work.weight_products =
-      positions * model.products_per_position + (decoding.headed + prompts.headed) * model.products_per_headed_position;
+  for (const ExpertPart& part : model.experts) work.weights -= part.weights * std::expm1(routed * part.log_missed);
+  work.weight_products = positions * model.products_per_position + routed * model.routed_products_per_position +
+                         (decoding.headed + prompts.headed) * model.products_per_headed_position;
   work.link = positions * model.link_per_position;
-  work.all_reduces = model.all_reduces;
+  work.collectives = model.all_reduces + model.all_to_alls;
   work.layers = model.layers;
   work.attention = positions * model.state_products_per_position;
   for (const PassPart* part : {&decoding, &prompts}) {
@@ -623,24 +680,25 @@ RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const Pas
       work.attention += part->count * pairs_of(part->tokens, part->context, layers.window) * layers.attention;
     }
   }
-  if (!model.products.empty()) add_kernels(model, decoding, prompts, work);
+  if (!model.products.empty()) add_kernels(model, routed, decoding, prompts, work);
   return work;
 }
 
-void RooflineCost::add_kernels(const PricedModel& model, const PassPart& decoding, const PassPart& prompts,
-                               PassWork& work) {
+void RooflineCost::add_kernels(const PricedModel& model, double routed, const PassPart& decoding,
+                               const PassPart& prompts, PassWork& work) {
   const double positions = decoding.count * decoding.tokens + prompts.count * prompts.tokens;
   const double headed = decoding.headed + prompts.headed;
   work.weights = work.weight_products = 0;
   double rounded = 0;
   for (const ProductPart& part : model.products) {
+    const double its_positions = part.log_missed ? routed : positions;
     const double weights =
-        part.weights * (part.log_missed ? -std::expm1(std::pow(positions, part.routing) * *part.log_missed) : 1.0);
-    const double operations = positions * part.per_position + headed * part.per_headed_position;
+        part.weights * (part.log_missed ? -std::expm1(std::pow(routed, part.routing) * *part.log_missed) : 1.0);
+    const double operations = its_positions * part.per_position + headed * part.per_headed_position;
     work.weights += weights / part.times.bandwidth_share;
     work.weight_products += operations / part.times.peak_share;
     rounded += part.times.rounded(weights, operations);
-    work.kernels += part.calls + positions * part.moved_per_position + headed * part.moved_per_headed_position;
+    work.kernels += part.calls + its_positions * part.moved_per_position + headed * part.moved_per_headed_position;
   }
   // >= 0: each rounded maximum is at least its own maximum.
   work.kernels += rounded - std::max(work.weights, work.weight_products);
@@ -653,9 +711,14 @@ void RooflineCost::add_kernels(const PricedModel& model, const PassPart& decodin
         model.attention_layers * attention.floor_seconds + part->count * model.cache_heads * attention.sequence_seconds;
   }
   if (attention.verification && decoding.count > 0 && decoding.tokens > 1) add_verification(model, decoding, work);
-  if (model.all_reduces == 0) return;
-  work.reduced = model.all_reduces * model.all_reduce_times.at(positions * model.reduced_bytes_per_position);
-  work.link = work.all_reduces = 0;
+  const bool exchanges = model.all_to_alls > 0 && !model.all_to_all_times.bytes.empty();
+  if (model.all_reduces == 0 && !exchanges) return;
+  if (model.all_reduces > 0)
+    work.reduced = model.all_reduces * model.all_reduce_times.at(positions * model.reduced_bytes_per_position);
+  if (exchanges)
+    work.reduced += model.all_to_alls * model.all_to_all_times.at(positions * model.exchanged_bytes_per_position);
+  if (model.all_to_alls == 0 || exchanges) work.link = 0;
+  work.collectives = 0;
 }
 
 void RooflineCost::add_verification(const PricedModel& model, const PassPart& decoding, PassWork& work) {
@@ -681,7 +744,10 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
     prompts.context = std::max(0.0, iteration.prompt_pairs / iteration.prompt_tokens - (prompts.tokens + 1) / 2);
   }
   IterationWork work;
-  if (options_.kernels) work.sequences = (sequences + prompts.count) * options_.kernels->sequence_seconds;
+  if (options_.kernels) {
+    work.sequences =
+        (of_group(target_, decoding(1)).count + of_group(target_, prompts).count) * options_.kernels->sequence_seconds;
+  }
   work.target = work_of(target_, decoding(gamma + 1), prompts);
   if (!draft_ || iteration.gamma == 0) return work;
   // A prompt alone takes one pass of the draft.
@@ -699,7 +765,7 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
 double RooflineCost::seconds_of(const PassWork& work, const Losses& losses) {
   return std::max(work.weights / losses[bandwidth], work.weight_products / losses[compute]) +
          std::max(work.cache / losses[bandwidth], work.attention / losses[compute]) + work.link / losses[link] +
-         work.all_reduces * losses[latency] + work.kernels + work.reduced;
+         work.collectives * losses[latency] + work.kernels + work.reduced;
 }
 
 RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& losses) {
@@ -753,6 +819,12 @@ Iteration iteration_of(const RoundPoint& point) {
   return iteration;
 }
 
+/// True if an iteration has nothing that another one of the same gamma has not.
+bool holds_no_more(const Iteration& fewer, const Iteration& more) {
+  return fewer.sequences <= more.sequences && fewer.context_tokens <= more.context_tokens &&
+         fewer.prompt_tokens <= more.prompt_tokens;
+}
+
 }  // namespace
 
 RoundTime RooflineCost::round(const RoundPoint& point) const { return round_of_version(0, iteration_of(point)); }
@@ -774,14 +846,15 @@ void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
   const IterationWork work = work_of(iteration);
   const PointPlace place = place_of(iteration);
   for (std::size_t i = 0; i < totals.size(); ++i)
-    totals[i] = error_factor(1 + i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total();
+    totals[i] = between_timed(1 + i, iteration,
+                              error_factor(1 + i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total());
   if (point.gamma == 0 || !has_errors(1)) return;
   const Iteration plain = plain_of(iteration);
   const IterationWork plain_work = work_of(plain);
   const PointPlace plain_place = place_of(plain);
   for (std::size_t i = 0; i < totals.size(); ++i) {
     const double step = error_factor(1 + i, plain_place, 0) * seconds_of(plain_work, losses_[1 + i]).total();
-    totals[i] = std::max(totals[i], step);
+    totals[i] = std::max(totals[i], between_timed(1 + i, plain, step));
   }
 }
 
@@ -796,9 +869,36 @@ double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& it
   return is_empty(iteration) ? 0 : round_of_version(1 + index, iteration).total();
 }
 
+double RooflineCost::mean_seconds_of_replicates(std::span<const std::size_t> indices,
+                                                const Iteration& iteration) const {
+  require_legal(iteration);
+  for (const std::size_t index : indices) require_replicate(index);
+  if (is_empty(iteration)) return 0;
+  const IterationWork work = work_of(iteration);
+  const PointPlace place = place_of(iteration);
+  const bool drafts = iteration.gamma > 0 && has_errors(1);
+  const PointPlace plain_place = drafts ? place_of(plain_of(iteration)) : place;
+  std::optional<IterationWork> plain_work;
+  double sum = 0;
+  for (const std::size_t index : indices) {
+    const std::size_t version = 1 + index;
+    const double factor = error_factor(version, place, iteration.gamma);
+    double seconds = factor * seconds_of(work, losses_[version]).total();
+    const double plain_factor = drafts ? error_factor(version, plain_place, 0) : factor;
+    // Without errors no round is shorter than a plain step.
+    if (factor < plain_factor) {
+      if (!plain_work) plain_work = work_of(plain_of(iteration));
+      seconds = std::max(seconds, plain_factor * seconds_of(*plain_work, losses_[version]).total());
+    }
+    sum += seconds;
+  }
+  return sum / static_cast<double>(indices.size());
+}
+
 RoundTime RooflineCost::round_of_version(std::size_t version, const Iteration& iteration) const {
   const RoundTime time = seconds_of(work_of(iteration), losses_[version]);
-  const double factor = factor_of(version, iteration, time.total());
+  const double seconds = factor_of(version, iteration, time.total()) * time.total();
+  const double factor = between_timed(version, iteration, seconds) / time.total();
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
@@ -813,6 +913,16 @@ double RooflineCost::factor_of(std::size_t version, const Iteration& iteration, 
   return std::max(factor, plain_factor * seconds_of(work_of(plain), losses_[version]).total() / seconds);
 }
 
+double RooflineCost::between_timed(std::size_t version, const Iteration& iteration, double seconds) const {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  for (const TimedSeconds& timed : timed_seconds_) {
+    if (timed.iteration.gamma != iteration.gamma) continue;
+    if (holds_no_more(timed.iteration, iteration)) least = std::max(least, timed.by_version[version]);
+    if (holds_no_more(iteration, timed.iteration)) most = std::min(most, timed.by_version[version]);
+  }
+  return least <= most ? std::clamp(seconds, least, most) : seconds;
+}
+
 PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, double tokens, double context,
                                        double its_launch) const {
   core::require_in("RooflineCost", "batch", batch, least_normal, core::largest_double);
@@ -825,7 +935,7 @@ PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, d
           .weight_products = factor * work.weight_products / losses[compute],
           .cache = factor * work.cache / losses[bandwidth],
           .attention = factor * work.attention / losses[compute],
-          .communication = factor * (work.link / losses[link] + work.all_reduces * losses[latency] + work.reduced),
+          .communication = factor * (work.link / losses[link] + work.collectives * losses[latency] + work.reduced),
           .overhead = factor * (its_launch + work.layers * losses[layer]),
           .kernels = factor * work.kernels};
 }
@@ -1074,7 +1184,23 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     add_expected(places, span_of(weights), deviations, errors);
   }
   result.report_misfit(points, places, span_of(misses), unlike_others, relative_error);
+  result.report_rise(points, span_of(misses));
+  result.remember(points, works);
   return result;
+}
+
+void RooflineCost::remember(std::span<const CalibrationPoint> points, std::span<const IterationWork> works) {
+  std::vector<TimedSeconds> timed;
+  for (std::size_t j = 0; j < points.size(); ++j) {
+    const Iteration iteration =
+        iteration_of({.gamma = points[j].gamma, .batch = points[j].batch, .context = points[j].context});
+    TimedSeconds& one = timed.emplace_back(TimedSeconds{iteration, {}});
+    for (std::size_t version = 0; version < losses_.size(); ++version) {
+      const double seconds = seconds_of(works[j], losses_[version]).total();
+      one.by_version.push_back(factor_of(version, iteration, seconds) * seconds);
+    }
+  }
+  timed_seconds_ = std::move(timed);
 }
 
 void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
@@ -1111,6 +1237,23 @@ void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::
                      points[worst].batch, points[worst].context, std::exp(misses[worst]))});
   }
   if (largest_miss > 0) draw_shape_factors(largest_miss);
+}
+
+void RooflineCost::report_rise(std::span<const CalibrationPoint> points, std::span<const double> misses) {
+  const auto drafts = [](const CalibrationPoint& point) { return point.gamma > 0; };
+  if (std::any_of(points.begin(), points.end(), drafts)) return;
+  const auto fewer = [](const CalibrationPoint& a, const CalibrationPoint& b) { return a.batch < b.batch; };
+  const auto [first, last] = std::minmax_element(points.begin(), points.end(), fewer);
+  const double rise = std::exp(misses[static_cast<std::size_t>(last - points.begin())] -
+                               misses[static_cast<std::size_t>(first - points.begin())]);
+  constexpr double as_priced = 1.1;
+  if (rise <= as_priced) return;
+  findings_.push_back(
+      {"calibration_rises",
+       fmt::format("from batch {:g} to {:g} the times given rise {:.2g} times as much as {}: more positions than were "
+                   "timed, and so rounds at large batches, may take longer than planned, and drafts gain less; a time "
+                   "with drafts tells",
+                   first->batch, last->batch, rise, options_.kernels ? "those of the kernels" : "the losses explain")});
 }
 
 double RooflineCost::deviation_by_losses(const IterationWork& work) const {
@@ -1238,7 +1381,11 @@ void RooflineCost::draw_shape_factors(double largest_miss) {
 
 double weight_bytes_per_gpu(const PlacedModel& placed) {
   require_legal_placement(placed, "model");
-  return all_parameters(placed.model).bytes(stored_weights(placed)) / static_cast<double>(placed.tensor_parallel);
+  const StoredWeights types = stored_weights(placed);
+  ParametersByType own = all_parameters(placed.model), routed;
+  routed.expert = std::exchange(own.expert, 0.0);
+  return own.bytes(types) / static_cast<double>(placed.tensor_parallel) +
+         routed.bytes(types) / static_cast<double>(placed.accelerators());
 }
 
 double cache_bytes_per_token_per_gpu(const PlacedModel& placed) {

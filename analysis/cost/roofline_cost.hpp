@@ -48,7 +48,7 @@ struct RooflineLosses {
   UncertainValue link_efficiency = {1, 1, 1};
 };
 
-/// A model on its accelerators.
+/// A model on its accelerators, tensor_parallel data_parallel of them.
 struct PlacedModel {
   ModelSpec model = {};
   /// Of all weights; routed experts may have their own. Nothing: what the model's file says, else bf16.
@@ -56,6 +56,14 @@ struct PlacedModel {
   NumberType cache_type = NumberType::bf16;
   /// Accelerators that the layers are divided over, >= 1.
   std::int64_t tensor_parallel = 1;
+  /// Groups of so many accelerators, each of which holds all layers but their routed experts and serves sequences of
+  /// its own, >= 1; above 1 only where there are experts.
+  std::int64_t data_parallel = 1;
+  /// Into how many equal parts whole experts are divided over all accelerators, a divisor of their number; each expert
+  /// is divided over the accelerators of its part.
+  std::int64_t expert_parallel = 1;
+
+  std::int64_t accelerators() const { return tensor_parallel * data_parallel; }
 };
 
 struct RooflineOptions {
@@ -112,6 +120,16 @@ struct CalibrationPoint {
 /// where t > 1 accelerators share the model, the link's bandwidth times its efficiency. Launch: of the pass and of its
 /// layers. The cache is kept twice where they are more than its shards.
 ///
+/// With data_parallel d > 1 B is the sequences of one of d groups of t accelerators, whose share of the weights, peaks
+/// and cache is that of t, experts and their positions excepted: those are of all d groups. In place of the second
+/// all-reduce of a layer with experts its tokens travel to their experts and back, two all-to-alls over all t d:
+///
+///   each latency + (t d - 1)/(t d) bytes / link,   bytes = positions / t width 2 s e (1 - (1 - 1/e)^k)
+///
+/// of an accelerator: k experts of a token are in e (1 - (1 - 1/e)^k) of e = expert_parallel parts of s = t d / e
+/// accelerators each. The part with most work has e^expert_load_exponent times the mean of the experts' positions, and
+/// as many weights as the others. Of fewer prompts than groups one group computes one.
+///
 ///   round = T_p(B, gamma + 1, x) + passes T_q(B, 1, x) + f (T_q(B, 2, x) - T_q(B, 1, x)) + scheduling
 ///
 /// All passes are priced at the round's first context; `parallel` drafts take one pass over gamma positions. overhead
@@ -135,6 +153,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
  public:
   /// By ln n, of how far point errors resemble each other. Source:   docs/validation.md
   static constexpr double point_error_reach = 1.2;
+  /// ln(positions of the part of experts with most work / their mean) / ln(parts), where routing is as skewed as that
+  /// of measured experts. Source:   docs/validation.md#experts-apart
+  static constexpr double expert_load_exponent = 0.4;
   /// The same by ln (context + 500), of what a calibration tells of other contexts.
   static constexpr double point_error_context_reach = 0.3;
 
@@ -155,11 +176,13 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// "losses_taken_as_exact" where no loss is a range, "roofline_uncalibrated" where a loss is a range that no timed
   /// iteration narrowed, "roofline_misfit" where timed iterations cannot be met, "kernel_times_of_bf16" where a type's
   /// kernels were not measured, "kernel_times_without_experts" where no experts were, "tensor_parallel_beyond_link"
-  /// where more accelerators share a model than its link joins.
+  /// where more accelerators share a model than its link joins, "all_to_alls_of_others" where those over as many
+  /// accelerators were not measured.
   std::span<const Note> findings() const override { return findings_; }
 
   double seconds(const Iteration& iteration) const override;
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override;
+  double mean_seconds_of_replicates(std::span<const std::size_t> indices, const Iteration& iteration) const override;
 
   /// Of the target over `tokens` positions of each of `batch` sequences; its overhead is its launch.
   /// @param batch > 0  @param tokens > 0  @param context >= 0, per sequence
@@ -246,18 +269,21 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct ExpertPart {
     double weights = 0, log_missed = 0;
   };
-  /// A placed model, in seconds at the peaks.
+  /// A placed model, in seconds at the peaks. Positions are those of a group of accelerators, those of experts and
+  /// routed ones of all groups.
   struct PricedModel {
     double weights = 0, products_per_position = 0, products_per_headed_position = 0, link_per_position = 0;
+    double routed_products_per_position = 0;
     double states_per_sequence = 0, state_products_per_position = 0, layers = 0, all_reduces = 0;
     std::vector<AttentionPart> attention = {};
     std::vector<ExpertPart> experts = {};
     /// With measured kernels alone.
     std::vector<ProductPart> products = {};
     AttentionTimes attention_times = {};
-    AllReduceTimes all_reduce_times = {};
+    CollectiveTimes all_reduce_times = {}, all_to_all_times = {};
     std::vector<AttentionCalls> attention_calls = {};
     double attention_layers = 0, cache_heads = 0, reduced_bytes_per_position = 0;
+    double groups = 1, all_to_alls = 0, exchanged_bytes_per_position = 0;
 
     void add(const AttentionPart& part);
   };
@@ -268,8 +294,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   };
   /// A pass at the peaks.
   struct PassWork {
-    double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, all_reduces = 0, layers = 0;
-    /// With measured kernels: what they take beside the maxima of the above, and all-reduces, seconds.
+    double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, collectives = 0, layers = 0;
+    /// With measured kernels: what they take beside the maxima of the above, and collectives, seconds.
     double kernels = 0, reduced = 0;
   };
   /// The passes of an iteration: the target's; the draft's first one, without and with the token of a full accept, and
@@ -282,9 +308,14 @@ class RooflineCost final : public RoundCost, public IterationCost {
   };
 
   PricedModel priced(const PlacedModel& placed, std::string_view role) const;
+  void add_collectives(const PlacedModel& placed, std::string_view role, PricedModel& priced) const;
   void add_kernels(const PlacedModel& placed, PricedModel& priced) const;
   void add_attention_calls(const LayerGroup& group, const PlacedModel& placed, PricedModel& priced) const;
-  static void add_kernels(const PricedModel& model, const PassPart& decoding, const PassPart& prompts, PassWork& work);
+  /// @param positions  of all groups; the parts are of one
+  static void add_kernels(const PricedModel& model, double positions, const PassPart& decoding, const PassPart& prompts,
+                          PassWork& work);
+  /// The part of a pass that falls to the group of accelerators with most of it.
+  static PassPart of_group(const PricedModel& model, PassPart part);
   static void add_verification(const PricedModel& model, const PassPart& decoding, PassWork& work);
   static PassWork work_of(const PricedModel& model, const PassPart& decoding, const PassPart& prompts);
   IterationWork work_of(const Iteration& iteration) const;
@@ -316,6 +347,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
     PointPlace positions;
     bool drafts = false;
   };
+  /// A timed iteration, and what every version says that it takes.
+  struct TimedSeconds {
+    Iteration iteration;
+    std::vector<double> by_version;
+  };
   static PointPlace point_place(double positions);
   static std::vector<TimedPlace> timed_places(std::span<const CalibrationPoint> points);
   /// The same with the likeness of the context.
@@ -341,7 +377,14 @@ class RooflineCost final : public RoundCost, public IterationCost {
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
                      std::span<const double> misses, bool unlike_others, double relative_error);
+  /// Warns where the largest timed batches took ever more than is priced, and drafts would add to it.
+  void report_rise(std::span<const CalibrationPoint> points, std::span<const double> misses);
   double deviation_by_losses(const IterationWork& work) const;
+  /// What every version says of timed iterations, which bound others: with more sequences, context and prompts none is
+  /// faster.
+  void remember(std::span<const CalibrationPoint> points, std::span<const IterationWork> works);
+  /// The seconds, within what the version says of timed iterations of the gamma that hold no more, and no less.
+  double between_timed(std::size_t version, const Iteration& iteration, double seconds) const;
   /// Finds times of one place that differ, and rounds below the plain step that they hold.
   /// @return the error of a time that such differences show, at least relative_error
   double checked_error(std::span<const CalibrationPoint> points, double relative_error);
@@ -370,6 +413,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::optional<DeploymentErrors> expected_errors_;
   /// Those of the points of a calibration.
   std::vector<double> timed_contexts_;
+  std::vector<TimedSeconds> timed_seconds_;
   /// Returned by factor().
   double factor_ = 1;
   bool calibrated_ = false;

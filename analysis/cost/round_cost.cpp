@@ -11,12 +11,13 @@
 namespace specdec::cost {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DraftKind>, 6> draft_kinds = {{{"model", DraftKind::model},
+constexpr std::array<std::pair<std::string_view, DraftKind>, 7> draft_kinds = {{{"model", DraftKind::model},
                                                                                 {"mirrored", DraftKind::mirrored},
                                                                                 {"eagle", DraftKind::eagle},
                                                                                 {"mtp", DraftKind::mtp},
                                                                                 {"parallel", DraftKind::parallel},
-                                                                                {"ngram", DraftKind::ngram}}};
+                                                                                {"ngram", DraftKind::ngram},
+                                                                                {"suffix", DraftKind::suffix}}};
 
 }  // namespace
 

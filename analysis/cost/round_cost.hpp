@@ -19,18 +19,22 @@ enum class DraftKind {
   eagle,     ///< gamma passes of one decoder layer of the target's width, with its own keys and values
   mtp,       ///< gamma passes of the next-token module and the target's head
   parallel,  ///< one pass whatever gamma (PARD, DFlash, Medusa)
-  ngram,     ///< no model: overhead only
+  ngram,     ///< no model: looked up in the text so far; overhead only
+  suffix,    ///< the same, looked up in other texts, too
 };
 
-/// "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+/// "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
 std::string_view name_of(DraftKind kind);
 /// The kind of that name; empty if there is none.
 std::optional<DraftKind> draft_kind_named(std::string_view name);
 
-/// Passes of the drafting model in a round: gamma; gamma + 1 for `mirrored`, 1 for `parallel` and 0 for `ngram`; none
-/// at gamma = 0.
+/// Whether drafts are looked up instead of computed.
+constexpr bool looks_up(DraftKind kind) { return kind == DraftKind::ngram || kind == DraftKind::suffix; }
+
+/// Passes of the drafting model in a round: gamma; gamma + 1 for `mirrored`, 1 for `parallel` and 0 where drafts are
+/// looked up; none at gamma = 0.
 constexpr double draft_passes(DraftKind kind, double gamma) {
-  if (gamma <= 0 || kind == DraftKind::ngram) return 0;
+  if (gamma <= 0 || looks_up(kind)) return 0;
   if (kind == DraftKind::parallel) return 1;
   return kind == DraftKind::mirrored ? gamma + 1 : gamma;
 }
@@ -42,7 +46,7 @@ constexpr double longest_draft_pass(DraftKind kind, double gamma) {
 }
 
 /// Whether a round after a full accept begins with one more draft token: not where the draft's cache holds it already.
-constexpr bool catches_up(DraftKind kind) { return kind != DraftKind::mirrored && kind != DraftKind::ngram; }
+constexpr bool catches_up(DraftKind kind) { return kind != DraftKind::mirrored && !looks_up(kind); }
 
 /// Where the cost of a round is asked for.
 struct RoundPoint {

@@ -233,6 +233,12 @@ std::vector<PositionDifference> position_differences(const Run& a, const Run& b,
   return positions;
 }
 
+/// True if a group is in both: of runs that share none nothing tells a change of the mix from one of acceptance.
+bool share_a_group(const Run& a, const Run& b) {
+  if (!a.is_grouped() && !b.is_grouped()) return false;
+  return std::any_of(a.groups().begin(), a.groups().end(), [&](const auto& one) { return b.units_of(one.first) > 0; });
+}
+
 /// Kitagawa's parts of the difference.
 class GroupSplit {
  public:
@@ -407,7 +413,7 @@ RunDifference run_difference(std::span<const RunUnit> units_a, std::span<const R
   result.tokens = pair.difference(b.tokens() - a.tokens(), of_a, of_b);
   take_power(result.tokens, pair.standard_error(of_a, of_b), result);
   result.positions = position_differences(a, b, pair);
-  if (a.is_grouped() || b.is_grouped()) {
+  if (share_a_group(a, b)) {
     const GroupSplit split(a, b, pair);
     result.mix = split.mix();
     result.within = split.within();

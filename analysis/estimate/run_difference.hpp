@@ -88,7 +88,7 @@ struct RunDifference {
   Difference tokens;
   /// One for each draft, adding up to `tokens`; empty if a run does not count positions.
   std::vector<PositionDifference> positions;
-  /// By shares of groups and by acceptance within them, adding up to `tokens`; empty without groups.
+  /// By shares of groups and by acceptance within them, adding up to `tokens`; empty without a group that both have.
   std::optional<Difference> mix, within;
   std::vector<GroupDifference> groups;
   /// By the rule alone, of texts replayed under both; the rest of `tokens` is that of the drafts and texts.

@@ -220,19 +220,18 @@ bool same_load(const ServingCounts& a, const ServingCounts& b) {
 
 bool same_load(const Run& a, const Run& b) { return same_load(*a.counts, *b.counts); }
 
-/// Sorted by lengths, concurrency (batch if that has no limit) and gamma; lengths that are approximately equal
-/// share a workload.
+/// Sorted by lengths, concurrency (batch if that has no limit) and gamma; lengths that are approximately equal to those
+/// of one of its runs share a workload.
 void sort_runs(Runs& runs) {
   std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return std::tie(a.figures.input_tokens, a.figures.output_tokens) <
            std::tie(b.figures.input_tokens, b.figures.output_tokens);
   });
-  std::vector<BenchFigures> leaders;
-  for (Run& run : runs) {
-    const auto known = std::find_if(leaders.begin(), leaders.end(),
-                                    [&](const BenchFigures& leader) { return same_workload(leader, run.figures); });
-    run.workload = static_cast<std::size_t>(known - leaders.begin());
-    if (known == leaders.end()) leaders.push_back(run.figures);
+  std::size_t workloads = 0;
+  for (auto run = runs.begin(); run != runs.end(); ++run) {
+    const auto like =
+        std::find_if(runs.begin(), run, [&](const Run& other) { return same_workload(other.figures, run->figures); });
+    run->workload = like == run ? workloads++ : like->workload;
   }
   const auto key = [](const Run& run) {
     return std::tuple(run.workload, run.figures.max_concurrency.value_or(run.figures.batch), run.figures.gamma);
@@ -242,7 +241,7 @@ void sort_runs(Runs& runs) {
 
 /// True for a plain run that a speculative one compares with.
 bool is_plain_of(const Run& plain, const Run& run) {
-  return !plain.speculative() && plain.workload == run.workload && same_load(plain, run);
+  return !plain.speculative() && same_workload(plain.figures, run.figures) && same_load(plain, run);
 }
 
 /// True if they ran the same configuration, so that they differ only by chance.

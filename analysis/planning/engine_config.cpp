@@ -160,6 +160,16 @@ std::string_view llamacpp_cache_type(NumberType type) {
   }
 }
 
+/// Drafts in one pass by whose they are, as the draft's name tells; engines have a method for each.
+enum class ParallelDraft { unnamed, dflash, dspark };
+
+ParallelDraft family_of(const EngineRequest& request) {
+  std::string name = request.draft_model;
+  for (char& letter : name) letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  if (name.find("dspark") != std::string::npos) return ParallelDraft::dspark;
+  return name.find("dflash") != std::string::npos ? ParallelDraft::dflash : ParallelDraft::unnamed;
+}
+
 /// The engines' files and notes, from one request.
 class Writer {
  public:
@@ -246,12 +256,12 @@ class Writer {
   std::int64_t nodes() const;
   std::string node_options() const;
   void note_nodes();
-  bool names_draft() const { return request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram; }
+  bool names_draft() const { return request_.kind != DraftKind::mtp && !cost::looks_up(request_.kind); }
   std::string_view sglang_algorithm() const;
   std::string sglang_options(std::int64_t gamma, char separator) const;
   void write_sglang_schedule(const std::vector<ScheduleStretch>& steps);
   bool samples_rejection() const {
-    return request_.rule == AcceptanceRule::rejection && request_.kind != DraftKind::ngram;
+    return request_.rule == AcceptanceRule::rejection && !cost::looks_up(request_.kind);
   }
   std::string_view trtllm_type() const;
   std::string trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
@@ -315,6 +325,7 @@ class Writer {
   }
 
   void name_vllm_sampling(ordered_json& json) const;
+  void write_vllm_parallel(ordered_json& json);
   void write_vllm();
   void write_sglang();
   void write_trtllm();
@@ -545,14 +556,18 @@ void Writer::write_vllm() {
       json["prompt_lookup_max"] = 4;
       note("prompt_lookup_max 4 is not planned; take the value that the acceptance was measured with");
       break;
+    case DraftKind::suffix:
+      json["method"] = "suffix";
+      note(
+          "num_speculative_tokens is the most that a match proposes; vLLM's second model runner verifies that many of "
+          "every sequence unless enable_adaptive_verification is true");
+      break;
     case DraftKind::eagle:
       json["method"] = "eagle3";
       note("for the heads of the first EAGLE the method is eagle");
       break;
     case DraftKind::parallel:
-      json["method"] = "draft_model";
-      json["parallel_drafting"] = true;
-      note("for the drafts of DFlash the method is dflash, for Medusa's heads medusa, without parallel_drafting");
+      write_vllm_parallel(json);
       break;
   }
   if (names_draft()) json["model"] = draft();
@@ -575,12 +590,30 @@ void Writer::write_vllm() {
     note(
         "with --data-parallel-size above 1 vLLM ignores the schedule and drafts num_speculative_tokens at every batch");
   }
-  if (request_.rule && request_.kind != DraftKind::ngram) name_vllm_sampling(json);
+  if (request_.rule && !cost::looks_up(request_.kind)) name_vllm_sampling(json);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
   add_variant(scheduled ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
                         : "vLLM releases whose speculative config has draft_sample_method (2026)",
               one_key_a_line(json));
+}
+
+void Writer::write_vllm_parallel(ordered_json& json) {
+  switch (family_of(request_)) {
+    case ParallelDraft::dflash:
+      json["method"] = "dflash";
+      return;
+    case ParallelDraft::dspark:
+      json["method"] = "dspark";
+      return;
+    case ParallelDraft::unnamed:
+      break;
+  }
+  json["method"] = "draft_model";
+  json["parallel_drafting"] = true;
+  note(
+      "for the drafts of DFlash the method is dflash, of DSpark dspark, for Medusa's heads medusa, without "
+      "parallel_drafting");
 }
 
 std::string_view Writer::sglang_algorithm() const {
@@ -593,7 +626,8 @@ std::string_view Writer::sglang_algorithm() const {
     case DraftKind::mtp:
       return "NEXTN";
     case DraftKind::parallel:
-      return "DFLASH";
+      return family_of(request_) == ParallelDraft::dspark ? "DSPARK" : "DFLASH";
+    case DraftKind::suffix:  // refused
     case DraftKind::ngram:
       break;
   }
@@ -604,7 +638,7 @@ std::string_view Writer::sglang_algorithm() const {
 std::string Writer::sglang_options(std::int64_t gamma, char separator) const {
   std::vector<std::string> options = {fmt::format("--speculative-algorithm {}", sglang_algorithm())};
   if (names_draft()) options.push_back("--speculative-draft-model-path " + shell_word(draft()));
-  if (request_.kind != DraftKind::parallel && request_.kind != DraftKind::ngram) {
+  if (request_.kind != DraftKind::parallel && !cost::looks_up(request_.kind)) {
     options.push_back(fmt::format("--speculative-num-steps {}", gamma));
     options.emplace_back("--speculative-eagle-topk 1");
   }
@@ -670,7 +704,8 @@ std::string_view Writer::trtllm_type() const {
     case DraftKind::mtp:
       return "MTP";
     case DraftKind::parallel:
-      return "PARD";
+      return family_of(request_) == ParallelDraft::dflash ? "DFlash" : "PARD";
+    case DraftKind::suffix:  // refused
     case DraftKind::ngram:
       break;
   }
@@ -710,7 +745,9 @@ std::string Writer::trtllm_text(bool newer, std::int64_t longest, const std::vec
 }
 
 void Writer::write_trtllm() {
-  if (request_.kind == DraftKind::parallel) note("for the drafts of DFlash the decoding_type is DFlash");
+  if (request_.kind == DraftKind::parallel && family_of(request_) == ParallelDraft::unnamed) {
+    note("for the drafts of DFlash the decoding_type is DFlash");
+  }
   // The first length of a schedule must be max_draft_len, and none may exceed it.
   const std::int64_t first = schedule_.front().gamma;
   const bool is_head =
@@ -795,7 +832,13 @@ void Writer::write_llamacpp() {
     case DraftKind::ngram:
       type = "ngram-mod";
       break;
-    case DraftKind::parallel:  // refused
+    case DraftKind::parallel:
+      type = family_of(request_) == ParallelDraft::dspark ? "draft-dspark" : "draft-dflash";
+      if (family_of(request_) == ParallelDraft::unnamed) {
+        note("drafts in one pass are those of DFlash there, or with --spec-type draft-dspark those of DSpark");
+      }
+      break;
+    case DraftKind::suffix:  // refused
       break;
   }
   run_fixed("llama.cpp");
@@ -816,7 +859,9 @@ void Writer::write_llamacpp() {
   const std::string model =
       request_.kind == DraftKind::mtp && request_.draft_model.empty() ? "" : "\n--model-draft " + shell_word(draft());
   if (has(EngineFeature::current_names)) {
-    add_variant("llama.cpp since May 2026 (--spec-draft-n-max in llama-server --help)",
+    add_variant(request_.kind == DraftKind::parallel
+                    ? fmt::format("llama.cpp since summer 2026 ({} in llama-server --help)", type)
+                    : "llama.cpp since May 2026 (--spec-draft-n-max in llama-server --help)",
                 fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n",
                             type, model, gamma));
   }
@@ -826,6 +871,18 @@ void Writer::write_llamacpp() {
         "llama.cpp before May 2026 (--draft-max in llama-server --help)",
         fmt::format("--model-draft {}\n--draft-max {}\n--draft-min 0\n--draft-p-min 0\n", shell_word(draft()), gamma));
   }
+}
+
+std::pair<EngineFeature, std::string_view> parallel_feature(ParallelDraft family) {
+  switch (family) {
+    case ParallelDraft::dflash:
+      return {EngineFeature::dflash_drafts, "drafts of DFlash (parallel)"};
+    case ParallelDraft::dspark:
+      return {EngineFeature::dspark_drafts, "drafts of DSpark (parallel)"};
+    case ParallelDraft::unnamed:
+      break;
+  }
+  return {EngineFeature::parallel_drafts, "drafts in one pass (parallel)"};
 }
 
 /// What no other option of the engine can take the place of.
@@ -843,13 +900,15 @@ std::vector<std::pair<EngineFeature, std::string_view>> needed_features(const En
       needed.emplace_back(EngineFeature::next_token_modules, "next-token modules as drafts (mtp)");
       break;
     case DraftKind::parallel:
-      needed.emplace_back(EngineFeature::parallel_drafts, "drafts in one pass (parallel)");
+      needed.push_back(parallel_feature(family_of(request)));
       break;
     case DraftKind::ngram:
       needed.emplace_back(EngineFeature::ngrams, "n-grams as drafts (ngram)");
       break;
+    case DraftKind::suffix:  // of every release that is known
+      break;
   }
-  if (request.rule == AcceptanceRule::rejection && request.kind != DraftKind::ngram) {
+  if (request.rule == AcceptanceRule::rejection && !cost::looks_up(request.kind)) {
     needed.emplace_back(EngineFeature::rejection_sampling,
                         "rejection sampling (--acceptance greedy-draft plans without)");
   }
@@ -885,10 +944,13 @@ std::string lacks_feature(Engine engine, const EngineRequest& request) {
 }  // namespace
 
 std::string lacks_option(Engine engine, const EngineRequest& request) {
-  if (std::string lacking = lacks_feature(engine, request); !lacking.empty()) return lacking;
-  if (engine == Engine::llamacpp && request.kind == DraftKind::parallel) {
-    return "llama.cpp drafts with model, eagle, mtp and ngram alone, and the kind is parallel";
+  if (engine != Engine::vllm && request.kind == DraftKind::suffix)
+    return fmt::format("{} looks up no suffixes in other texts; vLLM does, and the kind is suffix", name_of(engine));
+  if (engine == Engine::trtllm && request.kind == DraftKind::parallel && family_of(request) == ParallelDraft::dspark) {
+    return "no release of TensorRT-LLM is known to take the drafts of DSpark; vLLM 0.25.0, SGLang 0.5.16 and llama.cpp "
+           "b10734 do";
   }
+  if (std::string lacking = lacks_feature(engine, request); !lacking.empty()) return lacking;
   if (engine == Engine::llamacpp && request.cache_type && llamacpp_cache_type(*request.cache_type).empty()) {
     return fmt::format("llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and the plan in {}",
                        cost::name_of(*request.cache_type));

@@ -57,6 +57,8 @@ std::int64_t lookahead_tokens(std::int64_t sequences, std::int64_t gamma) {
 
 std::optional<std::int64_t> gpus_that_hold(const ReplicaHolds& holds) {
   ReplicaHolds divided = holds;
+  divided.target.data_parallel = divided.target.expert_parallel = 1;
+  if (holds.draft) divided.draft->data_parallel = divided.draft->expert_parallel = 1;
   for (std::int64_t gpus = 1; gpus <= largest_division; gpus *= 2) {
     divided.target.tensor_parallel = gpus;
     if (holds.draft) {

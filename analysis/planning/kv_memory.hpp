@@ -8,7 +8,8 @@
 /// Capacity of the memory of a replica's accelerators.
 namespace specdec::planning {
 
-/// The contents of a replica's memory. The target's tensor_parallel is the number of accelerators of the replica.
+/// The contents of a replica's memory; with the target's data_parallel, those of each of its groups, which serve
+/// sequences of their own.
 struct ReplicaHolds {
   /// Memory of one accelerator, > 0.
   double memory_bytes_per_gpu = 0;
@@ -59,8 +60,8 @@ KvMemory kv_memory(const ReplicaHolds& holds);
 /// @throws std::domain_error if a value is outside its range
 std::int64_t lookahead_tokens(std::int64_t sequences, std::int64_t gamma);
 
-/// The fewest accelerators, a power of two from 1 to 1024, over which the replica could be divided so that each of
-/// them has room for a block of the cache; a draft that is divided like the target stays so.
+/// The fewest accelerators, a power of two from 1 to 1024, over which the layers of the replica could be divided so
+/// that each of them has room for a block of the cache; a draft that is divided like the target stays so.
 /// @return empty if 1024 do not suffice
 std::optional<std::int64_t> gpus_that_hold(const ReplicaHolds& holds);
 

@@ -42,6 +42,8 @@ using F = EngineFeature;
 constexpr FeatureFacts features[] = {
     {Engine::vllm, F::draft_models, {of(0, 15, 0), of(0, 16, 0)}},
     {Engine::vllm, F::parallel_drafts, {of(0, 15, 0), of(0, 16, 0)}},
+    {Engine::vllm, F::dflash_drafts, since(of(0, 20, 0))},
+    {Engine::vllm, F::dspark_drafts, since(of(0, 25, 0))},
     {Engine::vllm, F::rejection_sampling, since(of(0, 18, 0))},
     {Engine::vllm, F::draft_sampling_named, since(of(0, 21, 0))},
     {Engine::vllm, F::draft_sampling_probabilistic, since(of(0, 22, 0))},
@@ -50,10 +52,13 @@ constexpr FeatureFacts features[] = {
     {Engine::sglang, F::draft_models, since(of(0, 5, 2))},
     {Engine::sglang, F::ngrams, since(of(0, 5, 3))},
     {Engine::sglang, F::parallel_drafts, since(of(0, 5, 11))},
+    {Engine::sglang, F::dflash_drafts, since(of(0, 5, 11))},
+    {Engine::sglang, F::dspark_drafts, since(of(0, 5, 16))},
     {Engine::sglang, F::rejection_sampling, since(of(0, 5, 14))},
     {Engine::sglang, F::schedule, since(of(0, 5, 14))},
     {Engine::sglang, F::synthetic_draft_tokens, since(of(0, 5, 15))},
     {Engine::trtllm, F::parallel_drafts, {of(1, 0, 0), candidate_of(1, 3, 27)}},
+    {Engine::trtllm, F::dflash_drafts, {of(1, 0, 0), candidate_of(1, 3, 27)}},
     {Engine::trtllm, F::rejection_sampling, {of(1, 0, 0), candidate_of(1, 3, 27)}},
     {Engine::trtllm, F::schedule, {of(1, 1, 0), of(1, 2, 0)}},
     {Engine::trtllm, F::current_names, {candidate_of(1, 3, 0), candidate_of(1, 3, 27)}},
@@ -62,6 +67,9 @@ constexpr FeatureFacts features[] = {
     {Engine::llamacpp, F::ngrams, {build_of(8888), build_of(9134)}},
     {Engine::llamacpp, F::next_token_modules, {build_of(9173), build_of(9198)}},
     {Engine::llamacpp, F::heads, {build_of(9556), build_of(9621)}},
+    {Engine::llamacpp, F::parallel_drafts, {build_of(9556), build_of(10734)}},
+    {Engine::llamacpp, F::dflash_drafts, {build_of(9556), build_of(10734)}},
+    {Engine::llamacpp, F::dspark_drafts, {build_of(9556), build_of(10734)}},
     {Engine::llamacpp, F::synthetic_acceptance, {build_of(10198), build_of(10734)}},
 };
 

@@ -47,6 +47,9 @@ enum class EngineFeature {
   draft_models,
   /// A model that drafts all tokens in one pass.
   parallel_drafts,
+  /// The same with the drafts of DFlash, and of DSpark.
+  dflash_drafts,
+  dspark_drafts,
   /// Drafting heads on the target's states (EAGLE).
   heads,
   /// The target's own modules for the tokens behind the next one.

@@ -59,6 +59,8 @@ class EquilibriumChain {
   /// False if not even one sequence can decode.
   bool decodes() const { return states_ > 0; }
 
+  double largest_batch() const { return largest_; }
+
   /// The load at which as many requests arrive as leave from this many sequences.
   double balanced_load(double sequences) {
     double low = 0;
@@ -398,6 +400,18 @@ std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, 
   EquilibriumChain chain(cost, load, limits, rounds);
   if (!chain.decodes()) return std::nullopt;
   return chain.closed(clients, outside_seconds);
+}
+
+std::optional<BalancedLoad> balanced_load(const cost::IterationCost& cost, const OfferedLoad& load,
+                                          const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+                                          double sequences) {
+  require_legal(load, limits, rounds);
+  core::require_in("balanced_load", "sequences", sequences, std::numeric_limits<double>::min(), largest_count);
+  EquilibriumChain chain(cost, load, limits, rounds);
+  if (sequences > chain.largest_batch()) return std::nullopt;
+  const double balanced = chain.balanced_load(sequences);
+  if (!(balanced > 0)) return std::nullopt;
+  return BalancedLoad{balanced, sequences / (balanced * (load.output_tokens - 1))};
 }
 
 std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const OfferedLoad& load,

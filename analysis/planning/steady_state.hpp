@@ -113,6 +113,23 @@ std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, 
                                                const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
                                                std::int64_t clients, double outside_seconds);
 
+struct BalancedLoad {
+  double requests_per_second = 0;
+  double tpot_seconds = 0;
+};
+
+/// The load at which as many requests arrive as leave, if the number of decoding sequences did not vary:
+///
+///   load = k E / ((output - 1) T_k) (1 - load D_k),   time per token = k / (load (output - 1))
+///
+/// What the law of the batch of steady_state() adds to that is left out, which takes as long as a thousand of these.
+/// @param sequences  k, > 0
+/// @return empty if the replica has no place for so many
+/// @throws as steady_state
+std::optional<BalancedLoad> balanced_load(const cost::IterationCost& cost, const OfferedLoad& load,
+                                          const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+                                          double sequences);
+
 /// The supremum of the loads that have an equilibrium within the replica's limits.
 struct SustainableLoad {
   double requests_per_second = 0;

@@ -35,6 +35,7 @@ FigureKind speedup_over_batch_figure();
 FigureKind speedup_over_context_figure();
 FigureKind verification_budget_figure();
 FigureKind verification_cost_figure();
+FigureKind sweep_figure();
 std::vector<FigureKind> load_figures();
 
 }  // namespace specdec::cli

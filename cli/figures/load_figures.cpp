@@ -21,7 +21,9 @@ struct LoadFigureKind {
 };
 
 Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
-  refuse_given({{"--concurrency", o.concurrency.has_value()},
+  refuse_given({{"--gpus", o.gpus.has_value()},
+                {"--disaggregated", o.disaggregated},
+                {"--concurrency", o.concurrency.has_value()},
                 {"--replicas", o.replicas.has_value()},
                 {"--watts-per-gpu", o.watts_per_gpu.has_value()}},
                "figures go over loads of one replica and of as many as a load needs");
@@ -39,6 +41,40 @@ Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
   chart.assumptions = with_defaults(with_defaults(std::move(assumptions), capacity.assumptions), chart.assumptions);
   chart.warnings.insert(chart.warnings.end(), capacity.warnings.begin(), capacity.warnings.end());
   return chart;
+}
+
+/// GPUs that layouts are searched for on where nobody says how many.
+constexpr std::int64_t usual_gpus = 16;
+
+Chart layouts_from_options(CapacityOptions o) {
+  const bool states_layout = o.roofline.tensor_parallel.has_value();
+  std::vector<Assumption> assumptions = default_service(o);
+  if (!states_layout) {
+    o.roofline.tensor_parallel.reset();
+    std::erase_if(assumptions, [](const Assumption& taken) { return taken.name == "tensor_parallel"; });
+  }
+  if (!o.gpus) {
+    o.gpus = usual_gpus;
+    assumptions.push_back({"gpus", usual_gpus, "default"});
+  }
+  const AskedCapacity given = asked_capacity(o);
+  const planner::LayoutSearch search = planner::search_layouts(given.acceptance, given.cost, given.question);
+  std::string who = o.shared.model.value_or("");
+  if (o.shared.draft_model) who += " with " + *o.shared.draft_model;
+  Chart chart = layouts_chart(search, given.question.tpot_ms, who + " on " + o.roofline.hardware.value_or(""));
+  chart.presets = given.cost.presets;
+  chart.assumptions = with_defaults(std::move(assumptions), chart.assumptions);
+  return chart;
+}
+
+std::function<Chart()> set_up_layouts_figure(Options& options) {
+  const auto chosen = std::make_shared<CapacityOptions>();
+  chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  declare(options, *chosen);
+  options.footer(
+      "Without options: what docs/examples/chat_70b.toml holds on up to 16 GPUs, prompts of 1000 and answers of 250 "
+      "tokens, and 2.5 for a GPU hour.\nEvery option is one of specdec capacity: docs/capacity.md.");
+  return [chosen] { return layouts_from_options(*chosen); };
 }
 
 template <const LoadFigureKind& kind>
@@ -63,6 +99,7 @@ std::vector<FigureKind> load_figures() {
   return {{"cost-and-time-per-token", "time per token against the cost of a million, with and without speculation",
            set_up_load_figure<cost_kind>},
           {"gpus-over-load", "GPUs that loads need, with and without speculation", set_up_load_figure<gpus_kind>},
+          {"layouts", "time per token against cost of the layouts on so many GPUs", set_up_layouts_figure},
           {"latency-over-load", "percentiles of the times to first token and per output token over the load",
            set_up_load_figure<latency_kind>}};
 }

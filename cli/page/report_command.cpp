@@ -159,7 +159,9 @@ Report run(const ReportOptions& o, const Options& options) {
     }
     add_recording(o.plan, analysis->recording, best, charts, report);
   }
-  std::optional<std::string> script = o.is_static ? std::nullopt : page_script();
+  // Its controls ask of drafts that propose in every round.
+  const bool has_no_controls = o.is_static || o.plan.hit_rate;
+  std::optional<std::string> script = has_no_controls ? std::nullopt : page_script();
   std::vector<PageChart> shown;
   if (script) {
     // It draws for itself.

@@ -69,6 +69,10 @@ constexpr std::array known_warnings = {
     KnownWarning{"mixed_units", Severity::warning, "give totals, windows, requests or runs, and not several of them"},
     KnownWarning{"mixed_rules", Severity::warning, "count servers with one acceptance rule at a time"},
     KnownWarning{"mixed_shapes", Severity::warning, "count chains and trees apart"},
+    KnownWarning{
+        "mean_without_counts", Severity::note,
+        "count rounds: two scrapes of the counters of verification, such as sglang:spec_verify_calls_total, or "
+        "the answers themselves"},
     KnownWarning{"truncated_line", Severity::note, "copy the file when nobody writes to it"},
 };
 

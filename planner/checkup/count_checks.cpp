@@ -131,8 +131,11 @@ void check_drop(const ServingSummary& s, std::size_t known, double effect, Suspi
 struct RequestMeans {
   double sum = 0, requests = 0, rounds = 0, accepted = 0;
   std::string file;
+  /// Of all of them; empty if it differs or is unknown.
+  std::optional<std::int64_t> gamma;
 
   void add(const ServingCounts& one) {
+    gamma = requests == 0 || gamma == one.gamma ? one.gamma : std::nullopt;
     sum += 1 + *one.accepted / *one.rounds;
     ++requests;
     rounds += *one.rounds;
@@ -147,6 +150,8 @@ std::string model_of(const ServingCounts& one) { return std::string(one.label("m
 
 /// What a unit says of a length without counting it.
 std::optional<double> stated_length(const ServingCounts& one) {
+  // Counts of its own give the length themselves.
+  if (one.rounds && one.accepted && !one.from_rates) return std::nullopt;
   if (one.tokens_per_round) return one.tokens_per_round;
   const bool counted_back = one.unit == traces::CountUnit::run && one.from_rates && one.rounds && one.accepted;
   if (!counted_back || !(*one.rounds > 0)) return std::nullopt;
@@ -245,7 +250,8 @@ void check_means(std::span<const ServingCounts> counts, Suspicions& suspicions) 
     const RequestMeans& means = found->second;
     // Lengths are written to two digits.
     constexpr double rounding = 0.0051, apart = 0.02;
-    const bool is_mean = std::abs(*stated - means.over_requests()) <= rounding;
+    const bool of_another_gamma = one.gamma && means.gamma && *one.gamma != *means.gamma;
+    const bool is_mean = !of_another_gamma && std::abs(*stated - means.over_requests()) <= rounding;
     if (!is_mean || std::abs(*stated - means.over_rounds()) < apart) continue;
     suspicions.add({"mean_over_requests",
                     Severity::warning,

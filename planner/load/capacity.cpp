@@ -13,6 +13,8 @@
 #include "analysis/theory/tokens.hpp"
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
+#include "planner/load/prefill_pool.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -25,6 +27,8 @@ using sim::CapacityScenario;
 constexpr auto largest_served_gamma = static_cast<std::int64_t>(capacity_ranges.gamma.hi);
 constexpr std::int64_t usual_largest_gamma = 8;
 constexpr std::size_t most_scenarios = 256;
+/// Of a run, where nobody says how many.
+constexpr std::int64_t most_requests = 8000;
 /// Relative difference of the mean time per token by both engines above which a warning says so.
 constexpr double most_engines_difference = 0.2;
 /// Times of one request that the arrivals of a run are to last.
@@ -45,7 +49,14 @@ void require_ranges(const CapacityQuestion& q) {
   require_in("--outside-ms", q.outside_ms, legal.outside_ms);
   require_in("--prefix-cache-hit-rate", q.prefix_cache_hit_rate, legal.prefix_cache_hit_rate);
   require_in("--alpha-spread", q.alpha_spread, legal.alpha_spread);
+  require_in("--gpus", q.gpus, legal.gpus);
   require_in("--tensor-parallel-size", q.tensor_parallel, legal.tensor_parallel);
+  if (q.prefill) {
+    require_in("--prefill-tensor-parallel-size", q.prefill->tensor_parallel, legal.tensor_parallel);
+    require_in("--prefill-data-parallel-size", q.prefill->data_parallel, legal.tensor_parallel);
+    require_in("--prefill-expert-parallel-size", q.prefill->expert_parallel, legal.tensor_parallel);
+    if (q.concurrency) throw QuestionError("--disaggregated is given, but must not be beside --concurrency");
+  }
   require_in("--prefill-tokens-per-second", q.prefill_tokens_per_second, legal.prefill_tokens_per_second);
   require_in("--replicas", q.replicas, legal.replicas);
   require_in("--price", q.price, legal.price);
@@ -113,7 +124,7 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
       scenario.engine.max_num_batched_tokens = q.max_num_batched_tokens;
       scenario.engine.block_size = q.block_size;
       scenario.engine.prefix_cache_hit_rate = q.prefix_cache_hit_rate;
-      scenario.engine.decode_only = q.decode_only;
+      scenario.engine.decode_only = q.decode_only || q.prefill;
       scenario.engine.prefill_first = q.prefill_first;
     }
   }
@@ -345,11 +356,12 @@ void warn_of_length(const cost::ModelSpec& model, Capacity& c) {
   const auto enough = planning::gpus_that_hold(holds);
   const std::string remedy = enough ? fmt::format("divided over {} GPUs they leave room", *enough)
                                     : std::string("no number of GPUs up to 1024 has room");
+  const double missing = static_cast<double>(holds.block_size) * memory.bytes_per_token - memory.cache_bytes;
   throw QuestionError(fmt::format(
       "--tensor-parallel-size is {}, but {} of target weights per GPU{}{} leave no room for a cache in the {} that "
-      "{} has to give to {}; {}",
+      "{} has to give to {}: {} are missing; {}",
       placed.target.tensor_parallel, gigabytes(memory.target_weight_bytes), draft, states,
-      gigabytes(memory.usable_bytes), placed.hardware.name, scenario.name, remedy));
+      gigabytes(memory.usable_bytes), placed.hardware.name, scenario.name, gigabytes(missing), remedy));
 }
 
 void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario, Capacity& c) {
@@ -369,8 +381,12 @@ void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario
                        holds.memory_bytes_per_gpu * holds.utilization / bytes_per_gigabyte, placed.hardware.name));
   }
   if (memory.blocks == 0) refuse_memory(placed, holds, memory, scenario);
-  scenario.engine.cache_blocks = memory.blocks;
-  remember_memory(scenario, memory.tokens, memory, c);
+  // Groups are engines of their own, here taken as one that has what all of them have.
+  const std::int64_t groups = placed.target.data_parallel;
+  scenario.engine.max_num_seqs *= groups;
+  scenario.engine.max_num_batched_tokens *= groups;
+  scenario.engine.cache_blocks = groups * memory.blocks;
+  remember_memory(scenario, groups * memory.tokens, memory, c);
 }
 
 void take_power(const cost::HardwareSpec& hardware, Capacity& c) {
@@ -394,9 +410,13 @@ void take_hardware(const Cost& cost, Capacity& c) {
   c.calibrated = cost.roofline->is_calibrated();
   warn_of_length(placed.target.model, c);
   if (placed.draft && cost.kind != cost::DraftKind::mtp) warn_of_length(placed.draft->model, c);
-  c.simulation.cost = cost.roofline;
-  c.simulation.gpus_per_replica = placed.target.tensor_parallel;
+  c.simulation.cost = cost.iterations ? cost.iterations : cost.roofline;
+  c.simulation.gpus_per_replica = placed.target.accelerators();
   for (CapacityScenario& scenario : c.simulation.scenarios) take_memory(placed, scenario, c);
+  // Groups have their own places, which a run must fill.
+  sim::Workload& workload = c.simulation.workload;
+  if (placed.target.data_parallel > 1 && !workload.requests && !workload.clients)
+    workload.requests = std::min(placed.target.data_parallel * workload.open_requests(), most_requests);
   take_power(placed.hardware, c);
 }
 
@@ -686,7 +706,8 @@ sim::CapacityQuestion simulation_of(const CapacityQuestion& q, bool has_acceptan
   simulation.workload.outside_seconds = q.outside_ms / 1000;
   simulation.scenarios = scenarios_of(q, has_acceptance);
   simulation.limits.percentile = q.percentile;
-  if (q.ttft_ms) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
+  // Prompts have a pool, and a limit, of their own.
+  if (q.ttft_ms && !q.prefill) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
   if (q.tpot_ms) simulation.limits.tpot_seconds = *q.tpot_ms / 1000;
   simulation.replicas = q.replicas;
   simulation.price_per_gpu_hour = q.price;
@@ -705,7 +726,20 @@ std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {
   return largest;
 }
 
-Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
+namespace {
+
+/// True if drafts are found at times, and of several lengths.
+bool looks_up(const Cost& cost) { return cost.draft.hit_rate || cost.draft.mean_draft_length; }
+
+/// What is asked of drafts as they are found. A stated acceptance is then that of proposed drafts, and speaks no more
+/// for a round.
+void find_drafts(std::optional<Acceptance>& acceptance, Cost& cost) {
+  if (!looks_up(cost)) return;
+  take_lookups(acceptance ? &*acceptance : nullptr, cost);
+  if (acceptance) acceptance->stated.reset();
+}
+
+Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question) {
   require_ranges(question);
   Capacity c;
@@ -720,14 +754,56 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
   return c;
 }
 
-Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
-                  const core::RunHooks& hooks) {
-  Capacity c = asked_capacity(acceptance, cost, question);
+}  // namespace
+
+Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                        const CapacityQuestion& question) {
+  std::optional<Acceptance> found = acceptance;
+  Cost of_found = cost;
+  find_drafts(found, of_found);
+  return asked_of_found(found, of_found, question);
+}
+
+namespace {
+
+/// In the layout that the cost states.
+Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, const CapacityQuestion& question,
+                            const core::RunHooks& hooks) {
+  find_drafts(acceptance, cost);
+  Capacity c = asked_of_found(acceptance, cost, question);
   simulate(hooks, c);
   mark_extrapolated_prices(cost, c);
   warn_of_batch(cost, c);
   warn_of_engines(c);
   warn_of_answer(c);
+  if (question.prefill && c.answer().recommended && !c.partial) {
+    c.prefill = prefill_pool(acceptance, cost, c, hooks);
+    if (!c.prefill->scenario().meets_load)
+      c.warnings.push_back({"prompts_miss_the_limit", "no number of replicas computes prompts within --ttft-ms"});
+  }
+  return c;
+}
+
+}  // namespace
+
+Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
+                  const core::RunHooks& hooks) {
+  require_ranges(question);
+  if (question.prefill && !cost.roofline)
+    throw QuestionError("--disaggregated is given, but needs --hardware beside it");
+  if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
+  if (looks_up(cost)) throw QuestionError("--gpus is given, but does not go with --hit-rate and --mean-draft-length");
+  LayoutSearch search = search_layouts(acceptance, cost, question);
+  const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);
+  Capacity c = capacity_in_layout(acceptance, chosen, question, hooks);
+  const auto& needed = c.scenarios()[c.shown()].gpus;
+  if (c.asks_for_load() && needed && *needed > *question.gpus) {
+    c.warnings.push_back({"more_gpus_than_given",
+                          fmt::format("the simulation wants {} GPUs for the load, where {} are given: the formulas by "
+                                      "which layouts were searched say less",
+                                      *needed, *question.gpus)});
+  }
+  c.layouts = std::move(search);
   return c;
 }
 

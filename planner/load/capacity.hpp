@@ -10,11 +10,21 @@
 #include "analysis/planning/kv_memory.hpp"
 #include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
+#include "planner/load/layouts.hpp"
 #include "planner/question_error.hpp"
 #include "sim/serving/capacity_range.hpp"
 
 /// The load that a deployment can take, and the GPUs that a load needs. Component `load`.
 namespace specdec::planner {
+
+/// Replicas that compute prompts alone.
+struct PrefillQuestion {
+  /// As those of HardwareOptions; if empty, those of the replicas that decode.
+  std::optional<std::int64_t> tensor_parallel = {}, data_parallel = {}, expert_parallel = {};
+  /// What caches travel over: a name of cost::link_presets(), "link" for the one between the accelerators of a node, or
+  /// bytes/s of one accelerator in 10^9.
+  std::string link = "infiniband-ndr";
+};
 
 /// A question about an acceptance and a cost in seconds. Members correspond to the options of `specdec capacity` of the
 /// same name.
@@ -34,6 +44,11 @@ struct CapacityQuestion {
   /// Standard deviation of a Beta law of the rate over requests, each of which keeps its own rate.
   std::optional<double> alpha_spread = {};
 
+  /// Accelerators that there are: the layout of the target on them, or on some, is searched for, as far as the cost
+  /// does not state it. Needs hardware.
+  std::optional<std::int64_t> gpus = {};
+  /// Prompts are computed by replicas of their own, whose caches travel to those that decode.
+  std::optional<PrefillQuestion> prefill = {};
   /// Accelerators of a replica if hardware does not price it; 1 if not given.
   std::optional<std::int64_t> tensor_parallel = {};
   std::optional<double> prefill_tokens_per_second = {};
@@ -82,6 +97,7 @@ struct CapacityRanges {
   LegalRange outside_ms = {.hi = 1e9};
   LegalRange prefix_cache_hit_rate = {.hi = 0.999999};
   LegalRange alpha_spread = {.lo = 1e-4, .hi = 0.5};
+  LegalRange gpus = {.lo = 1, .hi = 4096};
   LegalRange tensor_parallel = {.lo = 1, .hi = 1024};
   LegalRange prefill_tokens_per_second = positive;
   LegalRange replicas = count;
@@ -112,12 +128,29 @@ struct ScenarioMemory {
   std::optional<planning::KvMemory> memory;
 };
 
+/// The pool of replicas that compute prompts.
+struct PrefillPool {
+  Layout layout;
+  /// Of its one scenario, whose requests end with their first token.
+  sim::CapacityRange range;
+  std::string link;
+  double link_bytes_per_second = 0;
+  /// Of a mean prompt: bytes of its cache, and their seconds on the way.
+  double cache_bytes = 0, transfer_seconds = 0;
+
+  const sim::ScenarioCapacity& scenario() const { return range.answer.scenarios.front(); }
+};
+
 /// The load and the needs of each scenario.
 struct Capacity {
   CapacityQuestion question;
   /// The question for the simulation.
   sim::CapacityQuestion simulation;
   sim::CapacityRange range;
+  /// What was tried to find the layout; empty if it was given.
+  std::optional<LayoutSearch> layouts;
+  /// Empty if replicas compute their own prompts, or nothing is served.
+  std::optional<PrefillPool> prefill;
   /// The acceptances at the ends of its interval; empty if it is taken as exact.
   std::vector<std::vector<sim::RequestAcceptance>> acceptance_ends;
   /// [scenario]

@@ -70,6 +70,7 @@ void warn_of_other_beams(MethodRuns& runs) {
 }
 
 void warn_of_what_is_missing(const validation::MethodSource& source, MethodRuns& runs) {
+  if (runs.results.empty()) return;
   const MethodResult& first = runs.results.front();
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());
   if (const std::int64_t sequences = first.sequences; sequences < prompts)
@@ -83,10 +84,18 @@ void warn_of_what_is_missing(const validation::MethodSource& source, MethodRuns&
          source.recording ? "a recording tells no operations" : "models of tables compute no operations", true});
 }
 
-void run_until_interrupted(const MethodContext& context, const std::vector<Method>& methods,
-                           const core::RunHooks& hooks, MethodRuns& runs) {
-  validation::ComparedMethods compared = validation::compare(context, methods, hooks);
-  if (compared.results.empty()) throw QuestionError("interrupted before a sequence was finished");
+/// What becomes of methods.
+using RunMethods = std::function<validation::ComparedMethods(const MethodContext&, const std::vector<Method>&)>;
+
+RunMethods until_interrupted(const core::RunHooks& hooks) {
+  return [&hooks](const MethodContext& context, const std::vector<Method>& methods) {
+    validation::ComparedMethods compared = validation::compare(context, methods, hooks);
+    if (compared.results.empty()) throw QuestionError("interrupted before a sequence was finished");
+    return compared;
+  };
+}
+
+void take_results(validation::ComparedMethods compared, const std::vector<Method>& methods, MethodRuns& runs) {
   runs.results = std::move(compared.results);
   runs.partial = compared.interrupted;
   append(runs.warnings, compared.notes);
@@ -119,7 +128,7 @@ std::vector<Method> possible(const std::vector<NamedMethod>& asked, const Method
 /// @param methods     which to run, for a source
 /// @param by_options  see require_used
 MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::path& shipped_models,
-                       const core::RunHooks& hooks, bool by_options,
+                       const RunMethods& run, bool by_options,
                        const std::function<std::vector<NamedMethod>(const MethodContext&)>& methods) {
   require_ranges(question);
   require_source(question);
@@ -140,7 +149,7 @@ MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::pa
   require_used(question, chosen, context, by_options);
   warn_of_no_cost(context, chosen, runs);
   runs.trees = validation::planned_trees(chosen, settings);
-  run_until_interrupted(context, chosen, hooks, runs);
+  take_results(run(context, chosen), chosen, runs);
   warn_of_deviations(runs);
   warn_of_other_beams(runs);
   warn_of_what_is_missing(asked.source, runs);
@@ -170,11 +179,27 @@ Method method_of(const SimulationQuestion& question) {
   return *validation::method_named(system.value_or(parts));
 }
 
+Simulation run_simulation(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
+                          const RunMethods& run) {
+  const Method method = method_of(question);
+  return {run_methods(question, shipped_models, run, true, [&](const MethodContext&) {
+    return std::vector<NamedMethod>{{name_of(method), method}};
+  })};
+}
+
+/// @throws QuestionError if the sequences of a source cannot be shared out
+void require_shared(const MethodContext& context) {
+  if (context.source().recording)
+    throw QuestionError("--shard is given, but --source trace replays a recording, which analyze --shard shares out");
+  if (context.settings().until_relative_error)
+    throw QuestionError("--shard is given, but must not be beside --until-error: no share knows the error of all");
+}
+
 }  // namespace
 
 Comparison compare(const ComparisonQuestion& question, const std::filesystem::path& shipped_models,
                    const core::RunHooks& hooks) {
-  return {run_methods(question, shipped_models, hooks, false, [&](const MethodContext& context) {
+  return {run_methods(question, shipped_models, until_interrupted(hooks), false, [&](const MethodContext& context) {
     std::vector<NamedMethod> methods = question.methods;
     if (methods.empty())
       for (const Method& known : validation::known_methods(context)) methods.push_back({name_of(known), known});
@@ -184,10 +209,26 @@ Comparison compare(const ComparisonQuestion& question, const std::filesystem::pa
 
 Simulation simulate(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
                     const core::RunHooks& hooks) {
-  const Method method = method_of(question);
-  return {run_methods(question, shipped_models, hooks, true, [&](const MethodContext&) {
-    return std::vector<NamedMethod>{{name_of(method), method}};
-  })};
+  return run_simulation(question, shipped_models, until_interrupted(hooks));
+}
+
+Simulation simulate_share(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
+                          const traces::Shard& shard, validation::MethodShare& found, const core::RunHooks& hooks) {
+  return run_simulation(question, shipped_models,
+                        [&](const MethodContext& context, const std::vector<Method>& methods) {
+                          require_shared(context);
+                          found = validation::run_share(methods.front(), context, shard, hooks);
+                          if (hooks.interrupted()) throw QuestionError("interrupted before the share was finished");
+                          return validation::results_of(methods.front(), context, found);
+                        });
+}
+
+Simulation simulation_of_shares(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
+                                const validation::MethodShare& found) {
+  return run_simulation(question, shipped_models,
+                        [&](const MethodContext& context, const std::vector<Method>& methods) {
+                          return validation::results_of(methods.front(), context, found);
+                        });
 }
 
 }  // namespace specdec::planner

@@ -9,8 +9,10 @@
 #include "planner/assumption.hpp"
 #include "planner/methods/method_question.hpp"
 #include "sim/validation/compare.hpp"
+#include "sim/validation/method_share.hpp"
 #include "sim/validation/planned_trees.hpp"
 #include "traces/note.hpp"
+#include "traces/sharded_recording.hpp"
 
 /// Ways to draft and to verify, run on the same prompts with the same random numbers.
 namespace specdec::planner {
@@ -48,5 +50,18 @@ Comparison compare(const ComparisonQuestion& question, const std::filesystem::pa
 /// Runs one method, with the parameters and errors of compare.
 Simulation simulate(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
                     const core::RunHooks& hooks = {});
+
+/// Runs the sequences of a share of one method.
+/// @param found  receives what they gave
+/// @return the answer of that share alone, with no result if it has no sequence
+/// @throws QuestionError also for a recording and beside a precision, and if it was interrupted
+Simulation simulate_share(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
+                          const traces::Shard& shard, validation::MethodShare& found,
+                          const core::RunHooks& hooks = {});
+
+/// The answer of shares that were run; the models are read, but do not run.
+/// @throws std::invalid_argument if they are not of that question
+Simulation simulation_of_shares(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
+                                const validation::MethodShare& found);
 
 }  // namespace specdec::planner

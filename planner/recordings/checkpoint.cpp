@@ -9,8 +9,9 @@
 #include <utility>
 
 #include "analysis/core/parsed_number.hpp"
+#include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
-#include "planner/recordings/part_header.hpp"
+#include "planner/recordings/recording_parts.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -73,7 +74,7 @@ Checkpoint::Checkpoint(fs::path folder, std::int64_t rank, const Run& run) : fol
   }
   std::vector<ordered_json> files;
   for (const fs::path& file : run.files) files.push_back({{"path", file.string()}});
-  header_ = header_members(run.version, run.options, ordered_json::object(), run.metadata, files);
+  header_ = header_members(run.version, run.options, ordered_json::object(), to_strings(run.metadata), files);
   header_["shard"] = run.shard.name();
   header_["unit_positions"] = run.unit_positions;
 }

@@ -1,6 +1,7 @@
 #include "planner/difference.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "analysis/estimate/observe.hpp"
 #include "analysis/planning/replay_columns.hpp"
 #include "analysis/theory/streaming_replay.hpp"
+#include "planner/assumption.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "traces/serving/read_serving_counts.hpp"
@@ -263,6 +265,26 @@ void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDiffere
   }
 }
 
+/// "code, chat"; "none" without labels.
+std::string groups_of(const ReadRun& run) {
+  std::vector<std::string> names;
+  for (const RunUnit& unit : run.units) {
+    if (!unit.group.empty()) append_new(names, std::vector{unit.group});
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Without a group in common a change of the mix and one of acceptance are the same.
+void warn_of_groups(const ReadRun& a, const ReadRun& b, const RunsDifference& answer, std::vector<Note>& warnings) {
+  const std::string of_a = groups_of(a), of_b = groups_of(b);
+  if (answer.difference.mix || of_a == of_b) return;
+  warnings.push_back(
+      {"groups_not_shared",
+       fmt::format("the runs have no group in common ({} in {}, {} in {}): what is of the mix and what of "
+                   "acceptance in a group cannot be told",
+                   of_a, a.about.file, of_b, b.about.file)});
+}
+
 }  // namespace
 
 RunsDifference difference(const DifferenceQuestion& question) {
@@ -287,6 +309,7 @@ RunsDifference difference(const DifferenceQuestion& question) {
     }
     answer.difference = estimate::run_difference(a.units, b.units);
     warn_of_runs(a, b, answer.difference, answer.warnings);
+    warn_of_groups(a, b, answer, answer.warnings);
     answer.a = a.about;
     answer.b = b.about;
   } catch (const estimate::RuleUndefined& reason) {

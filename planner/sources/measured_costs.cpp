@@ -54,7 +54,7 @@ std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOption
     cost.files.insert(cost.files.end(), o.draft_cost.begin(), o.draft_cost.end());
     return own.passes(draft_option_of(o.draft, "model"), o.draft.model);
   }
-  if (o.c || kind == DraftKind::ngram) return {};
+  if (o.c || cost::looks_up(kind)) return {};
   if (o.draft.model && target.has_several_models()) {
     return target.passes(draft_option_of(o.draft, "model"), o.draft.model);
   }

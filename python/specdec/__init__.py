@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from specdec import theory
 from specdec._acceptance import Acceptance
-from specdec._answers import Analysis, Answer, Capacity, Comparison, Difference, Plan, Record, Simulation, Synthetic
+from specdec._answers import Analysis, Answer, Capacity, Checkup, Comparison, Difference, Plan, Record, Simulation
+from specdec._answers import Sweep, Synthetic
 from specdec._core import __version__
 from specdec._cost import Cost
 from specdec._errors import FileError, QuestionError
 from specdec._methods import compare, simulate
-from specdec._questions import capacity, difference, plan, plan_runs, synthetic
+from specdec._questions import capacity, difference, doctor, plan, plan_runs, synthetic
 from specdec._ray import RayExecutor
 from specdec._record import record
 from specdec._recording import Recording, analyze
 from specdec._shipped import shipped_models
+from specdec._sweep import sweep
 
 if TYPE_CHECKING:
     from specdec import adapters
@@ -41,6 +43,7 @@ __all__ = [
     "Analysis",
     "Answer",
     "Capacity",
+    "Checkup",
     "Comparison",
     "Cost",
     "Difference",
@@ -51,6 +54,7 @@ __all__ = [
     "Record",
     "Recording",
     "Simulation",
+    "Sweep",
     "Synthetic",
     "__version__",
     "adapters",
@@ -58,11 +62,13 @@ __all__ = [
     "capacity",
     "compare",
     "difference",
+    "doctor",
     "plan",
     "plan_runs",
     "record",
     "shipped_models",
     "simulate",
+    "sweep",
     "synthetic",
     "theory",
 ]

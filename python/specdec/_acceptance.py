@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from specdec import _core
+from specdec import _arrow, _core
 from specdec._errors import QuestionError
 from specdec._options import Options, Paths, given_only, listed, number, paths, require_number
 from specdec._recording import Recording
@@ -251,7 +251,7 @@ class Acceptance:
     @classmethod
     def from_recording(
         cls,
-        recording: Recording | Paths,
+        recording: Recording | Paths | Any,
         *,
         draft_array: str | None = None,
         rule: Rule | None = None,
@@ -263,8 +263,9 @@ class Acceptance:
 
         Parameters
         ----------
-        recording : Recording, path or iterable of paths
-            Files or a folder in any format of docs/trace_format.md.
+        recording : Recording, path or iterable of paths, or columns of Arrow
+            Files or a folder in any format of docs/trace_format.md; a table, a reader or a frame as for
+            :meth:`Recording.from_arrow`.
         draft_array : str, optional
             The draft's name or array, where files hold several.
         rule : {"rejection", "greedy-draft", "greedy"}, optional
@@ -275,6 +276,8 @@ class Acceptance:
             and for the requests of :func:`capacity` as their contexts grow.
         """
         mixed = _mix_input(mix, by, mix_by) if mix is not None or mix_by != "tokens" else given_only({"by": by})
+        if _arrow.is_stream(recording):
+            recording = Recording.from_arrow(recording)
         if isinstance(recording, Recording):
             if mixed:
                 given = next(iter(mixed))

@@ -452,6 +452,19 @@ class Difference(Answer):
         return self._text.split("\n")[0]
 
 
+class Checkup(Answer):
+    """What :func:`specdec.doctor` answers. Its attributes are the keys of docs/schema/doctor.json: ``passed`` is false where
+    an error was found."""
+
+    _subject = "a checkup of files"
+    _tables = {"findings": ("findings", ()), "evidence": ("findings/*/evidence", ("code", "severity"))}
+
+    @property
+    def summary(self) -> str:
+        """The first line of the text."""
+        return self._text.split("\n")[0]
+
+
 class Analysis(Answer):
     """What :func:`specdec.analyze` answers. Its attributes are the keys of docs/schema/analyze.json."""
 
@@ -479,6 +492,31 @@ class Comparison(Answer):
     def summary(self) -> str:
         """Which methods were run."""
         return f"Run on the same prompts: {', '.join(row['method'] for row in self._document['results'])}."
+
+
+class Sweep(Answer):
+    """What :func:`specdec.sweep` answers: a table. Its attributes are the keys of docs/schema/sweep.json; the key "rows" is
+    ``to_dict()["rows"]``."""
+
+    _subject = "a sweep"
+    _tables = {"points": ("rows", ())}
+
+    @property
+    def summary(self) -> str:
+        """How many points were answered."""
+        return self._text.split("\n")[0]
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table to a Parquet file; needs pyarrow.
+
+        Parameters
+        ----------
+        path : path
+        """
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(self.rows()), os.fspath(path))
 
 
 class Simulation(Answer):

@@ -9,7 +9,7 @@ from specdec import _core
 from specdec._options import Options, Path, Paths, Uncertain, VerifyFactor, as_float, factors, given_only, number
 from specdec._options import paths, uncertain
 
-DraftKind = Literal["model", "mirrored", "eagle", "mtp", "parallel", "ngram"]
+DraftKind = Literal["model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"]
 NumberType = Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 
 
@@ -80,6 +80,8 @@ class Cost:
         verify_factor: VerifyFactor = None,
         overhead: float | None = None,
         draft_kind: DraftKind | None = None,
+        hit_rate: float | None = None,
+        mean_draft_length: float | None = None,
         model: str | None = None,
         draft_model: str | None = None,
     ) -> Cost:
@@ -95,7 +97,10 @@ class Cost:
         overhead : float, optional
             Other time of a speculative step / target step time; 0 where it is not given.
         draft_kind : str, optional
-            How drafts are made: "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+            How drafts are made: "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
+        hit_rate, mean_draft_length : float, optional
+            Of "ngram" and "suffix": the share of rounds in which a lookup finds something, and how many tokens it finds
+            on average, of which gamma at most are drafted; if not given, every round drafts gamma.
         model, draft_model : str, optional
             What an engine calls them.
         """
@@ -104,6 +109,8 @@ class Cost:
             "verify_factor": verify_factor,
             "overhead": overhead,
             "draft_kind": draft_kind,
+            "hit_rate": as_float(hit_rate),
+            "mean_draft_length": as_float(mean_draft_length),
             "model": model,
             "draft_model": draft_model,
         }
@@ -118,7 +125,11 @@ class Cost:
         *,
         draft_model: Path | None = None,
         draft_kind: DraftKind | None = None,
+        hit_rate: float | None = None,
+        mean_draft_length: float | None = None,
         tensor_parallel_size: int | None = None,
+        data_parallel_size: int | None = None,
+        expert_parallel_size: int | None = None,
         draft_tensor_parallel_size: int | None = None,
         weight_dtype: NumberType | None = None,
         draft_weight_dtype: NumberType | None = None,
@@ -145,9 +156,15 @@ class Cost:
         draft_model : str or path, optional
             The same.
         draft_kind : str, optional
-            "model", "mirrored", "eagle", "mtp", "parallel" or "ngram"; what the models tell where it is not given.
+            "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix"; what the models tell where it is not
+            given.
+        hit_rate, mean_draft_length : float, optional
+            As for `of_constants`.
         tensor_parallel_size, draft_tensor_parallel_size : int, optional
             Accelerators that share a model.
+        data_parallel_size, expert_parallel_size : int, optional
+            Groups of as many accelerators, each with sequences of its own, that share the experts of the target with some,
+            and parts that whole experts are divided into over all accelerators.
         weight_dtype, draft_weight_dtype, kv_cache_dtype : str, optional
             "fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4" or "mxfp4".
         kernel_times : str or path, optional
@@ -175,7 +192,11 @@ class Cost:
         options: Options = {
             "draft_model": None if draft_model is None else paths(draft_model)[0],
             "draft_kind": draft_kind,
+            "hit_rate": as_float(hit_rate),
+            "mean_draft_length": as_float(mean_draft_length),
             "tensor_parallel_size": tensor_parallel_size,
+            "data_parallel_size": data_parallel_size,
+            "expert_parallel_size": expert_parallel_size,
             "draft_tensor_parallel_size": draft_tensor_parallel_size,
             "weight_dtype": weight_dtype,
             "draft_weight_dtype": draft_weight_dtype,
@@ -198,6 +219,8 @@ class Cost:
         model: str | None = None,
         draft_model: str | None = None,
         draft_kind: DraftKind | None = None,
+        hit_rate: float | None = None,
+        mean_draft_length: float | None = None,
         c: float | None = None,
         draft_cost: Paths | None = None,
         overhead_seconds: float | None = None,
@@ -210,7 +233,9 @@ class Cost:
         model, draft_model : str, optional
             Where the files hold several models.
         draft_kind : str, optional
-            "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+            "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
+        hit_rate, mean_draft_length : float, optional
+            As for `of_constants`.
         c : float, optional
             Draft step time / target step time, where the draft was not timed.
         draft_cost : path or iterable of paths, optional
@@ -222,6 +247,8 @@ class Cost:
             "model": model,
             "draft_model": draft_model,
             "draft_kind": draft_kind,
+            "hit_rate": as_float(hit_rate),
+            "mean_draft_length": as_float(mean_draft_length),
             "c": c,
             "draft_cost": None if draft_cost is None else paths(draft_cost),
             "overhead_seconds": overhead_seconds,

@@ -368,6 +368,6 @@ def simulate(
     question = _method_question(given)
     answer = _core.simulate(question, os.fspath(shipped_models()), progress)
     parts = {"draft": "model", "verifier": "algorithm1", "policy": "fixed", "system": None}
-    inputs = {**parts, **_method_inputs(question), **_options.OUTPUT}
+    inputs = {**parts, **_method_inputs(question), **_options.SHARES, **_options.OUTPUT}
     document = _options.document("simulate", _core.__version__, inputs, answer.files, "", answer.json)
     return Simulation._shown(document, answer)

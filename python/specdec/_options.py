@@ -39,6 +39,8 @@ _ACCEPTANCE: Options = {
 _HARDWARE: Options = {
     "hardware": None,
     "tensor_parallel_size": None,
+    "data_parallel_size": None,
+    "expert_parallel_size": None,
     "draft_tensor_parallel_size": None,
     "weight_dtype": None,
     "draft_weight_dtype": None,
@@ -66,6 +68,8 @@ PLAN: Options = {
     "draft_cost": [],
     "overhead_seconds": None,
     "draft_kind": None,
+    "hit_rate": None,
+    "mean_draft_length": None,
     "extrapolate": False,
     **_HARDWARE,
     "bench": [],
@@ -108,6 +112,17 @@ DIFFERENCE: Options = {
     **OUTPUT,
 }
 
+DOCTOR: Options = {
+    "target": None,
+    "draft": None,
+    "gamma": None,
+    "hash": False,
+    "false_alarm_rate": 0.01,
+    "threads": 1,
+    "sources": [],
+    **OUTPUT,
+}
+
 CAPACITY: Options = {
     "arrival_rate": None,
     "concurrency": None,
@@ -123,6 +138,8 @@ CAPACITY: Options = {
     "model": None,
     "draft_model": None,
     "draft_kind": None,
+    "hit_rate": None,
+    "mean_draft_length": None,
     "cost": [],
     "draft_cost": [],
     "c": None,
@@ -130,6 +147,12 @@ CAPACITY: Options = {
     "bench": [],
     "extrapolate": False,
     "prefill_tokens_per_second": None,
+    "gpus": None,
+    "disaggregated": False,
+    "prefill_tensor_parallel_size": None,
+    "prefill_data_parallel_size": None,
+    "prefill_expert_parallel_size": None,
+    "kv_link": "infiniband-ndr",
     "replicas": None,
     "price": None,
     "watts_per_gpu": None,
@@ -228,6 +251,9 @@ METHODS: Options = {
     "verify_factor": None,
     "overhead": None,
 }
+
+#: Of a simulation beside them: shares of the work.
+SHARES: Options = {"shard": None, "part": None}
 
 #: What one draft among several is told by its own keys.
 _DRAFT_KEYS = {

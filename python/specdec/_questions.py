@@ -8,7 +8,7 @@ from typing import Any, Literal, Union
 
 from specdec import _core, _options
 from specdec._acceptance import Acceptance, Rule
-from specdec._answers import Capacity, Difference, Plan, Synthetic
+from specdec._answers import Capacity, Checkup, Difference, Plan, Synthetic
 from specdec._cost import Cost, DraftKind
 from specdec._errors import QuestionError
 from specdec._options import Options, Path, Paths, Schedule, as_float, given_only, listed, number, paths, plain
@@ -151,7 +151,7 @@ def plan(
     def made(name: str | None, one: Acceptance, its_cost: Cost) -> tuple[str | None, _core.Acceptance, _core.Cost]:
         _require_nouns(one, its_cost)
         constants = {} if name else its_cost._constants
-        return name, one._make(max_gamma=largest, **constants), its_cost._make(extrapolate=extrapolate, draft_name=name)
+        return name, one._make(max_gamma=largest, engine=emit, **constants), its_cost._make(extrapolate=extrapolate, draft_name=name)
 
     if drafts is not None:
         if acceptance is not None or cost is not None:
@@ -213,7 +213,7 @@ def plan_runs(
     model, draft_model : str, optional
         Where the files are of several.
     draft_kind : str, optional
-        "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+        "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
     at : int, optional
         Drafted tokens of a round, where the files do not say it.
     rule : {"rejection", "greedy-draft", "greedy"}, optional
@@ -252,7 +252,7 @@ def plan_runs(
     if holdout is not None:
         files["holdout"] = paths(holdout)
     files = given_only(files)
-    made = None if acceptance is None else acceptance._make(max_gamma=largest)
+    made = None if acceptance is None else acceptance._make(max_gamma=largest, engine=emit)
     answer = _core.plan_runs(made, {**files, **given_only({"rule": rule})}, question)
     inputs = {**(acceptance._inputs if acceptance else {}), **files, **given_only({"acceptance": rule}), **inputs}
     return _planned(inputs, answer)
@@ -288,7 +288,7 @@ def synthetic(
     """
     require_type("acceptance", acceptance, Acceptance, "a specdec.Acceptance")
     question = given_only({"gamma": plain(gamma), "emit": emit, "engine_version": engine_version})
-    answer = _core.synthetic(acceptance._make(max_gamma=gamma), question)
+    answer = _core.synthetic(acceptance._make(max_gamma=gamma, engine=emit), question)
     inputs = {**_options.SYNTHETIC, **acceptance._inputs, **question}
     document = _options.document("synthetic", _core.__version__, inputs, answer.files, answer.presets, answer.json)
     return Synthetic._shown(document, answer)
@@ -336,6 +336,54 @@ def difference(
     return Difference._shown(document, answer)
 
 
+def doctor(
+    files: Paths = (),
+    *,
+    target: Path | None = None,
+    draft: Path | None = None,
+    gamma: int | None = None,
+    false_alarm_rate: float = 0.01,
+    threads: int = 1,
+) -> Checkup:
+    """What is wrong or suspicious with what servers, benchmarks and recorders wrote: `specdec doctor`.
+
+    Parameters
+    ----------
+    files : path or iterable of paths
+        Counters, logs, benchmark results, answers, recordings and engines' configurations; scrapes of one server in the order
+        of time.
+    target, draft : path, optional
+        The two halves of a recording in two files.
+    gamma : int, optional
+        Drafted tokens per step, where the files do not say it.
+    false_alarm_rate : float
+        Share of runs over faultless files in which the statistical tests together find something, in (0, 0.5].
+    threads : int
+        The answer does not depend on it.
+
+    Returns
+    -------
+    Checkup
+
+    Raises
+    ------
+    QuestionError
+        Without files, for one that is given twice, or a value out of range.
+    FileError
+        For a file that cannot be read or is in no known format.
+    """
+    if (target is None) != (draft is None):
+        given = "target" if draft is None else "draft"
+        raise QuestionError("target and draft are the two halves of a recording: give both", given)
+    sources = paths(files)
+    halves = given_only({"target": target and os.fspath(target), "draft": draft and os.fspath(draft)})
+    question = given_only({"gamma": plain(gamma), "false_alarm_rate": false_alarm_rate, "threads": threads, **halves})
+    answer = _core.doctor(sources, question)
+    inputs = {**_options.DOCTOR, **question, "sources": sources}
+    document = _options.document("doctor", _core.__version__, inputs, answer.files, answer.presets, answer.json)
+    return Checkup._shown(document, answer)
+
+
 def _deployment(options: Options, tensor_parallel_size: int | None) -> str:
     """What is planned, for titles and captions."""
     who = options.get("model") or "the model"
@@ -362,6 +410,12 @@ def capacity(
     alpha_spread: float | None = None,
     tensor_parallel_size: int | None = None,
     prefill_tokens_per_second: float | None = None,
+    gpus: int | None = None,
+    disaggregated: bool = False,
+    prefill_tensor_parallel_size: int | None = None,
+    prefill_data_parallel_size: int | None = None,
+    prefill_expert_parallel_size: int | None = None,
+    kv_link: str = "infiniband-ndr",
     replicas: int | None = None,
     price: float | None = None,
     watts_per_gpu: float | None = None,
@@ -414,6 +468,15 @@ def capacity(
         Accelerators of a replica where hardware does not price it.
     prefill_tokens_per_second : float, optional
         Speed of prompts, without hardware.
+    gpus : int, optional
+        Accelerators that there are: finds the layout of the target on them, as far as the cost does not state it.
+    disaggregated : bool
+        Prompts are computed by replicas of their own, whose caches travel to those that decode.
+    prefill_tensor_parallel_size, prefill_data_parallel_size, prefill_expert_parallel_size : int, optional
+        The layout of replicas that compute prompts; that of those that decode where it is not given.
+    kv_link : str
+        What caches travel over: "link", "ethernet-100g", "ethernet-200g", "ethernet-400g", "infiniband-ndr",
+        "infiniband-ndr200", "infiniband-xdr", or 10^9 bytes/s of each accelerator.
     replicas : int, optional
         How many there are; as many as the load needs where it is not given.
     price : float, optional
@@ -475,6 +538,12 @@ def capacity(
             "alpha_spread": as_float(alpha_spread),
             "tensor_parallel_size": tensor_parallel_size,
             "prefill_tokens_per_second": as_float(prefill_tokens_per_second),
+            "gpus": gpus,
+            "disaggregated": disaggregated,
+            "prefill_tensor_parallel_size": prefill_tensor_parallel_size,
+            "prefill_data_parallel_size": prefill_data_parallel_size,
+            "prefill_expert_parallel_size": prefill_expert_parallel_size,
+            "kv_link": kv_link,
             "replicas": replicas,
             "price": as_float(price),
             "watts_per_gpu": as_float(watts_per_gpu),

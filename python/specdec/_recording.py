@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
 
-from specdec import _core, _options
+from specdec import _arrow, _core, _options
 from specdec._answers import Analysis
 from specdec._errors import QuestionError
 from specdec._options import Options, Path, Paths, VerifyFactor, as_float, factors, given_only, listed, number, paths, plain
@@ -35,6 +37,9 @@ class Recording:
     (2, 1)
     """
 
+    #: The folder of columns of Arrow, which goes with the recording.
+    _spilled: tempfile.TemporaryDirectory[str] | None = None
+
     def __init__(self, options: Options, pieces: Sequence[tuple[Any, ...]] = ()) -> None:
         self._options = options
         self._pieces: list[tuple[Any, ...]] = []
@@ -49,6 +54,8 @@ class Recording:
         return Recording, (self._options, self._pieces)
 
     def __repr__(self) -> str:
+        if self._spilled is not None:
+            return f"<Recording: {self.positions} positions of columns>"
         if not self._in_memory:
             return f"<Recording: {', '.join(self._files)}>"
         return f"<Recording: {self.positions} positions in {self.sequences} sequences in memory>"
@@ -60,6 +67,8 @@ class Recording:
     @property
     def _files(self) -> list[str]:
         """As they are told."""
+        if "columns" in self._options:
+            return []
         pair = [self._options[name] for name in ("target", "draft") if name in self._options]
         found: list[str] = self._options.get("files", []) or pair
         return found
@@ -163,6 +172,36 @@ class Recording:
             require_type(f"metadata[{key!r}]", value, str, "a text")
         recording = cls({"metadata": said})
         recording.append(p, q, tokens, sequences, prompt, kind=kind, task=task)
+        return recording
+
+    @classmethod
+    def from_arrow(cls, columns: Any, *, metadata: Mapping[str, str] | None = None) -> Recording:
+        """A recording in columns of Arrow: a pyarrow table, a ``RecordBatchReader``, a polars or pandas frame, or whatever
+        else has ``__arrow_c_stream__``. A stream is read once, batch by batch, and kept in a folder for temporary files as
+        long as the recording lives, so that it may be larger than memory. Needs pyarrow.
+
+        Parameters
+        ----------
+        columns : object with ``__arrow_c_stream__``
+            Columns have the names of docs/trace_format.md: "p.token_logprob" and "q.token_logprob" at least, or lists of
+            one length, "p.topk_ids" and "p.topk_logprobs", or whole rows. "task" and "prompt" may be texts. Without
+            "seq" all is one sequence; without "token" no token is known.
+        metadata : mapping of str to str, optional
+            As for :meth:`from_rows`; it goes before what the schema's metadata says by the same keys.
+
+        Raises
+        ------
+        QuestionError
+            Where a column is none of the format, or not as it must be.
+        ImportError
+            Without pyarrow.
+        """
+        if not _arrow.is_stream(columns):
+            raise TypeError(f"columns is {type(columns).__name__}, but must have __arrow_c_stream__: a table, a reader or a frame")
+        folder = tempfile.TemporaryDirectory(prefix="specdec-")
+        _arrow.write(columns, pathlib.Path(folder.name), metadata or {})
+        recording = cls({"files": [folder.name], "numbers": "auto", "columns": True})
+        recording._spilled = folder
         return recording
 
     def append(
@@ -313,8 +352,15 @@ def _analyzed_by(
     return _core.merged(recording._core, summaries)
 
 
+def as_recording(given: Any) -> Recording:
+    """Files and columns as a recording."""
+    if isinstance(given, Recording):
+        return given
+    return Recording.from_arrow(given) if _arrow.is_stream(given) else Recording.from_files(given)
+
+
 def analyze(
-    recording: Recording | Paths,
+    recording: Recording | Paths | Any,
     *,
     c: float | None = None,
     verify_factor: VerifyFactor = None,
@@ -341,7 +387,8 @@ def analyze(
 
     Parameters
     ----------
-    recording : Recording, path or iterable of paths
+    recording : Recording, path or iterable of paths, or columns of Arrow
+        A table, a reader or a frame is read as by :meth:`Recording.from_arrow`.
     c : float, optional
         Draft step time / target step time, >= 0; without it there are no speedups.
     verify_factor : float or mapping of int to float, optional
@@ -403,8 +450,7 @@ def analyze(
     >>> round(analyze(Recording.from_rows(p, q, tokens=[1, 0])).alpha.value, 3)
     0.85
     """
-    if not isinstance(recording, Recording):
-        recording = Recording.from_files(recording)
+    recording = as_recording(recording)
     gammas = plain(gamma)
     if isinstance(gammas, int):
         gammas = [gammas]
@@ -436,8 +482,15 @@ def analyze(
         inputs["lenience"] = listed(inputs["lenience"]) or "none"
     if standardise is not None:
         inputs["standardise"] = ";".join(map(_sampling_text, standardise)) or "none"
-    told = {name: value for name, value in recording._options.items() if name not in ("files", "metadata")}
-    inputs = {**_options.ANALYZE, **inputs, **told, "traces": recording._options.get("files", [])}
+    hidden = ("files", "metadata", "columns")
+    told = {name: value for name, value in recording._options.items() if name not in hidden}
+    of_columns = "columns" in recording._options
+    inputs = {
+        **_options.ANALYZE,
+        **inputs,
+        **told,
+        "traces": [] if of_columns else recording._options.get("files", []),
+    }
     if executor is None:
         for name, given in (("shards", shards), ("checkpoint", checkpoint)):
             if given is not None:
@@ -449,5 +502,6 @@ def analyze(
             raise QuestionError(f"shards is {parts}, but must be an integer of at least 1", "shards")
         kept = None if checkpoint is None else _kept_in(checkpoint, recording, inputs)
         answer = _analyzed_by(executor, parts, recording, question, kept, progress)
-    document = _options.document("analyze", _core.__version__, inputs, answer.files, "", answer.json)
+    files = [] if of_columns else answer.files
+    document = _options.document("analyze", _core.__version__, inputs, files, "", answer.json)
     return Analysis._shown(document, answer)

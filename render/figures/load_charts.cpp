@@ -303,6 +303,55 @@ Chart latency_over_load_chart(const LoadChartInputs& in) {
   return chart;
 }
 
+Chart layouts_chart(const planner::LayoutSearch& search, std::optional<double> limit_ms, const std::string& who) {
+  Chart chart;
+  chart.name = "layouts";
+  chart.title = "What a shorter time per token costs, by layout";
+  const bool has_price = search.frontier.front().cost_per_million_tokens.has_value();
+  const auto cost_of = [&](const planner::LayoutPoint& point) {
+    return has_price ? *point.cost_per_million_tokens : 1e6 * point.gpu_seconds_per_token;
+  };
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = has_price ? ChartAxis{"cost_per_million_tokens", "cost per million output tokens (unit of --price)",
+                                  AxisScale::logarithmic}
+                      : ChartAxis{"gpu_seconds_per_million_tokens", "GPU-seconds per million output tokens",
+                                  AxisScale::logarithmic};
+  panel.y = {"tpot_ms", "mean time per output token (ms)", AxisScale::logarithmic};
+  ChartSeries all, frontier, names;
+  all.name = "cheapest and fastest of a layout";
+  all.mark = ChartMark::points;
+  all.role = ChartRole::reference;
+  frontier.name = "beaten by none in both";
+  names.mark = ChartMark::text;
+  names.role = ChartRole::reference;
+  for (const planner::TriedLayout& tried : search.layouts) {
+    for (const auto* point : {&tried.cheapest, &tried.fastest}) {
+      if (!*point) continue;
+      all.x.push_back(cost_of(**point));
+      all.y.push_back(milliseconds_per_second * (*point)->tpot_seconds);
+    }
+  }
+  std::optional<std::size_t> named;
+  for (const planner::LayoutPoint& point : search.frontier) {
+    frontier.x.push_back(cost_of(point));
+    frontier.y.push_back(milliseconds_per_second * point.tpot_seconds);
+    if (named == point.layout) continue;
+    named = point.layout;
+    names.x.push_back(cost_of(point));
+    names.y.push_back(above_line * milliseconds_per_second * point.tpot_seconds);
+    names.labels.push_back(text_of(search.layouts[point.layout].layout));
+  }
+  if (limit_ms) panel.series.push_back(reference_line(ChartMark::horizontal, "limit", {*limit_ms}));
+  panel.series.push_back(std::move(all));
+  panel.series.push_back(std::move(frontier));
+  panel.series.push_back(std::move(names));
+  chart.caption = fmt::format(
+      "{} on up to {} GPUs, {} layouts, by the formulas of the steady state: from {} ms to {} ms", who, search.gpus,
+      search.layouts.size(), brief(milliseconds_per_second * search.frontier.front().tpot_seconds, 3),
+      brief(milliseconds_per_second * search.frontier.back().tpot_seconds, 3));
+  return chart;
+}
+
 Chart cost_and_time_chart(const LoadChartInputs& in) {
   if (!in.price_per_gpu_hour) throw planner::QuestionError("--price is missing: of a GPU for an hour");
   Chart chart;

@@ -50,6 +50,10 @@ Chart gpus_over_load_chart(const LoadChartInputs& inputs);
 /// the 99th percentile, with the limits.
 Chart latency_over_load_chart(const LoadChartInputs& inputs);
 
+/// Time per output token against cost of the layouts of a search, or against GPU-seconds without a price: those that
+/// none beats in both, and the cheapest and fastest points of all.
+Chart layouts_chart(const planner::LayoutSearch& search, std::optional<double> limit_ms, const std::string& who);
+
 /// Time per output token against cost per million tokens, load by load. @throws planner::QuestionError without a price
 Chart cost_and_time_chart(const LoadChartInputs& inputs);
 

@@ -175,13 +175,8 @@ double mean_first_token_seconds(const ServingResult& run) {
 struct Interrupted : std::exception {};
 
 /// A scenario with the predictions of the formulas.
-struct PlannedScenario {
-  const CapacityScenario* scenario;
-  planning::OfferedLoad load;
-  planning::ReplicaLimits limits;
-  std::vector<planning::RoundsFrom> rounds;
-  /// Empty if the formulas do not apply.
-  std::optional<planning::SustainableLoad> saturation;
+struct PlannedScenario : ScenarioFormulas {
+  const CapacityScenario* scenario = nullptr;
 };
 
 class CapacityPlanner {
@@ -212,6 +207,8 @@ class CapacityPlanner {
     for (const double load : loads) found.push_back(replica_at(scenarios_.front(), {load}));
     return found;
   }
+
+  std::vector<ScenarioFormulas> formulas() const { return {scenarios_.begin(), scenarios_.end()}; }
 
   CapacityAnswer answer() const {
     CapacityAnswer answer;
@@ -384,7 +381,13 @@ class CapacityPlanner {
     const auto crossing = search_with(requests);
     if (crossing && crossing->load >= search.highest) return found;
     found.by = last.together.by;
-    found.load = crossing ? around(planned, crossing->load, last, saturated) : SimulatedValue{};
+    if (!crossing) {
+      found.load = {};
+    } else if (question_.finds_rate_intervals) {
+      found.load = around(planned, crossing->load, last, saturated);
+    } else {
+      found.load = {crossing->load, crossing->load, crossing->load};
+    }
     return found;
   }
 
@@ -695,6 +698,11 @@ double Workload::middle_context() const {
   for (const SimulatedRequest& request : recorded)
     sum += static_cast<double>(request.prompt_tokens) + static_cast<double>(request.output_tokens) / 2;
   return sum / static_cast<double>(recorded.size());
+}
+
+std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question) {
+  require_legal(question);
+  return CapacityPlanner(question, {}).formulas();
 }
 
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks) {

@@ -85,6 +85,8 @@ struct CapacityQuestion {
   std::int64_t gpus_per_replica = 1;
   /// Empty: as many as the load needs.
   std::optional<std::int64_t> replicas = {};
+  /// False: of a rate that limits stop only the value is found, not its interval, which is then the value alone.
+  bool finds_rate_intervals = true;
   /// If given, figures are for this load of each scenario's replica, whether or not it is within the limits.
   std::optional<ReplicaLoad> figures_at = {};
   std::optional<double> price_per_gpu_hour = {};
@@ -173,6 +175,21 @@ struct CapacityAnswer {
 /// @param hooks  an interrupted run gives the scenarios that were finished, perhaps none
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks = {});
+
+/// What the formulas are given of one replica of a scenario.
+struct ScenarioFormulas {
+  /// Its rate is not set.
+  planning::OfferedLoad load;
+  planning::ReplicaLimits limits;
+  std::vector<planning::RoundsFrom> rounds;
+  /// Without limits on times. Empty if the formulas do not apply.
+  std::optional<planning::SustainableLoad> saturation;
+};
+
+/// The same requests as those of plan_capacity, without a simulation.
+/// @return [scenario]
+/// @throws as plan_capacity
+std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question);
 
 /// One replica of a scenario at a load, whether or not it meets limits.
 struct ReplicaAtLoad {

@@ -26,9 +26,7 @@ class MeanOfReplicates final : public cost::IterationCost {
       : cost_(std::move(cost)), indices_(std::move(indices)) {}
 
   double seconds(const cost::Iteration& iteration) const override {
-    double sum = 0;
-    for (const std::size_t index : indices_) sum += cost_->seconds_of_replicate(index, iteration);
-    return sum / static_cast<double>(indices_.size());
+    return cost_->mean_seconds_of_replicates(indices_, iteration);
   }
   double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
     return seconds(iteration);
@@ -307,6 +305,7 @@ bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunH
   CapacityQuestion version = asked;
   version.scenarios = {asked.scenarios[i]};
   if (!version.replicas) version.replicas = own.replicas;
+  version.finds_rate_intervals = false;
   version.figures_at.reset();
   if (asks_for_load && own.meets_load) {
     version.figures_at =

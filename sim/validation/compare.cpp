@@ -13,6 +13,7 @@
 #include "sim/table_models.hpp"
 #include "sim/validation/beam_system.hpp"
 #include "sim/validation/independent_rounds.hpp"
+#include "sim/validation/method_share.hpp"
 #include "sim/validation/recorded_methods.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -48,10 +49,46 @@ class MethodExperiment {
 
   void run(const Method& method, const std::function<void(double share)>& progress, ComparedMethods& compared) {
     method_ = method;
-    std::vector<MethodResult>& results = compared.results;
     const bool precise = decode(progress);
-    if (std::ranges::all_of(runs_, [](const MethodRun& run) { return run.counters.tokens == 0; })) return;
+    if (has_none()) return;
     if (settings_.until_relative_error && !precise) compared.imprecise.push_back(method);
+    summarise(compared.results);
+  }
+
+  /// Decodes the sequences of a share; nothing is known of the others.
+  MethodShare run_share(const Method& method, const traces::Shard& shard) {
+    method_ = method;
+    shard_ = shard;
+    decode(hooks_.progress);
+    MethodShare share;
+    for (std::size_t s = 0; s < runs_.size(); ++s) {
+      if (runs_[s].counters.tokens > 0) share.runs.emplace(static_cast<std::int64_t>(s), std::move(runs_[s]));
+    }
+    return share;
+  }
+
+  /// The results of sequences that were decoded elsewhere.
+  void take(const Method& method, const MethodShare& share, ComparedMethods& compared) {
+    method_ = method;
+    runs_.assign(static_cast<std::size_t>(sequences()), {});
+    for (const auto& [sequence, run] : share.runs) {
+      if (sequence >= sequences()) throw std::invalid_argument("results_of: share has sequences that the method has not");
+      runs_[static_cast<std::size_t>(sequence)] = run;
+    }
+    if (!has_none()) summarise(compared.results);
+  }
+
+ private:
+  std::int64_t sequences() const {
+    return (settings_.tokens + settings_.max_new_tokens - 1) / settings_.max_new_tokens;
+  }
+
+  bool has_none() const {
+    return std::ranges::all_of(runs_, [](const MethodRun& run) { return run.counters.tokens == 0; });
+  }
+
+  /// Over all tasks, then each of them if there are several.
+  void summarise(std::vector<MethodResult>& results) const {
     std::vector<std::string> tasks;
     for (const sim::Prompt& prompt : source_.prompts)
       if (std::find(tasks.begin(), tasks.end(), prompt.task) == tasks.end()) tasks.push_back(prompt.task);
@@ -61,7 +98,6 @@ class MethodExperiment {
       if (has_sequences(task)) results.push_back(summary(task));
   }
 
- private:
   std::size_t prompt_of(std::size_t sequence) const { return sequence % source_.prompts.size(); }
 
   bool belongs(std::size_t sequence, const std::string& task) const {
@@ -76,15 +112,15 @@ class MethodExperiment {
 
   /// @return true if the requested precision was reached
   bool decode(const std::function<void(double share)>& progress) {
-    const std::int64_t sequences = (settings_.tokens + settings_.max_new_tokens - 1) / settings_.max_new_tokens;
+    const std::int64_t all = sequences();
     const MethodDecoderFactory factory = prepare(method_, context_);
     std::vector<std::unique_ptr<MethodDecoder>> decoders;
-    for (std::int64_t w = 0; w < std::min(settings_.threads, sequences); ++w) decoders.push_back(factory());
+    for (std::int64_t w = 0; w < std::min(settings_.threads, all); ++w) decoders.push_back(factory());
     runs_.clear();
-    while (static_cast<std::int64_t>(runs_.size()) < sequences) {
-      decode_portion(decoders, portion_after(static_cast<std::int64_t>(runs_.size()), sequences));
+    while (static_cast<std::int64_t>(runs_.size()) < all) {
+      decode_portion(decoders, portion_after(static_cast<std::int64_t>(runs_.size()), all));
       if (hooks_.interrupted()) return false;
-      if (progress) progress(static_cast<double>(runs_.size()) / static_cast<double>(sequences));
+      if (progress) progress(static_cast<double>(runs_.size()) / static_cast<double>(all));
       if (is_precise()) return true;
     }
     return false;
@@ -104,8 +140,8 @@ class MethodExperiment {
     runs_.resize(first + static_cast<std::size_t>(count));
     core::for_each_index(
         count, static_cast<std::int64_t>(decoders.size()), [&](std::int64_t index, std::int64_t worker) {
-          if (hooks_.interrupted()) return;
           const std::size_t s = first + static_cast<std::size_t>(index);
+          if (!shard_.holds(static_cast<std::int64_t>(s)) || hooks_.interrupted()) return;
           const sim::RandomStream stream(settings_.seed, static_cast<std::uint64_t>(s));
           runs_[s] = decoders[static_cast<std::size_t>(worker)]->decode(source_.prompts[prompt_of(s)].tokens, stream);
           runs_[s].text.clear();
@@ -238,8 +274,18 @@ class MethodExperiment {
   const MethodSettings& settings_;
   const core::RunHooks& hooks_;
   Method method_;
+  traces::Shard shard_;
   std::vector<MethodRun> runs_;
 };
+
+double seconds_since(const std::chrono::steady_clock::time_point& begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void count_tokens(ComparedMethods& compared) {
+  for (const MethodResult& result : compared.results)
+    if (result.task.empty()) compared.tokens += result.counters.tokens;
+}
 
 }  // namespace
 
@@ -300,9 +346,55 @@ ComparedMethods compare(const MethodContext& context, std::span<const Method> me
     compared.interrupted = hooks.interrupted();
   }
   hooks.tell(1);
-  for (const MethodResult& result : compared.results)
-    if (result.task.empty()) compared.tokens += result.counters.tokens;
-  compared.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  count_tokens(compared);
+  compared.seconds = seconds_since(begin);
+  return compared;
+}
+
+void MethodShare::merge(const MethodShare& other) {
+  if (accepted_counts.size() != other.accepted_counts.size() && !(runs.empty() && accepted_counts.empty()))
+    throw std::invalid_argument("MethodShare::merge: other has rounds of another method");
+  for (const auto& [sequence, run] : other.runs) {
+    if (!runs.emplace(sequence, run).second)
+      throw std::invalid_argument("MethodShare::merge: other has a sequence that is there already");
+  }
+  accepted_counts.resize(other.accepted_counts.size());
+  for (std::size_t n = 0; n < accepted_counts.size(); ++n) accepted_counts[n] += other.accepted_counts[n];
+  seconds += other.seconds;
+}
+
+MethodShare run_share(const Method& method, const MethodContext& context, const traces::Shard& shard,
+                      const core::RunHooks& hooks) {
+  require_valid(context.source(), context.settings());
+  if (context.source().recording) throw std::invalid_argument("run_share: source is a recording, but must be models");
+  if (context.settings().until_relative_error)
+    throw std::invalid_argument("run_share: until_relative_error is given, but no share knows the error of all");
+  const auto begin = std::chrono::steady_clock::now();
+  MethodShare share;
+  if (runs_in_rounds(method, context)) {
+    share.accepted_counts = count_rounds(method, context, shard, hooks);
+  } else {
+    share = MethodExperiment(context, hooks).run_share(method, shard);
+  }
+  share.seconds = seconds_since(begin);
+  return share;
+}
+
+ComparedMethods results_of(const Method& method, const MethodContext& context, const MethodShare& share) {
+  require_valid(context.source(), context.settings());
+  ComparedMethods compared;
+  const core::RunHooks none;
+  const bool in_rounds = runs_in_rounds(method, context);
+  const auto depths = static_cast<std::size_t>(context.settings().gamma) + 1;
+  if (in_rounds ? share.accepted_counts.size() != depths || !share.runs.empty() : !share.accepted_counts.empty())
+    throw std::invalid_argument("results_of: share is of another method");
+  if (in_rounds) {
+    add_rounds(method, context, share.accepted_counts, compared);
+  } else {
+    MethodExperiment(context, none).take(method, share, compared);
+  }
+  count_tokens(compared);
+  compared.seconds = share.seconds;
   return compared;
 }
 

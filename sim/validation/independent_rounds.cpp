@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "analysis/core/kernels.hpp"
@@ -70,6 +71,56 @@ estimate::Estimate scaled(const estimate::Estimate& estimate, double factor) {
   return result;
 }
 
+/// The laws of a method's rounds.
+struct RoundLaws {
+  core::AcceptanceRate alpha = core::AcceptanceRate(0);
+  /// Empty if the rate is all that is known.
+  std::optional<sim::AliasPair> pair;
+
+  double expected_tokens(const MethodContext& context) const {
+    return theory::expected_tokens(alpha, context.settings().gamma);
+  }
+};
+
+RoundLaws round_laws(const Method& method, const MethodContext& context) {
+  RoundLaws laws;
+  if (context.source().alpha) laws.alpha = *context.source().alpha;
+  if (!context.source().fixed) return laws;
+  const FixedLaws rows = laws_of(method, context);
+  const core::TargetDistribution p(rows.target);
+  const core::DraftDistribution q(rows.draft);
+  laws.alpha = core::AcceptanceRate(std::min(1.0, core::overlap(p, q)));
+  laws.pair.emplace(p, q);
+  return laws;
+}
+
+sim::SyntheticRounds run_rounds(const RoundLaws& laws, std::int64_t gamma, const sim::SyntheticRoundsOptions& options) {
+  return laws.pair ? sim::simulate_rounds(*laws.pair, gamma, options) : sim::simulate_rounds(laws.alpha, gamma, options);
+}
+
+void add_result(const Method& method, const MethodContext& context, const RoundLaws& laws,
+                const sim::SyntheticRounds& rounds, ComparedMethods& compared) {
+  const MethodSettings& settings = context.settings();
+  const double expected = laws.expected_tokens(context);
+  MethodResult result;
+  result.method = method;
+  result.sequences = rounds.rounds() / options_of(context, expected, {}).rounds_per_sequence;
+  result.counters = counters_of(rounds, settings.gamma);
+  result.tokens_per_step = {*rounds.tokens_per_step(), {}, "mean of independent rounds"};
+  if (const std::optional<double> error = rounds.standard_error()) {
+    const double half = core::normal_half_width_95 * *error;
+    result.tokens_per_step.ci95 =
+        estimate::Interval{result.tokens_per_step.value - half, result.tokens_per_step.value + half};
+    if (*error > 0) result.deviation_standard_errors = (result.tokens_per_step.value - expected) / *error;
+  }
+  result.closed_form_tokens_per_step = expected;
+  result.acceptance = {laws.alpha.alpha(), {}, "closed form of the laws"};
+  result.target_calls_per_token = 1 / result.tokens_per_step.value;
+  result.draft_calls_per_token = static_cast<double>(settings.gamma) / result.tokens_per_step.value;
+  if (settings.cost) result.speedup = scaled(result.tokens_per_step, 1 / (*settings.cost)(settings.gamma));
+  compared.results.push_back(std::move(result));
+}
+
 }  // namespace
 
 bool runs_in_rounds(const Method& method, const MethodContext& context) {
@@ -82,42 +133,31 @@ bool runs_in_rounds(const Method& method, const MethodContext& context) {
          context.settings().gamma <= most_independent_drafts;
 }
 
+std::vector<std::int64_t> count_rounds(const Method& method, const MethodContext& context, const traces::Shard& shard,
+                                       const core::RunHooks& hooks) {
+  const RoundLaws laws = round_laws(method, context);
+  sim::SyntheticRoundsOptions options = options_of(context, laws.expected_tokens(context), hooks);
+  options.shard = shard;
+  return run_rounds(laws, context.settings().gamma, options).accepted_counts;
+}
+
+void add_rounds(const Method& method, const MethodContext& context, const std::vector<std::int64_t>& accepted_counts,
+                ComparedMethods& compared) {
+  sim::SyntheticRounds rounds;
+  rounds.accepted_counts = accepted_counts;
+  if (rounds.rounds() == 0) return;
+  add_result(method, context, round_laws(method, context), rounds, compared);
+}
+
 void run_in_rounds(const Method& method, const MethodContext& context, const core::RunHooks& hooks,
                    ComparedMethods& compared) {
   const MethodSettings& settings = context.settings();
-  core::AcceptanceRate alpha = context.source().alpha.value_or(core::AcceptanceRate(0));
-  std::optional<sim::AliasPair> pair;
-  if (context.source().fixed) {
-    const FixedLaws laws = laws_of(method, context);
-    const core::TargetDistribution p(laws.target);
-    const core::DraftDistribution q(laws.draft);
-    alpha = core::AcceptanceRate(std::min(1.0, core::overlap(p, q)));
-    pair.emplace(p, q);
-  }
-  const double expected = theory::expected_tokens(alpha, settings.gamma);
-  const sim::SyntheticRoundsOptions options = options_of(context, expected, hooks);
-  const sim::SyntheticRounds rounds = pair ? sim::simulate_rounds(*pair, settings.gamma, options)
-                                           : sim::simulate_rounds(alpha, settings.gamma, options);
+  const RoundLaws laws = round_laws(method, context);
+  const sim::SyntheticRounds rounds =
+      run_rounds(laws, settings.gamma, options_of(context, laws.expected_tokens(context), hooks));
   if (rounds.rounds() == 0) return;
   if (settings.until_relative_error && !rounds.precise) compared.imprecise.push_back(method);
-
-  MethodResult result;
-  result.method = method;
-  result.sequences = rounds.rounds() / options.rounds_per_sequence;
-  result.counters = counters_of(rounds, settings.gamma);
-  result.tokens_per_step = {*rounds.tokens_per_step(), {}, "mean of independent rounds"};
-  if (const std::optional<double> error = rounds.standard_error()) {
-    const double half = core::normal_half_width_95 * *error;
-    result.tokens_per_step.ci95 =
-        estimate::Interval{result.tokens_per_step.value - half, result.tokens_per_step.value + half};
-    if (*error > 0) result.deviation_standard_errors = (result.tokens_per_step.value - expected) / *error;
-  }
-  result.closed_form_tokens_per_step = expected;
-  result.acceptance = {alpha.alpha(), {}, "closed form of the laws"};
-  result.target_calls_per_token = 1 / result.tokens_per_step.value;
-  result.draft_calls_per_token = static_cast<double>(settings.gamma) / result.tokens_per_step.value;
-  if (settings.cost) result.speedup = scaled(result.tokens_per_step, 1 / (*settings.cost)(settings.gamma));
-  compared.results.push_back(std::move(result));
+  add_result(method, context, laws, rounds, compared);
 }
 
 }  // namespace specdec::validation

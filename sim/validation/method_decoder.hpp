@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,6 +46,11 @@ struct EarlyExitSums {
   double blocks = 0;
   /// KL of the law of each token from the target's, in nats.
   double kullback_leibler = 0;
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(blocks, kullback_leibler);
+  }
 };
 
 /// Beam searches compared with plain searches of the same width.
@@ -52,6 +59,11 @@ struct BeamSums {
   double plain_operations = 0;
   /// Searches whose beams, order or scores differ from the plain one's.
   std::int64_t different = 0;
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(plain_operations, different);
+  }
 };
 
 /// One text of one method.
@@ -68,6 +80,27 @@ struct MethodRun {
   std::optional<BeamSums> beams = {};
   /// The generated text.
   std::vector<sim::Token> text = {};
+
+  /// The state without the text, see analysis/core/state_archive.hpp.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    sim::Counters& c = counters;
+    archive(c.steps, c.tokens, c.drafted, c.accepted, c.drafted_at, c.accepted_at, c.draft_calls, c.target_calls,
+            c.draft_positions, c.target_positions, c.operations);
+    archive(rounds.accepted.expected, rounds.accepted.measured, rounds.accepted.variance, rounds.judged,
+            rounds.distance);
+    archive(cost, weight_reads, early_exit, beams);
+    archive.require(c.steps > 0 && c.tokens > 0 && c.drafted_at.size() == c.accepted_at.size());
+    // Sums over all sequences of a run stay in range.
+    constexpr std::int64_t many = std::int64_t{1} << 42;
+    const auto is_count = [](std::int64_t count) { return 0 <= count && count < many; };
+    for (const std::int64_t count : {c.steps, c.tokens, c.drafted, c.accepted, c.draft_calls, c.target_calls,
+                                     c.draft_positions, c.target_positions}) {
+      archive.require(is_count(count));
+    }
+    archive.require(std::all_of(c.drafted_at.begin(), c.drafted_at.end(), is_count) &&
+                    std::all_of(c.accepted_at.begin(), c.accepted_at.end(), is_count));
+  }
 };
 
 /// Decodes prompts by one method, on one thread.

@@ -39,6 +39,7 @@ import json
 import logging
 import math
 import pathlib
+import re
 import subprocess
 import sys
 from typing import Any
@@ -91,30 +92,66 @@ def package_folder(given: str | None) -> pathlib.Path:
 
 def reason_left_out(row: Any, plain_ids: set[str]) -> str:
     """Why a row cannot be asked or its label is uncertain; empty where neither."""
-    if row.mode != "agg":
-        return "disaggregated"
-    if row.tp_size > ACCELERATORS_PER_NODE:
+    if row.mode != "agg" and not (row.requests > 0 and row.decode_num_workers > 0 and row.prefill_num_workers > 0):
+        return "disaggregated, and unknown how many are in flight"
+    if row.shared * row.groups % row.parts != 0:
+        return "sizes that contradict each other"
+    if row.shared > ACCELERATORS_PER_NODE:
         return "more accelerators than a node"
-    if row.attention_dp_size > 1:
-        return "attention data parallel"
-    if row.moe_ep_size > 1:
-        return "expert parallel"
     if any(name in row.model_path for name in WITH_NEXT_TOKEN_MODULE) and row.id not in plain_ids:
         return "unknown whether it speculated"
     return ""
+
+
+# Sizes as an id has them: requests in flight, accelerators, parts of the experts.
+SIZES = re.compile(r"_c(?P<requests>\d+)_tp(?P<shared>\d+)(?:_0)?_ep(?P<parts>\d+)(?:_0)?_\d+$")
+
+
+def with_layout(rows: pd.DataFrame) -> pd.DataFrame:
+    """Adds requests in flight, accelerators that share layers, groups of these, parts of the experts, and servers.
+
+    Of aggregated servers the sizes are those of the id where it has them, since the columns multiply them in some dumps:
+    tp of a server that attends to sequences in groups is their number. Requests of the columns are those of a group.
+    """
+    found = rows.id.str.extract(SIZES).astype(float)
+    together, alone = rows["mode"] == "agg", rows["mode"] != "agg"
+    by_id = together & found.requests.notna() & ((rows.attention_dp_size > 1) | (rows.moe_ep_size > 1))
+    in_groups = by_id & (rows.attention_dp_size > 1) & (rows.tp_size == 1)
+    rows = rows.assign(
+        requests=rows.batch_size * rows.attention_dp_size.fillna(1).clip(lower=1),
+        shared=rows.tp_size,
+        groups=rows.attention_dp_size.fillna(1).clip(lower=1),
+        parts=rows.moe_ep_size.clip(lower=1),
+        workers=1.0,
+    )
+    rows.loc[by_id, "requests"] = found.requests[by_id]
+    rows.loc[by_id, "shared"] = found.shared[by_id].where(~in_groups, 1)
+    rows.loc[by_id, "groups"] = found.shared[by_id].where(in_groups, 1)
+    rows.loc[by_id, "parts"] = found.parts[by_id]
+    flight = rows.id.str.extract(r"_c(\d+)_")[0].astype(float)
+    decoding = rows.decode_batch_size * rows.decode_num_workers * rows.decode_attention_dp_size.fillna(1).clip(lower=1)
+    rows.loc[alone, "requests"] = flight[alone].fillna(decoding[alone])
+    for name, column in (("shared", "tp_size"), ("groups", "attention_dp_size"), ("parts", "moe_ep_size")):
+        rows.loc[alone, name] = rows[f"decode_{column}"][alone].fillna(1).clip(lower=1)
+    rows.loc[alone, "workers"] = rows.decode_num_workers[alone]
+    # Layouts that columns leave open have whole experts on one server.
+    rows["parts"] = rows.parts.where(~rows.model_path.str.contains("Qwen3-32B|Llama|llama"), 1).fillna(1)
+    return rows
 
 
 def read_points(package: pathlib.Path) -> tuple[pd.DataFrame, collections.Counter[str]]:
     """The rows to predict, and how many were left out for what."""
     labels = pathlib.Path(__file__).with_name("serving_without_speculation.txt").read_text().splitlines()
     plain_ids = {line for line in labels if line and not line.startswith("#")}
-    rows = pd.read_csv(package / "systems" / "silicon_sample.csv")
+    rows = with_layout(pd.read_csv(package / "systems" / "silicon_sample.csv"))
     reasons = pd.Series([reason_left_out(row, plain_ids) for row in rows.itertuples()], index=rows.index)
-    measured = [name for name in rows.columns if name not in ("id", "silicon_data_source")]
-    reasons[(reasons == "") & rows.duplicated(measured)] = "an exact copy"
+    # The same measurement is there with several readings of its sizes.
+    measured = ["model_path", "system", "backend", "gemm_quant_mode", "mode", "isl", "osl", "requests", "shared", "groups"]
+    measured += ["parts", "workers", "silicon_ttft_ms", "silicon_tpot_ms"]
+    reasons[(reasons == "") & rows[reasons == ""].duplicated(measured).reindex(rows.index, fill_value=False)] = "an exact copy"
     left_out = collections.Counter(reasons[reasons != ""])
     points = rows[reasons == ""].reset_index(drop=True)
-    layout = ["model_path", "system", "backend", "gemm_quant_mode", "tp_size"]
+    layout = ["model_path", "system", "backend", "gemm_quant_mode", "mode", "shared", "groups", "parts"]
     points["deployment"] = [" ".join(map(str, values)) for values in points[layout].itertuples(index=False)]
     return points, left_out
 
@@ -131,7 +168,11 @@ def cache_type(row: Any) -> str:
 
 def common_options(package: pathlib.Path, row: Any, kernels: str | None) -> list[str]:
     path = configuration(package, row.model_path)
-    options = ["--model", str(path), "--hardware", DEVICES[row.system], "--tp", str(int(row.tp_size)), "--quiet"]
+    options = ["--model", str(path), "--hardware", DEVICES[row.system], "--tp", str(int(row.shared)), "--quiet"]
+    if row.groups > 1:
+        options += ["--dp", str(int(row.groups))]
+    if row.parts > 1:
+        options += ["--ep", str(int(row.parts))]
     options += ["--format", "json"]
     weights = WEIGHT_TYPES.get(row.gemm_quant_mode)
     if kernels is not None:
@@ -152,21 +193,51 @@ def ask(command: list[str]) -> tuple[dict[str, Any] | None, str]:
 
 
 def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | None = None) -> dict[str, Any]:
+    batch = row.requests / row.workers
+    seconds, refusal = round_seconds(specdec, package, row, batch, kernels)
+    if seconds is not None and row.mode != "agg":
+        seconds = apart_seconds(specdec, package, row, seconds, kernels)
+    return {"refusal": refusal} if seconds is None else {"tpot_ms": 1e3 * seconds}
+
+
+def round_seconds(
+    specdec: str, package: pathlib.Path, row: Any, batch: float, kernels: str | None
+) -> tuple[float | None, str]:
     command = [specdec, "plan", "--draft-kind", "ngram", "--alpha", "0.5", "--gamma", "1"]
-    command += ["--batch", f"{row.batch_size:g}", "--context", f"{row.isl + row.osl / 2:g}"]
+    command += ["--batch", f"{batch:g}", "--context", f"{row.isl + row.osl / 2:g}"]
     answer, refusal = ask(command + common_options(package, row, kernels))
-    if answer is None:
-        return {"refusal": refusal}
-    return {"tpot_ms": 1e3 * answer["points"][0]["rows"][0]["round_seconds"]}
+    return (None if answer is None else answer["points"][0]["rows"][0]["round_seconds"]), refusal
+
+
+def apart_seconds(specdec: str, package: pathlib.Path, row: Any, seconds: float, kernels: str | None) -> float:
+    """Of a round of a server that decodes alone, of no more sequences than the prompts' servers begin meanwhile."""
+    command = [specdec, "capacity", "--disaggregated", "--arrival-rate", "0.001", "--replications", "2", "--threads", "1"]
+    command += ["--prompt-tokens", f"{row.isl:g}", "--output-tokens", f"{row.osl:g}", "--num-requests", "100"]
+    for name, column in (("tp", "tp_size"), ("dp", "attention_dp_size"), ("ep", "moe_ep_size")):
+        size = getattr(row, f"prefill_{column}")
+        dense = name == "ep" and row.parts == 1
+        command += [f"--prefill-{name}", f"{1 if dense or not size > 0 else size:g}"]
+    answer, _ = ask(command + common_options(package, row, kernels))
+    if answer is None or answer["prefill_pool"] is None:
+        return seconds
+    begun = answer["prefill_pool"]["requests_per_second_per_replica"]["value"] * row.prefill_num_workers / row.workers
+    batch = row.requests / row.workers
+    for _ in range(20):
+        limited = min(row.requests / row.workers, begun * row.osl * seconds)
+        if abs(limited / batch - 1) < 0.01:
+            break
+        batch = (batch + limited) / 2
+        seconds = round_seconds(specdec, package, row, max(batch, 1), kernels)[0] or seconds
+    return seconds
 
 
 def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | None = None) -> dict[str, Any]:
     constant = "aic-auto-gap-analysis" in row.silicon_data_source
     share, variation, outside = CONSTANT_LENGTHS if constant else DRAWN_LENGTHS
-    command = [specdec, "capacity", "--concurrency", f"{row.batch_size:g}", "--outside-ms", str(outside)]
+    command = [specdec, "capacity", "--concurrency", f"{row.requests:g}", "--outside-ms", str(outside)]
     command += ["--prompt-tokens", f"{share * row.isl:g}:{variation}"]
     command += ["--output-tokens", f"{share * row.osl:g}:{variation}"]
-    command += ["--max-num-seqs", f"{max(256, row.batch_size):g}", "--replications", "2", "--threads", "1"]
+    command += ["--max-num-seqs", f"{max(256, row.requests):g}", "--replications", "2", "--threads", "1"]
     if row.backend == "sglang":
         command += ["--prefill-first"]
     answer, refusal = ask(command + common_options(package, row, kernels))
@@ -193,7 +264,8 @@ def server_of(package: pathlib.Path, row: Any, engine: str) -> Server | None:
         return None
     kernels = json.loads(preset.read_text())["engines"][engine]
     weights = WEIGHT_TYPES.get(row.gemm_quant_mode) or "bf16"
-    return Server(DEVICES[row.system], kernels, model, int(row.tp_size), weights, cache_type(row))
+    sizes = {"groups": int(row.groups), "parts": int(row.parts)}
+    return Server(DEVICES[row.system], kernels, model, int(row.shared), weights, cache_type(row), **sizes)
 
 
 def constants_of(points: pd.DataFrame, alone: np.ndarray, parts: np.ndarray) -> np.ndarray:
@@ -216,14 +288,16 @@ def left_out_answers(package: pathlib.Path, points: pd.DataFrame, plain: pd.Data
     for i, (server, row) in enumerate(zip(servers, points.itertuples())):
         if server is None:
             continue
-        seconds[i] = server.seconds_per_token(row.batch_size, row.isl, row.osl) or math.nan
+        if row.mode != "agg":
+            continue
+        seconds[i] = server.seconds_per_token(row.requests, row.isl, row.osl) or math.nan
         layers[i] = server.model.depth
         if math.isfinite(plain.tpot_ms[i]):
-            decoding = server.seconds([Part(row.batch_size, 1, row.isl + row.osl / 2)], row.batch_size) or math.nan
-            decoding += server.constants(row.batch_size)
+            decoding = server.seconds([Part(row.requests, 1, row.isl + row.osl / 2)], row.requests) or math.nan
+            decoding += server.constants(row.requests)
             difference = max(difference, abs(1e-3 * plain.tpot_ms[i] / decoding - 1))
     print(f"formula and program: plain rounds differ by {difference:.0e} at most")
-    parts = np.column_stack([layers, np.ones(len(points)), points.batch_size])
+    parts = np.column_stack([layers, np.ones(len(points)), points.requests / points.groups])
     names = np.array(sorted(points.deployment.unique()), dtype=object)
     np.random.default_rng(20261124).shuffle(names)
     fold = points.deployment.map({name: i % folds for i, name in enumerate(names)}).to_numpy()
@@ -250,9 +324,9 @@ def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
         error = np.full(len(others), math.nan)
         for i, row in enumerate(others.itertuples()):
             server = server_of(package, row, engine)
-            seconds = server and server.seconds_per_token(row.batch_size, row.isl, row.osl)
+            seconds = server and row.mode == "agg" and server.seconds_per_token(row.requests, row.isl, row.osl)
             if seconds:
-                error[i] = 1e3 * (seconds + server.constants(row.batch_size)) / row.silicon_tpot_ms - 1
+                error[i] = 1e3 * (seconds + server.constants(row.requests)) / row.silicon_tpot_ms - 1
         print(f"  {engine:14} {len(others):5d} {summary(error, others.deployment)}")
 
 
@@ -264,7 +338,7 @@ def report_intervals(
     known = points.assign(error=np.log(points.silicon_tpot_ms / answers.tpot_ms))
     known = known[np.isfinite(known.error)]
     groups = [
-        (g.error.to_numpy(), np.log(g.batch_size.to_numpy()), np.log(g.isl.to_numpy() + g.osl.to_numpy() / 2 + 500))
+        (g.error.to_numpy(), np.log(g.requests.to_numpy()), np.log(g.isl.to_numpy() + g.osl.to_numpy() / 2 + 500))
         for _, g in known.groupby("deployment")
         if len(g) > 1
     ]
@@ -294,7 +368,7 @@ def report_likeness(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 
     known = known[np.isfinite(known.error) & (known.isl <= 1.01 * known.osl)]
     pairs = []
     for _, group in known.groupby(["deployment", "backend_version", "isl", "osl"], dropna=False):
-        errors = group.groupby("batch_size").error.median()
+        errors = group.groupby("requests").error.median()
         one, other = np.triu_indices(len(errors), 1)
         apart = np.abs(np.log(errors.index.to_numpy()[one] / errors.index.to_numpy()[other]))
         difference = np.abs(errors.to_numpy()[one] - errors.to_numpy()[other])
@@ -375,10 +449,11 @@ def peer_answer(row: Any) -> dict[str, Any]:
             backend_name=row.backend,
             isl=int(row.isl),
             osl=int(row.osl),
-            batch_size=int(row.batch_size),
-            tp_size=int(row.tp_size),
-            moe_tp_size=int(row.tp_size),
-            moe_ep_size=1,
+            batch_size=max(1, int(row.requests / row.groups)),
+            tp_size=int(row.shared),
+            attention_dp_size=int(row.groups),
+            moe_tp_size=int(row.shared * row.groups / row.parts),
+            moe_ep_size=int(row.parts),
             **peer_types(row),
         )
     except Exception as error:  # noqa: BLE001: whatever it refuses by
@@ -432,7 +507,7 @@ def slices_of(points: pd.DataFrame) -> dict[str, pd.Series]:
     for value in sorted(points.gemm_quant_mode.fillna("bf16").unique()):
         found[value] = points.gemm_quant_mode.fillna("bf16") == value
     for low, high in ((1, 8), (9, 32), (33, 128), (129, 1 << 30)):
-        found[f"batch {low} to {high}" if high < 1 << 30 else "batch beyond 128"] = points.batch_size.between(low, high)
+        found[f"batch {low} to {high}" if high < 1 << 30 else "batch beyond 128"] = points.requests.between(low, high)
     return found
 
 

@@ -112,11 +112,23 @@ def pairs(tokens: float, context: float, window: float) -> float:
 class Server:
     """Kernels of an engine and a model on accelerators that share it. Seconds are None where these were not measured."""
 
-    def __init__(self, device: str, kernels: dict[str, Any], model: Model, shared: int, weights: str, cache: str) -> None:
+    def __init__(
+        self,
+        device: str,
+        kernels: dict[str, Any],
+        model: Model,
+        shared: int,
+        weights: str,
+        cache: str,
+        groups: int = 1,
+        parts: int = 1,
+    ) -> None:
+        """@param groups  of `shared` accelerators, with sequences of their own  @param parts  that experts are divided into"""
         described = json.loads((PRESETS / "hardware" / f"{device}.json").read_text())
         self.bandwidth = described["memory_bandwidth_bytes_per_second"]["value"]
         self.peaks = {name: peak["value"] for name, peak in described["peak_flops"].items()}
         self.kernels, self.model, self.shared, self.cache = kernels, model, shared, cache
+        self.groups, self.parts = groups, parts
         # gpt-oss leaves all but its experts as they were.
         self.experts = "mxfp4" if model.kind == "gpt_oss" else weights
         self.dense = "bf16" if model.kind == "gpt_oss" else weights
@@ -124,14 +136,27 @@ class Server:
     def peak(self, kind: str) -> float:
         return next(self.peaks[name] for name in PEAKS[kind] if name in self.peaks)
 
-    def all_reduce(self, size: float) -> float | None:
-        table = next((one for one in self.kernels["all_reduces"] if one["accelerators"] == self.shared), None)
-        if table is None:
-            return None
+    @staticmethod
+    def collective(table: dict[str, Any], size: float) -> float:
         sizes, seconds = table["bytes"], table["seconds"]
         if size >= sizes[-1]:
             return seconds[-1] * size / sizes[-1]
         return math.exp(np.interp(math.log(size), np.log(sizes), np.log(seconds)))
+
+    def all_reduce(self, size: float) -> float | None:
+        table = next((one for one in self.kernels["all_reduces"] if one["accelerators"] == self.shared), None)
+        return None if table is None else self.collective(table, size)
+
+    def all_to_all(self, positions: float, chosen: int) -> float:
+        """Of the positions of a group, over all accelerators; by those of as many, else of the nearest fewer."""
+        many = self.shared * self.groups
+        table = min(self.kernels["all_to_alls"], key=lambda one: (one["accelerators"] > many, abs(one["accelerators"] - many)))
+        reached = many * (1 - (1 - 1 / self.parts) ** chosen)
+        return self.collective(table, positions * self.model.width * 2 / self.shared * reached)
+
+    def of_group(self, part: Part) -> Part:
+        """What the group with most has of it."""
+        return Part(max(part.count / self.groups, min(part.count, 1)), part.tokens, part.context)
 
     def products(self, positions: float, headed: float) -> float:
         model, t, kind = self.model, self.shared, self.dense
@@ -149,13 +174,16 @@ class Server:
         return total
 
     def routed(self, positions: float) -> float:
-        model, t, kind, total = self.model, self.shared, self.experts, 0.0
+        """@param positions  of all groups"""
+        model, kind, total = self.model, self.experts, 0.0
+        t, busiest = self.shared * self.groups, self.parts**0.4
         for layers in (one for one in model.layers if one.experts > 0):
             times = self.kernels["experts"].get(kind) or self.kernels["experts"]["bf16"]
             missed = positions ** times["routing"] * math.log1p(-layers.chosen / layers.experts)
             read = -math.expm1(missed) * layers.experts * layers.expert * BITS[kind] / 8 / t / self.bandwidth
-            computed = 2 * positions * layers.chosen * layers.expert / t / self.peak(kind)
-            moved = positions * layers.chosen * (layers.expert / model.width / t + 2 * model.width) * 2
+            computed = 2 * positions * layers.chosen * layers.expert / t / self.peak(kind) * busiest
+            moved = positions * layers.chosen / self.parts * busiest * 2
+            moved *= layers.expert / model.width * self.parts / t + 2 * model.width
             moved /= times["bandwidth_share"] * self.bandwidth
             total += layers.count * (times["call_seconds"] + rounded(times, read, computed) + moved)
         return total
@@ -175,14 +203,19 @@ class Server:
 
     def seconds(self, parts: list[Part], headed: float) -> float | None:
         """Of the kernels of an iteration."""
-        positions = sum(part.count * part.tokens for part in parts)
+        routed = sum(part.count * part.tokens for part in parts)
+        own = [self.of_group(part) for part in parts]
+        positions = sum(part.count * part.tokens for part in own)
         reduced: float | None = 0.0
         if self.shared > 1:
             reduced = self.all_reduce(positions * 2 * self.model.width)
         if reduced is None:
             return None
-        total = self.products(positions, headed) + self.routed(positions) + self.attention(parts)
-        return total + 2 * self.model.depth * reduced
+        total = self.products(positions, headed * sum(part.count for part in own) / sum(part.count for part in parts))
+        total += self.routed(routed) + self.attention(own)
+        travelling = [layers for layers in self.model.layers if layers.experts > 0 and self.groups > 1]
+        total += sum(2 * layers.count * self.all_to_all(positions, layers.chosen) for layers in travelling)
+        return total + (2 * self.model.depth - sum(layers.count for layers in travelling)) * reduced
 
     def seconds_per_token(self, requests: float, prompt: float, output: float) -> float | None:
         """Of the kernels, in the mean over the output of requests that are always so many: of the iterations that each
@@ -206,4 +239,4 @@ class Server:
         """Seconds of an iteration beside its kernels."""
         adds = self.kernels["serving"]
         beside = self.model.depth * adds["layer_seconds"] + adds["iteration_seconds"]
-        return beside + requests * adds["sequence_seconds"]
+        return beside + max(requests / self.groups, min(requests, 1)) * adds["sequence_seconds"]

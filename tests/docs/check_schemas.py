@@ -90,6 +90,10 @@ RUNS = {
         "--calibrate batch=1,tpot_ms=6 --prompt-tokens 100 --output-tokens 50",
         f"--cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl --extrapolate --kv-cache-tokens 20000 "
         "--prefill-tokens-per-second 5000 --prompt-tokens 100 --output-tokens 50 --num-requests 100 --replications 2",
+        f"{CAPACITY} --model llama-3.3-70b --gpus 4 --prompt-tokens 100 --output-tokens 50 --num-requests 100 "
+        "--replications 2",
+        f"{CAPACITY} --model llama-3.1-8b --disaggregated --prefill-tp 2 --arrival-rate 20 --ttft-ms 500 --price 2 "
+        "--prompt-tokens 500 --output-tokens 50 --num-requests 100 --replications 2",
     ],
     "record": [
         f"{RECORDED} --output SCRATCH/full --sequences 2 --max-new-tokens 8",
@@ -115,6 +119,9 @@ RUNS = {
     ],
     "analyze --shard 2/3": ["--part SCRATCH/2.part SCRATCH/tasks --c 0.1"],
     "merge": ["--partial SCRATCH/2.part"],
+    "sweep": ["SCRATCH/plans.toml", "SCRATCH/plans.toml --cache SCRATCH/answers", "SCRATCH/loads.toml"],
+    "sweep --shard 1/2": ["--part SCRATCH/sweep.part SCRATCH/plans.toml"],
+    "merge --partial": ["SCRATCH/sweep.part"],
     "counters": [
         f"{SERVING}/vllm_requests.jsonl",
         f"--by category --max-gamma 5 --beyond zero --hash {SERVING}/vllm_requests.jsonl",
@@ -155,6 +162,8 @@ RUNS = {
         "--source synthetic --tokens 256 --verifier block",
         "--source synthetic --tokens 256 --draft copy --c 0.1 --verify-factor 2:1.1",
     ],
+    "simulate --shard 1/2": ["--source synthetic --tokens 256 --part SCRATCH/simulate.part"],
+    "merge --partial --quiet": ["SCRATCH/simulate.part"],
     "compare": [f"{METHODS} block ngram", "--source synthetic --tokens 256"],
     "reproduce": ["", "--table table3_costs"],
     "plot": [""],
@@ -168,7 +177,22 @@ RUNS = {
 }
 
 # Of commands that print what another one does, or something else with some options.
-SCHEMA_OF = {"analyze --shard 2/3": "analyze.part", "merge": "analyze"}
+SCHEMA_OF = {
+    "analyze --shard 2/3": "analyze.part",
+    "merge": "analyze",
+    "sweep --shard 1/2": "sweep.part",
+    "merge --partial": "sweep",
+    "simulate --shard 1/2": "simulate.part",
+    "merge --partial --quiet": "simulate",
+}
+
+# Files that runs read.
+FILES = {
+    "plans.toml": '[plan]\nmodel = "llama-3.1-8b"\nhardware = ["h100", "l4"]\ndraft-kind = "ngram"\nalpha = [0.5, 0.8]\n'
+    "tp = [1, 3]\n",
+    "loads.toml": '[capacity]\nmodel = "llama-3.1-8b"\nhardware = "h100"\nnum-requests = 100\nreplications = 2\nprice = 2\n'
+    "prompt-tokens = 100\noutput-tokens = 50\narrival-rate = [1, 4]\n",
+}
 
 OF_ANOTHER_TYPE = {str: 1, int: "text", float: "text", bool: "text", list: "text", dict: "text"}
 
@@ -207,6 +231,8 @@ def figures(specdec):
 def check(specdec, folder, scratch):
     """What is wrong with the documents and the schemas, in words."""
     failures = []
+    for name, text in FILES.items():
+        Path(scratch, name).write_text(text, encoding="utf-8")
     for command, runs in {**RUNS, **figures(specdec)}.items():
         is_figure = command.startswith("plot ") and command not in RUNS
         name = "plot.figure" if is_figure else SCHEMA_OF.get(command, command.replace(" ", "."))

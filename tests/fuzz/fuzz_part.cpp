@@ -14,7 +14,7 @@ namespace {
 using namespace specdec;
 
 constexpr const char* header =
-    R"({"version": "1", "made_with": "", "shard": {"number": 1, "of": 1}, "options": {}, "other_options": {},)"
+    R"({"command": "analyze", "version": "1", "made_with": "", "shard": {"number": 1, "of": 1}, "options": {}, "other_options": {},)"
     R"( "recording": {"metadata": {}, "files": []}})";
 
 /// Header, line feed and state of the part of four whole rows in two texts.
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const fuzz::FuzzedFile file(reinterpret_cast<const std::uint8_t*>(part.data()), part.size());
   return fuzz::expect_file_errors_only([&] {
     try {
-      planner::merge_parts({file.path().string()}, "1", true);
+      planner::merge_parts(planner::read_parts({file.path().string()}, "1", true));
     } catch (const planner::QuestionError&) {
     }
   });

@@ -10,6 +10,7 @@ import multiprocessing
 import pathlib
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,9 +19,10 @@ import threading
 import time
 from typing import Any, Callable
 
+import numpy as np
 import pytest
 import specdec
-from specdec import Acceptance, Cost
+from specdec import Acceptance, Cost, Recording
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 SAMPLES = TOP / "traces" / "samples"
@@ -264,6 +266,14 @@ def test_a_head_without_an_acceptance_has_its_prior() -> None:
         specdec.plan(cost=Cost.of_constants(0.05))
 
 
+def test_a_plan_of_a_recording_follows_the_rule_of_the_engine_it_is_written_for() -> None:
+    recorded = Acceptance.from_recording(RECORDING)
+    ask = lambda: specdec.plan(recorded, Cost.of_constants(0.05, draft_model="org/d", model="org/t"), emit="llamacpp")  # noqa: E731
+    words = ["--trace", str(RECORDING), "--c", "0.05", "--draft-model", "org/d", "--model", "org/t", "--emit", "llamacpp"]
+    require_one_answer((ask, ["plan", *words]))
+    assert "rule_of_engine" in [warning.code for warning in ask().warnings]
+
+
 def test_a_mix_of_traffic_is_planned_for_alike() -> None:
     counted = Acceptance.from_counters(COUNTERS, mix={"code": 0.6, "chat": 0.4}, mix_by="requests")
     words = ["plan", "--counters", COUNTERS, "--mix", "code=0.6,chat=0.4", "--mix-by", "requests", "--c", "0.05"]
@@ -295,6 +305,87 @@ def test_acceptance_by_context_enters_plans_and_capacities_alike() -> None:
         specdec.plan(recorded, constants)
     with pytest.raises(specdec.QuestionError, match="context:N1,N2,... with places above 0"):
         specdec.plan(Acceptance.from_recording(RECORDING, by="task"), constants)
+
+
+@pytest.mark.parametrize("emit", [None, "vllm", "sglang", "trtllm", "llamacpp"])
+def test_synthetic_acceptance_is_written_alike(emit: Any) -> None:
+    sources: list[tuple[Acceptance, Words]] = [
+        (Acceptance.of_rate(0.8), ["--alpha", "0.8"]),
+        (Acceptance.of_lengths({4: 2.5}), ["--acceptance-length", "2.5", "--at", "4"]),
+        (Acceptance.from_counters(COUNTERS), ["--counters", COUNTERS]),
+        (Acceptance.from_recording(RECORDING), ["--trace", str(RECORDING)]),
+    ]
+    for acceptance, words in sources:
+        words = ["synthetic", *words, "--gamma", "4", *(["--emit", emit] if emit else [])]
+        require_one_answer((lambda: specdec.synthetic(acceptance, 4, emit=emit), words))
+    answer = specdec.synthetic(Acceptance.of_rate(0.5), 2)
+    assert answer.law[1].unconditional == 0.25
+    assert [setting.engine for setting in answer.settings] == ["vllm", "sglang", "trtllm", "llamacpp"]
+
+
+def test_synthetic_acceptance_refuses_what_the_command_line_refuses() -> None:
+    acceptance = Acceptance.of_rate(0.8)
+    for question, words in [
+        ({"gamma": 0}, ["--gamma", "0"]),
+        ({"gamma": 3, "emit": "vllm", "engine_version": "0.19.0"}, ["--gamma", "3", "--emit", "vllm", "--engine-version", "0.19.0"]),
+        ({"gamma": 3, "engine_version": "0.24.0"}, ["--gamma", "3", "--engine-version", "0.24.0"]),
+    ]:
+        assert command_line(["synthetic", "--alpha", "0.8", *words]).returncode == 2
+        with pytest.raises(specdec.QuestionError):
+            specdec.synthetic(acceptance, **question)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="acceptance is 0.8"):
+        specdec.synthetic(0.8, 3)  # type: ignore[arg-type]
+
+
+def test_two_runs_differ_alike(tmp_path: pathlib.Path) -> None:
+    requests, after = str(SAMPLES / "serving" / "vllm_requests.jsonl"), str(SAMPLES / "serving" / "vllm_after.prom")
+    # Other bytes, so that no file is told to be the other's copy.
+    again = str(shutil.copy(requests, tmp_path / "again.jsonl"))
+    with open(again, "a") as file:
+        file.write("\n")
+    require_one_answer((lambda: specdec.difference(after, requests), ["diff", after, requests]))
+    words = ["diff", requests, again]
+    require_one_answer((lambda: specdec.difference(requests, again), words))
+    require_one_answer(
+        (
+            lambda: specdec.difference(requests, again, by="category", unpaired=True),
+            [*words, "--by", "category", "--unpaired"],
+        )
+    )
+    runs = [str(tmp_path / f"{name}.safetensors") for name in "ab"]
+    for seed, run in enumerate(runs):
+        rng = np.random.default_rng(seed)
+        draft = 0.5 * rng.uniform(0.5, 0.9 + 0.1 * seed, 300)
+        Recording.from_rows(np.full(300, 0.5), draft, sequences=np.repeat(np.arange(10), 30)).save(run)
+    require_one_answer((lambda: specdec.difference(*runs, gamma=3), ["diff", *runs, "--gamma", "3"]))
+    with pytest.raises(specdec.QuestionError, match="nothing differs"):
+        specdec.difference(requests, requests)
+    with pytest.raises(specdec.FileError):
+        specdec.difference(requests, tmp_path / "none.prom")
+
+
+def test_files_are_checked_alike(tmp_path: pathlib.Path) -> None:
+    before, after = (str(SAMPLES / "serving" / f"vllm_{when}.prom") for when in ("before", "after"))
+    require_one_answer((lambda: specdec.doctor([before, after]), ["doctor", before, after]))
+    require_one_answer((lambda: specdec.doctor(RECORDING, threads=2), ["doctor", str(RECORDING), "--threads", "2"]))
+    assert specdec.doctor([before, after]).passed
+    # A percentage where a share is due, as people's own files have it.
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"num_drafts": 100, "num_draft_tokens": 300, "num_accepted_tokens": 900}\n')
+    words = ["doctor", str(broken), "--gamma", "3", "--false-alarm-rate", "0.05"]
+    printed = command_line([*words, "--format", "json"])
+    if printed.returncode == 2:
+        with pytest.raises((specdec.QuestionError, specdec.FileError)):
+            specdec.doctor(broken, gamma=3, false_alarm_rate=0.05)
+    else:
+        require_one_answer((lambda: specdec.doctor(broken, gamma=3, false_alarm_rate=0.05), words))
+    with pytest.raises(specdec.QuestionError, match="give both"):
+        specdec.doctor(target=before)
+    with pytest.raises(specdec.QuestionError) as refused:
+        specdec.doctor([before, before])
+    assert refused.value.parameter is not None or "twice" in str(refused.value)
+    with pytest.raises(specdec.QuestionError):
+        specdec.doctor()
 
 
 def test_runs_of_benchmarks_are_planned_from_alike() -> None:

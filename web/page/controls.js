@@ -4,7 +4,8 @@ const number = (id, label, options = {}) => ({ id, label, kind: "number", ...opt
 const select = (id, label, options = {}) => ({ id, label, kind: "select", ...options });
 
 const byHardware = (value) => value("cost") === "hardware";
-const hasDraft = (value) => byHardware(value) && value("draft_kind") !== "ngram";
+const looksUp = (kind) => kind === "ngram" || kind === "suffix";
+const hasDraft = (value) => byHardware(value) && !looksUp(value("draft_kind"));
 const types = ["fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"].map((name) => [name, name]);
 
 /** Every control, in order and by group; `when` says beside which values of others it means something. */
@@ -25,7 +26,7 @@ const groups = [
     select("kv_cache_dtype", "Keys and values in the cache", { when: byHardware, choices: [["", "bf16, the usual"], ...types] }),
     select("draft_kind", "Kind of draft", { when: byHardware,
       choices: [["model", "draft model"], ["mirrored", "draft model, as llama.cpp runs it"], ["eagle", "EAGLE head"], ["mtp", "next-token module"],
-        ["parallel", "parallel heads"], ["ngram", "n-grams"]] }),
+        ["parallel", "parallel heads"], ["ngram", "n-grams"], ["suffix", "suffixes"]] }),
     select("draft_model", "Draft model", { when: hasDraft }),
     select("draft_weight_dtype", "Weights of the draft", { when: hasDraft, choices: [["", "as its file says"], ...types] }),
     number("draft_tensor_parallel_size", "Accelerators that share the draft", { min: 1, max: 1024, step: 1, when: hasDraft, empty: "as the target" }),
@@ -235,12 +236,12 @@ export class Controls extends EventTarget {
       tensor_parallel_size: whole("tensor_parallel_size"),
     });
     const optional = ["weight_dtype", "kv_cache_dtype"];
-    if (cost.draft_kind === "ngram") delete cost.draft_launch_seconds;
+    if (looksUp(cost.draft_kind)) delete cost.draft_launch_seconds;
     else optional.push("draft_model", "draft_weight_dtype");
     for (const id of optional) {
       if (this.text(id) !== "") cost[id] = this.text(id);
     }
-    if (cost.draft_kind !== "ngram" && this.text("draft_tensor_parallel_size") !== "") {
+    if (!looksUp(cost.draft_kind) && this.text("draft_tensor_parallel_size") !== "") {
       cost.draft_tensor_parallel_size = whole("draft_tensor_parallel_size");
     }
     return { acceptance, cost, question };

@@ -394,10 +394,30 @@ TEST_CASE("without a load each scenario is shown at the largest one it takes") {
   CHECK(answer["scenarios"][0]["gpus_bounds"].is_null());
 }
 
+TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts' pool beside the other") {
+  const std::string large = "--hardware h200-sxm --model llama-3.3-70b" + fast + lengths;
+  const ordered_json found = json_of(large + " --gpus 4 --price 2");
+  REQUIRE(found["layouts"]["tried"].size() == 3);
+  CHECK(found["layouts"]["tried"][0]["refused"].is_string());
+  CHECK(found["gpus_per_replica"] ==
+        found["layouts"]["tried"][found["layouts"]["chosen"].get<std::size_t>()]["gpus_per_replica"]);
+  CHECK(found["layouts"]["frontier"].size() > 2);
+  CHECK(found["prefill_pool"].is_null());
+  const ordered_json apart = json_of(small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400");
+  CHECK(apart["layouts"].is_null());
+  CHECK(apart["prefill_pool"]["kv_link_bytes_per_second_per_gpu"] == 50e9);
+  CHECK(apart["prefill_pool"]["gpus_of_both_pools"] ==
+        apart["prefill_pool"]["gpus"].get<int>() + apart["recommended"]["gpus"].get<int>());
+  check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
+  check_refused(small_model + lengths + " --dp 2",
+                "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "
+                "--replicas");
+}
+
 TEST_CASE("weights that do not fit are refused with the number of GPUs that hold them") {
   check_refused("--hardware h100-sxm --model llama-3.3-70b" + lengths,
                 "--tensor-parallel-size is 1, but 141.1 GB of target weights per GPU leave no room for a cache in the "
-                "72.0 GB that h100-sxm has to give to plain; divided over 2 GPUs they leave room");
+                "72.0 GB that h100-sxm has to give to plain: 69.1 GB are missing; divided over 2 GPUs they leave room");
 }
 
 TEST_CASE("capacity refuses options that contradict each other or miss one another") {

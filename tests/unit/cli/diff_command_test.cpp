@@ -107,6 +107,19 @@ TEST_CASE("diff refuses what it cannot compare, by name") {
   CHECK(one["warnings"].dump().find("one_cluster") != std::string::npos);
 }
 
+TEST_CASE("diff says where labels of two runs have nothing in common") {
+  const ScratchFolder folder;
+  const std::string a = written(folder / "a.jsonl", request("1", "code", {2, 3, 5}) + request("2", "chat", {1, 2, 2}));
+  const std::string b = written(folder / "b.jsonl", request("1", "prose", {2, 1, 5}) + request("2", "talk", {1, 1, 2}));
+  const ordered_json apart = difference_of(a + " " + b);
+  CHECK(apart["warnings"].dump().find("(code, chat in " + a + ", prose, talk in " + b + ")") != std::string::npos);
+  CHECK(difference_of(
+            a + " " +
+            written(folder / "c.jsonl", request("3", "code", {2, 1, 5}) + request("4", "talk", {1, 1, 2})))["warnings"]
+            .dump()
+            .find("groups_not_shared") == std::string::npos);
+}
+
 TEST_CASE("runs of a benchmark differ in time by the cost of a step and by tokens per step") {
   const std::string samples = specdec::tests::source_dir() + "/traces/samples/bench/";
   const ordered_json answer = difference_of(samples + "c1-k3.json " + samples + "c32-k3.json");

@@ -1300,9 +1300,16 @@ TEST_CASE("wrong entries of lists, schedules and drafts are refused with what wa
   check_refused("--draft a:alpha=0.8,c=0.1 --draft a:alpha=0.7,c=0.1", "--draft a is given twice");
   check_refused("--draft a:alpha=0.8",
                 "--draft a: c is missing: the time of one draft step / one target step, a number in [0, 1000000000]");
-  check_refused("--alpha 0.8 --c 0.1 --emit llamacpp --draft-kind parallel",
-                "--emit is llamacpp, but llama.cpp drafts with model, eagle, mtp and ngram alone, and the kind is "
-                "parallel");
+  const std::string parallel = "--alpha 0.8 --c 0.1 --model org/t --draft-kind parallel --draft-model org/";
+  check_refused(parallel + "t-DSpark --emit trtllm",
+                "--emit is trtllm, but no release of TensorRT-LLM is known to take the drafts of DSpark; vLLM 0.25.0, "
+                "SGLang 0.5.16 and llama.cpp b10734 do");
+  check_refused(parallel + "t-DSpark --emit vllm --engine-version 0.24.0",
+                "--emit is vllm, but vLLM 0.24.0 knows no drafts of DSpark (parallel); vLLM 0.25.0 does");
+  check_refused(parallel + "t-DFlash --emit sglang --engine-version 0.5.10",
+                "--emit is sglang, but SGLang 0.5.10 knows no drafts of DFlash (parallel); SGLang 0.5.11 does");
+  check_refused(parallel + "t-DFlash --emit llamacpp --engine-version b9134",
+                "--emit is llamacpp, but llama.cpp b9134 knows no drafts of DFlash (parallel); llama.cpp b10734 does");
 }
 
 TEST_CASE("what lies outside the measured times is refused, and priced with --extrapolate") {
@@ -1461,6 +1468,18 @@ TEST_CASE("a calibration without its context, or of other drafts than those plan
       "--calibrate batch=4,tpot_ms=14 --calibrate batch=4,tpot_ms=9,gamma=3,context=1100,tokens_per_step=2");
   CHECK(warns(load, "calibration_without_context"));
   CHECK(warns(load, "calibration_acceptance_differs"));
+}
+
+TEST_CASE("runs are compared where their own lengths are alike, whatever a third one has") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "runs.csv").string();
+  std::ofstream(file) << "concurrency,gamma,ms_per_token,tokens_per_step,rounds,input_tokens,output_tokens\n"
+                         "32,3,11.0,2.43,20000,1024,165\n64,0,14.5,,,1024,180\n64,3,17.1,2.40,40000,1024,187\n";
+  const ordered_json plan = json_of("--bench " + file);
+  CHECK_FALSE(warns(plan, "plain_runs_left_out"));
+  REQUIRE(plan["runs"].size() == 3);
+  const std::string text = run_specdec("plan --bench " + file).out;
+  CHECK(text.find("0.85x") != std::string::npos);
 }
 
 TEST_CASE("tokens per step that were measured beside a prior, and kernels that do not fit, are said") {

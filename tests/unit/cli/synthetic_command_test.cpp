@@ -55,6 +55,33 @@ TEST_CASE("at the gamma that was counted the law is the counted shares, and else
   CHECK(sum == Approx(shorter["tokens_per_step"]["value"].get<double>()));
 }
 
+TEST_CASE(
+    "a llama.cpp server that was given the settings accepted by the law, within the intervals of what it counted") {
+  const std::string serving = source_dir() + "/traces/samples/serving/";
+  const ordered_json law = synthetic_of("--emit llamacpp --gamma 4 --counters " + serving + "vllm_requests.jsonl");
+  const auto group_of = [](const std::string& files) {
+    const Run run = run_specdec("counters " + files + " --format json");
+    REQUIRE(run.exit_code == 0);
+    return ordered_json::parse(run.out)["groups"][0];
+  };
+  const ordered_json group =
+      group_of(serving + "llamacpp_synthetic_before.prom " + serving + "llamacpp_synthetic_after.prom");
+  const auto holds = [](const ordered_json& estimate, double value) {
+    return estimate["ci95"][0].get<double>() <= value && value <= estimate["ci95"][1].get<double>();
+  };
+  CHECK(group["rounds"] == 6630);
+  CHECK(holds(group["tokens_per_step"], law["tokens_per_step"]["value"].get<double>()));
+  // A law of one rate with the same mean is another one, and the intervals tell.
+  const ordered_json level = synthetic_of("--emit llamacpp --gamma 4 --acceptance-length 2.897 --at 4");
+  std::size_t held = 0;
+  for (std::size_t j = 0; j < 4; ++j) {
+    INFO(j);
+    CHECK(holds(group["positions"][j]["unconditional"], law["law"][j]["unconditional"].get<double>()));
+    held += holds(group["positions"][j]["unconditional"], level["law"][j]["unconditional"].get<double>()) ? 1 : 0;
+  }
+  CHECK(held < 4);
+}
+
 TEST_CASE("synthetic refuses what an engine or its release cannot do") {
   check_run_refused("synthetic --alpha 0.8", "--gamma is missing: the drafted tokens per step of the benchmark");
   check_run_refused("synthetic --alpha 0.8 --gamma 3 --engine-version 0.24.0",

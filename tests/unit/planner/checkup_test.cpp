@@ -364,6 +364,20 @@ TEST_CASE("a mean over requests in the place of tokens per step is found") {
     counts.pop_back();
     CHECK(finds(suspicions.findings(), "mean_over_requests") == is_wrong);
   }
+  // The same number by chance, of a run that counts its rounds itself, or has another gamma.
+  stated.tokens_per_round = 2.5;
+  traces::ServingCounts counted = stated, other = stated;
+  counted.rounds = 1000;
+  counted.accepted = 1500;
+  other.gamma = 5;
+  for (traces::ServingCounts& one : counts) one.gamma = 3;
+  for (const traces::ServingCounts& chance : {counted, other}) {
+    counts.push_back(chance);
+    Suspicions suspicions(0.01);
+    planner::check_means(counts, suspicions);
+    counts.pop_back();
+    CHECK_FALSE(finds(suspicions.findings(), "mean_over_requests"));
+  }
 }
 
 TEST_CASE("answers that all end at one length are noted") {

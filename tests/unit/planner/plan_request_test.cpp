@@ -104,3 +104,19 @@ TEST_CASE("what a plan on files of the user's own was asked is answered again wi
   const auto again = planner::plan(ordered_json(*planner::request_of(first)).get<PlanRequest>());
   CHECK(again.recommendations().front().speedup->value == first.recommendations().front().speedup->value);
 }
+
+TEST_CASE("drafts that are looked up make the tokens of their hits, and are refused where a model drafts") {
+  const auto plan = [](const char* text) { return planner::plan(ordered_json::parse(text).get<PlanRequest>()); };
+  const planner::Plan found = plan(R"({"acceptance": {"alpha": 0.8}, "question": {"batch": [1], "max_gamma": 4},
+      "cost": {"verify_factor": 1.1, "draft_kind": "suffix", "hit_rate": 0.5, "mean_draft_length": 2}})");
+  const auto& rows = found.points().front().rows;
+  REQUIRE(rows.size() == 5);
+  // P(L >= k) = (1/2)^(k - 1): 1 + 0.5 (0.8 + 0.64 / 2 + 0.512 / 4), and half of the steps are plain.
+  CHECK(rows[3].tokens_per_step == Approx(1 + 0.5 * (0.8 + 0.32 + 0.128)));
+  CHECK(rows[3].time.total() == Approx(1 + 0.5 * 0.1));
+  CHECK_THROWS_WITH(plan(R"({"acceptance": {"alpha": 0.8}, "cost": {"c": 0.1, "hit_rate": 0.5}})"),
+                    "hit_rate is given, but needs draft_kind ngram or suffix beside it: other drafts propose in every "
+                    "round");
+  CHECK_THROWS_WITH(plan(R"({"acceptance": {"alpha": 0.8}, "cost": {"draft_kind": "ngram", "mean_draft_length": 3}})"),
+                    "mean_draft_length is given, but needs hit_rate beside it");
+}

@@ -34,7 +34,7 @@ namespace {
 constexpr const char* version = "1.2.3";
 
 PartOrigin origin_of(const RecordingSummary& summary, const Shard& shard) {
-  PartOrigin origin{shard, version, {{"c", 0.05}}, {{"traces", summary.files()}}, {}};
+  PartOrigin origin{"analyze", shard, version, {{"c", 0.05}}, {{"traces", summary.files()}}, {}};
   for (const std::string& file : summary.files()) origin.files.push_back({{"path", file}});
   return origin;
 }
@@ -66,7 +66,7 @@ void require_same_answers(const RecordingFiles& recording, const AnalysisQuestio
   for (const std::string& file : recording.files) fs::remove_all(file);
   for (const std::vector<std::string>& parts : cuts) {
     CAPTURE(parts.size());
-    MergedParts merged = planner::merge_parts(shuffled(parts, parts.size()), version, false);
+    MergedParts merged = planner::merge_parts(planner::read_parts(shuffled(parts, parts.size()), version, false));
     CHECK(merged.notes.empty());
     CHECK((text_of(merged.answer) == whole));
   }
@@ -140,8 +140,9 @@ TEST_CASE("the answer of some parts is another one, which says what is missing")
   const RecordingFiles recording = {{full(folder / "trace").string()}};
   const std::vector<std::string> two = {part_of(recording, {0, 3}, with_cost(), folder / "a.part").string(),
                                         part_of(recording, {2, 3}, with_cost(), folder / "c.part").string()};
-  CHECK_THROWS_WITH(planner::merge_parts(two, version, false), Catch::Contains("PART lacks the shards 2/3"));
-  MergedParts merged = planner::merge_parts(two, version, true);
+  CHECK_THROWS_WITH(planner::merge_parts(planner::read_parts(two, version, false)),
+                    Catch::Contains("PART lacks the shards 2/3"));
+  MergedParts merged = planner::merge_parts(planner::read_parts(two, version, true));
   REQUIRE(merged.notes.size() == 1);
   CHECK(merged.notes.front().code == "parts_missing");
   CHECK(merged.notes.front().message == "the answer is that of 2 of 3 shards; missing: 2/3");
@@ -155,7 +156,7 @@ TEST_CASE("a part that does not belong to the others is refused by name") {
   const std::string second = part_of(recording, {1, 2}, with_cost(), folder / "2.part").string();
   const auto refusal = [&](const std::string& other, const char* of_version = version) {
     try {
-      planner::merge_parts({first, other}, of_version, false);
+      planner::merge_parts(planner::read_parts({first, other}, of_version, false));
     } catch (const traces::FileError& error) {
       return std::string(error.what()).substr(error.path().string().size());
     }
@@ -193,7 +194,7 @@ TEST_CASE("a recording that was changed is another one, though its header is the
   file.put('\x3f');
   file.close();
   const std::string second = part_of(recording, {1, 2}, with_cost(), folder / "2.part").string();
-  CHECK_THROWS_WITH(planner::merge_parts({first, second}, version, false),
+  CHECK_THROWS_WITH(planner::merge_parts(planner::read_parts({first, second}, version, false)),
                     Catch::Contains("file 1 of the recording is " + trace.string()));
 }
 
@@ -207,7 +208,7 @@ TEST_CASE("a part that was cut off or damaged anywhere is refused") {
   const auto refused = [&](const std::string& bytes) {
     std::ofstream(broken, std::ios::binary) << bytes;
     try {
-      planner::merge_parts({broken.string()}, version, false);
+      planner::merge_parts(planner::read_parts({broken.string()}, version, false));
     } catch (const traces::FileError& error) {
       return error.path() == broken;
     }
@@ -231,7 +232,7 @@ namespace {
 std::string outcome_of(const fs::path& path, const traces::PartFile& part) {
   traces::write_part_file(path, part);
   try {
-    planner::merge_parts({path.string()}, version, true);
+    planner::merge_parts(planner::read_parts({path.string()}, version, true));
   } catch (const traces::FileError& error) {
     return std::string(error.what()).substr(path.string().size());
   } catch (const planner::QuestionError& error) {

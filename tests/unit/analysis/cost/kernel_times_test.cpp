@@ -91,7 +91,7 @@ TEST_CASE("a rounded corner lies between the larger of two times and their sum a
 TEST_CASE(
     "an all-reduce is read between sizes on the logarithms, held below the first and in proportion beyond the last") {
   const KernelTimes kernels = own_kernels();
-  const cost::AllReduceTimes* const times = kernels.all_reduce_over(2);
+  const cost::CollectiveTimes* const times = kernels.all_reduce_over(2);
   REQUIRE(times != nullptr);
   CHECK(kernels.all_reduce_over(4) == nullptr);
   CHECK(kernels.measured_accelerators() == "2");
@@ -166,6 +166,39 @@ TEST_CASE("several positions of a sequence take what was measured of them, besid
       CHECK(many_reads.round(point).total() - plain == Approx(again).margin(1e-9));
     }
   }
+}
+
+TEST_CASE(
+    "tokens travel to experts and back in two measured all-to-alls, or in those over the nearest number of "
+    "accelerators") {
+  const std::string of_engine = "\"all_reduces\"";
+  const std::string tables = R"("all_to_alls": [
+    {"accelerators": 8, "bytes": [1000, 1000000], "seconds": [9e-6, 9e-6]},
+    {"accelerators": 4, "bytes": [1000, 1000000], "seconds": [5e-6, 5e-6]}], "all_reduces")";
+  const cost::KernelTimes kernels = read(replaced(sound, of_engine, tables)).front();
+  for (const auto& [asked, found] : {std::pair{2, 4}, {4, 4}, {6, 4}, {8, 8}, {64, 8}})
+    CHECK(kernels.all_to_all_over(asked)->accelerators == found);
+  CHECK(read(sound).front().all_to_all_over(4) == nullptr);
+  RooflineOptions options = with_kernels();
+  options.kernels = kernels;
+  options.target = placed(mixtral_8x7b(), NumberType::bf16);
+  options.target.data_parallel = options.target.expert_parallel = 4;
+  const RooflineCost apart(options);
+  CHECK(apart.target_pass(4, 1, 100).communication == Approx(2 * 32 * 5e-6));
+  const auto says = [](const RooflineCost& price) {
+    return std::count_if(price.findings().begin(), price.findings().end(),
+                         [](const auto& finding) { return finding.code == "all_to_alls_of_others"; });
+  };
+  CHECK(says(apart) == 0);
+  options.target.data_parallel = 2;
+  options.target.expert_parallel = 2;
+  CHECK(RooflineCost(options).target_pass(4, 1, 100).communication == Approx(2 * 32 * 5e-6));
+  CHECK(says(RooflineCost(options)) == 1);
+  options.kernels->all_to_alls.clear();
+  options.hardware.link_bytes_per_second = {1e9};
+  // Of two accelerators' one sends half of its two tokens' vectors, 1.5 times over.
+  CHECK(RooflineCost(options).target_pass(4, 1, 100).communication ==
+        Approx(2 * 32 * (2 * 4096 * 2 * 2 * (1 - 0.25)) / 2 / 1e9));
 }
 
 TEST_CASE("latent attention takes nothing more of several positions, however many accelerators divide its heads") {
@@ -274,6 +307,40 @@ TEST_CASE("replicates of measured kernels have the deviation of deployments and 
   CHECK(price.calibrated(many).factor() == Approx(1.3).epsilon(1e-3));
   CHECK_THROWS_WITH(price.calibrated(std::vector<CalibrationPoint>{{.batch = 8, .round_seconds = 1e-6}}),
                     Contains("at least"));
+}
+
+TEST_CASE("calibrated steps do not fall with the batch, and times that rise more than the kernels are said") {
+  RooflineOptions options = with_kernels();
+  options.replicates = 50;
+  const RooflineCost price(options);
+  const auto timed = [&](double batch, double slower) {
+    const RoundPoint at{.batch = batch, .context = 500};
+    return CalibrationPoint{.batch = batch, .round_seconds = slower * price.round(at).total(), .context = 500};
+  };
+  const RooflineCost rising = price.calibrated(std::vector{timed(8, 0.9), timed(128, 1.5)});
+  // Between the times given, and below them, where the deployment's mean would lie above the time of batch 8.
+  for (std::size_t version = 0; version <= rising.replicates(); ++version) {
+    const auto step = [&](double batch) {
+      const RoundPoint at{.batch = batch, .context = 500};
+      return (version == 0 ? rising.round(at) : rising.round_of_replicate(version - 1, at)).total();
+    };
+    for (const double batch : {1.0, 2.0, 4.0}) CHECK(step(batch) <= step(8));
+    for (const double batch : {16.0, 64.0}) CHECK((step(8) <= step(batch) && step(batch) <= step(128)));
+    CHECK(step(256) >= step(128));
+    std::vector<double> totals(rising.replicates());
+    rising.totals_of_replicates({.batch = 2, .context = 500}, totals);
+    if (version > 0) CHECK(totals[version - 1] == Approx(step(2)).epsilon(1e-12));
+  }
+  const auto says = [](const RooflineCost& cost) {
+    const auto findings = cost.findings();
+    return std::any_of(findings.begin(), findings.end(),
+                       [](const auto& finding) { return finding.code == "calibration_rises"; });
+  };
+  CHECK(says(rising));
+  CHECK_FALSE(says(price.calibrated(std::vector{timed(8, 1.2), timed(128, 1.25)})));
+  CalibrationPoint drafts = timed(128, 2.5);
+  drafts.gamma = 3;
+  CHECK_FALSE(says(price.calibrated(std::vector{timed(8, 0.9), timed(128, 1.5), drafts})));
 }
 
 TEST_CASE("a speedup that calibration measured is that of the plan, and its interval does not contradict it") {

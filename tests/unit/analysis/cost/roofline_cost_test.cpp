@@ -246,6 +246,74 @@ TEST_CASE("accelerators that share a model divide it, reduce twice a layer and k
   CHECK_THROWS_WITH(RooflineCost(options), Contains("device names no link_bytes_per_second") && Contains("target"));
 }
 
+TEST_CASE("groups of accelerators serve sequences of their own, and share experts that tokens travel to and from") {
+  // Mixtral 8x7B, written down once more.
+  const double layers = 32, width = 4096, attention = 2 * width * width + 2 * width * 1024 + width * 8;
+  const double expert = 3 * width * 14336, head = 32000 * width, bandwidth = 4.8e12, peak = 989.4e12, link = 450e9;
+  struct Case {
+    std::int64_t tensor, data, parts;
+  };
+  for (const Case& c : {Case{1, 1, 1}, Case{2, 1, 2}, Case{1, 4, 4}, Case{2, 4, 2}, Case{2, 2, 1}, Case{8, 1, 8}}) {
+    INFO(c.tensor << " " << c.data << " " << c.parts);
+    RooflineOptions options = roofline(h200(), placed(mixtral_8x7b(), NumberType::bf16, c.tensor), {});
+    options.draft.reset();
+    options.kind = DraftKind::ngram;
+    options.target.data_parallel = c.data;
+    options.target.expert_parallel = c.parts;
+    options.hardware.link_bytes_per_second = {link};
+    const double batch = 24, tokens = 3, context = 500;
+    const cost::PassSeconds pass = RooflineCost(options).target_pass(batch, tokens, context);
+
+    const auto t = static_cast<double>(c.tensor), d = static_cast<double>(c.data), e = static_cast<double>(c.parts);
+    const double positions = batch * tokens, own = positions / d;
+    const double touched = 8 * (1 - std::pow(0.75, positions));
+    CHECK(pass.weights ==
+          Approx(2 * ((layers * attention + head) / t + layers * touched * expert / (t * d)) / bandwidth));
+    const double busiest = std::pow(e, 0.4) * positions * 2 * layers * expert / (t * d);
+    CHECK(pass.weight_products == Approx(2 * (own * (layers * attention + head) / t + busiest) / peak));
+    CHECK(pass.cache == Approx(batch / d * (context + tokens) * layers * 2 * 1024 * 2 / t / bandwidth));
+    CHECK(pass.attention == Approx(batch / d * (3 * context + 6) * layers * 4 * width / t / peak));
+    const double bytes = own * width * 2;
+    const double reduced = (d > 1 ? 1 : 2) * layers * 2 * (t - 1) / t * bytes;
+    const double reached = t * d / e * e * (1 - std::pow(1 - 1 / e, 2));
+    const double exchanged = d > 1 ? 2 * layers * bytes / t * reached * (t * d - 1) / (t * d) : 0;
+    CHECK(pass.communication == Approx((reduced + exchanged) / link).margin(1e-15));
+
+    CHECK(weight_bytes_per_gpu(options.target) ==
+          Approx(2 * ((layers * (attention + 2 * width) + 2 * head + width) / t + layers * 8 * expert / (t * d))));
+    CHECK(cache_bytes_per_token_per_gpu(options.target) == Approx(layers * 2 * 1024 * 2 / t));
+  }
+}
+
+TEST_CASE("a prompt is computed by one of the groups, which the others wait for") {
+  RooflineOptions options = roofline(h200(), placed(mixtral_8x7b(), NumberType::bf16), {});
+  options.draft.reset();
+  options.kind = DraftKind::ngram;
+  options.target.data_parallel = options.target.expert_parallel = 4;
+  const RooflineCost apart(options);
+  const auto seconds = [&](double prompts) {
+    return apart.seconds({.prompt_tokens = 4000 * prompts, .prompts = prompts, .prompt_pairs = 4000 * 2000 * prompts});
+  };
+  const double dense = 2 * 4000 * 32 * (2.0 * 4096 * 4096 + 2 * 4096 * 1024 + 4096 * 8) / 989.4e12;
+  // Four prompts take the groups as long as one, but experts four times as long.
+  CHECK(seconds(4) - seconds(1) < 4 * (seconds(1) - dense) - seconds(1) + dense + 1e-3);
+  CHECK(seconds(8) > 1.9 * seconds(4));
+  options.target.expert_parallel = 3;
+  CHECK_THROWS_WITH(RooflineCost(options), Contains("expert_parallel of the target is 3, but must divide its 4 accel"));
+}
+
+TEST_CASE("the mean of replicates is that of their seconds") {
+  const RooflineCost price(uncertain());
+  const Iteration round{.sequences = 12, .gamma = 3, .context_tokens = 9000, .full_accepts = 0.2};
+  const Iteration prompts{.prompt_tokens = 700, .prompts = 2, .prompt_pairs = 200'000};
+  const std::vector<std::size_t> indices = {3, 17, 150};
+  for (const Iteration& iteration : {round, prompts}) {
+    double sum = 0;
+    for (const std::size_t index : indices) sum += price.seconds_of_replicate(index, iteration);
+    CHECK(price.mean_seconds_of_replicates(indices, iteration) == Approx(sum / 3).epsilon(1e-13));
+  }
+}
+
 TEST_CASE("drafts cost by kind, a full accept one more token, and every pass its launch") {
   RooflineOptions options = usual();
   options.losses.launch_seconds = exactly(1e-4);

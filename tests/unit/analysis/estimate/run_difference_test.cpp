@@ -214,6 +214,13 @@ TEST_CASE("parts by position, by group and in time add up to the whole") {
   CHECK(difference.groups[2].group == "maths");
   CHECK_FALSE(difference.groups[2].tokens_a);
   CHECK(difference.groups[2].acceptance.value == 0);
+
+  // Without a group in common nothing is of the mix: an answer would call all of the difference so.
+  for (auto& unit : b) unit.group = "maths";
+  const RunDifference apart = run_difference(a, b);
+  CHECK_FALSE(apart.mix);
+  CHECK_FALSE(apart.within);
+  CHECK(apart.groups.empty());
 }
 
 TEST_CASE("the intervals of the parts hold what they estimate") {

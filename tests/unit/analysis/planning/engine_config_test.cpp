@@ -1,6 +1,7 @@
 #include "analysis/planning/engine_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -294,6 +295,18 @@ TEST_CASE("releases of TensorRT-LLM that read a next-token module's length under
   CHECK(engine_config(Engine::trtllm, request).variants.size() == 1);
 }
 
+TEST_CASE("suffixes are a method of vLLM's, and no other engine's") {
+  EngineRequest request = request_for({{1, 256, 8}});
+  request.kind = DraftKind::suffix;
+  const std::string text = engine_config(Engine::vllm, request).variants.front().text;
+  CHECK_THAT(text, Catch::Contains("\"method\": \"suffix\"") && Catch::Contains("\"num_speculative_tokens\": 8"));
+  CHECK_THAT(text, !Catch::Contains("\"model\"") && !Catch::Contains("prompt_lookup"));
+  CHECK(specdec::planning::lacks_option(Engine::vllm, request).empty());
+  for (const Engine other : {Engine::sglang, Engine::trtllm, Engine::llamacpp})
+    CHECK_THAT(specdec::planning::lacks_option(other, request),
+               Catch::Contains("looks up no suffixes in other texts; vLLM does"));
+}
+
 TEST_CASE("a server on several machines is started on each, with gaps for what tells them apart") {
   EngineRequest request = request_for({{1, 64, 3}});
   request.tensor_parallel = 16;
@@ -445,16 +458,12 @@ TEST_CASE("llama.cpp gets its old and its new options, and a warning where it kn
   CHECK(notes_say(config, "measure it again"));
 }
 
-TEST_CASE("every kind of draft has options in every engine, or is refused with the kinds that have") {
+TEST_CASE("every kind of draft has options in every engine") {
   for (const Engine engine : engines) {
     for (const DraftKind kind :
          {DraftKind::model, DraftKind::eagle, DraftKind::mtp, DraftKind::parallel, DraftKind::ngram}) {
       EngineRequest request = request_for(falling);
       request.kind = kind;
-      if (engine == Engine::llamacpp && kind == DraftKind::parallel) {
-        CHECK_THROWS_WITH(engine_config(engine, request), Catch::Contains("model, eagle, mtp and ngram"));
-        continue;
-      }
       const EngineConfig config = engine_config(engine, request);
       REQUIRE_FALSE(config.variants.empty());
       CHECK_FALSE(config.variants.front().text.empty());
@@ -577,6 +586,27 @@ TEST_CASE("vLLM drafts in parallel where the draft does") {
   CHECK(parsed["method"] == "draft_model");
   CHECK(parsed["parallel_drafting"] == true);
   CHECK(notes_say(config, "for the drafts of DFlash the method is dflash"));
+}
+
+TEST_CASE("drafts of DFlash and DSpark have each engine's own method, by the draft's name") {
+  EngineRequest request = request_for({{1, 64, 3}});
+  request.kind = DraftKind::parallel;
+  const auto text_of = [&](Engine engine, const std::string& draft) {
+    request.draft_model = draft;
+    return engine_config(engine, request).variants.front().text;
+  };
+  for (const auto& [draft, vllm, sglang, llamacpp] :
+       {std::array<std::string, 4>{"z-lab/Qwen3-8B-DFlash-b16", "dflash", "DFLASH", "draft-dflash"},
+        std::array<std::string, 4>{"deepseek-ai/dspark_qwen3_8b", "dspark", "DSPARK", "draft-dspark"}}) {
+    const json of_vllm = json::parse(text_of(Engine::vllm, draft));
+    CHECK(of_vllm["method"] == vllm);
+    CHECK_FALSE(of_vllm.contains("parallel_drafting"));
+    CHECK(option(text_of(Engine::sglang, draft), "--speculative-algorithm") == sglang);
+    CHECK(option(text_of(Engine::llamacpp, draft), "--spec-type") == llamacpp);
+  }
+  CHECK(text_of(Engine::trtllm, "z-lab/Qwen3-8B-DFlash-b16").find("decoding_type: DFlash") != std::string::npos);
+  CHECK(text_of(Engine::trtllm, "org/pard").find("decoding_type: PARD") != std::string::npos);
+  CHECK_THROWS_WITH(text_of(Engine::trtllm, "org/DSpark"), Catch::Contains("vLLM 0.25.0, SGLang 0.5.16"));
 }
 
 TEST_CASE("what an engine does above the last batch of a plan is said unless the command limits the server to it") {

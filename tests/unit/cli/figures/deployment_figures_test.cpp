@@ -189,6 +189,26 @@ TEST_CASE("verification costs what the roofline says, with published points at t
   CHECK(own["figure"]["panels"][0]["series"].size() <= 2);
 }
 
+TEST_CASE("a budget of verified drafts is never slower than the best gamma for all, and alike requests gain nothing") {
+  const std::string asked = "plot verification-budget --gamma 4 --batch 1,16,128 --context 500" + small_deployment;
+  const auto speedups = [](const ordered_json& figure, const std::string& series) {
+    return line_of(figure, "over plain decoding", series, "batch", "speedup").y;
+  };
+  const ordered_json figure = document_of_run(asked + " --alpha-spread 0.2");
+  const std::vector<double> budget = speedups(figure, "budget, best number drafted");
+  const std::vector<double> fixed = speedups(figure, "best γ for all");
+  REQUIRE(budget.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(budget[i] >= fixed[i] * (1 - 1e-12));
+  CHECK(budget[2] > 1.005 * fixed[2]);
+  // Counting what each request accepts comes close to knowing it.
+  const std::vector<double> known = speedups(figure, "budget, 4 drafted");
+  const std::vector<double> counted = speedups(figure, "the same by counts, simulated");
+  for (std::size_t i = 0; i < 3; ++i) CHECK(counted[i] == Approx(known[i]).epsilon(0.08));
+  check_run_refused("plot verification-budget --batch 1.5",
+                    "--batch is 1.5, but must be whole numbers that rise, of 1 "
+                    "to 4096");
+}
+
 TEST_CASE("speedup over context shows a draft that falls behind a windowed one, and says from where on") {
   const ScratchFolder scratch;
   // The first is accepted less and less, the second, which looks at a window, as often everywhere; texts differ a
@@ -237,8 +257,9 @@ TEST_CASE("every figure of deployments and of the validation is drawn with its t
   const ScratchFolder scratch;
   for (const std::string& figure :
        {"speedup-over-batch" + small_deployment, "speedup-over-context" + small_deployment,
-        std::string("verification-cost"), "cost-and-time-per-token" + small_service, "gpus-over-load" + small_service,
-        "latency-over-load" + small_service, std::string("theory-against-simulation --rounds 2000 --tokens 64"),
+        std::string("verification-cost"), std::string("verification-budget"), "cost-and-time-per-token" + small_service,
+        "gpus-over-load" + small_service, "latency-over-load" + small_service,
+        std::string("theory-against-simulation --rounds 2000 --tokens 64"),
         std::string("distribution-test --tokens 500"), std::string("methods --tokens 64")}) {
     INFO(figure);
     const std::string file = (scratch / "figure.svg").string();

@@ -5,12 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/recordings/recording_summary.hpp"
-#include "traces/trace_metadata.hpp"
-
 namespace specdec::planner {
 
-/// What stands in front of every kept state of an analysis and says of what it is.
+/// What stands in front of every kept state and says of what it is.
 struct PartHeader {
   std::filesystem::path path;
   std::string version, made_with;
@@ -28,7 +25,7 @@ struct PartHeader {
 /// @param files  objects whose "path" is looked at for its "fingerprint"
 nlohmann::ordered_json header_members(const std::string& version, const nlohmann::ordered_json& options,
                                       const nlohmann::ordered_json& other_options,
-                                      const traces::TraceMetadata& metadata,
+                                      const nlohmann::ordered_json& metadata,
                                       const std::vector<nlohmann::ordered_json>& files);
 
 /// @throws traces::FileError that names the other's path, and what of it is not as in the first: an option, a member of
@@ -39,13 +36,10 @@ void require_same_recording(const PartHeader& first, const PartHeader& other, co
 /// The same of a member of the header, of this run and of a file that was kept by one before.
 void require_member(const PartHeader& run, const PartHeader& kept, const std::string& key);
 
-/// The state of a file that was written.
-/// @throws traces::FileError if it is none
-RecordingSummary summary_of_part(const std::filesystem::path& path);
-
 /// Writes a header and a state to a file, whole.
 void write_part(const std::filesystem::path& path, const nlohmann::ordered_json& header, std::string state);
 
+/// @throws traces::FileError about the whole file
 [[noreturn]] void refuse_part(const std::filesystem::path& path, std::string field, std::string found,
                               std::string expected);
 

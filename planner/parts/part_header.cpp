@@ -1,10 +1,9 @@
-#include "planner/recordings/part_header.hpp"
+#include "planner/parts/part_header.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -98,7 +97,7 @@ PartHeader PartHeader::of(const fs::path& path, const ordered_json& json) {
 }
 
 ordered_json header_members(const std::string& version, const ordered_json& options, const ordered_json& other_options,
-                            const traces::TraceMetadata& metadata, const std::vector<ordered_json>& files) {
+                            const ordered_json& metadata, const std::vector<ordered_json>& files) {
   ordered_json known = ordered_json::array();
   for (ordered_json file : files) {
     file["fingerprint"] = traces::content_fingerprint(file.at("path").get<std::string>());
@@ -108,7 +107,7 @@ ordered_json header_members(const std::string& version, const ordered_json& opti
           {"made_with", core::build_facts()},
           {"options", options},
           {"other_options", other_options},
-          {"recording", {{"metadata", to_strings(metadata)}, {"files", std::move(known)}}}};
+          {"recording", {{"metadata", metadata}, {"files", std::move(known)}}}};
 }
 
 void require_same_recording(const PartHeader& first, const PartHeader& other, const std::string& as_first) {
@@ -136,15 +135,6 @@ void require_member(const PartHeader& run, const PartHeader& kept, const std::st
   const ordered_json found = kept.json.value(key, ordered_json());
   if (found == run.json.at(key)) return;
   refuse_part(kept.path, key, shown_member(found), shown_member(run.json.at(key)) + ", as in this run");
-}
-
-RecordingSummary summary_of_part(const fs::path& path) {
-  const std::string state = traces::read_part_file(path).state;
-  try {
-    return RecordingSummary::from_state(state);
-  } catch (const std::exception& error) {
-    refuse_part(path, "state", fmt::format("unreadable ({})", error.what()), "as it was written");
-  }
 }
 
 void write_part(const fs::path& path, const ordered_json& header, std::string state) {

@@ -1,0 +1,79 @@
+#include "analysis/cost/lookup_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace specdec::cost {
+namespace {
+
+/// E[T] of LookupCost; `time` gives T of a whole number of drafts.
+template <class Time>
+double over_lengths(const core::LookupLaw& law, std::int64_t gamma, double batch, const Time& time) {
+  std::vector<double> times;
+  for (std::int64_t l = 0; l <= gamma; ++l) times.push_back(time(l));
+  const double mean = std::min(law.mean_drafted(gamma), static_cast<double>(gamma));
+  const auto whole = static_cast<std::size_t>(mean);
+  const double part = mean - static_cast<double>(whole);
+  const double at_mean = times[whole] + (part > 0 ? part * (times[whole + 1] - times[whole]) : 0);
+  double of_one = 0;
+  for (std::int64_t l = 0; l <= gamma; ++l) of_one += law.drafts_exactly(l, gamma) * times[static_cast<std::size_t>(l)];
+  return at_mean + (of_one - at_mean) / std::max(batch, 1.0);
+}
+
+template <class Round>
+RoundTime round_over_lengths(const core::LookupLaw& law, const RoundPoint& point, const Round& round) {
+  RoundTime time = round(point);
+  RoundPoint shorter = point;
+  time.target = over_lengths(law, point.gamma, point.batch, [&](std::int64_t drafts) {
+    shorter.gamma = drafts;
+    shorter.full_accepts = drafts == point.gamma ? point.full_accepts : 0;
+    return round(shorter).target;
+  });
+  return time;
+}
+
+template <class Seconds>
+double seconds_over_lengths(const core::LookupLaw& law, const Iteration& iteration, const Seconds& seconds) {
+  Iteration shorter = iteration;
+  return over_lengths(law, iteration.gamma, iteration.sequences, [&](std::int64_t drafts) {
+    shorter.gamma = drafts;
+    return seconds(shorter);
+  });
+}
+
+}  // namespace
+
+LookupCost::LookupCost(std::shared_ptr<const RoundCost> base, const core::LookupLaw& law)
+    : base_(std::move(base)), law_(law) {
+  if (!base_ || !looks_up(base_->kind()))
+    throw std::invalid_argument("LookupCost: base must be a cost of drafts that are looked up");
+  law.require_valid();
+}
+
+RoundTime LookupCost::round(const RoundPoint& point) const {
+  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base_->round(at); });
+}
+
+RoundTime LookupCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
+  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base_->round_of_replicate(index, at); });
+}
+
+LookupIterations::LookupIterations(std::shared_ptr<const IterationCost> base, const core::LookupLaw& law)
+    : base_(std::move(base)), law_(law) {
+  if (!base_) throw std::invalid_argument("LookupIterations: base is null, but must be a cost");
+  law.require_valid();
+}
+
+double LookupIterations::seconds(const Iteration& iteration) const {
+  return seconds_over_lengths(law_, iteration, [&](const Iteration& one) { return base_->seconds(one); });
+}
+
+double LookupIterations::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
+  return seconds_over_lengths(law_, iteration,
+                              [&](const Iteration& one) { return base_->seconds_of_replicate(index, one); });
+}
+
+}  // namespace specdec::cost

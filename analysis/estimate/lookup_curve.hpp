@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "analysis/core/lookup_law.hpp"
+#include "analysis/estimate/acceptance_curve.hpp"
+
+namespace specdec::estimate {
+
+/// The acceptance of drafts that are looked up: another curve says how tokens that are proposed are accepted, a law how
+/// many are.
+///
+///   E[tokens] = 1 + h sum_{k=1..gamma} P(L >= k) S_k
+///
+/// S_k is the other curve's survival. Ends of intervals and readings are as far from 1 as before, in the same ratio.
+/// Source:   docs/theory.md#drafts-that-are-looked-up
+class LookupCurve final : public AcceptanceCurve {
+ public:
+  /// @throws std::invalid_argument if proposed is null; std::domain_error if the law is outside its range
+  LookupCurve(std::shared_ptr<const AcceptanceCurve> proposed, const core::LookupLaw& law);
+
+  TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  std::vector<double> survival(std::int64_t gamma) const override;
+  bool assumes_beyond() const override { return proposed_->assumes_beyond(); }
+  std::string refused() const override { return proposed_->refused(); }
+
+ private:
+  std::shared_ptr<const AcceptanceCurve> proposed_;
+  core::LookupLaw law_;
+};
+
+}  // namespace specdec::estimate

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command_line.hpp"
+#include "cli/report.hpp"
+#include "cli/sweep_points.hpp"
+#include "planner/sweeps/sweep.hpp"
+
+namespace specdec::cli {
+
+/// `specdec sweep`: many plans or capacities at once.
+Command sweep_command();
+
+/// The points that a file asks for.
+/// @throws UsageError, traces::FileError
+SweepPoints read_sweep(const std::string& file);
+
+/// The table of the answer, and the answer as it is shown.
+std::vector<CsvTable> tables_of_sweep();
+Report report_of_sweep(const planner::Sweep& sweep);
+
+}  // namespace specdec::cli

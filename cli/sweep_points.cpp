@@ -1,0 +1,243 @@
+#include "cli/sweep_points.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <type_traits>
+#include <utility>
+
+#include "cli/capacity_options.hpp"
+#include "cli/capacity_question.hpp"
+#include "cli/files.hpp"
+#include "cli/options.hpp"
+#include "cli/plan_options.hpp"
+#include "cli/planned.hpp"
+#include "cli/usage_error.hpp"
+#include "planner/sweeps/sweep_rows.hpp"
+#include "traces/formats/part_file.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::SweepInterrupt;
+using planner::SweepPoint;
+
+/// Options of every command's output, which --print-config writes too and which decide no answer.
+const std::set<std::string, std::less<>> passed_over = {"format", "table", "output", "quiet", "threads"};
+
+/// Options that state an acceptance, by key.
+const std::set<std::string, std::less<>> acceptance_keys = {"alpha", "rejection", "acceptance_length", "acceptance_per_position",
+                                               "published", "counters", "trace", "mix", "alpha_spread"};
+
+/// What files hold, looked at once each.
+class FileContents {
+ public:
+  /// Path and content of each file that the options name; a folder counts by the files in it.
+  ordered_json of(const ordered_json& options) {
+    ordered_json found = ordered_json::object();
+    for (const auto& [key, value] : options.items()) {
+      for (const ordered_json& one : value.is_array() ? value : ordered_json::array({value})) {
+        if (one.is_string()) found.update(of_path(one.get<std::string>()));
+      }
+    }
+    return found;
+  }
+  std::vector<std::string> files() const { return {files_.begin(), files_.end()}; }
+
+ private:
+  const ordered_json& of_path(const std::string& path) {
+    const auto [known, is_new] = known_.emplace(path, ordered_json::object());
+    if (!is_new) return known->second;
+    namespace fs = std::filesystem;
+    std::error_code none;
+    const auto add = [&](const std::string& file) {
+      const ordered_json hash = file_facts("FILE", file).at("sha256");
+      known->second[file] = hash.is_null() ? ordered_json(traces::content_fingerprint(file)) : hash;
+      files_.insert(file);
+    };
+    if (fs::is_regular_file(path, none)) add(path);
+    if (!fs::is_directory(path, none)) return known->second;
+    std::set<std::string> within;
+    for (const auto& entry : fs::directory_iterator(path, none)) {
+      if (entry.is_regular_file()) within.insert(entry.path().string());
+    }
+    std::for_each(within.begin(), within.end(), add);
+    return known->second;
+  }
+
+  std::map<std::string, ordered_json> known_;
+  std::set<std::string> files_;
+};
+
+ordered_json rows_of_plan(const PlanOptions& o, const SweepInterrupt&) {
+  require_consistent(o);
+  return planner::plan_rows(planned(o));
+}
+
+ordered_json rows_of_capacity(const CapacityOptions& o, const SweepInterrupt& interrupt) {
+  const AskedCapacity asked = asked_capacity(o);
+  core::RunHooks hooks;
+  hooks.interrupt = interrupt;
+  return planner::capacity_rows(planner::capacity(asked.acceptance, asked.cost, asked.question, hooks));
+}
+
+/// Options of a point where its section says nothing.
+template <class Chosen>
+Chosen usual_options(const std::shared_ptr<planner::SharedCosts>& costs) {
+  Chosen o;
+  o.roofline.shared_costs = costs;
+  if constexpr (std::is_same_v<Chosen, PlanOptions>) o.points_only = true;
+  return o;
+}
+
+std::string key_of(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+/// Makes points of what options of one command say.
+template <class Chosen>
+class PointMaker {
+ public:
+  using Answer = ordered_json (*)(const Chosen&, const SweepInterrupt&);
+
+  PointMaker(std::string file, std::string command, Answer answer)
+      : file_(std::move(file)), command_(std::move(command)), answer_(answer) {
+    declare(options_.get(), chosen_);
+  }
+
+  void add(const SweepSection& section, const std::vector<std::string>& varied, SweepPoints& made) {
+    std::vector<const SweepAxis*> axes;
+    for (const SweepAxis& axis : section.axes) {
+      if (is_read(axis)) axes.push_back(&axis);
+    }
+    std::vector<std::size_t> places(axes.size(), 0);
+    do {
+      made.points.push_back(point(axes, places, varied));
+      if (std::ssize(made.points) > most_sweep_points)
+        throw UsageError(fmt::format("{}: has more than {} points", file_, most_sweep_points));
+    } while (advance(axes, places));
+    made.files = contents_.files();
+  }
+
+  /// The keys of the options that are not everywhere the same, in the order of the file.
+  std::vector<std::string> varied(const std::vector<SweepSection>& sections) const {
+    std::vector<std::string> keys;
+    std::map<std::string, std::vector<const SweepAxis*>> by_key;
+    for (const SweepSection& section : sections) {
+      for (const SweepAxis& axis : section.axes) {
+        if (!is_read(axis)) continue;
+        const std::string key = key_of(*options_.name_of(axis.name));
+        if (by_key[key].empty()) keys.push_back(key);
+        by_key[key].push_back(&axis);
+      }
+    }
+    std::erase_if(keys, [&](const std::string& key) {
+      const std::vector<const SweepAxis*>& of_sections = by_key.at(key);
+      return of_sections.size() == sections.size() &&
+             std::all_of(of_sections.begin(), of_sections.end(), [&](const SweepAxis* axis) {
+               return axis->values.size() == 1 && axis->values == of_sections.front()->values;
+             });
+    });
+    return keys;
+  }
+
+  /// Those of the acceptance that one section gives several values: they are what may be, not what is chosen, as an
+  /// acceptance that changes with the draft is.
+  std::vector<std::string> uncertain(const std::vector<SweepSection>& sections) const {
+    std::vector<std::string> keys;
+    for (const SweepSection& section : sections) {
+      for (const SweepAxis& axis : section.axes) {
+        if (!is_read(axis) || axis.values.size() == 1) continue;
+        const std::string key = key_of(*options_.name_of(axis.name));
+        const bool is_known = std::find(keys.begin(), keys.end(), key) != keys.end();
+        if (acceptance_keys.count(key) > 0 && !is_known) keys.push_back(key);
+      }
+    }
+    return keys;
+  }
+
+ private:
+  /// False for options of the output.
+  bool is_read(const SweepAxis& axis) const {
+    if (passed_over.count(axis.name) > 0) return false;
+    const std::optional<std::string> name = options_.name_of(axis.name);
+    if (!name)
+      throw UsageError(fmt::format("{}:{}: {} is not an option of specdec {}", file_, axis.line, axis.name, command_));
+    if (*name == "emit-file")
+      throw UsageError(fmt::format("{}:{}: {} is given, but a sweep writes no configurations", file_, axis.line, *name));
+    return true;
+  }
+
+  static bool advance(const std::vector<const SweepAxis*>& axes, std::vector<std::size_t>& places) {
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      if (++places[i] < axes[i]->values.size()) return true;
+      places[i] = 0;
+    }
+    return false;
+  }
+
+  SweepPoint point(const std::vector<const SweepAxis*>& axes, const std::vector<std::size_t>& places,
+                   const std::vector<std::string>& varied) {
+    chosen_ = usual_options<Chosen>(costs_);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      try {
+        options_.give({{axes[i]->name, axes[i]->values[places[i]]}});
+      } catch (const UsageError& error) {
+        throw UsageError(fmt::format("{}:{}: {}", file_, axes[i]->line, error.with_options()));
+      }
+    }
+    ordered_json given = ordered_json::object();
+    SweepPoint point;
+    for (const std::string& key : varied) point.varied[key] = nullptr;
+    const ordered_json effective = options_.get().effective();
+    for (const auto& [key, value] : effective.items()) {
+      if (key != "threads" && !value.is_null() && !(value.is_array() && value.empty())) given[key] = value;
+      if (point.varied.contains(key)) point.varied[key] = value;
+    }
+    point.question = {{"command", command_}, {"options", given}, {"files", contents_.of(given)}};
+    point.answer = [chosen = std::make_shared<const Chosen>(chosen_), answer = answer_](
+                       const SweepInterrupt& interrupt) { return answer(*chosen, interrupt); };
+    return point;
+  }
+
+  std::string file_;
+  std::string command_;
+  Answer answer_;
+  DefaultOptions options_;
+  std::shared_ptr<planner::SharedCosts> costs_ = std::make_shared<planner::SharedCosts>();
+  Chosen chosen_ = usual_options<Chosen>(costs_);
+  FileContents contents_;
+};
+
+template <class Chosen>
+SweepPoints points_of(const std::string& file, const std::vector<SweepSection>& sections, planner::SweepCommand command,
+                      typename PointMaker<Chosen>::Answer answer) {
+  PointMaker<Chosen> maker(file, planner::name_of(command), answer);
+  SweepPoints made;
+  made.command = command;
+  const std::vector<std::string> varied = maker.varied(sections);
+  for (const SweepSection& section : sections) maker.add(section, varied, made);
+  made.uncertain = maker.uncertain(sections);
+  return made;
+}
+
+}  // namespace
+
+SweepPoints sweep_points(const std::string& file, const std::vector<SweepSection>& sections) {
+  const SweepSection& first = sections.front();
+  const auto command = planner::sweep_command_named(first.command);
+  if (!command) {
+    throw UsageError(fmt::format("{}:{}: [{}] is a section, but must be [plan] or [capacity]", file, first.line,
+                                 first.command));
+  }
+  if (*command == planner::SweepCommand::plan) return points_of<PlanOptions>(file, sections, *command, rows_of_plan);
+  return points_of<CapacityOptions>(file, sections, *command, rows_of_capacity);
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/acceptance.hpp"
+#include "planner/cost.hpp"
+
+namespace specdec::planner {
+
+struct CapacityQuestion;
+
+/// How a target lies on the accelerators of one replica: cost::PlacedModel.
+struct Layout {
+  std::int64_t tensor_parallel = 1, data_parallel = 1, expert_parallel = 1;
+
+  std::int64_t accelerators() const { return tensor_parallel * data_parallel; }
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+Layout layout_of(const cost::PlacedModel& placed);
+/// "tp 4", "tp 2, dp 4, ep 8"
+std::string text_of(const Layout& layout);
+
+/// A scenario in a layout at a load, by planning::balanced_load.
+struct LayoutPoint {
+  /// Index into LayoutSearch::layouts.
+  std::size_t layout = 0;
+  /// "gamma 3"
+  std::string scenario;
+  std::int64_t max_num_seqs = 0;
+  std::int64_t replicas = 1;
+  double requests_per_second_per_replica = 0;
+  double mean_batch = 0;
+  /// Mean seconds per output token.
+  double tpot_seconds = 0;
+  /// Accelerators' time / output tokens.
+  double gpu_seconds_per_token = 0;
+  /// Empty without a price.
+  std::optional<double> cost_per_million_tokens;
+};
+
+struct TriedLayout {
+  Layout layout;
+  /// Why it serves nothing, by how much memory it falls short for instance; empty if it serves.
+  std::string refusal;
+  /// With the fewest GPU-seconds per token, and the least time per token; empty if it is refused or cannot take the
+  /// load.
+  std::optional<LayoutPoint> cheapest, fastest;
+};
+
+/// Layouts within a number of accelerators.
+struct LayoutSearch {
+  std::int64_t gpus = 1;
+  std::vector<TriedLayout> layouts;
+  /// Points that none beats in both GPU-seconds per token and time per token, by rising GPU-seconds.
+  std::vector<LayoutPoint> frontier;
+  /// Index into `layouts` of the first in the order of their cheapest points within the limit on the time per token
+  /// that meets all limits in a short simulation, the cheapest if none does; the fastest if none is within it.
+  std::size_t chosen = 0;
+};
+
+/// Powers of two of accelerators that divide the model's heads and experts evenly, within `gpus` and what a link joins.
+/// What the options state is kept.
+std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& cost, const HardwareOptions& options);
+
+/// Prices every layout by planning::balanced_load, at several numbers of replicas where a load is asked for, else at
+/// batches from 1 on of as many replicas as there are accelerators for, with every scenario of the question.
+/// Source:   docs/capacity.md#layouts
+/// @param cost  of hardware; what its words state of the layout is kept
+/// @throws QuestionError without hardware, for a value outside its range, or if no layout serves
+LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                            const CapacityQuestion& question);
+
+/// The cost in another layout.
+/// @throws QuestionError as Cost::of
+Cost in_layout(const Cost& cost, const Layout& layout);
+
+}  // namespace specdec::planner

@@ -1,0 +1,53 @@
+#include "planner/lookup_drafts.hpp"
+
+#include <memory>
+
+#include "analysis/cost/lookup_cost.hpp"
+#include "analysis/estimate/lookup_curve.hpp"
+#include "planner/number_text.hpp"
+#include "planner/question_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind) {
+  const std::string hit_rate = option_of(draft, "hit-rate"), length = option_of(draft, "mean-draft-length");
+  if (!cost::looks_up(kind)) {
+    throw QuestionError((draft.hit_rate ? hit_rate : length) + " is given, but needs " +
+                        draft_option_of(draft, "kind") +
+                        " ngram or suffix beside it: other drafts propose in every round");
+  }
+  if (!draft.hit_rate) throw QuestionError(length + " is given, but needs " + hit_rate + " beside it");
+  require_in(hit_rate, draft.hit_rate, {.hi = 1});
+  require_in(length, draft.mean_draft_length, {.lo = 1, .hi = 1e6});
+  return {*draft.hit_rate, draft.mean_draft_length};
+}
+
+}  // namespace
+
+void take_lookups(Acceptance* acceptance, Cost& cost) {
+  DraftWords& draft = cost.draft;
+  if (!draft.hit_rate && !draft.mean_draft_length) return;
+  const core::LookupLaw law = lookup_law(draft, cost.kind);
+  cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, law);
+  if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, law);
+  cost.assumptions.push_back({"hit_rate", law.hit_rate, "user"});
+  if (law.mean_length) {
+    cost.assumptions.push_back(
+        {"draft lengths", "geometric of mean " + brief(*law.mean_length) + ", up to gamma", "user"});
+  } else {
+    cost.assumptions.push_back({"draft lengths", "gamma in every hit", "default"});
+  }
+  // What is looked up has been taken.
+  draft.hit_rate.reset();
+  draft.mean_draft_length.reset();
+  if (acceptance == nullptr) return;
+  const auto wrap = [&](std::shared_ptr<const estimate::AcceptanceCurve>& curve) {
+    if (curve) curve = std::make_shared<estimate::LookupCurve>(curve, law);
+  };
+  wrap(acceptance->curve);
+  wrap(acceptance->curve_at_design_effect_3);
+  for (planning::ContextAcceptance& part : acceptance->by_context) wrap(part.acceptance);
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,235 @@
+#include "planner/sweeps/sweep.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <mutex>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+#include "analysis/core/parallel.hpp"
+#include "planner/question_error.hpp"
+#include "planner/sweeps/sweep_cache.hpp"
+#include "planner/sweeps/sweep_rows.hpp"
+#include "traces/file_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::vector<std::string> columns_of(SweepCommand command) {
+  return command == SweepCommand::plan ? plan_columns() : capacity_columns();
+}
+
+/// The first point of each question, in their order.
+std::vector<const SweepPoint*> distinct(const std::vector<SweepPoint>& points) {
+  std::unordered_map<std::string, const SweepPoint*> known;
+  std::vector<const SweepPoint*> first;
+  for (const SweepPoint& point : points) {
+    if (known.emplace(point.question.dump(-1, ' ', false, ordered_json::error_handler_t::replace), &point).second)
+      first.push_back(&point);
+  }
+  return first;
+}
+
+/// The rows of a question that was asked, or why there are none.
+struct Asked {
+  ordered_json rows;
+  bool is_priced = true;
+};
+
+Asked ask(const SweepPoint& point, SweepCommand command, const SweepInterrupt& interrupt) {
+  const auto unpriced = [&](std::string_view why) { return Asked{unpriced_rows(columns_of(command), why), false}; };
+  try {
+    return {point.answer(interrupt)};
+  } catch (const QuestionError& error) {
+    return unpriced(error.with_options());
+  } catch (const traces::FileError& error) {
+    return unpriced(error.what());
+  } catch (const std::domain_error& error) {
+    return unpriced(error.what());
+  } catch (const std::invalid_argument& error) {
+    return unpriced(error.what());
+  }
+}
+
+bool is_unpriced(const SweepAnswer& answer) {
+  return answer.rows.size() == 1 && answer.rows[0].at("verdict").is_null() && !answer.rows[0].at("why").is_null();
+}
+
+/// What varies stands in front of the rows; a column of the answer with the same name takes its place.
+ordered_json with_varied(const ordered_json& rows, const ordered_json& varied) {
+  ordered_json all = ordered_json::array();
+  for (const ordered_json& row : rows) {
+    ordered_json whole = varied;
+    whole.update(row);
+    all.push_back(std::move(whole));
+  }
+  return all;
+}
+
+Note interrupted_note(const Sweep& sweep, std::int64_t asked) {
+  return {"partial", fmt::format("interrupted: {} of {} points were answered", sweep.answers.size(), asked)};
+}
+
+}  // namespace
+
+std::string name_of(SweepCommand command) { return command == SweepCommand::plan ? "plan" : "capacity"; }
+
+std::optional<SweepCommand> sweep_command_named(std::string_view name) {
+  if (name == "plan") return SweepCommand::plan;
+  if (name == "capacity") return SweepCommand::capacity;
+  return std::nullopt;
+}
+
+std::vector<ordered_json> Sweep::rows() const {
+  std::vector<ordered_json> table;
+  for (const SweepAnswer& answer : answers) {
+    for (const ordered_json& row : answer.rows) {
+      ordered_json whole = {{"point", answer.point + 1}};
+      whole.update(row);
+      table.push_back(std::move(whole));
+    }
+  }
+  mark_pareto(table, work());
+  for (ordered_json& row : table) {
+    const ordered_json why = row.at("why");
+    row.erase("why");
+    row["why"] = why;
+  }
+  return table;
+}
+
+std::vector<std::string> Sweep::work() const {
+  std::vector<std::string> options = {"model",         "context",  "prompt_tokens", "output_tokens",
+                                      "arrival_rate", "requests", "concurrency"};
+  options.insert(options.end(), given.begin(), given.end());
+  return options;
+}
+
+std::int64_t Sweep::unpriced() const { return std::count_if(answers.begin(), answers.end(), is_unpriced); }
+
+Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const SweepSettings& settings,
+            const core::RunHooks& hooks) {
+  if (points.empty()) throw QuestionError("a sweep needs at least one point");
+  std::optional<SweepCache> cache;
+  if (settings.cache) cache.emplace(*settings.cache, settings.version);
+  const std::vector<const SweepPoint*> first = distinct(points);
+  std::vector<std::int64_t> own;
+  for (std::int64_t i = 0; i < std::ssize(first); ++i) {
+    if (settings.shard.holds(i)) own.push_back(i);
+  }
+  std::vector<ordered_json> rows(own.size());
+  std::atomic<std::int64_t> from_cache = 0, done = 0;
+  std::mutex telling;
+  core::for_each_index(std::ssize(own), settings.threads, [&](std::int64_t index, std::int64_t) {
+    if (hooks.interrupted()) return;
+    const SweepPoint& point = *first[static_cast<std::size_t>(own[static_cast<std::size_t>(index)])];
+    std::optional<ordered_json> kept = cache ? cache->rows(point.question) : std::nullopt;
+    if (kept) {
+      ++from_cache;
+    } else {
+      Asked asked = ask(point, command, hooks.interrupt);
+      if (hooks.interrupted()) return;
+      if (cache && asked.is_priced) cache->keep(point.question, asked.rows);
+      kept = std::move(asked.rows);
+    }
+    rows[static_cast<std::size_t>(index)] = with_varied(*kept, point.varied);
+    const double share = static_cast<double>(++done) / static_cast<double>(own.size());
+    const std::lock_guard lock(telling);
+    hooks.tell(share);
+  });
+
+  Sweep answered;
+  answered.command = command;
+  for (const auto& [option, value] : points.front().varied.items()) answered.varied.push_back(option);
+  answered.given = settings.given;
+  answered.points = std::ssize(first);
+  answered.repeated = std::ssize(points) - answered.points;
+  answered.from_cache = from_cache;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (!rows[i].is_null()) answered.answers.push_back({own[i], std::move(rows[i])});
+  }
+  answered.partial = answered.answers.size() < own.size();
+  if (answered.partial && answered.answers.empty()) throw QuestionError("interrupted before a point was answered");
+  if (answered.partial) answered.warnings.push_back(interrupted_note(answered, std::ssize(own)));
+  return answered;
+}
+
+void save_part(const std::filesystem::path& path, const Sweep& sweep, const PartOrigin& origin) {
+  ordered_json answers = ordered_json::array();
+  for (const SweepAnswer& answer : sweep.answers) answers.push_back({{"point", answer.point}, {"rows", answer.rows}});
+  const ordered_json state = {{"command", name_of(sweep.command)},
+                              {"varied", sweep.varied},
+                              {"given", sweep.given},
+                              {"points", sweep.points},
+                              {"repeated", sweep.repeated},
+                              {"answers", std::move(answers)}};
+  save_part(path, origin,
+            PartContent{{{"points", sweep.answers.size()}}, ordered_json::object(),
+                        state.dump(-1, ' ', false, ordered_json::error_handler_t::replace)});
+}
+
+namespace {
+
+/// The answers of a part, each of which belongs to its shard.
+Sweep sweep_of_part(const PartSet::Part& part) {
+  const auto refuse_state = [&](const std::string& why) {
+    refuse_part(part.path, "state", fmt::format("unreadable ({})", why), "as it was written");
+  };
+  Sweep read;
+  try {
+    const ordered_json state = ordered_json::parse(state_of_part(part.path));
+    const std::optional<SweepCommand> command = sweep_command_named(state.at("command").get<std::string>());
+    if (!command) refuse_state("no such command");
+    read.command = *command;
+    read.varied = state.at("varied").get<std::vector<std::string>>();
+    read.given = state.at("given").get<std::vector<std::string>>();
+    read.points = state.at("points");
+    read.repeated = state.at("repeated");
+    const std::vector<std::string> columns = columns_of(read.command);
+    for (const ordered_json& one : state.at("answers")) {
+      SweepAnswer answer{one.at("point").get<std::int64_t>(), one.at("rows")};
+      const bool rises = read.answers.empty() || read.answers.back().point < answer.point;
+      const bool is_legal = 0 <= answer.point && answer.point < read.points && rises &&
+                            part.shard.holds(answer.point) && answer.rows.is_array() && !answer.rows.empty();
+      if (!is_legal) refuse_state("answers of other points");
+      for (const ordered_json& row : answer.rows) {
+        for (const std::string& column : columns) row.at(column);
+      }
+      read.answers.push_back(std::move(answer));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    refuse_state(error.what());
+  }
+  const std::int64_t of_shard = (read.points - part.shard.index + part.shard.of - 1) / part.shard.of;
+  if (std::ssize(read.answers) != std::max<std::int64_t>(0, of_shard)) refuse_state("points are missing");
+  return read;
+}
+
+}  // namespace
+
+Sweep merge_sweep(const PartSet& set) {
+  Sweep merged;
+  for (const PartSet::Part& part : set.parts) {
+    Sweep of_part = sweep_of_part(part);
+    const bool is_first = &part == &set.parts.front();
+    if (is_first) {
+      merged = std::move(of_part);
+      continue;
+    }
+    if (of_part.command != merged.command || of_part.varied != merged.varied || of_part.given != merged.given || of_part.points != merged.points)
+      refuse_part(part.path, "state", "of another sweep", "of that of " + set.parts.front().path.string());
+    std::move(of_part.answers.begin(), of_part.answers.end(), std::back_inserter(merged.answers));
+  }
+  std::sort(merged.answers.begin(), merged.answers.end(),
+            [](const SweepAnswer& a, const SweepAnswer& b) { return a.point < b.point; });
+  merged.partial = set.partial;
+  merged.warnings = set.notes;
+  return merged;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,103 @@
+#include "planner/sweeps/sweep_cache.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "analysis/core/build_facts.hpp"
+#include "analysis/cost/preset_files.hpp"
+#include "planner/question_error.hpp"
+#include "traces/file_error.hpp"
+#include "traces/formats/part_file.hpp"
+#include "traces/formats/sha256.hpp"
+
+namespace specdec::planner {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::string written(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string sha256(std::string_view text) {
+  traces::Sha256 hash;
+  hash.add(text);
+  return hash.digits();
+}
+
+/// What answers depend on besides the question: the code, and the figures built into it.
+std::string program_key(const std::string& version) {
+  traces::Sha256 figures;
+  for (const auto files : {cost::hardware_preset_files(), cost::efficiency_preset_files(), cost::kernel_preset_files(),
+                           cost::model_preset_files(), cost::published_timing_files()}) {
+    for (const core::EmbeddedFile& file : files) figures.add(file.content);
+  }
+  return fmt::format("{}\n{}\n{}\n", version, core::build_facts(), figures.digits());
+}
+
+[[noreturn]] void refuse_cache(const fs::path& path, const std::error_code& error) {
+  throw QuestionError(fmt::format("--cache {} cannot be used: {}", path.string(), error.message()));
+}
+
+}  // namespace
+
+SweepCache::SweepCache(fs::path folder, const std::string& version)
+    : folder_(std::move(folder)), program_(program_key(version)) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (!fs::is_directory(folder_)) refuse_cache(folder_, error ? error : std::make_error_code(std::errc::not_a_directory));
+}
+
+std::string SweepCache::key(const ordered_json& question) const { return program_ + written(question); }
+
+fs::path SweepCache::path(const std::string& key) const {
+  const std::string name = sha256(key);
+  return folder_ / name.substr(0, 2) / (name + ".answer");
+}
+
+std::optional<ordered_json> SweepCache::rows(const ordered_json& question) const {
+  const std::string of = key(question);
+  const fs::path file = path(of);
+  std::error_code none;
+  if (!fs::exists(file, none)) return std::nullopt;
+  try {
+    const traces::PartFile kept = traces::read_part_file(file);
+    ordered_json rows = ordered_json::parse(kept.state, nullptr, false);
+    if (kept.header != of || !rows.is_array() || rows.empty()) return std::nullopt;
+    return rows;
+  } catch (const traces::FileError&) {
+    return std::nullopt;
+  }
+}
+
+void SweepCache::keep(const ordered_json& question, const ordered_json& rows) const {
+  static std::atomic<std::uint64_t> files = 0;
+  const std::string of = key(question);
+  const fs::path file = path(of);
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  if (error) refuse_cache(file.parent_path(), error);
+  fs::path partial = file;
+  partial += fmt::format(".{}-{}.partial", ::getpid(), files++);
+  {
+    std::ofstream out(partial, std::ios::binary);
+    const std::string bytes = traces::part_file_bytes({of, written(rows)});
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) {
+      fs::remove(partial, error);
+      refuse_cache(file, std::make_error_code(std::errc::io_error));
+    }
+  }
+  fs::rename(partial, file, error);
+  if (error) refuse_cache(file, error);
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,215 @@
+#include "planner/sweeps/sweep_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace specdec::planner {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double tokens_per_million = 1e6;
+
+ordered_json number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? ordered_json(*value) : ordered_json();
+}
+
+/// A row in which nothing is known.
+ordered_json empty_row(const std::vector<std::string>& columns) {
+  ordered_json row = ordered_json::object();
+  for (const std::string& column : columns) row[column] = nullptr;
+  return row;
+}
+
+/// Accelerators of a replica; empty if the cost does not say.
+std::optional<double> gpus_of(const Cost& cost) {
+  if (!cost.roofline) return std::nullopt;
+  return static_cast<double>(cost.roofline->options().target.tensor_parallel);
+}
+
+void put_throughput(const std::string& prefix, const std::optional<double>& tokens_per_second,
+                    const std::optional<double>& gpus, ordered_json& row) {
+  if (!tokens_per_second || !gpus) return;
+  row[prefix + "output_tokens_per_second_per_gpu"] = number(*tokens_per_second / *gpus);
+  row[prefix + "gpu_seconds_per_million_tokens"] = number(tokens_per_million * *gpus / *tokens_per_second);
+}
+
+/// Times and throughput of what is recommended, and of plain decoding.
+void put_times(const planning::PointPlan& point, bool plain, const std::optional<double>& gpus, ordered_json& row) {
+  if (const auto& seconds = point.seconds_per_output_token) {
+    row["seconds_per_output_token"] = number(plain ? seconds->baseline : seconds->speculative);
+    row["plain_seconds_per_output_token"] = number(seconds->baseline);
+  }
+  if (const auto& tokens = point.output_tokens_per_second) {
+    put_throughput("", plain ? tokens->baseline : tokens->speculative, gpus, row);
+    put_throughput("plain_", tokens->baseline, gpus, row);
+  }
+}
+
+std::string why_nothing(const Plan& plan, const planning::PointPlan& point) {
+  if (!plan.misfit.empty()) return plan.misfit;
+  if (!point.price_limit.empty()) return point.price_limit;
+  return "no gamma has a price there";
+}
+
+void put_load(const Capacity& capacity, const sim::ScenarioCapacity& scenario, const std::string& prefix,
+              ordered_json& row) {
+  if (scenario.tpot_seconds) row[prefix + "seconds_per_output_token"] = number(scenario.tpot_seconds->p50.value);
+  const double tokens = scenario.output_tokens_per_second_per_replica.value;
+  const auto per_replica = static_cast<double>(capacity.simulation.gpus_per_replica);
+  if (tokens > 0) row[prefix + "output_tokens_per_second_per_gpu"] = number(tokens / per_replica);
+  if (scenario.gpu_seconds_per_token > 0)
+    row[prefix + "gpu_seconds_per_million_tokens"] = number(tokens_per_million * scenario.gpu_seconds_per_token);
+  row[prefix + "cost_per_million_tokens"] = number(scenario.cost_per_million_tokens);
+  if (scenario.gpus) row[prefix + "gpus"] = *scenario.gpus;
+}
+
+std::optional<double> at(const ordered_json& row, const std::string& column) {
+  const auto found = row.find(column);
+  if (found == row.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+}  // namespace
+
+std::vector<std::string> plan_columns() {
+  return {"batch",
+          "context",
+          "verdict",
+          "recommended_draft",
+          "recommended_gamma",
+          "speedup",
+          "speedup_ci95",
+          "seconds_per_output_token",
+          "output_tokens_per_second_per_gpu",
+          "gpus",
+          "gpu_seconds_per_million_tokens",
+          "plain_seconds_per_output_token",
+          "plain_output_tokens_per_second_per_gpu",
+          "plain_gpu_seconds_per_million_tokens",
+          "why"};
+}
+
+std::vector<std::string> capacity_columns() {
+  return {"verdict",
+          "recommended_gamma",
+          "recommended_max_num_seqs",
+          "requests_per_second_per_replica",
+          "requests_per_second_per_replica_ci95",
+          "seconds_per_output_token",
+          "ttft_seconds_p99",
+          "tpot_seconds_p99",
+          "output_tokens_per_second_per_gpu",
+          "replicas",
+          "gpus",
+          "gpu_seconds_per_million_tokens",
+          "cost_per_million_tokens",
+          "plain_seconds_per_output_token",
+          "plain_output_tokens_per_second_per_gpu",
+          "plain_gpus",
+          "plain_gpu_seconds_per_million_tokens",
+          "plain_cost_per_million_tokens",
+          "why"};
+}
+
+ordered_json plan_rows(const Plan& plan) {
+  ordered_json rows = ordered_json::array();
+  const std::vector<Recommendation> recommended = plan.recommendations();
+  for (std::size_t i = 0; i < recommended.size(); ++i) {
+    const Recommendation& one = recommended[i];
+    ordered_json& row = rows.emplace_back(empty_row(plan_columns()));
+    row["batch"] = one.batch;
+    row["context"] = one.context;
+    row["verdict"] = planning::name_of(one.verdict);
+    if (plan.drafts.size() > 1) row["recommended_draft"] = plan.shown_plan().name;
+    if (one.gamma) row["recommended_gamma"] = *one.gamma;
+    if (one.speedup) {
+      row["speedup"] = number(one.speedup->value);
+      if (one.speedup->ci95) row["speedup_ci95"] = {number(one.speedup->ci95->lo), number(one.speedup->ci95->hi)};
+    }
+    if (!plan.has_points()) continue;
+    const std::optional<double> gpus = gpus_of(plan.drafts[plan.shown()].cost);
+    row["gpus"] = number(gpus);
+    const planning::PointPlan& point = plan.points()[i];
+    put_times(point, one.gamma == 0, gpus, row);
+    if (!plan.shortfall.empty()) row["why"] = plan.shortfall;
+    if (!one.gamma) row["why"] = why_nothing(plan, point);
+  }
+  return rows;
+}
+
+ordered_json capacity_rows(const Capacity& capacity) {
+  ordered_json row = empty_row(capacity_columns());
+  const sim::CapacityAnswer& answer = capacity.answer();
+  put_load(capacity, answer.scenarios[capacity.plain()], "plain_", row);
+  if (!answer.recommended) {
+    row["why"] = "no scenario carries the load within the limits";
+    return ordered_json::array({row});
+  }
+  const sim::ScenarioCapacity& scenario = answer.scenarios[*answer.recommended];
+  const bool plain = sim::is_plain(scenario.scenario);
+  row["verdict"] = !capacity.is_decided() ? "cannot tell" : plain ? "do not speculate" : "speculate";
+  if (const auto gamma = gamma_of(scenario.scenario)) row["recommended_gamma"] = *gamma;
+  row["recommended_max_num_seqs"] = scenario.scenario.engine.max_num_seqs;
+  const sim::SimulatedValue& rate = scenario.requests_per_second_per_replica;
+  row["requests_per_second_per_replica"] = number(rate.value);
+  row["requests_per_second_per_replica_ci95"] = {number(rate.lo), number(rate.hi)};
+  if (scenario.ttft_seconds) row["ttft_seconds_p99"] = number(scenario.ttft_seconds->p99.value);
+  if (scenario.tpot_seconds) row["tpot_seconds_p99"] = number(scenario.tpot_seconds->p99.value);
+  if (scenario.replicas) row["replicas"] = *scenario.replicas;
+  put_load(capacity, scenario, "", row);
+  return ordered_json::array({row});
+}
+
+ordered_json unpriced_rows(const std::vector<std::string>& columns, std::string_view why) {
+  ordered_json row = empty_row(columns);
+  row["why"] = why;
+  return ordered_json::array({row});
+}
+
+std::string pareto_cost_column(const std::vector<ordered_json>& rows) {
+  const bool all_priced = std::all_of(rows.begin(), rows.end(), [](const ordered_json& row) {
+    return !at(row, "seconds_per_output_token") || at(row, "cost_per_million_tokens");
+  });
+  const bool some = std::any_of(rows.begin(), rows.end(),
+                                [](const ordered_json& row) { return at(row, "cost_per_million_tokens").has_value(); });
+  return all_priced && some ? "cost_per_million_tokens" : "gpu_seconds_per_million_tokens";
+}
+
+void mark_pareto(std::vector<ordered_json>& rows, const std::vector<std::string>& work) {
+  const std::string cost_column = pareto_cost_column(rows);
+  struct Place {
+    double seconds, cost;
+    std::size_t row;
+  };
+  std::map<std::string, std::vector<Place>> places;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i]["pareto"] = nullptr;
+    const auto seconds = at(rows[i], "seconds_per_output_token"), cost = at(rows[i], cost_column);
+    if (!seconds || !cost || !rows[i].at("why").is_null()) continue;
+    ordered_json key = ordered_json::array();
+    for (const std::string& column : work) key.push_back(rows[i].value(column, ordered_json()));
+    places[key.dump()].push_back({*seconds, *cost, i});
+  }
+  for (auto& [key, of_work] : places) {
+    std::sort(of_work.begin(), of_work.end(), [](const Place& a, const Place& b) {
+      return std::pair(a.seconds, a.cost) < std::pair(b.seconds, b.cost);
+    });
+    // Rows that are equal in both beat each other in neither.
+    double cheapest = std::numeric_limits<double>::infinity(), its_seconds = 0;
+    for (const Place& place : of_work) {
+      const bool is_equal = place.cost == cheapest && place.seconds == its_seconds;
+      const bool is_best = place.cost < cheapest || is_equal;
+      rows[place.row]["pareto"] = is_best;
+      if (is_best) std::tie(cheapest, its_seconds) = std::pair(place.cost, place.seconds);
+    }
+  }
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,156 @@
+#include "render/sweep.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "planner/sweeps/sweep_rows.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::Sweep;
+using planner::SweepCommand;
+
+/// Text lists at most so many rows, and reasons; data hold all.
+constexpr std::size_t most_rows = 40;
+constexpr std::size_t most_reasons = 5;
+
+std::string cell(const ordered_json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_number_float()) return brief(value.get<double>(), 4);
+  if (value.is_array()) {
+    std::string text;
+    for (const ordered_json& one : value) text += (text.empty() ? "" : " ") + cell(one);
+    return text;
+  }
+  return without_control_characters(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+std::string seconds_cell(const ordered_json& value) {
+  return value.is_number() ? fixed(milliseconds_per_second * value.get<double>(), 2) : "-";
+}
+
+/// What is shown of an answer behind what varies: key, heading.
+std::vector<std::pair<std::string, std::string>> shown_columns(const Sweep& sweep, const std::string& cost) {
+  const std::string cost_heading = cost == "cost_per_million_tokens" ? "cost/Mtok" : "GPU s/Mtok";
+  if (sweep.command == SweepCommand::plan) {
+    return {{"recommended_gamma", "gamma"}, {"speedup", "speedup"}, {"seconds_per_output_token", "ms/token"},
+            {"gpus", "GPUs"},               {cost, cost_heading},   {"verdict", "verdict"}};
+  }
+  return {{"recommended_gamma", "gamma"},
+          {"requests_per_second_per_replica", "requests/s"},
+          {"seconds_per_output_token", "ms/token"},
+          {"gpus", "GPUs"},
+          {cost, cost_heading},
+          {"verdict", "verdict"}};
+}
+
+/// The rows on a front, or, where no row has both time and cost, those with the largest speedups.
+std::vector<ordered_json> best_rows(const std::vector<ordered_json>& rows, bool has_front) {
+  std::vector<ordered_json> best;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(best), [&](const ordered_json& row) {
+    return has_front ? row.at("pareto") == true : row.contains("speedup") && row.at("speedup").is_number();
+  });
+  const std::string by = has_front ? "seconds_per_output_token" : "speedup";
+  std::stable_sort(best.begin(), best.end(), [&](const ordered_json& a, const ordered_json& b) {
+    return has_front ? a.at(by) < b.at(by) : a.at(by) > b.at(by);
+  });
+  return best;
+}
+
+std::string table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, const std::string& cost) {
+  std::vector<TextTable::Column> columns = {{"point"}};
+  const auto answers = shown_columns(sweep, cost);
+  std::vector<std::string> varied;
+  for (const std::string& option : sweep.varied) {
+    // What is recommended has a column of its own name; batch and context are those of the row.
+    if (std::any_of(answers.begin(), answers.end(), [&](const auto& column) { return column.first == option; })) continue;
+    varied.push_back(option);
+    columns.push_back({option, TextTable::Align::left});
+  }
+  for (const auto& [key, heading] : answers) columns.push_back({heading});
+  TextTable table(std::move(columns));
+  for (std::size_t i = 0; i < std::min(rows.size(), most_rows); ++i) {
+    std::vector<std::string> cells = {cell(rows[i].at("point"))};
+    for (const std::string& option : varied) cells.push_back(cell(rows[i].at(option)));
+    for (const auto& [key, heading] : answers) {
+      const ordered_json& value = rows[i].at(key);
+      cells.push_back(key == "seconds_per_output_token" ? seconds_cell(value) : cell(value));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string reasons(const std::vector<ordered_json>& rows) {
+  std::map<std::string, std::int64_t> counts;
+  for (const ordered_json& row : rows) {
+    if (row.at("verdict").is_null() && row.at("why").is_string()) ++counts[row.at("why").get<std::string>()];
+  }
+  std::vector<std::pair<std::int64_t, std::string>> by_count;
+  for (const auto& [why, count] : counts) by_count.emplace_back(-count, why);
+  std::sort(by_count.begin(), by_count.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(by_count.size(), most_reasons); ++i) {
+    text += wrapped(fmt::format("  {}: {}", counted(-by_count[i].first, "point"),
+                                without_control_characters(by_count[i].second)),
+                    4) +
+            '\n';
+  }
+  if (by_count.size() > most_reasons) text += fmt::format("  and {} other reasons\n", by_count.size() - most_reasons);
+  return text;
+}
+
+}  // namespace
+
+ordered_json json_of(const Sweep& sweep) {
+  const std::vector<ordered_json> rows = sweep.rows();
+  return {{"command", planner::name_of(sweep.command)},
+          {"varied", sweep.varied},
+          {"points", sweep.points},
+          {"repeated", sweep.repeated},
+          {"unpriced", sweep.unpriced()},
+          {"from_cache", sweep.from_cache},
+          {"partial", sweep.partial},
+          {"pareto_cost", planner::pareto_cost_column(rows)},
+          {"rows", rows}};
+}
+
+std::string text_of(const Sweep& sweep) {
+  const std::vector<ordered_json> rows = sweep.rows();
+  const bool has_front =
+      std::any_of(rows.begin(), rows.end(), [](const ordered_json& row) { return row.at("pareto").is_boolean(); });
+  const std::vector<ordered_json> best = best_rows(rows, has_front);
+  std::string text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
+  if (sweep.repeated > 0) text += fmt::format(", {} more that repeat one", sweep.repeated);
+  if (sweep.from_cache > 0) text += fmt::format(", {} from the cache", sweep.from_cache);
+  text = wrapped(text + '.') + '\n';
+  if (!best.empty()) {
+    const std::string what = has_front ? "Not beaten in both time per token and cost by another of the same work"
+                                       : "The largest speedups";
+    const std::string cut = best.size() > most_rows ? fmt::format(" (the first {} of {})", most_rows, best.size()) : "";
+    text += fmt::format("\n{}{}:\n{}", what, cut, table_of(sweep, best, planner::pareto_cost_column(rows)));
+  }
+  if (const std::int64_t unpriced = sweep.unpriced(); unpriced > 0)
+    text += fmt::format("\n{} without an answer:\n{}", counted(unpriced, "point"), reasons(rows));
+  return text;
+}
+
+ordered_json row_of_every_column(const Sweep& sweep) {
+  ordered_json row = {{"point", 1}};
+  for (const std::string& option : sweep.varied) row[option] = nullptr;
+  for (const std::string& column :
+       sweep.command == SweepCommand::plan ? planner::plan_columns() : planner::capacity_columns()) {
+    row[column] = column.ends_with("ci95") ? ordered_json::array({0, 0}) : ordered_json();
+  }
+  row["pareto"] = nullptr;
+  return row;
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "planner/sweeps/sweep.hpp"
+
+/// How the answers of `specdec sweep` look.
+namespace specdec::render {
+
+nlohmann::ordered_json json_of(const planner::Sweep& sweep);
+/// The rows that no other of the same work beats in time and cost, or the fastest where costs are unknown, and why
+/// points have no price.
+std::string text_of(const planner::Sweep& sweep);
+/// A row with all columns as they are where they are not null, for tables in which some are null everywhere.
+nlohmann::ordered_json row_of_every_column(const planner::Sweep& sweep);
+
+}  // namespace specdec::render

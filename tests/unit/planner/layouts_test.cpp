@@ -1,0 +1,181 @@
+#include "planner/load/layouts.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "planner/load/capacity.hpp"
+#include "planner/load/prefill_pool.hpp"
+#include "planner/question_error.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec;
+using Catch::Matchers::Contains;
+using planner::Acceptance;
+using planner::Capacity;
+using planner::CapacityQuestion;
+using planner::Cost;
+using planner::Layout;
+using planner::LayoutPoint;
+using planner::LayoutSearch;
+
+namespace {
+
+CapacityQuestion small_load() {
+  CapacityQuestion question;
+  question.workload.prompt_tokens.mean = 500;
+  question.workload.output_tokens.mean = 100;
+  question.workload.requests = 100;
+  question.replications = 2;
+  question.gamma = {{2}};
+  return question;
+}
+
+Cost priced(const char* model, planner::HardwareOptions options = {}) {
+  options.drafts = false;
+  return Cost::of_hardware("h200-sxm", model, options);
+}
+
+bool beats(const LayoutPoint& a, const LayoutPoint& b) {
+  return a.gpu_seconds_per_token < b.gpu_seconds_per_token && a.tpot_seconds < b.tpot_seconds;
+}
+
+}  // namespace
+
+TEST_CASE("layouts are powers of two within the GPUs that divide heads and experts evenly") {
+  const auto of = [](const char* model, std::int64_t gpus, const planner::HardwareOptions& stated = {}) {
+    return planner::layouts_within(gpus, *priced(model).roofline, stated);
+  };
+  CHECK(of("llama-3.3-70b", 8) == std::vector<Layout>{{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {8, 1, 1}});
+  // 28 heads: no eight accelerators.
+  CHECK(of("qwen2.5-7b", 16) == std::vector<Layout>{{1, 1, 1}, {2, 1, 1}, {4, 1, 1}});
+  const std::vector<Layout> routed = of("mixtral-8x7b", 4);
+  CHECK(routed.size() == 14);
+  CHECK(std::find(routed.begin(), routed.end(), Layout{1, 4, 4}) != routed.end());
+  for (const Layout& layout : of("deepseek-v3", 64)) {
+    CHECK(layout.accelerators() <= 64);
+    CHECK(layout.accelerators() % layout.expert_parallel == 0);
+    CHECK(layout.tensor_parallel <= 8);
+  }
+  CHECK(of("mixtral-8x7b", 8, {.tensor_parallel = 2, .data_parallel = 4, .expert_parallel = 8}) ==
+        std::vector<Layout>{{2, 4, 8}});
+}
+
+TEST_CASE("a search says what each layout serves, or by how much memory it does not, and the frontier of all") {
+  CapacityQuestion question = small_load();
+  question.gamma = std::vector<std::int64_t>{};
+  question.gpus = 8;
+  question.price = 2;
+  const LayoutSearch search = planner::search_layouts({}, priced("llama-3.3-70b"), question);
+  REQUIRE(search.layouts.size() == 4);
+  CHECK_THAT(search.layouts.front().refusal, Contains("141.1 GB of target weights per GPU") && Contains("are missing"));
+  for (std::size_t i = 1; i < 4; ++i) {
+    CHECK(search.layouts[i].refusal.empty());
+    CHECK(search.layouts[i].cheapest->replicas == 8 >> i);
+  }
+  REQUIRE(search.frontier.size() > 3);
+  for (const LayoutPoint& one : search.frontier) {
+    CHECK(one.cost_per_million_tokens == Approx(2 / 3600.0 * 1e6 * one.gpu_seconds_per_token));
+    for (const LayoutPoint& other : search.frontier) CHECK_FALSE(beats(one, other));
+    for (const planner::TriedLayout& tried : search.layouts) {
+      if (tried.cheapest) CHECK_FALSE(beats(*tried.cheapest, one));
+      if (tried.fastest) CHECK_FALSE(beats(*tried.fastest, one));
+    }
+  }
+  // More accelerators a replica are faster where few requests are there, fewer are cheaper.
+  CHECK(search.frontier.back().layout == 3);
+  CHECK(search.chosen == search.frontier.front().layout);
+}
+
+TEST_CASE("the layout that is chosen is the one that capacity answers for") {
+  CapacityQuestion question = small_load();
+  question.gpus = 8;
+  question.arrival_rate = 3;
+  question.tpot_ms = 25;
+  const Cost cost = Cost::of_hardware("h200-sxm", "llama-3.3-70b", {.draft = {.model = "eagle3-llama-3.3-70b"}});
+  const Capacity answer = planner::capacity(Acceptance::of_rate(0.7), cost, question);
+  REQUIRE(answer.layouts);
+  CHECK(answer.simulation.gpus_per_replica == answer.layouts->layouts[answer.layouts->chosen].layout.accelerators());
+  REQUIRE(answer.answer().recommended);
+  CHECK(*answer.scenarios()[*answer.answer().recommended].gpus <= 8);
+  question.tpot_ms = 1;
+  const LayoutSearch none = planner::search_layouts(Acceptance::of_rate(0.7), cost, question);
+  CHECK(none.chosen == none.frontier.back().layout);
+}
+
+TEST_CASE("groups of accelerators have the cache, places and positions of all of them") {
+  const CapacityQuestion question = small_load();
+  CapacityQuestion plain = question;
+  plain.gamma = std::vector<std::int64_t>{};
+  const Capacity one = planner::asked_capacity({}, priced("mixtral-8x7b", {.tensor_parallel = 2}), plain);
+  const Capacity four = planner::asked_capacity(
+      {}, priced("mixtral-8x7b", {.tensor_parallel = 2, .data_parallel = 4, .expert_parallel = 8}), plain);
+  const sim::ServingEngine &single = one.simulation.scenarios.front().engine,
+                           &all = four.simulation.scenarios.front().engine;
+  CHECK(all.max_num_seqs == 4 * single.max_num_seqs);
+  CHECK(all.max_num_batched_tokens == 4 * single.max_num_batched_tokens);
+  CHECK(four.simulation.gpus_per_replica == 8);
+  // Experts are divided over eight, so that each group has more room than one of its own.
+  CHECK(all.cache_blocks > 4 * single.cache_blocks);
+  CHECK(four.memory.front().memory->target_weight_bytes < one.memory.front().memory->target_weight_bytes);
+}
+
+TEST_CASE("prompts and rounds apart take pools of their own, and the caches' way") {
+  CapacityQuestion question = small_load();
+  question.gamma = std::vector<std::int64_t>{};
+  question.arrival_rate = 30;
+  question.ttft_ms = 500;
+  question.tpot_ms = 20;
+  question.price = 3.6;
+  question.prefill = planner::PrefillQuestion{.tensor_parallel = 1, .link = "2"};
+  const Cost cost = priced("llama-3.1-8b", {.tensor_parallel = 2});
+  const Capacity answer = planner::capacity({}, cost, question);
+  REQUIRE(answer.prefill);
+  const planner::PrefillPool& pool = *answer.prefill;
+  CHECK(pool.layout == Layout{1, 1, 1});
+  // 32 layers of 8 heads of 128 keys and values in two bytes, over the one link of the accelerator that computes.
+  CHECK(pool.cache_bytes == 500.0 * 32 * 2 * 8 * 128 * 2);
+  CHECK(pool.transfer_seconds == Approx(pool.cache_bytes / 2e9));
+  CHECK(answer.simulation.scenarios.front().engine.decode_only);
+  CHECK(pool.scenario().meets_load);
+  const planner::BothPools both = planner::both_pools(answer);
+  const sim::ScenarioCapacity& decoding = answer.scenarios().front();
+  CHECK(both.gpus == *decoding.gpus + *pool.scenario().gpus);
+  CHECK(both.cost_per_million_tokens == Approx(1e3 * static_cast<double>(*both.gpus) / (30 * 100)).epsilon(1e-6));
+  CHECK(*both.ttft_seconds <= 0.5);
+  CHECK(*both.ttft_seconds >= pool.transfer_seconds + pool.scenario().ttft_seconds->p99.value);
+
+  question.prefill->link = "link";
+  CHECK(planner::capacity({}, cost, question).prefill->link_bytes_per_second ==
+        cost.roofline->options().hardware.link_bytes_per_second->value);
+  question.prefill->link = "pigeon";
+  CHECK_THROWS_WITH(planner::capacity({}, cost, question), Contains("kv_link is pigeon") && Contains("infiniband-ndr"));
+  question.prefill->link = "0.001";
+  CHECK_THROWS_WITH(planner::capacity({}, cost, question), Contains("which the way of the caches"));
+}
+
+TEST_CASE("layouts that a model does not have are refused by name") {
+  const auto refused = [](const char* model, const planner::HardwareOptions& options) {
+    try {
+      priced(model, options);
+    } catch (const planner::QuestionError& error) {
+      return error.with_options();
+    }
+    return std::string("nothing");
+  };
+  CHECK(
+      refused("llama-3.1-8b", {.data_parallel = 2}) ==
+      "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are --replicas");
+  CHECK_THAT(refused("llama-3.1-8b", {.expert_parallel = 2}),
+             Contains("--expert-parallel-size is 2, but llama-3.1-8b"));
+  CHECK(refused("mixtral-8x7b", {.tensor_parallel = 4, .expert_parallel = 3}) ==
+        "--expert-parallel-size is 3, but must be a divisor of the 4 accelerators of the target");
+  CHECK_THAT(refused("mixtral-8x7b", {.tensor_parallel = 16, .expert_parallel = 16, .kernel_times = "none"}),
+             Contains("a divisor of the 8 experts of a layer"));
+  CapacityQuestion question = small_load();
+  question.gamma = std::vector<std::int64_t>{};
+  question.gpus = 1;
+  CHECK_THROWS_WITH(planner::search_layouts({}, priced("llama-3.3-70b"), question), Contains("no layout serves"));
+  question.concurrency = 4;
+  CHECK_THROWS_WITH(planner::search_layouts({}, priced("llama-3.3-70b"), question), Contains("concurrency"));
+}
