@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/core/parallel.hpp"
+#include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sweeps/sweep_cache.hpp"
 #include "planner/sweeps/sweep_rows.hpp"
