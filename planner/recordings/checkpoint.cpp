@@ -67,8 +67,9 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 Checkpoint::Checkpoint(fs::path folder, std::int64_t rank, const Run& run) : folder_(std::move(folder)), rank_(rank) {
   if (rank_ == 0) {
     std::error_code error;
-    fs::create_directories(folder_, error);
-    if (error) refuse_part(folder_, "folder", error.message(), "one that can be made");
+    fs::create_directory(folder_, error);
+    if (error)
+      refuse_part(folder_, "folder", fmt::format("not made ({})", error.message()), "in a folder that is there");
     lock_.emplace(folder_);
   }
   std::vector<ordered_json> files;
