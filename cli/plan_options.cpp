@@ -14,6 +14,7 @@
 #include "cli/usage_error.hpp"
 #include "planner/distinct_files.hpp"
 #include "planner/near_names.hpp"
+#include "planner/traffic_mix.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -81,7 +82,7 @@ void require_about_acceptance(const PlanOptions& o) {
                  "needs --mix beside it");
     if (o.by && !o.bench.empty())
       throw UsageError("--by is given, but must not be beside --bench: its runs have one acceptance for all contexts");
-    if (o.by && !o.context)
+    if (o.by && !o.context && !o.trace.empty() && !planner::context_bounds(*o.by).empty())
       throw UsageError("--by is given, but needs --context beside it: each context has the acceptance of its range");
   }
   if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
