@@ -264,8 +264,6 @@ void take_acceptance(const Acceptance& acceptance, Plan& p) {
   p.files.insert(p.files.end(), acceptance.files.begin(), acceptance.files.end());
 }
 
-/// Takes verdicts from the plan with a third of the rounds where it decides less: intervals of independent rounds are a
-/// lower bound on the width.
 void take_design_effect(planning::DeploymentPlan wider, Plan& p) {
   for (std::size_t i = 0; i < p.deployment.drafts.size(); ++i) {
     std::vector<planning::Verdict>& independent = p.verdicts_if_independent.emplace_back();

@@ -33,6 +33,9 @@ void take_limits(const Plan& plan, Question& question) {
 void take_cost(const Cost& cost, Plan& plan);
 /// Adds the acceptance's limits, warnings and files to the plan.
 void take_acceptance(const Acceptance& acceptance, Plan& plan);
+/// Takes verdicts from the plan with a third of the rounds where it decides less: intervals of independent rounds are a
+/// lower bound on the width.
+void take_design_effect(planning::DeploymentPlan wider, Plan& plan);
 /// Completes a plan: notes, memory, the engine and its configuration.
 /// @param runs  set if the plan is from benchmark runs
 void conclude(const BenchFiles* runs, Plan& plan);

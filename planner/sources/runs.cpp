@@ -193,7 +193,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
     p.drafts.back().cost.rounds = p.bench->cost;
     if (acceptance->curve_at_design_effect_3) {
       question.acceptance = acceptance->curve_at_design_effect_3;
-      p.at_design_effect_3 = planning::plan_bench(question).plan;
+      take_design_effect(planning::plan_bench(question).plan, p);
     }
   }
   if (p.bench->cost->impossible().empty()) p.next_run = next_run(p, !acceptance);

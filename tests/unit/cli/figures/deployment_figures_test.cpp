@@ -199,9 +199,11 @@ TEST_CASE("a budget of verified drafts is never slower than the best gamma for a
   const std::vector<double> fixed = speedups(figure, "best γ for all");
   REQUIRE(budget.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(budget[i] >= fixed[i] * (1 - 1e-12));
-  CHECK(budget[2] > 1.005 * fixed[2]);
-  // Counting what each request accepts comes close to knowing it.
+  // What is gained is over a gamma that is too large for the batch, not over the best one.
   const std::vector<double> known = speedups(figure, "budget, 4 drafted");
+  CHECK(budget[2] > fixed[2]);
+  CHECK(known[2] > 1.03 * speedups(figure, "γ = 4 for all")[2]);
+  // Counting what each request accepts comes close to knowing it.
   const std::vector<double> counted = speedups(figure, "the same by counts, simulated");
   for (std::size_t i = 0; i < 3; ++i) CHECK(counted[i] == Approx(known[i]).epsilon(0.08));
   check_run_refused("plot verification-budget --batch 1.5",
