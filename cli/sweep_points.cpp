@@ -52,23 +52,24 @@ class FileContents {
 
  private:
   const ordered_json& of_path(const std::string& path) {
-    const auto [known, is_new] = known_.emplace(path, ordered_json::object());
-    if (!is_new) return known->second;
+    const auto known = known_.find(path);
+    if (known != known_.end()) return known->second;
+    ordered_json& found = known_[path] = ordered_json::object();
     namespace fs = std::filesystem;
     std::error_code none;
     const auto add = [&](const std::string& file) {
       const ordered_json hash = file_facts("FILE", file).at("sha256");
-      known->second[file] = hash.is_null() ? ordered_json(traces::content_fingerprint(file)) : hash;
+      found[file] = hash.is_null() ? ordered_json(traces::content_fingerprint(file)) : hash;
       files_.insert(file);
     };
     if (fs::is_regular_file(path, none)) add(path);
-    if (!fs::is_directory(path, none)) return known->second;
+    if (!fs::is_directory(path, none)) return found;
     std::set<std::string> within;
     for (const auto& entry : fs::directory_iterator(path, none)) {
       if (entry.is_regular_file()) within.insert(entry.path().string());
     }
     std::for_each(within.begin(), within.end(), add);
-    return known->second;
+    return found;
   }
 
   std::map<std::string, ordered_json> known_;
