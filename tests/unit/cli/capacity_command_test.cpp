@@ -593,7 +593,7 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
 TEST_CASE("Ctrl-C ends a capacity with the scenarios that were simulated, of which it decides nothing") {
   const std::string run =
       "capacity --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.7 "
-      "--prompt-tokens 100 --output-tokens 20 --num-requests 200 --replications 100 --threads 1 "
+      "--prompt-tokens 100 --output-tokens 20 --num-requests 200 --replications 20 --threads 1 "
       "--gamma 1-64 --max-num-seqs 1";
   const specdec::tests::Run json_run = specdec::tests::interrupted_run(run + " --format json", 1);
   CHECK(json_run.exit_code == 0);
