@@ -9,6 +9,8 @@
 #include <stdexcept>
 
 #include "analysis/cost/kernel_times.hpp"
+#include "analysis/estimate/acceptance_curve.hpp"
+#include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
 #include "planner/near_names.hpp"
 #include "planner/number_text.hpp"
