@@ -513,8 +513,8 @@ class Sweep(Answer):
         ----------
         path : path
         """
-        import pyarrow
-        import pyarrow.parquet
+        import pyarrow  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        import pyarrow.parquet  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(self.rows()), os.fspath(path))
 

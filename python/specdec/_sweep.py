@@ -22,7 +22,7 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, (int, float)):
         return repr(value)
-    text = os.fspath(value)
+    text: str = os.fspath(value)
     if any(ord(character) < 32 for character in text):
         raise QuestionError(f"a value is {text!r}, but must be of one line")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

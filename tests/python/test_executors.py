@@ -4,6 +4,7 @@ installed."""
 from __future__ import annotations
 
 import concurrent.futures
+import concurrent.futures.process
 import json
 import multiprocessing
 import os

@@ -1498,7 +1498,8 @@ TEST_CASE("tokens per step that were measured beside a prior, and kernels that d
   check_refused(placed + "--alpha 0.7 --tp 4 --draft-kind eagle --draft-model llama-3.2-1b",
                 "--draft-kind is eagle, but must be model: llama-3.2-1b is a whole model, and no head that reads its "
                 "target's states");
-  for (const ordered_json& assumption : json_of(placed + "--alpha 0.7 --tp 8 --draft-kind ngram")["assumptions"])
+  const ordered_json measured = json_of(placed + "--alpha 0.7 --tp 8 --draft-kind ngram");
+  for (const ordered_json& assumption : measured["assumptions"])
     if (assumption["name"] == "layer_seconds") CHECK(assumption["source"] == "preset");
 }
 
