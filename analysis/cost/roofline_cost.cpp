@@ -840,22 +840,42 @@ RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& 
   return round_of_version(1 + index, iteration_of(point));
 }
 
+/// An iteration with what all versions of its time share.
+class RooflineCost::AllVersions {
+ public:
+  AllVersions(const RooflineCost& cost, const Iteration& iteration)
+      : cost_(cost), iteration_(iteration), plain_(plain_of(iteration)), work_(cost.work_of(iteration)) {
+    if (!cost.has_errors(0) && !cost.has_errors(1)) return;
+    place_ = cost.place_of(iteration);
+    plain_place_ = iteration.gamma > 0 ? cost.place_of(plain_) : place_;
+  }
+
+  RoundTime without_errors(std::size_t version) const { return seconds_of(work_, cost_.losses_[version]); }
+
+  double seconds(std::size_t version) {
+    const double factor = cost_.error_factor(version, place_, iteration_.gamma);
+    const double round = cost_.between_timed(version, iteration_, factor * without_errors(version).total());
+    if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
+    const double plain_factor = cost_.error_factor(version, plain_place_, 0);
+    // Without errors no round is shorter than a plain step.
+    if (factor >= plain_factor && cost_.timed_seconds_.empty()) return round;
+    if (!plain_work_) plain_work_ = cost_.work_of(plain_);
+    const double step = plain_factor * seconds_of(*plain_work_, cost_.losses_[version]).total();
+    return std::max(round, cost_.between_timed(version, plain_, step));
+  }
+
+ private:
+  const RooflineCost& cost_;
+  Iteration iteration_, plain_;
+  IterationWork work_;
+  std::optional<IterationWork> plain_work_;
+  PointPlace place_, plain_place_;
+};
+
 void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
-  const Iteration iteration = iteration_of(point);
-  const IterationWork work = work_of(iteration);
-  const PointPlace place = place_of(iteration);
-  for (std::size_t i = 0; i < totals.size(); ++i)
-    totals[i] = between_timed(1 + i, iteration,
-                              error_factor(1 + i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total());
-  if (point.gamma == 0 || !has_errors(1)) return;
-  const Iteration plain = plain_of(iteration);
-  const IterationWork plain_work = work_of(plain);
-  const PointPlace plain_place = place_of(plain);
-  for (std::size_t i = 0; i < totals.size(); ++i) {
-    const double step = error_factor(1 + i, plain_place, 0) * seconds_of(plain_work, losses_[1 + i]).total();
-    totals[i] = std::max(totals[i], between_timed(1 + i, plain, step));
-  }
+  AllVersions versions(*this, iteration_of(point));
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = versions.seconds(1 + i);
 }
 
 double RooflineCost::seconds(const Iteration& iteration) const {
@@ -874,43 +894,17 @@ double RooflineCost::mean_seconds_of_replicates(std::span<const std::size_t> ind
   require_legal(iteration);
   for (const std::size_t index : indices) require_replicate(index);
   if (is_empty(iteration)) return 0;
-  const IterationWork work = work_of(iteration);
-  const PointPlace place = place_of(iteration);
-  const bool drafts = iteration.gamma > 0 && has_errors(1);
-  const PointPlace plain_place = drafts ? place_of(plain_of(iteration)) : place;
-  std::optional<IterationWork> plain_work;
+  AllVersions versions(*this, iteration);
   double sum = 0;
-  for (const std::size_t index : indices) {
-    const std::size_t version = 1 + index;
-    const double factor = error_factor(version, place, iteration.gamma);
-    double seconds = factor * seconds_of(work, losses_[version]).total();
-    const double plain_factor = drafts ? error_factor(version, plain_place, 0) : factor;
-    // Without errors no round is shorter than a plain step.
-    if (factor < plain_factor) {
-      if (!plain_work) plain_work = work_of(plain_of(iteration));
-      seconds = std::max(seconds, plain_factor * seconds_of(*plain_work, losses_[version]).total());
-    }
-    sum += seconds;
-  }
+  for (const std::size_t index : indices) sum += versions.seconds(1 + index);
   return sum / static_cast<double>(indices.size());
 }
 
 RoundTime RooflineCost::round_of_version(std::size_t version, const Iteration& iteration) const {
-  const RoundTime time = seconds_of(work_of(iteration), losses_[version]);
-  const double seconds = factor_of(version, iteration, time.total()) * time.total();
-  const double factor = between_timed(version, iteration, seconds) / time.total();
+  AllVersions versions(*this, iteration);
+  const RoundTime time = versions.without_errors(version);
+  const double factor = versions.seconds(version) / time.total();
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
-}
-
-double RooflineCost::factor_of(std::size_t version, const Iteration& iteration, double seconds) const {
-  if (!has_errors(version)) return 1;
-  const double factor = error_factor(version, place_of(iteration), iteration.gamma);
-  if (iteration.gamma == 0) return factor;
-  const Iteration plain = plain_of(iteration);
-  const double plain_factor = error_factor(version, place_of(plain), 0);
-  // Without errors no round is shorter than a plain step.
-  if (factor >= plain_factor) return factor;
-  return std::max(factor, plain_factor * seconds_of(work_of(plain), losses_[version]).total() / seconds);
 }
 
 double RooflineCost::between_timed(std::size_t version, const Iteration& iteration, double seconds) const {
@@ -1185,20 +1179,19 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   }
   result.report_misfit(points, places, span_of(misses), unlike_others, relative_error);
   result.report_rise(points, span_of(misses));
-  result.remember(points, works);
+  result.remember(points);
   return result;
 }
 
-void RooflineCost::remember(std::span<const CalibrationPoint> points, std::span<const IterationWork> works) {
+void RooflineCost::remember(std::span<const CalibrationPoint> points) {
+  timed_seconds_.clear();
   std::vector<TimedSeconds> timed;
-  for (std::size_t j = 0; j < points.size(); ++j) {
-    const Iteration iteration =
-        iteration_of({.gamma = points[j].gamma, .batch = points[j].batch, .context = points[j].context});
+  for (const CalibrationPoint& point : points) {
+    const Iteration iteration = iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context});
+    AllVersions versions(*this, iteration);
     TimedSeconds& one = timed.emplace_back(TimedSeconds{iteration, {}});
-    for (std::size_t version = 0; version < losses_.size(); ++version) {
-      const double seconds = seconds_of(works[j], losses_[version]).total();
-      one.by_version.push_back(factor_of(version, iteration, seconds) * seconds);
-    }
+    for (std::size_t version = 0; version < losses_.size(); ++version)
+      one.by_version.push_back(versions.seconds(version));
   }
   timed_seconds_ = std::move(timed);
 }

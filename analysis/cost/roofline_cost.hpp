@@ -361,8 +361,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   double error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const;
   /// False if error_factor of the version is 1 everywhere.
   bool has_errors(std::size_t version) const;
-  /// The same for an iteration of so many seconds without errors, which it leaves no shorter than a plain step.
-  double factor_of(std::size_t version, const Iteration& iteration, double seconds) const;
+  class AllVersions;
   /// Makes the replicates differ by formulas that miss a time by this much, too.
   void draw_shape_factors(double largest_miss);
   /// The losses nearest to `start` that explain the seconds of these iterations, as calibrated() weighs the two.
@@ -382,7 +381,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   double deviation_by_losses(const IterationWork& work) const;
   /// What every version says of timed iterations, which bound others: with more sequences, context and prompts none is
   /// faster.
-  void remember(std::span<const CalibrationPoint> points, std::span<const IterationWork> works);
+  void remember(std::span<const CalibrationPoint> points);
   /// The seconds, within what the version says of timed iterations of the gamma that hold no more, and no less.
   double between_timed(std::size_t version, const Iteration& iteration, double seconds) const;
   /// Finds times of one place that differ, and rounds below the plain step that they hold.
