@@ -26,6 +26,9 @@ struct DraftWords {
   std::optional<double> mean_draft_length = {};
   /// Its name among several drafts, for messages; empty if it is the only one.
   std::string name = {};
+
+  /// True if they state how often and how much is found.
+  bool states_lookups() const { return hit_rate || mean_draft_length; }
 };
 
 /// The name in messages of a draft's setting: "--c", or "--draft NAME: c" if there are several drafts.

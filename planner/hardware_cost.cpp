@@ -222,16 +222,11 @@ RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOpt
   return losses;
 }
 
-bool has_experts(const cost::ModelSpec& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const cost::LayerGroup& group) { return group.experts > 0; });
-}
-
 /// The type of most products of a pass.
 NumberType multiplied_type(const cost::PlacedModel& placed) {
   const cost::ModelSpec& model = placed.model;
   const NumberType dense = placed.weight_type.value_or(model.weight_type.value_or(NumberType::bf16));
-  if (!has_experts(model) || placed.weight_type) return dense;
+  if (!cost::has_experts(model) || placed.weight_type) return dense;
   return model.expert_weight_type.value_or(dense);
 }
 

@@ -27,7 +27,7 @@ core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind) {
 
 void take_lookups(Acceptance* acceptance, Cost& cost) {
   DraftWords& draft = cost.draft;
-  if (!draft.hit_rate && !draft.mean_draft_length) return;
+  if (!draft.states_lookups()) return;
   const core::LookupLaw law = lookup_law(draft, cost.kind);
   cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, law);
   if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, law);

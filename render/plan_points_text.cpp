@@ -773,29 +773,26 @@ std::string text_of(const Plan& d) {
 
 /// What to read of a run by the engine's own benchmark, and how it is given.
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next) {
+  // The requests of llama.cpp's script have contexts of their own.
+  const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
+  const bool has_context = next.context >= 2 && !llamacpp;
   const std::string given = fmt::format("--calibrate batch={},tpot_ms=P,context={}", brief(next.batch, 3),
-                                        next.context < 2 ? "C" : brief(next.context, 4));
-  const std::string drafts = fmt::format("gamma={},tokens_per_step=E", next.gamma);
-  std::string text;
-  if (engine == "llamacpp" || engine == "llama.cpp") {
-    text = fmt::format(
-        "Give 1000 / its tokens per second of one request, P ms, to {}: C is the tokens of a prompt and "
-        "half of its answer, in the mean.",
-        given.substr(0, given.rfind('=')) + "=C");
-    if (next.gamma > 0) text += fmt::format(" With drafts give the same with {}, too.", drafts);
-    return wrapped(text) + '\n';
-  }
-  text = fmt::format(
-      "Give the median of its pauses between outputs (ITL), P ms, to {}: the mean time per token holds "
-      "the prompts of other requests.",
-      given);
-  if (next.context < 2) text += " C is the tokens of a prompt and half of its answer, in the mean.";
+                                        has_context ? brief(next.context, 4) : "C");
+  std::string text =
+      llamacpp ? fmt::format("Give 1000 / its tokens per second of one request, P ms, to {}.", given)
+               : fmt::format(
+                     "Give the median of its pauses between outputs (ITL), P ms, to {}: the mean time per token "
+                     "holds the prompts of other requests.",
+                     given);
+  if (!has_context) text += " C is the tokens of a prompt and half of its answer, in the mean.";
   if (next.gamma > 0 && engine == "sglang") {
     text +=
         " That is of the run without speculation: with drafts SGLang divides a pause by its tokens, and the time of a "
         "round does not follow from it.";
   } else if (next.gamma > 0) {
-    text += fmt::format(" With drafts a pause is a round: give P / E with {}, too.", drafts);
+    text +=
+        fmt::format(" {} with gamma={},tokens_per_step=E, too.",
+                    llamacpp ? "With drafts give the same" : "With drafts a pause is a round: give P / E", next.gamma);
   }
   return wrapped(text) + '\n';
 }

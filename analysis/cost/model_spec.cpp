@@ -20,6 +20,11 @@ std::int64_t over_layers(const ModelSpec& model, PerLayer of) {
 
 }  // namespace
 
+bool has_experts(const ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerGroup& group) { return group.experts > 0; });
+}
+
 std::int64_t total_parameters(const ModelSpec& model) {
   const std::int64_t layers = over_layers(model, [](const LayerGroup& group) {
     return group.dense_parameters + group.other_parameters + group.experts * group.parameters_per_expert;

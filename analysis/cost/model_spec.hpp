@@ -112,6 +112,9 @@ struct ModelSpec {
 /// Whether more is known than how many parameters it is said to have.
 inline bool has_shape(const ModelSpec& model) { return !model.layers.empty(); }
 
+/// Whether some layer has routed experts.
+bool has_experts(const ModelSpec& model);
+
 /// sum over everything that is stored: layers with all their experts, embedding and head once if tied and neither where
 /// they are another model's, norms, idle parameters; without the next-token module.
 std::int64_t total_parameters(const ModelSpec& model);

@@ -562,14 +562,13 @@ void RooflineCost::find_unmeasured(const PlacedModel& placed) {
   };
   look(kernels.products, types.dense, "products");
   look(kernels.products, types.unquantized, "products");
-  const bool has_experts = std::any_of(placed.model.layers.begin(), placed.model.layers.end(),
-                                       [](const LayerGroup& group) { return group.experts > 0; });
-  if (has_experts && kernels.experts.empty()) {
+  const bool has_routed = has_experts(placed.model);
+  if (has_routed && kernels.experts.empty()) {
     say_once({"kernel_times_without_experts",
               fmt::format("{} on {} measured no experts: priced as products of uniformly chosen ones", kernels.engine,
                           kernels.device)});
     look(kernels.products, types.expert, "products");
-  } else if (has_experts) {
+  } else if (has_routed) {
     look(kernels.experts, types.expert, "experts");
   }
   look(kernels.attention, placed.cache_type, "attention");

@@ -226,13 +226,12 @@ class Summarising {
       tally_ = means;
       summary.unweighted_means = true;
       rounds_of_one_ = rounds_of_a_mean;
+      const bool one = means.accepted_per_round.clusters() == 1;
       warn("unweighted_means",
-           fmt::format("tokens per step are the mean of {}: each counts the same, as one over {} rounds, which is what "
+           fmt::format("tokens per step are {} over rounds that nothing counts, {} as over {} of them, which is what "
                        "SGLang's log holds of one request between two lines; where more are known to lie behind it, "
                        "--acceptance-length GAMMA:MEAN --rounds says so",
-                       means.accepted_per_round.clusters() == 1 ? "one number, over rounds that nothing counts"
-                                                                : "means over rounds that nothing counts",
-                       rounds_of_a_mean));
+                       one ? "a mean" : "the mean of means", one ? "taken" : "each taken", rounds_of_a_mean));
     } else {
       warn("means_left_out", "means over rounds of unknown number are left out: other units count their rounds");
     }

@@ -64,20 +64,8 @@ Chart from_options(BatchFigureOptions o) {
 std::function<Chart()> set_up_batch_figure(Options& options) {
   const auto chosen = std::make_shared<BatchFigureOptions>();
   PlanOptions& o = chosen->plan;
-  options.group("Acceptance (at most one of)");
-  options.text("--alpha", o.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
-  options.text("--acceptance-length", o.acceptance_length, "L|G:L,...", "tokens per step, bonus token included");
-  options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
-               "rate at which draft 1, 2, ... is accepted");
-  options.texts("--counters", o.counters, "FILE", "what a server counted");
-  options.texts("--trace", o.trace, "FILE", "a recording");
-  options.integer("--at", o.at, {1, planner::largest_max_gamma}, "gamma at which it was measured");
-  declare(options, o.roofline);
-  options.group("Models [llama-3.3-70b with its EAGLE-3 head on 4 H100]");
-  options.text("--model", o.model, "NAME|FILE", "target: a preset or a configuration");
-  options.text("--draft-model", o.draft_model, "NAME|FILE", "draft, the same");
-  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
-                 "how drafts are made [model]");
+  declare_one_acceptance(options, o, "A|LOW:HIGH", "acceptance rate, or an interval of it");
+  declare_deployment(options, o);
   options.group("Benchmark runs (instead of --hardware)");
   options.texts("--bench", o.bench, "FILE", "results with and without speculation, as in specdec plan");
   options.group("What is shown");

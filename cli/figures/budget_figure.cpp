@@ -46,22 +46,10 @@ Chart from_options(BudgetFigureOptions o) {
 std::function<Chart()> set_up_budget_figure(Options& options) {
   const auto chosen = std::make_shared<BudgetFigureOptions>();
   PlanOptions& o = chosen->plan;
-  options.group("Acceptance (at most one of)");
-  options.text("--alpha", o.alpha, "A", "acceptance rate");
-  options.text("--acceptance-length", o.acceptance_length, "L|G:L,...", "tokens per step, bonus token included");
-  options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
-               "rate at which draft 1, 2, ... is accepted");
-  options.texts("--counters", o.counters, "FILE", "what a server counted");
-  options.texts("--trace", o.trace, "FILE", "a recording");
-  options.integer("--at", o.at, {1, planner::largest_max_gamma}, "gamma at which it was measured");
+  declare_one_acceptance(options, o, "A", "acceptance rate");
   options.number("--alpha-spread", chosen->asked.alpha_spread, {.lo = 1e-4, .hi = 0.5},
                  "standard deviation of a Beta law of the rate over\nrequests [that of the file's requests, else 0.1]");
-  declare(options, o.roofline);
-  options.group("Models [llama-3.3-70b with its EAGLE-3 head on 4 H100]");
-  options.text("--model", o.model, "NAME|FILE", "target: a preset or a configuration");
-  options.text("--draft-model", o.draft_model, "NAME|FILE", "draft, the same");
-  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
-                 "how drafts are made [model]");
+  declare_deployment(options, o);
   options.group("What is shown");
   options.integer("-k,--gamma,--num-speculative-tokens", chosen->asked.gamma, {1, 64},
                   "tokens drafted for each request");

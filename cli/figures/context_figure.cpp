@@ -45,12 +45,7 @@ std::function<Chart()> set_up_context_figure(Options& options) {
   declare_acceptance(options, o, "of one draft; at most one of");
   options.group("Several drafts");
   options.texts("--draft", o.drafts, "NAME:KEY=VALUE,...", "drafts with their acceptance, as in specdec plan");
-  declare(options, o.roofline);
-  options.group("Models [llama-3.3-70b with its EAGLE-3 head on 4 H100]");
-  options.text("--model", o.model, "NAME|FILE", "target: a preset or a configuration");
-  options.text("--draft-model", o.draft_model, "NAME|FILE", "draft, the same");
-  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
-                 "how drafts are made [model]");
+  declare_deployment(options, o);
   options.group("What is shown");
   options.text("--context", o.context, "N1,N2,...", "tokens in the cache per sequence, rising [500 to 32000]");
   options.text("--batch,--concurrency", o.batch, "B1,B2,...", "a line for each, rising [1]");

@@ -39,6 +39,27 @@ std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& ro
   return taken;
 }
 
+void declare_one_acceptance(Options& options, PlanOptions& o, const std::string& alpha,
+                            const std::string& about_alpha) {
+  options.group("Acceptance (at most one of)");
+  options.text("--alpha", o.alpha, alpha, about_alpha);
+  options.text("--acceptance-length", o.acceptance_length, "L|G:L,...", "tokens per step, bonus token included");
+  options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
+               "rate at which draft 1, 2, ... is accepted");
+  options.texts("--counters", o.counters, "FILE", "what a server counted");
+  options.texts("--trace", o.trace, "FILE", "a recording");
+  options.integer("--at", o.at, {1, planner::largest_max_gamma}, "gamma at which it was measured");
+}
+
+void declare_deployment(Options& options, PlanOptions& o) {
+  declare(options, o.roofline);
+  options.group("Models [llama-3.3-70b with its EAGLE-3 head on 4 H100]");
+  options.text("--model", o.model, "NAME|FILE", "target: a preset or a configuration");
+  options.text("--draft-model", o.draft_model, "NAME|FILE", "draft, the same");
+  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
+                 "how drafts are made [model]");
+}
+
 std::vector<Assumption> default_service(CapacityOptions& o) {
   const bool knows_acceptance = o.knows_acceptance();
   std::vector<Assumption> taken = default_deployment(o.shared, o.roofline);

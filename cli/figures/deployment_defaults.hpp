@@ -15,7 +15,14 @@ namespace specdec::cli {
 /// @return what was taken
 std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& roofline);
 
-/// The same with a workload, limits and a price.
+/// Declares what names its acceptance, one draft's, by one figure or file.
+/// @param alpha, about_alpha  the value of --alpha, and what it is
+void declare_one_acceptance(Options& options, PlanOptions& o, const std::string& alpha, const std::string& about_alpha);
+
+/// Declares what names its hardware and its models.
+void declare_deployment(Options& options, PlanOptions& o);
+
+/// default_deployment() with a workload, limits and a price.
 std::vector<Assumption> default_service(CapacityOptions& o);
 
 /// What was taken by default, followed by those of the others that it does not name.

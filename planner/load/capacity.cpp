@@ -728,13 +728,10 @@ std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {
 
 namespace {
 
-/// True if drafts are found at times, and of several lengths.
-bool looks_up(const Cost& cost) { return cost.draft.hit_rate || cost.draft.mean_draft_length; }
-
 /// What is asked of drafts as they are found. A stated acceptance is then that of proposed drafts, and speaks no more
 /// for a round.
 void find_drafts(std::optional<Acceptance>& acceptance, Cost& cost) {
-  if (!looks_up(cost)) return;
+  if (!cost.draft.states_lookups()) return;
   take_lookups(acceptance ? &*acceptance : nullptr, cost);
   if (acceptance) acceptance->stated.reset();
 }
@@ -792,7 +789,8 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   if (question.prefill && !cost.roofline)
     throw QuestionError("--disaggregated is given, but needs --hardware beside it");
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
-  if (looks_up(cost)) throw QuestionError("--gpus is given, but does not go with --hit-rate and --mean-draft-length");
+  if (cost.draft.states_lookups())
+    throw QuestionError("--gpus is given, but does not go with --hit-rate and --mean-draft-length");
   LayoutSearch search = search_layouts(acceptance, cost, question);
   const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);
   Capacity c = capacity_in_layout(acceptance, chosen, question, hooks);

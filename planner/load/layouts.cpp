@@ -31,11 +31,6 @@ bool divides_experts(const cost::ModelSpec& model, std::int64_t parts) {
                      [&](const cost::LayerGroup& group) { return group.experts % parts == 0; });
 }
 
-bool has_experts(const cost::ModelSpec& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const cost::LayerGroup& group) { return group.experts > 0; });
-}
-
 /// 1, 2, 4, ... up to `most`, or the given one alone.
 std::vector<std::int64_t> sizes(const std::optional<std::int64_t>& given, std::int64_t most) {
   if (given) return {*given};
