@@ -87,11 +87,20 @@ class Warnings {
   std::map<std::string, std::pair<std::string, std::int64_t>> by_code_;
 };
 
-std::string series_of(const ServingCounts& counts) {
-  std::string series;
+/// Whose windows follow one another: those of one source, which labels tell apart, in one log, as windows without lines
+/// are between two scrapes.
+struct SeriesKey {
+  std::string source, log;
+
+  auto operator<=>(const SeriesKey&) const = default;
+};
+
+SeriesKey series_of(const ServingCounts& counts) {
+  SeriesKey series;
   for (const traces::CountLabel& label : counts.labels) {
-    series += label.name + '\0' + label.value + '\0';
+    series.source += label.name + '\0' + label.value + '\0';
   }
+  if (counts.line > 0) series.log = counts.file.string();
   return series;
 }
 
@@ -122,7 +131,7 @@ struct CountedGroup {
   std::vector<double> rounds_by_accepted, rounds_by_drafted;
   std::map<std::int64_t, std::vector<double>> by_length;
   ClusterTally clusters, means;
-  std::map<std::string, WindowCells> series, series_of_means;
+  std::map<SeriesKey, WindowCells> series, series_of_means;
 
   void add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch);
 };
@@ -252,8 +261,8 @@ class Summarising {
   }
 
  private:
-  static ClusterTally tally_of(ClusterTally tally, const std::map<std::string, WindowCells>& series) {
-    for (const auto& [labels, windows] : series) {
+  static ClusterTally tally_of(ClusterTally tally, const std::map<SeriesKey, WindowCells>& series) {
+    for (const auto& [key, windows] : series) {
       for (const ClusterSums& cell : windows.cells()) tally.add(cell);
     }
     return tally;
@@ -346,17 +355,25 @@ class Summarising {
     }
   }
 
-  /// Intervals hold that windows resemble their neighbours, as their accepted drafts a round do.
+  /// Intervals hold that windows resemble their neighbours, as their accepted drafts a round do beside the mean of
+  /// their source: sources that differ are not windows that resemble each other.
   void find_neighbours() {
     if (summary_.basis != IntervalBasis::batch_means) return;
-    const ClusterMoments& all = tally_.accepted_per_round;
-    if (!(all.denominator() > 0)) return;
-    const double mean = all.numerator() / all.denominator();
+    const auto& series = summary_.unweighted_means ? group_.series_of_means : group_.series;
+    std::map<std::string_view, std::pair<double, double>> accepted_and_rounds;
+    for (const auto& [key, windows] : series) {
+      auto& [accepted, rounds] = accepted_and_rounds[key.source];
+      for (const ClusterSums& cell : windows.cells()) {
+        accepted += cell.accepted;
+        rounds += cell.rounds;
+      }
+    }
     std::vector<std::vector<double>> residuals;
-    for (const auto& [labels, series] : summary_.unweighted_means ? group_.series_of_means : group_.series) {
+    for (const auto& [key, windows] : series) {
+      const auto& [accepted, rounds] = accepted_and_rounds[key.source];
       std::vector<double>& its = residuals.emplace_back();
-      for (const ClusterSums& cell : series.cells()) {
-        if (cell.rounds > 0) its.push_back(cell.accepted - mean * cell.rounds);
+      for (const ClusterSums& cell : windows.cells()) {
+        if (cell.rounds > 0) its.push_back(cell.accepted - accepted / rounds * cell.rounds);
       }
     }
     neighbours_ = neighbour_correlation(residuals);
