@@ -51,10 +51,13 @@ VERIFICATION = ROOT / "tests" / "published" / "verification"
 DEVICES = {
     "a100-80gb-sxm": "a100_sxm",
     "b200": "b200_sxm",
+    "b300": "b300_sxm",
     "gb200": "gb200",
+    "gb300": "gb300",
     "h100-sxm": "h100_sxm",
     "h200-sxm": "h200_sxm",
     "l40s": "l40s",
+    "rtx-pro-6000-server": "rtx_pro_6000_server",
 }
 ENGINES = {"sglang": "sglang", "tensorrt-llm": "trtllm", "vllm": "vllm"}
 # Type here: type in the tables, bits of a stored weight, peaks in order of preference.
