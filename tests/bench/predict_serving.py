@@ -20,8 +20,8 @@ Each row is answered by
              parts of them the constants of each come from the other nine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
-The constants fitted to all deployments are those of scripts/kernel_presets.py (--priced --formula). Each device and each
-model is held with constants of the others, too. Of `left out` the share of points is printed that its errors'
+The constants that all deployments give are printed; those of scripts/kernel_presets.py are of a part of the rows, which it
+names. Each device and each model is held with constants of the others, too (--priced --formula). Of `left out` the share of points is printed that its errors'
 deviations hold, before and after one point of the deployment calibrated it, and how alike its errors of one deployment
 are by numbers of requests; of published speedups how many the intervals of plan hold. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a
 change. A row that a program refuses counts as a miss of 100%. Errors are |predicted / measured - 1|; intervals of
@@ -69,6 +69,7 @@ CONFIGURATIONS = {
     "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
     "nvidia/DeepSeek-R1-NVFP4": "deepseek-ai/DeepSeek-R1",
     "nvidia/Qwen3-32B-NVFP4": "Qwen/Qwen3-32B",
+    "zhipuai/GLM-5": "zai-org/GLM-5",
 }
 # Of these a server may have run the next-token module, and the rows do not say it.
 WITH_NEXT_TOKEN_MODULE = ("deepseek", "GLM", "Kimi", "MiniMax", "Qwen3.5")
@@ -323,45 +324,47 @@ def predicted_without(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarr
     return predicted
 
 
-def left_out_answers(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray, folds: int = 10) -> pd.DataFrame:
+def fold_of(points: pd.DataFrame, folds: int = 10) -> np.ndarray:
+    """Of each point one of so many parts of the deployments."""
     names = np.array(sorted(points.deployment.unique()), dtype=object)
     np.random.default_rng(20261124).shuffle(names)
-    fold = points.deployment.map({name: i % folds for i, name in enumerate(names)}).to_numpy()
+    return points.deployment.map({name: i % folds for i, name in enumerate(names)}).to_numpy()
+
+
+def left_out_answers(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray) -> pd.DataFrame:
     for engine in sorted(points.backend.unique()):
         known = (points.backend == engine).to_numpy() & np.isfinite(seconds)
         constants = 1e6 * constants_of(points[known], seconds[known], parts[known])
         print(f"{engine}: {constants[0]:.1f} us of a layer, {constants[1]:.0f} of an iteration, {constants[2]:.1f} of a sequence")
-    return points[["id"]].assign(
-        tpot_ms=1e3 * predicted_without(points, seconds, parts, fold),
-        tpot_low_ms=math.nan,
-        tpot_high_ms=math.nan,
-        ttft_ms=math.nan,
-        refusal=math.nan,
-    )
+    tpot = 1e3 * predicted_without(points, seconds, parts, fold_of(points))
+    nothing = {name: math.nan for name in FIELDS[2:]}
+    return points[["id"]].assign(tpot_ms=tpot, **nothing)
 
 
 def report_unseen(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray) -> None:
-    """Of each device and each model, with the constants of the others: errors, and the share of points that 1.96
-    deviations of kernel_presets.py hold."""
+    """Of the points that the formula prices, with constants of other deployments, devices and models: errors, and the
+    share that 1.96 deviations of kernel_presets.py hold."""
     half = 1.96 * math.hypot(0.25, 0.09)
-    for column in ("system", "model_path"):
-        print(f"\nconstants of the others of {column}")
-        measured = 1e-3 * points.silicon_tpot_ms.to_numpy()
-        error = predicted_without(points, seconds, parts, points[column].to_numpy()) / measured - 1
-        groups = {name: (points[column] == name).to_numpy() for name in sorted(points[column].unique())}
-        for name, part in {"all": np.full(len(points), True), **groups}.items():
-            part = part & np.isfinite(error)
-            if part.any():
+    groups = {"deployments": fold_of(points), "devices": points.system.to_numpy(), "models": points.model_path.to_numpy()}
+    for what, group in groups.items():
+        print(f"\nconstants of other {what}")
+        error = predicted_without(points, seconds, parts, group) / (1e-3 * points.silicon_tpot_ms.to_numpy()) - 1
+        for label, chosen in slices_of(points).items():
+            part = chosen.to_numpy() & np.isfinite(error)
+            if part.any() and (what == "deployments" or label == "all" or label in group):
                 deployments = points.deployment[part].reset_index(drop=True)
                 held = 100 * np.mean(np.abs(np.log1p(error[part])) < half)
                 print(
-                    f"  {name:34} {part.sum():5d} of {deployments.nunique():3d} deployments"
+                    f"  {label:34} {part.sum():5d} of {deployments.nunique():3d} deployments"
                     f" {summary(error[part], deployments)}  held {held:.1f}%"
                 )
 
 
 def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
-    """What one engine's kernels and constants say of the deployments of the others."""
+    """What one engine's kernels and constants say of the deployments of the others.
+
+    @param points  that the formula prices
+    """
     print("\nkernels and constants of an engine on the other engines' points")
     for backend, engine in ENGINES.items():
         others = points[points.backend != backend].reset_index(drop=True)
@@ -640,7 +643,7 @@ def main() -> int:
         answers["peer"] = asked("peer", peer_answer, 1)
     report(points, answers)
     report_unseen(points, seconds, parts)
-    report_engines(package, points)
+    report_engines(package, points[np.isfinite(seconds)])
     report_intervals(points, answers["left out"])
     report_likeness(points, answers["left out"])
     report_speedups(specdec)
