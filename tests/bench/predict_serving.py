@@ -20,10 +20,11 @@ Each row is answered by
              parts of them the constants of each come from the other nine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
-The constants that all deployments give are printed; those of scripts/kernel_presets.py are of a part of the rows, which it
-names. Each device and each model is held with constants of the others, too (--priced --formula). Of `left out` the share of points is printed that its errors'
-deviations hold, before and after one point of the deployment calibrated it, and how alike its errors of one deployment
-are by numbers of requests; of published speedups how many the intervals of plan hold. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a
+The constants that all deployments give are printed; those of scripts/kernel_presets.py are of a part of the rows, which
+it names. Each device and each model is held with constants of the others, too (--priced --formula). Of `left out` the
+share of points is printed that its errors' deviations hold, before and after one point of the deployment calibrated it,
+and how alike its errors of one deployment are by numbers of requests; of published speedups how many the intervals of
+plan hold. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a
 change. A row that a program refuses counts as a miss of 100%. Errors are |predicted / measured - 1|; intervals of
 medians and of paired differences resample whole deployments.
 """
