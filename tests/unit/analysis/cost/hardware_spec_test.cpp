@@ -239,6 +239,9 @@ TEST_CASE("weights that the device cannot multiply take the peak of the type tha
   CHECK(cost::peak_flops_for(preset("b200"), NumberType::nvfp4) == 9e15);
   CHECK(cost::peak_flops_for(preset("h100"), NumberType::mxfp4) == 989.4e12);
   CHECK(cost::peak_flops_for(preset("tpu-v5e"), NumberType::fp16) == 197e12);
+  // As where it can, but slower: Blackwell Ultra has few units for int8.
+  CHECK(cost::peak_flops_for(preset("b300"), NumberType::int8) == 2250e12);
+  CHECK(cost::peak_flops_for(preset("b200"), NumberType::int8) == 4500e12);
   // Not at that of FP64, which says nothing of shorter types.
   CHECK(cost::peak_flops_for(preset("grace"), NumberType::bf16) == 28.4e12);
   HardwareSpec only_fp64;
