@@ -108,7 +108,7 @@ struct CountedGroup {
   Common<std::optional<std::int64_t>> verified;
   std::optional<std::int64_t> longest_draft;
   bool from_rates = false;
-  Total rounds, drafted, accepted, emitted;
+  Total rounds, drafted, accepted, emitted, steps;
   /// The fewest and the most possible rounds, over the units that count rounds.
   double least_rounds = 0, most_rounds = 0;
   /// For llama.cpp's units that do not state their gamma: their number, the gammas of which each of them falls short by
@@ -157,6 +157,7 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   drafted.add(normal.drafted);
   accepted.add(normal.accepted);
   emitted.add(normal.emitted);
+  steps.add(counts.steps);
   if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
   const std::pair<double, double> between =
       normal.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
@@ -273,6 +274,7 @@ class Summarising {
     summary_.drafted = group_.drafted.known();
     summary_.accepted = group_.accepted.known();
     summary_.emitted = group_.emitted.known();
+    if (group_.steps.units == group_.units) summary_.steps = group_.steps.known();
     summary_.longest_draft = group_.longest_draft;
     summary_.rounds_by_accepted = group_.rounds_by_accepted;
     if (group_.with_lengths == group_.counted) summary_.rounds_by_drafted = group_.rounds_by_drafted;
