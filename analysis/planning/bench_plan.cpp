@@ -293,6 +293,7 @@ class BenchPlanner {
   void check_acceptance();
   void check_constant_alpha();
   void tell_prompts();
+  void note_prompts();
   void check_prompts();
   void check_repeats();
   void check_units();
@@ -433,8 +434,9 @@ void BenchPlanner::check_constant_alpha() {
            question_.acceptance ? "" : "the plan takes what was counted, and "));
 }
 
-/// Where prompts of several lengths ran, their reading is priced apart from the rounds that it delays: while a round
-/// yields its tokens, the other requests of the batch end and begin at the same pace, each with a prompt.
+/// Where prompt tokens per output token differ between runs, their reading is priced apart from the rounds that it
+/// delays: while a round yields its tokens, the other requests of the batch end and begin at the same pace, each with a
+/// prompt.
 ///
 ///   prompt tokens per round = (batch - 1) tokens per step x input tokens / output tokens
 void BenchPlanner::tell_prompts() {
@@ -590,12 +592,25 @@ void BenchPlanner::fit() {
     plan_.cost = std::make_shared<cost::OverheadCost>(cost_, question_.overhead_seconds, question_.overhead_steps);
   }
   for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
-  if (!options_.prompt_tokens) return;
+  if (options_.prompt_tokens) note_prompts();
+}
+
+void BenchPlanner::note_prompts() {
+  const auto share = [](const Run& run) { return run.figures.input_tokens / run.figures.output_tokens; };
+  const auto [least, most] =
+      std::minmax_element(runs_.begin(), runs_.end(), [&](const Run& a, const Run& b) { return share(a) < share(b); });
   const cost::FittedTerm& prompts = cost_->terms()[cost::prompt_token_term];
+  constexpr double per_1000_in_ms = 1e6;
+  const std::string found =
+      prompts.told
+          ? fmt::format("takes {:.3g} ms per 1000 tokens (95%: {:.3g} to {:.3g})", per_1000_in_ms * prompts.value,
+                        per_1000_in_ms * prompts.ci95.lo, per_1000_in_ms * prompts.ci95.hi)
+          : fmt::format("may take nothing, and at most {:.3g} ms per 1000 tokens, which is all that they tell",
+                        per_1000_in_ms * prompts.ci95.hi);
   note("prompts_priced",
-       fmt::format("prompts of several lengths ran: reading those of other requests takes {:.3g} ms per 1000 tokens "
-                   "(95%: {:.3g} to {:.3g}), which is priced apart from the rounds that it delays",
-                   1e6 * prompts.value, 1e6 * prompts.ci95.lo, 1e6 * prompts.ci95.hi));
+       fmt::format("runs had {:.3g} to {:.3g} prompt tokens for each output token: reading the prompts "
+                   "of other requests {}; it is priced apart from the rounds that it delays",
+                   share(*least), share(*most), found));
 }
 
 void BenchPlanner::predict_left_out() {

@@ -618,6 +618,20 @@ TEST_CASE(
   CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_priced"));
 }
 
+TEST_CASE("prompts that cost nothing are not said to take some time") {
+  const Server server;
+  BenchQuestion question;
+  for (const double input : {500.0, 2000.0})
+    for (const int concurrency : {4, 16, 48})
+      for (const std::int64_t gamma : {0, 4})
+        question.runs.push_back(closed_loop(server, gamma, concurrency, input, 0));
+  const BenchPlan plan = planning::plan_bench(question);
+  const auto note =
+      std::find_if(plan.notes.begin(), plan.notes.end(), [](const auto& its) { return its.code == "prompts_priced"; });
+  REQUIRE(note != plan.notes.end());
+  CHECK(note->message.find("may take nothing") != std::string::npos);
+}
+
 TEST_CASE("trees are refused with what to run instead, and left out beside chains with what they took") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
