@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "analysis/theory/verification_budget.hpp"
-#include "sim/batch_verification.hpp"
 #include "sim/random.hpp"
 #include "sim/serving/serving_run.hpp"
-#include "sim/validation/batch_rules.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/priced_iterations.hpp"
 
@@ -28,7 +26,30 @@ constexpr std::int64_t longest = 4;
 struct Seen {
   std::vector<std::int64_t> accepted = std::vector<std::int64_t>(longest, 0);
   std::vector<std::int64_t> reached = std::vector<std::int64_t>(longest, 0);
+
+  void add(std::int64_t verified, std::int64_t its_accepted) {
+    for (std::int64_t k = 0; k < verified && k <= its_accepted; ++k) {
+      ++reached[static_cast<std::size_t>(k)];
+      if (k < its_accepted) ++accepted[static_cast<std::size_t>(k)];
+    }
+  }
 };
+
+theory::Survivals expected_survivals(const std::vector<Seen>& sequences, const Seen& of_all, std::int64_t gamma) {
+  theory::Survivals survivals;
+  for (const Seen& counts : sequences) {
+    double product = 1;
+    std::vector<double>& survival = survivals.emplace_back();
+    for (std::size_t k = 0; k < static_cast<std::size_t>(gamma); ++k) {
+      const double expected =
+          (static_cast<double>(of_all.accepted[k]) + 1) / (static_cast<double>(of_all.reached[k]) + 1);
+      product *=
+          (static_cast<double>(counts.accepted[k]) + 2 * expected) / (static_cast<double>(counts.reached[k]) + 2);
+      survival.push_back(product);
+    }
+  }
+  return survivals;
+}
 
 /// Requests that all come at once, on an engine with room for them.
 ServingQuestion drafting_question(std::size_t requests, std::int64_t output, PricedIterations::Price price) {
@@ -63,26 +84,11 @@ TEST_CASE("what a budget admits is what the closed form says of the same estimat
         const auto verified = static_cast<std::int64_t>(random() % (longest + 1));
         const auto accepted = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(verified + 1));
         budget.count(s + 1, verified, accepted);
-        for (std::int64_t k = 0; k < verified && k <= accepted; ++k) {
-          for (Seen* counts : {&seen[s], &of_all}) {
-            ++counts->reached[static_cast<std::size_t>(k)];
-            if (k < accepted) ++counts->accepted[static_cast<std::size_t>(k)];
-          }
-        }
+        seen[s].add(verified, accepted);
+        of_all.add(verified, accepted);
       }
     }
-    theory::Survivals survivals;
-    for (const Seen& counts : seen) {
-      double product = 1;
-      std::vector<double>& survival = survivals.emplace_back();
-      for (std::size_t k = 0; k < static_cast<std::size_t>(gamma); ++k) {
-        const double expected =
-            (static_cast<double>(of_all.accepted[k]) + 1) / (static_cast<double>(of_all.reached[k]) + 1);
-        product *=
-            (static_cast<double>(counts.accepted[k]) + 2 * expected) / (static_cast<double>(counts.reached[k]) + 2);
-        survival.push_back(product);
-      }
-    }
+    const theory::Survivals survivals = expected_survivals(seen, of_all, gamma);
     std::vector<double> seconds = {1};
     for (std::int64_t k = 0; k < gamma; ++k) seconds.push_back(seconds.back() + uniform(random));
     const auto price = [&](std::int64_t drafts) {
@@ -126,58 +132,61 @@ TEST_CASE("where verification is free a budget verifies every draft, and serves 
 }
 
 TEST_CASE("where verification is dear a budget verifies nothing, and every round puts out one token") {
-  const auto question = drafting_question(12, 60, [](const Iteration& i) { return i.decoded_positions() + 1e-3; });
-  const ServingResult budgeted = served(question, true);
+  const auto dear = [](const Iteration& i) { return 1 + i.decoded_positions() * i.decoded_positions(); };
+  const ServingResult budgeted = served(drafting_question(12, 60, dear), true);
   CHECK(budgeted.tokens_per_step == 1);
   CHECK(budgeted.verified_per_step == 0);
 }
 
 TEST_CASE("a budget serves requests that differ faster than any gamma for all") {
-  const auto price = [](const Iteration& i) { return 1 + 0.04 * (i.decoded_positions() + i.prompt_tokens); };
-  const double budgeted = served(drafting_question(32, 400, price), true).seconds;
-  for (std::int64_t gamma = 0; gamma <= longest; ++gamma) {
-    ServingQuestion fixed = drafting_question(32, 400, price);
-    fixed.engine.schedule = {{1, gamma}};
-    CHECK(budgeted < served(fixed, false).seconds);
-  }
+  const auto price = [](const Iteration& i) { return 1 + 0.03 * (i.decoded_positions() + i.prompt_tokens); };
+  const auto rate_of = [&](std::int64_t gamma, bool budget) {
+    ServingQuestion question = drafting_question(256, 200, price);
+    question.engine.max_num_seqs = 32;
+    question.engine.schedule = {{1, gamma}};
+    return 1 / served(question, budget).seconds;
+  };
+  const double budgeted = rate_of(longest, true);
+  for (std::int64_t gamma = 0; gamma <= longest; ++gamma) CHECK(budgeted > rate_of(gamma, false));
 }
 
-TEST_CASE("a served budget verifies as much as batches of a recording that count by text") {
-  // Another implementation, with budgets that lag by a round and another prior, which 100 rounds outweigh: over the 400
-  // behind them the means of 16 texts agree within 5%, of which the noise of either is below 1%.
-  constexpr std::size_t texts = 16, first = 100, rounds = 400;
-  const auto price = [](const Iteration& i) { return 1 + 0.04 * (i.decoded_positions() + i.prompt_tokens); };
-  ServingQuestion question = drafting_question(texts, 4000, price);
+TEST_CASE("a served budget is that of the closed form, round by round, for the luck of each request") {
+  constexpr std::size_t requests = 16, rounds = 400;
+  const auto seconds_of = [](double positions) { return 1 + 0.04 * positions; };
+  ServingQuestion question = drafting_question(requests, 4000, {});
   question.engine.verification_budget = true;
-  std::vector<double> verified_by_round;
+  std::vector<double> served_drafts;
   question.cost = priced([&](const Iteration& i) {
-    if (i.sequences == texts && i.verified) verified_by_round.push_back(*i.verified);
-    return price(i);
+    if (i.sequences == requests && i.verified) served_drafts.push_back(*i.verified);
+    return seconds_of(i.decoded_positions() + i.prompt_tokens);
   });
   simulate_serving(question, InvariantChecks::no);
-  // Before each iteration the rule asks for the price of 0 to gamma drafts of each.
-  double served_drafts = 0;
-  for (std::size_t round = first; round < first + rounds; ++round) served_drafts += verified_by_round.at(round * 6 + 5);
 
-  std::vector<double> rates[2] = {std::vector<double>(longest, 0.9), std::vector<double>(longest, 0.2)};
-  std::vector<BatchedText> batched;
-  for (std::size_t i = 0; i < texts; ++i) {
-    const bool second = RandomStream(question.seed, i).uniform(0, 1, Purpose::serving) >= 0.5;
-    batched.push_back({.sequence = static_cast<std::int64_t>(i),
-                       .tokens = 1 << 20,
-                       .depths = longest,
-                       .acceptance = rates[second ? 1 : 0],
-                       .group = static_cast<std::int64_t>(i)});
+  std::vector<double> rates;
+  for (std::size_t r = 0; r < requests; ++r)
+    rates.push_back(RandomStream(question.seed, r).uniform(0, 1, Purpose::serving) < 0.5 ? 0.9 : 0.2);
+  std::vector<Seen> seen(requests);
+  std::vector<std::int64_t> put_out(requests, 1);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    Seen of_all;
+    for (const Seen& one : seen) {
+      for (std::size_t k = 0; k < longest; ++k) {
+        of_all.accepted[k] += one.accepted[k];
+        of_all.reached[k] += one.reached[k];
+      }
+    }
+    const theory::Survivals survivals = expected_survivals(seen, of_all, longest);
+    const auto cost = [&](std::int64_t drafts) { return seconds_of(requests + static_cast<double>(drafts)); };
+    const theory::VerificationBudget best = theory::best_budget(survivals, cost);
+    // Before each iteration the engine asks for the price of 0 to gamma drafts of each.
+    REQUIRE(served_drafts.at(round * (longest + 2) + longest + 1) == static_cast<double>(best.drafts));
+    const std::vector<std::int64_t> verified = theory::admitted_drafts(survivals, best.drafts);
+    for (std::size_t r = 0; r < requests; ++r) {
+      const double u = RandomStream(question.seed, r).uniform(put_out[r], 0, Purpose::serving);
+      std::int64_t accepted = 0;
+      while (accepted < verified[r] && u < std::pow(rates[r], accepted + 1)) ++accepted;
+      seen[r].add(verified[r], accepted);
+      put_out[r] += accepted + 1;
+    }
   }
-  const BatchCost cost = [](std::int64_t n, std::int64_t, std::int64_t drafts) {
-    return 1 + 0.04 * static_cast<double>(n + drafts);
-  };
-  const auto verified_in = [&](std::size_t left) {
-    validation::CountingBudgetRule rule(longest, cost);
-    double drafts = 0;
-    for (const BatchedRun& run : decode_in_batches(batched, texts, rule, cost, 3, [&] { return left-- == 0; }))
-      drafts += static_cast<double>(run.verified);
-    return drafts;
-  };
-  CHECK(served_drafts == Approx(verified_in(first + rounds) - verified_in(first)).epsilon(0.05));
 }
