@@ -94,7 +94,6 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"name", s.scenario.name},
       {"gamma", or_null(planner::gamma_of(s.scenario))},
       {"schedule", json_schedule(s.scenario)},
-      {"verification_budget", s.scenario.engine.verification_budget},
       {"extrapolated", r.is_extrapolated(i)},
       {"price_extrapolated", static_cast<bool>(r.price_extrapolated[i])},
       {"max_num_seqs", s.scenario.engine.max_num_seqs},
@@ -122,7 +121,8 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"joules_per_token", number_or_null(s.joules_per_token)},
       {"engines_agree", json_engines(s)},
       {"joules_per_token_basis",
-       s.joules_per_token ? ordered_json(r.question.watts_per_gpu ? "given power" : "design power") : ordered_json()}};
+       s.joules_per_token ? ordered_json(r.question.watts_per_gpu ? "given power" : "design power") : ordered_json()},
+      {"verification_budget", s.scenario.engine.verification_budget}};
   return object;
 }
 
