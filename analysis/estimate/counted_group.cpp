@@ -58,6 +58,7 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   drafted.add(normal.drafted);
   accepted.add(normal.accepted);
   emitted.add(normal.emitted);
+  steps.add(counts.steps);
   if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
   const std::pair<double, double> between =
       normal.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));

@@ -90,7 +90,7 @@ struct CountedGroup {
   Common<std::optional<std::int64_t>> verified;
   std::optional<std::int64_t> longest_draft;
   bool from_rates = false;
-  Total rounds, drafted, accepted, emitted;
+  Total rounds, drafted, accepted, emitted, steps;
   /// The fewest and the most possible rounds, over the units that count rounds.
   double least_rounds = 0, most_rounds = 0;
   /// For llama.cpp's units that do not state their gamma: their number, the gammas of which each of them falls short by

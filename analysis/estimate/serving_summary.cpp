@@ -73,6 +73,7 @@ void describe(const CountedGroup& group, ServingSummary& summary) {
   summary.drafted = group.drafted.known();
   summary.accepted = group.accepted.known();
   summary.emitted = group.emitted.known();
+  if (group.steps.units == group.units) summary.steps = group.steps.known();
   summary.longest_draft = group.longest_draft;
   summary.rounds_by_accepted = group.rounds_by_accepted;
   if (group.with_lengths == group.counted) summary.rounds_by_drafted = group.rounds_by_drafted;

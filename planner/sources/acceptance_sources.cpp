@@ -276,6 +276,15 @@ CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& op
   return curves;
 }
 
+/// How often these counts drafted, and how much; empty where they do not say in how many steps nothing was drafted.
+std::optional<core::LookupLaw> counted_lookups(const ServingSummary& summary) {
+  const bool counted = summary.steps && summary.rounds && summary.drafted && *summary.rounds > 0;
+  const std::optional<std::int64_t> gamma = summary.gamma ? summary.gamma : summary.longest_draft;
+  if (!counted || !gamma || !(*summary.steps > 0)) return std::nullopt;
+  return core::LookupLaw::counted(std::min(1.0, *summary.rounds / *summary.steps), *summary.drafted / *summary.rounds,
+                                  *gamma);
+}
+
 /// The member of all groups if it is the same for them; empty otherwise.
 template <class Member>
 Member same_of(const std::vector<const ServingSummary*>& groups, Member ServingSummary::*member) {
@@ -401,6 +410,7 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   } else {
     append(acceptance.warnings, summary.warnings);
     curves = curves_of(summary, options, files.front());
+    acceptance.lookups = counted_lookups(summary);
   }
   acceptance.curve = curves.curve;
   acceptance.curve_at_design_effect_3 = curves.at_design_effect_3;

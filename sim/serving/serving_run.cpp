@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "sim/random.hpp"
+#include "sim/serving/draft_budget.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -121,6 +122,12 @@ CountedTime counted_time_of(const ServingQuestion& question) {
   return {question.requests.front().arrival_seconds, unknown};
 }
 
+std::int64_t largest_gamma_of(const ServingEngine& engine) {
+  std::int64_t largest = 0;
+  for (const GammaFrom& stretch : engine.schedule) largest = std::max(largest, stretch.gamma);
+  return largest;
+}
+
 class ServingRun {
  public:
   ServingRun(const ServingQuestion& question, bool checks)
@@ -129,11 +136,12 @@ class ServingRun {
         requests_(question.requests),
         checks_(checks),
         counted_time_(counted_time_of(question)),
+        largest_gamma_(largest_gamma_of(engine_)),
         running_(std::min(requests_.size(), static_cast<std::size_t>(engine_.max_num_seqs))),
+        draft_budget_(largest_gamma_, engine_.verification_budget ? running_.request.size() : 0),
         free_blocks_(engine_.cache_blocks),
         now_(question.clients ? 0 : requests_.front().arrival_seconds) {
     send_first();
-    for (const GammaFrom& stretch : engine_.schedule) largest_gamma_ = std::max(largest_gamma_, stretch.gamma);
     fill_survival();
     result_.first_counted = first_counted_of(question);
     result_.counted_requests = requests_.size() - 2 * result_.first_counted;
@@ -241,8 +249,11 @@ class ServingRun {
     iteration_.gamma = gamma_;
     decoding_ = 0;
     fully_accepted_ = 0;
+    verified_ = 0;
     const std::size_t given_up_before = given_up_.size();
     const bool prompts_alone = engine_.prefill_first && has_prompts();
+    const bool budgeted = engine_.verification_budget && gamma_ > 0 && !prompts_alone;
+    if (budgeted) choose_verified();
     std::size_t i = 0;
     for (; i < running_.size && budget_ > 0; ++i) {
       const std::int64_t prompt = running_.prompt_left[i];
@@ -250,10 +261,11 @@ class ServingRun {
         running_.scheduled[i] = 0;
         continue;
       }
-      const std::int64_t positions = std::min(prompt > 0 ? prompt : gamma_ + 1, budget_);
+      const std::int64_t wanted = prompt > 0 ? prompt : budgeted ? running_.scheduled[i] : gamma_ + 1;
+      const std::int64_t positions = std::min(wanted, budget_);
       const std::int64_t needed = running_.computed[i] + positions + largest_gamma_;
       if (needed > running_.slots[i] && !make_room(i, needed)) break;
-      take(i, positions);
+      take(i, positions, wanted);
     }
     for (; i < running_.size; ++i) running_.scheduled[i] = 0;
     if (given_up_.size() == given_up_before) admit();
@@ -288,8 +300,30 @@ class ServingRun {
     given_up_.push_back({request, running_.last_output[last]});
   }
 
-  /// Adds positions of a running request to the iteration.
-  void take(Index i, std::int64_t positions) {
+  /// The positions that each request that decodes is to take, into running_.scheduled.
+  void choose_verified() {
+    std::vector<Index> deciding;
+    cost::Iteration rounds;
+    rounds.gamma = gamma_;
+    for (Index i = 0; i < running_.size; ++i) {
+      if (running_.prompt_left[i] > 0) continue;
+      deciding.push_back(i);
+      rounds.context_tokens += static_cast<double>(running_.computed[i]);
+    }
+    if (deciding.empty()) return;
+    rounds.sequences = static_cast<double>(deciding.size());
+    std::vector<double> seconds;
+    for (std::int64_t drafts = 0; drafts <= gamma_; ++drafts) {
+      rounds.verified = static_cast<double>(drafts) * rounds.sequences;
+      seconds.push_back(question_.cost->seconds(rounds));
+    }
+    const std::vector<std::int64_t> verified = draft_budget_.verified(deciding, gamma_, seconds);
+    for (Index d = 0; d < deciding.size(); ++d) running_.scheduled[deciding[d]] = verified[d] + 1;
+    iteration_.verified = 0;
+  }
+
+  /// Adds positions of a running request to the iteration, of those that it wants.
+  void take(Index i, std::int64_t positions, std::int64_t wanted) {
     running_.scheduled[i] = positions;
     budget_ -= positions;
     ++batch_;
@@ -301,7 +335,10 @@ class ServingRun {
       iteration_.prompt_pairs += count * context + count * (count + 1) / 2;
     } else {
       // A round that was cut to the rest of the budget is a fraction of a sequence.
-      iteration_.sequences += positions == gamma_ + 1 ? 1 : count / static_cast<double>(gamma_ + 1);
+      const double share = positions == wanted ? 1 : count / static_cast<double>(wanted);
+      iteration_.sequences += share;
+      if (iteration_.verified) *iteration_.verified += share * static_cast<double>(wanted - 1);
+      verified_ += positions - 1;
       iteration_.context_tokens += context;
       fully_accepted_ += running_.fully_accepted[i];
       ++decoding_;
@@ -364,8 +401,9 @@ class ServingRun {
       running_.slots[i] = 0;
       running_.last_output[i] = last_output;
       running_.fully_accepted[i] = 0;
+      if (engine_.verification_budget) draft_budget_.forget(i);
       hold(i, blocks);
-      take(i, positions);
+      take(i, positions, positions);
     }
   }
 
@@ -445,6 +483,7 @@ class ServingRun {
         const std::int64_t accepted = positions > 1 ? accepted_drafts(i, positions - 1) : 0;
         const std::int64_t emitted = std::min(accepted + 1, running_.wanted[i] - running_.put_out[i]);
         running_.fully_accepted[i] = accepted > 0 && accepted == gamma_;
+        if (engine_.verification_budget) draft_budget_.count(i, positions - 1, accepted);
         running_.computed[i] += emitted;
         running_.put_out[i] += emitted;
         gaps_of_iteration += note_output(i);
@@ -459,6 +498,7 @@ class ServingRun {
       counted_tokens_ += tokens;
       counted_round_tokens_ += round_tokens;
       counted_rounds_ += decoding_;
+      counted_verified_ += verified_;
     }
     if (some_end) end_requests();
   }
@@ -491,11 +531,16 @@ class ServingRun {
     return 0;
   }
 
+  void move(Index from, Index to) {
+    running_.move(from, to);
+    if (engine_.verification_budget) draft_budget_.move(from, to);
+  }
+
   void end_requests() {
     Index kept = 0;
     for (Index i = 0; i < running_.size; ++i) {
       if (running_.put_out[i] < running_.wanted[i]) {
-        if (kept != i) running_.move(i, kept);
+        if (kept != i) move(i, kept);
         ++kept;
         continue;
       }
@@ -525,6 +570,7 @@ class ServingRun {
     }
     if (counted_rounds_ > 0) {
       result_.tokens_per_step = static_cast<double>(counted_round_tokens_) / static_cast<double>(counted_rounds_);
+      result_.verified_per_step = static_cast<double>(counted_verified_) / static_cast<double>(counted_rounds_);
     }
     result_.backlog_at_end = backlog_before(requests_.size() - 1);
     result_.backlog_at_middle = backlog_before(requests_.size() / 2);
@@ -616,7 +662,7 @@ class ServingRun {
   const std::vector<SimulatedRequest>& requests_;
   const bool checks_;
   CountedTime counted_time_;
-  std::int64_t largest_gamma_ = 0;
+  const std::int64_t largest_gamma_;
   /// [stretch][draft]: P(it and those before it are accepted). Shape: (stretches of all laws, largest gamma)
   std::vector<double> survival_;
   /// Those of a law follow each other; all have equally many.
@@ -624,6 +670,7 @@ class ServingRun {
   ServingResult result_;
 
   RunningRequests running_;
+  DraftBudget draft_budget_;
   /// Preempted requests that wait; the last one is the first to be admitted.
   std::vector<GivenUp> given_up_;
   /// Requests before these were sent, have arrived and have been admitted once; how many were served.
@@ -641,11 +688,14 @@ class ServingRun {
   /// Requests in it, those of them that decode, and of these those whose previous round was fully accepted.
   std::int64_t batch_ = 0, decoding_ = 0;
   std::int64_t fully_accepted_ = 0;
+  /// Drafts that are verified in it.
+  std::int64_t verified_ = 0;
   bool counts_ = false;
 
   // Sums over the counted time.
   double decoding_time_ = 0, waiting_time_ = 0, system_time_ = 0, busy_time_ = 0, iteration_time_ = 0;
-  std::int64_t counted_tokens_ = 0, counted_round_tokens_ = 0, counted_rounds_ = 0, counted_iterations_ = 0;
+  std::int64_t counted_tokens_ = 0, counted_round_tokens_ = 0, counted_rounds_ = 0, counted_verified_ = 0,
+               counted_iterations_ = 0;
   std::int64_t tokens_ = 0;
   double checked_at_ = 0;
 };

@@ -92,6 +92,7 @@ void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
                 fmt::format("the fraction {:.6g}, as the counts on the line say", exact));
   }
   require_ratio(line, "draft acceptance", rate, exact, 1e-5);
+  counts.steps = passes_of_answer(line, *counts.accepted);
   auto length = line.number("mean acceptance length =");
   if (!length) length = line.number("mean len =");
   if (length) {
@@ -104,7 +105,7 @@ void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
     if (!list.empty() && std::ssize(rates) != 1 + std::count(list.begin(), list.end(), ',')) {
       line.refuse("acceptance rate per position", quoted(by_position), "fractions in parentheses");
     }
-    count_back(line, counts, *length, rates, false, passes_of_answer(line, *counts.accepted));
+    count_back(line, counts, *length, rates, false, counts.steps);
   }
   found_.take(counts);
 }
