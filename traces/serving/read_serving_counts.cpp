@@ -18,6 +18,7 @@
 #include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/response_counts.hpp"
 #include "traces/serving/run_table.hpp"
+#include "traces/serving/speculators.hpp"
 #include "traces/serving/stored_acceptance.hpp"
 
 namespace specdec::traces {
@@ -42,6 +43,8 @@ std::vector<CountsFormat> all_counts_formats() {
       spec_bench_format(),
       eagle_format(),
       position_trace_counts_format(),
+      speculators_acceptance_format(),
+      speculators_results_format(),
       run_table_format(),
       prometheus_text_format(),
       engine_log_format(),
