@@ -144,7 +144,8 @@ traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
   const std::string_view slot = run.label("slot");
   run.unit = traces::CountUnit::run;
   traces::BenchRun bench;
-  double seconds = 0, rounds = 0, drafted = 0, accepted = 0, emitted = 0, prompts = 0, outputs = 0;
+  double seconds = 0, rounds = 0, drafted = 0, accepted = 0, emitted = 0, prompts = 0, outputs = 0, completed = 0;
+  const double together = answers.front().bench->max_concurrency.value_or(1);
   bool knows_prompts = true;
   for (const ServingCounts& answer : answers) {
     if (answer.label("slot") != slot) {
@@ -155,6 +156,7 @@ traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
     }
     const traces::BenchRun& one = *answer.bench;
     seconds += positive(answer, "predicted_ms", one.duration_s);
+    completed += one.completed.value_or(1);
     emitted += *answer.emitted;
     rounds += answer.rounds.value_or(*answer.emitted);
     drafted += answer.drafted.value_or(0);
@@ -175,13 +177,13 @@ traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
     run.drafted = drafted;
     run.accepted = accepted;
   }
-  bench.max_concurrency = 1;
-  bench.completed = bench.num_prompts = static_cast<double>(answers.size());
+  bench.max_concurrency = together;
+  bench.completed = bench.num_prompts = completed;
   if (knows_prompts) bench.total_input_tokens = prompts;
   bench.total_output_tokens = outputs;
   bench.duration_s = seconds;
   bench.mean_tpot_ms = 1000 * seconds / emitted;
-  bench.output_throughput = emitted / seconds;
+  bench.output_throughput = together * emitted / seconds;
   run.bench = bench;
   return run;
 }

@@ -60,9 +60,10 @@ Note warning_of(const FallingThroughput& falling);
 inline constexpr std::string_view remedy_of_falling_throughput =
     "throughput is that of all requests together: multiply it by the concurrency if what is written is of one request";
 
-/// Answers of a server that decodes one at a time, as one run at batch 1:
+/// Answers of a server that decodes `max_concurrency` of them at a time, one where they do not say it, as one run:
 ///
-///   mean_tpot = seconds of generation / tokens behind the first of each answer,   output_throughput = 1 / mean_tpot
+///   mean_tpot = seconds of generation / tokens behind the first of each answer
+///   output_throughput = max_concurrency / mean_tpot
 ///
 /// Of a run that speculates every pass of the target is a round, also those of answers without drafts.
 /// @param answers  of one file, at least one, each with the BenchRun of one request

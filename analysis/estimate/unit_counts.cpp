@@ -458,7 +458,10 @@ class Normalisation {
 double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds) {
   const auto drafts = static_cast<double>(gamma);
   // Near the end a round drafts no more than may still be emitted: at worst gamma - 1, ..., 1, 0.
-  if (counts.unit == CountUnit::request || counts.format == "llama-speculative") return drafts * (drafts + 1) / 2;
+  if (counts.unit == CountUnit::request || counts.format == "llama-speculative") {
+    const double answers = counts.bench ? counts.bench->completed.value_or(1) : 1;
+    return answers * drafts * (drafts + 1) / 2;
+  }
   constexpr double share_in_ends = 0.05;  // share in a total or a window, which count no answers
   return share_in_ends * drafts * rounds;
 }

@@ -65,7 +65,8 @@ double sum_of_counts(const std::vector<double>& counts);
 void add_counts(std::vector<double>& sums, const std::vector<double>& counts);
 
 /// The drafts by which llama.cpp may fall short of gamma over all `rounds`, since it shortens the last drafts of an
-/// answer: gamma (gamma + 1) / 2 per answer or program run; a twentieth of all drafts if answers are not counted.
+/// answer: gamma (gamma + 1) / 2 per answer, of which a request with a BenchRun has those `completed`, or program run;
+/// a twentieth of all drafts if answers are not counted.
 double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds);
 
 /// Fills `unit`, whose memory is reused, from one unit of counts.

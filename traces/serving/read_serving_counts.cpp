@@ -18,7 +18,10 @@
 #include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/response_counts.hpp"
 #include "traces/serving/run_table.hpp"
+#include "traces/serving/specforge.hpp"
+#include "traces/serving/speculation_profile.hpp"
 #include "traces/serving/speculators.hpp"
+#include "traces/serving/speed_bench.hpp"
 #include "traces/serving/stored_acceptance.hpp"
 
 namespace specdec::traces {
@@ -33,6 +36,9 @@ std::vector<CountsFormat> all_counts_formats() {
       aiperf_records_format(),
       aiperf_summary_format(),
       guidellm_format(),
+      speed_bench_format(),
+      specforge_format(),
+      speculation_profile_format(),
       vllm_requests_format(),
       tensorrt_llm_requests_format(),
       sglang_responses_format(),
