@@ -14,8 +14,10 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
+#include "sim/serving/capacity_runs.hpp"
 #include "sim/serving/load_search.hpp"
 #include "sim/serving/request_percentiles.hpp"
+#include "sim/serving/serving_run.hpp"
 #include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
@@ -177,34 +179,35 @@ struct Interrupted : std::exception {};
 /// A scenario with the predictions of the formulas.
 struct PlannedScenario : ScenarioFormulas {
   const CapacityScenario* scenario = nullptr;
+  /// [replication]: of its requests; empty before it is simulated.
+  std::vector<std::shared_ptr<RequestRounds>> request_rounds = {};
 };
 
 class CapacityPlanner {
  public:
-  CapacityPlanner(const CapacityQuestion& question, const core::RunHooks& hooks) : question_(question), hooks_(hooks) {
+  CapacityPlanner(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests)
+      : question_(question), hooks_(hooks), requests_(requests) {
     const Workload& workload = question.workload;
-    std::int64_t longest = workload.open_requests();
-    requests_.resize(static_cast<std::size_t>(question.replications));
-    make_requests(longest);
-    std::vector<SimulatedRequest> all;
-    for (const auto& requests : requests_) all.insert(all.end(), requests.begin(), requests.end());
+    requests_.extend_to(workload.open_requests());
+    const std::vector<SimulatedRequest> all = counted_requests();
     double outputs = 0;
     for (const SimulatedRequest& request : all) outputs += static_cast<double>(request.output_tokens);
     output_tokens_ = outputs / static_cast<double>(all.size());
     const bool drafts = !question.acceptance.empty();
     const RoundsToCover rounds(all, drafts ? contexts_of(question.acceptance.front()) : std::vector<std::int64_t>());
+    std::int64_t longest = workload.clients ? requests_of(*workload.clients) : 0;
     for (const CapacityScenario& scenario : question.scenarios) {
       scenarios_.push_back(planned(scenario, all, rounds));
       longest = std::max(longest, requests_to_saturate(scenarios_.back()));
     }
-    if (workload.clients) longest = std::max(longest, requests_of(*workload.clients));
-    if (longest > workload.open_requests()) make_requests(longest);
+    requests_.extend_to(longest);
   }
 
   /// [load]
   std::vector<ReplicaAtLoad> first_scenario_at(std::span<const double> loads) const {
     std::vector<ReplicaAtLoad> found;
-    for (const double load : loads) found.push_back(replica_at(scenarios_.front(), {load}));
+    const PlannedScenario planned = with_rounds(scenarios_.front());
+    for (const double load : loads) found.push_back(replica_at(planned, {load}));
     return found;
   }
 
@@ -214,7 +217,7 @@ class CapacityPlanner {
     CapacityAnswer answer;
     try {
       for (const PlannedScenario& planned : scenarios_) {
-        answer.scenarios.push_back(simulated(planned));
+        answer.scenarios.push_back(simulated(with_rounds(planned)));
         hooks_.tell(static_cast<double>(answer.scenarios.size()) / static_cast<double>(scenarios_.size()));
       }
     } catch (const Interrupted&) {
@@ -232,11 +235,22 @@ class CapacityPlanner {
                                       : capacity(planned, saturated, find_load(planned, saturated));
   }
 
-  void make_requests(std::int64_t count) {
-    for (std::int64_t r = 0; r < question_.replications; ++r) {
-      requests_[static_cast<std::size_t>(r)] =
-          requests_at_unit_rate(question_.workload, question_.seed, r, question_.replications, count);
+  /// The first ones of every replication, whose statistics the formulas are given.
+  std::vector<SimulatedRequest> counted_requests() const {
+    std::vector<SimulatedRequest> all;
+    for (std::size_t r = 0; r < requests_.replications(); ++r) {
+      const auto& requests = requests_.requests(r);
+      all.insert(all.end(), requests.begin(), requests.begin() + question_.workload.open_requests());
     }
+    return all;
+  }
+
+  PlannedScenario with_rounds(PlannedScenario planned) const {
+    for (std::size_t r = 0; r < requests_.replications(); ++r) {
+      planned.request_rounds.push_back(
+          std::make_shared<RequestRounds>(requests_.rounds(r, question_.acceptance, planned.scenario->engine)));
+    }
+    return planned;
   }
 
   /// [replication]
@@ -300,9 +314,10 @@ class CapacityPlanner {
   }
 
   ServingResult serve(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load,
-                      std::int64_t count, double warm_up_share) const {
+                      std::int64_t count, double warm_up_share, bool finds_gaps = false) const {
     if (hooks_.interrupted()) throw Interrupted();
-    const auto& unit = requests_[static_cast<std::size_t>(replication)];
+    const auto place = static_cast<std::size_t>(replication);
+    const auto& unit = requests_.requests(place);
     ServingQuestion serving;
     serving.requests.assign(unit.begin(), unit.begin() + static_cast<std::ptrdiff_t>(count));
     if (load.clients > 0) {
@@ -316,7 +331,8 @@ class CapacityPlanner {
     serving.acceptance = question_.acceptance;
     serving.seed = seed_of_replication(question_.seed, replication);
     serving.warm_up_share = warm_up_share;
-    return simulate_serving(serving);
+    const SharedByRuns shared = {&requests_.draws(place), planned.request_rounds[place].get()};
+    return serve_requests(serving, {.finds_gaps = finds_gaps, .shared = shared});
   }
 
   /// Requests served per second while some are always waiting.
@@ -335,7 +351,7 @@ class CapacityPlanner {
   }
 
   double mean_output(std::int64_t replication, std::int64_t count) const {
-    const auto& unit = requests_[static_cast<std::size_t>(replication)];
+    const auto& unit = requests_.requests(static_cast<std::size_t>(replication));
     double sum = 0;
     for (std::int64_t i = 0; i < count; ++i)
       sum += static_cast<double>(unit[static_cast<std::size_t>(i)].output_tokens);
@@ -343,7 +359,7 @@ class CapacityPlanner {
   }
 
   JudgedLoad judged_at(const PlannedScenario& planned, const ReplicaLoad& load, std::int64_t requests) const {
-    const std::size_t runs = requests_.size();
+    const std::size_t runs = requests_.replications();
     std::vector<std::vector<double>> ttft(runs), tpot(runs);
     JudgedLoad judged;
     judged.each = of_replications<JudgedRequests>([&](std::int64_t r) {
@@ -562,7 +578,7 @@ class CapacityPlanner {
   RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load) const {
     const bool closed = load.clients > 0;
     const std::int64_t count = closed ? requests_of(load.clients) : question_.workload.open_requests();
-    const ServingResult run = serve(planned, replication, load, count, warm_up_share(load, count));
+    const ServingResult run = serve(planned, replication, load, count, warm_up_share(load, count), true);
     RunFigures figures;
     figures.gaps = run.gaps;
     figures.requests_per_second = run.output_tokens_per_second / mean_output(replication, count);
@@ -684,8 +700,7 @@ class CapacityPlanner {
 
   const CapacityQuestion& question_;
   const core::RunHooks& hooks_;
-  /// [replication][request], one per second
-  std::vector<std::vector<SimulatedRequest>> requests_;
+  RequestSets& requests_;
   double output_tokens_ = 1;
   std::vector<PlannedScenario> scenarios_;
 };
@@ -700,24 +715,41 @@ double Workload::middle_context() const {
   return sum / static_cast<double>(recorded.size());
 }
 
+RequestSets requests_of(const CapacityQuestion& question) {
+  require_legal(question);
+  return {question.workload, question.seed, question.replications};
+}
+
 std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question) {
   require_legal(question);
-  return CapacityPlanner(question, {}).formulas();
+  RequestSets requests = requests_of(question);
+  return CapacityPlanner(question, {}, requests).formulas();
 }
 
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks) {
+  RequestSets requests = requests_of(question);
+  return plan_capacity(question, hooks, requests);
+}
+
+CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests) {
   require_legal(question);
-  return CapacityPlanner(question, hooks).answer();
+  return CapacityPlanner(question, hooks, requests).answer();
 }
 
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
                                             std::span<const double> loads) {
+  RequestSets requests = requests_of(question);
+  return replica_at_loads(question, scenario, loads, requests);
+}
+
+std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
+                                            std::span<const double> loads, RequestSets& requests) {
   CapacityQuestion alone = question;
   alone.scenarios = {question.scenarios.at(scenario)};
   require_legal(alone);
   for (const double load : loads)
     core::require_in("replica_at_loads", "load", load, std::numeric_limits<double>::min(), 1e12);
-  return CapacityPlanner(alone, {}).first_scenario_at(loads);
+  return CapacityPlanner(alone, {}, requests).first_scenario_at(loads);
 }
 
 bool is_plain(const CapacityScenario& scenario) {
