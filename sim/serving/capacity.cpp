@@ -30,8 +30,10 @@ using planning::CapacityLimit;
 constexpr double least_load = 1.0 / 1024;
 /// Without limits and a load, figures are for this share of the saturated rate.
 constexpr double relaxed_load = 0.9;
-/// Scouting runs, which tell where to look, have this share of the requests.
-constexpr std::int64_t scouts = 8;
+/// Of ln(load), beside ln(time per output token), in the scale of a search.
+constexpr double weight_of_load = 0.1;
+/// A percentile of the time per output token / its mean, before a run has told.
+constexpr double usual_percentile = 1.25;
 /// Requests that arrive in this share of a run, at either end, are not counted.
 constexpr double warm_up = 0.1;
 /// At most this share is left out at either end.
@@ -153,6 +155,7 @@ struct FoundLoad {
   SimulatedValue load;
   /// `none` if the queue is the limiting factor.
   CapacityLimit by = CapacityLimit::none;
+  std::optional<RateSearchEnd> end = {};
 };
 
 /// A replication's figures at one load.
@@ -185,8 +188,10 @@ struct PlannedScenario : ScenarioFormulas {
 
 class CapacityPlanner {
  public:
-  CapacityPlanner(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests)
-      : question_(question), hooks_(hooks), requests_(requests) {
+  /// @param like  of the only scenario under another cost or acceptance: where to look first; may be null
+  CapacityPlanner(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
+                  const ScenarioCapacity* like)
+      : question_(question), hooks_(hooks), requests_(requests), like_(like) {
     const Workload& workload = question.workload;
     requests_.extend_to(workload.open_requests());
     const std::vector<SimulatedRequest> all = counted_requests();
@@ -382,29 +387,71 @@ class CapacityPlanner {
     LoadSearch search;
     search.lowest = least_load * saturated.value;
     search.highest = saturated.value;
-    search.guess = {0.8 * saturated.value, 4};
     JudgedLoad last;
-    const auto search_with = [&](std::int64_t requests) {
-      return find_crossing(search, [&](double load) {
-        last = judged_at(planned, {load}, requests);
-        return last.together.excess;
-      });
-    };
-    const std::int64_t requests = question_.workload.open_requests();
-    search.tolerance = 0.1;
-    search.guess = search_with(std::max<std::int64_t>(100, requests / scouts)).value_or(LoadCrossing{search.lowest, 1});
-    search.tolerance = 0.01;
-    const auto crossing = search_with(requests);
+    begin_search(planned, saturated.value, search);
+    const auto crossing = find_crossing(search, [&](double load) {
+      last = judged_at(planned, {load}, question_.workload.open_requests());
+      return last.together.excess;
+    });
     if (crossing && crossing->load >= search.highest) return found;
     found.by = last.together.by;
     if (!crossing) {
       found.load = {};
-    } else if (question_.finds_rate_intervals) {
+      return found;
+    }
+    found.end = {search.scale.value_at(std::log(crossing->load)), crossing->slope};
+    if (question_.finds_rate_intervals) {
       found.load = around(planned, crossing->load, last, saturated);
     } else {
       found.load = {crossing->load, crossing->load, crossing->load};
     }
     return found;
+  }
+
+  /// Where the formulas expect the limit on the time per output token, or where a like scenario met its limit.
+  void begin_search(const PlannedScenario& planned, double saturated, LoadSearch& search) const {
+    search.scale = load_scale(planned);
+    search.guess = {0.8 * saturated, 1};
+    if (like_ != nullptr) return begin_search_like(saturated, search);
+    if (!question_.limits.tpot_seconds || !planned.saturation) return;
+    const double expected =
+        std::log(*question_.limits.tpot_seconds / usual_percentile) + weight_of_load * std::log(search.guess.load);
+    search.guess.load = std::min(std::exp(search.scale.log_load_at(expected)), 0.9 * saturated);
+  }
+
+  void begin_search_like(double saturated, LoadSearch& search) const {
+    const double most = like_->requests_per_second_per_replica.value;
+    if (!like_->search_end) {
+      search.guess.load = most > 0 ? saturated : search.lowest;
+      return;
+    }
+    search.slope_is_known = true;
+    search.guess.slope = like_->search_end->slope;
+    const double same_share = most / like_->saturated_requests_per_second_per_replica.value * saturated;
+    const double same_time = std::exp(search.scale.log_load_at(like_->search_end->expected));
+    // At a lower share of what saturates, requests differ less in their times.
+    search.guess.load = std::max(same_time, std::sqrt(same_time * same_share));
+  }
+
+  /// What the formulas expect of a batch that does not vary; the load counts a little, since there are loads at which
+  /// the time per output token hardly changes.
+  LoadScale load_scale(const PlannedScenario& planned) const {
+    constexpr int points = 32;
+    LoadScale scale;
+    if (!planned.saturation) return scale;
+    const double most = std::log(std::max(1.0, planned.saturation->state.largest_batch));
+    const auto add = [&](double load, double tpot) {
+      scale.add(load, std::log(tpot) + weight_of_load * std::log(load));
+    };
+    for (int i = 0; i <= points; ++i) {
+      const cost::Iteration iteration = iteration_of(planned, std::exp(most * i / points));
+      const double tokens = rounds_at(planned, iteration.sequences).tokens_per_step;
+      const double seconds = question_.cost->seconds(iteration);
+      const double load = iteration.sequences * tokens / ((planned.load.output_tokens - 1) * seconds);
+      if (i == 0) add(least_load * load, seconds / tokens);
+      add(load, seconds / tokens);
+    }
+    return scale;
   }
 
   bool is_limited() const { return question_.limits.ttft_seconds || question_.limits.tpot_seconds; }
@@ -419,24 +466,34 @@ class CapacityPlanner {
   FoundClients find_clients(const PlannedScenario& planned) const {
     const std::int64_t all = *question_.workload.clients;
     if (!is_limited()) return {all, CapacityLimit::none};
-    const auto judged = [&](std::int64_t clients) {
-      return judged_at(planned, {.clients = clients}, requests_of(clients)).together;
-    };
-    const JudgedRequests with_all = judged(all);
-    if (with_all.excess <= 0) return {all, CapacityLimit::none};
-    FoundClients found{0, with_all.by};
-    std::int64_t too_many = all;
-    while (too_many - found.most > 1) {
-      const std::int64_t middle = found.most + (too_many - found.most) / 2;
-      const JudgedRequests here = judged(middle);
+    FoundClients found;
+    std::int64_t too_many = all + 1, at = likely_clients(planned);
+    for (std::int64_t step = std::max<std::int64_t>(1, at / 16); too_many - found.most > 1; step *= 2) {
+      const JudgedRequests here = judged_at(planned, {.clients = at}, requests_of(at)).together;
       if (here.excess <= 0) {
-        found.most = middle;
+        found.most = at;
       } else {
-        too_many = middle;
+        too_many = at;
         found.by = here.by;
       }
+      at = too_many > all          ? std::min(all, found.most + step)
+           : found.most == 0       ? std::max<std::int64_t>(1, too_many - step)
+                                   : found.most + (too_many - found.most) / 2;
     }
     return found;
+  }
+
+  /// Those of a like scenario, else those that the formulas expect within the limit on the time per output token, else
+  /// all.
+  std::int64_t likely_clients(const PlannedScenario& planned) const {
+    const std::int64_t all = *question_.workload.clients;
+    if (like_ != nullptr) return std::clamp<std::int64_t>(like_->clients_within_limits, 1, all);
+    if (!question_.limits.tpot_seconds || !planned.saturation) return all;
+    const double tpot = *question_.limits.tpot_seconds / usual_percentile;
+    const double saturated = planned.saturation->requests_per_second;
+    const double expected = std::log(tpot) + weight_of_load * std::log(saturated);
+    const double load = std::min(saturated, std::exp(load_scale(planned).log_load_at(expected)));
+    return std::clamp<std::int64_t>(std::llround(load * tpot * planned.load.output_tokens), 1, all);
   }
 
   ScenarioCapacity closed_capacity(const PlannedScenario& planned, const SimulatedValue& saturated) const {
@@ -476,22 +533,31 @@ class CapacityPlanner {
     return result;
   }
 
-  /// A sequence takes part in (output - 1) / E iterations, and a prompt comes for each that ends.
   cost::Iteration mean_iteration(const PlannedScenario& planned, const ReplicaLoad& load) const {
-    const planning::OfferedLoad& offered = planned.load;
-    cost::Iteration iteration;
-    iteration.sequences = 1;
-    if (!planned.saturation) return iteration;
+    if (!planned.saturation) return {.sequences = 1};
     const auto state = steady_at(planned, load);
-    iteration.sequences = std::max(1.0, state ? state->mean_batch : planned.saturation->state.mean_batch);
+    return iteration_of(planned, state ? state->mean_batch : planned.saturation->state.mean_batch);
+  }
+
+  static const planning::RoundsFrom& rounds_at(const PlannedScenario& planned, double sequences) {
     const planning::RoundsFrom* rounds = &planned.rounds.front();
     for (const planning::RoundsFrom& stretch : planned.rounds) {
-      if (static_cast<double>(stretch.batch_low) <= iteration.sequences) rounds = &stretch;
+      if (static_cast<double>(stretch.batch_low) <= sequences) rounds = &stretch;
     }
-    iteration.gamma = rounds->gamma;
-    iteration.full_accepts = rounds->full_accepts;
+    return *rounds;
+  }
+
+  /// With so many sequences, at least one. Each takes part in (output - 1) / E iterations, and a prompt comes for each
+  /// that ends.
+  static cost::Iteration iteration_of(const PlannedScenario& planned, double sequences) {
+    const planning::OfferedLoad& offered = planned.load;
+    cost::Iteration iteration;
+    iteration.sequences = std::max(1.0, sequences);
+    const planning::RoundsFrom& rounds = rounds_at(planned, iteration.sequences);
+    iteration.gamma = rounds.gamma;
+    iteration.full_accepts = rounds.full_accepts;
     iteration.context_tokens = iteration.sequences * offered.mean_context;
-    iteration.prompts = iteration.sequences * rounds->tokens_per_step / (offered.output_tokens - 1);
+    iteration.prompts = iteration.sequences * rounds.tokens_per_step / (offered.output_tokens - 1);
     const double computed =
         offered.decode_only ? 1 : std::max(1.0, offered.prompt_tokens * (1 - offered.prefix_cache_hit_rate));
     iteration.prompt_tokens = iteration.prompts * computed;
@@ -546,6 +612,7 @@ class CapacityPlanner {
                             const FoundLoad& found) const {
     ScenarioCapacity result = limited_capacity(planned, saturated, found.by);
     result.requests_per_second_per_replica = found.load;
+    result.search_end = found.end;
     const double most = result.requests_per_second_per_replica.value;
     if (most <= 0) return without_load(planned, std::move(result));
     result.largest_iteration = mean_iteration(planned, {most});
@@ -701,6 +768,7 @@ class CapacityPlanner {
   const CapacityQuestion& question_;
   const core::RunHooks& hooks_;
   RequestSets& requests_;
+  const ScenarioCapacity* like_;
   double output_tokens_ = 1;
   std::vector<PlannedScenario> scenarios_;
 };
@@ -723,17 +791,18 @@ RequestSets requests_of(const CapacityQuestion& question) {
 std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question) {
   require_legal(question);
   RequestSets requests = requests_of(question);
-  return CapacityPlanner(question, {}, requests).formulas();
+  return CapacityPlanner(question, {}, requests, nullptr).formulas();
 }
 
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks) {
   RequestSets requests = requests_of(question);
-  return plan_capacity(question, hooks, requests);
+  return plan_capacity(question, hooks, requests, nullptr);
 }
 
-CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests) {
+CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
+                             const ScenarioCapacity* like) {
   require_legal(question);
-  return CapacityPlanner(question, hooks, requests).answer();
+  return CapacityPlanner(question, hooks, requests, like).answer();
 }
 
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
@@ -749,7 +818,7 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
   require_legal(alone);
   for (const double load : loads)
     core::require_in("replica_at_loads", "load", load, std::numeric_limits<double>::min(), 1e12);
-  return CapacityPlanner(alone, {}, requests).first_scenario_at(loads);
+  return CapacityPlanner(alone, {}, requests, nullptr).first_scenario_at(loads);
 }
 
 bool is_plain(const CapacityScenario& scenario) {

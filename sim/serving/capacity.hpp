@@ -111,12 +111,22 @@ struct SimulatedPercentiles {
   SimulatedValue p50, p90, p99, mean;
 };
 
+/// How the search for the largest rate ended, by which it begins under another cost or acceptance.
+struct RateSearchEnd {
+  /// ln(seconds per output token) by formulas, and a tenth of ln(requests/s).
+  double expected = 0;
+  /// d ln(percentile / limit) / d expected, > 0.
+  double slope = 1;
+};
+
 /// At figures_at, if given, else at the requested load if there is one and it can be met, else at the sustainable one.
 struct ScenarioCapacity {
   CapacityScenario scenario;
   /// Largest arrival rate of one replica at which both percentiles hold and the queue does not grow; 0 if none.
   SimulatedValue requests_per_second_per_replica;
   planning::CapacityLimit limited_by = planning::CapacityLimit::none;
+  /// Empty with clients, and if no limit of time stops the rate.
+  std::optional<RateSearchEnd> search_end;
   /// Rate at which one replica serves requests while requests always wait: the bound above which its queue grows.
   SimulatedValue saturated_requests_per_second_per_replica;
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest

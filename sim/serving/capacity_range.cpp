@@ -313,7 +313,7 @@ bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunH
     version.figures_at =
         own.at_clients > 0 ? ReplicaLoad{.clients = own.at_clients} : ReplicaLoad{own.at_requests_per_second};
   }
-  const CapacityAnswer answer = plan_capacity(version, {{}, hooks.interrupt}, requests);
+  const CapacityAnswer answer = plan_capacity(version, {{}, hooks.interrupt}, requests, &own);
   if (answer.interrupted) return false;
   const ScenarioCapacity& other = answer.scenarios.front();
   cover(own, other);
