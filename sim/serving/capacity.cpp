@@ -30,6 +30,11 @@ using planning::CapacityLimit;
 constexpr double least_load = 1.0 / 1024;
 /// Without limits and a load, figures are for this share of the saturated rate.
 constexpr double relaxed_load = 0.9;
+/// Sequences that decode on average fill up while so many times as many requests arrive, which are not counted; a run
+/// has so many times as many, up to a number, where nobody says how many.
+constexpr double warm_up_per_sequence = 1.5;
+constexpr double requests_per_sequence = 10;
+constexpr std::int64_t most_requests = 8000;
 /// Of ln(load), beside ln(time per output token), in the scale of a search.
 constexpr double weight_of_load = 0.1;
 /// A percentile of the time per output token / its mean, before a run has told.
@@ -182,6 +187,7 @@ struct Interrupted : std::exception {};
 /// A scenario with the predictions of the formulas.
 struct PlannedScenario : ScenarioFormulas {
   const CapacityScenario* scenario = nullptr;
+  LoadScale scale = {};
   /// [replication]: of its requests; empty before it is simulated.
   std::vector<std::shared_ptr<RequestRounds>> request_rounds = {};
 };
@@ -203,7 +209,7 @@ class CapacityPlanner {
     std::int64_t longest = workload.clients ? requests_of(*workload.clients) : 0;
     for (const CapacityScenario& scenario : question.scenarios) {
       scenarios_.push_back(planned(scenario, all, rounds));
-      longest = std::max(longest, requests_to_saturate(scenarios_.back()));
+      longest = std::max({longest, requests_to_saturate(scenarios_.back()), most_requests_of(scenarios_.back())});
     }
     requests_.extend_to(longest);
   }
@@ -292,7 +298,13 @@ class CapacityPlanner {
     if (result.load.output_tokens > 1)
       result.saturation =
           planning::sustainable_load(*question_.cost, result.load, result.limits, result.rounds, std::nullopt);
+    result.scale = load_scale(result);
     return result;
+  }
+
+  /// Of a run at any load.
+  std::int64_t most_requests_of(const PlannedScenario& planned) const {
+    return planned.saturation ? open_requests(planned.saturation->state.largest_batch) : open_requests(0);
   }
 
   /// Enough for a few generations of the largest batch and a hundred iterations, as long as that is not
@@ -311,11 +323,41 @@ class CapacityPlanner {
     return question_.workload.requests.value_or(std::min<std::int64_t>(requests_per_client * clients, 1'000'000));
   }
 
-  /// With clients the first request of each, which all come at once, is among those left out.
-  static double warm_up_share(const ReplicaLoad& load, std::int64_t requests) {
-    // Half a request more, since the product with `requests` is rounded down.
-    const double first_ones = (static_cast<double>(load.clients) + 0.5) / static_cast<double>(requests);
-    return load.clients > 0 ? std::clamp(first_ones, warm_up, most_warm_up) : warm_up;
+  /// The requests of a run, and the share of them at either end that is not counted.
+  struct RunLength {
+    std::int64_t requests = 0;
+    double warm_up = 0;
+  };
+
+  RunLength run_length(const PlannedScenario& planned, const ReplicaLoad& load) const {
+    if (load.clients > 0) {
+      // The first request of each, which all come at once, is among those left out; half a request more, since the
+      // product is rounded down.
+      const auto requests = static_cast<double>(requests_of(load.clients));
+      const double first_ones = (static_cast<double>(load.clients) + 0.5) / requests;
+      return {requests_of(load.clients), std::clamp(first_ones, warm_up, most_warm_up)};
+    }
+    const double decoding = decoding_at(planned, load.requests_per_second);
+    const std::int64_t requests = open_requests(decoding);
+    return {requests,
+            std::clamp(warm_up_per_sequence * decoding / static_cast<double>(requests), warm_up, most_warm_up)};
+  }
+
+  /// Of a run in which so many sequences decode on average.
+  std::int64_t open_requests(double decoding) const {
+    const Workload& workload = question_.workload;
+    if (workload.requests) return *workload.requests;
+    const double wanted = std::min(requests_per_sequence * decoding, static_cast<double>(most_requests));
+    return std::max(workload.open_requests(), static_cast<std::int64_t>(wanted));
+  }
+
+  /// By Little's law from the formulas' time per output token, 0 where they do not apply.
+  static double decoding_at(const PlannedScenario& planned, double requests_per_second) {
+    if (!planned.saturation) return 0;
+    const double load = std::log(std::min(requests_per_second, planned.saturation->requests_per_second));
+    const double log_tpot = planned.scale.value_at(load) - weight_of_load * load;
+    const double decoding = std::exp(load + log_tpot) * (planned.load.output_tokens - 1);
+    return std::min(decoding, planned.saturation->state.largest_batch);
   }
 
   ServingResult serve(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load,
@@ -363,12 +405,13 @@ class CapacityPlanner {
     return sum / static_cast<double>(count);
   }
 
-  JudgedLoad judged_at(const PlannedScenario& planned, const ReplicaLoad& load, std::int64_t requests) const {
+  JudgedLoad judged_at(const PlannedScenario& planned, const ReplicaLoad& load) const {
+    const RunLength length = run_length(planned, load);
     const std::size_t runs = requests_.replications();
     std::vector<std::vector<double>> ttft(runs), tpot(runs);
     JudgedLoad judged;
     judged.each = of_replications<JudgedRequests>([&](std::int64_t r) {
-      const ServingResult run = serve(planned, r, load, requests, warm_up_share(load, requests));
+      const ServingResult run = serve(planned, r, load, length.requests, length.warm_up);
       const auto place = static_cast<std::size_t>(r);
       if (question_.limits.ttft_seconds) ttft[place] = first_token_seconds(run);
       if (question_.limits.tpot_seconds) tpot[place] = seconds_per_token(run);
@@ -390,7 +433,7 @@ class CapacityPlanner {
     JudgedLoad last;
     begin_search(planned, saturated.value, search);
     const auto crossing = find_crossing(search, [&](double load) {
-      last = judged_at(planned, {load}, question_.workload.open_requests());
+      last = judged_at(planned, {load});
       return last.together.excess;
     });
     if (crossing && crossing->load >= search.highest) return found;
@@ -410,7 +453,7 @@ class CapacityPlanner {
 
   /// Where the formulas expect the limit on the time per output token, or where a like scenario met its limit.
   void begin_search(const PlannedScenario& planned, double saturated, LoadSearch& search) const {
-    search.scale = load_scale(planned);
+    search.scale = planned.scale;
     search.guess = {0.8 * saturated, 1};
     if (like_ != nullptr) return begin_search_like(saturated, search);
     if (!question_.limits.tpot_seconds || !planned.saturation) return;
@@ -469,16 +512,16 @@ class CapacityPlanner {
     FoundClients found;
     std::int64_t too_many = all + 1, at = likely_clients(planned);
     for (std::int64_t step = std::max<std::int64_t>(1, at / 16); too_many - found.most > 1; step *= 2) {
-      const JudgedRequests here = judged_at(planned, {.clients = at}, requests_of(at)).together;
+      const JudgedRequests here = judged_at(planned, {.clients = at}).together;
       if (here.excess <= 0) {
         found.most = at;
       } else {
         too_many = at;
         found.by = here.by;
       }
-      at = too_many > all          ? std::min(all, found.most + step)
-           : found.most == 0       ? std::max<std::int64_t>(1, too_many - step)
-                                   : found.most + (too_many - found.most) / 2;
+      at = too_many > all    ? std::min(all, found.most + step)
+           : found.most == 0 ? std::max<std::int64_t>(1, too_many - step)
+                             : found.most + (too_many - found.most) / 2;
     }
     return found;
   }
@@ -492,7 +535,7 @@ class CapacityPlanner {
     const double tpot = *question_.limits.tpot_seconds / usual_percentile;
     const double saturated = planned.saturation->requests_per_second;
     const double expected = std::log(tpot) + weight_of_load * std::log(saturated);
-    const double load = std::min(saturated, std::exp(load_scale(planned).log_load_at(expected)));
+    const double load = std::min(saturated, std::exp(planned.scale.log_load_at(expected)));
     return std::clamp<std::int64_t>(std::llround(load * tpot * planned.load.output_tokens), 1, all);
   }
 
@@ -585,7 +628,7 @@ class CapacityPlanner {
       if (run.by != CapacityLimit::none) deviations.push_back(run.excess - there.together.excess);
     }
     // The last loads that were tried are too close to each other for a slope.
-    const double below = judged_at(planned, {load / slope_span}, question_.workload.open_requests()).together.excess;
+    const double below = judged_at(planned, {load / slope_span}).together.excess;
     const double slope = (there.together.excess - below) / std::log(slope_span);
     if (deviations.size() < 2 || slope <= 0) return {load, 0, saturated.hi};
     const double half = half_width_of(deviations) / slope;
@@ -643,12 +686,11 @@ class CapacityPlanner {
   }
 
   RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load) const {
-    const bool closed = load.clients > 0;
-    const std::int64_t count = closed ? requests_of(load.clients) : question_.workload.open_requests();
-    const ServingResult run = serve(planned, replication, load, count, warm_up_share(load, count), true);
+    const RunLength length = run_length(planned, load);
+    const ServingResult run = serve(planned, replication, load, length.requests, length.warm_up, true);
     RunFigures figures;
     figures.gaps = run.gaps;
-    figures.requests_per_second = run.output_tokens_per_second / mean_output(replication, count);
+    figures.requests_per_second = run.output_tokens_per_second / mean_output(replication, length.requests);
     figures.ttft = first_token_seconds(run);
     figures.mean_ttft = mean_first_token_seconds(run);
     figures.tpot = seconds_per_token(run);
@@ -658,36 +700,42 @@ class CapacityPlanner {
     return figures;
   }
 
-  static std::optional<SimulatedPercentiles> percentiles(std::vector<std::vector<double>> of_runs) {
+  std::optional<SimulatedPercentiles> percentiles(std::vector<std::vector<double>> of_runs) const {
     std::vector<double> all = pooled(of_runs);
-    const std::optional<RequestPercentiles> together = percentiles_of(all);
+    const std::optional<RequestPercentiles> together = percentiles_of(all, question_.limits.percentile);
     if (!together) return std::nullopt;
     std::vector<RequestPercentiles> each;
-    for (std::vector<double>& values : of_runs) each.push_back(percentiles_of(values).value_or(*together));
+    for (std::vector<double>& values : of_runs)
+      each.push_back(percentiles_of(values, question_.limits.percentile).value_or(*together));
     const auto value = [&](double RequestPercentiles::*place) {
       std::vector<double> values;
       for (const RequestPercentiles& run : each) values.push_back(run.*place);
       return sectioned((*together).*place, values);
     };
     return SimulatedPercentiles{value(&RequestPercentiles::p50), value(&RequestPercentiles::p90),
-                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
+                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean),
+                                value(&RequestPercentiles::asked)};
   }
 
   /// Of the gaps of all runs together.
-  static std::optional<SimulatedPercentiles> gap_percentiles(const std::vector<RunFigures>& runs) {
+  std::optional<SimulatedPercentiles> gap_percentiles(const std::vector<RunFigures>& runs) const {
     std::vector<GapCount> all;
     for (const RunFigures& run : runs) all.insert(all.end(), run.gaps.begin(), run.gaps.end());
     std::sort(all.begin(), all.end(), [](const GapCount& a, const GapCount& b) { return a.seconds < b.seconds; });
-    const std::optional<RequestPercentiles> together = percentiles_of(std::span<const GapCount>(all));
+    const std::optional<RequestPercentiles> together =
+        percentiles_of(std::span<const GapCount>(all), question_.limits.percentile);
     if (!together) return std::nullopt;
     const auto value = [&](double RequestPercentiles::*place) {
       std::vector<double> values;
       for (const RunFigures& run : runs)
-        values.push_back(percentiles_of(std::span<const GapCount>(run.gaps)).value_or(*together).*place);
+        values.push_back(
+            percentiles_of(std::span<const GapCount>(run.gaps), question_.limits.percentile).value_or(*together).*
+            place);
       return sectioned((*together).*place, values);
     };
     return SimulatedPercentiles{value(&RequestPercentiles::p50), value(&RequestPercentiles::p90),
-                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
+                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean),
+                                value(&RequestPercentiles::asked)};
   }
 
   ReplicaAtLoad replica_at(const PlannedScenario& planned, const ReplicaLoad& load) const {
@@ -820,6 +868,8 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
     core::require_in("replica_at_loads", "load", load, std::numeric_limits<double>::min(), 1e12);
   return CapacityPlanner(alone, {}, requests, nullptr).first_scenario_at(loads);
 }
+
+double least_requests(double mean_batch) { return warm_up_per_sequence * mean_batch / most_warm_up; }
 
 bool is_plain(const CapacityScenario& scenario) {
   const auto& schedule = scenario.engine.schedule;

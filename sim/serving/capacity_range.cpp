@@ -96,10 +96,7 @@ void cover(SimulatedValue& value, const SimulatedValue& version) {
 
 void cover(std::optional<SimulatedPercentiles>& values, const std::optional<SimulatedPercentiles>& others) {
   if (!values || !others) return;
-  cover(values->p50, others->p50);
-  cover(values->p90, others->p90);
-  cover(values->p99, others->p99);
-  cover(values->mean, others->mean);
+  for (std::size_t i = 0; i < values->all().size(); ++i) cover(*values->all()[i], *others->all()[i]);
 }
 
 /// Of a version that is overloaded no value is known but that it is larger.
@@ -107,7 +104,7 @@ void leave_open(SimulatedValue& value) { value.hi = std::numeric_limits<double>:
 
 void leave_open(std::optional<SimulatedPercentiles>& values) {
   if (!values) return;
-  for (SimulatedValue* const value : {&values->p50, &values->p90, &values->p99, &values->mean}) leave_open(*value);
+  for (SimulatedValue* const value : values->all()) leave_open(*value);
 }
 
 void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
@@ -145,8 +142,7 @@ void leave_unknown(ScenarioCapacity& scenario) {
   for (std::optional<SimulatedPercentiles>* const values :
        {&scenario.ttft_seconds, &scenario.tpot_seconds, &scenario.gap_seconds}) {
     if (!*values) continue;
-    for (SimulatedValue* const value : {&(*values)->p50, &(*values)->p90, &(*values)->p99, &(*values)->mean})
-      open(*value);
+    for (SimulatedValue* const value : (*values)->all()) open(*value);
   }
 }
 

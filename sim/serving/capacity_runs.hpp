@@ -16,7 +16,8 @@ namespace specdec::sim {
 RequestSets requests_of(const CapacityQuestion& question);
 
 /// As those without `requests`, which are those of the question.
-/// @param like  the question's only scenario under another cost or acceptance, near whose load the search begins; may be
+/// @param like  the question's only scenario under another cost or acceptance, near whose load the search begins; may
+/// be
 ///              null
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
                              const ScenarioCapacity* like);
