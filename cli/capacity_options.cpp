@@ -204,6 +204,9 @@ void declare(Options& options, CapacityOptions& o) {
   options.text("-k,--gamma,--num-speculative-tokens", o.gamma, "G1,G2,...|LOW-HIGH",
                "drafted tokens per step [1-8 with an acceptance]");
   options.text("--schedule", o.schedule, "LOW-HIGH:G,...", "gammas by batch: 1-64:3,65-128:1,129-512:0");
+  options.flag(
+      "--verification-budget", o.verification_budget,
+      "also each with a budget: of the drafts of a batch those\nare verified that make most tokens for their time");
   options.group("Limits");
   options.number("--ttft-ms", o.ttft_ms, range_of(legal.ttft_ms), "time to first token, at the percentile");
   options.number("--tpot-ms", o.tpot_ms, range_of(legal.tpot_ms), "time per output token after it, at the percentile");

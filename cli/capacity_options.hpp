@@ -44,6 +44,7 @@ struct CapacityOptions {
   std::string max_num_seqs = "256";
   std::int64_t max_num_batched_tokens = 8192;
   bool prefill_first = false;
+  bool verification_budget = false;
   // What is compared.
   std::optional<std::string> gamma;
   std::optional<std::string> schedule;

@@ -97,6 +97,7 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
   q.max_num_seqs = parse_num_seqs(o);
   q.max_num_batched_tokens = o.max_num_batched_tokens;
   q.prefill_first = o.prefill_first;
+  q.verification_budget = o.verification_budget;
   q.ttft_ms = o.ttft_ms;
   q.tpot_ms = o.tpot_ms;
   q.percentile = o.percentile;

@@ -4,9 +4,6 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -17,15 +14,13 @@
 #include <system_error>
 #include <utility>
 
-#include "analysis/core/parallel.hpp"
-#include "analysis/cost/measured_cost.hpp"
+#include "cli/answering.hpp"
 #include "cli/completion/completion.hpp"
 #include "cli/config_lists.hpp"
 #include "cli/files.hpp"
 #include "cli/manual.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/standard_streams.hpp"
-#include "cli/terminal.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "render/text.hpp"
@@ -112,34 +107,6 @@ class OneValueConfig : public CLI::ConfigTOML {
   mutable LinesOfOptions lines_;
 };
 
-/// The options that every command has.
-struct OutputOptions {
-  std::string format = "table";
-  std::optional<std::string> table;
-  std::optional<std::string> output;
-  bool quiet = false;
-
-  void declare(Options& options, const Command& command) {
-    std::vector<std::string> names;
-    for (const CsvTable& t : command.tables) names.push_back(t.name);
-    options.group("Output");
-    options.choice("--format", format, {"table", "json", "csv"}, "form of the output");
-    const std::string_view shows =
-        command.tables_in_every_format ? "the only table to show" : "table that --format csv prints";
-    options.text("--table", table, "NAME", fmt::format("{}: {}", shows, fmt::join(names, ", ")));
-    if (!command.owns_output) options.text("--output", output, "FILE", "write there instead of to standard output");
-    options.flag("--quiet", quiet, "nothing on standard error but errors");
-  }
-};
-
-struct ParsedCommand {
-  const Command* command;
-  CLI::App* app;
-  Options options;
-  OutputOptions output;
-  std::function<Report()> run;
-};
-
 class CommandLine {
  public:
   CommandLine(const std::vector<CommandGroup>& groups, const std::vector<Command>& commands)
@@ -223,7 +190,7 @@ class CommandLine {
       return success;
     }
     refuse_options_of_group(*chosen.app);
-    return answer(chosen);
+    return answer(chosen, config_->name());
   }
 
   /// Options that every command has may stand before it, too; there they take any value, which the command judges.
@@ -305,152 +272,6 @@ class CommandLine {
     const std::string words = fmt::format("{} {}", group->get_name(), chosen.get_name());
     throw UsageError(fmt::format("{} is not an option of {}; see specdec {} --help",
                                  group->parse_order().front()->get_name(), words, words));
-  }
-
-  int answer(const ParsedCommand& parsed) {
-    const OutputOptions& output = parsed.output;
-    if (output.output) require_writable("--output", *output.output);
-    if (output.table) require_table(*parsed.command, *output.table);
-    if (output.table && output.format != "csv" && !parsed.command->tables_in_every_format)
-      throw UsageError(fmt::format("--table is given, but goes with --format csv only, not with {}", output.format));
-    nlohmann::ordered_json inputs = parsed.options.effective();
-    const std::string config = config_->name();
-    inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
-
-    require_no_input_written(inputs, texts_in(inputs));
-    const bool on_screen = !output.output && output.format == "table";
-    if (const auto terminal = on_screen ? terminal_size() : std::nullopt) {
-      render::set_text_width(std::min<std::size_t>(render::text_width(), static_cast<std::size_t>(terminal->columns)));
-    }
-    const Report report = report_of(parsed);
-    if (!report.is_told) return report.exit_code;
-    std::vector<std::string> read;
-    for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path").get<std::string>());
-    require_no_input_written(inputs, read);
-    nlohmann::ordered_json all_inputs = report.earlier_inputs;
-    all_inputs.update(inputs);
-    inputs = std::move(all_inputs);
-    if (!report.files.empty()) inputs["files"] = report.files;
-    if (!report.presets.empty()) inputs["presets"] = report.presets;
-    const std::string content = rendered(parsed, report, inputs);
-    if (output.output) write_whole("--output", *output.output, report.file ? *report.file : content);
-    if (!output.output || report.file) print(on_screen && is_colour_terminal() ? coloured(content) : content);
-    if (output.format == "csv" && !output.quiet) {
-      for (const Note& w : report.warnings) {
-        if (!w.explains_null) say(fmt::format("specdec: warning: {}\n", without_control_characters(w.message)));
-      }
-    }
-    return report.exit_code;
-  }
-
-  /// Texts of options, which may be paths of files to read.
-  static std::vector<std::string> texts_in(const nlohmann::ordered_json& inputs) {
-    std::vector<std::string> texts;
-    for (const auto& [key, value] : inputs.items()) {
-      if (key == "output" || key == "emit_file") continue;
-      if (key == "config" && value.is_object()) texts.push_back(value.at("path").get<std::string>());
-      if (value.is_string()) texts.push_back(value.get<std::string>());
-      if (!value.is_array()) continue;
-      for (const nlohmann::ordered_json& one : value) {
-        if (one.is_string()) texts.push_back(one.get<std::string>());
-      }
-    }
-    return texts;
-  }
-
-  /// @param files  words of options before anything is read; behind that what was read, which has the files of folders
-  static void require_no_input_written(const nlohmann::ordered_json& inputs, const std::vector<std::string>& files) {
-    for (const auto& [key, option] : {std::pair("output", "--output"), std::pair("emit_file", "--emit-file")}) {
-      if (inputs.contains(key) && inputs.at(key).is_string())
-        require_no_input(option, inputs.at(key).get<std::string>(), files);
-    }
-  }
-
-  /// A complaint of the library begins with a function, which nobody called here; one about a parameter that has the
-  /// name of an option names the option.
-  static Report report_of(const ParsedCommand& parsed) {
-    try {
-      return parsed.run();
-    } catch (const UsageError&) {
-      throw;
-    } catch (const cost::OutsideTimedPasses& error) {
-      throw UsageError(fmt::format(
-          "{}; time such a pass for --cost, or price what lies outside its times with --extrapolate", error.what()));
-    } catch (const std::domain_error& error) {
-      throw UsageError(in_terms_of_options(error.what(), parsed.options));
-    } catch (const std::invalid_argument& error) {
-      throw UsageError(in_terms_of_options(error.what(), parsed.options));
-    } catch (const core::TooManyThreads& error) {
-      // The work at hand may have had use for fewer than were asked for.
-      const nlohmann::ordered_json inputs = parsed.options.effective();
-      if (!inputs.contains("threads") || !parsed.options.is_given("--threads")) throw UsageError(error.what());
-      throw UsageError(fmt::format("--threads is {}, but the system starts only {} ({})",
-                                   inputs.at("threads").get<std::int64_t>(), error.started(), error.why().message()));
-    }
-  }
-
-  static std::string in_terms_of_options(const std::string& message, const Options& options) {
-    const std::size_t colon = message.find(": ");
-    const auto is_of_names = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == ':'; };
-    if (colon == std::string::npos || !std::all_of(message.data(), message.data() + colon, is_of_names)) return message;
-    const std::string about = message.substr(colon + 2);
-    std::string name = about.substr(0, about.find(' '));
-    if (!options.effective().contains(name)) return about;
-    const std::size_t end = name.size();
-    std::replace(name.begin(), name.end(), '_', '-');
-    const std::string option = "--" + name;
-    return options.is_given(option) ? option + about.substr(end) : about;
-  }
-
-  static void require_table(const Command& command, const std::string& name) {
-    std::vector<std::string> names;
-    for (const CsvTable& table : command.tables) {
-      if (table.name == name) return;
-      names.push_back(table.name);
-    }
-    refuse("--table", name, fmt::format("one of {}", fmt::join(names, ", ")));
-  }
-
-  static std::string csv_of(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& document) {
-    const std::vector<CsvTable>& tables = report.tables.empty() ? parsed.command->tables : report.tables;
-    const auto named = std::find_if(tables.begin(), tables.end(),
-                                    [&](const CsvTable& table) { return table.name == parsed.output.table; });
-    const CsvTable& table = named == tables.end() ? tables.front() : *named;
-    const auto empty = report.rows_of_empty.find(table.name);
-    return to_csv(rows_of(document, table, tables), empty == report.rows_of_empty.end()
-                                                        ? nlohmann::ordered_json::array()
-                                                        : nlohmann::ordered_json::array({empty->second}));
-  }
-
-  /// Takes out the keys that hold the other tables and not this one.
-  static void leave_one_table(nlohmann::ordered_json& document, const Command& command, const std::string& name) {
-    const auto key_of = [](const CsvTable& table) { return split(table.json_pointer, '/').at(1); };
-    const auto chosen = std::find_if(command.tables.begin(), command.tables.end(),
-                                     [&](const CsvTable& table) { return table.name == name; });
-    for (const CsvTable& table : command.tables) {
-      if (key_of(table) != key_of(*chosen)) document.erase(std::string(key_of(table)));
-    }
-  }
-
-  static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {
-    if (parsed.output.format == "table") {
-      const std::string more = closing_text(report.assumptions, report.warnings);
-      const std::string& text = parsed.output.table ? report.text_of_table.at(*parsed.output.table) : report.text;
-      return text + (more.empty() ? "" : '\n' + more);
-    }
-    const Command& command = *parsed.command;
-    const std::string& of_command = command.schema.empty() ? command.name : command.schema;
-    nlohmann::ordered_json document = with_envelope(report.schema.empty() ? of_command : report.schema, inputs, report);
-    if (parsed.output.format == "json" && parsed.output.table) leave_one_table(document, command, *parsed.output.table);
-    // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
-    constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
-    if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
-    return csv_of(parsed, report, document);
-  }
-
-  static void print(const std::string& content) {
-    if (std::fwrite(content.data(), 1, content.size(), stdout) == content.size() && std::fflush(stdout) == 0) return;
-    throw UsageError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
   }
 
   CLI::App app_;

@@ -114,8 +114,9 @@ std::string acceptance_lines(const ServingSummary& s) {
   }
   add(homogeneity_sentence(s));
   if (s.design_effect) {
-    add(fmt::format("Rounds cluster: the variance is {} times that of independent ones, over {}.",
-                    brief(*s.design_effect, 3), counted(s.clusters, "cluster")));
+    add(fmt::format("{}: the variance is {} times that of independent ones, over {}.",
+                    *s.design_effect > 1 ? "Rounds cluster" : "Rounds do not cluster", brief(*s.design_effect, 3),
+                    counted(s.clusters, "cluster")));
   }
   return text;
 }

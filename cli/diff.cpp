@@ -73,7 +73,6 @@ Report run(const DiffOptions& options, bool quiet) {
   for (const std::string& file : std::set<std::string>(options.runs.begin(), options.runs.end())) {
     report.files.push_back(file_facts("RUN", file, options.hash));
   }
-  append(report.warnings, same_content(report.files));
   return report;
 }
 

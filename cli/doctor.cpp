@@ -7,6 +7,7 @@
 
 #include "analysis/estimate/acceptance_conventions.hpp"
 #include "cli/files.hpp"
+#include "cli/given_options.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/checkup/checkup.hpp"
 #include "render/checkup.hpp"
@@ -17,6 +18,9 @@ namespace {
 struct DoctorOptions {
   planner::CheckupQuestion question;
   std::optional<std::string> target, draft;
+  std::vector<std::string> draft_cost;
+  std::optional<std::string> hardware, model, draft_model, draft_kind;
+  std::optional<std::int64_t> tensor_parallel;
   bool hash = false;
 
   void declare(Options& options) {
@@ -26,6 +30,16 @@ struct DoctorOptions {
     options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, estimate::largest_converted_gamma},
                     "gamma at which was counted, where the files do not say it");
     options.flag("--hash", hash, "SHA-256 also of files above 64 MB");
+    options.group("The draft against its roofline");
+    options.texts("--draft-cost", draft_cost, "FILE",
+                  "times of the draft: as for plan, or llama.cpp's log with\nstatistics of its drafts");
+    options.text("--hardware,--gpu", hardware, "NAME|FILE", "what both models run on");
+    options.integer("--tensor-parallel-size,--tp", tensor_parallel, {1, 1024},
+                    "accelerators that share the target [1]");
+    options.text("--model", model, "NAME|FILE", "the target");
+    options.text("--draft-model", draft_model, "NAME|FILE", "the draft");
+    options.choice("--draft-kind", draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel"},
+                   "how drafts are made [by the draft's model]");
     options.group("Tests");
     options.number("--false-alarm-rate", question.false_alarm_rate, {.lo = 0, .hi = 0.5, .lo_open = true},
                    "share of runs over faultless files in which the statistical tests\ntogether find something");
@@ -41,6 +55,25 @@ struct DoctorOptions {
   }
 };
 
+std::optional<planner::DraftTimes> draft_times(const DoctorOptions& o) {
+  if (o.draft_cost.empty()) {
+    refuse_given({{"--hardware", o.hardware.has_value()},
+                  {"--tensor-parallel-size", o.tensor_parallel.has_value()},
+                  {"--model", o.model.has_value()},
+                  {"--draft-model", o.draft_model.has_value()},
+                  {"--draft-kind", o.draft_kind.has_value()}},
+                 "needs --draft-cost beside it: the times that are held against the roofline");
+    return std::nullopt;
+  }
+  if (!o.hardware || !o.model)
+    throw UsageError("--draft-cost is given, but needs --hardware and --model beside it: the roofline of the draft");
+  planner::DraftTimes times{o.draft_cost, *o.hardware, *o.model, {}};
+  times.options.draft.model = o.draft_model;
+  if (o.draft_kind) times.options.draft.kind = cost::draft_kind_named(*o.draft_kind);
+  times.options.tensor_parallel = o.tensor_parallel;
+  return times;
+}
+
 Report run(const DoctorOptions& options) {
   planner::CheckupQuestion question = options.question;
   if (options.target.has_value() != options.draft.has_value()) {
@@ -51,12 +84,15 @@ Report run(const DoctorOptions& options) {
     question.pair->how.target = *options.target;
     question.pair->how.draft = *options.draft;
   }
+  question.draft_times = draft_times(options);
   const planner::Checkup checkup = planner::check_up(question);
   Report report;
   report.json = render::json_of(checkup);
   report.text = render::text_of(checkup);
   report.rows_of_empty = render::rows_of_empty_checkup();
   for (const std::string& file : question.files) report.files.push_back(file_facts("SOURCE", file, options.hash));
+  for (const std::string& file : options.draft_cost)
+    report.files.push_back(file_facts("--draft-cost", file, options.hash));
   if (question.pair) {
     report.files.push_back(file_facts("--target", *options.target, options.hash));
     report.files.push_back(file_facts("--draft", *options.draft, options.hash));

@@ -146,7 +146,9 @@ std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_s
   for (const HardwareSpec* const hardware : presets)
     if (has_kernel_times(*hardware)) measured.push_back(hardware->name);
   if (!measured.empty()) {
-    text += wrapped(fmt::format("--kernel-times has measured kernels of {}.", fmt::join(measured, ", "))) + "\n";
+    const char* const others = measured.size() < presets.size() ? "; the others are priced by the roofline" : "";
+    text +=
+        wrapped(fmt::format("--kernel-times has measured kernels of {}{}.", fmt::join(measured, ", "), others)) + "\n";
   }
   if (!with_sources) return text;
   for (const HardwareSpec* const hardware : presets) {

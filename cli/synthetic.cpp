@@ -31,6 +31,8 @@ void declare_synthetic(Options& options, PlanOptions& o) {
 }
 
 Report run(const PlanOptions& o) {
+  if (o.by && !o.mix)
+    throw UsageError("--by is given, but needs --mix beside it: an engine accepts by one law at every context");
   require_consistent_acceptance(o);
   if (!o.gamma) throw UsageError("--gamma is missing: the drafted tokens per step of the benchmark");
   planner::SyntheticQuestion question;

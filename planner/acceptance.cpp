@@ -386,7 +386,9 @@ std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
   }
   if (a.prior != nullptr) return assumptions;
   const bool by_rounds = !a.lacks_sampling_error();
-  assumptions.push_back({"sampling error of the acceptance", by_rounds ? "by --rounds" : "none, without --rounds",
+  assumptions.push_back({"sampling error of the acceptance",
+                         by_rounds ? "that of a third of --rounds, since rounds of one text resemble each other"
+                                   : "none, without --rounds",
                          by_rounds ? "user" : "default"});
   return assumptions;
 }

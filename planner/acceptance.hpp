@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/core/acceptance_profile.hpp"
+#include "analysis/core/lookup_law.hpp"
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/measured_acceptance.hpp"
@@ -149,6 +150,8 @@ struct Acceptance {
   std::optional<traces::AcceptanceRule> rule;
   /// The source of the rule, as in an Assumption; empty without a rule.
   std::string rule_source;
+  /// How often drafts were made at all and how long they were, where counters tell; for drafts that are looked up.
+  std::optional<core::LookupLaw> lookups;
   /// The number of requests, windows, ... behind the interval.
   std::optional<std::int64_t> clusters;
   /// "alpha 0.8", "counters of m (vllm metrics)", ... for human readers.

@@ -58,6 +58,21 @@ std::string next_run_command(const Plan& plan) {
   return benchmark_command(engine, served_name(engine, plan.target_model), next, lengths);
 }
 
+namespace {
+
+/// Random prompts and outputs of these mean lengths. Requests of one length would begin and end together, so that
+/// several at a time differ by up to a half: vLLM spreads them evenly about the lengths named by a ratio, SGLang from a
+/// ratio of those named up to them.
+std::string random_lengths(const PromptLengths& lengths, bool is_sglang, bool several) {
+  const double longest = is_sglang && several ? 1.5 : 1;
+  const std::string named = fmt::format(" --dataset-name random --random-input-len {:.0f} --random-output-len {:.0f}",
+                                        longest * lengths.prompt, longest * lengths.output);
+  if (is_sglang) return named + fmt::format(" --random-range-ratio {}", several ? "0.333" : "1");
+  return several ? named + " --random-range-ratio 0.5" : named;
+}
+
+}  // namespace
+
 std::string benchmark_command(std::string_view asked_engine, std::string_view asked_model,
                               const planning::NextMeasurement& next, const std::optional<PromptLengths>& lengths) {
   const std::string_view model = asked_model.empty() ? "MODEL" : asked_model;
@@ -66,16 +81,13 @@ std::string benchmark_command(std::string_view asked_engine, std::string_view as
   constexpr double measured_above = 0.05;
   const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch - measured_above)));
   const std::int64_t requests = std::max(next.requests.value_or(8 * concurrency), concurrency);
+  const bool is_sglang = engine == "sglang";
   const std::string random =
-      lengths ? fmt::format(" --dataset-name random --random-input-len {:.0f} --random-output-len {:.0f}",
-                            lengths->prompt, lengths->output)
-              : " --dataset-name custom --dataset-path PROMPTS";
-  if (engine == "sglang") {
-    // Without the ratio lengths are spread evenly from 1 to the ones named.
-    const std::string exact = lengths ? " --random-range-ratio 1" : "";
+      lengths ? random_lengths(*lengths, is_sglang, concurrency > 1) : " --dataset-name custom --dataset-path PROMPTS";
+  if (is_sglang) {
     return fmt::format(
-        "python -m sglang.bench_serving --model {}{}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
-        model, random, exact, requests, concurrency);
+        "python -m sglang.bench_serving --model {}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
+        model, random, requests, concurrency);
   }
   if (engine == "trtllm" || engine == "tensorrt-llm") {
     return fmt::format(

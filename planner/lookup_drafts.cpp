@@ -23,27 +23,43 @@ core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind) {
   return {*draft.hit_rate, draft.mean_draft_length};
 }
 
+/// What the counters tell, for a draft that states nothing.
+std::optional<core::LookupLaw> counted_law(const Acceptance* acceptance, Cost& cost) {
+  const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;
+  if (taken || !cost::looks_up(cost.kind) || acceptance == nullptr || !acceptance->engine) return std::nullopt;
+  if (!acceptance->lookups) {
+    cost.warnings.push_back({"hit_rate_unknown",
+                             "the counts do not say in how many steps a lookup found nothing: every round is taken to "
+                             "draft gamma tokens; --hit-rate and --mean-draft-length say it"});
+  }
+  return acceptance->lookups;
+}
+
 }  // namespace
 
 void take_lookups(Acceptance* acceptance, Cost& cost) {
   DraftWords& draft = cost.draft;
-  if (!draft.states_lookups()) return;
-  const core::LookupLaw law = lookup_law(draft, cost.kind);
-  cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, law);
-  if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, law);
-  cost.assumptions.push_back({"hit_rate", law.hit_rate, "user"});
-  if (law.mean_length) {
+  const bool stated = draft.states_lookups();
+  const std::optional<core::LookupLaw> law =
+      stated ? std::optional(lookup_law(draft, cost.kind)) : counted_law(acceptance, cost);
+  if (!law) return;
+  const char* const source = stated ? "user" : "file";
+  cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, *law);
+  if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, *law);
+  cost.assumptions.push_back({"hit_rate", law->hit_rate, source});
+  if (law->mean_length) {
     cost.assumptions.push_back(
-        {"draft lengths", "geometric of mean " + brief(*law.mean_length) + ", up to gamma", "user"});
+        {"draft lengths", "geometric of mean " + brief(*law->mean_length) + ", up to gamma", source});
   } else {
-    cost.assumptions.push_back({"draft lengths", "gamma in every hit", "default"});
+    cost.assumptions.push_back({"draft lengths", "gamma in every hit", stated ? "default" : "file"});
   }
   // What is looked up has been taken.
   draft.hit_rate.reset();
   draft.mean_draft_length.reset();
   if (acceptance == nullptr) return;
+  acceptance->lookups.reset();
   const auto wrap = [&](std::shared_ptr<const estimate::AcceptanceCurve>& curve) {
-    if (curve) curve = std::make_shared<estimate::LookupCurve>(curve, law);
+    if (curve) curve = std::make_shared<estimate::LookupCurve>(curve, *law);
   };
   wrap(acceptance->curve);
   wrap(acceptance->curve_at_design_effect_3);

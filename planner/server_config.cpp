@@ -258,8 +258,11 @@ std::optional<planning::EngineRelease> release_of(planning::Engine engine, const
   if (!version) return std::nullopt;
   const auto release = planning::engine_release(engine, *version);
   if (release) return release;
+  const std::string_view title = planning::title_of(engine), example = planning::release_example(engine);
   refuse("--engine-version", *version,
-         fmt::format("a release of {} like {}", planning::title_of(engine), planning::release_example(engine)));
+         engine == planning::Engine::llamacpp
+             ? fmt::format("a build of {} like {}, which `llama-server --version` prints", title, example)
+             : fmt::format("a release of {} like {}", title, example));
 }
 
 void conclude(const BenchFiles* runs, Plan& p) {

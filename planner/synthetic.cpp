@@ -50,6 +50,7 @@ Synthetic synthetic(const Acceptance& acceptance, const SyntheticQuestion& quest
   answer.question = question;
   answer.acceptance = acceptance.text;
   answer.method = acceptance.method;
+  answer.is_range = acceptance.stated && acceptance.stated->is_range();
   answer.files = acceptance.files;
   answer.presets = acceptance.presets;
   answer.assumptions = acceptance.assumptions;

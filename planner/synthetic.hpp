@@ -31,6 +31,8 @@ struct Synthetic {
   /// The origin of the interval: as Acceptance::method.
   std::string method;
   estimate::TokensPerStep tokens_per_step;
+  /// The interval of tokens per step is that of what was stated, without a sampling error.
+  bool is_range = false;
   /// P(the first j drafts of a round are all accepted), j = 1 .. gamma.
   std::vector<double> survival;
   /// One for each engine asked for.

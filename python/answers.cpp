@@ -279,6 +279,16 @@ Answer doctor(const std::vector<std::string>& files, const nb::dict& given) {
     question.pair->how.draft = arguments.get<std::string>("draft");
     for (const char* const half : {"target", "draft"}) answer.files.push_back(arguments.get<std::string>(half));
   }
+  if (arguments.has("draft_cost")) {
+    planner::DraftTimes& times = question.draft_times.emplace();
+    arguments.take("draft_cost", times.files);
+    arguments.take("hardware", times.hardware);
+    arguments.take("model", times.model);
+    arguments.take("draft_model", times.options.draft.model);
+    arguments.take("tensor_parallel_size", times.options.tensor_parallel);
+    arguments.take("draft_kind", times.options.draft.kind);
+    answer.files.insert(answer.files.end(), times.files.begin(), times.files.end());
+  }
   const nb::gil_scoped_release released;
   const planner::Checkup checkup = planner::check_up(question);
   ordered_json json = {{"assumptions", ordered_json::array()}, {"warnings", ordered_json::array()}};
@@ -330,6 +340,7 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("prefill_first", question.prefill_first);
   arguments.take("gamma", question.gamma);
   arguments.take("schedule", question.schedule);
+  arguments.take("verification_budget", question.verification_budget);
   arguments.take("ttft_ms", question.ttft_ms);
   arguments.take("tpot_ms", question.tpot_ms);
   arguments.take("percentile", question.percentile);

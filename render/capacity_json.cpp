@@ -122,7 +122,8 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"joules_per_token", number_or_null(s.joules_per_token)},
       {"engines_agree", json_engines(s)},
       {"joules_per_token_basis",
-       s.joules_per_token ? ordered_json(r.question.watts_per_gpu ? "given power" : "design power") : ordered_json()}};
+       s.joules_per_token ? ordered_json(r.question.watts_per_gpu ? "given power" : "design power") : ordered_json()},
+      {"verification_budget", s.scenario.engine.verification_budget}};
   return object;
 }
 
@@ -207,6 +208,14 @@ ordered_json json_prefill(const Capacity& r) {
           {"cost_per_million_tokens_of_both_pools", number_or_null(both.cost_per_million_tokens)}};
 }
 
+ordered_json json_budget(const Capacity& r) {
+  const std::optional<planner::BudgetGain> gain = r.budget_gain();
+  if (!gain) return nullptr;
+  return {{"budget", json_place(r, gain->budget)},
+          {"best_fixed", json_place(r, gain->fixed)},
+          {"relative_gain", gain->relative}};
+}
+
 ordered_json json_next(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
   if (!doubt) return nullptr;
@@ -250,6 +259,7 @@ ordered_json json_of(const Capacity& r) {
   json["without_speculation"] = json_place(r, r.plain());
   ordered_json& frontier = json["frontier"] = ordered_json::array();
   for (const std::size_t place : r.answer().frontier) frontier.push_back(json_place(r, place));
+  json["budget_gain"] = json_budget(r);
   json["layouts"] = json_layouts(r);
   json["prefill_pool"] = json_prefill(r);
   json["engines_agree"] = json_engines(r.scenarios()[r.shown()]);

@@ -42,9 +42,9 @@ std::string milliseconds(const SimulatedValue& value) { return shown(1000 * valu
 /// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs if several are compared.
 std::string way(const Capacity& r, std::size_t i) {
   const sim::CapacityScenario& scenario = r.scenarios()[i].scenario;
-  std::string text = sim::is_plain(scenario)       ? std::string("without speculation")
-                     : scenario.name == "schedule" ? std::string("with the schedule")
-                                                   : "with " + scenario.name;
+  std::string text = sim::is_plain(scenario)                 ? std::string("without speculation")
+                     : scenario.name.starts_with("schedule") ? "with the " + scenario.name
+                                                             : "with " + scenario.name;
   const bool several = std::any_of(r.scenarios().begin(), r.scenarios().end(), [&](const ScenarioCapacity& other) {
     return other.scenario.engine.max_num_seqs != scenario.engine.max_num_seqs;
   });
@@ -353,6 +353,16 @@ std::string frontier_text(const Capacity& r) {
          '\n';
 }
 
+std::string budget_text(const Capacity& r) {
+  const std::optional<planner::BudgetGain> gain = r.budget_gain();
+  if (!gain) return "";
+  return wrapped(fmt::format("A budget of verified drafts, at its best {}: {}% {} requests/s than {}, the best of one "
+                             "gamma for all.",
+                             way(r, gain->budget), brief(100 * std::abs(gain->relative), 2),
+                             gain->relative < 0 ? "fewer" : "more", way(r, gain->fixed))) +
+         '\n';
+}
+
 /// Of the times per token of rows of the frontier, at most.
 constexpr double shown_ratio = 0.85;
 
@@ -512,7 +522,7 @@ std::string text_of(const Capacity& r) {
   text += wrapped(decision(r)) + '\n';
   text += comparison(r) + prefill_text(r);
   text += certainty_text(r) + '\n' + table_of(r) + '\n';
-  text += layouts_text(r) + frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
+  text += layouts_text(r) + budget_text(r) + frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
   return text + next_text(r);
 }
 

@@ -24,8 +24,9 @@ std::string compared_run_text(std::string_view name, const ComparedRun& run, std
 }
 
 std::string p_value_text(const Difference& difference) {
-  constexpr double shown = 1e-12;
-  return difference.p_value ? brief(std::max(*difference.p_value, shown), 2) : "-";
+  constexpr double least_shown = 1e-12;
+  if (!difference.p_value) return "-";
+  return *difference.p_value < least_shown ? "<1e-12" : brief(*difference.p_value, 2);
 }
 
 /// "0.312  0.104 to 0.520  0.0034", in columns.

@@ -222,7 +222,9 @@ std::string surroundings(const Plan& a) {
     text += fmt::format("Within {} of the best{}: gamma {}. ", percent(a.question.tolerance), where,
                         ranges_text(plan.near_best));
   }
-  if (plan.break_even) {
+  if (!a.drafts.empty() && a.drafts[a.shown()].cost.draft.hit_rate == 0.0) {
+    text += "With a hit rate of 0 nothing is drafted, and no alpha gains. ";
+  } else if (plan.break_even) {
     text += is_near_one(*plan.break_even)
                 ? fmt::format("Any gain needs 1 - alpha below {}. ", brief(plan.break_even->rejection(), 3))
                 : fmt::format("Any gain needs alpha above {}. ", rate_above_rounding(plan.break_even->alpha()));

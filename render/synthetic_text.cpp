@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "render/synthetic.hpp"
@@ -30,6 +32,18 @@ std::string text_of(const SyntheticSettings& settings, double deviation) {
   return text;
 }
 
+std::string range_text(const planner::Synthetic& synthetic) {
+  const estimate::TokensPerStep& tokens = synthetic.tokens_per_step;
+  if (tokens.extrapolated) {
+    return fmt::format(" ({} to {}, by sampling and by how acceptance may go on)",
+                       fixed(std::min(tokens.ci95.lo, tokens.readings.lo)),
+                       fixed(std::max(tokens.ci95.hi, tokens.readings.hi)));
+  }
+  if (!(tokens.ci95.lo < tokens.ci95.hi)) return "";
+  return fmt::format(" ({}: {} to {})", synthetic.is_range ? "range" : "95%", fixed(tokens.ci95.lo),
+                     fixed(tokens.ci95.hi));
+}
+
 }  // namespace
 
 std::string text_of(const planner::Synthetic& synthetic) {
@@ -37,14 +51,11 @@ std::string text_of(const planner::Synthetic& synthetic) {
   for (const double alive : synthetic.survival) rates.push_back(fixed(alive));
   const estimate::TokensPerStep& tokens = synthetic.tokens_per_step;
   const double deviation = planning::accepted_deviation(synthetic.survival);
-  const std::string interval = tokens.ci95.lo < tokens.ci95.hi
-                                   ? fmt::format(" (95%: {} to {})", fixed(tokens.ci95.lo), fixed(tokens.ci95.hi))
-                                   : std::string();
   std::string text =
-      wrapped(fmt::format("{} at gamma {}: {} tokens per step{}; the first 1, 2, ... drafts are accepted in {} of the "
+      wrapped(fmt::format("{}: {} tokens per step at gamma {}{}; the first 1, 2, ... drafts are accepted in {} of the "
                           "steps; standard deviation of accepted drafts per step {}.",
-                          without_control_characters(synthetic.acceptance), synthetic.question.gamma,
-                          fixed(tokens.value), interval, fmt::join(rates, ", "), fixed(deviation))) +
+                          without_control_characters(synthetic.acceptance), fixed(tokens.value),
+                          synthetic.question.gamma, range_text(synthetic), fmt::join(rates, ", "), fixed(deviation))) +
       '\n';
   for (const SyntheticSettings& settings : synthetic.settings) text += '\n' + text_of(settings, deviation);
   return text;

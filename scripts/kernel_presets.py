@@ -51,10 +51,13 @@ VERIFICATION = ROOT / "tests" / "published" / "verification"
 DEVICES = {
     "a100-80gb-sxm": "a100_sxm",
     "b200": "b200_sxm",
+    "b300": "b300_sxm",
     "gb200": "gb200",
+    "gb300": "gb300",
     "h100-sxm": "h100_sxm",
     "h200-sxm": "h200_sxm",
     "l40s": "l40s",
+    "rtx-pro-6000-server": "rtx_pro_6000_server",
 }
 ENGINES = {"sglang": "sglang", "tensorrt-llm": "trtllm", "vllm": "vllm"}
 # Type here: type in the tables, bits of a stored weight, peaks in order of preference.
@@ -76,8 +79,9 @@ EXPERTS = {
 ROUTING = "power_law_1.2"
 POSITIONS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
 SIDES = (512, 16384)
-# What serving adds to the kernels, by engine: seconds of a layer, an iteration and a sequence of an iteration, and
-# standard deviations of ln(measured / priced), as tests/bench/predict_serving.py fits and holds them.
+# What serving adds to the kernels, by engine: seconds of a layer, an iteration and a sequence of an iteration, as
+# tests/bench/predict_serving.py fits them to 1,572 rows of H100, H200, B200 and GB200 with one group and whole experts,
+# of Llama 3.1, Qwen3, DeepSeek R1, V3 and V3.1 and gpt-oss; and standard deviations of ln(measured / priced), as it holds them.
 SERVING = {
     "sglang": {"layer_seconds": 24.1e-6, "iteration_seconds": 0.0, "sequence_seconds": 15.8e-6},
     "tensorrt-llm": {"layer_seconds": 5.5e-6, "iteration_seconds": 0.17e-3, "sequence_seconds": 12.6e-6},

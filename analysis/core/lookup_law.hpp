@@ -40,6 +40,32 @@ struct LookupLaw {
     return hit_rate * (reaches(l) - (l < gamma ? reaches(l + 1) : 0));
   }
 
+  /// The law of lookups of which a share of hit_rate found something and drafted so many tokens on average, gamma at
+  /// most: m is where sum_{k <= gamma} P(L >= k) is that mean, by bisection, and is not given where hits fill gamma.
+  /// Accuracy: relative error of m <= 1e-9
+  /// @param drafted  per hit, [1, gamma]; a mean outside is taken for the nearest end
+  /// @param gamma    >= 1
+  static LookupLaw counted(double hit_rate, double drafted, std::int64_t gamma) {
+    LookupLaw law{hit_rate, 1.0};
+    require_in("LookupLaw", "gamma", gamma, std::int64_t{1}, std::int64_t{1} << 40);
+    law.require_valid();
+    constexpr double all = 1 - 1e-6;
+    if (!(drafted < all * static_cast<double>(gamma))) return {hit_rate, {}};
+    LookupLaw hits{1, 1.0};
+    double low = 1, high = 2;
+    const auto reaches_mean = [&](double mean) {
+      hits.mean_length = mean;
+      return hits.mean_drafted(gamma) >= drafted;
+    };
+    while (!reaches_mean(high)) high *= 2;
+    while (high / low > 1 + 1e-10) {
+      const double middle = std::sqrt(low * high);
+      (reaches_mean(middle) ? high : low) = middle;
+    }
+    law.mean_length = drafted <= 1 ? 1 : high;
+    return law;
+  }
+
   /// @throws std::domain_error if a member is outside its range
   void require_valid() const {
     require_in("LookupLaw", "hit_rate", hit_rate, 0, 1);

@@ -234,10 +234,13 @@ namespace {
 /// The type that products with weights of a type are made in, and its peak.
 const std::pair<const std::string, SourcedNumber>& peak_for(const HardwareSpec& hardware, NumberType type) {
   const std::vector<std::string_view> peaks = peaks_of(type);
+  auto fastest = hardware.peak_flops.end();
   for (const std::string_view peak : peaks) {
     const auto found = hardware.peak_flops.find(std::string(peak));
-    if (found != hardware.peak_flops.end()) return *found;
+    if (found == hardware.peak_flops.end()) continue;
+    if (fastest == hardware.peak_flops.end() || found->second.value > fastest->second.value) fastest = found;
   }
+  if (fastest != hardware.peak_flops.end()) return *fastest;
   throw std::invalid_argument(fmt::format("peak_flops_for: {} has no peak for {} weights, but must have one of {}",
                                           hardware.name.empty() ? "the hardware" : hardware.name, name_of(type),
                                           fmt::join(peaks, ", ")));

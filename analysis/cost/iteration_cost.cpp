@@ -12,6 +12,15 @@ namespace {
 
 bool is_count(double value) { return 0 <= value && value <= core::largest_double; }
 
+/// Sums over sequences of which one is cut are fractions.
+double most_verified(const Iteration& iteration) {
+  return iteration.sequences * static_cast<double>(iteration.gamma) * (1 + 1e-12);
+}
+
+bool verifies_drafts(const Iteration& iteration) {
+  return !iteration.verified || (0 <= *iteration.verified && *iteration.verified <= most_verified(iteration));
+}
+
 /// Iterations by a provider of rounds.
 class RoundsAsIterations final : public IterationCost {
  public:
@@ -26,11 +35,11 @@ class RoundsAsIterations final : public IterationCost {
   }
 
   double seconds(const Iteration& iteration) const override {
-    return price(iteration, [&](const RoundPoint& point) { return rounds_->round(point).total(); });
+    return price(iteration, [&](const RoundPoint& point) { return rounds_->round(point); });
   }
   std::size_t replicates() const override { return rounds_->replicates(); }
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override {
-    return price(iteration, [&](const RoundPoint& point) { return rounds_->round_of_replicate(index, point).total(); });
+    return price(iteration, [&](const RoundPoint& point) { return rounds_->round_of_replicate(index, point); });
   }
 
  private:
@@ -40,20 +49,34 @@ class RoundsAsIterations final : public IterationCost {
     const double sequences = iteration.sequences, cached = iteration.context_tokens;
     double seconds = 0;
     if (sequences > 0) {
-      seconds = round(RoundPoint{.gamma = iteration.gamma,
-                                 .batch = sequences,
-                                 .context = cached / sequences,
-                                 .full_accepts = iteration.full_accepts});
+      const RoundPoint point{.gamma = iteration.gamma,
+                             .batch = sequences,
+                             .context = cached / sequences,
+                             .full_accepts = iteration.full_accepts};
+      const RoundTime time = round(point);
+      seconds = iteration.verified ? verifying(time, point, *iteration.verified / sequences, round) : time.total();
     }
     if (iteration.prompt_tokens == 0) return seconds;
     if (prompts_.tokens_per_second) return seconds + iteration.prompt_tokens / *prompts_.tokens_per_second;
     // A plain round of n sequences is the target's pass over n positions; the cache is the same in both.
     const auto pass = [&](double positions) {
-      return round(RoundPoint{.gamma = 0, .batch = positions, .context = cached / positions});
+      return round(RoundPoint{.gamma = 0, .batch = positions, .context = cached / positions}).total();
     };
-    const double decoding = sequences * (static_cast<double>(iteration.gamma) + 1);
+    const double decoding = iteration.decoded_positions();
     const double both = pass(decoding + iteration.prompt_tokens);
     return decoding > 0 ? seconds + std::max(0.0, both - pass(decoding)) : both;
+  }
+
+  /// A round that verifies so many of its drafts of each sequence.
+  template <class Round>
+  static double verifying(const RoundTime& all, const RoundPoint& point, double drafts, const Round& round) {
+    const auto target = [&](std::int64_t of_each) {
+      return of_each == point.gamma ? all.target : round({of_each, point.batch, point.context}).target;
+    };
+    const auto whole = static_cast<std::int64_t>(std::min(drafts, static_cast<double>(point.gamma)));
+    const double part = drafts - static_cast<double>(whole), at_whole = target(whole);
+    const double more = whole < point.gamma && part > 0 ? part * (target(whole + 1) - at_whole) : 0;
+    return at_whole + more + all.draft + all.overhead;
   }
 
   std::shared_ptr<const RoundCost> rounds_;
@@ -66,7 +89,7 @@ void require_legal(const Iteration& iteration) {
   if (is_count(iteration.sequences) && iteration.gamma >= 0 && is_count(iteration.context_tokens) &&
       is_count(iteration.prompt_tokens) && is_count(iteration.prompts) && is_count(iteration.prompt_pairs) &&
       (iteration.prompts > 0 || iteration.prompt_tokens == 0) && 0 <= iteration.full_accepts &&
-      iteration.full_accepts <= 1)
+      iteration.full_accepts <= 1 && verifies_drafts(iteration))
     return;
   constexpr std::string_view function = "IterationCost";
   core::require_in(function, "sequences", iteration.sequences, 0, core::largest_double);
@@ -77,6 +100,7 @@ void require_legal(const Iteration& iteration) {
                    iteration.prompt_tokens > 0 ? std::numeric_limits<double>::min() : 0, core::largest_double);
   core::require_in(function, "prompt_pairs", iteration.prompt_pairs, 0, core::largest_double);
   core::require_in(function, "full_accepts", iteration.full_accepts, 0, 1);
+  if (iteration.verified) core::require_in(function, "verified", *iteration.verified, 0, most_verified(iteration));
 }
 
 double IterationCost::mean_seconds_of_replicates(std::span<const std::size_t> indices,

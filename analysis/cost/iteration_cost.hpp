@@ -15,6 +15,8 @@ struct Iteration {
   /// compute them too, gamma > 0, even if no sequence decodes.
   double sequences = 0;
   std::int64_t gamma = 0;
+  /// Drafts that the target verifies, summed over the sequences, [0, sequences gamma]; all of them if empty.
+  std::optional<double> verified = {};
   /// Tokens in their caches, summed over them, >= 0.
   double context_tokens = 0;
   /// Positions of prompts computed beside them, >= 0.
@@ -25,6 +27,11 @@ struct Iteration {
   double prompt_pairs = 0;
   /// As in RoundPoint.
   double full_accepts = 0;
+
+  /// Positions of the target's pass over them.
+  double decoded_positions() const {
+    return verified ? sequences + *verified : sequences * (static_cast<double>(gamma) + 1);
+  }
 };
 
 /// Anything that prices whole iterations, prompts included. Immutable; may be called from several threads.
@@ -53,11 +60,13 @@ struct PromptPricing {
   std::optional<double> tokens_per_second = {};
 };
 
-/// Throws std::domain_error unless gamma and all counts are >= 0 and finite, positions of prompts belong to some and
-/// full_accepts is in [0, 1].
+/// Throws std::domain_error unless gamma and all counts are >= 0 and finite, no more is verified than drafted,
+/// positions of prompts belong to some and full_accepts is in [0, 1].
 void require_legal(const Iteration& iteration);
 
-/// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0.
+/// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0. Of drafts that are
+/// not all verified the target's part is that of so many drafts of each sequence, linear between whole numbers, which
+/// takes a provider that knows a round's parts.
 /// Source:   docs/capacity.md#cost-of-an-iteration
 /// @throws std::invalid_argument if rounds is null or its times are no seconds
 /// @throws std::domain_error if tokens_per_second is outside its range

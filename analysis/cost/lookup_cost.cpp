@@ -37,6 +37,8 @@ RoundTime round_over_lengths(const core::LookupLaw& law, const RoundPoint& point
 
 template <class Seconds>
 double seconds_over_lengths(const core::LookupLaw& law, const Iteration& iteration, const Seconds& seconds) {
+  if (iteration.verified)
+    throw std::domain_error("LookupIterations: verified is given, but drafts that are found are verified in full");
   Iteration shorter = iteration;
   return over_lengths(law, iteration.gamma, iteration.sequences, [&](std::int64_t drafts) {
     shorter.gamma = drafts;

@@ -45,7 +45,7 @@ class LookupCost final : public RoundCost {
 /// The same of whole iterations: the seconds are those of T, whatever prompts are computed beside the rounds.
 class LookupIterations final : public IterationCost {
  public:
-  /// @throws as LookupCost
+  /// @throws as LookupCost; prices throw std::domain_error for iterations that do not verify all drafts
   LookupIterations(std::shared_ptr<const IterationCost> base, const core::LookupLaw& law);
 
   double seconds(const Iteration& iteration) const override;

@@ -747,7 +747,8 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
     work.sequences =
         (of_group(target_, decoding(1)).count + of_group(target_, prompts).count) * options_.kernels->sequence_seconds;
   }
-  work.target = work_of(target_, decoding(gamma + 1), prompts);
+  const double verified = iteration.verified && sequences > 0 ? *iteration.verified / sequences : gamma;
+  work.target = work_of(target_, decoding(verified + 1), prompts);
   if (!draft_ || iteration.gamma == 0) return work;
   // A prompt alone takes one pass of the draft.
   work.draft_passes = sequences > 0 ? draft_passes(options_.kind, gamma) : 1;
@@ -791,9 +792,7 @@ constexpr std::size_t point_nodes_per_octave = 8, point_nodes = 17 * point_nodes
 constexpr double point_step = std::numbers::ln2 / point_nodes_per_octave;
 
 /// Decoded in an iteration, at least 1.
-double positions_of(double sequences, std::int64_t gamma) {
-  return std::max(1.0, sequences * static_cast<double>(gamma + 1));
-}
+double positions_of(const Iteration& iteration) { return std::max(1.0, iteration.decoded_positions()); }
 
 double context_of(const Iteration& iteration) {
   return iteration.sequences > 0 ? iteration.context_tokens / iteration.sequences : 0;
@@ -804,6 +803,7 @@ bool is_empty(const Iteration& iteration) { return iteration.sequences == 0 && i
 /// The same sequences without drafts.
 Iteration plain_of(Iteration iteration) {
   iteration.gamma = 0;
+  iteration.verified.reset();
   iteration.full_accepts = 0;
   return iteration;
 }
@@ -820,8 +820,8 @@ Iteration iteration_of(const RoundPoint& point) {
 
 /// True if an iteration has nothing that another one of the same gamma has not.
 bool holds_no_more(const Iteration& fewer, const Iteration& more) {
-  return fewer.sequences <= more.sequences && fewer.context_tokens <= more.context_tokens &&
-         fewer.prompt_tokens <= more.prompt_tokens;
+  return fewer.sequences <= more.sequences && fewer.decoded_positions() <= more.decoded_positions() &&
+         fewer.context_tokens <= more.context_tokens && fewer.prompt_tokens <= more.prompt_tokens;
 }
 
 }  // namespace
@@ -1119,7 +1119,7 @@ double RooflineCost::checked_error(std::span<const CalibrationPoint> points, dou
 std::vector<RooflineCost::TimedPlace> RooflineCost::timed_places(std::span<const CalibrationPoint> points) {
   std::vector<TimedPlace> places;
   for (const CalibrationPoint& point : points)
-    places.push_back({point_place(positions_of(point.batch, point.gamma)), point.gamma > 0});
+    places.push_back({point_place(positions_of({.sequences = point.batch, .gamma = point.gamma})), point.gamma > 0});
   return places;
 }
 
@@ -1346,7 +1346,7 @@ RooflineCost::PointPlace RooflineCost::place_of(double positions, double context
 }
 
 RooflineCost::PointPlace RooflineCost::place_of(const Iteration& iteration) const {
-  return place_of(positions_of(iteration.sequences, iteration.gamma), context_of(iteration));
+  return place_of(positions_of(iteration), context_of(iteration));
 }
 
 double RooflineCost::error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const {

@@ -139,27 +139,87 @@ void require_length(const AcceptanceConvention& convention, double value, std::o
   refuse(convention, value, fmt::format("in [{}, {}] at gamma {}", lo, hi, *gamma), hint);
 }
 
+/// A list alone, one value alone, or counts.
+void require_together(std::span<const AcceptanceFigure> given) {
+  if (given.empty()) throw std::invalid_argument("convert_acceptance: no figure is given");
+  const AcceptanceConvention& first = *given.front().convention;
+  for (const AcceptanceFigure& figure : given) {
+    if (!figure.convention->is_list() && figure.values.size() != 1) {
+      throw std::invalid_argument(
+          fmt::format("{} has {} values, but must have 1", figure.convention->name, figure.values.size()));
+    }
+    if (figure.convention->is_list() && figure.values.empty()) {
+      throw std::invalid_argument(fmt::format("{} has no value", figure.convention->name));
+    }
+    if (given.size() > 1 && !figure.convention->is_count()) {
+      throw std::invalid_argument(
+          fmt::format("{} is given beside {}, but only counts go together", given[1].convention->name, first.name));
+    }
+  }
+}
+
+struct GivenCounts {
+  const AcceptanceFigure *rounds, *drafted, *accepted, *emitted;
+};
+
+/// The counts that are given, enough of which go together.
+GivenCounts counts_among(std::span<const AcceptanceFigure> given) {
+  std::array<const AcceptanceFigure*, 4> counts{};
+  for (const AcceptanceFigure& figure : given) {
+    auto& place =
+        counts[static_cast<std::size_t>(figure.convention->quantity) - static_cast<std::size_t>(Quantity::rounds)];
+    if (place) {
+      throw std::invalid_argument(fmt::format("{} is given beside {}, which counts the same", figure.convention->name,
+                                              place->convention->name));
+    }
+    if (!(figure.values[0] >= 0 && std::isfinite(figure.values[0]))) {
+      refuse(*figure.convention, figure.values[0], "a count of at least 0", "");
+    }
+    place = &figure;
+  }
+  const auto [rounds, drafted, accepted, emitted] = counts;
+  for (const AcceptanceFigure* const divisor : {rounds, drafted}) {
+    if (divisor && divisor->values[0] == 0) refuse(*divisor->convention, 0, "above 0: nothing was drafted", "");
+  }
+  if (!((rounds || drafted) && accepted) && !(rounds && emitted)) {
+    throw std::invalid_argument(fmt::format(
+        "{} is given alone, but accepted drafts with rounds or drafted tokens, or tokens with rounds, are needed",
+        given.front().convention->name));
+  }
+  if (accepted && emitted) {
+    throw std::invalid_argument(fmt::format("{} is given beside {}, but one of them is enough",
+                                            accepted->convention->name, emitted->convention->name));
+  }
+  if (drafted && accepted && accepted->values[0] > drafted->values[0]) {
+    refuse(*accepted->convention, accepted->values[0],
+           fmt::format("at most {} ({})", drafted->convention->name, drafted->values[0]), "");
+  }
+  return {rounds, drafted, accepted, emitted};
+}
+
+double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+std::vector<double> survival_of_law(const std::vector<double>& law) {
+  std::vector<double> survival(law.size() - 1);
+  double sum = 0;
+  for (std::size_t j = law.size() - 1; j >= 1; --j) survival[j - 1] = sum += law[j];
+  return survival;
+}
+
+std::vector<double> survival_of_conditional(const std::vector<double>& conditional) {
+  std::vector<double> survival;
+  double product = 1;
+  for (const double rate : conditional) survival.push_back(product *= rate);
+  return survival;
+}
+
 /// Everything known about acceptance, by quantity.
 class Knowledge {
  public:
   Knowledge(std::span<const AcceptanceFigure> given, std::optional<std::int64_t> gamma) : gamma_(gamma) {
     if (gamma) core::require_in("convert_acceptance", "gamma", *gamma, 1, largest_converted_gamma);
-    if (given.empty()) throw std::invalid_argument("convert_acceptance: no figure is given");
-    const AcceptanceConvention& first = *given.front().convention;
-    for (const AcceptanceFigure& figure : given) {
-      if (!figure.convention->is_list() && figure.values.size() != 1) {
-        throw std::invalid_argument(
-            fmt::format("{} has {} values, but must have 1", figure.convention->name, figure.values.size()));
-      }
-      if (figure.convention->is_list() && figure.values.empty()) {
-        throw std::invalid_argument(fmt::format("{} has no value", figure.convention->name));
-      }
-      if (given.size() > 1 && !figure.convention->is_count()) {
-        throw std::invalid_argument(
-            fmt::format("{} is given beside {}, but only counts go together", given[1].convention->name, first.name));
-      }
-    }
-    if (first.is_count()) {
+    require_together(given);
+    if (given.front().convention->is_count()) {
       take_counts(given);
     } else {
       take(given.front());
@@ -225,36 +285,7 @@ class Knowledge {
   }
 
   void take_counts(std::span<const AcceptanceFigure> given) {
-    std::array<const AcceptanceFigure*, 4> counts{};
-    for (const AcceptanceFigure& figure : given) {
-      auto& place =
-          counts[static_cast<std::size_t>(figure.convention->quantity) - static_cast<std::size_t>(Quantity::rounds)];
-      if (place) {
-        throw std::invalid_argument(fmt::format("{} is given beside {}, which counts the same", figure.convention->name,
-                                                place->convention->name));
-      }
-      if (!(figure.values[0] >= 0 && std::isfinite(figure.values[0]))) {
-        refuse(*figure.convention, figure.values[0], "a count of at least 0", "");
-      }
-      place = &figure;
-    }
-    const auto [rounds, drafted, accepted, emitted] = counts;
-    for (const AcceptanceFigure* const divisor : {rounds, drafted}) {
-      if (divisor && divisor->values[0] == 0) refuse(*divisor->convention, 0, "above 0: nothing was drafted", "");
-    }
-    if (!((rounds || drafted) && accepted) && !(rounds && emitted)) {
-      throw std::invalid_argument(fmt::format(
-          "{} is given alone, but accepted drafts with rounds or drafted tokens, or tokens with rounds, are needed",
-          given.front().convention->name));
-    }
-    if (accepted && emitted) {
-      throw std::invalid_argument(fmt::format("{} is given beside {}, but one of them is enough",
-                                              accepted->convention->name, emitted->convention->name));
-    }
-    if (drafted && accepted && accepted->values[0] > drafted->values[0]) {
-      refuse(*accepted->convention, accepted->values[0],
-             fmt::format("at most {} ({})", drafted->convention->name, drafted->values[0]), "");
-    }
+    const auto [rounds, drafted, accepted, emitted] = counts_among(given);
     if (rounds && drafted) take_draft_lengths(*drafted, rounds->values[0]);
     const AcceptanceConvention& length = *find_acceptance_convention("tokens_per_step");
     if (rounds && accepted) length_ = {1 + accepted->values[0] / rounds->values[0], Basis::exact};
@@ -366,8 +397,10 @@ class Knowledge {
 
   void derive() {
     if (by_position_) length_ = {by_position_->value, Basis::constant_alpha};
-    if (law_) survival_from_law();
-    if (conditional_) survival_from_conditional();
+    if (law_) survival_ = {survival_of_law(law_->value), law_->basis};
+    if (conditional_) {
+      survival_ = {survival_of_conditional(conditional_->value), weaker(conditional_->basis, Basis::equal_drafts)};
+    }
     if (survival_ && !length_) {
       length_ = {1 + sum_of(survival_->value), survival_->basis};
     }
@@ -384,21 +417,6 @@ class Knowledge {
     if (!by_position_ && length_) by_position_ = {length_->value, Basis::constant_alpha};
   }
 
-  void survival_from_law() {
-    const std::vector<double>& law = law_->value;
-    std::vector<double> survival(law.size() - 1);
-    double sum = 0;
-    for (std::size_t j = law.size() - 1; j >= 1; --j) survival[j - 1] = sum += law[j];
-    survival_ = {std::move(survival), law_->basis};
-  }
-
-  void survival_from_conditional() {
-    std::vector<double> survival;
-    double product = 1;
-    for (const double rate : conditional_->value) survival.push_back(product *= rate);
-    survival_ = {std::move(survival), weaker(conditional_->basis, Basis::equal_drafts)};
-  }
-
   void survival_from_alpha() {
     std::vector<double> survival;
     double power = 1;
@@ -406,8 +424,6 @@ class Knowledge {
     survival_ = {std::move(survival), Basis::constant_alpha};
     length_ = length_ ? length_ : Graded<double>{1 + sum_of(survival_->value), Basis::constant_alpha};
   }
-
-  static double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
   void find_alpha() {
     if (survival_) {

@@ -119,6 +119,9 @@ struct ServingSummary {
 
   /// Sums over the units that give them (warning "counts_missing" if some do not); empty if none does.
   std::optional<double> rounds, drafted, accepted, emitted;
+  /// Passes of the target behind the first token of each request, with a draft and without; empty if some units do not
+  /// tell them.
+  std::optional<double> steps;
   /// [j] = rounds with exactly j accepted drafts; empty if unknown.
   std::vector<double> rounds_by_accepted;
   /// [length] = rounds that drafted this many tokens; empty if unknown.

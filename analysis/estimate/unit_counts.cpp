@@ -88,6 +88,108 @@ void drop_empty_end(std::vector<double>& values) {
 
 bool nearly_equal(double a, double b) { return std::abs(a - b) <= exact_share * std::max(a, b); }
 
+/// Examined: drafted, and all before it accepted.
+void evaluate_by_position(const WarnOfUnit& warn, UnitCounts& unit) {
+  const std::size_t longest = unit.rounds_by_drafted.size() - 1;
+  unit.accepted_at.resize(std::max(unit.accepted_at.size(), longest));
+  unit.evaluated_at.assign(unit.accepted_at.size(), 0);
+  if (unit.by_length != nullptr) {
+    for (const auto& [length, of_length] : *unit.by_length) {
+      double alive = sum_of_counts(of_length);
+      if (alive == 0) continue;
+      for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
+        unit.evaluated_at[j] += alive;
+        alive -= j < of_length.size() ? of_length[j] : 0;
+      }
+    }
+  } else {
+    // Lengths are chosen before the drafts are accepted or not: of the rounds alive, the share that continues is that
+    // of all rounds of this length.
+    double drafting = sum_of_counts(unit.rounds_by_drafted);
+    double alive = sum_of_counts(unit.rounds_by_accepted);
+    for (std::size_t j = 0; j < longest && drafting > 0; ++j) {
+      const double go_on = std::max(0.0, drafting - unit.rounds_by_drafted[j]);
+      unit.evaluated_at[j] = alive * go_on / drafting;
+      drafting = go_on;
+      alive = unit.accepted_at[j];
+    }
+    if (!unit.fixed_gamma) {
+      warn("lengths_taken_as_independent",
+           "draft lengths vary and are counted apart from the accepted drafts: they are taken to be independent");
+    }
+  }
+  double rejections = 0;
+  for (std::size_t j = 0; j < unit.evaluated_at.size(); ++j) {
+    unit.evaluated_at[j] = std::max(unit.evaluated_at[j], unit.accepted_at[j]);
+    rejections += unit.evaluated_at[j] - unit.accepted_at[j];
+  }
+  unit.has_evaluated = true;
+  unit.evaluation = Evaluation::exact;
+  unit.least_rejections = unit.most_rejections = rejections;
+}
+
+/// A round without a rejection drafted exactly what it accepted; the excess drafts lie in the others, as few of them
+/// as gamma allows or as many as there are.
+void bound_rejections(UnitCounts& unit) {
+  double excess = std::max(0.0, *unit.drafted - *unit.accepted);
+  unit.most_rejections = std::min(*unit.rounds, excess);
+  unit.evaluation = Evaluation::bounds;
+  if (!unit.longest_draft) {
+    unit.least_rejections = excess > 0 ? std::min(1.0, unit.most_rejections) : 0;
+    return;
+  }
+  const auto gamma = static_cast<double>(*unit.longest_draft);
+  if (!unit.has_positions) {
+    unit.least_rejections = gamma > 0 ? std::min(unit.most_rejections, excess / gamma) : 0;
+    return;
+  }
+  const std::vector<double>& histogram = unit.rounds_by_accepted;
+  double with_room = 0;
+  for (std::size_t j = 0; j < histogram.size() && static_cast<double>(j) < gamma; ++j) with_room += histogram[j];
+  unit.most_rejections = std::min(unit.most_rejections, with_room);
+  for (std::size_t j = 0; j < histogram.size() && excess > 0; ++j) {
+    const double room = gamma - static_cast<double>(j);
+    if (!(room > 0)) break;
+    const double rejecting = std::min(histogram[j], excess / room);
+    unit.least_rejections += rejecting;
+    excess -= rejecting * room;
+  }
+  unit.least_rejections = std::min(unit.least_rejections, unit.most_rejections);
+}
+
+/// What the rounds of chains tell of examined and rejected drafts.
+void evaluate_chain(const WarnOfUnit& warn, UnitCounts& unit) {
+  if (unit.mean_tokens && unit.fixed_gamma.value_or(0) > 0) unit.evaluation = Evaluation::moments;
+  if (!unit.rounds || !unit.accepted || !(*unit.rounds > 0)) return;
+  if (unit.has_positions && !unit.rounds_by_drafted.empty()) {
+    evaluate_by_position(warn, unit);
+  } else if (unit.fixed_gamma) {
+    unit.evaluation = Evaluation::moments;
+    const auto gamma = static_cast<double>(*unit.fixed_gamma);
+    if (gamma == 0) {
+      unit.evaluation = Evaluation::nothing;
+      return;
+    }
+    unit.least_rejections = std::max(0.0, *unit.rounds - *unit.accepted / gamma);
+    unit.most_rejections = std::clamp(gamma * *unit.rounds - *unit.accepted, unit.least_rejections, *unit.rounds);
+  } else if (unit.drafted) {
+    bound_rejections(unit);
+  }
+}
+
+/// By depth, if every round's tree has the same one.
+void evaluate_tree(std::optional<std::int64_t> gamma, UnitCounts& unit) {
+  if (!unit.has_positions || !gamma) return;
+  unit.accepted_at.resize(std::max(unit.accepted_at.size(), static_cast<std::size_t>(*gamma)));
+  unit.evaluated_at.clear();
+  double alive = sum_of_counts(unit.rounds_by_accepted);
+  for (const double accepted : unit.accepted_at) {
+    unit.evaluated_at.push_back(alive);
+    alive = accepted;
+  }
+  unit.has_evaluated = true;
+}
+
 /// The normalisation of one unit.
 class Normalisation {
  public:
@@ -105,9 +207,9 @@ class Normalisation {
     if (unit_.shape == DraftShape::chain) {
       check_chain();
       find_fixed_gamma();
-      evaluate_chain();
+      evaluate_chain(warn_, unit_);
     } else if (unit_.shape == DraftShape::tree) {
-      evaluate_tree();
+      evaluate_tree(gamma_, unit_);
     }
   }
 
@@ -341,108 +443,6 @@ class Normalisation {
       unit_.rounds_by_drafted.resize(static_cast<std::size_t>(*unit_.fixed_gamma) + 1);
       unit_.rounds_by_drafted.back() = unit_.has_positions ? sum_of_counts(unit_.rounds_by_accepted) : rounds;
     }
-  }
-
-  void evaluate_chain() {
-    if (unit_.mean_tokens && unit_.fixed_gamma.value_or(0) > 0) unit_.evaluation = Evaluation::moments;
-    if (!unit_.rounds || !unit_.accepted || !(*unit_.rounds > 0)) return;
-    if (unit_.has_positions && !unit_.rounds_by_drafted.empty()) {
-      evaluate_by_position();
-    } else if (unit_.fixed_gamma) {
-      unit_.evaluation = Evaluation::moments;
-      const auto gamma = static_cast<double>(*unit_.fixed_gamma);
-      if (gamma == 0) {
-        unit_.evaluation = Evaluation::nothing;
-        return;
-      }
-      unit_.least_rejections = std::max(0.0, *unit_.rounds - *unit_.accepted / gamma);
-      unit_.most_rejections =
-          std::clamp(gamma * *unit_.rounds - *unit_.accepted, unit_.least_rejections, *unit_.rounds);
-    } else if (unit_.drafted) {
-      bound_rejections();
-    }
-  }
-
-  /// Examined: drafted, and all before it accepted.
-  void evaluate_by_position() {
-    const std::size_t longest = unit_.rounds_by_drafted.size() - 1;
-    unit_.accepted_at.resize(std::max(unit_.accepted_at.size(), longest));
-    unit_.evaluated_at.assign(unit_.accepted_at.size(), 0);
-    if (unit_.by_length != nullptr) {
-      for (const auto& [length, of_length] : *unit_.by_length) {
-        double alive = sum_of_counts(of_length);
-        if (alive == 0) continue;
-        for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
-          unit_.evaluated_at[j] += alive;
-          alive -= j < of_length.size() ? of_length[j] : 0;
-        }
-      }
-    } else {
-      // Lengths are chosen before the drafts are accepted or not: of the rounds alive, the share that continues is that
-      // of all rounds of this length.
-      double drafting = sum_of_counts(unit_.rounds_by_drafted);
-      double alive = sum_of_counts(unit_.rounds_by_accepted);
-      for (std::size_t j = 0; j < longest && drafting > 0; ++j) {
-        const double go_on = std::max(0.0, drafting - unit_.rounds_by_drafted[j]);
-        unit_.evaluated_at[j] = alive * go_on / drafting;
-        drafting = go_on;
-        alive = unit_.accepted_at[j];
-      }
-      if (!unit_.fixed_gamma) {
-        warn_("lengths_taken_as_independent",
-              "draft lengths vary and are counted apart from the accepted drafts: they are taken to be independent");
-      }
-    }
-    double rejections = 0;
-    for (std::size_t j = 0; j < unit_.evaluated_at.size(); ++j) {
-      unit_.evaluated_at[j] = std::max(unit_.evaluated_at[j], unit_.accepted_at[j]);
-      rejections += unit_.evaluated_at[j] - unit_.accepted_at[j];
-    }
-    unit_.has_evaluated = true;
-    unit_.evaluation = Evaluation::exact;
-    unit_.least_rejections = unit_.most_rejections = rejections;
-  }
-
-  /// A round without a rejection drafted exactly what it accepted; the excess drafts lie in the others, as few of them
-  /// as gamma allows or as many as there are.
-  void bound_rejections() {
-    double excess = std::max(0.0, *unit_.drafted - *unit_.accepted);
-    unit_.most_rejections = std::min(*unit_.rounds, excess);
-    unit_.evaluation = Evaluation::bounds;
-    if (!unit_.longest_draft) {
-      unit_.least_rejections = excess > 0 ? std::min(1.0, unit_.most_rejections) : 0;
-      return;
-    }
-    const auto gamma = static_cast<double>(*unit_.longest_draft);
-    if (!unit_.has_positions) {
-      unit_.least_rejections = gamma > 0 ? std::min(unit_.most_rejections, excess / gamma) : 0;
-      return;
-    }
-    const std::vector<double>& histogram = unit_.rounds_by_accepted;
-    double with_room = 0;
-    for (std::size_t j = 0; j < histogram.size() && static_cast<double>(j) < gamma; ++j) with_room += histogram[j];
-    unit_.most_rejections = std::min(unit_.most_rejections, with_room);
-    for (std::size_t j = 0; j < histogram.size() && excess > 0; ++j) {
-      const double room = gamma - static_cast<double>(j);
-      if (!(room > 0)) break;
-      const double rejecting = std::min(histogram[j], excess / room);
-      unit_.least_rejections += rejecting;
-      excess -= rejecting * room;
-    }
-    unit_.least_rejections = std::min(unit_.least_rejections, unit_.most_rejections);
-  }
-
-  /// By depth, if every round's tree has the same one.
-  void evaluate_tree() {
-    if (!unit_.has_positions || !gamma_) return;
-    unit_.accepted_at.resize(std::max(unit_.accepted_at.size(), static_cast<std::size_t>(*gamma_)));
-    unit_.evaluated_at.clear();
-    double alive = sum_of_counts(unit_.rounds_by_accepted);
-    for (const double accepted : unit_.accepted_at) {
-      unit_.evaluated_at.push_back(alive);
-      alive = accepted;
-    }
-    unit_.has_evaluated = true;
   }
 
   const ServingCounts& counts_;

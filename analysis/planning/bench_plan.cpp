@@ -21,6 +21,7 @@
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
+#include "analysis/cost/plain_range_cost.hpp"
 #include "analysis/planning/batch_schedule.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
 #include "analysis/planning/contradicted_alpha.hpp"
@@ -280,6 +281,15 @@ PredictedFigure tokens_of(const Run& run, const estimate::TokensPerStep& predict
            predicted.value * std::exp(core::half_of_both(more, std::log(own.value / own.ci95.lo)))}};
 }
 
+/// A plain run by how much its steps may take longer where its requests do not end and begin together.
+struct PlainInStep {
+  double batch = 1;
+  double factor = 1;
+  /// The drafting run that says so; null if none does.
+  const Run* beside = nullptr;
+  const Run* plain = nullptr;
+};
+
 class BenchPlanner {
  public:
   explicit BenchPlanner(const BenchQuestion& question) : question_(question) {}
@@ -293,6 +303,7 @@ class BenchPlanner {
   void check_acceptance();
   void check_constant_alpha();
   void tell_prompts();
+  void note_prompts();
   void check_prompts();
   void check_repeats();
   void check_units();
@@ -302,6 +313,8 @@ class BenchPlanner {
   void take_acceptance();
   void fit();
   void anchor();
+  std::vector<PlainInStep> plain_in_step() const;
+  void widen_plain_in_step();
   void predict_left_out();
   BenchPrediction prediction_of(const Run& run) const;
   std::optional<double> half_width_of_ratio() const;
@@ -398,6 +411,64 @@ void BenchPlanner::anchor() {
            least, most));
 }
 
+/// Requests of one length that begin together end together. Then all new prompts are read between plain tokens of
+/// nobody, while drafts, accepted by chance, put requests out of step, whose tokens wait for the prompts of others.
+/// With s the share of the clients that decode (batch / concurrency) and r the ratio of throughputs, a plain request
+/// out of step would wait for its first token as long as a drafting one does, a share (1 - s) / r of its life:
+///
+///   factor = (1 - (1 - s) / r) / (share of clients that decode in the plain run)
+///
+/// Only where more of the clients decode with drafts, by more than chance: out of step it is fewer.
+std::vector<PlainInStep> BenchPlanner::plain_in_step() const {
+  constexpr double more_decode = 1.01;
+  const auto share = [](const Run& run) { return run.figures.batch / *run.figures.max_concurrency; };
+  const auto throughput = [](const Run& run) { return run.figures.batch / run.figures.seconds_per_output_token; };
+  const auto by_littles_law = [](const Run& run) {
+    return run.figures.max_concurrency.value_or(1) > 1 && !run.counts->bench->batch;
+  };
+  std::vector<PlainInStep> found;
+  for (const Run& plain : runs_) {
+    if (plain.speculative() || !by_littles_law(plain)) continue;
+    PlainInStep its{plain.figures.batch, 1, nullptr, &plain};
+    for (const Run& run : runs_) {
+      if (!run.speculative() || !is_plain_of(plain, run) || share(run) < more_decode * share(plain)) continue;
+      const double waiting = std::max(0.0, 1 - share(run)) * throughput(plain) / throughput(run);
+      const double factor = (1 - waiting) / share(plain);
+      if (factor > its.factor) its = {plain.figures.batch, factor, &run, &plain};
+    }
+    found.push_back(its);
+  }
+  return found;
+}
+
+/// Intervals hold that plain steps out of step may take longer.
+void BenchPlanner::widen_plain_in_step() {
+  constexpr double least_factor = 1.03;
+  std::vector<PlainInStep> runs = plain_in_step();
+  if (runs.empty()) return;
+  const PlainInStep worst =
+      *std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.factor < b.factor; });
+  if (worst.factor < least_factor) return;
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.batch < b.batch; });
+  const auto most = [runs = std::move(runs)](double batch) {
+    const auto above = std::find_if(runs.begin(), runs.end(), [&](const auto& run) { return run.batch >= batch; });
+    if (above == runs.begin()) return above->factor;
+    if (above == runs.end()) return runs.back().factor;
+    const auto below = above - 1;
+    const double way = std::log(batch / below->batch) / std::log(above->batch / below->batch);
+    return std::exp(std::lerp(std::log(below->factor), std::log(above->factor), way));
+  };
+  plan_.cost = std::make_shared<cost::PlainRangeCost>(plan_.cost, most);
+  const BenchFigures &plain = worst.plain->figures, &beside = worst.beside->figures;
+  note("plain_in_step",
+       fmt::format("{}: {:.3g} of {:g} requests were decoding on average, and {:.3g} in {}: requests of one length end "
+                   "and begin together without drafts, so that no token waits for the prompts of others, as it does "
+                   "with drafts. Out of step plain tokens may take up to {:.3g} times as long, which the intervals "
+                   "hold; runs whose requests differ in length tell",
+                   worst.plain->counts->place(), plain.batch, *plain.max_concurrency, beside.batch,
+                   worst.beside->counts->place(), worst.factor));
+}
+
 /// Warns of acceptance that the runs do not count, or not precisely.
 void BenchPlanner::check_acceptance() {
   const auto list = [&](auto concerned) {
@@ -433,8 +504,9 @@ void BenchPlanner::check_constant_alpha() {
            question_.acceptance ? "" : "the plan takes what was counted, and "));
 }
 
-/// Where prompts of several lengths ran, their reading is priced apart from the rounds that it delays: while a round
-/// yields its tokens, the other requests of the batch end and begin at the same pace, each with a prompt.
+/// Where prompt tokens per output token differ between runs, their reading is priced apart from the rounds that it
+/// delays: while a round yields its tokens, the other requests of the batch end and begin at the same pace, each with a
+/// prompt.
 ///
 ///   prompt tokens per round = (batch - 1) tokens per step x input tokens / output tokens
 void BenchPlanner::tell_prompts() {
@@ -586,16 +658,30 @@ void BenchPlanner::fit() {
   plan_.run_error = cost_->run_error();
   plan_.log_covariance = [fit = cost_](const auto& a, const auto& b) { return fit->log_covariance(a, b); };
   if (question_.beyond) anchor();
+  widen_plain_in_step();
   if (question_.overhead_seconds > 0 || question_.overhead_steps > 0) {
-    plan_.cost = std::make_shared<cost::OverheadCost>(cost_, question_.overhead_seconds, question_.overhead_steps);
+    plan_.cost = std::make_shared<cost::OverheadCost>(plan_.cost, question_.overhead_seconds, question_.overhead_steps);
   }
   for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
-  if (!options_.prompt_tokens) return;
+  if (options_.prompt_tokens) note_prompts();
+}
+
+void BenchPlanner::note_prompts() {
+  const auto share = [](const Run& run) { return run.figures.input_tokens / run.figures.output_tokens; };
+  const auto [least, most] =
+      std::minmax_element(runs_.begin(), runs_.end(), [&](const Run& a, const Run& b) { return share(a) < share(b); });
   const cost::FittedTerm& prompts = cost_->terms()[cost::prompt_token_term];
+  constexpr double per_1000_in_ms = 1e6;
+  const std::string found =
+      prompts.told
+          ? fmt::format("takes {:.3g} ms per 1000 tokens (95%: {:.3g} to {:.3g})", per_1000_in_ms * prompts.value,
+                        per_1000_in_ms * prompts.ci95.lo, per_1000_in_ms * prompts.ci95.hi)
+          : fmt::format("may take nothing, and at most {:.3g} ms per 1000 tokens, which is all that they tell",
+                        per_1000_in_ms * prompts.ci95.hi);
   note("prompts_priced",
-       fmt::format("prompts of several lengths ran: reading those of other requests takes {:.3g} ms per 1000 tokens "
-                   "(95%: {:.3g} to {:.3g}), which is priced apart from the rounds that it delays",
-                   1e6 * prompts.value, 1e6 * prompts.ci95.lo, 1e6 * prompts.ci95.hi));
+       fmt::format("runs had {:.3g} to {:.3g} prompt tokens for each output token: reading the prompts "
+                   "of other requests {}; it is priced apart from the rounds that it delays",
+                   share(*least), share(*most), found));
 }
 
 void BenchPlanner::predict_left_out() {

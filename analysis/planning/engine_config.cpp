@@ -201,7 +201,7 @@ class Writer {
   void write_engine() {
     if (largest_gamma(schedule_) == 0) {
       return configure_nothing(
-          "by the estimate no gamma pays at any batch, so that nothing is to be configured: start the server without "
+          "the plan takes no gamma at any batch, so that nothing is to be configured: start the server without "
           "speculation");
     }
     switch (config_.engine) {

@@ -185,10 +185,11 @@ std::optional<NextRun> next_run(const NextRunQuestion& question) {
   core::require_in("next_run", "run_error", question.run_error, core::least_positive, 1);
   core::require_in("next_run", "output_tokens", question.output_tokens, core::least_positive, core::largest_double);
   const RunMarket market(question);
+  const std::int64_t most_run_gamma = question.lacks_plain_run ? 0 : question.max_gamma;
   NextRun best;
   double most = 0, lowered = 0;
   for (std::size_t point = 0; point < question.points.size(); ++point) {
-    for (std::int64_t gamma = 0; gamma <= question.max_gamma; ++gamma) {
+    for (std::int64_t gamma = 0; gamma <= most_run_gamma; ++gamma) {
       ++best.candidates;
       const double value = market.value_of(point, gamma), minutes = market.minutes_of(point, gamma);
       if (!(value >= least_lowered_regret) || value / minutes <= most) continue;

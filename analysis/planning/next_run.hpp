@@ -24,6 +24,8 @@ struct NextRunQuestion {
   std::vector<PlanPoint> points;
   /// Gammas 0 to this one are compared, and may be run; >= 1.
   std::int64_t max_gamma = 16;
+  /// Only runs without speculation are candidates: none was made, and every speedup is over one.
+  bool lacks_plain_run = false;
   /// The gain that drafts must exceed, >= 0.
   double min_gain = 0.05;
   /// Standard deviation of ln(measured / true) of a run, > 0.

@@ -89,7 +89,7 @@ bool take(std::string_view& text, std::string_view prefix) {
 }
 
 std::optional<EngineRelease> build_number(std::string_view text) {
-  take(text, "b");
+  if (!take(text, "b")) take(text, "v");
   const auto number = take_number(text);
   return number && text.empty() ? std::optional(build_of(*number)) : std::nullopt;
 }

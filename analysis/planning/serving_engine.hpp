@@ -34,7 +34,8 @@ struct EngineRelease {
   }
 };
 
-/// Reads "0.24", "v0.24.0", "1.3.0rc27" or "0.5.12.post1", of llama.cpp "b9134" or "9134"; empty for anything else.
+/// Reads "0.24", "v0.24.0", "1.3.0rc27" or "0.5.12.post1", of llama.cpp "b9134", "v9134" or "9134"; empty for
+/// anything else, as for the names of llama.cpp's releases ("v0.5.0"), which do not say their build.
 std::optional<EngineRelease> engine_release(Engine engine, std::string_view text);
 /// An example of what engine_release() reads.
 std::string_view release_example(Engine engine);

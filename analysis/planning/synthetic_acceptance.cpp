@@ -92,7 +92,7 @@ void take_sglang(const std::optional<EngineRelease>& release, double accepted, S
 
 void take_trtllm(double accepted, SyntheticSettings& settings) {
   settings.notes.emplace_back(
-      "n-grams and drafts in a model of their own engine read a whole number alone, and no other as 0");
+      "n-gram drafts, and those of a draft model in an engine of its own, take whole numbers alone: any other means 0");
   if (accepted == 0) {
     settings.notes.emplace_back("0 switches it off: that nothing is accepted cannot be asked for");
     return;

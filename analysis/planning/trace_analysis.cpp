@@ -9,6 +9,7 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/state_archive.hpp"
 #include "analysis/estimate/sequence_mean.hpp"
+#include "analysis/planning/recording_replay.hpp"
 #include "analysis/planning/regret.hpp"
 #include "analysis/theory/tokens.hpp"
 
@@ -22,6 +23,13 @@ using traces::Tier;
 
 constexpr estimate::Interval shares{0, 1};
 constexpr estimate::Interval nats{0, std::numeric_limits<double>::infinity()};
+
+/// The rate of positions that are known exactly; empty if there are none.
+std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate, estimate::TaskMix mix) {
+  const auto estimate = rate.overall(mix);
+  if (!estimate || !estimate->value) return std::nullopt;
+  return estimate::Estimate{*estimate->value, estimate->ci95, estimate->method};
+}
 
 /// Columns that are only averaged.
 struct Means {
@@ -49,6 +57,15 @@ struct Means {
     draft_entropy.merge(other.draft_entropy);
   }
 
+  void take_into(TraceAnalysis& result, estimate::TaskMix mix) const {
+    result.d_lk = d_lk.overall(mix);
+    result.kl_target_draft = kl_target_draft.estimate();
+    result.kl_draft_target = kl_draft_target.estimate();
+    result.target_entropy = target_entropy.estimate();
+    result.draft_entropy = draft_entropy.estimate();
+    result.top1_agreement = exact_rate(top1_agreement, mix);
+  }
+
   template <class Archive>
   void exchange(Archive& archive) {
     archive(d_lk, top1_agreement, kl_target_draft, kl_draft_target, target_entropy, draft_entropy);
@@ -71,13 +88,6 @@ struct LenienceMeans {
     archive(alpha, strict, lenient);
   }
 };
-
-/// The rate of positions that are known exactly; empty if there are none.
-std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate, estimate::TaskMix mix) {
-  const auto estimate = rate.overall(mix);
-  if (!estimate || !estimate->value) return std::nullopt;
-  return estimate::Estimate{*estimate->value, estimate->ci95, estimate->method};
-}
 
 /// The pair with other sampling settings.
 struct Sweep {
@@ -104,17 +114,106 @@ Sweep sweep_of(const SweepSetting& setting, const traces::TraceMetadata& metadat
           estimate::AcceptanceAccumulator(options.mix)};
 }
 
+/// Empty if nothing was seen.
+std::optional<SweepRow> row_of(const Sweep& sweep, const TraceAnalysisOptions& options) {
+  const auto alpha = sweep.acceptance.from_mean_acceptance();
+  if (!alpha) return std::nullopt;
+  SweepRow row{sweep.setting, *alpha, {}, {}};
+  if (options.cost && alpha->value) {
+    const theory::OptimalGamma best =
+        best_gamma(core::AcceptanceRate(*alpha->value), {*options.cost, options.max_gamma});
+    row.gamma = best.gamma;
+    row.speedup = best.speedup;
+  }
+  return row;
+}
+
+std::vector<IidRow> iid_rows(const AlphaEnds& alpha, const TraceAnalysisOptions& options) {
+  std::vector<IidRow> rows;
+  for (std::int64_t gamma = 1; gamma <= options.max_gamma; ++gamma) {
+    IidRow row{gamma, {}, {}};
+    if (alpha.lower && alpha.lower == alpha.upper) {
+      // Rows as stored may sum to a little more than 1.
+      row.tokens_per_step = theory::expected_tokens(core::AcceptanceRate(std::min(*alpha.lower, 1.0)), gamma);
+      if (options.cost) row.speedup = *row.tokens_per_step / (*options.cost)(gamma);
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<std::optional<estimate::Estimate>> rates_of(const std::vector<TaskAnalysis>& tasks) {
+  std::vector<std::optional<estimate::Estimate>> rates;
+  for (const TaskAnalysis& task : tasks) {
+    const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
+    rates.push_back(alpha && alpha->value ? std::optional(estimate::Estimate{*alpha->value, alpha->ci95, ""})
+                                          : std::nullopt);
+  }
+  return rates;
+}
+
+template <class Key>
+void add_counts(std::map<Key, std::int64_t>& counts, const std::map<Key, std::int64_t>& more) {
+  for (const auto& [key, count] : more) counts[key] += count;
+}
+
 /// Rows kept after temperature, top-k, top-p or min-p cannot be sampled with other settings.
 bool is_reshaped(const traces::TraceMetadata& metadata, const estimate::ObserveOptions& observe) {
   return (observe.assume_processed || metadata.logprob_space == traces::LogprobSpace::processed) &&
          !estimate::sampling_of(metadata).changes_nothing();
 }
 
-/// The one from more positions, the first if both have as many; an empty one has none.
-const AcceptanceEstimate* of_more_positions(const std::optional<AcceptanceEstimate>& first,
-                                            const std::optional<AcceptanceEstimate>& second) {
-  if (first && !(second && second->positions > first->positions)) return &*first;
-  return second ? &*second : nullptr;
+/// Notes on what the estimates of alpha say of each other and of their intervals.
+void note_alphas(const TraceAnalysis& result, std::vector<Note>& notes) {
+  const auto disjoint = [](const auto& a, const auto& b) { return a->hi < b->lo || b->hi < a->lo; };
+  if (result.alpha && result.alpha_emitted && result.alpha->positions == result.alpha_emitted->positions &&
+      result.alpha->ci95 && result.alpha_emitted->ci95 && disjoint(result.alpha->ci95, result.alpha_emitted->ci95)) {
+    notes.push_back({"alphas_disagree",
+                     "alpha from the distributions and alpha from the emitted tokens differ by more than their "
+                     "intervals: the text is not the target's own, or was sampled otherwise than recorded"});
+  }
+  if (const AcceptanceEstimate* const alpha = result.best_alpha()) {
+    for (const std::string& note : alpha->notes) notes.push_back({"alpha_interval", note});
+  }
+}
+
+void note_part_of_positions(const TraceAnalysis& result, std::vector<Note>& notes) {
+  if (!result.alpha || result.alpha->positions == result.positions) return;
+  notes.push_back(
+      {"alpha_of_part", fmt::format("alpha from the distributions and the law of beta are those of {} of {} positions: "
+                                    "the others have neither rows nor a recorded overlap",
+                                    result.alpha->positions, result.positions)});
+}
+
+/// Notes from the clusters of the best alpha that concern all intervals.
+void note_clusters(const TraceAnalysis& result, std::vector<Note>& notes) {
+  const AcceptanceEstimate* const alpha = result.best_alpha();
+  if (alpha == nullptr) return;
+  if (alpha->few_clusters()) {
+    notes.push_back(
+        {"few_clusters",
+         fmt::format("the intervals rest on {} {}, which by their lengths are worth {:.1f} of equal length and leave "
+                     "{:.1f} degrees of freedom; below {} and {} intervals may cover less than 95%",
+                     alpha->clusters, alpha->prompts ? "prompts" : "sequences", alpha->effective_clusters,
+                     *alpha->degrees_of_freedom, estimate::few_sequences, estimate::few_sequences - 1)});
+  }
+  if (!alpha->prompts && alpha->clusters > 1 && alpha->ci95) {
+    notes.push_back({"prompts_unknown",
+                     "the recording does not say which texts continue one prompt (column prompt): intervals take "
+                     "texts as independent, and are too narrow where several continue one"});
+  }
+  if (alpha->length_dependence && alpha->length_dependence->significant()) {
+    const estimate::LengthDependence& dependence = *alpha->length_dependence;
+    notes.push_back(
+        {"length_dependence",
+         fmt::format(
+             "{} twice as long have an alpha that is {:.3f} {} (95% {:.3f} to {:.3f}; p = {:.2g}): alpha and "
+             "speedups hang on the mix of lengths, and intervals may cover less than 95% (one recording in {:g} "
+             "without such a dependence seems to have it)",
+             alpha->prompts ? "prompts whose texts are" : "texts", std::abs(dependence.per_doubling.value),
+             dependence.per_doubling.value > 0 ? "higher" : "lower", dependence.per_doubling.ci95->lo,
+             dependence.per_doubling.ci95->hi, dependence.p_value, 1 / estimate::length_dependence_level)});
+  }
 }
 
 }  // namespace
@@ -147,7 +246,8 @@ class TraceAnalyzer::State {
     if (!reshaped_) {
       for (const SweepSetting& setting : options_.sweep) sweeps_of_.push_back(sweep_of(setting, metadata, options_));
     }
-    if (!of_other_text_ || options_.force_replay) begin_replay(depths);
+    if (!of_other_text_ || options_.force_replay)
+      replay_.emplace(observer_.replayed_depths(depths, options_.max_gamma), options_);
   }
 
   const Observations& add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
@@ -160,7 +260,7 @@ class TraceAnalyzer::State {
     means_.add(seen_);
     add_lenience();
     add_sweep(source, batch);
-    add_replay(batch);
+    if (replay_) replay_->add(seen_, batch, observer_.proposes_one_token());
     return seen_;
   }
 
@@ -177,7 +277,7 @@ class TraceAnalyzer::State {
     for (std::size_t l = 0; l < lenience_.size(); ++l) lenience_[l].merge(other.lenience_[l]);
     leave_sweeps_to_whole_rows();
     for (std::size_t s = 0; s < sweeps_of_.size(); ++s) sweeps_of_[s].acceptance.merge(other.sweeps_of_[s].acceptance);
-    if (columns_) merge_replay(other);
+    if (replay_) replay_->merge(*other.replay_);
   }
 
   template <class Archive>
@@ -186,7 +286,7 @@ class TraceAnalyzer::State {
             core::fixed_length(lenience_));
     leave_sweeps_to_whole_rows();
     for (Sweep& sweep : sweeps_of_) archive(sweep.acceptance);
-    if (columns_) exchange_replay(archive);
+    if (replay_) replay_->exchange(archive);
   }
 
   TraceAnalysis finish(const std::vector<std::string>& task_names) {
@@ -206,10 +306,10 @@ class TraceAnalyzer::State {
     result.law = law_.summary();
     notes_ = observer_.notes();
     note_what_is_missing(result);
-    note_alphas(result);
-    note_part_of_positions(result);
-    note_clusters(result);
-    finish_means(result);
+    note_alphas(result, notes_);
+    note_part_of_positions(result, notes_);
+    note_clusters(result, notes_);
+    means_.take_into(result, options_.mix);
     finish_lenience(result);
     finish_calibration(result);
     finish_sweep(result);
@@ -219,24 +319,16 @@ class TraceAnalyzer::State {
     return result;
   }
 
-  const ReplayColumns* replayed() const { return replays() ? &*columns_ : nullptr; }
+  const ReplayColumns* replayed() const { return replays() ? &replay_->columns() : nullptr; }
   std::int64_t positions() const { return acceptance_.positions(); }
   std::int64_t sequences() const { return acceptance_.sequences(); }
 
  private:
-  template <class Key>
-  static void add_counts(std::map<Key, std::int64_t>& counts, const std::map<Key, std::int64_t>& more) {
-    for (const auto& [key, count] : more) counts[key] += count;
-  }
-
   bool whole_rows() const { return tiers_.empty() || (tiers_.size() == 1 && tiers_.count(Tier::full) > 0); }
-  bool replays() const { return columns_ && !says_nothing_; }
+  bool replays() const { return replay_ && !replay_->says_nothing(); }
 
   void end() {
-    if (!columns_) return;
-    lower_->finish();
-    if (upper_) upper_->finish();
-    if (adaptive_) adaptive_->finish();
+    if (replay_) replay_->end();
   }
 
   void add_lenience() {
@@ -257,127 +349,6 @@ class TraceAnalyzer::State {
     for (Sweep& sweep : sweeps_of_) sweep.acceptance.add(sweep.observer.observe(source, batch));
   }
 
-  void add_replay(const traces::PositionBatch& batch) {
-    if (!columns_) return;
-    if (!columns_->take(seen_)) {
-      says_nothing_ = true;
-      lacks_tokens_ = lacks_tokens_ || lacks_tokens(batch);
-    }
-    if (says_nothing_) return;
-    if (!columns_->exact()) part_ends();
-    lower_->add({columns_->lower(), seen_.labels()});
-    if (upper_) upper_->add({columns_->highest(), seen_.labels()});
-    add_adaptive();
-  }
-
-  /// From here on the upper ends of the brackets are replayed beside the lower ones.
-  void part_ends() {
-    if (!upper_) upper_ = lower_;
-    adaptive_.reset();
-  }
-
-  void begin_replay(std::int64_t depths) {
-    columns_.emplace(observer_.replayed_depths(depths, options_.max_gamma));
-    estimate::ReplayEstimateOptions replay;
-    replay.replay = {options_.max_gamma, columns_->depths(), true};
-    replay.cost = options_.cost;
-    replay.mix = options_.mix;
-    replay.seed = options_.seed;
-    replay.threads = options_.observe.threads;
-    if (!options_.judges_drafting) replay.resamplings = 0;
-    lower_.emplace(replay);
-    if (!options_.cost || !options_.judges_drafting || columns_->depths() > 1) return;
-    estimate::AdaptiveOptions adaptive;
-    adaptive.max_gamma = options_.max_gamma;
-    adaptive.cost = *options_.cost;
-    rejected_below_.resize(static_cast<std::size_t>(std::max<std::int64_t>(options_.observe.confidence_bins, 1)) - 1);
-    adaptive.thresholds.clear();
-    for (std::size_t h = 0; h < rejected_below_.size(); ++h) adaptive.thresholds.push_back(threshold_of(h));
-    adaptive.threads = options_.observe.threads;
-    adaptive_.emplace(std::move(adaptive));
-  }
-
-  void merge_replay(State& other) {
-    says_nothing_ = says_nothing_ || other.says_nothing_;
-    lacks_tokens_ = lacks_tokens_ || other.lacks_tokens_;
-    columns_->merge(*other.columns_);
-    if (other.upper_) part_ends();
-    if (upper_) upper_->merge(other.upper_ ? *other.upper_ : *other.lower_);
-    lower_->merge(*other.lower_);
-    confidence_known_ = confidence_known_ && other.confidence_known_;
-    confidence_varies_ = confidence_varies_ || other.confidence_varies_;
-    if (adaptive_) adaptive_->merge(*other.adaptive_);
-  }
-
-  template <class Archive>
-  void exchange_replay(Archive& archive) {
-    bool has_upper = upper_.has_value();
-    archive(says_nothing_, lacks_tokens_, *columns_, *lower_, has_upper, confidence_known_, confidence_varies_);
-    if (has_upper) {
-      part_ends();
-      archive(*upper_);
-    }
-    if (adaptive_) archive(*adaptive_);
-  }
-
-  void add_adaptive() {
-    if (!adaptive_) return;
-    confidence_known_ = confidence_known_ && (observer_.proposes_one_token() ? see_proposals() : see_samples());
-    estimate::DraftedColumns drafted{columns_->lower(), {}, {}, seen_.labels()};
-    if (confidence_known_) {
-      drafted.accepted_probability = accepted_probability_;
-      drafted.rejected_below = rejected_below_;
-    }
-    adaptive_->add(drafted);
-  }
-
-  static bool all_known(const std::vector<double>& probabilities) {
-    return !probabilities.empty() &&
-           std::all_of(probabilities.begin(), probabilities.end(), [](double p) { return 0 <= p && p <= 1; });
-  }
-
-  /// Thresholds lie between the bins of the draft's probability.
-  double threshold_of(std::size_t place) const {
-    return static_cast<double>(place + 1) / static_cast<double>(rejected_below_.size() + 1);
-  }
-
-  /// If one token is proposed, it is known, accepted or not. False if it is unknown.
-  bool see_proposals() {
-    if (!all_known(seen_.draft_top_probability)) return false;
-    accepted_probability_ = seen_.draft_top_probability;
-    confidence_varies_ |= std::any_of(accepted_probability_.begin(), accepted_probability_.end(),
-                                      [](double probability) { return probability < 1; });
-    for (std::size_t h = 0; h < rejected_below_.size(); ++h) {
-      rejected_below_[h].resize(accepted_probability_.size());
-      std::transform(accepted_probability_.begin(), accepted_probability_.end(), rejected_below_[h].begin(),
-                     [&](double probability) { return probability < threshold_of(h) ? 1 : 0; });
-    }
-    return true;
-  }
-
-  /// A sampled draft that is rejected has the law norm(max(0, q - p)), whatever the text is. False without rows.
-  bool see_samples() {
-    if (!all_known(seen_.draft_token_probability) || seen_.by_confidence.empty()) return false;
-    confidence_varies_ = true;
-    accepted_probability_ = seen_.draft_token_probability;
-    for (std::vector<double>& below : rejected_below_) below.assign(accepted_probability_.size(), 0);
-    for (std::size_t i = 0; i < accepted_probability_.size(); ++i) {
-      const auto rejected = [&](std::size_t bin) {
-        const core::DraftConfidence& seen = seen_.by_confidence[bin][i];
-        return std::max(0.0, seen.drafted - seen.accepted);
-      };
-      double all = 0;
-      for (std::size_t bin = 0; bin < seen_.by_confidence.size(); ++bin) all += rejected(bin);
-      if (!(all > 0)) continue;
-      double below = 0;
-      for (std::size_t h = 0; h < rejected_below_.size(); ++h) {
-        below += rejected(h);
-        rejected_below_[h][i] = std::min(1.0, below / all);
-      }
-    }
-    return true;
-  }
-
   void note_what_is_missing(TraceAnalysis& result) {
     if (of_other_text_ && !options_.force_replay) {
       result.not_replayed =
@@ -390,8 +361,8 @@ class TraceAnalyzer::State {
                         "not those that greedy decoding meets"});
     }
     note_missing_sweep();
-    if (says_nothing_) {
-      result.not_replayed = nothing_of_acceptance(lacks_tokens_);
+    if (replay_ && replay_->says_nothing()) {
+      result.not_replayed = nothing_of_acceptance(replay_->lacks_tokens());
       notes_.push_back({"no_replay", result.not_replayed});
     }
     note_missing_adaptive(result);
@@ -412,76 +383,14 @@ class TraceAnalyzer::State {
 
   void note_missing_adaptive(const TraceAnalysis& result) {
     if (!options_.cost || !options_.judges_drafting || !replays() || result.positions == 0) return;
-    if (columns_->depths() > 1) {
+    if (replay_->columns().depths() > 1) {
       notes_.push_back({"adaptive_needs_one_depth",
                         "the draft's acceptance depends on the depth in the round, which adaptive drafting does not "
                         "know"});
-    } else if (upper_) {
+    } else if (replay_->is_bracketed()) {
       notes_.push_back({"adaptive_needs_exact_acceptance",
                         "adaptive drafting is computed from exact acceptances, but some are known in brackets only"});
     }
-  }
-
-  /// Notes on what the estimates of alpha say of each other and of their intervals.
-  void note_alphas(const TraceAnalysis& result) {
-    const auto disjoint = [](const auto& a, const auto& b) { return a->hi < b->lo || b->hi < a->lo; };
-    if (result.alpha && result.alpha_emitted && result.alpha->positions == result.alpha_emitted->positions &&
-        result.alpha->ci95 && result.alpha_emitted->ci95 && disjoint(result.alpha->ci95, result.alpha_emitted->ci95)) {
-      notes_.push_back({"alphas_disagree",
-                        "alpha from the distributions and alpha from the emitted tokens differ by more than their "
-                        "intervals: the text is not the target's own, or was sampled otherwise than recorded"});
-    }
-    if (const AcceptanceEstimate* const alpha = result.best_alpha()) {
-      for (const std::string& note : alpha->notes) notes_.push_back({"alpha_interval", note});
-    }
-  }
-
-  void note_part_of_positions(const TraceAnalysis& result) {
-    if (!result.alpha || result.alpha->positions == result.positions) return;
-    notes_.push_back({"alpha_of_part",
-                      fmt::format("alpha from the distributions and the law of beta are those of {} of {} positions: "
-                                  "the others have neither rows nor a recorded overlap",
-                                  result.alpha->positions, result.positions)});
-  }
-
-  /// Notes from the clusters of the best alpha that concern all intervals.
-  void note_clusters(const TraceAnalysis& result) {
-    const AcceptanceEstimate* const alpha = result.best_alpha();
-    if (alpha == nullptr) return;
-    if (alpha->few_clusters()) {
-      notes_.push_back(
-          {"few_clusters",
-           fmt::format("the intervals rest on {} {}, which by their lengths are worth {:.1f} of equal length and leave "
-                       "{:.1f} degrees of freedom; below {} and {} intervals may cover less than 95%",
-                       alpha->clusters, alpha->prompts ? "prompts" : "sequences", alpha->effective_clusters,
-                       *alpha->degrees_of_freedom, estimate::few_sequences, estimate::few_sequences - 1)});
-    }
-    if (!alpha->prompts && alpha->clusters > 1 && alpha->ci95) {
-      notes_.push_back({"prompts_unknown",
-                        "the recording does not say which texts continue one prompt (column prompt): intervals take "
-                        "texts as independent, and are too narrow where several continue one"});
-    }
-    if (alpha->length_dependence && alpha->length_dependence->significant()) {
-      const estimate::LengthDependence& dependence = *alpha->length_dependence;
-      notes_.push_back(
-          {"length_dependence",
-           fmt::format(
-               "{} twice as long have an alpha that is {:.3f} {} (95% {:.3f} to {:.3f}; p = {:.2g}): alpha and "
-               "speedups hang on the mix of lengths, and intervals may cover less than 95% (one recording in {:g} "
-               "without such a dependence seems to have it)",
-               alpha->prompts ? "prompts whose texts are" : "texts", std::abs(dependence.per_doubling.value),
-               dependence.per_doubling.value > 0 ? "higher" : "lower", dependence.per_doubling.ci95->lo,
-               dependence.per_doubling.ci95->hi, dependence.p_value, 1 / estimate::length_dependence_level)});
-    }
-  }
-
-  void finish_means(TraceAnalysis& result) const {
-    result.d_lk = means_.d_lk.overall(options_.mix);
-    result.kl_target_draft = means_.kl_target_draft.estimate();
-    result.kl_draft_target = means_.kl_draft_target.estimate();
-    result.target_entropy = means_.target_entropy.estimate();
-    result.draft_entropy = means_.draft_entropy.estimate();
-    result.top1_agreement = exact_rate(means_.top1_agreement, options_.mix);
   }
 
   void finish_calibration(TraceAnalysis& result) {
@@ -518,86 +427,23 @@ class TraceAnalyzer::State {
 
   void finish_sweep(TraceAnalysis& result) const {
     for (const Sweep& sweep : sweeps_of_) {
-      const auto alpha = sweep.acceptance.from_mean_acceptance();
-      if (!alpha) continue;
-      SweepRow row{sweep.setting, *alpha, {}, {}};
-      if (options_.cost && alpha->value) {
-        const theory::OptimalGamma best =
-            best_gamma(core::AcceptanceRate(*alpha->value), {*options_.cost, options_.max_gamma});
-        row.gamma = best.gamma;
-        row.speedup = best.speedup;
-      }
-      result.sweep.push_back(std::move(row));
+      if (const auto row = row_of(sweep, options_)) result.sweep.push_back(*row);
     }
   }
 
   void finish_replay(TraceAnalysis& result) {
-    result.has_depths = columns_ && columns_->depths() > 1;
-    const Ends alpha = alpha_of(result.alpha, result.alpha_emitted);
-    if (!replays() || result.positions == 0) {
-      result.iid = iid_rows(alpha);
-      return;
+    result.has_depths = replay_ && replay_->columns().depths() > 1;
+    const AlphaEnds alpha = alpha_of(result.alpha, result.alpha_emitted);
+    if (replays() && result.positions > 0) {
+      replay_->finish(alpha, observer_.proposes_one_token(), result, notes_);
+    } else {
+      result.iid = iid_rows(alpha, options_);
     }
-    std::int64_t last_gamma = options_.max_gamma;
-    if (const auto longest = columns_->longest_draft(); longest && *longest < last_gamma) {
-      last_gamma = *longest;
-      result.longest_draft = longest;
-      lower_->end_at(last_gamma);
-      if (upper_) upper_->end_at(last_gamma);
-      notes_.push_back({"gamma_not_drafted",
-                        fmt::format("gammas above {} are left out: {}", last_gamma, no_longer_draft(last_gamma))});
-    }
-    ReplayAnalysis replay;
-    replay.lower = lower_->report(alpha.lower);
-    if (upper_) replay.upper = upper_->report(alpha.upper);
-    replay.positions = position_acceptance(*lower_, upper_ ? &*upper_ : nullptr, last_gamma);
-    result.replay = std::move(replay);
-    for (const std::string& note : result.replay->highest().notes) notes_.push_back({"replay", note});
-    finish_adaptive(result);
   }
 
-  /// Alpha for the i.i.d. figures of the replays at the two ends.
-  struct Ends {
-    std::optional<double> lower, upper;
-  };
-
-  /// Exact values take precedence, unless they come from fewer positions; one replay cannot be mixed with a bracket.
-  Ends alpha_of(const std::optional<AcceptanceEstimate>& mean, const std::optional<AcceptanceEstimate>& emitted) const {
-    const AcceptanceEstimate* const first = of_more_positions(mean, emitted);
-    for (const AcceptanceEstimate* const alpha : {first, of_more_positions(emitted, mean)}) {
-      if (alpha && alpha->value) return {alpha->value, alpha->value};
-    }
-    if (!first || !upper_) return {};
-    return {first->bounds.lo, first->bounds.hi};
-  }
-
-  std::vector<IidRow> iid_rows(const Ends& alpha) const {
-    std::vector<IidRow> rows;
-    for (std::int64_t gamma = 1; gamma <= options_.max_gamma; ++gamma) {
-      IidRow row{gamma, {}, {}};
-      if (alpha.lower && alpha.lower == alpha.upper) {
-        // Rows as stored may sum to a little more than 1.
-        row.tokens_per_step = theory::expected_tokens(core::AcceptanceRate(std::min(*alpha.lower, 1.0)), gamma);
-        if (options_.cost) row.speedup = *row.tokens_per_step / (*options_.cost)(gamma);
-      }
-      rows.push_back(row);
-    }
-    return rows;
-  }
-
-  void finish_adaptive(TraceAnalysis& result) {
-    if (!adaptive_) return;
-    result.adaptive = adaptive_->report(lower_->halves());
-    for (const std::string& note : result.adaptive->notes) notes_.push_back({"adaptive", note});
-    if ((confidence_known_ && confidence_varies_) || rejected_below_.empty()) return;
-    result.adaptive->threshold.reset();
-    notes_.push_back({"no_confidence",
-                      observer_.proposes_one_token()
-                          ? "whether a confidence threshold pays cannot be told: the draft's probability of its "
-                            "proposals was not recorded; rows of the draft, raw at temperature 0, would tell it"
-                          : "whether a confidence threshold pays cannot be told: of rejected drafts nothing is "
-                            "recorded; whole rows would tell their law",
-                      true});
+  AlphaEnds alpha_of(const std::optional<AcceptanceEstimate>& mean,
+                     const std::optional<AcceptanceEstimate>& emitted) const {
+    return alpha_ends(mean, emitted, replay_ && replay_->is_bracketed());
   }
 
   void finish_tasks(TraceAnalysis& result, const std::vector<std::string>& task_names) const {
@@ -609,14 +455,16 @@ class TraceAnalyzer::State {
     };
     std::map<std::int32_t, double> alphas_lower, alphas_upper;
     for (const auto& [id, count] : positions_by_task_) {
-      const Ends alpha = alpha_of(find(means, id), find(emitted, id));
+      const AlphaEnds alpha = alpha_of(find(means, id), find(emitted, id));
       if (alpha.lower) alphas_lower[id] = *alpha.lower;
       if (alpha.upper) alphas_upper[id] = *alpha.upper;
     }
     const bool replayed = result.replay.has_value();
-    const auto lower = replayed ? lower_->by_task(alphas_lower) : std::map<std::int32_t, estimate::ReplayReport>{};
-    const auto upper =
-        replayed && upper_ ? upper_->by_task(alphas_upper) : std::map<std::int32_t, estimate::ReplayReport>{};
+    std::map<std::int32_t, estimate::ReplayReport> lower, upper;
+    if (replayed) {
+      lower = replay_->lower_by_task(alphas_lower);
+      upper = replay_->upper_by_task(alphas_upper);
+    }
     for (const auto& [id, positions] : positions_by_task_) {
       TaskAnalysis task;
       task.name = traces::task_name(task_names, id);
@@ -630,16 +478,10 @@ class TraceAnalyzer::State {
       if (const auto found = result.law.histogram_by_task.find(id); found != result.law.histogram_by_task.end()) {
         task.beta_histogram = found->second;
       }
-      if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted));
+      if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted), options_);
       result.tasks.push_back(std::move(task));
     }
-    std::vector<std::optional<estimate::Estimate>> rates;
-    for (const TaskAnalysis& task : result.tasks) {
-      const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
-      rates.push_back(alpha && alpha->value ? std::optional(estimate::Estimate{*alpha->value, alpha->ci95, ""})
-                                            : std::nullopt);
-    }
-    result.pooled_tasks = estimate::pooled_rates(rates);
+    result.pooled_tasks = estimate::pooled_rates(rates_of(result.tasks));
   }
 
   TraceAnalysisOptions options_;
@@ -655,17 +497,8 @@ class TraceAnalyzer::State {
   bool of_other_text_ = false;
   bool greedy_of_sampled_text_ = false;
   bool reshaped_ = false;
-  std::vector<Sweep> sweeps_of_;  // empty once a position lacks whole rows
-  bool says_nothing_ = false;     // true once a batch says nothing of acceptance, from when on nothing is replayed
-  bool lacks_tokens_ = false;
-  std::optional<ReplayColumns> columns_;  // with the two replays; empty if the text must not be replayed
-  std::optional<estimate::ReplayEstimates> lower_;
-  std::optional<estimate::ReplayEstimates> upper_;
-  bool confidence_known_ = true;
-  bool confidence_varies_ = false;  // false if all rows have all mass on one token
-  std::vector<double> accepted_probability_;
-  std::vector<std::vector<double>> rejected_below_;  // (thresholds, positions)
-  std::optional<estimate::AdaptiveDrafting> adaptive_;
+  std::vector<Sweep> sweeps_of_;           // empty once a position lacks whole rows
+  std::optional<RecordingReplay> replay_;  // empty if the text must not be replayed
   std::vector<Note> notes_;
 };
 

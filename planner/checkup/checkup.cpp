@@ -22,7 +22,7 @@
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
-#include "traces/formats/mapped_file.hpp"
+#include "planner/sources/same_bytes.hpp"
 #include "traces/open_trace.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 #include "traces/unpaired_file.hpp"
@@ -184,6 +184,7 @@ class Examination {
     for (const std::string& file : recordings_) check_recording({{file}, {}}, file);
     if (question_.pair) check_recording(*question_.pair, question_.pair->how.target.string());
     check_rules();
+    if (question_.draft_times) check_draft_times(*question_.draft_times, suspicions_);
     for (const EngineSettings& settings : settings_) check_settings(settings, summaries_, suspicions_);
     return {files_, suspicions_.findings(), suspicions_.tests(), question_.false_alarm_rate};
   }
@@ -214,35 +215,24 @@ class Examination {
     }
   }
 
-  /// Files with the same bytes, of which a stream has none to compare.
   void check_contents() {
-    std::map<std::uintmax_t, std::vector<std::string>> by_size;
-    for (const CheckedFile& checked : files_) {
-      if (std::filesystem::is_regular_file(checked.file)) {
-        by_size[std::filesystem::file_size(checked.file)].push_back(checked.file);
-      }
-    }
-    for (const auto& [size, files] : by_size) {
-      for (std::size_t i = 1; i < files.size(); ++i) check_copies(files, i);
-    }
+    for (std::size_t i = 1; i < files_.size(); ++i) check_copies(files_[i].file, i);
   }
 
-  /// The first of the files before `place` that holds the same as the one there.
-  void check_copies(const std::vector<std::string>& files, std::size_t place) {
-    const traces::MappedFile copy(files[place]);
-    for (std::size_t i = 0; i < place; ++i) {
-      const traces::MappedFile first(files[i]);
-      if (!std::equal(copy.bytes().begin(), copy.bytes().end(), first.bytes().begin(), first.bytes().end())) continue;
-      suspicions_.add({"same_content",
-                       Severity::warning,
-                       fmt::format("{} holds the same bytes as {}: what it says counts twice, and intervals come out "
-                                   "too narrow",
-                                   files[place], files[i]),
-                       {{files[i], 0, "bytes", static_cast<double>(copy.bytes().size())},
-                        {files[place], 0, "bytes", static_cast<double>(copy.bytes().size())}},
-                       "give each file once"});
-      return;
-    }
+  /// The first of so many files that holds the same.
+  void check_copies(const std::string& copy, std::size_t before) {
+    const auto end = files_.begin() + static_cast<std::ptrdiff_t>(before);
+    const auto first =
+        std::find_if(files_.begin(), end, [&](const CheckedFile& checked) { return same_bytes(checked.file, copy); });
+    if (first == end) return;
+    const auto bytes = static_cast<double>(std::filesystem::file_size(copy));
+    suspicions_.add({"same_content",
+                     Severity::warning,
+                     fmt::format("{} holds the same bytes as {}: what it says counts twice, and intervals come out "
+                                 "too narrow",
+                                 copy, first->file),
+                     {{first->file, 0, "bytes", bytes}, {copy, 0, "bytes", bytes}},
+                     "give each file once"});
   }
 
   /// Files that are refused are left out, and the others read again, since scrapes are read together.
@@ -400,7 +390,7 @@ std::int64_t Checkup::count(Severity severity) const {
 }
 
 Checkup check_up(const CheckupQuestion& question) {
-  if (question.files.empty() && !question.pair) {
+  if (question.files.empty() && !question.pair && !question.draft_times) {
     throw QuestionError("SOURCE is missing: counters, logs, benchmark results, recordings or configurations");
   }
   require_distinct("SOURCE", std::vector<std::filesystem::path>(question.files.begin(), question.files.end()));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/checkup/draft_checks.hpp"
 #include "planner/checkup/finding.hpp"
 #include "planner/sources/recording_files.hpp"
 
@@ -21,6 +22,8 @@ struct CheckupQuestion {
   std::vector<std::string> files = {};
   /// A recording in two files, one a model: target and draft of `pair.how`. Neither is given where there is none.
   std::optional<RecordingFiles> pair = {};
+  /// The draft's own times and its roofline.
+  std::optional<DraftTimes> draft_times = {};
   /// Drafted tokens a round, where the files do not say it; >= 1.
   std::optional<std::int64_t> gamma = {};
   /// Of all statistical tests together, (0, 0.5].

@@ -105,6 +105,18 @@ std::vector<sim::GammaFrom> engine_schedule(const std::vector<planning::Schedule
   return schedule;
 }
 
+/// Each that drafts, with a budget of verified drafts, behind them.
+void add_budgets(std::vector<CapacityScenario>& kinds) {
+  const std::size_t all = kinds.size();
+  for (std::size_t i = 0; i < all; ++i) {
+    if (sim::is_plain(kinds[i])) continue;
+    CapacityScenario with = kinds[i];
+    with.name += " budgeted";
+    with.engine.verification_budget = true;
+    kinds.push_back(std::move(with));
+  }
+}
+
 /// Plain decoding first; the cache is not yet set.
 std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_acceptance) {
   std::vector<CapacityScenario> kinds = {{"plain", {}}};
@@ -116,6 +128,7 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
     kinds.push_back({"schedule", {}});
     kinds.back().engine.schedule = engine_schedule(q.schedule);
   }
+  if (q.verification_budget) add_budgets(kinds);
   std::vector<CapacityScenario> scenarios;
   for (const CapacityScenario& kind : kinds) {
     for (const std::int64_t num_seqs : q.max_num_seqs) {
@@ -473,6 +486,8 @@ void add_assumptions(bool by_hardware, Capacity& c) {
          : recorded    ? "as recorded"
                        : "Poisson",
          recorded && !q.concurrency);
+  if (q.verification_budget)
+    assume(c, "budgets of verified drafts", "by what was accepted of each request before, at no cost", false);
   if (recorded && q.arrival_rate) assume(c, "gaps between arrivals", "scaled to --arrival-rate", true);
   if (!c.acceptance.empty()) {
     assume(c, "requests' acceptance",
@@ -648,6 +663,11 @@ void warn_of_answer(Capacity& c) {
                                            last.batch_high, last.gamma, batches)});
     }
   }
+  if (c.question.verification_budget && c.acceptance_laws < 2) {
+    c.warnings.push_back({"requests_alike",
+                          "all requests have one acceptance, so that none has more to gain from a budget than another; "
+                          "--alpha-spread, counters of requests or a recording tell how they differ"});
+  }
   if (c.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
   if (!c.question.price) explain_null("no_price", "cost_per_million_tokens is null without --price");
   if (!c.simulation.watts_per_gpu) explain_null("no_power", "joules_per_token is null without --watts-per-gpu");
@@ -744,9 +764,20 @@ namespace {
 /// What is asked of drafts as they are found. A stated acceptance is then that of proposed drafts, and speaks no more
 /// for a round.
 void find_drafts(std::optional<Acceptance>& acceptance, Cost& cost) {
-  if (!cost.draft.states_lookups()) return;
+  const bool stated = cost.draft.states_lookups();
   take_lookups(acceptance ? &*acceptance : nullptr, cost);
-  if (acceptance) acceptance->stated.reset();
+  if (acceptance && stated) acceptance->stated.reset();
+}
+
+/// Of rounds that do not say what the target's pass takes, or verify what was found, no budget is known.
+void require_budget_priced(const Cost& cost, const Capacity& c) {
+  if (!c.question.verification_budget) return;
+  if (c.acceptance.empty()) refuse("--verification-budget", "on", "absent where nothing is drafted");
+  if (cost.draft.states_lookups() || (cost.rounds && cost::looks_up(cost.rounds->kind())))
+    refuse("--verification-budget", "on", "absent beside drafts that are looked up, which are verified in full");
+  if (cost.rounds && !cost.roofline && !cost.rounds->parts_known({.gamma = 1}))
+    refuse("--verification-budget", "on",
+           "beside a cost that knows the target's pass by itself, which runs do not tell");
 }
 
 Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost& cost,
@@ -760,6 +791,7 @@ Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost&
   if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
   append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? &*acceptance : nullptr,
                                         c.simulation.workload.middle_context()));
+  require_budget_priced(cost, c);
   add_assumptions(cost.roofline != nullptr, c);
   return c;
 }
@@ -803,8 +835,8 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   if (question.prefill && !cost.roofline)
     throw QuestionError("--disaggregated is given, but needs --hardware beside it");
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
-  if (cost.draft.states_lookups())
-    throw QuestionError("--gpus is given, but does not go with --hit-rate and --mean-draft-length");
+  if (cost.draft.states_lookups() || (cost::looks_up(cost.kind) && acceptance && acceptance->lookups))
+    throw QuestionError("--gpus is given, but does not go with hit rates, stated or counted");
   LayoutSearch search = search_layouts(acceptance, cost, question);
   const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);
   Capacity c = capacity_in_layout(acceptance, chosen, question, hooks);
@@ -817,6 +849,22 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   }
   c.layouts = std::move(search);
   return c;
+}
+
+std::optional<BudgetGain> Capacity::budget_gain() const {
+  const auto rate = [&](std::size_t i) {
+    const sim::ScenarioCapacity& s = scenarios()[i];
+    return s.at_clients > 0 ? s.at_requests_per_second : s.requests_per_second_per_replica.value;
+  };
+  std::optional<std::size_t> with, fixed;
+  for (std::size_t i = 0; i < scenarios().size(); ++i) {
+    const CapacityScenario& scenario = scenarios()[i].scenario;
+    std::optional<std::size_t>& best = scenario.engine.verification_budget ? with : fixed;
+    if (scenario.engine.verification_budget || gamma_of(scenario))
+      if (!best || rate(i) > rate(*best)) best = i;
+  }
+  if (!with || !fixed || !(rate(*fixed) > 0)) return std::nullopt;
+  return BudgetGain{*with, *fixed, rate(*with) / rate(*fixed) - 1};
 }
 
 std::optional<std::int64_t> gamma_of(const CapacityScenario& scenario) {

@@ -72,6 +72,8 @@ struct CapacityQuestion {
   /// and no schedule.
   std::optional<std::vector<std::int64_t>> gamma = {};
   std::vector<planning::ScheduleStretch> schedule = {};
+  /// Beside each way that drafts, the same with a budget of verified drafts over the batch.
+  bool verification_budget = false;
 
   /// Limits on the percentile of requests.
   std::optional<double> ttft_ms = {};
@@ -141,6 +143,14 @@ struct PrefillPool {
   const sim::ScenarioCapacity& scenario() const { return range.answer.scenarios.front(); }
 };
 
+/// The best scenario with a budget of verified drafts, against the best with one gamma for all batches, plain decoding
+/// among them.
+struct BudgetGain {
+  std::size_t budget = 0, fixed = 0;
+  /// Requests/s of one replica, budget / fixed - 1: the most that it takes, or with clients those that are served.
+  double relative = 0;
+};
+
 /// The load and the needs of each scenario.
 struct Capacity {
   CapacityQuestion question;
@@ -197,6 +207,8 @@ struct Capacity {
   /// The drafts that acceptance was measured over: "4", or "3 to 6" if `to` is " to ".
   std::string measured_gammas(std::string_view to) const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }
+  /// Empty without a budget, or where the fixed ones serve nothing.
+  std::optional<BudgetGain> budget_gain() const;
   /// The most informative next run; empty if nothing is uncertain, or calibration was given all that it takes.
   std::optional<sim::CapacityDoubt> doubt() const;
   /// The scenario whose two engines are compared: the recommended one, else the plain one.

@@ -166,24 +166,27 @@ std::vector<planning::ContextAcceptance> replays_by_context(const planning::Trac
   return parts;
 }
 
-/// @param name  name of the recording, for error messages
-Acceptance replayed(traces::PositionSource& recording, const std::string& name, const RecordingOptions& options) {
-  planning::TraceAnalysisOptions how;
-  const auto of_engine = rule_of_engine(recording.metadata(), options);
-  how.observe.rule = of_engine ? of_engine : options.acceptance;
-  how.observe.lenience.clear();
-  how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
-  how.cost = options.cost;
-  how.judges_drafting = false;
+/// Replays a recording, and takes the rates of its sequences if they are asked for.
+/// @param name       name of the recording, for error messages
+/// @param of_engine  the rule of the engine to plan for, if that is another than the recording's
+planning::TraceAnalysis replay_of(traces::PositionSource& recording, const std::string& name,
+                                  const RecordingOptions& options,
+                                  const std::optional<traces::AcceptanceRule>& of_engine,
+                                  planning::SequenceRates& rates) {
   if (recording.metadata().path == traces::TextSource::other) {
     throw QuestionError(fmt::format(
         "--trace: {} cannot be planned with: its text is not the target's own (path is other), and only such "
         "a text tells what drafts gain; specdec analyze --force-replay replays it all the same",
         name));
   }
+  planning::TraceAnalysisOptions how;
+  how.observe.rule = of_engine ? of_engine : options.acceptance;
+  how.observe.lenience.clear();
+  how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
+  how.cost = options.cost;
+  how.judges_drafting = false;
   planning::TraceAnalyzer analyzer(recording.metadata(), recording.depths(), how);
   traces::PositionBatch batch;
-  planning::SequenceRates rates;
   try {
     while (recording.read(batch)) {
       const estimate::Observations& seen = analyzer.add(recording, batch);
@@ -194,12 +197,18 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
     if (!of_engine) throw;
     refuse_other_rule(name, reason.what());
   }
-  const planning::TraceAnalysis analysis = analyzer.finish(recording.metadata().task_names);
-  if (!analysis.replay && of_engine && !analysis.not_replayed.empty()) refuse_other_rule(name, analysis.not_replayed);
-  if (!analysis.replay) {
-    throw QuestionError(fmt::format("--trace: {} cannot be replayed: {}", name,
-                                    analysis.not_replayed.empty() ? "it holds no position" : analysis.not_replayed));
-  }
+  planning::TraceAnalysis analysis = analyzer.finish(recording.metadata().task_names);
+  if (analysis.replay) return analysis;
+  if (of_engine && !analysis.not_replayed.empty()) refuse_other_rule(name, analysis.not_replayed);
+  throw QuestionError(fmt::format("--trace: {} cannot be replayed: {}", name,
+                                  analysis.not_replayed.empty() ? "it holds no position" : analysis.not_replayed));
+}
+
+/// @param name  as replay_of
+Acceptance replayed(traces::PositionSource& recording, const std::string& name, const RecordingOptions& options) {
+  const auto of_engine = rule_of_engine(recording.metadata(), options);
+  planning::SequenceRates rates;
+  const planning::TraceAnalysis analysis = replay_of(recording, name, options, of_engine, rates);
   Acceptance acceptance;
   acceptance.curve = std::make_shared<planning::ReplayCurve>(
       analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr,
@@ -265,6 +274,15 @@ CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& op
     curves.at_design_effect_3 = std::make_shared<estimate::MeasuredAcceptance>(summary, how);
   }
   return curves;
+}
+
+/// How often these counts drafted, and how much; empty where they do not say in how many steps nothing was drafted.
+std::optional<core::LookupLaw> counted_lookups(const ServingSummary& summary) {
+  const bool counted = summary.steps && summary.rounds && summary.drafted && *summary.rounds > 0;
+  const std::optional<std::int64_t> gamma = summary.gamma ? summary.gamma : summary.longest_draft;
+  if (!counted || !gamma || !(*summary.steps > 0)) return std::nullopt;
+  return core::LookupLaw::counted(std::min(1.0, *summary.rounds / *summary.steps), *summary.drafted / *summary.rounds,
+                                  *gamma);
 }
 
 /// The member of all groups if it is the same for them; empty otherwise.
@@ -392,6 +410,7 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   } else {
     append(acceptance.warnings, summary.warnings);
     curves = curves_of(summary, options, files.front());
+    acceptance.lookups = counted_lookups(summary);
   }
   acceptance.curve = curves.curve;
   acceptance.curve_at_design_effect_3 = curves.at_design_effect_3;

@@ -15,6 +15,7 @@
 #include "planner/assumption.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/recording_files.hpp"
+#include "planner/sources/same_bytes.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {
@@ -308,6 +309,11 @@ RunsDifference difference(const DifferenceQuestion& question) {
       }
     }
     answer.difference = estimate::run_difference(a.units, b.units);
+    if (question.a.file != question.b.file && same_bytes(question.a.file, question.b.file)) {
+      answer.warnings.push_back(
+          {"same_content", fmt::format("{} holds the same bytes as {}: they are one run, given twice", question.b.file,
+                                       question.a.file)});
+    }
     warn_of_runs(a, b, answer.difference, answer.warnings);
     warn_of_groups(a, b, answer, answer.warnings);
     answer.a = a.about;

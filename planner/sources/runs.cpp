@@ -125,6 +125,11 @@ double output_tokens_of(const planning::BenchPlan& bench, double usual) {
   return count > 0 ? sum / count : usual;
 }
 
+bool has_plain_run(const planning::BenchPlan& bench) {
+  return std::any_of(bench.runs.begin(), bench.runs.end(),
+                     [](const planning::BenchFigures& run) { return run.gamma == 0; });
+}
+
 std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) {
   planning::NextRunQuestion question;
   const std::vector<planning::PointPlan>& points = p.points();
@@ -137,6 +142,7 @@ std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) 
   }
   if (gammas < 2) return std::nullopt;
   question.max_gamma = static_cast<std::int64_t>(gammas) - 1;
+  question.lacks_plain_run = !has_plain_run(*p.bench);
   question.acceptance = p.bench->acceptance.get();
   question.cost = p.bench->cost.get();
   question.covariance = p.bench->log_covariance;

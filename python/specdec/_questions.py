@@ -342,6 +342,12 @@ def doctor(
     target: Path | None = None,
     draft: Path | None = None,
     gamma: int | None = None,
+    draft_cost: Paths = (),
+    hardware: str | None = None,
+    tensor_parallel_size: int | None = None,
+    model: str | None = None,
+    draft_model: str | None = None,
+    draft_kind: str | None = None,
     false_alarm_rate: float = 0.01,
     threads: int = 1,
 ) -> Checkup:
@@ -356,6 +362,12 @@ def doctor(
         The two halves of a recording in two files.
     gamma : int, optional
         Drafted tokens per step, where the files do not say it.
+    draft_cost : path or iterable of paths
+        Times of the draft, to be held against its roofline: as for `plan`, or llama.cpp's log with statistics of its drafts.
+    hardware, model, draft_model, draft_kind : str, optional
+        What both models run on, the target, the draft, and how drafts are made; beside `draft_cost`, which needs the first two.
+    tensor_parallel_size : int, optional
+        Accelerators that share the target.
     false_alarm_rate : float
         Share of runs over faultless files in which the statistical tests together find something, in (0, 0.5].
     threads : int
@@ -377,7 +389,21 @@ def doctor(
         raise QuestionError("target and draft are the two halves of a recording: give both", given)
     sources = paths(files)
     halves = given_only({"target": target and os.fspath(target), "draft": draft and os.fspath(draft)})
-    question = given_only({"gamma": plain(gamma), "false_alarm_rate": false_alarm_rate, "threads": threads, **halves})
+    roofline = {
+        "hardware": hardware,
+        "tensor_parallel_size": plain(tensor_parallel_size),
+        "model": model,
+        "draft_model": draft_model,
+        "draft_kind": draft_kind,
+    }
+    times = paths(draft_cost)
+    if times and (hardware is None or model is None):
+        raise QuestionError("draft_cost is given, but needs hardware and model beside it", "draft_cost")
+    for name, value in roofline.items():
+        if value is not None and not times:
+            raise QuestionError(f"{name} is given, but needs draft_cost beside it", name)
+    tests = {"gamma": plain(gamma), "false_alarm_rate": false_alarm_rate, "threads": threads}
+    question = given_only({**tests, "draft_cost": times or None, **roofline, **halves})
     answer = _core.doctor(sources, question)
     inputs = {**_options.DOCTOR, **question, "sources": sources}
     document = _options.document("doctor", _core.__version__, inputs, answer.files, answer.presets, answer.json)
@@ -428,6 +454,7 @@ def capacity(
     prefill_first: bool = False,
     gamma: int | Sequence[int] | None = None,
     schedule: Schedule | None = None,
+    verification_budget: bool = False,
     ttft_ms: float | None = None,
     tpot_ms: float | None = None,
     percentile: float = 99.0,
@@ -492,6 +519,9 @@ def capacity(
         Compared with plain decoding; 1 to 8 where neither it nor a schedule is given.
     schedule : sequence of (int, int, int), optional
         (first batch, last batch, gamma).
+    verification_budget : bool
+        Beside each way that drafts, the same with a budget: of the drafts of a batch those are verified that make most tokens
+        for their time.
     ttft_ms, tpot_ms : float, optional
         Limits on the percentile of the requests.
     percentile : float
@@ -554,6 +584,7 @@ def capacity(
             **several,
             "max_num_batched_tokens": max_num_batched_tokens,
             "prefill_first": prefill_first,
+            "verification_budget": verification_budget,
             "schedule": schedule,
             "ttft_ms": as_float(ttft_ms),
             "tpot_ms": as_float(tpot_ms),

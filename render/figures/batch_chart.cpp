@@ -121,10 +121,35 @@ ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optiona
   return panel;
 }
 
+/// What is said if the gain at the largest batch suffices; batches that fall short of it, or whose intervals do, are
+/// named.
+std::string gain_up_to_the_end(const SpeedupOverBatchInputs& in, const BatchCurve& best) {
+  const auto batches_below = [&](const std::vector<double>& speedup) {
+    std::vector<std::string> below;
+    for (std::size_t i = 0; i < speedup.size(); ++i) {
+      if (speedup[i] < 1 + in.min_gain) below.push_back(brief(best.batch[i]));
+    }
+    return below;
+  };
+  const auto listed = [](const std::vector<std::string>& batches) {
+    return batches.size() == 1
+               ? "batch " + batches.front()
+               : fmt::format("{} batches from {} to {}", batches.size(), batches.front(), batches.back());
+  };
+  std::string text =
+      fmt::format("The {} gains {}% or more up to the largest batch shown", chosen_gamma(in), brief(100 * in.min_gain));
+  const std::vector<std::string> short_of_it = batches_below(best.speedup), unsure = batches_below(best.speedup_low);
+  if (!short_of_it.empty()) return text + fmt::format(", but not at {}.", listed(short_of_it));
+  if (!unsure.empty())
+    return text + fmt::format(", but its {} at {} does not bear that out.", in.interval, listed(unsure));
+  return text + ".";
+}
+
 std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
                        const std::optional<double>& crossover) {
   const auto place = [&](std::size_t i) {
-    if (best.gamma[i] == 0) return fmt::format("{} beats plain decoding at batch {}", no_gamma(in), brief(best.batch[i]));
+    if (best.gamma[i] == 0)
+      return fmt::format("{} beats plain decoding at batch {}", no_gamma(in), brief(best.batch[i]));
     const std::string low = brief(best.speedup_low[i], 3), high = brief(best.speedup_high[i], 3);
     return fmt::format("γ = {} decodes {}× as fast as plain decoding at batch {}{}", best.gamma[i],
                        brief(best.speedup[i], 3), brief(best.batch[i]),
@@ -143,10 +168,7 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
     text += fmt::format("From batch {} on {} gains {}%{}.", brief(*crossover, 3), no_gamma(in), gain,
                         passes_over(in) ? "" : ": there speculation stops paying");
   } else if (best.speedup.back() >= 1 + in.min_gain) {
-    text += fmt::format("The {} gains {}% or more up to the largest batch shown", chosen_gamma(in), gain);
-    text += best.speedup_low.back() >= 1 + in.min_gain
-                ? "."
-                : fmt::format(", but its {} there does not bear that out.", in.interval);
+    text += gain_up_to_the_end(in, best);
   } else {
     text += fmt::format("{} gains {}% at any batch shown.", passes_over(in) ? "No measured γ" : "No γ", gain);
   }

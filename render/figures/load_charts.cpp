@@ -48,7 +48,8 @@ std::optional<std::size_t> speculative_place(const sim::CapacityAnswer& answer) 
 std::string scenario_text(const sim::CapacityScenario& scenario) {
   if (sim::is_plain(scenario)) return "plain decoding";
   const std::optional<std::int64_t> gamma = planner::gamma_of(scenario);
-  return gamma ? fmt::format("γ = {}", *gamma) : "schedule";
+  return (gamma ? fmt::format("γ = {}", *gamma) : "schedule") +
+         (scenario.engine.verification_budget ? " budgeted" : "");
 }
 
 /// Denser where the queue begins to matter.

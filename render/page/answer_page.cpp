@@ -221,10 +221,11 @@ std::string said_of_basis(const std::string& basis, const ordered_json& plan) {
 
 std::string schedule_table(const ordered_json& plan) {
   if (!holds_rows(plan, "schedule") || plan["points"].size() < 2) return "";
-  HtmlTable table("Schedule: gamma by batch", {{"From batch"}, {"To batch"}, {"Gamma"}, {"", false}});
+  HtmlTable table("Schedule: gamma by batch",
+                  {{"From batch"}, {"To batch"}, {"Gamma"}, {"Verdict", false}, {"", false}});
   for (const ordered_json& stretch : plan["schedule"]) {
     table.add_row({number_cell(stretch["batch_low"]), number_cell(stretch["batch_high"]), number_cell(stretch["gamma"]),
-                   said_of_basis(stretch["basis"].get<std::string>(), plan)});
+                   text_of_value(stretch["verdict"]), said_of_basis(stretch["basis"].get<std::string>(), plan)});
   }
   return table.to_string();
 }

@@ -610,7 +610,7 @@ class CapacityPlanner {
 
   /// Nothing where the formulas do not apply.
   std::optional<planning::SteadyState> steady_at(const PlannedScenario& planned, const ReplicaLoad& load) const {
-    if (!planned.saturation) return std::nullopt;
+    if (!planned.saturation || planned.scenario->engine.verification_budget) return std::nullopt;
     planning::OfferedLoad offered = planned.load;
     offered.requests_per_second = load.requests_per_second;
     if (load.clients > 0) {

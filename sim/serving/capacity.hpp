@@ -138,9 +138,9 @@ struct ScenarioCapacity {
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
   /// replica, which the figures below are for, within the limits or not; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
-  /// What an iteration holds on average, by formula, at the largest rate, or with clients_within_limits: rounds of the
-  /// mean batch, >= 1, and the positions of prompts that keep it there. It depends neither on the load asked for nor on
-  /// the number of replicas.
+  /// What an iteration holds on average, by formula (with a budget by that of all drafts verified), at the largest
+  /// rate, or with clients_within_limits: rounds of the mean batch, >= 1, and the positions of prompts that keep it
+  /// there. It depends neither on the load asked for nor on the number of replicas.
   cost::Iteration largest_iteration = {.sequences = 1};
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
@@ -164,7 +164,8 @@ struct ScenarioCapacity {
   /// clients, which overestimates the time where batching makes up for fewer.
   double gpu_seconds_per_token = 0;
   std::optional<double> cost_per_million_tokens, joules_per_token;
-  /// The formulas at the same load, if they apply, and steady / simulated - 1 of the mean time per output token.
+  /// The formulas at the same load, if they apply, which they do not with a budget, and steady / simulated - 1 of the
+  /// mean time per output token.
   std::optional<planning::SteadyState> steady;
   std::optional<double> engines_relative_difference;
 };
@@ -198,7 +199,7 @@ struct ScenarioFormulas {
   planning::OfferedLoad load;
   planning::ReplicaLimits limits;
   std::vector<planning::RoundsFrom> rounds;
-  /// Without limits on times. Empty if the formulas do not apply.
+  /// Without limits on times. Empty if the formulas do not apply; with a budget that of all drafts verified.
   std::optional<planning::SustainableLoad> saturation;
 };
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "sim/serving/draft_budget.hpp"
+
 namespace specdec::sim {
 namespace {
 
@@ -132,6 +134,7 @@ class ServingRun {
         largest_gamma_(largest_gamma_of(engine_)),
         laws_(question.acceptance, largest_gamma_),
         running_(std::min(requests_.size(), static_cast<std::size_t>(engine_.max_num_seqs))),
+        draft_budget_(largest_gamma_, engine_.verification_budget ? running_.request.size() : 0),
         free_blocks_(engine_.cache_blocks),
         now_(question.clients ? 0 : requests_.front().arrival_seconds) {
     send_first();
@@ -206,8 +209,8 @@ class ServingRun {
     constexpr std::int64_t most_rounds = 1 << 20;
     const bool one_gamma = std::all_of(engine_.schedule.begin(), engine_.schedule.end(),
                                        [this](const GammaFrom& stretch) { return stretch.gamma == largest_gamma_; });
-    return one_gamma && !engine_.prefill_first && running_.request.size() <= RoundSum::most_sequences &&
-           longest_output() <= most_rounds;
+    return one_gamma && !engine_.prefill_first && !engine_.verification_budget &&
+           running_.request.size() <= RoundSum::most_sequences && longest_output() <= most_rounds;
   }
 
   std::int64_t longest_output() const {
@@ -289,9 +292,12 @@ class ServingRun {
     iteration_.gamma = gamma_;
     decoding_ = 0;
     fully_accepted_ = 0;
+    verified_ = 0;
     const std::size_t given_up_before = given_up_.size();
     const bool prompts_alone = engine_.prefill_first && has_prompts();
     if (in_step_) take_those_in_step();
+    const bool budgeted = engine_.verification_budget && gamma_ > 0 && !prompts_alone;
+    if (budgeted) choose_verified();
     std::size_t i = 0;
     for (; i < running_.size && budget_ > 0; ++i) {
       const std::int64_t prompt = running_.prompt_left[i];
@@ -299,9 +305,10 @@ class ServingRun {
         running_.scheduled[i] = 0;
         continue;
       }
-      const std::int64_t positions = std::min(prompt > 0 ? prompt : gamma_ + 1, budget_);
+      const std::int64_t wanted = prompt > 0 ? prompt : budgeted ? running_.scheduled[i] : gamma_ + 1;
+      const std::int64_t positions = std::min(wanted, budget_);
       if (!make_room(i, blocks_wanted(i, positions))) break;
-      take(i, positions);
+      take(i, positions, wanted);
     }
     for (; i < running_.size; ++i) running_.scheduled[i] = 0;
     if (given_up_.size() == given_up_before) admit();
@@ -336,6 +343,7 @@ class ServingRun {
     iteration_.sequences = static_cast<double>(count);
     iteration_.context_tokens = static_cast<double>(context_in_step_);
     fully_accepted_ = round.following_full_accepts();
+    verified_ = count * gamma_;
   }
 
   void hold(Index i, std::int64_t blocks) {
@@ -354,8 +362,30 @@ class ServingRun {
     given_up_.push_back({request, running_.last_output[last]});
   }
 
-  /// Adds positions of a running request to the iteration.
-  void take(Index i, std::int64_t positions) {
+  /// The positions that each request that decodes is to take, into running_.scheduled.
+  void choose_verified() {
+    std::vector<Index> deciding;
+    cost::Iteration rounds;
+    rounds.gamma = gamma_;
+    for (Index i = 0; i < running_.size; ++i) {
+      if (running_.prompt_left[i] > 0) continue;
+      deciding.push_back(i);
+      rounds.context_tokens += static_cast<double>(running_.computed[i]);
+    }
+    if (deciding.empty()) return;
+    rounds.sequences = static_cast<double>(deciding.size());
+    std::vector<double> seconds;
+    for (std::int64_t drafts = 0; drafts <= gamma_; ++drafts) {
+      rounds.verified = static_cast<double>(drafts) * rounds.sequences;
+      seconds.push_back(question_.cost->seconds(rounds));
+    }
+    const std::vector<std::int64_t> verified = draft_budget_.verified(deciding, gamma_, seconds);
+    for (Index d = 0; d < deciding.size(); ++d) running_.scheduled[deciding[d]] = verified[d] + 1;
+    iteration_.verified = 0;
+  }
+
+  /// Adds positions of a running request to the iteration, of those that it wants.
+  void take(Index i, std::int64_t positions, std::int64_t wanted) {
     running_.scheduled[i] = positions;
     budget_ -= positions;
     ++batch_;
@@ -367,7 +397,10 @@ class ServingRun {
       iteration_.prompt_pairs += count * context + count * (count + 1) / 2;
     } else {
       // A round that was cut to the rest of the budget is a fraction of a sequence.
-      iteration_.sequences += positions == gamma_ + 1 ? 1 : count / static_cast<double>(gamma_ + 1);
+      const double share = positions == wanted ? 1 : count / static_cast<double>(wanted);
+      iteration_.sequences += share;
+      if (iteration_.verified) *iteration_.verified += share * static_cast<double>(wanted - 1);
+      verified_ += positions - 1;
       iteration_.context_tokens += context;
       fully_accepted_ += running_.fully_accepted[i];
       ++decoding_;
@@ -430,8 +463,9 @@ class ServingRun {
       running_.slots[i] = 0;
       running_.last_output[i] = last_output;
       running_.fully_accepted[i] = 0;
+      if (engine_.verification_budget) draft_budget_.forget(i);
       hold(i, blocks);
-      take(i, positions);
+      take(i, positions, positions);
     }
   }
 
@@ -506,6 +540,7 @@ class ServingRun {
         const std::int64_t accepted = positions > 1 ? accepted_drafts(i, positions - 1) : 0;
         const std::int64_t emitted = std::min(accepted + 1, running_.wanted[i] - running_.put_out[i]);
         running_.fully_accepted[i] = accepted > 0 && accepted == gamma_;
+        if (engine_.verification_budget) draft_budget_.count(i, positions - 1, accepted);
         running_.computed[i] += emitted;
         running_.put_out[i] += emitted;
         gaps_of_iteration += note_output(i);
@@ -526,6 +561,7 @@ class ServingRun {
       counted_tokens_ += tokens;
       counted_round_tokens_ += round_tokens;
       counted_rounds_ += decoding_;
+      counted_verified_ += verified_;
     }
     if (some_end) end_requests();
     if (in_step_ && question_.clients) take_arrivals();
@@ -585,12 +621,17 @@ class ServingRun {
     ++served_;
   }
 
+  void move(Index from, Index to) {
+    running_.move(from, to);
+    if (engine_.verification_budget) draft_budget_.move(from, to);
+  }
+
   void end_requests() {
     Index kept = 0;
     for (Index i = 0; i < running_.size; ++i) {
       const bool ends = running_.put_out[i] == running_.wanted[i];
       if (!ends && !(in_step_ && running_.prompt_left[i] == 0)) {
-        if (kept != i) running_.move(i, kept);
+        if (kept != i) move(i, kept);
         ++kept;
         continue;
       }
@@ -618,6 +659,7 @@ class ServingRun {
     }
     if (counted_rounds_ > 0) {
       result_.tokens_per_step = static_cast<double>(counted_round_tokens_) / static_cast<double>(counted_rounds_);
+      result_.verified_per_step = static_cast<double>(counted_verified_) / static_cast<double>(counted_rounds_);
     }
     result_.backlog_at_end = backlog_before(requests_.size() - 1);
     result_.backlog_at_middle = backlog_before(requests_.size() / 2);
@@ -726,7 +768,7 @@ class ServingRun {
   const RunOptions options_;
   const bool checks_;
   CountedTime counted_time_;
-  std::int64_t largest_gamma_;
+  const std::int64_t largest_gamma_;
   AcceptanceLaws laws_;
   std::optional<RequestDraws> own_draws_;
   std::optional<RequestRounds> own_rounds_;
@@ -737,6 +779,7 @@ class ServingRun {
   std::optional<SequencesInStep> in_step_;
   /// Tokens in the caches of sequences in step, and how many of these count.
   std::int64_t context_in_step_ = 0, counted_in_step_ = 0;
+  DraftBudget draft_budget_;
   /// Preempted requests that wait; the last one is the first to be admitted.
   std::vector<GivenUp> given_up_;
   /// Requests before these were sent, have arrived and have been admitted once; how many were served.
@@ -754,11 +797,14 @@ class ServingRun {
   /// Requests in it, those of them that decode, and of these those whose previous round was fully accepted.
   std::int64_t batch_ = 0, decoding_ = 0;
   std::int64_t fully_accepted_ = 0;
+  /// Drafts that are verified in it.
+  std::int64_t verified_ = 0;
   bool counts_ = false;
 
   // Sums over the counted time.
   double decoding_time_ = 0, waiting_time_ = 0, system_time_ = 0, busy_time_ = 0, iteration_time_ = 0;
-  std::int64_t counted_tokens_ = 0, counted_round_tokens_ = 0, counted_rounds_ = 0, counted_iterations_ = 0;
+  std::int64_t counted_tokens_ = 0, counted_round_tokens_ = 0, counted_rounds_ = 0, counted_verified_ = 0,
+               counted_iterations_ = 0;
   std::int64_t tokens_ = 0;
   double checked_at_ = 0;
 };

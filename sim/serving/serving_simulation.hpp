@@ -53,7 +53,8 @@ struct ServingEngine {
   std::vector<GammaFrom> schedule = {{1, 0}};
   /// >= 1
   std::int64_t max_num_seqs = 256;
-  /// Positions of an iteration, >= 1; a decoding sequence takes gamma + 1 of them, or as many as are left.
+  /// Positions of an iteration, >= 1; a decoding sequence takes one for each draft that is verified and one more, or as
+  /// many as are left.
   std::int64_t max_num_batched_tokens = 8192;
   /// Tokens per block of the cache, [1, 2^20], and the number of blocks, [1, 2^40].
   std::int64_t block_size = 16;
@@ -67,6 +68,11 @@ struct ServingEngine {
   /// While there are prompts to compute that find room, iterations have prompts alone, and rounds wait; else they share
   /// iterations.
   bool prefill_first = false;
+  /// Of the gamma drafts of every sequence, those are verified that make most tokens for the time of the rounds: by
+  /// theory::best_budget's rule, by what was accepted at each position of a sequence since it was admitted, and of all
+  /// sequences before; the time of a round is linear between whole numbers of drafts of each sequence.
+  /// Source:   docs/capacity.md#a-budget-of-verified-drafts
+  bool verification_budget = false;
 };
 
 struct ServingQuestion {
@@ -135,6 +141,8 @@ struct ServingResult {
   double mean_iteration_seconds = 0;
   /// Tokens emitted per round, the last round of a request cut to the requested number; 1 if no round ended.
   double tokens_per_step = 1;
+  /// Drafts verified per round.
+  double verified_per_step = 0;
 
   // In the whole run.
   /// Largest number of blocks in use at once.

@@ -20,7 +20,8 @@ Each row is answered by
              parts of them the constants of each come from the other nine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
-The constants fitted to all deployments are those of scripts/kernel_presets.py (--priced --formula). Of `left out` the
+The constants that all deployments give are printed; those of scripts/kernel_presets.py are of a part of the rows, which
+it names. Each device and each model is held with constants of the others, too (--priced --formula). Of `left out` the
 share of points is printed that its errors' deviations hold, before and after one point of the deployment calibrated it,
 and how alike its errors of one deployment are by numbers of requests; of published speedups how many the intervals of
 plan hold. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a
@@ -53,7 +54,15 @@ from serving_formula import PRESETS, Part, Server, read_model
 # Engines' names of the types of weights; gpt-oss keeps what its file says (mxfp4 experts, the rest bf16).
 WEIGHT_TYPES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4", "int4_wo": "int4"}
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
-DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200", "gb200": "gb200", "b300_sxm": "b300"}
+DEVICES = {
+    "h100_sxm": "h100-sxm",
+    "h200_sxm": "h200-sxm",
+    "b200_sxm": "b200",
+    "gb200": "gb200",
+    "b300_sxm": "b300",
+    "gb300": "gb300",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
+}
 # Rows that name a model whose configuration the package has under another name of the same weights' shape.
 CONFIGURATIONS = {
     "meta-llama/Llama-3.1-8B-Instruct": "meta-llama/Meta-Llama-3.1-8B",
@@ -61,6 +70,7 @@ CONFIGURATIONS = {
     "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
     "nvidia/DeepSeek-R1-NVFP4": "deepseek-ai/DeepSeek-R1",
     "nvidia/Qwen3-32B-NVFP4": "Qwen/Qwen3-32B",
+    "zhipuai/GLM-5": "zai-org/GLM-5",
 }
 # Of these a server may have run the next-token module, and the rows do not say it.
 WITH_NEXT_TOKEN_MODULE = ("deepseek", "GLM", "Kimi", "MiniMax", "Qwen3.5")
@@ -281,8 +291,11 @@ def constants_of(points: pd.DataFrame, alone: np.ndarray, parts: np.ndarray) -> 
     ).x
 
 
-def left_out_answers(package: pathlib.Path, points: pd.DataFrame, plain: pd.DataFrame, folds: int = 10) -> pd.DataFrame:
-    """@param plain  what the program says of plain rounds, which the formula must say, too"""
+def seconds_and_parts(package: pathlib.Path, points: pd.DataFrame, plain: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Of a token's kernels by the formula, NaN where it prices none, and how often each constant is in it.
+
+    @param plain  what the program says of plain rounds, which the formula must say, too
+    """
     servers = [server_of(package, row, ENGINES[row.backend]) for row in points.itertuples()]
     seconds, layers, difference = np.full(len(points), math.nan), np.full(len(points), math.nan), 0.0
     for i, (server, row) in enumerate(zip(servers, points.itertuples())):
@@ -297,27 +310,62 @@ def left_out_answers(package: pathlib.Path, points: pd.DataFrame, plain: pd.Data
             decoding += server.constants(row.requests)
             difference = max(difference, abs(1e-3 * plain.tpot_ms[i] / decoding - 1))
     print(f"formula and program: plain rounds differ by {difference:.0e} at most")
-    parts = np.column_stack([layers, np.ones(len(points)), points.requests / points.groups])
-    names = np.array(sorted(points.deployment.unique()), dtype=object)
-    np.random.default_rng(20261124).shuffle(names)
-    fold = points.deployment.map({name: i % folds for i, name in enumerate(names)}).to_numpy()
+    return seconds, np.column_stack([layers, np.ones(len(points)), points.requests / points.groups])
+
+
+def predicted_without(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Seconds of a token with constants that were fitted to the engine's points of other groups; NaN where none are."""
     predicted = np.full(len(points), math.nan)
     for engine in sorted(points.backend.unique()):
         known = (points.backend == engine).to_numpy() & np.isfinite(seconds)
-        for part in range(folds):
-            given, asked = known & (fold != part), known & (fold == part)
-            if asked.any():
-                constants = constants_of(points[given], seconds[given], parts[given])
-                predicted[asked] = seconds[asked] + parts[asked] @ constants
+        for one in np.unique(group[known]):
+            given, asked = known & (group != one), known & (group == one)
+            if given.any():
+                predicted[asked] = seconds[asked] + parts[asked] @ constants_of(points[given], seconds[given], parts[given])
+    return predicted
+
+
+def fold_of(points: pd.DataFrame, folds: int = 10) -> np.ndarray:
+    """Of each point one of so many parts of the deployments."""
+    names = np.array(sorted(points.deployment.unique()), dtype=object)
+    np.random.default_rng(20261124).shuffle(names)
+    return points.deployment.map({name: i % folds for i, name in enumerate(names)}).to_numpy()
+
+
+def left_out_answers(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray) -> pd.DataFrame:
+    for engine in sorted(points.backend.unique()):
+        known = (points.backend == engine).to_numpy() & np.isfinite(seconds)
         constants = 1e6 * constants_of(points[known], seconds[known], parts[known])
         print(f"{engine}: {constants[0]:.1f} us of a layer, {constants[1]:.0f} of an iteration, {constants[2]:.1f} of a sequence")
-    return points[["id"]].assign(
-        tpot_ms=1e3 * predicted, tpot_low_ms=math.nan, tpot_high_ms=math.nan, ttft_ms=math.nan, refusal=math.nan
-    )
+    tpot = 1e3 * predicted_without(points, seconds, parts, fold_of(points))
+    nothing = {name: math.nan for name in FIELDS[2:]}
+    return points[["id"]].assign(tpot_ms=tpot, **nothing)
+
+
+def report_unseen(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray) -> None:
+    """Of the points that the formula prices, with constants of other deployments, devices and models: errors, and the
+    share that 1.96 deviations of kernel_presets.py hold."""
+    half = 1.96 * math.hypot(0.25, 0.09)
+    groups = {"deployments": fold_of(points), "devices": points.system.to_numpy(), "models": points.model_path.to_numpy()}
+    for what, group in groups.items():
+        print(f"\nconstants of other {what}")
+        error = predicted_without(points, seconds, parts, group) / (1e-3 * points.silicon_tpot_ms.to_numpy()) - 1
+        for label, chosen in slices_of(points).items():
+            part = chosen.to_numpy() & np.isfinite(error)
+            if part.any() and (what == "deployments" or label == "all" or label in group):
+                deployments = points.deployment[part].reset_index(drop=True)
+                held = 100 * np.mean(np.abs(np.log1p(error[part])) < half)
+                print(
+                    f"  {label:34} {part.sum():5d} of {deployments.nunique():3d} deployments"
+                    f" {summary(error[part], deployments)}  held {held:.1f}%"
+                )
 
 
 def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
-    """What one engine's kernels and constants say of the deployments of the others."""
+    """What one engine's kernels and constants say of the deployments of the others.
+
+    @param points  that the formula prices
+    """
     print("\nkernels and constants of an engine on the other engines' points")
     for backend, engine in ENGINES.items():
         others = points[points.backend != backend].reset_index(drop=True)
@@ -590,11 +638,13 @@ def main() -> int:
             "plan-r": asked("plan-r", lambda row: plan_answer(specdec, package, row, "none"), workers),
             "capacity-r": asked("capacity-r", lambda row: capacity_answer(specdec, package, row, "none"), workers),
         }
-    answers["left out"] = left_out_answers(package, points, by_engine)
+    seconds, parts = seconds_and_parts(package, points, by_engine)
+    answers["left out"] = left_out_answers(points, seconds, parts)
     if arguments.peer:
         answers["peer"] = asked("peer", peer_answer, 1)
     report(points, answers)
-    report_engines(package, points)
+    report_unseen(points, seconds, parts)
+    report_engines(package, points[np.isfinite(seconds)])
     report_intervals(points, answers["left out"])
     report_likeness(points, answers["left out"])
     report_speedups(specdec)

@@ -64,7 +64,7 @@ def read_model(path: pathlib.Path) -> Model | None:
     c = json.loads(path.read_text())
     c = c.get("text_config", c)
     kind, width, depth, heads = c["model_type"], c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"]
-    if kind == "deepseek_v3":
+    if kind in ("deepseek_v3", "kimi_k2"):
         queries, kept, rotary = c["q_lora_rank"], c["kv_lora_rank"], c["qk_rope_head_dim"]
         content, value, hidden = c["qk_nope_head_dim"], c["v_head_dim"], c["moe_intermediate_size"]
         attention = width * queries + queries * heads * (content + rotary) + width * (kept + rotary)
@@ -83,10 +83,11 @@ def read_model(path: pathlib.Path) -> Model | None:
     cache = {"cached": 2 * kept * size, "pair": 4 * heads * size, "heads": kept}
     if kind in ("llama", "qwen3"):
         layers = [Layers(depth, attention + 3 * width * c["intermediate_size"], **cache)]
-    elif kind == "qwen3_moe":
-        experts = {"experts": c["num_experts"], "chosen": c["num_experts_per_tok"]}
-        expert = 3 * width * c["moe_intermediate_size"]
-        layers = [Layers(depth, attention + width * c["num_experts"], **cache, **experts, expert=expert)]
+    elif kind in ("qwen3_moe", "minimax_m2"):
+        many = c.get("num_experts") or c["num_local_experts"]
+        expert = 3 * width * (c.get("moe_intermediate_size") or c["intermediate_size"])
+        experts = {"experts": many, "chosen": c["num_experts_per_tok"], "expert": expert}
+        layers = [Layers(depth, attention + width * many, **cache, **experts)]
     elif kind == "gpt_oss":
         inner = c["intermediate_size"]
         experts = {"experts": c["num_local_experts"], "chosen": c["num_experts_per_tok"]}

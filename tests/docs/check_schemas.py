@@ -90,6 +90,8 @@ RUNS = {
         "--calibrate batch=1,tpot_ms=6 --prompt-tokens 100 --output-tokens 50",
         f"--cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl --extrapolate --kv-cache-tokens 20000 "
         "--prefill-tokens-per-second 5000 --prompt-tokens 100 --output-tokens 50 --num-requests 100 --replications 2",
+        f"{CAPACITY} --model llama-3.1-8b --draft-model eagle3-llama-3.1-8b --alpha 0.7 --alpha-spread 0.2 --gamma 2 "
+        "--verification-budget --concurrency 8 --prompt-tokens 100 --output-tokens 50",
         f"{CAPACITY} --model llama-3.3-70b --gpus 4 --prompt-tokens 100 --output-tokens 50",
         f"{CAPACITY} --model llama-3.1-8b --disaggregated --prefill-tp 2 --arrival-rate 20 --ttft-ms 500 --price 2 "
         "--prompt-tokens 500 --output-tokens 50",
@@ -136,6 +138,8 @@ RUNS = {
         f"{SERVING}/vllm_plain.log --false-alarm-rate 0.05 --gamma 3 --hash",
         f"{LLAMACPP} --threads 2",
         f"{SERVING}/../bench/c8-plain.json {SERVING}/../bench/c1-k3.json",
+        f"--draft-cost {ROOT}/traces/samples/llamacpp/llama-bench.md --hardware h100 --tp 2 --model llama-3.1-8b "
+        "--draft-model llama-3.2-1b --draft-kind model",
     ],
     "diff": [
         f"{SERVING}/vllm_requests.jsonl {ROOT}/traces/samples/aiperf/records.jsonl",

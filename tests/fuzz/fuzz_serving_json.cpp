@@ -9,6 +9,7 @@
 #include "traces/serving/iteration_stats.hpp"
 #include "traces/serving/position_trace_counts.hpp"
 #include "traces/serving/response_counts.hpp"
+#include "traces/serving/run_table.hpp"
 #include "traces/serving/stored_acceptance.hpp"
 
 namespace {
@@ -36,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         traces::llama_server_timings_format(), traces::sglang_bench_format(), traces::vllm_bench_format(),
         traces::tensorrt_llm_iterations_format(), traces::spec_bench_format(), traces::eagle_format(),
         traces::position_trace_counts_format(), traces::aiperf_records_format(), traces::aiperf_summary_format(),
-        traces::guidellm_format()}) {
+        traces::guidellm_format(), traces::run_table_format()}) {
     specdec::fuzz::expect_file_errors_only([&] {
       format.recognises(traces::FileHead::of(file.path()));
       format.read(files, sink);

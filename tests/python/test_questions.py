@@ -339,10 +339,8 @@ def test_synthetic_acceptance_refuses_what_the_command_line_refuses() -> None:
 
 def test_two_runs_differ_alike(tmp_path: pathlib.Path) -> None:
     requests, after = str(SAMPLES / "serving" / "vllm_requests.jsonl"), str(SAMPLES / "serving" / "vllm_after.prom")
-    # Other bytes, so that no file is told to be the other's copy.
     again = str(shutil.copy(requests, tmp_path / "again.jsonl"))
-    with open(again, "a") as file:
-        file.write("\n")
+    assert "same_content" in [warning["code"] for warning in specdec.difference(requests, again).warnings]
     require_one_answer((lambda: specdec.difference(after, requests), ["diff", after, requests]))
     words = ["diff", requests, again]
     require_one_answer((lambda: specdec.difference(requests, again), words))
@@ -369,6 +367,19 @@ def test_files_are_checked_alike(tmp_path: pathlib.Path) -> None:
     require_one_answer((lambda: specdec.doctor([before, after]), ["doctor", before, after]))
     require_one_answer((lambda: specdec.doctor(RECORDING, threads=2), ["doctor", str(RECORDING), "--threads", "2"]))
     assert specdec.doctor([before, after]).passed
+    slow = tmp_path / "draft.csv"
+    slow.write_text("batch,tokens,context,seconds\n1,1,100,0.05\n")
+    models = ["--hardware", "h100", "--model", "llama-3.1-8b", "--draft-model", "llama-3.2-1b"]
+    require_one_answer(
+        (
+            lambda: specdec.doctor(draft_cost=slow, hardware="h100", model="llama-3.1-8b", draft_model="llama-3.2-1b"),
+            ["doctor", "--draft-cost", str(slow), *models],
+        )
+    )
+    with pytest.raises(specdec.QuestionError, match="needs hardware and model"):
+        specdec.doctor(draft_cost=slow)
+    with pytest.raises(specdec.QuestionError, match="needs draft_cost"):
+        specdec.doctor(before, hardware="h100")
     # A percentage where a share is due, as people's own files have it.
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"num_drafts": 100, "num_draft_tokens": 300, "num_accepted_tokens": 900}\n')

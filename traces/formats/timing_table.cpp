@@ -14,6 +14,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/csv_records.hpp"
+#include "traces/formats/draft_statistics.hpp"
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/printable.hpp"
@@ -28,7 +29,8 @@ namespace dom = simdjson::dom;
 namespace fs = std::filesystem;
 
 constexpr std::string_view readable_times =
-    "a table of batch, tokens, context and seconds (CSV, JSON), or what llama-bench or llama-batched-bench wrote";
+    "a table of batch, tokens, context and seconds (CSV, JSON), what llama-bench or llama-batched-bench wrote, or the "
+    "statistics of drafts in llama.cpp's log";
 constexpr std::int64_t default_ubatch = 512;
 /// Larger files are not tables of timings.
 constexpr std::int64_t largest_table = std::int64_t{64} << 20;
@@ -544,16 +546,17 @@ class LlamaBatchedBench : public Interpreter {
   }
 };
 
-TableRows rows_of(const FileHead& head) {
+void require_table(const FileHead& head) {
   if (head.folder) throw FileError(head.path, FileError::whole_file(), "path", "a folder", "a file");
   if (head.size > largest_table) {
     throw FileError(head.path, FileError::whole_file(), "size", fmt::format("{} bytes", head.size),
                     fmt::format("at most {} bytes", largest_table));
   }
   if (!head.compression().empty()) head.refuse_format(std::string(readable_times));
+}
+
+TableRows rows_of(const FileHead& head, std::string_view content) {
   if (!head.json().empty()) return json_rows(head.path);
-  const MappedFile file(head.path);
-  const std::string_view content = text_of(file.bytes());
   if (content.find(sql_insert) != std::string_view::npos) return sql_rows(head.path, content);
   if (content.starts_with('|') || content.find("\n|") != std::string_view::npos)
     return markdown_rows(head.path, content);
@@ -578,7 +581,12 @@ std::vector<TimedPass> TimingTable::passes_of(std::string_view model) const {
 
 TimingTable read_timing_table(const fs::path& path) {
   const KeptStreams streams;
-  const TableRows rows = rows_of(FileHead::of(path));
+  const FileHead head = FileHead::of(path);
+  require_table(head);
+  const MappedFile file(path);
+  const std::string_view content = text_of(file.bytes());
+  if (head.json().empty() && has_draft_statistics(content)) return draft_statistics(path, content);
+  const TableRows rows = rows_of(head, content);
   if (rows.rows.empty()) throw FileError(path, FileError::whole_file(), "the number of timings", "0", "1 or more");
   const TableRow& first = rows.rows.front();
   if (first.has("pl") || first.has("S_TG t/s")) return LlamaBatchedBench(rows).finish();

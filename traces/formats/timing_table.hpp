@@ -46,7 +46,7 @@ struct TimedPass {
 /// The timings of one file.
 struct TimingTable {
   std::filesystem::path path;
-  /// "timing table", "llama-bench", "llama-batched-bench".
+  /// "timing table", "llama-bench", "llama-batched-bench", "llama.cpp statistics".
   std::string_view format;
   /// In the order of the file, at least one.
   std::vector<TimedPass> passes = {};
@@ -71,6 +71,10 @@ struct TimingTable {
 ///                                              one sequence, seconds/N, at the depth d + (N - 1)/2
 ///   llama-batched-bench, markdown or --output-format jsonl     one token of B sequences, T_TG/TG seconds, at the
 ///                                              context PP + (TG - 1)/2
+///
+///   statistics draft-mtp: ..., #gen tokens = 3927, ..., dur(b,g,a) = 0.002, 28395.226, 1.373 ms
+///                                              in a log of llama.cpp: the mean time of a drafted token, at a
+///                                              context that it does not say, given as 0 (`context_unknown`)
 ///
 /// Left out with a warning: llama-bench's combined ppN+tgM (`combined_test_excluded`), tests whose tokens did not fit
 /// into one pass (`split_pass_excluded`: more than n_ubatch, by default 512 if the file does not state it), and rows of

@@ -155,6 +155,7 @@ void clear_counts(ServingCounts& counts) {
   counts.verified_per_round.reset();
   counts.rounds.reset();
   counts.rounds_between.reset();
+  counts.steps.reset();
   counts.drafted.reset();
   counts.accepted.reset();
   counts.emitted.reset();

@@ -167,22 +167,34 @@ class VllmRequests : public ResponseReaderOfCounts {
     if (metrics && metrics->is_object()) {
       const dom::object members = *metrics;
       if (const auto counted = find_member(members, "speculative_decoding")) {
-        take(CountedFields(file, read_object(file, *counted, {"metrics.speculative_decoding"}), vllm_object), units);
+        const CountedFields fields(file, read_object(file, *counted, {"metrics.speculative_decoding"}), vllm_object);
+        take(fields, tokens_of(file, object), units);
         return true;
       }
     }
     if (const auto counted = find_member(object, "speculative_decoding_stats")) {
-      take(CountedFields(file, read_object(file, *counted, {"speculative_decoding_stats"}), older_vllm_object), units);
+      const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding_stats"}), older_vllm_object);
+      take(fields, tokens_of(file, object), units);
       return true;
     }
     return false;
   }
 
  private:
-  void take(const CountedFields& fields, ResponseUnits& units) {
+  static std::optional<double> tokens_of(const JsonLines& file, dom::object response) {
+    const auto usage = find_member(response, "usage");
+    if (!usage || !usage->is_object()) return std::nullopt;
+    return CountedFields(file, dom::object(*usage), "usage.").count("completion_tokens");
+  }
+
+  /// @param tokens  put out, the first one included
+  void take(const CountedFields& fields, const std::optional<double>& tokens, ResponseUnits& units) {
     ServingCounts& counts = units.begin(fields.file());
     counts.shape = DraftShape::chain;
     request_.read(fields, counts);
+    // The end of an answer may cut off accepted drafts.
+    if (tokens && counts.rounds && counts.accepted)
+      counts.steps = std::max(*counts.rounds, *tokens - 1 - *counts.accepted);
     if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
     units.take();
   }

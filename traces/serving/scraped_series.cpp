@@ -522,6 +522,7 @@ class ScrapedSeries::Window {
     counts_.drafted = change(Metric::drafted);
     counts_.accepted = change(Metric::accepted);
     counts_.emitted = change(Metric::emitted);
+    if (counts_.rounds) counts_.steps = change(Metric::times);
     counts_.accepted_at = changes(&Snapshot::accepted_at, Metric::accepted_at);
     counts_.drafted_at = changes(&Snapshot::drafted_at, Metric::drafted_at);
     if (!counts_.drafted_at.empty()) {

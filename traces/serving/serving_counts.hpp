@@ -122,6 +122,9 @@ struct ServingCounts {
 
   /// Verification rounds, >= 0.
   std::optional<double> rounds;
+  /// Passes of the target behind the first token of each request, those without a draft included, where the source
+  /// tells them.
+  std::optional<double> steps;
   /// The fewest and the most that `rounds` may have been, where the source rounds what it is counted back from.
   std::optional<std::pair<double, double>> rounds_between;
   std::optional<double> drafted, accepted;

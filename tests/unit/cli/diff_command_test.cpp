@@ -107,6 +107,20 @@ TEST_CASE("diff refuses what it cannot compare, by name") {
   CHECK(one["warnings"].dump().find("one_cluster") != std::string::npos);
 }
 
+TEST_CASE("diff warns of one run that is given twice under two names") {
+  const ScratchFolder folder;
+  const std::string text = request("1", "code", {2, 3, 5}) + request("2", "chat", {5, 3, 2});
+  const std::string a = written(folder / "a.jsonl", text), copy = written(folder / "copy.jsonl", text);
+  const auto warns = [](const ordered_json& answer) {
+    for (const ordered_json& warning : answer["warnings"]) {
+      if (warning["code"] == "same_content") return true;
+    }
+    return false;
+  };
+  CHECK(warns(difference_of(a + " " + copy)));
+  CHECK_FALSE(warns(difference_of(a + " " + written(folder / "other.jsonl", text + '\n'))));
+}
+
 TEST_CASE("diff says where labels of two runs have nothing in common") {
   const ScratchFolder folder;
   const std::string a = written(folder / "a.jsonl", request("1", "code", {2, 3, 5}) + request("2", "chat", {1, 2, 2}));

@@ -841,7 +841,7 @@ TEST_CASE("what is emitted runs: repositories, sizes and types, and a gap where 
   CHECK_FALSE(std::ifstream(file).good());
   const Run nothing = run_specdec("plan --alpha 0.05 --c 0.3 --batch 1,8 --emit vllm --emit-file " + file);
   CHECK(nothing.exit_code == 2);
-  CHECK(nothing.err.find("no gamma pays at any batch") != std::string::npos);
+  CHECK(nothing.err.find("takes no gamma at any batch") != std::string::npos);
 }
 
 TEST_CASE("no server is configured that would not start, with what would be missing") {

@@ -1,6 +1,7 @@
 #include "planner/acceptance.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <stdexcept>
@@ -9,6 +10,7 @@
 
 #include "analysis/planning/published_lengths.hpp"
 #include "planner/cost.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
@@ -90,6 +92,75 @@ TEST_CASE("what is no acceptance is refused") {
   CHECK_THROWS_AS(Acceptance::of_interval(0.8, 0.7), std::domain_error);
   CHECK_THROWS_AS(Acceptance::published("t5-nobody"), planner::QuestionError);
   CHECK_THROWS_AS(Acceptance::from_counters({tests::source_dir() + "/tests/fixtures/none.prom"}), traces::FileError);
+}
+
+namespace {
+
+/// What vLLM counts of a server that looks drafts up, in so many steps.
+std::string scrape_of_lookups(double steps, double drafts, double drafted, const std::vector<double>& accepted_at) {
+  double accepted = 0;
+  std::string text;
+  const auto series = [&](const std::string& name, const std::string& more, double value) {
+    text += "vllm:" + name + "{model_name=\"m\"" + more + "} " + planner::brief(value, 15) + '\n';
+  };
+  for (std::size_t j = 0; j < accepted_at.size(); ++j) {
+    accepted += accepted_at[j];
+    series("spec_decode_num_accepted_tokens_per_pos_total", ",position=\"" + std::to_string(j) + '"', accepted_at[j]);
+  }
+  series("spec_decode_num_drafts_total", "", drafts);
+  series("spec_decode_num_draft_tokens_total", "", drafted);
+  series("spec_decode_num_accepted_tokens_total", "", accepted);
+  if (steps > 0) series("inter_token_latency_seconds_count", "", steps);
+  return text;
+}
+
+double tokens_of_plan(const Acceptance& acceptance, std::int64_t gamma) {
+  Acceptance looked_up = acceptance;
+  planner::Cost cost = planner::Cost::of_constants({.overhead = 0.01}, {.kind = cost::DraftKind::ngram});
+  planner::take_lookups(&looked_up, cost);
+  return tokens(looked_up, gamma);
+}
+
+}  // namespace
+
+TEST_CASE("counters of a server that looks drafts up tell how often it found something, and how much") {
+  const tests::TemporaryFolder folder;
+  // Of 100,000 steps 30,000 drafted 4 tokens, all of which are looked at until one is rejected.
+  const std::string full = folder.write("full.prom", scrape_of_lookups(1e5, 3e4, 12e4, {24e3, 19200, 15360, 12288}));
+  const Acceptance counted = Acceptance::from_counters({full});
+  REQUIRE(counted.lookups);
+  CHECK(counted.lookups->hit_rate == Approx(0.3));
+  CHECK_FALSE(counted.lookups->mean_length);
+  // The server's own tokens per step, those without a draft included.
+  CHECK(tokens_of_plan(counted, 4) == Approx(1 + (24e3 + 19200 + 15360 + 12288) / 1e5).epsilon(1e-12));
+
+  // The same with matches that end: 30,000 drafts of 1 to 4 tokens, geometric with mean 3, accepted at 0.8 each.
+  const core::LookupLaw law{0.3, 3.0};
+  std::vector<double> accepted_at;
+  for (int k = 1; k <= 4; ++k) accepted_at.push_back(std::round(3e4 * law.reaches(k) * std::pow(0.8, k)));
+  double accepted = 0;
+  for (const double at : accepted_at) accepted += at;
+  const double drafted = std::round(1e5 * law.mean_drafted(4));
+  const std::string cut = folder.write("cut.prom", scrape_of_lookups(1e5, 3e4, drafted, accepted_at));
+  const Acceptance of_lengths = Acceptance::from_counters({cut});
+  REQUIRE(of_lengths.lookups);
+  REQUIRE(of_lengths.lookups->mean_length);
+  CHECK(*of_lengths.lookups->mean_length == Approx(3).epsilon(1e-3));
+  // The rate of proposed drafts is taken from their mean length, as if all were as long: 3% off here.
+  CHECK(tokens_of_plan(of_lengths, 4) == Approx(1 + accepted / 1e5).epsilon(0.03));
+
+  const std::string without =
+      folder.write("without.prom", scrape_of_lookups(0, 3e4, 12e4, {24e3, 19200, 15360, 12288}));
+  CHECK_FALSE(Acceptance::from_counters({without}).lookups);
+}
+
+TEST_CASE("a log of llama.cpp tells how many of its passes had a draft") {
+  const Acceptance counted =
+      Acceptance::from_counters({tests::source_dir() + "/traces/samples/llamacpp/server.log"}, {.at = 3});
+  REQUIRE(counted.lookups);
+  // A model that drafts in every pass but the last ones of answers: 1,265 passes (traces/samples/llamacpp/README.md).
+  CHECK(counted.lookups->hit_rate > 0.97);
+  CHECK(counted.lookups->hit_rate < 1);
 }
 
 TEST_CASE("a mix of counters has the shares that are asked for, whatever was counted") {

@@ -37,6 +37,27 @@ TEST_CASE("capacity on named hardware compares plain decoding with every gamma a
   CHECK(answer.scenarios()[0].requests_per_second_per_replica.value > 0);
 }
 
+TEST_CASE("a budget of verified drafts stands beside each gamma, and its gain beside the best of them") {
+  const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  CapacityQuestion question = small_question();
+  question.verification_budget = true;
+  question.alpha_spread = 0.2;
+  const Capacity answer = planner::capacity(Acceptance::of_rate(0.7), cost, question);
+  REQUIRE(answer.scenarios().size() == 3);
+  CHECK(answer.scenarios()[2].scenario.name == "gamma 2 budgeted");
+  CHECK(answer.scenarios()[2].scenario.engine.verification_budget);
+  CHECK_FALSE(answer.scenarios()[2].steady);
+  CHECK_FALSE(answer.scenarios()[1].scenario.engine.verification_budget);
+  const auto gain = answer.budget_gain();
+  REQUIRE(gain);
+  CHECK(gain->budget == 2);
+  const auto rate = [&](std::size_t i) { return answer.scenarios()[i].requests_per_second_per_replica.value; };
+  CHECK(rate(gain->fixed) == std::max(rate(0), rate(1)));
+  CHECK(gain->relative == Approx(rate(2) / rate(gain->fixed) - 1));
+  question.verification_budget = false;
+  CHECK_FALSE(planner::capacity(Acceptance::of_rate(0.7), cost, question).budget_gain());
+}
+
 TEST_CASE("what capacity lacks is named by the member") {
   const auto refused = [](const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& q) {
     try {
@@ -52,6 +73,11 @@ TEST_CASE("what capacity lacks is named by the member") {
   CapacityQuestion large = small_question();
   large.activation_reserve_gb = 1000;
   CHECK(refused(Acceptance::of_rate(0.7), cost, large) == "activation_reserve_gb");
+  CapacityQuestion budget = small_question();
+  budget.verification_budget = true;
+  CHECK(refused(Acceptance::of_rate(0.7),
+                Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.kind = cost::DraftKind::ngram}}),
+                budget) == "verification_budget");
 }
 
 TEST_CASE("a capacity's members have the ranges of the command line's options") {

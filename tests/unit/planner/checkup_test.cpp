@@ -437,6 +437,39 @@ TEST_CASE("a time that was written in seconds among milliseconds is found, with 
       finds(checked({samples + "bench/c1-plain.json", samples + "bench/c64-k5.json"}).findings, "times_far_apart"));
 }
 
+TEST_CASE("a draft far above its roofline is found in its statistics and in timed passes, and one near it is not") {
+  const Faults faults;
+  const auto drafting = [&](const std::string& milliseconds) {
+    return faults.written("draft.log",
+                          "statistics draft-simple: #calls(b,g,a) = 1 100 100, #gen drafts = 100, #acc "
+                          "drafts = 80, #gen tokens = 400, #acc tokens = 200, dur(b,g,a) = 0.1, " +
+                              milliseconds + ", 0.2 ms\n");
+  };
+  const auto found = [&](const std::string& file) {
+    CheckupQuestion question;
+    question.draft_times = planner::DraftTimes{{file}, "h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}}};
+    return check_up(question).findings;
+  };
+  // 2.5 GB at 3.35 TB/s take 0.74 ms, with launches 1.5 to 2.5 ms.
+  CHECK(found(drafting("800")).empty());
+  const std::vector<Finding> slow = found(drafting("8000"));
+  REQUIRE(slow.size() == 1);
+  CHECK(slow[0].code == "draft_far_above_roofline");
+  CHECK(slow[0].severity == Severity::warning);
+  CHECK(slow[0].evidence[0].value == Approx(0.02));
+  CHECK(slow[0].evidence[0].line == 1);
+  CHECK(*slow[0].evidence[0].value > 3 * *slow[0].evidence[1].value);
+  CHECK_FALSE(slow[0].remedy.empty());
+  const std::string header = "batch,tokens,context,seconds\n";
+  CHECK(found(faults.written("fast.csv", header + "1,1,100,0.002\n8,1,100,0.0022\n1,1,2000,0.05\n")).empty());
+  CHECK(finds(found(faults.written("slow.csv", header + "1,1,100,0.02\n8,1,100,0.022\n1,1,2000,0.002\n")),
+              "draft_far_above_roofline"));
+  CheckupQuestion lookups;
+  lookups.draft_times =
+      planner::DraftTimes{{drafting("800")}, "h100", "llama-3.1-8b", {.draft = {.kind = cost::DraftKind::ngram}}};
+  CHECK_THROWS_AS(check_up(lookups), planner::QuestionError);
+}
+
 TEST_CASE("a configuration is held against what the server counted") {
   const Faults faults;
   const std::string requests = samples + "serving/vllm_requests.jsonl";

@@ -238,6 +238,20 @@ TEST_CASE("a model's name and a category are the request's own, and its prompt's
   CHECK(in_a_list.units[1].labels == of_category);
 }
 
+TEST_CASE("the tokens of an answer of vLLM say its steps, those without a draft included") {
+  const KnownTotals totals = tests::totals_of(tests::known_requests()[0]);
+  const auto steps_of = [&](double tokens) {
+    const std::string usage = fmt::format(R"("usage":{{"completion_tokens":{},)", tokens);
+    const std::string response = replaced(vllm_response(totals), R"("usage":{)", usage);
+    return take_counts(traces::vllm_requests_format(), response).units.at(0).steps;
+  };
+  // The first token, the accepted drafts, and one more of each step.
+  CHECK(steps_of(1 + totals.accepted + totals.rounds + 30) == totals.rounds + 30);
+  // The end of the answer cut off accepted drafts.
+  CHECK(steps_of(totals.accepted + totals.rounds - 1) == totals.rounds);
+  CHECK_FALSE(take_counts(traces::vllm_requests_format(), vllm_response(totals)).units.at(0).steps);
+}
+
 TEST_CASE("what else a request says of itself is a label, a number as it is written") {
   const KnownTotals totals = tests::totals_of(tests::known_requests()[0]);
   const std::string response =

@@ -238,6 +238,8 @@ TEST_CASE("llama-server's lines of one answer belong together, whatever other sl
   // 4 accepted over 7.9 to 8.1 rounds, and 13 tokens in 1 + 8 passes.
   const AllCounts one = counts_of({slot + "prompt eval time = 9.00 ms / 9 tokens\n" + slot + eval + slot + accepted});
   CHECK(one.units.at(0).rounds == 8);
+  CHECK(one.units.at(0).steps == 8);
+  CHECK_FALSE(counts_of({other + eval + slot + accepted}).units.at(0).steps);
   CHECK_FALSE(one.units.at(0).rounds_between);
   // Without an accepted draft the passes are all that is known.
   const std::string none = "draft acceptance = 0.00000 (    0 accepted /    24 generated), mean len =  1.00\n";

@@ -243,6 +243,9 @@ TEST_CASE("the times between vLLM's tokens are read where they are wanted, as th
   // Without need of times they are no counts of speculation, and a server that ceases to draft is another one.
   CHECK_THAT(counts_refusal({scrape(10, 12, 0.5, 6, 1)}), Contains("metrics without speculative decoding"));
   CHECK_FALSE(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts}).units[0].round_times);
+  // Their number is that of all steps, 12, of which 5 drafted.
+  CHECK(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts}).units[0].steps == 12);
+  CHECK_FALSE(read.units[0].steps);
   CHECK(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts, scrape(40, 52, 2.25, 16, 4), scrape(50, 62, 2.3, 19, 4)}, true)
             .units.size() == 1);
   // 30 times of at most 10 ms and 10 longer ones do not take 1.75 s in milliseconds, nor less than 10 times 10 ms.

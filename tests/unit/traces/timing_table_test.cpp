@@ -244,6 +244,57 @@ TEST_CASE("rows of llama-batched-bench that contradict themselves or generate no
   CHECK(table.warnings[1].code == "split_pass_excluded");
 }
 
+/// Two answers of a server that looks n-grams up and drafts by a model's own modules.
+const std::string statistics_log =
+    "0.31.456.700 I slot print_timing: id  3 | task 0 |        eval time =    2000.00 ms /   150 tokens\n"
+    "0.31.456.721 I statistics     ngram-simple: #calls(b,g,a) =    1    99     4, #gen drafts =      4, #acc drafts ="
+    "     3, #gen tokens =     16, #acc tokens =     8, dur(b,g,a) = 0.001, 0.872, 0.000 ms\n"
+    "0.31.456.725 I statistics        draft-mtp: #calls(b,g,a) =    1    95    95, #gen drafts =     95, #acc drafts ="
+    "    70, #gen tokens =    190, #acc tokens =   120, dur(b,g,a) = 0.005, 900.000, 0.517 ms\n"
+    "0.41.456.725 I spec common_specu: statistics        draft-mtp: #calls(b,g,a) =    2    200    200, #gen drafts = "
+    "   200, #acc drafts =   150, #gen tokens =    400, #acc tokens =   260, #mean acc len = 2.30, #acc rate/pos = "
+    "(0.75, 0.55), dur(b,g,a) = 0.010, 2000.000, 1.1 ms\n";
+
+TEST_CASE("what llama.cpp's drafts took is the mean of its last line of statistics, and lookups are no passes") {
+  const TimingTable table = read(statistics_log);
+  CHECK(table.format == "llama.cpp statistics");
+  REQUIRE(table.passes.size() == 1);
+  CHECK(table.passes[0].seconds == 2.0 / 400);
+  CHECK(table.passes[0].repetitions == 400);
+  CHECK(table.passes[0].line == 4);
+  CHECK(table.passes[0].context == 0);
+  CHECK(table.passes[0].model.empty());
+  REQUIRE(table.warnings.size() == 1);
+  CHECK(table.warnings[0].code == "context_unknown");
+}
+
+TEST_CASE("drafts of one pass count by draft, and each way to draft with a model is one") {
+  const TimingTable table = read(
+      "statistics dflash: #calls(b,g,a) = 1 10 10, #gen drafts = 10, #acc drafts = 4, #gen tokens = 70, #acc tokens = "
+      "12, dur(b,g,a) = 1.0, 50.0, 3.0 ms\n"
+      "statistics draft-simple: #calls = 10, #gen drafts = 10, #acc drafts = 4, #gen tokens = 40, #acc tokens = 12, "
+      "dur(b,g,a) = 1.0, 80.0, 3.0 ms\n");
+  CHECK(table.models() == std::vector<std::string>{"dflash", "draft-simple"});
+  CHECK(table.passes[0].seconds == Approx(5e-3).epsilon(1e-14));
+  CHECK(table.passes[1].seconds == Approx(2e-3).epsilon(1e-14));
+}
+
+TEST_CASE("statistics of drafts that lack a figure, or of lookups alone, are refused by line") {
+  const std::string line = "x\nstatistics draft: #gen drafts = 9, #gen tokens = 18, dur(b,g,a) = 1.0, 50.0, 3.0 ms\n";
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = line;
+    return refusal(text.replace(text.find(from), from.size(), to));
+  };
+  CHECK_THAT(changed("#gen tokens = 18, ", ""), Contains(":2") && Contains("#gen tokens"));
+  CHECK_THAT(changed("18", "1.5"), Contains("a whole number"));
+  CHECK_THAT(changed("50.0", "fast"), Contains("fast") && Contains("a number"));
+  CHECK_THAT(changed("50.0", "-1"), Contains("0 or more"));
+  CHECK_THAT(changed("1.0, 50.0", "1.0 50.0"), Contains("three numbers"));
+  CHECK_THAT(changed("draft:", "ngram_mod:"), Contains("no draft that is a model"));
+  CHECK_THAT(changed("18", "0"), Contains("no draft that is a model"));
+  CHECK(refusal(line).empty());
+}
+
 TEST_CASE("mutated timings are read with values in their ranges or refused in one line") {
   const std::vector<std::string> good = {
       "batch,tokens,context,seconds,model,stddev_seconds,repetitions\n1,1,1024,0.0112,big,0.0001,7\n2.5,5,0,0.0119,,,"

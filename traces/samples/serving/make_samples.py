@@ -10,7 +10,9 @@ times. A round of B requests takes FIXED + DRAFT_PASS gamma + VERIFIED (gamma + 
 at the rate LOG_ALPHA. Windows in which the load changes read prompts.
 
 The scrapes with times are of the same two servers, of which CLIENTS ask for ANSWER tokens again and again; an iteration
-that reads a prompt takes PROMPT milliseconds longer and puts out its first token.
+that reads a prompt takes PROMPT milliseconds longer and puts out its first token. A third server looks its drafts up:
+a share of HIT_RATE of its steps finds something, which FOUND tokens follow on average, of a geometric law, and drafts
+GAMMA of them at most.
 """
 
 import json
@@ -22,6 +24,7 @@ FIXED, DRAFT_PASS, VERIFIED = 6.0, 0.8, 0.15
 LOG_ALPHA = 0.72
 LOADS = [2, 8, 24, 48]
 CLIENTS, ANSWER, PROMPT = 8, 400, 14.0
+HIT_RATE, FOUND = 0.35, 6.0
 EDGES = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0]
 FOLDER = pathlib.Path(__file__).parent
 BEFORE = {"drafts": 5120, "draft_tokens": 20480, "accepted": 11008, "positions": [3850, 2990, 2300, 1868]}
@@ -117,19 +120,32 @@ def log(gamma: int, source: random.Random) -> str:
 class TimedServer:
     """What vLLM counts while clients wait for their answers."""
 
-    def __init__(self, gamma: int, source: random.Random) -> None:
-        self.gamma, self.source = gamma, source
+    def __init__(self, gamma: int, source: random.Random, looks_up: bool = False) -> None:
+        self.gamma, self.source, self.looks_up = gamma, source, looks_up
         self.left = [0] * CLIENTS
         self.counts = {"drafts": 0, "draft_tokens": 0, "accepted": 0, "positions": [0] * gamma}
         self.times: list[float] = []
         self.iterations = self.first_tokens = 0
+
+    def drafts(self) -> int:
+        """Drafted tokens of one sequence in a step."""
+        if not self.looks_up:
+            return self.gamma
+        if self.source.random() >= HIT_RATE:
+            return 0
+        found = 1
+        while self.source.random() >= 1 / FOUND:
+            found += 1
+        return min(found, self.gamma)
 
     def run(self, seconds: float) -> None:
         clock = 0.0
         while clock < seconds:
             decoding = [client for client, left in enumerate(self.left) if left > 0]
             prompts = [client for client, left in enumerate(self.left) if left <= 0]
-            took = (FIXED + DRAFT_PASS * self.gamma + VERIFIED * (self.gamma + 1) * len(decoding)) / 1000
+            drafts = {client: self.drafts() for client in decoding}
+            passes = 0 if self.looks_up else self.gamma
+            took = (FIXED + DRAFT_PASS * passes + VERIFIED * (sum(drafts.values()) + len(decoding))) / 1000
             took = took * self.source.gauss(1, 0.01) + PROMPT / 1000 * len(prompts)
             clock += took
             self.iterations += 1
@@ -138,11 +154,11 @@ class TimedServer:
                 self.first_tokens += 1
             for client in decoding:
                 self.times.append(took)
-                accepted = accepted_drafts(self.source) if self.gamma else 0
+                accepted = min(accepted_drafts(self.source), drafts[client]) if drafts[client] else 0
                 self.left[client] -= 1 + accepted
-                if self.gamma:
+                if drafts[client]:
                     self.counts["drafts"] += 1
-                    self.counts["draft_tokens"] += self.gamma
+                    self.counts["draft_tokens"] += drafts[client]
                     self.counts["accepted"] += accepted
                     for position in range(accepted):
                         self.counts["positions"][position] += 1
@@ -161,8 +177,7 @@ class TimedServer:
         return text
 
 
-def timed_scrapes(name: str, gamma: int, source: random.Random) -> None:
-    server = TimedServer(gamma, source)
+def timed_scrapes(name: str, server: TimedServer) -> None:
     for when, seconds in (("before", 30), ("after", 120)):
         server.run(seconds)
         (FOLDER / f"{name}_{when}.prom").write_text(server.scrape(), encoding="utf-8")
@@ -184,8 +199,9 @@ def main() -> None:
     (FOLDER / "vllm_after.prom").write_text(scrape(after), encoding="utf-8")
     (FOLDER / "vllm_k4.log").write_text(log(GAMMA, random.Random(2)), encoding="utf-8")
     (FOLDER / "vllm_plain.log").write_text(log(0, random.Random(3)), encoding="utf-8")
-    timed_scrapes("vllm_k4", GAMMA, random.Random(4))
-    timed_scrapes("vllm_plain", 0, random.Random(5))
+    timed_scrapes("vllm_k4", TimedServer(GAMMA, random.Random(4)))
+    timed_scrapes("vllm_plain", TimedServer(0, random.Random(5)))
+    timed_scrapes("vllm_ngram", TimedServer(GAMMA, random.Random(6), looks_up=True))
 
 
 if __name__ == "__main__":

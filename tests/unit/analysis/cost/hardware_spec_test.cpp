@@ -36,10 +36,26 @@ NamedFigures figures_of(const HardwareSpec& hardware) {
 
 /// "1,792 GB/s" -> 1.792e12.
 double printed_value(std::string quoted) {
-  static const std::map<std::string, double> units = {
-      {"", 1},        {"W", 1},          {"GB", 1e9},      {"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"GB/s", 1e9},
-      {"GBps", 1e9},  {"Gbps", 1e9 / 8}, {"TB/s", 1e12},   {"TBps", 1e12},        {"TFLOPS", 1e12},   {"TFLOPs", 1e12},
-      {"TOPS", 1e12}, {"TOPs", 1e12},    {"PFLOPS", 1e15}, {"teraflops", 1e12}};
+  static const std::map<std::string, double> units = {{"", 1},
+                                                      {"W", 1},
+                                                      {"Watt", 1},
+                                                      {"kW", 1e3},
+                                                      {"GB", 1e9},
+                                                      {"GiB", 1073741824.0},
+                                                      {"MiB", 1048576.0},
+                                                      {"GB/s", 1e9},
+                                                      {"GBps", 1e9},
+                                                      {"Gbps", 1e9 / 8},
+                                                      {"TB/s", 1e12},
+                                                      {"TBps", 1e12},
+                                                      {"TFLOPS", 1e12},
+                                                      {"TFLOPs", 1e12},
+                                                      {"TOPS", 1e12},
+                                                      {"TOPs", 1e12},
+                                                      {"POPS", 1e15},
+                                                      {"PFLOPS", 1e15},
+                                                      {"teraflops", 1e12},
+                                                      {"teraFLOPS", 1e12}};
   quoted.erase(std::remove(quoted.begin(), quoted.end(), ','), quoted.end());
   std::size_t end = 0;
   const double number = std::stod(quoted, &end);
@@ -117,8 +133,8 @@ TEST_CASE(
       CHECK((std::abs(figure.value / second - 1) <= 0.015 || is_noted));
     }
   }
-  CHECK(figures > 180);
-  CHECK(alone <= 30);
+  CHECK(figures > 220);
+  CHECK(alone <= 36);
 }
 
 // Grace with 960 GB: https://docs.nvidia.com/dccpu/grace-perf-tuning-guide; the MI325X: its data sheet's 1,307.4
@@ -157,7 +173,10 @@ TEST_CASE("names and aliases of hardware presets are each one device's, in order
 // H200 from https://github.com/astroC86/gpu-datasheet (1979 with sparsity), L40S from
 // https://www.mullet.se/product.html?product_id=355414 (733 with sparsity), MI300X from
 // https://github.com/pytorch/pytorch/blob/00604d0f7e9a/torch/_inductor/analysis/device_info.py, B200 from
-// https://github.com/pytorch/torchtitan/blob/02581674d9db/torchtitan/tools/utils.py
+// https://github.com/pytorch/torchtitan/blob/02581674d9db/torchtitan/tools/utils.py, eight B300 (36 PFLOPS with
+// sparsity) from https://fibermall.com/blog/?p=17161 and the bandwidth from
+// https://github.com/datacrunch-research/blogs/blob/f5752e891796/b300_comparison_b200/b300_comparison_b200.md, 72 GB300
+// from https://github.com/datacrunch-research/blogs/blob/f5752e891796/gb300-technical-report/gb300_technical_report.md
 TEST_CASE("peaks of hardware presets are the dense ones") {
   struct DenseSheet {
     const char* name;
@@ -166,6 +185,7 @@ TEST_CASE("peaks of hardware presets are the dense ones") {
   for (const DenseSheet& sheet : {DenseSheet{"a100", 312e12, 2.039e12}, DenseSheet{"a100-80gb-pcie", 312e12, 1.935e12},
                                   DenseSheet{"h100", 989.4e12, 3.35e12}, DenseSheet{"h100-pcie", 756e12, 2e12},
                                   DenseSheet{"h200", 1979e12 / 2, 4.8e12}, DenseSheet{"b200", 2250e12, 8e12},
+                                  DenseSheet{"b300", 18e15 / 8, 7.7e12}, DenseSheet{"gb300", 180e15 / 72, 576e12 / 72},
                                   DenseSheet{"l4", 121e12, 300e9}, DenseSheet{"l40s", 733e12 / 2, 864e9},
                                   DenseSheet{"mi300x", 1307.4e12, 5.3e12}, DenseSheet{"tpu-v5e", 197e12, 819e9}}) {
     INFO(sheet.name);
@@ -182,6 +202,24 @@ TEST_CASE("peaks of hardware presets are the dense ones") {
   CHECK(knee(preset("h100"), NumberType::bf16) == Approx(295.343).epsilon(2e-6));
   CHECK(knee(preset("h200"), NumberType::bf16) == Approx(206.125).epsilon(2e-6));
   CHECK(knee(preset("h200"), NumberType::fp8) == Approx(206.135).epsilon(3e-6));
+}
+
+// What a generation changed: https://verda.com/blog/gb300-nvl72-architecture, and GH200's two memories.
+TEST_CASE("neighbours of a family differ by what their makers changed") {
+  for (const auto& [newer, older] : {std::pair{"b300", "b200"}, std::pair{"gb300", "gb200"}}) {
+    INFO(newer);
+    for (const char* type : {"fp16", "bf16", "fp8"})
+      CHECK(preset(newer).peak_flops.at(type).value == preset(older).peak_flops.at(type).value);
+    CHECK(preset(newer).memory_bytes.value / preset(older).memory_bytes.value == 1.5);
+    CHECK(preset(newer).peak_flops.at("fp4").value / preset(older).peak_flops.at("fp4").value ==
+          Approx(1.53).epsilon(0.03));
+    CHECK(preset(newer).peak_flops.at("int8").value < 0.04 * preset(older).peak_flops.at("int8").value);
+  }
+  CHECK(cost::hardware_preset("gh200") == cost::hardware_preset("gh200-96gb"));
+  CHECK(preset("gh200-144gb").peak_flops.at("bf16").value ==
+        Approx(preset("h200").peak_flops.at("bf16").value).epsilon(1e-3));
+  CHECK(preset("rtx-pro-6000-workstation").memory_bandwidth_bytes_per_second.value ==
+        preset("rtx-5090").memory_bandwidth_bytes_per_second.value);
 }
 
 TEST_CASE("formats of 16 bits have one peak, since tensor cores multiply both alike") {
@@ -201,6 +239,9 @@ TEST_CASE("weights that the device cannot multiply take the peak of the type tha
   CHECK(cost::peak_flops_for(preset("b200"), NumberType::nvfp4) == 9e15);
   CHECK(cost::peak_flops_for(preset("h100"), NumberType::mxfp4) == 989.4e12);
   CHECK(cost::peak_flops_for(preset("tpu-v5e"), NumberType::fp16) == 197e12);
+  // As where it can, but slower: Blackwell Ultra has few units for int8.
+  CHECK(cost::peak_flops_for(preset("b300"), NumberType::int8) == 2250e12);
+  CHECK(cost::peak_flops_for(preset("b200"), NumberType::int8) == 4500e12);
   // Not at that of FP64, which says nothing of shorter types.
   CHECK(cost::peak_flops_for(preset("grace"), NumberType::bf16) == 28.4e12);
   HardwareSpec only_fp64;

@@ -62,6 +62,22 @@ TEST_CASE("a rate of prompt tokens replaces the passes") {
   CHECK(iterations->seconds({.prompt_tokens = 5000, .prompts = 1}) == Approx(0.5).epsilon(1e-14));
 }
 
+TEST_CASE("drafts that are not all verified take their passes, and the target's over those that are") {
+  const auto iterations = cost::iterations_of(linear_passes(false), {});
+  const auto seconds = [&](std::optional<double> verified) {
+    return iterations->seconds({.sequences = 8, .gamma = 3, .verified = verified, .context_tokens = 5600});
+  };
+  CHECK(seconds(24) == Approx(seconds({})).epsilon(1e-14));
+  // The passes are linear in positions, 0.1 ms each, and in the cache, which is the same.
+  for (const double verified : {0.0, 5.0, 8.0, 19.5})
+    CHECK(seconds(verified) == Approx(seconds({}) - (24 - verified) * 1e-4).epsilon(1e-12));
+  CHECK_THROWS_AS(seconds(24.1), std::domain_error);
+  CHECK_THROWS_AS(seconds(-1), std::domain_error);
+  const Iteration mixed{
+      .sequences = 8, .gamma = 3, .verified = 5, .context_tokens = 5600, .prompt_tokens = 100, .prompts = 1};
+  CHECK(iterations->seconds(mixed) == Approx(seconds(5) + 100 * 1e-4).epsilon(1e-12));
+}
+
 TEST_CASE("an iteration that the rounds' provider refuses is refused with its message") {
   const Iteration long_prompt{.prompt_tokens = 1000, .prompts = 1};
   CHECK_THROWS_WITH(cost::iterations_of(linear_passes(false), {})->seconds(long_prompt),

@@ -136,3 +136,20 @@ TEST_CASE("lookups refuse a law that is none", "[lookup]") {
   CHECK_THROWS_AS(curve_of(0.5, {0.5, 0.9}), std::domain_error);
   CHECK_THROWS_AS(LookupCurve(nullptr, {}), std::invalid_argument);
 }
+
+TEST_CASE("a counted law drafts as much as was counted, and fills gamma where that is all", "[lookup]") {
+  for (const double mean : {1.3, 2.0, 6.0, 40.0}) {
+    for (const std::int64_t gamma : {2, 5, 16}) {
+      const LookupLaw law{0.3, mean};
+      const LookupLaw counted = LookupLaw::counted(0.3, law.mean_drafted(gamma) / law.hit_rate, gamma);
+      REQUIRE(counted.mean_length);
+      CHECK(*counted.mean_length == Approx(mean).epsilon(1e-8));
+      CHECK(counted.mean_drafted(gamma) == Approx(law.mean_drafted(gamma)).epsilon(1e-8));
+    }
+  }
+  CHECK_FALSE(LookupLaw::counted(0.3, 5, 5).mean_length);
+  CHECK(LookupLaw::counted(0.3, 1, 5).mean_length == 1);
+  CHECK(LookupLaw::counted(0.3, 1, 5).hit_rate == 0.3);
+  CHECK_THROWS_AS(LookupLaw::counted(1.1, 2, 5), std::domain_error);
+  CHECK_THROWS_AS(LookupLaw::counted(0.3, 2, 0), std::domain_error);
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 #include <stdexcept>
@@ -247,14 +248,14 @@ TEST_CASE("consecutive windows are taken together, at most 40 batches a series, 
   CHECK(summary.moments.evaluated(1) == rounds);
 }
 
-/// 40 windows of 500 rounds, gamma 1, whose acceptance wanders about 0.6 by an autoregression.
-std::vector<ServingCounts> wandering_windows(double persistence, std::mt19937_64& random) {
+/// 40 windows of 500 rounds, gamma 1, whose acceptance wanders about a mean by an autoregression.
+std::vector<ServingCounts> wandering_windows(double persistence, std::mt19937_64& random, double mean = 0.6) {
   std::normal_distribution<double> normal;
   std::vector<ServingCounts> units;
   double level = normal(random);
   for (int k = 0; k < 40; ++k) {
     level = persistence * level + std::sqrt(1 - persistence * persistence) * normal(random);
-    const double accepted = std::round(500 * std::clamp(0.6 + 0.05 * level, 0.0, 1.0));
+    const double accepted = std::round(500 * std::clamp(mean + 0.05 * level, 0.0, 1.0));
     ServingCounts window = request({500 - accepted, accepted});
     window.unit = CountUnit::window;
     window.labels = {{"model_name", "m"}};
@@ -275,6 +276,40 @@ TEST_CASE("windows that resemble their neighbours are said to, and independent o
   };
   CHECK(warned(0) <= 14);
   CHECK(warned(0.8) >= 380);
+}
+
+TEST_CASE("windows of several sources are strung together by source and log") {
+  // As above: 14 of 400 at a false-alarm rate of 1e-4. Two sources of independent windows, the second of which accepts
+  // more; one log after another, alike, where a drifting first one would be cut in two.
+  const auto warned = [](double persistence, double second_mean,
+                         const std::function<void(ServingCounts&, bool)>& tell) {
+    std::mt19937_64 random(8);
+    int count = 0;
+    for (int trial = 0; trial < 400; ++trial) {
+      std::vector<ServingCounts> both;
+      for (const bool second : {false, true}) {
+        for (ServingCounts& window : wandering_windows(persistence, random, second ? second_mean : 0.6)) {
+          tell(window, second);
+          both.push_back(window);
+        }
+      }
+      count += warns(summary_of(both), "windows_alike") ? 1 : 0;
+    }
+    return count;
+  };
+  const auto by_label = [](ServingCounts& window, bool second) {
+    window.labels.push_back({"instance", second ? "b" : "a"});
+  };
+  const auto by_log = [](ServingCounts& window, bool second) {
+    window.line = 1;
+    window.file = second ? "b.log" : "a.log";
+  };
+  CHECK(warned(0, 0.8, by_label) <= 14);
+  CHECK(warned(0, 0.6, by_log) <= 14);
+  CHECK(warned(0.8, 0.8, by_label) >= 380);
+  CHECK(warned(0.8, 0.6, by_log) >= 380);
+  // The twin: nothing tells the sources apart.
+  CHECK(warned(0, 0.8, [](ServingCounts&, bool) {}) >= 380);
 }
 
 TEST_CASE("intervals of windows hold the truth about as often where these resemble their neighbours") {

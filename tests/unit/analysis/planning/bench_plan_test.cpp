@@ -618,6 +618,47 @@ TEST_CASE(
   CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_priced"));
 }
 
+TEST_CASE("plain requests that end and begin together may take longer out of step") {
+  // Of two servers: where 16 requests are in flight, plain tokens hold no prompts and take 0.8 of their time, so that
+  // 0.72 of the clients decode beside 0.9 with drafts.
+  const Server server;
+  BenchQuestion question;
+  for (const double concurrency : {1.0, 4.0, 16.0})
+    for (const std::int64_t gamma : {0, 2, 4}) question.runs.push_back(server.run(gamma, concurrency));
+  const BenchPlan out_of_step = planning::plan_bench(question);
+  CHECK_FALSE(has_note(out_of_step, "plain_in_step"));
+  *question.runs[6].bench->mean_tpot_ms *= 0.8;
+  const BenchPlan in_step = planning::plan_bench(question);
+  CHECK(has_note(in_step, "plain_in_step"));
+  const auto& points = in_step.plan.drafts[0].points;
+  const planning::PointPlan& last = points.back();
+  const double batch = 0.72 * 16;
+  REQUIRE(last.batch == Approx(batch));
+  for (const std::int64_t gamma : {2, 4}) {
+    const estimate::Interval& ci95 = last.rows[static_cast<std::size_t>(gamma)].speedup_ci95;
+    INFO(gamma << ": " << ci95.lo << " to " << ci95.hi);
+    CHECK(ci95.lo < 0.85 * server.speedup(gamma, batch, 1100));
+    CHECK(server.speedup(gamma, batch, 1100) < ci95.hi);
+  }
+  // What runs in step do to plain tokens at one batch is not said of others.
+  const planning::DeploymentRow& first = points.front().rows[2];
+  CHECK(first.speedup_ci95.hi < 1.15 * first.speedup);
+}
+
+TEST_CASE("prompts that cost nothing are not said to take some time") {
+  const Server server;
+  BenchQuestion question;
+  for (const double input : {500.0, 2000.0})
+    for (const int concurrency : {4, 16, 48})
+      for (const std::int64_t gamma : {0, 4})
+        question.runs.push_back(closed_loop(server, gamma, concurrency, input, 0));
+  const BenchPlan plan = planning::plan_bench(question);
+  const auto note =
+      std::find_if(plan.notes.begin(), plan.notes.end(), [](const auto& its) { return its.code == "prompts_priced"; });
+  REQUIRE(note != plan.notes.end());
+  CHECK(note->message.find("may take nothing") != std::string::npos);
+}
+
 TEST_CASE("trees are refused with what to run instead, and left out beside chains with what they took") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});

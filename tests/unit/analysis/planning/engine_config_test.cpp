@@ -670,7 +670,7 @@ TEST_CASE("what is not known is a marked gap, and a text with one is not to be w
     CHECK(config.not_to_be_written.find("<DRAFT>") != std::string::npos);
   }
   request.schedule = {{1, 64, 0}};
-  CHECK(engine_config(Engine::vllm, request).not_to_be_written.find("by the estimate no gamma pays") == 0);
+  CHECK(engine_config(Engine::vllm, request).not_to_be_written.find("the plan takes no gamma at any batch") == 0);
 }
 
 TEST_CASE("models are told to engines by repository or path, and by no other name") {

@@ -81,6 +81,9 @@ TEST_CASE("the run to buy tells of what two choices hang on, for what it takes")
   const double root = 0.04 / std::sqrt(0.04 + 0.02 * 0.02);
   CHECK(run->regret_now - run->regret_after == Approx(root / std::sqrt(2 * std::acos(-1.0)) / 2).epsilon(0.01));
   CHECK(run->regret_now == Approx(0.2 / std::sqrt(2 * std::acos(-1.0)) / 2).epsilon(0.15));
+  // Plain rounds are known, so that among runs of those none is worth its minutes.
+  question.lacks_plain_run = true;
+  CHECK_FALSE(planning::next_run(question));
 }
 
 TEST_CASE("an acceptance is told by a run at its gamma, unless the traffic is another") {

@@ -123,7 +123,10 @@ TEST_CASE("releases are read as engines write them, and ordered with candidates 
     CHECK(*engine_release(Engine::sglang, rising[i - 1]) < *engine_release(Engine::sglang, rising[i]));
   }
   CHECK(engine_release(Engine::vllm, "0.24") == engine_release(Engine::vllm, "v0.24.0"));
-  CHECK(engine_release(Engine::llamacpp, "b9134") == engine_release(Engine::llamacpp, "9134"));
+  for (const char* text : {"9134", "v9134"}) {
+    CHECK(engine_release(Engine::llamacpp, "b9134") == engine_release(Engine::llamacpp, text));
+  }
+  for (const char* text : {"v0.5.0", "0.5.0", "bv9134", "v", "b"}) CHECK_FALSE(engine_release(Engine::llamacpp, text));
   for (const char* text : {"", "1", "v", "0.x", "0.24.0.1", "0.24.0-dev", "0.-1", "-1.2", "b9134", "0.24rc", "0.2 "}) {
     CHECK_FALSE(engine_release(Engine::vllm, text));
   }

@@ -99,6 +99,19 @@ TEST_CASE("a figure over batches ends speculation where the plan does, however f
   CHECK(crossover.x[0] == plan["crossover_batch"]);
 }
 
+TEST_CASE("a gain up to the largest batch is claimed with the batches whose intervals do not bear it out") {
+  const std::string deployment =
+      "plot speedup-over-batch --hardware h100-sxm --tp 2 --model mixtral-8x7b --draft-kind ngram "
+      "--batch 1,4,16,64 --context 1000 --alpha ";
+  const auto caption = [&](const std::string& alpha) {
+    return document_of_run(deployment + alpha)["figure"]["caption"].get<std::string>();
+  };
+  CHECK_THAT(caption("0.6"), Catch::Matchers::EndsWith(
+                                 "gains 5% or more up to the largest batch shown, but its 95% interval at batch 1 "
+                                 "does not bear that out."));
+  CHECK_THAT(caption("0.8"), Catch::Matchers::EndsWith("gains 5% or more up to the largest batch shown."));
+}
+
 TEST_CASE("benchmark runs are drawn with the speedups that were measured") {
   const std::string runs = " --bench " + specdec::tests::source_dir() + "/traces/samples/bench/c*.json";
   const ordered_json figure = document_of_run("plot speedup-over-batch --gamma 3,5" + runs);

@@ -1,0 +1,110 @@
+#include "analysis/estimate/counted_group.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/estimate/acceptance_counts.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+using traces::CountUnit;
+using traces::DraftShape;
+using traces::ServingCounts;
+
+void insert_once(std::vector<std::string>& names, std::string_view name) {
+  if (name.empty() || (!names.empty() && names.back() == name)) return;
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+}
+
+SeriesKey series_of(const ServingCounts& counts) {
+  SeriesKey series;
+  for (const traces::CountLabel& label : counts.labels) {
+    series.source += label.name + '\0' + label.value + '\0';
+  }
+  if (counts.line > 0) series.log = counts.file.string();
+  return series;
+}
+
+}  // namespace
+
+void CountedGroup::WithoutGamma::add(const ServingCounts& counts, double its_rounds, double its_drafted) {
+  ++units;
+  rounds += its_rounds;
+  drafted += its_drafted;
+  const std::pair<double, double> between = counts.rounds_between.value_or(std::pair(its_rounds, its_rounds));
+  const double fewest = between.first;
+  const double least = std::ceil(its_drafted / between.second * (1 - 1e-9));
+  if (!(least <= static_cast<double>(RoundMoments::most_positions))) {
+    most_gamma = 0;
+    return;
+  }
+  auto gamma = static_cast<std::int64_t>(least);
+  least_gamma = std::max(least_gamma, gamma);
+  const auto of_end = [&] {
+    return static_cast<double>(gamma) * fewest - its_drafted <= drafts_short_of(counts, gamma, fewest);
+  };
+  while (gamma <= most_gamma && of_end()) ++gamma;
+  most_gamma = std::min(most_gamma, gamma - 1);
+}
+
+void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch) {
+  ++units;
+  insert_once(engines, counts.engine);
+  insert_once(formats, counts.format);
+  insert_once(files, counts.file.native());
+  from_rates = from_rates || counts.from_rates;
+  rounds.add(normal.rounds);
+  drafted.add(normal.drafted);
+  accepted.add(normal.accepted);
+  emitted.add(normal.emitted);
+  steps.add(counts.steps);
+  if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
+  const std::pair<double, double> between =
+      normal.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
+  least_rounds += between.first;
+  most_rounds += between.second;
+  // Units that drafted nothing, such as a baseline or an idle window, say nothing about the shape of drafts.
+  if (!(normal.rounds.value_or(0) > 0) && !(normal.drafted.value_or(0) > 0) && !normal.mean_tokens) return;
+  ++counted;
+  unit.add(counts.unit);
+  rule.add(counts.rule);
+  shape.add(normal.shape);
+  verified.add(counts.verified_per_round);
+  fixed_gamma.add(normal.fixed_gamma);
+  if (counts.engine == "llama.cpp" && normal.shape == DraftShape::chain && !normal.longest_draft &&
+      normal.rounds.value_or(0) > 0 && normal.drafted.value_or(0) > 0) {
+    without_gamma.add(counts, *normal.rounds, *normal.drafted);
+  }
+  exact += normal.evaluation == Evaluation::exact ? 1 : 0;
+  bounded += normal.evaluation == Evaluation::bounds ? 1 : 0;
+  by_moments += normal.evaluation == Evaluation::moments ? 1 : 0;
+  without_alpha += normal.evaluation == Evaluation::nothing ? 1 : 0;
+  if (normal.has_positions) {
+    ++with_positions;
+    add_counts(rounds_by_accepted, normal.rounds_by_accepted);
+  }
+  if (!normal.rounds_by_drafted.empty()) {
+    ++with_lengths;
+    add_counts(rounds_by_drafted, normal.rounds_by_drafted);
+  }
+  if (normal.by_length != nullptr) {
+    ++with_both;
+    for (const auto& [length, histogram] : *normal.by_length) add_counts(by_length[length], histogram);
+  } else if (normal.has_positions && normal.fixed_gamma) {
+    ++with_both;
+    add_counts(by_length[*normal.fixed_gamma], normal.rounds_by_accepted);
+  }
+  if (normal.mean_tokens) {
+    scratch.set_mean(*normal.mean_tokens);
+  } else {
+    scratch.set(normal);
+  }
+  if (counts.unit == CountUnit::window) {
+    (normal.mean_tokens ? series_of_means : series)[series_of(counts)].add(scratch);
+  } else {
+    (normal.mean_tokens ? means : clusters).add(scratch);
+  }
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "traces/serving/log_counts.hpp"
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed.
+
+/// The lines of llama.cpp's server and of its speculative programs.
+class LlamaCppLog {
+ public:
+  explicit LlamaCppLog(LogCounts& found) : found_(found) {}
+
+  /// The library that only chains use has logged something: llama-speculative-simple, not llama-speculative.
+  void see_library() { chain_ = true; }
+  /// `eval time = 783.55 ms / 64 tokens (...)`, of the answer whose acceptance follows.
+  void read_time(const LogLine& line);
+  void read_request(const LogLine& line, const LogText& text);
+  /// The lines behind n_draft, up to `accept`. Every pass of the target puts out what it accepted and one token of its
+  /// own, so the passes are the tokens less the accepted drafts.
+  /// @param text  at the line; goes on to the last that is read
+  void read_print(const LogLine& first, LogText& text);
+
+ private:
+  std::optional<double> passes_of_answer(const LogLine& line, double accepted);
+
+  LogCounts& found_;
+  std::optional<double> answer_tokens_;  // of the last answer, until its acceptance takes them
+  std::string answer_of_;                // its slot and task
+  bool chain_ = false;
+};
+
+}  // namespace specdec::traces
