@@ -45,7 +45,8 @@ ordered_json json_of(const std::optional<SimulatedPercentiles>& percentiles, con
   return {{"p50", json_of(percentiles->p50, r)},
           {"p90", json_of(percentiles->p90, r)},
           {"p99", json_of(percentiles->p99, r)},
-          {"mean", json_of(percentiles->mean, r)}};
+          {"mean", json_of(percentiles->mean, r)},
+          {"asked", json_of(percentiles->asked, r)}};
 }
 
 /// Both engines' mean time per output token at one load.

@@ -290,6 +290,7 @@ std::string interval(const SimulatedValue& value) {
 
 std::string table_of(const Capacity& r) {
   const bool has_price = r.question.price.has_value(), has_power = r.simulation.watts_per_gpu.has_value();
+  const std::string asked = fmt::format("p{}", brief(r.question.percentile));
   std::vector<TextTable::Column> columns = {{"", TextTable::Align::left},
                                             {"seqs"},
                                             {"req/s max"},
@@ -297,9 +298,9 @@ std::string table_of(const Capacity& r) {
                                             {"GPUs"},
                                             {"at"},
                                             {"batch"},
-                                            {"TTFT p99"},
+                                            {"TTFT " + asked},
                                             {"TPOT p50"},
-                                            {"p99"}};
+                                            {asked}};
   if (has_price) columns.push_back({"cost/M"});
   if (has_power) columns.push_back({r.question.watts_per_gpu ? "J/token" : "TDP J/t"});
   columns.push_back({"limited by", TextTable::Align::left});
@@ -313,9 +314,9 @@ std::string table_of(const Capacity& r) {
                                       s.gpus ? fmt::format("{}", *s.gpus) : "-",
                                       shown(s.at_requests_per_second),
                                       shown(s.mean_batch.value) + (r.price_extrapolated[i] ? "+" : ""),
-                                      s.ttft_seconds ? milliseconds(s.ttft_seconds->p99) : "-",
+                                      s.ttft_seconds ? milliseconds(s.ttft_seconds->asked) : "-",
                                       s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
-                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->p99) : "-"};
+                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->asked) : "-"};
     if (has_price) cells.push_back(cell(s.cost_per_million_tokens, 2));
     if (has_power) cells.push_back(s.joules_per_token ? brief(*s.joules_per_token, 3) : "-");
     std::string what(planning::name_of(s.limited_by));

@@ -510,28 +510,18 @@ void add_assumptions(bool by_hardware, Capacity& c) {
 
 // ---- notes on the answer
 
-/// The simulated percentile that a limit applies to; empty if it is not among those that are kept.
-std::optional<double> limited_percentile(const std::optional<sim::SimulatedPercentiles>& percentiles,
-                                         double percentile) {
-  if (!percentiles) return std::nullopt;
-  if (percentile == 50) return percentiles->p50.value;
-  if (percentile == 90) return percentiles->p90.value;
-  return percentile == 99 ? std::optional(percentiles->p99.value) : std::nullopt;
-}
-
 /// Warns if the recommended scenario's load is within the simulation's error of the largest one.
 void warn_of_edge(Capacity& c) {
   if (!c.asks_for_load() || !c.answer().recommended) return;
   const sim::ScenarioCapacity& s = c.scenarios()[*c.answer().recommended];
   const sim::CapacityLimits& limits = c.simulation.limits;
   const auto check = [&](std::string_view what, const auto& percentiles, const std::optional<double>& limit) {
-    const std::optional<double> found = limited_percentile(percentiles, limits.percentile);
-    if (!limit || !found || *found <= *limit) return;
+    if (!limit || !percentiles || percentiles->asked.value <= *limit) return;
     c.warnings.push_back(
         {"load_within_error_of_limit",
          fmt::format("{} of {} is {} ms at p{} of all runs' requests, above its limit: the load is so close to the "
                      "largest one that some runs take it and others do not; more --replications or --num-requests tell",
-                     what, s.scenario.name, brief(1000 * *found), brief(limits.percentile))});
+                     what, s.scenario.name, brief(1000 * percentiles->asked.value), brief(limits.percentile))});
   };
   check("time to first token", s.ttft_seconds, limits.ttft_seconds);
   check("time per output token", s.tpot_seconds, limits.tpot_seconds);
@@ -617,6 +607,29 @@ void warn_of_engines(Capacity& c) {
        fmt::format("the mean time per output token of {} by steady state differs by {} from the "
                    "simulated one, more than {}: {}",
                    s.scenario.name, percent(std::abs(*difference)), percent(most_engines_difference), why)});
+}
+
+/// Warns if the requests of a run, by the user, are too few for the batch to fill before they count, and if
+/// replications are so few that their intervals say little.
+void warn_of_few_runs(Capacity& c) {
+  const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
+  const sim::Workload& workload = c.simulation.workload;
+  if (workload.requests && !workload.clients) {
+    const double least = sim::least_requests(s.mean_batch.value);
+    if (static_cast<double>(*workload.requests) < least) {
+      c.warnings.push_back(
+          {"short_runs",
+           fmt::format("the {} requests of a run are over before the batch of {} has filled, so that times "
+                       "are too short and loads too large: --num-requests {} or more tell",
+                       *workload.requests, s.scenario.name, brief(std::ceil(least), 6))});
+    }
+  }
+  constexpr std::int64_t enough_replications = 3;
+  if (c.question.replications < enough_replications) {
+    c.warnings.push_back({"few_replications",
+                          "two runs know little of how far they err: a 95% interval is 12.7 standard errors to either "
+                          "side, where four runs, the default, leave 3.2"});
+  }
 }
 
 /// Warns if more requests run together than were timed.
@@ -804,6 +817,7 @@ Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, con
   mark_extrapolated_prices(cost, c);
   warn_of_batch(cost, c);
   warn_of_engines(c);
+  warn_of_few_runs(c);
   warn_of_answer(c);
   if (question.prefill && c.answer().recommended && !c.partial) {
     c.prefill = prefill_pool(acceptance, cost, c, hooks);

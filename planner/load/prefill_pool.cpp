@@ -41,16 +41,11 @@ Layout layout_of(const PrefillQuestion& asked, const cost::PlacedModel& decoding
   return layout;
 }
 
-/// The percentile that a limit is for, or the nearest larger one that is kept.
-double at_percentile(const sim::SimulatedPercentiles& values, double percentile) {
-  return (percentile <= 50 ? values.p50 : percentile <= 90 ? values.p90 : values.p99).value;
-}
-
 /// Milliseconds that are left of the limit.
 double time_for_prompts(const Capacity& decoding, double transfer_seconds) {
   const CapacityQuestion& q = decoding.question;
   const auto& first = decoding.scenarios()[decoding.shown()].ttft_seconds;
-  const double beside = 1000 * (transfer_seconds + (first ? at_percentile(*first, q.percentile) : 0.0));
+  const double beside = 1000 * (transfer_seconds + (first ? first->asked.value : 0.0));
   if (beside < *q.ttft_ms) return *q.ttft_ms - beside;
   refuse("--ttft-ms", brief(*q.ttft_ms),
          fmt::format("above {}, which the way of the caches and the first round take", brief(beside, 3)));
@@ -91,10 +86,9 @@ BothPools both_pools(const Capacity& capacity) {
   BothPools both;
   const sim::ScenarioCapacity& decoding = capacity.scenarios()[capacity.shown()];
   const sim::ScenarioCapacity& prompts = capacity.prefill->scenario();
-  const double percentile = capacity.question.percentile;
   if (decoding.ttft_seconds && prompts.ttft_seconds) {
-    both.ttft_seconds = at_percentile(*prompts.ttft_seconds, percentile) + capacity.prefill->transfer_seconds +
-                        at_percentile(*decoding.ttft_seconds, percentile);
+    both.ttft_seconds =
+        prompts.ttft_seconds->asked.value + capacity.prefill->transfer_seconds + decoding.ttft_seconds->asked.value;
   }
   if (!decoding.gpus || !prompts.gpus || !(decoding.gpu_seconds_per_token > 0)) return both;
   both.gpus = *decoding.gpus + *prompts.gpus;

@@ -14,8 +14,10 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
+#include "sim/serving/capacity_runs.hpp"
 #include "sim/serving/load_search.hpp"
 #include "sim/serving/request_percentiles.hpp"
+#include "sim/serving/serving_run.hpp"
 #include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
@@ -28,8 +30,15 @@ using planning::CapacityLimit;
 constexpr double least_load = 1.0 / 1024;
 /// Without limits and a load, figures are for this share of the saturated rate.
 constexpr double relaxed_load = 0.9;
-/// Scouting runs, which tell where to look, have this share of the requests.
-constexpr std::int64_t scouts = 8;
+/// Sequences that decode on average fill up while so many times as many requests arrive, which are not counted; a run
+/// has so many times as many, up to a number, where nobody says how many.
+constexpr double warm_up_per_sequence = 1.5;
+constexpr double requests_per_sequence = 10;
+constexpr std::int64_t most_requests = 8000;
+/// Of ln(load), beside ln(time per output token), in the scale of a search.
+constexpr double weight_of_load = 0.1;
+/// A percentile of the time per output token / its mean, before a run has told.
+constexpr double usual_percentile = 1.25;
 /// Requests that arrive in this share of a run, at either end, are not counted.
 constexpr double warm_up = 0.1;
 /// At most this share is left out at either end.
@@ -151,6 +160,7 @@ struct FoundLoad {
   SimulatedValue load;
   /// `none` if the queue is the limiting factor.
   CapacityLimit by = CapacityLimit::none;
+  std::optional<RateSearchEnd> end = {};
 };
 
 /// A replication's figures at one load.
@@ -177,34 +187,38 @@ struct Interrupted : std::exception {};
 /// A scenario with the predictions of the formulas.
 struct PlannedScenario : ScenarioFormulas {
   const CapacityScenario* scenario = nullptr;
+  LoadScale scale = {};
+  /// [replication]: of its requests; empty before it is simulated.
+  std::vector<std::shared_ptr<RequestRounds>> request_rounds = {};
 };
 
 class CapacityPlanner {
  public:
-  CapacityPlanner(const CapacityQuestion& question, const core::RunHooks& hooks) : question_(question), hooks_(hooks) {
+  /// @param like  of the only scenario under another cost or acceptance: where to look first; may be null
+  CapacityPlanner(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
+                  const ScenarioCapacity* like)
+      : question_(question), hooks_(hooks), requests_(requests), like_(like) {
     const Workload& workload = question.workload;
-    std::int64_t longest = workload.open_requests();
-    requests_.resize(static_cast<std::size_t>(question.replications));
-    make_requests(longest);
-    std::vector<SimulatedRequest> all;
-    for (const auto& requests : requests_) all.insert(all.end(), requests.begin(), requests.end());
+    requests_.extend_to(workload.open_requests());
+    const std::vector<SimulatedRequest> all = counted_requests();
     double outputs = 0;
     for (const SimulatedRequest& request : all) outputs += static_cast<double>(request.output_tokens);
     output_tokens_ = outputs / static_cast<double>(all.size());
     const bool drafts = !question.acceptance.empty();
     const RoundsToCover rounds(all, drafts ? contexts_of(question.acceptance.front()) : std::vector<std::int64_t>());
+    std::int64_t longest = workload.clients ? requests_of(*workload.clients) : 0;
     for (const CapacityScenario& scenario : question.scenarios) {
       scenarios_.push_back(planned(scenario, all, rounds));
-      longest = std::max(longest, requests_to_saturate(scenarios_.back()));
+      longest = std::max({longest, requests_to_saturate(scenarios_.back()), most_requests_of(scenarios_.back())});
     }
-    if (workload.clients) longest = std::max(longest, requests_of(*workload.clients));
-    if (longest > workload.open_requests()) make_requests(longest);
+    requests_.extend_to(longest);
   }
 
   /// [load]
   std::vector<ReplicaAtLoad> first_scenario_at(std::span<const double> loads) const {
     std::vector<ReplicaAtLoad> found;
-    for (const double load : loads) found.push_back(replica_at(scenarios_.front(), {load}));
+    const PlannedScenario planned = with_rounds(scenarios_.front());
+    for (const double load : loads) found.push_back(replica_at(planned, {load}));
     return found;
   }
 
@@ -214,7 +228,7 @@ class CapacityPlanner {
     CapacityAnswer answer;
     try {
       for (const PlannedScenario& planned : scenarios_) {
-        answer.scenarios.push_back(simulated(planned));
+        answer.scenarios.push_back(simulated(with_rounds(planned)));
         hooks_.tell(static_cast<double>(answer.scenarios.size()) / static_cast<double>(scenarios_.size()));
       }
     } catch (const Interrupted&) {
@@ -232,11 +246,22 @@ class CapacityPlanner {
                                       : capacity(planned, saturated, find_load(planned, saturated));
   }
 
-  void make_requests(std::int64_t count) {
-    for (std::int64_t r = 0; r < question_.replications; ++r) {
-      requests_[static_cast<std::size_t>(r)] =
-          requests_at_unit_rate(question_.workload, question_.seed, r, question_.replications, count);
+  /// The first ones of every replication, whose statistics the formulas are given.
+  std::vector<SimulatedRequest> counted_requests() const {
+    std::vector<SimulatedRequest> all;
+    for (std::size_t r = 0; r < requests_.replications(); ++r) {
+      const auto& requests = requests_.requests(r);
+      all.insert(all.end(), requests.begin(), requests.begin() + question_.workload.open_requests());
     }
+    return all;
+  }
+
+  PlannedScenario with_rounds(PlannedScenario planned) const {
+    for (std::size_t r = 0; r < requests_.replications(); ++r) {
+      planned.request_rounds.push_back(
+          std::make_shared<RequestRounds>(requests_.rounds(r, question_.acceptance, planned.scenario->engine)));
+    }
+    return planned;
   }
 
   /// [replication]
@@ -273,7 +298,13 @@ class CapacityPlanner {
     if (result.load.output_tokens > 1)
       result.saturation =
           planning::sustainable_load(*question_.cost, result.load, result.limits, result.rounds, std::nullopt);
+    result.scale = load_scale(result);
     return result;
+  }
+
+  /// Of a run at any load.
+  std::int64_t most_requests_of(const PlannedScenario& planned) const {
+    return planned.saturation ? open_requests(planned.saturation->state.largest_batch) : open_requests(0);
   }
 
   /// Enough for a few generations of the largest batch and a hundred iterations, as long as that is not
@@ -292,17 +323,48 @@ class CapacityPlanner {
     return question_.workload.requests.value_or(std::min<std::int64_t>(requests_per_client * clients, 1'000'000));
   }
 
-  /// With clients the first request of each, which all come at once, is among those left out.
-  static double warm_up_share(const ReplicaLoad& load, std::int64_t requests) {
-    // Half a request more, since the product with `requests` is rounded down.
-    const double first_ones = (static_cast<double>(load.clients) + 0.5) / static_cast<double>(requests);
-    return load.clients > 0 ? std::clamp(first_ones, warm_up, most_warm_up) : warm_up;
+  /// The requests of a run, and the share of them at either end that is not counted.
+  struct RunLength {
+    std::int64_t requests = 0;
+    double warm_up = 0;
+  };
+
+  RunLength run_length(const PlannedScenario& planned, const ReplicaLoad& load) const {
+    if (load.clients > 0) {
+      // The first request of each, which all come at once, is among those left out; half a request more, since the
+      // product is rounded down.
+      const auto requests = static_cast<double>(requests_of(load.clients));
+      const double first_ones = (static_cast<double>(load.clients) + 0.5) / requests;
+      return {requests_of(load.clients), std::clamp(first_ones, warm_up, most_warm_up)};
+    }
+    const double decoding = decoding_at(planned, load.requests_per_second);
+    const std::int64_t requests = open_requests(decoding);
+    return {requests,
+            std::clamp(warm_up_per_sequence * decoding / static_cast<double>(requests), warm_up, most_warm_up)};
+  }
+
+  /// Of a run in which so many sequences decode on average.
+  std::int64_t open_requests(double decoding) const {
+    const Workload& workload = question_.workload;
+    if (workload.requests) return *workload.requests;
+    const double wanted = std::min(requests_per_sequence * decoding, static_cast<double>(most_requests));
+    return std::max(workload.open_requests(), static_cast<std::int64_t>(wanted));
+  }
+
+  /// By Little's law from the formulas' time per output token, 0 where they do not apply.
+  static double decoding_at(const PlannedScenario& planned, double requests_per_second) {
+    if (!planned.saturation) return 0;
+    const double load = std::log(std::min(requests_per_second, planned.saturation->requests_per_second));
+    const double log_tpot = planned.scale.value_at(load) - weight_of_load * load;
+    const double decoding = std::exp(load + log_tpot) * (planned.load.output_tokens - 1);
+    return std::min(decoding, planned.saturation->state.largest_batch);
   }
 
   ServingResult serve(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load,
-                      std::int64_t count, double warm_up_share) const {
+                      std::int64_t count, double warm_up_share, bool finds_gaps = false) const {
     if (hooks_.interrupted()) throw Interrupted();
-    const auto& unit = requests_[static_cast<std::size_t>(replication)];
+    const auto place = static_cast<std::size_t>(replication);
+    const auto& unit = requests_.requests(place);
     ServingQuestion serving;
     serving.requests.assign(unit.begin(), unit.begin() + static_cast<std::ptrdiff_t>(count));
     if (load.clients > 0) {
@@ -316,7 +378,8 @@ class CapacityPlanner {
     serving.acceptance = question_.acceptance;
     serving.seed = seed_of_replication(question_.seed, replication);
     serving.warm_up_share = warm_up_share;
-    return simulate_serving(serving);
+    const SharedByRuns shared = {&requests_.draws(place), planned.request_rounds[place].get()};
+    return serve_requests(serving, {.finds_gaps = finds_gaps, .shared = shared});
   }
 
   /// Requests served per second while some are always waiting.
@@ -335,19 +398,20 @@ class CapacityPlanner {
   }
 
   double mean_output(std::int64_t replication, std::int64_t count) const {
-    const auto& unit = requests_[static_cast<std::size_t>(replication)];
+    const auto& unit = requests_.requests(static_cast<std::size_t>(replication));
     double sum = 0;
     for (std::int64_t i = 0; i < count; ++i)
       sum += static_cast<double>(unit[static_cast<std::size_t>(i)].output_tokens);
     return sum / static_cast<double>(count);
   }
 
-  JudgedLoad judged_at(const PlannedScenario& planned, const ReplicaLoad& load, std::int64_t requests) const {
-    const std::size_t runs = requests_.size();
+  JudgedLoad judged_at(const PlannedScenario& planned, const ReplicaLoad& load) const {
+    const RunLength length = run_length(planned, load);
+    const std::size_t runs = requests_.replications();
     std::vector<std::vector<double>> ttft(runs), tpot(runs);
     JudgedLoad judged;
     judged.each = of_replications<JudgedRequests>([&](std::int64_t r) {
-      const ServingResult run = serve(planned, r, load, requests, warm_up_share(load, requests));
+      const ServingResult run = serve(planned, r, load, length.requests, length.warm_up);
       const auto place = static_cast<std::size_t>(r);
       if (question_.limits.ttft_seconds) ttft[place] = first_token_seconds(run);
       if (question_.limits.tpot_seconds) tpot[place] = seconds_per_token(run);
@@ -366,29 +430,71 @@ class CapacityPlanner {
     LoadSearch search;
     search.lowest = least_load * saturated.value;
     search.highest = saturated.value;
-    search.guess = {0.8 * saturated.value, 4};
     JudgedLoad last;
-    const auto search_with = [&](std::int64_t requests) {
-      return find_crossing(search, [&](double load) {
-        last = judged_at(planned, {load}, requests);
-        return last.together.excess;
-      });
-    };
-    const std::int64_t requests = question_.workload.open_requests();
-    search.tolerance = 0.1;
-    search.guess = search_with(std::max<std::int64_t>(100, requests / scouts)).value_or(LoadCrossing{search.lowest, 1});
-    search.tolerance = 0.01;
-    const auto crossing = search_with(requests);
+    begin_search(planned, saturated.value, search);
+    const auto crossing = find_crossing(search, [&](double load) {
+      last = judged_at(planned, {load});
+      return last.together.excess;
+    });
     if (crossing && crossing->load >= search.highest) return found;
     found.by = last.together.by;
     if (!crossing) {
       found.load = {};
-    } else if (question_.finds_rate_intervals) {
+      return found;
+    }
+    found.end = {search.scale.value_at(std::log(crossing->load)), crossing->slope};
+    if (question_.finds_rate_intervals) {
       found.load = around(planned, crossing->load, last, saturated);
     } else {
       found.load = {crossing->load, crossing->load, crossing->load};
     }
     return found;
+  }
+
+  /// Where the formulas expect the limit on the time per output token, or where a like scenario met its limit.
+  void begin_search(const PlannedScenario& planned, double saturated, LoadSearch& search) const {
+    search.scale = planned.scale;
+    search.guess = {0.8 * saturated, 1};
+    if (like_ != nullptr) return begin_search_like(saturated, search);
+    if (!question_.limits.tpot_seconds || !planned.saturation) return;
+    const double expected =
+        std::log(*question_.limits.tpot_seconds / usual_percentile) + weight_of_load * std::log(search.guess.load);
+    search.guess.load = std::min(std::exp(search.scale.log_load_at(expected)), 0.9 * saturated);
+  }
+
+  void begin_search_like(double saturated, LoadSearch& search) const {
+    const double most = like_->requests_per_second_per_replica.value;
+    if (!like_->search_end) {
+      search.guess.load = most > 0 ? saturated : search.lowest;
+      return;
+    }
+    search.slope_is_known = true;
+    search.guess.slope = like_->search_end->slope;
+    const double same_share = most / like_->saturated_requests_per_second_per_replica.value * saturated;
+    const double same_time = std::exp(search.scale.log_load_at(like_->search_end->expected));
+    // At a lower share of what saturates, requests differ less in their times.
+    search.guess.load = std::max(same_time, std::sqrt(same_time * same_share));
+  }
+
+  /// What the formulas expect of a batch that does not vary; the load counts a little, since there are loads at which
+  /// the time per output token hardly changes.
+  LoadScale load_scale(const PlannedScenario& planned) const {
+    constexpr int points = 32;
+    LoadScale scale;
+    if (!planned.saturation) return scale;
+    const double most = std::log(std::max(1.0, planned.saturation->state.largest_batch));
+    const auto add = [&](double load, double tpot) {
+      scale.add(load, std::log(tpot) + weight_of_load * std::log(load));
+    };
+    for (int i = 0; i <= points; ++i) {
+      const cost::Iteration iteration = iteration_of(planned, std::exp(most * i / points));
+      const double tokens = rounds_at(planned, iteration.sequences).tokens_per_step;
+      const double seconds = question_.cost->seconds(iteration);
+      const double load = iteration.sequences * tokens / ((planned.load.output_tokens - 1) * seconds);
+      if (i == 0) add(least_load * load, seconds / tokens);
+      add(load, seconds / tokens);
+    }
+    return scale;
   }
 
   bool is_limited() const { return question_.limits.ttft_seconds || question_.limits.tpot_seconds; }
@@ -403,24 +509,34 @@ class CapacityPlanner {
   FoundClients find_clients(const PlannedScenario& planned) const {
     const std::int64_t all = *question_.workload.clients;
     if (!is_limited()) return {all, CapacityLimit::none};
-    const auto judged = [&](std::int64_t clients) {
-      return judged_at(planned, {.clients = clients}, requests_of(clients)).together;
-    };
-    const JudgedRequests with_all = judged(all);
-    if (with_all.excess <= 0) return {all, CapacityLimit::none};
-    FoundClients found{0, with_all.by};
-    std::int64_t too_many = all;
-    while (too_many - found.most > 1) {
-      const std::int64_t middle = found.most + (too_many - found.most) / 2;
-      const JudgedRequests here = judged(middle);
+    FoundClients found;
+    std::int64_t too_many = all + 1, at = likely_clients(planned);
+    for (std::int64_t step = std::max<std::int64_t>(1, at / 16); too_many - found.most > 1; step *= 2) {
+      const JudgedRequests here = judged_at(planned, {.clients = at}).together;
       if (here.excess <= 0) {
-        found.most = middle;
+        found.most = at;
       } else {
-        too_many = middle;
+        too_many = at;
         found.by = here.by;
       }
+      at = too_many > all    ? std::min(all, found.most + step)
+           : found.most == 0 ? std::max<std::int64_t>(1, too_many - step)
+                             : found.most + (too_many - found.most) / 2;
     }
     return found;
+  }
+
+  /// Those of a like scenario, else those that the formulas expect within the limit on the time per output token, else
+  /// all.
+  std::int64_t likely_clients(const PlannedScenario& planned) const {
+    const std::int64_t all = *question_.workload.clients;
+    if (like_ != nullptr) return std::clamp<std::int64_t>(like_->clients_within_limits, 1, all);
+    if (!question_.limits.tpot_seconds || !planned.saturation) return all;
+    const double tpot = *question_.limits.tpot_seconds / usual_percentile;
+    const double saturated = planned.saturation->requests_per_second;
+    const double expected = std::log(tpot) + weight_of_load * std::log(saturated);
+    const double load = std::min(saturated, std::exp(planned.scale.log_load_at(expected)));
+    return std::clamp<std::int64_t>(std::llround(load * tpot * planned.load.output_tokens), 1, all);
   }
 
   ScenarioCapacity closed_capacity(const PlannedScenario& planned, const SimulatedValue& saturated) const {
@@ -460,22 +576,31 @@ class CapacityPlanner {
     return result;
   }
 
-  /// A sequence takes part in (output - 1) / E iterations, and a prompt comes for each that ends.
   cost::Iteration mean_iteration(const PlannedScenario& planned, const ReplicaLoad& load) const {
-    const planning::OfferedLoad& offered = planned.load;
-    cost::Iteration iteration;
-    iteration.sequences = 1;
-    if (!planned.saturation) return iteration;
+    if (!planned.saturation) return {.sequences = 1};
     const auto state = steady_at(planned, load);
-    iteration.sequences = std::max(1.0, state ? state->mean_batch : planned.saturation->state.mean_batch);
+    return iteration_of(planned, state ? state->mean_batch : planned.saturation->state.mean_batch);
+  }
+
+  static const planning::RoundsFrom& rounds_at(const PlannedScenario& planned, double sequences) {
     const planning::RoundsFrom* rounds = &planned.rounds.front();
     for (const planning::RoundsFrom& stretch : planned.rounds) {
-      if (static_cast<double>(stretch.batch_low) <= iteration.sequences) rounds = &stretch;
+      if (static_cast<double>(stretch.batch_low) <= sequences) rounds = &stretch;
     }
-    iteration.gamma = rounds->gamma;
-    iteration.full_accepts = rounds->full_accepts;
+    return *rounds;
+  }
+
+  /// With so many sequences, at least one. Each takes part in (output - 1) / E iterations, and a prompt comes for each
+  /// that ends.
+  static cost::Iteration iteration_of(const PlannedScenario& planned, double sequences) {
+    const planning::OfferedLoad& offered = planned.load;
+    cost::Iteration iteration;
+    iteration.sequences = std::max(1.0, sequences);
+    const planning::RoundsFrom& rounds = rounds_at(planned, iteration.sequences);
+    iteration.gamma = rounds.gamma;
+    iteration.full_accepts = rounds.full_accepts;
     iteration.context_tokens = iteration.sequences * offered.mean_context;
-    iteration.prompts = iteration.sequences * rounds->tokens_per_step / (offered.output_tokens - 1);
+    iteration.prompts = iteration.sequences * rounds.tokens_per_step / (offered.output_tokens - 1);
     const double computed =
         offered.decode_only ? 1 : std::max(1.0, offered.prompt_tokens * (1 - offered.prefix_cache_hit_rate));
     iteration.prompt_tokens = iteration.prompts * computed;
@@ -503,7 +628,7 @@ class CapacityPlanner {
       if (run.by != CapacityLimit::none) deviations.push_back(run.excess - there.together.excess);
     }
     // The last loads that were tried are too close to each other for a slope.
-    const double below = judged_at(planned, {load / slope_span}, question_.workload.open_requests()).together.excess;
+    const double below = judged_at(planned, {load / slope_span}).together.excess;
     const double slope = (there.together.excess - below) / std::log(slope_span);
     if (deviations.size() < 2 || slope <= 0) return {load, 0, saturated.hi};
     const double half = half_width_of(deviations) / slope;
@@ -530,6 +655,7 @@ class CapacityPlanner {
                             const FoundLoad& found) const {
     ScenarioCapacity result = limited_capacity(planned, saturated, found.by);
     result.requests_per_second_per_replica = found.load;
+    result.search_end = found.end;
     const double most = result.requests_per_second_per_replica.value;
     if (most <= 0) return without_load(planned, std::move(result));
     result.largest_iteration = mean_iteration(planned, {most});
@@ -560,12 +686,11 @@ class CapacityPlanner {
   }
 
   RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load) const {
-    const bool closed = load.clients > 0;
-    const std::int64_t count = closed ? requests_of(load.clients) : question_.workload.open_requests();
-    const ServingResult run = serve(planned, replication, load, count, warm_up_share(load, count));
+    const RunLength length = run_length(planned, load);
+    const ServingResult run = serve(planned, replication, load, length.requests, length.warm_up, true);
     RunFigures figures;
     figures.gaps = run.gaps;
-    figures.requests_per_second = run.output_tokens_per_second / mean_output(replication, count);
+    figures.requests_per_second = run.output_tokens_per_second / mean_output(replication, length.requests);
     figures.ttft = first_token_seconds(run);
     figures.mean_ttft = mean_first_token_seconds(run);
     figures.tpot = seconds_per_token(run);
@@ -575,36 +700,42 @@ class CapacityPlanner {
     return figures;
   }
 
-  static std::optional<SimulatedPercentiles> percentiles(std::vector<std::vector<double>> of_runs) {
+  std::optional<SimulatedPercentiles> percentiles(std::vector<std::vector<double>> of_runs) const {
     std::vector<double> all = pooled(of_runs);
-    const std::optional<RequestPercentiles> together = percentiles_of(all);
+    const std::optional<RequestPercentiles> together = percentiles_of(all, question_.limits.percentile);
     if (!together) return std::nullopt;
     std::vector<RequestPercentiles> each;
-    for (std::vector<double>& values : of_runs) each.push_back(percentiles_of(values).value_or(*together));
+    for (std::vector<double>& values : of_runs)
+      each.push_back(percentiles_of(values, question_.limits.percentile).value_or(*together));
     const auto value = [&](double RequestPercentiles::*place) {
       std::vector<double> values;
       for (const RequestPercentiles& run : each) values.push_back(run.*place);
       return sectioned((*together).*place, values);
     };
     return SimulatedPercentiles{value(&RequestPercentiles::p50), value(&RequestPercentiles::p90),
-                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
+                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean),
+                                value(&RequestPercentiles::asked)};
   }
 
   /// Of the gaps of all runs together.
-  static std::optional<SimulatedPercentiles> gap_percentiles(const std::vector<RunFigures>& runs) {
+  std::optional<SimulatedPercentiles> gap_percentiles(const std::vector<RunFigures>& runs) const {
     std::vector<GapCount> all;
     for (const RunFigures& run : runs) all.insert(all.end(), run.gaps.begin(), run.gaps.end());
     std::sort(all.begin(), all.end(), [](const GapCount& a, const GapCount& b) { return a.seconds < b.seconds; });
-    const std::optional<RequestPercentiles> together = percentiles_of(std::span<const GapCount>(all));
+    const std::optional<RequestPercentiles> together =
+        percentiles_of(std::span<const GapCount>(all), question_.limits.percentile);
     if (!together) return std::nullopt;
     const auto value = [&](double RequestPercentiles::*place) {
       std::vector<double> values;
       for (const RunFigures& run : runs)
-        values.push_back(percentiles_of(std::span<const GapCount>(run.gaps)).value_or(*together).*place);
+        values.push_back(
+            percentiles_of(std::span<const GapCount>(run.gaps), question_.limits.percentile).value_or(*together).*
+            place);
       return sectioned((*together).*place, values);
     };
     return SimulatedPercentiles{value(&RequestPercentiles::p50), value(&RequestPercentiles::p90),
-                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
+                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean),
+                                value(&RequestPercentiles::asked)};
   }
 
   ReplicaAtLoad replica_at(const PlannedScenario& planned, const ReplicaLoad& load) const {
@@ -684,8 +815,8 @@ class CapacityPlanner {
 
   const CapacityQuestion& question_;
   const core::RunHooks& hooks_;
-  /// [replication][request], one per second
-  std::vector<std::vector<SimulatedRequest>> requests_;
+  RequestSets& requests_;
+  const ScenarioCapacity* like_;
   double output_tokens_ = 1;
   std::vector<PlannedScenario> scenarios_;
 };
@@ -700,25 +831,45 @@ double Workload::middle_context() const {
   return sum / static_cast<double>(recorded.size());
 }
 
+RequestSets requests_of(const CapacityQuestion& question) {
+  require_legal(question);
+  return {question.workload, question.seed, question.replications};
+}
+
 std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question) {
   require_legal(question);
-  return CapacityPlanner(question, {}).formulas();
+  RequestSets requests = requests_of(question);
+  return CapacityPlanner(question, {}, requests, nullptr).formulas();
 }
 
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks) {
+  RequestSets requests = requests_of(question);
+  return plan_capacity(question, hooks, requests, nullptr);
+}
+
+CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
+                             const ScenarioCapacity* like) {
   require_legal(question);
-  return CapacityPlanner(question, hooks).answer();
+  return CapacityPlanner(question, hooks, requests, like).answer();
 }
 
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
                                             std::span<const double> loads) {
+  RequestSets requests = requests_of(question);
+  return replica_at_loads(question, scenario, loads, requests);
+}
+
+std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
+                                            std::span<const double> loads, RequestSets& requests) {
   CapacityQuestion alone = question;
   alone.scenarios = {question.scenarios.at(scenario)};
   require_legal(alone);
   for (const double load : loads)
     core::require_in("replica_at_loads", "load", load, std::numeric_limits<double>::min(), 1e12);
-  return CapacityPlanner(alone, {}).first_scenario_at(loads);
+  return CapacityPlanner(alone, {}, requests, nullptr).first_scenario_at(loads);
 }
+
+double least_requests(double mean_batch) { return warm_up_per_sequence * mean_batch / most_warm_up; }
 
 bool is_plain(const CapacityScenario& scenario) {
   const auto& schedule = scenario.engine.schedule;

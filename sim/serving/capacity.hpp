@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,11 +40,11 @@ struct Workload {
   /// If not empty: two or more, not all at one time. Lengths, and gaps between arrivals scaled to the rate, are
   /// taken from these cyclically; replication r of R starts r/R of the way in.
   std::vector<SimulatedRequest> recorded = {};
-  /// Requests of a simulated run, [100, 1e6]; empty: 1000, or what benchmark clients send, 10 for each of a replica's
-  /// clients.
+  /// Requests of a simulated run, [100, 1e6]; empty: 1000, or 10 for each sequence that decodes on average, up to 8000;
+  /// with clients what benchmark clients send, 10 for each of a replica's clients.
   std::optional<std::int64_t> requests = {};
 
-  /// Of a run without clients.
+  /// Of a run without clients in which few decode.
   std::int64_t open_requests() const { return requests.value_or(1000); }
   /// Mean tokens in the cache of a sequence halfway through its output.
   double middle_context() const;
@@ -109,6 +110,19 @@ struct SimulatedValue {
 };
 struct SimulatedPercentiles {
   SimulatedValue p50, p90, p99, mean;
+  /// At the percentile of the limits.
+  SimulatedValue asked;
+
+  std::array<SimulatedValue*, 5> all() { return {&p50, &p90, &p99, &mean, &asked}; }
+  std::array<const SimulatedValue*, 5> all() const { return {&p50, &p90, &p99, &mean, &asked}; }
+};
+
+/// How the search for the largest rate ended, by which it begins under another cost or acceptance.
+struct RateSearchEnd {
+  /// ln(seconds per output token) by formulas, and a tenth of ln(requests/s).
+  double expected = 0;
+  /// d ln(percentile / limit) / d expected, > 0.
+  double slope = 1;
 };
 
 /// At figures_at, if given, else at the requested load if there is one and it can be met, else at the sustainable one.
@@ -117,6 +131,8 @@ struct ScenarioCapacity {
   /// Largest arrival rate of one replica at which both percentiles hold and the queue does not grow; 0 if none.
   SimulatedValue requests_per_second_per_replica;
   planning::CapacityLimit limited_by = planning::CapacityLimit::none;
+  /// Empty with clients, and if no limit of time stops the rate.
+  std::optional<RateSearchEnd> search_end;
   /// Rate at which one replica serves requests while requests always wait: the bound above which its queue grows.
   SimulatedValue saturated_requests_per_second_per_replica;
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
@@ -216,6 +232,10 @@ struct ReplicaAtLoad {
 /// @throws std::out_of_range unless the scenario exists; else as plan_capacity
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
                                             std::span<const double> loads);
+
+/// The fewest requests of a run without clients whose batch, of so many sequences on average, fills before they count.
+/// Source:   docs/capacity.md#sustainable-load
+double least_requests(double mean_batch);
 
 /// True if nothing is drafted at any batch.
 bool is_plain(const CapacityScenario& scenario);

@@ -11,6 +11,7 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
+#include "sim/serving/capacity_runs.hpp"
 #include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
@@ -95,10 +96,7 @@ void cover(SimulatedValue& value, const SimulatedValue& version) {
 
 void cover(std::optional<SimulatedPercentiles>& values, const std::optional<SimulatedPercentiles>& others) {
   if (!values || !others) return;
-  cover(values->p50, others->p50);
-  cover(values->p90, others->p90);
-  cover(values->p99, others->p99);
-  cover(values->mean, others->mean);
+  for (std::size_t i = 0; i < values->all().size(); ++i) cover(*values->all()[i], *others->all()[i]);
 }
 
 /// Of a version that is overloaded no value is known but that it is larger.
@@ -106,7 +104,7 @@ void leave_open(SimulatedValue& value) { value.hi = std::numeric_limits<double>:
 
 void leave_open(std::optional<SimulatedPercentiles>& values) {
   if (!values) return;
-  for (SimulatedValue* const value : {&values->p50, &values->p90, &values->p99, &values->mean}) leave_open(*value);
+  for (SimulatedValue* const value : values->all()) leave_open(*value);
 }
 
 void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
@@ -144,8 +142,7 @@ void leave_unknown(ScenarioCapacity& scenario) {
   for (std::optional<SimulatedPercentiles>* const values :
        {&scenario.ttft_seconds, &scenario.tpot_seconds, &scenario.gap_seconds}) {
     if (!*values) continue;
-    for (SimulatedValue* const value : {&(*values)->p50, &(*values)->p90, &(*values)->p99, &(*values)->mean})
-      open(*value);
+    for (SimulatedValue* const value : (*values)->all()) open(*value);
   }
 }
 
@@ -299,7 +296,8 @@ void add_joint_versions(const CapacityQuestion& question, CapacityRange& range) 
 }
 
 /// Adds what one scenario gives in a version; false if it was interrupted.
-bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunHooks& hooks, CapacityRange& range) {
+bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunHooks& hooks, RequestSets& requests,
+                  CapacityRange& range) {
   const bool asks_for_load = asked.workload.requests_per_second || asked.workload.clients;
   ScenarioCapacity& own = range.answer.scenarios[i];
   CapacityQuestion version = asked;
@@ -311,7 +309,7 @@ bool plan_version(const CapacityQuestion& asked, std::size_t i, const core::RunH
     version.figures_at =
         own.at_clients > 0 ? ReplicaLoad{.clients = own.at_clients} : ReplicaLoad{own.at_requests_per_second};
   }
-  const CapacityAnswer answer = plan_capacity(version, {{}, hooks.interrupt});
+  const CapacityAnswer answer = plan_capacity(version, {{}, hooks.interrupt}, requests, &own);
   if (answer.interrupted) return false;
   const ScenarioCapacity& other = answer.scenarios.front();
   cover(own, other);
@@ -352,7 +350,7 @@ void leave_out_from(std::size_t first, CapacityRange& range) {
 /// Runs versions one after the other, in each one scenario at a time, since each has its own number of replicas; those
 /// that are interrupted, and later ones, are left out. @param most  versions beside the answer's own
 void run_versions(const CapacityQuestion& question, std::size_t first, std::size_t most, const core::RunHooks& hooks,
-                  CapacityRange& range) {
+                  RequestSets& requests, CapacityRange& range) {
   const std::size_t scenarios = question.scenarios.size();
   for (std::size_t v = first; v < range.versions.size(); ++v) {
     const CapacityQuestion version = with_version(question, range.versions[v]);
@@ -360,7 +358,7 @@ void run_versions(const CapacityQuestion& question, std::size_t first, std::size
     for (std::size_t i = 0; i < scenarios; ++i) {
       if (is_plain(question.scenarios[i]) && same < v) {
         repeat_version(same, i, range);
-      } else if (!plan_version(version, i, hooks, range)) {
+      } else if (!plan_version(version, i, hooks, requests, range)) {
         return leave_out_from(v, range);
       }
       hooks.tell(static_cast<double>((v - 1) * scenarios + i + 1) / static_cast<double>(most * scenarios));
@@ -395,12 +393,13 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   std::vector<SimulatedValue> own_rates;
   for (const ScenarioCapacity& own : range.answer.scenarios) own_rates.push_back(own.requests_per_second_per_replica);
   add_single_versions(question, acceptances, range);
+  RequestSets requests = requests_of(question);
   const std::size_t most = most_versions(question, acceptances);
-  run_versions(question, 1, most, hooks, range);
+  run_versions(question, 1, most, hooks, requests, range);
   if (!range.interrupted) {
     const std::size_t singles = range.versions.size();
     add_joint_versions(question, range);
-    run_versions(question, singles, most, hooks, range);
+    run_versions(question, singles, most, hooks, requests, range);
   }
   if (!range.interrupted) add_simulation_ends(question, own_rates, range);
   for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
@@ -468,11 +467,13 @@ std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, co
 std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& question, std::size_t scenario,
                                                  std::span<const double> loads,
                                                  std::span<const CapacityVersion> versions) {
-  std::vector<ReplicaAtLoad> found = replica_at_loads(question, scenario, loads);
+  RequestSets requests = requests_of(question);
+  std::vector<ReplicaAtLoad> found = replica_at_loads(question, scenario, loads, requests);
   const bool plain = is_plain(question.scenarios.at(scenario));
   for (std::size_t v = 1; v < versions.size(); ++v) {
     if (plain && versions[v].plain_as < v) continue;
-    const std::vector<ReplicaAtLoad> others = replica_at_loads(with_version(question, versions[v]), scenario, loads);
+    const std::vector<ReplicaAtLoad> others =
+        replica_at_loads(with_version(question, versions[v]), scenario, loads, requests);
     for (std::size_t i = 0; i < found.size(); ++i) {
       cover(found[i].ttft_seconds, others[i].ttft_seconds);
       cover(found[i].tpot_seconds, others[i].tpot_seconds);

@@ -43,7 +43,7 @@ double percentile_of(std::vector<double>& values, double percent) {
   return *place;
 }
 
-std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values) {
+std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values, double asked) {
   if (values.empty()) return std::nullopt;
   RequestPercentiles result;
   const auto n = static_cast<double>(values.size());
@@ -51,10 +51,11 @@ std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values) {
   result.p50 = percentile_of(values, 50);
   result.p90 = percentile_of(values, 90);
   result.p99 = percentile_of(values, 99);
+  result.asked = percentile_of(values, asked);
   return result;
 }
 
-std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps) {
+std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps, double asked) {
   std::int64_t count = 0;
   double sum = 0;
   for (const GapCount& gap : gaps) {
@@ -70,7 +71,7 @@ std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps)
     }
     return gaps.back().seconds;
   };
-  return RequestPercentiles{sum / static_cast<double>(count), at(50), at(90), at(99)};
+  return RequestPercentiles{sum / static_cast<double>(count), at(50), at(90), at(99), at(asked)};
 }
 
 }  // namespace specdec::sim

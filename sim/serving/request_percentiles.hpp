@@ -18,10 +18,10 @@ std::vector<double> seconds_per_token(const ServingResult& run);
 /// The smallest value with at least this percentage, (0, 100), of the values at or below it; reorders them.
 double percentile_of(std::vector<double>& values, double percent);
 
-/// Empty if there are no values; reorders them.
-std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values);
+/// `asked`, in RequestPercentiles, is that percentile, (0, 100). Empty if there are no values; reorders them.
+std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values, double asked = 99);
 
 /// The same of values that occur several times; in increasing order.
-std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps);
+std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps, double asked = 99);
 
 }  // namespace specdec::sim

@@ -6,11 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <unordered_map>
 
-#include "sim/random.hpp"
 #include "sim/serving/draft_budget.hpp"
 
 namespace specdec::sim {
@@ -122,29 +122,26 @@ CountedTime counted_time_of(const ServingQuestion& question) {
   return {question.requests.front().arrival_seconds, unknown};
 }
 
-std::int64_t largest_gamma_of(const ServingEngine& engine) {
-  std::int64_t largest = 0;
-  for (const GammaFrom& stretch : engine.schedule) largest = std::max(largest, stretch.gamma);
-  return largest;
-}
-
 class ServingRun {
  public:
-  ServingRun(const ServingQuestion& question, bool checks)
+  ServingRun(const ServingQuestion& question, const RunOptions& options)
       : question_(question),
         engine_(question.engine),
         requests_(question.requests),
-        checks_(checks),
+        options_(options),
+        checks_(options.checks == InvariantChecks::yes),
         counted_time_(counted_time_of(question)),
         largest_gamma_(largest_gamma_of(engine_)),
+        laws_(question.acceptance, largest_gamma_),
         running_(std::min(requests_.size(), static_cast<std::size_t>(engine_.max_num_seqs))),
         draft_budget_(largest_gamma_, engine_.verification_budget ? running_.request.size() : 0),
         free_blocks_(engine_.cache_blocks),
         now_(question.clients ? 0 : requests_.front().arrival_seconds) {
     send_first();
-    fill_survival();
     result_.first_counted = first_counted_of(question);
     result_.counted_requests = requests_.size() - 2 * result_.first_counted;
+    if (!options.shared) own_draws_.emplace(requests_, question.seed, 0);
+    if (options.decoding == Decoding::in_step && may_go_in_step()) begin_in_step();
   }
 
   ServingResult run() {
@@ -154,6 +151,7 @@ class ServingRun {
         now_ = arrival_of(arrived_);
         take_arrivals();
       }
+      if (in_step_ && !stays_in_step()) leave_step();
       schedule();
       if (checks_) check_iteration();
       if (batch_ == 0) continue;  // all running requests gave up their blocks: waiting ones are admitted now
@@ -198,32 +196,77 @@ class ServingRun {
   }
 
   std::size_t waiting() const { return arrived_ - next_ + given_up_.size(); }
-  std::size_t in_system() const { return waiting() + running_.size; }
+  /// Sequences that are in step, and all that run.
+  std::size_t in_step() const { return in_step_ ? in_step_->size() : 0; }
+  std::size_t running() const { return running_.size + in_step(); }
+  std::size_t in_system() const { return waiting() + running(); }
 
-  /// A law's rates up to a context.
-  struct LawStretch {
-    std::int64_t below = std::numeric_limits<std::int64_t>::max();
-    /// Its first entry in the table of survivals.
-    std::size_t survival = 0;
-  };
+  RequestDraws& draws() { return options_.shared ? *options_.shared->draws : *own_draws_; }
+  RequestRounds& rounds() { return options_.shared ? *options_.shared->rounds : *own_rounds_; }
 
-  void add_stretch(const std::vector<double>& conditional) {
-    stretches_.push_back({.survival = survival_.size()});
-    double survival = 1;
-    for (std::size_t j = 0; j < static_cast<std::size_t>(largest_gamma_); ++j) {
-      survival *= conditional.empty() ? 0 : conditional[std::min(j, conditional.size() - 1)];
-      survival_.push_back(survival);
+  /// Whether rounds of a request depend on nothing else, and sums of them have room.
+  bool may_go_in_step() const {
+    constexpr std::int64_t most_rounds = 1 << 20;
+    const bool one_gamma = std::all_of(engine_.schedule.begin(), engine_.schedule.end(),
+                                       [this](const GammaFrom& stretch) { return stretch.gamma == largest_gamma_; });
+    return one_gamma && !engine_.prefill_first && !engine_.verification_budget &&
+           running_.request.size() <= RoundSum::most_sequences && longest_output() <= most_rounds;
+  }
+
+  std::int64_t longest_output() const {
+    std::int64_t longest = 0;
+    for (const SimulatedRequest& request : requests_) longest = std::max(longest, request.output_tokens);
+    return longest;
+  }
+
+  void begin_in_step() {
+    in_step_.emplace(requests_.size(), static_cast<std::size_t>(longest_output()));
+    if (!options_.shared)
+      own_rounds_.emplace(requests_, question_.acceptance, largest_gamma_, engine_.block_size, *own_draws_, 0);
+  }
+
+  /// Whether the coming iteration has positions and blocks for all that decode and the prompt that is being computed.
+  bool stays_in_step() const {
+    const std::int64_t positions = static_cast<std::int64_t>(in_step_->size()) * (largest_gamma_ + 1);
+    if (positions > engine_.max_num_batched_tokens) return false;
+    std::int64_t blocks = in_step_->round().blocks();
+    for (Index i = 0; i < running_.size; ++i)
+      blocks += blocks_wanted(i, std::min(running_.prompt_left[i], engine_.max_num_batched_tokens - positions));
+    return blocks <= free_blocks_;
+  }
+
+  /// From now on every sequence is taken by itself.
+  void leave_step() {
+    const SequencesInStep decoding = std::move(*in_step_);
+    in_step_.reset();
+    // Prompts came last.
+    for (Index i = running_.size; i-- > 0;) running_.move(i, decoding.size() + i);
+    running_.size += decoding.size();
+    Index place = 0;
+    for (std::size_t request = 0; request < next_; ++request) {
+      if (const auto since = decoding.rounds_of(request)) continue_alone(request, *since, place++);
     }
   }
 
-  void fill_survival() {
-    for (const RequestAcceptance& law : question_.acceptance) {
-      add_stretch(law.conditional);
-      for (const RequestAcceptance::FromContext& part : law.from_contexts) {
-        stretches_.back().below = part.tokens;
-        add_stretch(part.conditional);
-      }
+  /// A sequence that was in step so many rounds.
+  void continue_alone(std::size_t request, std::size_t since, Index place) {
+    const SimulatedRequest& asked = requests_[request];
+    std::int64_t emitted = 0, blocks = blocks_for(asked.prompt_tokens + largest_gamma_);
+    const std::span<const RoundSum> all = rounds().of(request);
+    for (const RoundSum& round : all.first(since)) {
+      emitted += round.emitted();
+      blocks += round.blocks();
     }
+    running_.request[place] = request;
+    running_.computed[place] = asked.prompt_tokens + emitted;
+    running_.prompt_left[place] = 0;
+    running_.put_out[place] = 1 + emitted;
+    running_.wanted[place] = asked.output_tokens;
+    running_.slots[place] = blocks * engine_.block_size;
+    running_.scheduled[place] = 0;
+    running_.last_output[place] = now_;
+    running_.fully_accepted[place] = all[since].following_full_accepts() > 0;
+    running_.law[place] = law_of(request);
   }
 
   std::int64_t blocks_for(std::int64_t tokens) const { return (tokens + engine_.block_size - 1) / engine_.block_size; }
@@ -252,6 +295,7 @@ class ServingRun {
     verified_ = 0;
     const std::size_t given_up_before = given_up_.size();
     const bool prompts_alone = engine_.prefill_first && has_prompts();
+    if (in_step_) take_those_in_step();
     const bool budgeted = engine_.verification_budget && gamma_ > 0 && !prompts_alone;
     if (budgeted) choose_verified();
     std::size_t i = 0;
@@ -263,8 +307,7 @@ class ServingRun {
       }
       const std::int64_t wanted = prompt > 0 ? prompt : budgeted ? running_.scheduled[i] : gamma_ + 1;
       const std::int64_t positions = std::min(wanted, budget_);
-      const std::int64_t needed = running_.computed[i] + positions + largest_gamma_;
-      if (needed > running_.slots[i] && !make_room(i, needed)) break;
+      if (!make_room(i, blocks_wanted(i, positions))) break;
       take(i, positions, wanted);
     }
     for (; i < running_.size; ++i) running_.scheduled[i] = 0;
@@ -272,16 +315,35 @@ class ServingRun {
     if (decoding_ > 0) iteration_.full_accepts = static_cast<double>(fully_accepted_) / static_cast<double>(decoding_);
   }
 
-  /// Gives a running request blocks for `tokens`, taking those of the last ones if there are not enough; false if
-  /// it had to give up its own.
-  bool make_room(Index i, std::int64_t tokens) {
-    const std::int64_t wanted = blocks_for(tokens) - running_.slots[i] / engine_.block_size;
+  /// Blocks beside its own that a running request needs for so many positions.
+  std::int64_t blocks_wanted(Index i, std::int64_t positions) const {
+    const std::int64_t needed = running_.computed[i] + positions + largest_gamma_;
+    return needed <= running_.slots[i] ? 0 : blocks_for(needed) - running_.slots[i] / engine_.block_size;
+  }
+
+  /// Gives a running request blocks, taking those of the last ones if there are not enough; false if it had to give up
+  /// its own.
+  bool make_room(Index i, std::int64_t wanted) {
+    if (wanted == 0) return true;
     while (wanted > free_blocks_) {
       give_up_last();
       if (running_.size == i) return false;
     }
     hold(i, wanted);
     return true;
+  }
+
+  void take_those_in_step() {
+    const RoundSum& round = in_step_->round();
+    const auto count = static_cast<std::int64_t>(in_step_->size());
+    batch_ = decoding_ = count;
+    budget_ -= count * (gamma_ + 1);
+    free_blocks_ -= round.blocks();
+    result_.peak_blocks = std::max(result_.peak_blocks, engine_.cache_blocks - free_blocks_);
+    iteration_.sequences = static_cast<double>(count);
+    iteration_.context_tokens = static_cast<double>(context_in_step_);
+    fully_accepted_ = round.following_full_accepts();
+    verified_ = count * gamma_;
   }
 
   void hold(Index i, std::int64_t blocks) {
@@ -369,7 +431,7 @@ class ServingRun {
   }
 
   bool may_admit() const {
-    return waiting() > 0 && budget_ > 0 && running_.size < static_cast<std::size_t>(engine_.max_num_seqs);
+    return waiting() > 0 && budget_ > 0 && running() < static_cast<std::size_t>(engine_.max_num_seqs);
   }
 
   /// Whether a prompt is being computed, or one that waits finds room.
@@ -414,12 +476,7 @@ class ServingRun {
     return std::min(found, asked.prompt_tokens - 1);
   }
 
-  std::size_t law_of(std::size_t request) const {
-    const std::size_t laws = question_.acceptance.size();
-    if (laws < 2 || largest_gamma_ == 0) return 0;
-    const double u = RandomStream(question_.seed, request).uniform(0, 1, Purpose::serving);
-    return std::min(laws - 1, static_cast<std::size_t>(u * static_cast<double>(laws))) * (stretches_.size() / laws);
-  }
+  std::size_t law_of(std::size_t request) { return largest_gamma_ == 0 ? 0 : laws_.stretch_of(draws().law(request)); }
 
   /// The iteration takes place, and arrivals during it wait.
   void pass_time() {
@@ -490,9 +547,15 @@ class ServingRun {
         tokens += emitted;
         round_tokens += emitted;
       }
-      some_end = some_end || running_.put_out[i] == running_.wanted[i];
+      some_end = some_end || running_.put_out[i] == running_.wanted[i] || in_step_;
     }
-    if (gaps_of_iteration > 0) gaps_.add(now_ - began_, gaps_of_iteration);
+    if (in_step_) {
+      gaps_of_iteration += counted_in_step_;
+      const std::int64_t emitted = put_out_in_step();
+      tokens += emitted;
+      round_tokens += emitted;
+    }
+    if (options_.finds_gaps && gaps_of_iteration > 0) gaps_.add(now_ - began_, gaps_of_iteration);
     tokens_ += tokens;
     if (counts_) {
       counted_tokens_ += tokens;
@@ -501,16 +564,12 @@ class ServingRun {
       counted_verified_ += verified_;
     }
     if (some_end) end_requests();
+    if (in_step_ && question_.clients) take_arrivals();
   }
 
   std::int64_t accepted_drafts(Index i, std::int64_t drafts) {
-    const double u =
-        RandomStream(question_.seed, running_.request[i]).uniform(running_.put_out[i], 0, Purpose::serving);
-    while (stretches_[running_.law[i]].below <= running_.computed[i]) ++running_.law[i];
-    const double* survival = survival_.data() + stretches_[running_.law[i]].survival;
-    std::int64_t accepted = 0;
-    while (accepted < drafts && u < survival[accepted]) ++accepted;
-    return accepted;
+    const double u = draws().acceptance(running_.request[i], running_.put_out[i]);
+    return laws_.accepted(running_.law[i], running_.computed[i], u, drafts);
   }
 
   void note_first_token(Index i) {
@@ -521,14 +580,45 @@ class ServingRun {
 
   double since_sent(std::size_t request) const { return now_ - arrival_of(request) + question_.outside_seconds; }
 
+  bool is_counted(std::size_t request) const { return request - result_.first_counted < result_.counted_requests; }
+
   /// 1 if a counted request's gap is the length of this iteration; another length is noted at once.
   std::int64_t note_output(Index i) {
     const double last = running_.last_output[i];
     running_.last_output[i] = now_;
-    if (running_.request[i] - result_.first_counted >= result_.counted_requests) return 0;
+    if (!is_counted(running_.request[i])) return 0;
     if (last == began_) return 1;
-    gaps_.add(now_ - last, 1);
+    if (options_.finds_gaps) gaps_.add(now_ - last, 1);
     return 0;
+  }
+
+  /// The rounds of the sequences in step; returns their tokens.
+  std::int64_t put_out_in_step() {
+    const std::int64_t emitted = in_step_->round().emitted();
+    context_in_step_ += emitted;
+    in_step_->pass([this](std::size_t request) {
+      const SimulatedRequest& asked = requests_[request];
+      context_in_step_ -= asked.prompt_tokens + asked.output_tokens - 1;
+      counted_in_step_ -= is_counted(request) ? 1 : 0;
+      end_request(request, asked.output_tokens, rounds().last_blocks(request));
+    });
+    return emitted;
+  }
+
+  /// A prompt is computed, and its rounds follow.
+  void join_those_in_step(std::size_t request) {
+    context_in_step_ += requests_[request].prompt_tokens;
+    counted_in_step_ += is_counted(request) ? 1 : 0;
+    in_step_->begin(request, rounds().of(request));
+  }
+
+  void end_request(std::size_t request, std::int64_t put_out, std::int64_t blocks) {
+    ServedRequest& served = result_.requests[request];
+    served.output_tokens = put_out;
+    served.last_token_seconds = since_sent(request);
+    if (question_.clients) send_next();
+    free_blocks_ += blocks;
+    ++served_;
   }
 
   void move(Index from, Index to) {
@@ -539,19 +629,18 @@ class ServingRun {
   void end_requests() {
     Index kept = 0;
     for (Index i = 0; i < running_.size; ++i) {
-      if (running_.put_out[i] < running_.wanted[i]) {
+      const bool ends = running_.put_out[i] == running_.wanted[i];
+      if (!ends && !(in_step_ && running_.prompt_left[i] == 0)) {
         if (kept != i) move(i, kept);
         ++kept;
         continue;
       }
-      const std::size_t request = running_.request[i];
-      ServedRequest& served = result_.requests[request];
+      if (!ends) {
+        join_those_in_step(running_.request[i]);
+        continue;
+      }
       if (checks_) check_ended(i);
-      served.output_tokens = running_.put_out[i];
-      served.last_token_seconds = since_sent(request);
-      if (question_.clients) send_next();
-      free_blocks_ += running_.slots[i] / engine_.block_size;
-      ++served_;
+      end_request(running_.request[i], running_.put_out[i], running_.slots[i] / engine_.block_size);
     }
     running_.size = kept;
     if (question_.clients) take_arrivals();
@@ -599,9 +688,9 @@ class ServingRun {
   void check_iteration() {
     require(now_ >= checked_at_, "time goes back");
     checked_at_ = now_;
-    std::int64_t held = 0;
-    std::int64_t positions = 0;
-    std::size_t scheduled = 0;
+    std::int64_t held = in_step_ ? blocks_in_step() : 0;
+    std::int64_t positions = static_cast<std::int64_t>(in_step()) * (gamma_ + 1);
+    std::size_t scheduled = in_step();
     for (Index i = 0; i < running_.size; ++i) {
       const SimulatedRequest& asked = requests_[running_.request[i]];
       held += running_.slots[i] / engine_.block_size;
@@ -620,15 +709,31 @@ class ServingRun {
     require(positions <= engine_.max_num_batched_tokens && budget_ == engine_.max_num_batched_tokens - positions,
             "the budget of positions is exceeded");
     require(scheduled == static_cast<std::size_t>(batch_), "the batch is miscounted");
-    require(running_.size <= static_cast<std::size_t>(engine_.max_num_seqs), "more requests run than may");
+    require(running() <= static_cast<std::size_t>(engine_.max_num_seqs), "more requests run than may");
     const std::size_t last = running_.size == 0 ? 0 : running_.request[running_.size - 1] + 1;
     for (std::size_t i = 0; i < given_up_.size(); ++i) {
       const std::size_t above = i == 0 ? next_ : given_up_[i - 1].request;
       require(last <= given_up_[i].request && given_up_[i].request < above,
               "requests that were given up are out of order");
     }
-    require(last <= next_ && next_ <= arrived_ && running_.size + given_up_.size() + served_ == next_,
+    require(last <= next_ && next_ <= arrived_ && running() + given_up_.size() + served_ == next_,
             "a request is lost or served twice");
+  }
+
+  /// Of each sequence in step by itself, whose tokens add up to the context.
+  std::int64_t blocks_in_step() {
+    std::int64_t blocks = 0, context = 0, counted = 0;
+    for (std::size_t request = 0; request < next_; ++request) {
+      const std::optional<std::size_t> since = in_step_->rounds_of(request);
+      if (!since) continue;
+      std::int64_t tokens = requests_[request].prompt_tokens;
+      for (const RoundSum& round : rounds().of(request).first(*since)) tokens += round.emitted();
+      blocks += blocks_for(tokens + 2 * gamma_ + 1);
+      context += tokens;
+      counted += is_counted(request) ? 1 : 0;
+    }
+    require(context == context_in_step_ && counted == counted_in_step_, "sequences are out of step");
+    return blocks;
   }
 
   void check_ended(Index i) const {
@@ -660,16 +765,20 @@ class ServingRun {
   const ServingQuestion& question_;
   const ServingEngine& engine_;
   const std::vector<SimulatedRequest>& requests_;
+  const RunOptions options_;
   const bool checks_;
   CountedTime counted_time_;
   const std::int64_t largest_gamma_;
-  /// [stretch][draft]: P(it and those before it are accepted). Shape: (stretches of all laws, largest gamma)
-  std::vector<double> survival_;
-  /// Those of a law follow each other; all have equally many.
-  std::vector<LawStretch> stretches_;
+  AcceptanceLaws laws_;
+  std::optional<RequestDraws> own_draws_;
+  std::optional<RequestRounds> own_rounds_;
   ServingResult result_;
 
+  /// All requests that run, or, while sequences are in step, those whose prompts are being computed.
   RunningRequests running_;
+  std::optional<SequencesInStep> in_step_;
+  /// Tokens in the caches of sequences in step, and how many of these count.
+  std::int64_t context_in_step_ = 0, counted_in_step_ = 0;
   DraftBudget draft_budget_;
   /// Preempted requests that wait; the last one is the first to be admitted.
   std::vector<GivenUp> given_up_;
@@ -702,8 +811,8 @@ class ServingRun {
 
 }  // namespace
 
-ServingResult run_serving(const ServingQuestion& question, InvariantChecks checks) {
-  return ServingRun(question, checks == InvariantChecks::yes).run();
+ServingResult run_serving(const ServingQuestion& question, const RunOptions& options) {
+  return ServingRun(question, options).run();
 }
 
 }  // namespace specdec::sim

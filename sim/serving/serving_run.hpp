@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "sim/serving/request_rounds.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
 namespace specdec::sim {
@@ -7,6 +10,31 @@ namespace specdec::sim {
 // Internal header of the library; it is not installed.
 
 enum class InvariantChecks { no, yes };
+
+/// What runs of the same requests share. May be used by one run at a time.
+struct SharedByRuns {
+  /// Of requests that begin with those of the run, its seed, laws and, in rounds, gamma and block_size; non-null.
+  RequestDraws* draws = nullptr;
+  RequestRounds* rounds = nullptr;
+};
+
+/// How a run goes on: sequences that decode are taken one by one in every iteration, or, as long as all of them take
+/// part in all iterations, as sums over them. The result is the same, bit for bit.
+enum class Decoding { one_by_one, in_step };
+
+#ifdef NDEBUG
+constexpr InvariantChecks usual_checks = InvariantChecks::no;
+#else
+constexpr InvariantChecks usual_checks = InvariantChecks::yes;
+#endif
+
+struct RunOptions {
+  InvariantChecks checks = usual_checks;
+  Decoding decoding = Decoding::in_step;
+  /// False: ServingResult::gaps stays empty.
+  bool finds_gaps = true;
+  std::optional<SharedByRuns> shared = {};
+};
 
 /// simulate_serving(), with or without checks of the invariants of every iteration; simulate_serving() checks them in
 /// debug builds.
@@ -22,7 +50,10 @@ enum class InvariantChecks { no, yes };
 /// @throws std::logic_error if one does not hold, and anything that simulate_serving() throws
 ServingResult simulate_serving(const ServingQuestion& question, InvariantChecks checks);
 
-/// The run alone, for a question with valid values: no percentiles.
-ServingResult run_serving(const ServingQuestion& question, InvariantChecks checks);
+/// The same without percentiles.
+ServingResult serve_requests(const ServingQuestion& question, const RunOptions& options);
+
+/// The run alone, for a question with valid values.
+ServingResult run_serving(const ServingQuestion& question, const RunOptions& options);
 
 }  // namespace specdec::sim

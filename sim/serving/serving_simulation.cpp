@@ -127,19 +127,17 @@ void summarise(ServingResult& result) {
 
 }  // namespace
 
-ServingResult simulate_serving(const ServingQuestion& question, InvariantChecks checks) {
+ServingResult serve_requests(const ServingQuestion& question, const RunOptions& options) {
   require_legal(question);
-  ServingResult result = run_serving(question, checks);
+  return run_serving(question, options);
+}
+
+ServingResult simulate_serving(const ServingQuestion& question, InvariantChecks checks) {
+  ServingResult result = serve_requests(question, {.checks = checks});
   summarise(result);
   return result;
 }
 
-ServingResult simulate_serving(const ServingQuestion& question) {
-#ifdef NDEBUG
-  return simulate_serving(question, InvariantChecks::no);
-#else
-  return simulate_serving(question, InvariantChecks::yes);
-#endif
-}
+ServingResult simulate_serving(const ServingQuestion& question) { return simulate_serving(question, usual_checks); }
 
 }  // namespace specdec::sim

@@ -99,6 +99,8 @@ struct ServingQuestion {
 /// outputs, at or below them.
 struct RequestPercentiles {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
+  /// Of another percentage, which whoever asks chooses; else the 99th again.
+  double asked = 0;
 };
 
 /// The outcome of one request.

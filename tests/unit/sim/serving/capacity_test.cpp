@@ -218,6 +218,27 @@ TEST_CASE("without limits a replica sustains what it serves when it never runs o
   CHECK(above.backlog_at_end > above.backlog_at_middle + 100);
 }
 
+TEST_CASE("a batch has filled before requests count, however many fill it") {
+  // Iterations of one length and room for all: by Little's law 50 requests a second, 10 ms a token, are 199.5 sequences
+  // that decode. Runs of a thousand that count from the hundredth request on hold fewer.
+  for (const std::optional<std::int64_t> requests :
+       {std::optional<std::int64_t>(), std::optional<std::int64_t>(1000)}) {
+    CapacityQuestion question = question_of({scenario("plain", 0)});
+    question.cost = priced_by([](const cost::Iteration&) { return 0.01; });
+    question.scenarios.front().engine.max_num_seqs = 1000;
+    question.scenarios.front().engine.cache_blocks = 1 << 20;
+    question.scenarios.front().engine.max_num_batched_tokens = 1 << 20;
+    question.workload.prompt_tokens = {10, 0};
+    question.workload.output_tokens = {400, 0.5};
+    question.workload.requests = requests;
+    question.limits = {};
+    const std::vector<double> loads = {50};
+    const ReplicaAtLoad there = replica_at_loads(question, 0, loads).front();
+    CHECK(there.mean_batch.value == Approx(199.5).epsilon(requests ? 0.04 : 0.02));
+  }
+  CHECK(least_requests(100) == Approx(375));
+}
+
 TEST_CASE("requests of one token are served too") {
   CapacityQuestion question = question_of({scenario("gamma 2", 2)});
   question.workload.output_tokens = {1, 0};

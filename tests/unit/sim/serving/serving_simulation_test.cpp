@@ -423,40 +423,57 @@ TEST_CASE("the pauses between outputs are as long as the iterations between them
   CHECK_FALSE(percentiles_of(std::span<const GapCount>()));
 }
 
+namespace {
+
+/// An engine and a load of any kind, drawn by the number of the run.
+ServingQuestion any_question(std::uint64_t run) {
+  const RandomStream stream(7, run);
+  std::int64_t slot = 0;
+  const auto whole = [&](std::int64_t lo, std::int64_t hi) {
+    return lo + static_cast<std::int64_t>(stream.uniform(0, slot++, Purpose::test) * static_cast<double>(hi - lo + 1));
+  };
+  ServingQuestion question = question_of({});
+  double time = 0;
+  const double gap = static_cast<double>(whole(0, 8)) / 2;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    time += gap * stream.uniform(1, i, Purpose::test);
+    question.requests.push_back({time, whole(1, 40), whole(1, 30)});
+  }
+  ServingEngine& engine = question.engine;
+  engine.schedule = {{1, whole(0, 4)}, {whole(2, 6), whole(0, 4)}};
+  question.acceptance = {{{0.9}}, {{0.5, 0.2}}};
+  engine.max_num_seqs = whole(1, 12);
+  engine.max_num_batched_tokens = whole(1, 50);
+  engine.block_size = whole(1, 16);
+  engine.cache_blocks = (40 + 30 + 8 + engine.block_size - 1) / engine.block_size + whole(0, 20);
+  engine.prefix_cache_hit_rate = static_cast<double>(whole(0, 3)) / 4;
+  engine.decode_only = whole(0, 3) == 0;
+  engine.prefill_first = whole(0, 3) == 0;
+  question.cost = priced([](const Iteration& iteration) {
+    if (!(0 <= iteration.full_accepts && iteration.full_accepts <= 1)) throw std::logic_error("full_accepts");
+    return 0.1 + 0.01 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
+  });
+  question.seed = run;
+  question.warm_up_share = static_cast<double>(whole(0, 4)) / 10;
+  if (whole(0, 1) == 0) question.clients = whole(1, 40);
+  question.outside_seconds = static_cast<double>(whole(0, 2)) / 4;
+  return question;
+}
+
+bool same_iterations(const std::vector<Iteration>& a, const std::vector<Iteration>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Iteration& x, const Iteration& y) {
+    return x.sequences == y.sequences && x.gamma == y.gamma && x.context_tokens == y.context_tokens &&
+           x.prompt_tokens == y.prompt_tokens && x.prompts == y.prompts && x.prompt_pairs == y.prompt_pairs &&
+           x.full_accepts == y.full_accepts;
+  });
+}
+
+}  // namespace
+
 TEST_CASE("invariants and Little's law hold for engines and loads of any kind") {
   std::int64_t preemptions = 0;
   for (std::uint64_t run = 0; run < 300; ++run) {
-    const RandomStream stream(7, run);
-    std::int64_t slot = 0;
-    const auto whole = [&](std::int64_t lo, std::int64_t hi) {
-      return lo +
-             static_cast<std::int64_t>(stream.uniform(0, slot++, Purpose::test) * static_cast<double>(hi - lo + 1));
-    };
-    ServingQuestion question = question_of({});
-    double time = 0;
-    const double gap = static_cast<double>(whole(0, 8)) / 2;
-    for (std::int64_t i = 0; i < 40; ++i) {
-      time += gap * stream.uniform(1, i, Purpose::test);
-      question.requests.push_back({time, whole(1, 40), whole(1, 30)});
-    }
-    ServingEngine& engine = question.engine;
-    engine.schedule = {{1, whole(0, 4)}, {whole(2, 6), whole(0, 4)}};
-    question.acceptance = {{{0.9}}, {{0.5, 0.2}}};
-    engine.max_num_seqs = whole(1, 12);
-    engine.max_num_batched_tokens = whole(1, 50);
-    engine.block_size = whole(1, 16);
-    engine.cache_blocks = (40 + 30 + 8 + engine.block_size - 1) / engine.block_size + whole(0, 20);
-    engine.prefix_cache_hit_rate = static_cast<double>(whole(0, 3)) / 4;
-    engine.decode_only = whole(0, 3) == 0;
-    engine.prefill_first = whole(0, 3) == 0;
-    question.cost = priced([](const Iteration& iteration) {
-      if (!(0 <= iteration.full_accepts && iteration.full_accepts <= 1)) throw std::logic_error("full_accepts");
-      return 0.1 + 0.01 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
-    });
-    question.seed = run;
-    question.warm_up_share = static_cast<double>(whole(0, 4)) / 10;
-    if (whole(0, 1) == 0) question.clients = whole(1, 40);
-    question.outside_seconds = static_cast<double>(whole(0, 2)) / 4;
+    const ServingQuestion question = any_question(run);
     const ServingResult result = serve(question);
     preemptions += result.preemptions;
     double times = 0;
@@ -474,6 +491,59 @@ TEST_CASE("invariants and Little's law hold for engines and loads of any kind") 
     CHECK(result.counted_requests == 40 - 2 * result.first_counted);
   }
   CHECK(preemptions > 1000);
+}
+
+TEST_CASE("sums over sequences in step are, bit for bit, what the sequences do one by one") {
+  std::int64_t preemptions = 0, cut = 0;
+  for (std::uint64_t run = 0; run < 600; ++run) {
+    ServingQuestion question = any_question(run);
+    ServingEngine& engine = question.engine;
+    engine.schedule.resize(1);
+    engine.prefill_first = false;
+    // Some leave step for lack of blocks, some for lack of positions, some never.
+    if (run % 3 > 0) engine.cache_blocks += 200;
+    if (run % 3 > 1) engine.max_num_batched_tokens += 60;
+    for (std::size_t i = 0; i < question.acceptance.size() && run % 2 == 0; ++i)
+      question.acceptance[i].from_contexts = {{20, {0.1 + 0.5 * static_cast<double>(i)}}, {33, {0.7}}};
+    const auto served = [&](Decoding decoding) {
+      question.cost = priced([](const Iteration& iteration) {
+        return 0.1 + 0.01 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens) +
+               1e-4 * iteration.context_tokens + 0.02 * iteration.full_accepts;
+      });
+      const RunOptions options = {.checks = InvariantChecks::yes, .decoding = decoding};
+      return std::pair(serve_requests(question, options), seen_by(question));
+    };
+    const auto [one_by_one, seen_one_by_one] = served(Decoding::one_by_one);
+    const auto [in_step, seen_in_step] = served(Decoding::in_step);
+    CHECK(same(one_by_one, in_step));
+    CHECK(same_iterations(seen_one_by_one, seen_in_step));
+    CHECK(one_by_one.peak_blocks == in_step.peak_blocks);
+    CHECK(one_by_one.tokens_per_step == in_step.tokens_per_step);
+    CHECK(one_by_one.counted_seconds == in_step.counted_seconds);
+    CHECK(one_by_one.output_tokens_per_second == in_step.output_tokens_per_second);
+    CHECK(
+        std::equal(one_by_one.gaps.begin(), one_by_one.gaps.end(), in_step.gaps.begin(), in_step.gaps.end(),
+                   [](const GapCount& a, const GapCount& b) { return a.seconds == b.seconds && a.count == b.count; }));
+    preemptions += in_step.preemptions;
+    for (const Iteration& iteration : seen_in_step) cut += iteration.sequences != std::floor(iteration.sequences);
+  }
+  CHECK(preemptions > 300);
+  CHECK(cut > 300);
+}
+
+TEST_CASE("runs that share what requests draw are those that draw by themselves, however much is kept") {
+  for (const std::size_t most_kept : {std::size_t{0}, std::size_t{100}, std::size_t{1} << 20}) {
+    for (std::uint64_t run = 0; run < 30; ++run) {
+      ServingQuestion question = any_question(run);
+      question.engine.schedule.resize(1);
+      const ServingResult alone = serve(question);
+      RequestDraws draws(question.requests, question.seed, most_kept);
+      RequestRounds rounds(question.requests, question.acceptance, largest_gamma_of(question.engine),
+                           question.engine.block_size, draws, most_kept);
+      const RunOptions options = {.checks = InvariantChecks::yes, .shared = SharedByRuns{&draws, &rounds}};
+      for (int again = 0; again < 2; ++again) CHECK(same(serve_requests(question, options), alone));
+    }
+  }
 }
 
 TEST_CASE("a question that cannot be served is refused with what is wrong") {

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "sim/serving/capacity.hpp"
+#include "sim/serving/request_rounds.hpp"
+
+namespace specdec::sim {
+
+// Internal header of the library; it is not installed.
+
+/// For questions that differ in cost, acceptance, scenarios and loads alone.
+/// @throws as plan_capacity
+RequestSets requests_of(const CapacityQuestion& question);
+
+/// As those without `requests`, which are those of the question.
+/// @param like  the question's only scenario under another cost or acceptance, near whose load the search begins; may
+/// be
+///              null
+CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
+                             const ScenarioCapacity* like);
+std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
+                                            std::span<const double> loads, RequestSets& requests);
+
+}  // namespace specdec::sim
