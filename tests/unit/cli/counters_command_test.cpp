@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -490,6 +492,66 @@ TEST_CASE("a plan from guidellm's reports finds the 20 ms that each round of the
   for (const ordered_json& run : plan["runs"]) CHECK(run["round_seconds"] == Approx(0.0203).epsilon(0.03));
   CHECK(only_group(summary_of(folder + "speculative.json"))["formats"] ==
         ordered_json::parse(R"(["guidellm report"])"));
+}
+
+TEST_CASE("a plan from SpecForge's results finds the times that each round of their server took") {
+  const ordered_json plan = document_of_run("plan --bench " + samples + "specforge.jsonl");
+  REQUIRE(plan["runs"].size() == 6);
+  // 10 ms, 0.05 ms for each verified token of the batch and 1 ms for each drafted one; the first tokens of 40 answers,
+  // which the throughput counts, are a hundredth of the tokens and take no time.
+  for (const ordered_json& run : plan["runs"]) {
+    const auto gamma = run["gamma"].get<double>();
+    const double round = 0.010 + 0.00005 * run["batch"].get<double>() * (gamma + 1) + 0.001 * gamma;
+    CHECK(run["round_seconds"] == Approx(round).epsilon(0.02));
+  }
+}
+
+TEST_CASE("a plan from speculators' sweep measures the speedup of the load that both have") {
+  const ordered_json plan = document_of_run("plan --bench " + samples + "speculators_results_plain.csv " + samples +
+                                            "speculators_results_speculative.csv");
+  REQUIRE(plan["runs"].size() == 4);
+  std::size_t measured = 0;
+  for (const ordered_json& run : plan["runs"]) {
+    if (run["measured_speedup"].is_null()) continue;
+    ++measured;
+    // The quotient of the two medians between tokens.
+    CHECK(run["measured_speedup"]["value"] == Approx(20.268283239225063 / 8.48698616027832));
+  }
+  CHECK(measured == 1);
+}
+
+TEST_CASE("a plan from two files of speed_bench takes their concurrency as the batch") {
+  const ScratchFolder folder;
+  const auto result = [](int drafted, int accepted, double milliseconds) {
+    return fmt::format(
+        R"({{"id":"a","category":"coding","ok":true,"turns":1,"completion_tokens":401,"prompt_tokens":100,)"
+        R"("draft_n":{},"draft_n_accepted":{},"predicted_ms":{}}})",
+        drafted, accepted, milliseconds);
+  };
+  const auto run = [](const std::string& one) {
+    return fmt::format(R"({{"completed_samples":1,"config":{{"concurrency":4,"model":"m"}},"failed_samples":0,)"
+                       R"("results":[{}]}})",
+                       one);
+  };
+  // 400 passes of 10 ms, and 160 rounds of 3 drafts that take 12 ms and put out 2.5 tokens.
+  const std::string plain = written(folder, "plain.json", run(result(0, 0, 4000)));
+  const std::string drafts = written(folder, "drafts.json", run(result(480, 240, 1920)));
+  const ordered_json plan = document_of_run("plan --bench " + plain + " " + drafts);
+  REQUIRE(plan["runs"].size() == 2);
+  CHECK(plan["runs"][0]["round_seconds"] == Approx(0.010));
+  CHECK(plan["runs"][1]["round_seconds"] == Approx(0.012));
+  CHECK(plan["runs"][1]["gamma"] == 3);
+  CHECK(plan["runs"][1]["tokens_per_step"] == Approx(2.5));
+  for (const ordered_json& one : plan["runs"]) CHECK(one["batch"] == Approx(4));
+  CHECK(plan["runs"][1]["measured_speedup"]["value"] == Approx(10 / (12 / 2.5)));
+}
+
+TEST_CASE("a speculation profile is counted as the requests that it was made of") {
+  const ordered_json profile = only_group(summary_of(samples + "speculation_profile.json"));
+  const ordered_json requests = only_group(summary_of(samples + "vllm_requests.jsonl"));
+  CHECK(profile["rounds"] == requests["rounds"]);
+  CHECK(profile["tokens_per_step"]["value"] == requests["tokens_per_step"]["value"]);
+  CHECK(profile["alpha_hat"]["value"].get<double>() == Approx(requests["alpha_hat"]["value"].get<double>()));
 }
 
 TEST_CASE("broken files of AIPerf are refused with line and key") {

@@ -67,6 +67,12 @@ TEST_CASE("profiles of both writers have the counts that their histogram was mad
 TEST_CASE("a profile is read from whichever of its figures are there") {
   const ServingCounts whole = profile_counts(profile_as_it_is).units.at(0);
   CHECK(whole.rounds == 40);
+  const ServingCounts named = profile_counts([](json& profile) {
+                                profile["target_model"] = "org/target";
+                                profile["draft_checkpoint"] = {{"path", "org/draft"}};
+                              }).units.at(0);
+  CHECK(named.label("model_name") == "org/target");
+  CHECK(named.label("draft") == "org/draft");
   CHECK(whole.accepted == 60);
   const auto only = [](std::initializer_list<const char*> keys) {
     return profile_counts([&](json& profile) {
