@@ -100,6 +100,9 @@ class SpecforgeResults {
     run.duration_s = above_zero(metrics, "latency");
     run.completed = above_zero(metrics, "num_questions");
     run.total_output_tokens = *run.output_throughput * *run.duration_s;
+    if (!(*run.total_output_tokens <= largest_count))
+      metrics.refuse("output_throughput", shown(*run.output_throughput),
+                     fmt::format("at most 2^53 tokens in {} s", shown(*run.duration_s)));
     run.mean_tpot_ms = 1000 * *run.max_concurrency / *run.output_throughput;
     read_acceptance(metrics);
   }

@@ -97,6 +97,8 @@ TEST_CASE("broken files of SpecForge's benchmark are refused by configuration, m
   CHECK_THAT(refusal([](json& c) { c["metrics"][0].erase("accept_length"); }), Contains("accept_length is missing"));
   CHECK_THAT(refusal([](json& c) { c["metrics"][0]["latency"] = 0; }),
              Contains("gsm8k[0].metrics[0].latency is 0, but must be a number above 0"));
+  CHECK_THAT(refusal([](json& c) { c["metrics"][0]["output_throughput"] = 1e300; }),
+             Contains("gsm8k[0].metrics[0].output_throughput is 1e+300, but must be at most 2^53 tokens in 5 s"));
   CHECK_THAT(refusal([](json& c) { c["batch_size"] = nullptr; }), Contains("gsm8k[0].batch_size is missing"));
   CHECK_THAT(refusal([](json& c) { c["steps"] = -1; }), Contains("gsm8k[0].steps is -1"));
   CHECK_THAT(refusal([](json& c) { c["metrics"] = json::array(); }), Contains("metrics is missing or empty"));
