@@ -127,13 +127,8 @@ void require_acceptance(const CapacityOptions& o) {
   }
 }
 
-}  // namespace
-
-bool CapacityOptions::knows_acceptance() const {
-  return !names_given(acceptance_of(*this)).empty() || shared.leaves_acceptance_to_draft();
-}
-
-void declare(Options& options, CapacityOptions& o) {
+/// With the acceptance of its requests and the hardware that serves them.
+void declare_workload(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Workload");
   options.number("--arrival-rate,--request-rate", o.arrival_rate, range_of(legal.arrival_rate),
@@ -154,6 +149,11 @@ void declare(Options& options, CapacityOptions& o) {
   options.number("--alpha-spread", o.alpha_spread, range_of(legal.alpha_spread),
                  "standard deviation of a Beta law of the rate over\nrequests, each of which keeps its own");
   declare(options, o.roofline);
+}
+
+void declare_models_and_costs(Options& options, CapacityOptions& o) {
+  constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
+  PlanOptions& s = o.shared;
   options.group("Models");
   options.text("--model", s.model, "NAME|FILE", "target: a preset, a configuration, or its name in files");
   options.text("--draft-model", s.draft_model, "NAME|FILE", "draft, the same");
@@ -169,6 +169,10 @@ void declare(Options& options, CapacityOptions& o) {
   options.flag("--extrapolate", s.extrapolate, "price what lies outside the measured times or runs, and decide by it");
   options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, range_of(legal.prefill_tokens_per_second),
                  "speed of prompts [further positions of the same pass]");
+}
+
+void declare_deployment(Options& options, CapacityOptions& o) {
+  constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Deployment");
   options.integer("--gpus", o.gpus, bounds_of(legal.gpus),
                   "accelerators that there are: finds the layout of --tp,\n--dp, --ep and replicas on them");
@@ -188,6 +192,11 @@ void declare(Options& options, CapacityOptions& o) {
   options.number("--price", o.price, range_of(legal.price), "of a GPU for an hour, in any currency");
   options.number("--watts-per-gpu", o.watts_per_gpu, range_of(legal.watts_per_gpu),
                  "power that a GPU draws, idle or not [the hardware's design power]");
+}
+
+/// In the group of the deployment.
+void declare_engine(Options& options, CapacityOptions& o) {
+  constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.number("--gpu-memory-utilization", o.gpu_memory_utilization, range_of(legal.gpu_memory_utilization),
                  "share that the engine takes");
   options.number("--activation-reserve-gb", o.activation_reserve_gb, range_of(legal.activation_reserve_gb),
@@ -200,6 +209,11 @@ void declare(Options& options, CapacityOptions& o) {
                   "positions of an iteration");
   options.flag("--prefill-first", o.prefill_first,
                "prompts have iterations of their own, before rounds, as\nin SGLang, and do not share them");
+}
+
+/// What is compared, within which limits, by how many runs.
+void declare_comparison(Options& options, CapacityOptions& o) {
+  constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("What is compared with plain decoding");
   options.text("-k,--gamma,--num-speculative-tokens", o.gamma, "G1,G2,...|LOW-HIGH",
                "drafted tokens per step [1-8 with an acceptance]");
@@ -218,6 +232,20 @@ void declare(Options& options, CapacityOptions& o) {
                   "requests of a run [1000; with --concurrency 10 for each\nof a replica's clients]");
   options.integer("--seed", o.seed, bounds_of(legal.seed), "seed of all random numbers");
   options.integer("--threads", o.threads, bounds_of(legal.threads), "threads; results do not depend on them");
+}
+
+}  // namespace
+
+bool CapacityOptions::knows_acceptance() const {
+  return !names_given(acceptance_of(*this)).empty() || shared.leaves_acceptance_to_draft();
+}
+
+void declare(Options& options, CapacityOptions& o) {
+  declare_workload(options, o);
+  declare_models_and_costs(options, o);
+  declare_deployment(options, o);
+  declare_engine(options, o);
+  declare_comparison(options, o);
   options.footer(
       "Examples:\n"
       "  specdec capacity --hardware h100-sxm --tp 4 --model llama-3.3-70b --draft-model llama-3.2-1b \\\n"

@@ -5,14 +5,13 @@
 #include <limits>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/planning/replica_iterations.hpp"
 
 namespace specdec::planning {
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double largest_count = 1e12;
 
 void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::span<const RoundsFrom> rounds) {
@@ -41,33 +40,28 @@ void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::sp
   }
 }
 
-/// A replica, with its iterations priced as requested so far.
+/// The law of the number of sequences that decode in a replica.
 class EquilibriumChain {
  public:
   EquilibriumChain(const cost::IterationCost& cost, const OfferedLoad& load, const ReplicaLimits& limits,
                    std::span<const RoundsFrom> rounds)
-      : cost_(cost),
-        load_(load),
-        rounds_(rounds),
-        budget_(static_cast<double>(limits.max_num_batched_tokens)),
-        prefill_first_(limits.prefill_first),
-        prompt_(load.decode_only ? 1 : std::max(1.0, load.prompt_tokens * (1 - load.prefix_cache_hit_rate))) {
-    find_largest_batch(limits);
-    if (decodes() && limits.max_num_seqs == 1) alone_ = rounds_of_request(1) * plain_seconds(1) + prompt_seconds(0);
+      : load_(load), replica_(cost, load, limits, rounds), batch_(replica_.largest_batch(limits)) {
+    if (decodes() && limits.max_num_seqs == 1)
+      alone_ = replica_.rounds_of_request(1) * replica_.plain_seconds(1) + replica_.prompt_seconds(0);
   }
 
   /// False if not even one sequence can decode.
-  bool decodes() const { return states_ > 0; }
+  bool decodes() const { return batch_.states > 0; }
 
-  double largest_batch() const { return largest_; }
+  double largest_batch() const { return batch_.sequences; }
 
   /// The load at which as many requests arrive as leave from this many sequences.
   double balanced_load(double sequences) {
     double low = 0;
-    double high = leaving(sequences);
+    double high = replica_.leaving(sequences);
     for (int halving = 0; halving < 60; ++halving) {
       const double middle = 0.5 * (low + high);
-      (growth(sequences, middle) <= 1 ? low : high) = middle;
+      (replica_.growth(sequences, middle) <= 1 ? low : high) = middle;
     }
     return low;
   }
@@ -75,28 +69,30 @@ class EquilibriumChain {
   /// The largest batch's load, and whether the batch is the limiting factor.
   std::pair<double, CapacityLimit> saturation() {
     if (alone_) return {1 / *alone_, CapacityLimit::max_num_seqs};
-    const double load = balanced_load(largest_);
-    const double with_fewer = balanced_load(0.9 * largest_);
-    return {load, load < with_fewer * (1 + 0.1 / 9) ? CapacityLimit::compute : limit_};
+    const double load = balanced_load(batch_.sequences);
+    const double with_fewer = balanced_load(0.9 * batch_.sequences);
+    return {load, load < with_fewer * (1 + 0.1 / 9) ? CapacityLimit::compute : batch_.limit};
   }
 
-  SteadyState saturated() { return alone_ ? state_alone(1 / *alone_) : state_of(balanced_load(largest_), largest_, 1); }
+  SteadyState saturated() {
+    return alone_ ? state_alone(1 / *alone_) : state_of(balanced_load(batch_.sequences), batch_.sequences, 1);
+  }
 
   SteadyState closed(std::int64_t clients, double outside_seconds) {
     if (alone_) return closed_alone(clients, outside_seconds);
-    const double most = balanced_load(largest_);
+    const double most = balanced_load(batch_.sequences);
     double load = 0;
     double prompts = 0;
     double decoding = 0;
     for (std::int64_t i = 1; i <= clients; ++i) {
       const auto count = static_cast<double>(i);
       const double others = (count - 1) / count;
-      const double beside = std::min(decoding, largest_);
-      const double own = std::min(decoding + 1, largest_);
-      const double delayed = i == 1 ? 0 : delay(own, load);
+      const double beside = std::min(decoding, batch_.sequences);
+      const double own = std::min(decoding + 1, batch_.sequences);
+      const double delayed = i == 1 ? 0 : replica_.delay(own, load);
       if (!(load * delayed < 1)) return saturated();
-      const double first = mean_prompt_seconds(beside) + prompts * delayed;
-      const double rest = rounds_of_request(own) * plain_seconds(own);
+      const double first = replica_.mean_prompt_seconds(beside) + prompts * delayed;
+      const double rest = replica_.rounds_of_request(own) * replica_.plain_seconds(own);
       // The smaller root of load (first + rest / (1 - load others delayed) + outside) = clients.
       const double fixed = first + outside_seconds;
       const double square = fixed * others * delayed;
@@ -115,7 +111,7 @@ class EquilibriumChain {
       if (requests_per_second * *alone_ >= 1) return std::nullopt;
       return state_alone(requests_per_second);
     }
-    if (!decodes() || !(growth(largest_, requests_per_second) < 1)) return std::nullopt;
+    if (!decodes() || !(replica_.growth(batch_.sequences, requests_per_second) < 1)) return std::nullopt;
     // Weights of the law, and sums over it, relative to the largest so far so that none leaves the range of
     // doubles.
     double weight = 1;
@@ -123,16 +119,16 @@ class EquilibriumChain {
     double time = 0;
     double idle = 1;
     double decoding = 0;
-    for (std::int64_t state = 0; state <= states_; ++state) {
-      const bool last = state == states_;
+    for (std::int64_t state = 0; state <= batch_.states; ++state) {
+      const bool last = state == batch_.states;
       const double sequences = sequences_in(state);
       const std::optional<Company> arriving = company_at(sequences, requests_per_second);
       if (!arriving) return std::nullopt;
       const Company& company = *arriving;
       if (last) {
         // All states from here on: each is crossed by arrivals as often as by departures.
-        const double surplus = leaving(sequences) - requests_per_second * company.mean;
-        weight = (leaving(sequences) * weight + later / (1 - company.more)) / surplus;
+        const double surplus = replica_.leaving(sequences) - requests_per_second * company.mean;
+        weight = (replica_.leaving(sequences) * weight + later / (1 - company.more)) / surplus;
       }
       const double stalled = sequences * company.seconds + (last ? 0 : company.pairs * company.seconds_of_one);
       time += weight * (1 + requests_per_second * company.seconds);
@@ -141,137 +137,20 @@ class EquilibriumChain {
       if (last || (state > 0 && weight + later < 1e-30 * time)) break;
 
       const double here = weight;
-      weight = (requests_per_second * here + later) / leaving(sequences_in(state + 1));
+      weight = (requests_per_second * here + later) / replica_.leaving(sequences_in(state + 1));
       later = company.more * later + requests_per_second * company.some * here;
       if (weight > 1e100) {
         for (double* value : {&weight, &later, &time, &idle, &decoding}) *value *= 1e-100;
       }
     }
     // Members of a group that find no place do not decode, however large it gets.
-    return state_of(requests_per_second, std::min(decoding / time, largest_), 1 - idle / time);
+    return state_of(requests_per_second, std::min(decoding / time, batch_.sequences), 1 - idle / time);
   }
 
  private:
   /// State k has k sequences, except the last one, which has the largest batch, not necessarily an integer.
-  double sequences_in(std::int64_t state) const { return state == states_ ? largest_ : static_cast<double>(state); }
-
-  const RoundsFrom& rounds(double sequences) const {
-    std::size_t at = rounds_.size() - 1;
-    while (at > 0 && static_cast<double>(rounds_[at].batch_low) > sequences) --at;
-    return rounds_[at];
-  }
-  double rounds_of_request(double sequences) const {
-    return (load_.output_tokens - 1) / rounds(sequences).tokens_per_step;
-  }
-
-  void find_largest_batch(const ReplicaLimits& limits) {
-    std::int64_t slots = 0;
-    for (const RoundsFrom& stretch : rounds_) slots = std::max(slots, stretch.gamma);
-    // Passes that occupy a place while the prompt is computed.
-    const double passes = std::max(1.0, prompt_ / budget_);
-    for (std::size_t i = 0; i < rounds_.size(); ++i) {
-      const RoundsFrom& stretch = rounds_[i];
-      const auto low = static_cast<double>(stretch.batch_low);
-      const double positions = static_cast<double>(stretch.gamma + 1);
-      const double request = rounds_of_request(low);
-      const double by_seqs = static_cast<double>(limits.max_num_seqs) * request / (request + passes);
-      const double by_cache = limits.cache_tokens / (load_.mean_context + positions + static_cast<double>(slots));
-      const double by_budget = budget_ / (positions + prompt_ / request);
-      const double end = i + 1 < rounds_.size() ? static_cast<double>(rounds_[i + 1].batch_low - 1) : infinite;
-      const double most = std::min({by_seqs, by_cache, by_budget, end});
-      if (by_cache < 1 || (i > 0 && most < low)) return;
-      largest_ = most;
-      states_ = static_cast<std::int64_t>(std::ceil(most));
-      limit_ = by_cache == most    ? CapacityLimit::cache
-               : by_budget == most ? CapacityLimit::batched_tokens
-                                   : CapacityLimit::max_num_seqs;
-      if (most < end) return;
-    }
-  }
-
-  cost::Iteration iteration(double sequences, double prompt_positions) const {
-    cost::Iteration result;
-    result.sequences = sequences;
-    result.context_tokens = sequences * load_.mean_context;
-    if (sequences > 0) {
-      result.gamma = rounds(sequences).gamma;
-      result.full_accepts = rounds(sequences).full_accepts;
-    }
-    if (prompt_positions > 0) {
-      result.prompt_tokens = prompt_positions;
-      result.prompts = std::max(1.0, prompt_positions / prompt_);
-      result.prompt_pairs = load_.prompt_pairs * prompt_positions / prompt_;
-    }
-    return result;
-  }
-
-  double plain_seconds(double sequences) {
-    const auto at = static_cast<std::size_t>(sequences);
-    if (static_cast<double>(at) != sequences) return cost_.seconds(iteration(sequences, 0));
-    if (plain_.size() <= at) plain_.resize(at + 1, 0);
-    if (plain_[at] == 0) plain_[at] = cost_.seconds(iteration(sequences, 0));
-    return plain_[at];
-  }
-
-  /// Requests that this many sequences complete per second of the time left to decoding.
-  double leaving(double sequences) {
-    return sequences > 0 ? sequences / (rounds_of_request(sequences) * plain_seconds(sequences)) : 0;
-  }
-
-  /// Positions of prompts in an iteration that has any: those of the prompts that arrived during one of these seconds,
-  /// as far as the budget allows.
-  double piece(double sequences, double prompts_per_iteration) const {
-    const double several = prompts_per_iteration > 0 ? prompts_per_iteration / -std::expm1(-prompts_per_iteration) : 1;
-    const bool shared = sequences > 0 && !prefill_first_;
-    const double positions = shared ? sequences * static_cast<double>(rounds(sequences).gamma + 1) : 0.0;
-    return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
-  }
-
-  /// Seconds by which a prompt delays this many sequences; infinity if prompts arrive faster than they are computed.
-  double delay(double sequences, double requests_per_second) {
-    const double plain = plain_seconds(sequences);
-    const double most = piece(sequences, infinite);
-    if (!(most > 0)) return infinite;
-    double seconds = plain;
-    double result = 0;
-    double positions = 0;
-    bool doubled = false;
-    for (int round = 0; round < 200; ++round) {
-      positions = piece(sequences, requests_per_second * seconds);
-      const double more = prefill_first_ ? cost_.seconds(iteration(0, positions))
-                                         : cost_.seconds(iteration(sequences, positions)) - plain;
-      result = std::max(0.0, more) * prompt_ / positions;
-      if (!(requests_per_second * result < 1)) {
-        // More of them in one pass may cost less each.
-        if (positions >= most) return infinite;
-        seconds *= 2;
-        doubled = true;
-        continue;
-      }
-      const double next = plain / (1 - requests_per_second * result);
-      if (std::abs(next - seconds) <= 1e-12 * next) break;
-      seconds = doubled ? std::sqrt(seconds * next) : next;
-    }
-    const double share = requests_per_second * plain / (1 - requests_per_second * result) * prompt_ / positions;
-    return share > 1 + 1e-9 ? infinite : result;
-  }
-
-  /// Seconds of a prompt's passes beside so many rounds.
-  double prompt_seconds(double sequences) const {
-    const double positions = piece(sequences, 0);
-    return cost_.seconds(iteration(prefill_first_ ? 0 : sequences, positions)) * prompt_ / positions;
-  }
-
-  /// The same where fewer than one sequence in the mean are sometimes one and else none.
-  double mean_prompt_seconds(double sequences) const {
-    if (sequences >= 1) return prompt_seconds(sequences);
-    return (1 - sequences) * prompt_seconds(0) + sequences * prompt_seconds(1);
-  }
-
-  /// Requests that arrive per request that leaves.
-  double growth(double sequences, double requests_per_second) {
-    const double delayed = requests_per_second * delay(sequences, requests_per_second);
-    return delayed < 1 ? requests_per_second / (leaving(sequences) * (1 - delayed)) : infinite;
+  double sequences_in(std::int64_t state) const {
+    return state == batch_.states ? batch_.sequences : static_cast<double>(state);
   }
 
   /// The requests whose prompts are computed in one go, each arriving while another is computed: their number X.
@@ -290,7 +169,8 @@ class EquilibriumChain {
   /// Empty if prompts arrive faster than they are computed.
   std::optional<Company> company_at(double sequences, double requests_per_second) {
     Company company;
-    const double delay_here = delay(sequences > 0 ? sequences : std::min(1.0, largest_), requests_per_second);
+    const double delay_here =
+        replica_.delay(sequences > 0 ? sequences : std::min(1.0, batch_.sequences), requests_per_second);
     // A law of prompts with the same spread as its lengths.
     const double variance = std::pow(requests_per_second * load_.prompt_variation * delay_here, 2);
     const double load = requests_per_second * delay_here;
@@ -301,7 +181,7 @@ class EquilibriumChain {
     company.seconds = delay_here * mean;
     if (sequences == 0) {
       // The first one finds nothing decoding and takes whole passes.
-      const double alone = prompt_seconds(0);
+      const double alone = replica_.prompt_seconds(0);
       const double met = requests_per_second * alone;
       spread = met * spread + (met + variance) * mean * mean;
       company.seconds = alone * mean;
@@ -318,7 +198,7 @@ class EquilibriumChain {
 
   /// With one place, a queue with one server: no prompt delays another request's tokens.
   SteadyState state_alone(double load) {
-    return state_of(load, load * rounds_of_request(1) * plain_seconds(1), load * *alone_);
+    return state_of(load, load * replica_.rounds_of_request(1) * replica_.plain_seconds(1), load * *alone_);
   }
 
   SteadyState closed_alone(std::int64_t clients, double outside_seconds) {
@@ -336,28 +216,19 @@ class EquilibriumChain {
   SteadyState state_of(double load, double decoding, double busy_share) const {
     SteadyState state;
     state.mean_batch = decoding;
-    state.largest_batch = largest_;
+    state.largest_batch = batch_.sequences;
     state.tpot_seconds = decoding / (load * (load_.output_tokens - 1));
-    state.iteration_seconds = state.tpot_seconds * rounds(decoding).tokens_per_step;
+    state.iteration_seconds = state.tpot_seconds * replica_.rounds(decoding).tokens_per_step;
     state.output_tokens_per_second = load * load_.output_tokens;
     state.busy_share = std::clamp(busy_share, 0.0, 1.0);
     return state;
   }
 
-  const cost::IterationCost& cost_;
   OfferedLoad load_;
-  std::span<const RoundsFrom> rounds_;
-  double budget_;
-  bool prefill_first_;
-  /// Computed positions of a prompt.
-  double prompt_;
-  double largest_ = 0;
-  std::int64_t states_ = 0;
+  ReplicaIterations replica_;
+  LargestBatch batch_;
   /// Seconds of a request if there is one place.
   std::optional<double> alone_;
-  CapacityLimit limit_ = CapacityLimit::none;
-  /// [batch], 0 if not yet requested
-  std::vector<double> plain_;
 };
 
 }  // namespace

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/cost/iteration_cost.hpp"
+#include "analysis/planning/steady_state.hpp"
+
+namespace specdec::planning {
+
+// Internal header of the library; it is not installed.
+
+/// The largest batch that a replica can hold, and what stops a larger one.
+struct LargestBatch {
+  /// 0 if not even one sequence can decode; not necessarily an integer.
+  double sequences = 0;
+  /// The same, rounded up.
+  std::int64_t states = 0;
+  CapacityLimit limit = CapacityLimit::none;
+};
+
+/// The iterations of a replica under a load, priced as requested so far: how fast so many sequences decode, and how
+/// much prompts delay them.
+class ReplicaIterations {
+ public:
+  /// Cost and rounds must outlive the object.
+  ReplicaIterations(const cost::IterationCost& cost, const OfferedLoad& load, const ReplicaLimits& limits,
+                    std::span<const RoundsFrom> rounds);
+
+  LargestBatch largest_batch(const ReplicaLimits& limits) const;
+
+  /// Those of a batch of so many sequences.
+  const RoundsFrom& rounds(double sequences) const;
+  /// How many a request takes after its first token.
+  double rounds_of_request(double sequences) const;
+  /// Of a round without prompts.
+  double plain_seconds(double sequences);
+  /// Requests that this many sequences complete per second of the time left to decoding.
+  double leaving(double sequences);
+  /// Seconds by which a prompt delays this many sequences; infinity if prompts arrive faster than they are computed.
+  double delay(double sequences, double requests_per_second);
+  /// Seconds of a prompt's passes beside so many rounds.
+  double prompt_seconds(double sequences) const;
+  /// The same where fewer than one sequence in the mean are sometimes one and else none.
+  double mean_prompt_seconds(double sequences) const;
+  /// Requests that arrive per request that leaves.
+  double growth(double sequences, double requests_per_second);
+
+ private:
+  cost::Iteration iteration(double sequences, double prompt_positions) const;
+  double piece(double sequences, double prompts_per_iteration) const;
+
+  const cost::IterationCost& cost_;
+  OfferedLoad load_;
+  std::span<const RoundsFrom> rounds_;
+  double budget_;
+  bool prefill_first_;
+  /// Computed positions of a prompt.
+  double prompt_;
+  /// [batch], 0 if not yet requested
+  std::vector<double> plain_;
+};
+
+}  // namespace specdec::planning

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "sim/serving/cache_blocks.hpp"
+#include "sim/serving/counted_requests.hpp"
+#include "sim/serving/drawn_acceptance.hpp"
+#include "sim/serving/request_rounds.hpp"
+#include "sim/serving/running_requests.hpp"
+
+namespace specdec::sim {
+
+// Internal header of the library; it is not installed.
+
+/// The sequences of a run that decode in step, with the sums over them that the engine needs.
+class DecodingInStep {
+ public:
+  /// Whether rounds of a request depend on nothing else, and sums of them have room. @param most_running  at once
+  static bool suits(const ServingQuestion& question, std::size_t most_running);
+
+  /// References must outlive the object. @param shared  rounds of runs of the same requests; null for own ones
+  DecodingInStep(const ServingQuestion& question, const CountedRequests& counted, DrawnAcceptance& acceptance,
+                 RequestRounds* shared);
+
+  std::size_t size() const { return sequences_.size(); }
+  /// Of the coming iteration.
+  const RoundSum& round() const { return sequences_.round(); }
+  /// Tokens in the caches of all.
+  std::int64_t context_tokens() const { return context_tokens_; }
+  /// How many of them are requests that count.
+  std::int64_t counted() const { return counted_; }
+
+  /// A request whose prompt is computed; its rounds follow.
+  void begin(std::size_t request);
+
+  /// Ends the iteration; calls `ended` with each request that this was the last round of and the blocks that it held.
+  /// Returns the tokens that were put out.
+  template <class Ended>
+  std::int64_t pass(const Ended& ended) {
+    const std::int64_t emitted = round().emitted();
+    context_tokens_ += emitted;
+    sequences_.pass([&](std::size_t request) {
+      const SimulatedRequest& asked = requests_[request];
+      context_tokens_ -= asked.prompt_tokens + asked.output_tokens - 1;
+      counted_ -= counted_requests_.contains(request) ? 1 : 0;
+      ended(request, rounds().last_blocks(request));
+    });
+    return emitted;
+  }
+
+  /// Makes each of them a running request by itself, before those that run. @param admitted  requests before this one
+  /// may be in step  @param now  when all put out their last tokens
+  void move_to(RunningRequests& running, std::size_t admitted, const CacheBlocks& blocks, double now);
+
+  /// Blocks that they hold for an iteration, of each by itself; empty if their sums are not those of each.
+  std::optional<std::int64_t> blocks_of_each(std::size_t admitted, const CacheBlocks& blocks);
+
+ private:
+  RequestRounds& rounds() { return shared_ ? *shared_ : *own_; }
+  /// A sequence that was in step so many rounds.
+  void place(RunningRequests& running, std::size_t at, std::size_t request, std::size_t since,
+             const CacheBlocks& blocks);
+
+  const std::vector<SimulatedRequest>& requests_;
+  const CountedRequests counted_requests_;
+  DrawnAcceptance& acceptance_;
+  RequestRounds* shared_;
+  std::optional<RequestRounds> own_;
+  SequencesInStep sequences_;
+  std::int64_t context_tokens_ = 0, counted_ = 0;
+};
+
+}  // namespace specdec::sim

@@ -1,0 +1,205 @@
+#include "sim/serving/iteration_scheduler.hpp"
+
+#include <algorithm>
+
+namespace specdec::sim {
+
+IterationScheduler::IterationScheduler(const ServingQuestion& question, DrawnAcceptance& acceptance,
+                                       std::vector<ServedRequest>& outcomes, EngineState& state)
+    : question_(question),
+      engine_(question.engine),
+      requests_(question.requests),
+      largest_gamma_(acceptance.largest_gamma()),
+      acceptance_(acceptance),
+      outcomes_(outcomes),
+      state_(state),
+      running_(state.running),
+      blocks_(state.blocks),
+      iteration_(state.iteration) {}
+
+void IterationScheduler::schedule(double now) {
+  if (state_.in_step && !stays_in_step()) {
+    // From now on every sequence is taken by itself.
+    state_.in_step->move_to(running_, state_.queue.admitted(), blocks_, now);
+    state_.in_step.reset();
+  }
+  const std::int64_t gamma = gamma_at(std::max<std::int64_t>(1, iteration_.batch));
+  iteration_ = {.work = {.gamma = gamma}, .gamma = gamma, .budget = engine_.max_num_batched_tokens};
+  const std::size_t given_up_before = state_.queue.given_up().size();
+  const bool prompts_alone = engine_.prefill_first && has_prompts();
+  if (state_.in_step) {
+    iteration_.take_those_in_step(*state_.in_step);
+    blocks_.take(state_.in_step->round().blocks());
+  }
+  schedule_running(prompts_alone);
+  if (state_.queue.given_up().size() == given_up_before) admit();
+  if (iteration_.decoding > 0)
+    iteration_.work.full_accepts =
+        static_cast<double>(iteration_.fully_accepted) / static_cast<double>(iteration_.decoding);
+}
+
+std::int64_t IterationScheduler::gamma_at(std::int64_t batch) const {
+  std::int64_t gamma = engine_.schedule.front().gamma;
+  for (const GammaFrom& stretch : engine_.schedule) {
+    if (stretch.batch_low > batch) break;
+    gamma = stretch.gamma;
+  }
+  return gamma;
+}
+
+/// Whether the coming iteration has positions and blocks for all that decode and the prompt that is being computed.
+bool IterationScheduler::stays_in_step() const {
+  const std::int64_t positions = static_cast<std::int64_t>(state_.in_step->size()) * (largest_gamma_ + 1);
+  if (positions > engine_.max_num_batched_tokens) return false;
+  std::int64_t blocks = state_.in_step->round().blocks();
+  for (Index i = 0; i < running_.size; ++i)
+    blocks += blocks_wanted(i, std::min(running_.prompt_left[i], engine_.max_num_batched_tokens - positions));
+  return blocks <= blocks_.free();
+}
+
+/// In order of arrival, as far as positions and blocks go.
+void IterationScheduler::schedule_running(bool prompts_alone) {
+  const bool budgeted = engine_.verification_budget && iteration_.gamma > 0 && !prompts_alone;
+  if (budgeted) choose_verified();
+  Index i = 0;
+  for (; i < running_.size && iteration_.budget > 0; ++i) {
+    const std::int64_t prompt = running_.prompt_left[i];
+    if (prompts_alone && prompt == 0) {
+      running_.scheduled[i] = 0;
+      continue;
+    }
+    const std::int64_t wanted = prompt > 0 ? prompt : budgeted ? running_.scheduled[i] : iteration_.gamma + 1;
+    const std::int64_t positions = std::min(wanted, iteration_.budget);
+    if (!make_room(i, blocks_wanted(i, positions))) break;
+    take(i, positions, wanted);
+  }
+  for (; i < running_.size; ++i) running_.scheduled[i] = 0;
+}
+
+/// The positions that each request that decodes is to take, into those scheduled.
+void IterationScheduler::choose_verified() {
+  std::vector<Index> deciding;
+  cost::Iteration rounds;
+  rounds.gamma = iteration_.gamma;
+  for (Index i = 0; i < running_.size; ++i) {
+    if (running_.prompt_left[i] > 0) continue;
+    deciding.push_back(i);
+    rounds.context_tokens += static_cast<double>(running_.computed[i]);
+  }
+  if (deciding.empty()) return;
+  rounds.sequences = static_cast<double>(deciding.size());
+  std::vector<double> seconds;
+  for (std::int64_t drafts = 0; drafts <= iteration_.gamma; ++drafts) {
+    rounds.verified = static_cast<double>(drafts) * rounds.sequences;
+    seconds.push_back(question_.cost->seconds(rounds));
+  }
+  const std::vector<std::int64_t> verified = state_.draft_budget.verified(deciding, iteration_.gamma, seconds);
+  for (Index d = 0; d < deciding.size(); ++d) running_.scheduled[deciding[d]] = verified[d] + 1;
+  iteration_.work.verified = 0;
+}
+
+/// Blocks beside its own that a running request needs for so many positions.
+std::int64_t IterationScheduler::blocks_wanted(Index i, std::int64_t positions) const {
+  const std::int64_t needed = running_.computed[i] + positions + largest_gamma_;
+  return needed <= running_.slots[i] ? 0 : blocks_.blocks_for(needed) - running_.slots[i] / blocks_.tokens_per_block();
+}
+
+/// Gives a running request blocks, taking those of the last ones if there are not enough; false if it had to give up
+/// its own.
+bool IterationScheduler::make_room(Index i, std::int64_t wanted) {
+  if (wanted == 0) return true;
+  while (wanted > blocks_.free()) {
+    give_up_last();
+    if (running_.size == i) return false;
+  }
+  hold(i, wanted);
+  return true;
+}
+
+void IterationScheduler::hold(Index i, std::int64_t blocks) {
+  blocks_.take(blocks);
+  running_.slots[i] += blocks * blocks_.tokens_per_block();
+}
+
+void IterationScheduler::give_up_last() {
+  const Index last = --running_.size;
+  const std::size_t request = running_.request[last];
+  blocks_.give_back(running_.slots[last] / blocks_.tokens_per_block());
+  outcomes_[request].output_tokens = running_.put_out[last];
+  ++outcomes_[request].preemptions;
+  state_.queue.give_up({request, running_.last_output[last]});
+}
+
+/// Adds positions of a running request to the iteration, of those that it wants.
+void IterationScheduler::take(Index i, std::int64_t positions, std::int64_t wanted) {
+  running_.scheduled[i] = positions;
+  if (running_.prompt_left[i] > 0) {
+    iteration_.take_prompt(positions, running_.computed[i]);
+  } else {
+    iteration_.take_round(positions, wanted, running_.computed[i], running_.fully_accepted[i] != 0);
+  }
+}
+
+IterationScheduler::Admission IterationScheduler::next_admission() const {
+  Admission next;
+  const std::vector<GivenUp>& given_up = state_.queue.given_up();
+  const bool again = !given_up.empty();
+  next.request = again ? given_up.back().request : state_.queue.admitted();
+  next.last_output = again ? given_up.back().last_output : 0;
+  next.put_out = outcomes_[next.request].output_tokens;
+  next.tokens = requests_[next.request].prompt_tokens + next.put_out;
+  next.found = found_in_cache(requests_[next.request], again);
+  next.positions = std::min(next.tokens - next.found, iteration_.budget);
+  next.blocks = blocks_.blocks_for(next.found + next.positions + largest_gamma_);
+  // Where rounds wait for a prompt they free no block meanwhile: what it takes to the end must be there.
+  const std::int64_t ahead = engine_.prefill_first ? largest_gamma_ : 0;
+  next.fits = std::max(next.blocks, blocks_.blocks_for(next.tokens + ahead)) <= blocks_.free();
+  return next;
+}
+
+bool IterationScheduler::may_admit() const {
+  return state_.queue.waiting() > 0 && iteration_.budget > 0 &&
+         state_.count_running() < static_cast<std::size_t>(engine_.max_num_seqs);
+}
+
+/// Whether a prompt is being computed, or one that waits finds room.
+bool IterationScheduler::has_prompts() const {
+  for (Index i = 0; i < running_.size; ++i) {
+    if (running_.prompt_left[i] > 0) return true;
+  }
+  return may_admit() && next_admission().fits;
+}
+
+void IterationScheduler::admit() {
+  while (may_admit()) {
+    const Admission next = next_admission();
+    if (!next.fits) break;
+    state_.queue.admit();
+    begin(next);
+  }
+}
+
+void IterationScheduler::begin(const Admission& admitted) {
+  const Index i = running_.size++;
+  running_.request[i] = admitted.request;
+  running_.law[i] = acceptance_.law_of(admitted.request);
+  running_.computed[i] = admitted.found;
+  running_.prompt_left[i] = admitted.tokens - admitted.found;
+  running_.put_out[i] = admitted.put_out;
+  running_.wanted[i] = requests_[admitted.request].output_tokens;
+  running_.slots[i] = 0;
+  running_.last_output[i] = admitted.last_output;
+  running_.fully_accepted[i] = 0;
+  if (engine_.verification_budget) state_.draft_budget.forget(i);
+  hold(i, admitted.blocks);
+  take(i, admitted.positions, admitted.positions);
+}
+
+std::int64_t IterationScheduler::found_in_cache(const SimulatedRequest& asked, bool again) const {
+  if (engine_.decode_only && !again) return asked.prompt_tokens - 1;
+  const auto found =
+      static_cast<std::int64_t>(engine_.prefix_cache_hit_rate * static_cast<double>(asked.prompt_tokens));
+  return std::min(found, asked.prompt_tokens - 1);
+}
+
+}  // namespace specdec::sim

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/serving/capacity.hpp"
+#include "sim/serving/load_search.hpp"
+#include "sim/serving/simulated_workload.hpp"
+
+namespace specdec::sim {
+
+// Internal header of the library; it is not installed.
+
+/// A scenario of a question with the predictions of the formulas.
+class PlannedScenario {
+ public:
+  /// Question and scenario must outlive the object.
+  /// @param requests  whose statistics the formulas are given  @param rounds  of these
+  /// @throws std::invalid_argument if it drafts without an acceptance
+  PlannedScenario(const CapacityQuestion& question, const CapacityScenario& scenario,
+                  const std::vector<SimulatedRequest>& requests, const RoundsToCover& rounds);
+
+  const CapacityScenario& scenario() const { return scenario_; }
+  const ScenarioFormulas& formulas() const { return formulas_; }
+  /// Empty where the formulas do not apply.
+  const std::optional<planning::SustainableLoad>& saturation() const { return formulas_.saturation; }
+  double output_tokens() const { return formulas_.load.output_tokens; }
+
+  /// What the formulas expect of a batch that does not vary, over loads; ln(load) counts a little beside ln(time per
+  /// output token), since there are loads at which that time hardly changes.
+  const LoadScale& scale() const { return scale_; }
+  /// The load with this time per output token on the scale. @param near  a load about as large
+  double load_with(double tpot_seconds, double near) const;
+
+  /// Sequences, by Little's law from the formulas' time per output token, 0 where they do not apply.
+  double decoding_at(double requests_per_second) const;
+  /// Nothing where the formulas do not apply.
+  std::optional<planning::SteadyState> steady_at(const ReplicaLoad& load) const;
+  /// One sequence alone where the formulas do not apply.
+  cost::Iteration mean_iteration(const ReplicaLoad& load) const;
+
+ private:
+  void find_scale();
+  const planning::RoundsFrom& rounds_at(double sequences) const;
+  cost::Iteration iteration_of(double sequences) const;
+
+  const CapacityQuestion& question_;
+  const CapacityScenario& scenario_;
+  ScenarioFormulas formulas_;
+  LoadScale scale_;
+};
+
+}  // namespace specdec::sim

@@ -1,0 +1,73 @@
+#include "sim/serving/run_intervals.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "sim/serving/request_percentiles.hpp"
+
+namespace specdec::sim {
+namespace {
+
+/// A value over all runs together, with an interval from the runs' own values (sectioning).
+SimulatedValue sectioned(double value, std::vector<double> of_runs) {
+  for (double& of_run : of_runs) of_run -= value;
+  const double half = half_width_of(of_runs);
+  return {value, std::max(0.0, value - half), value + half};
+}
+
+/// @param each  [run]
+SimulatedPercentiles sectioned(const RequestPercentiles& together, const std::vector<RequestPercentiles>& each) {
+  const auto value = [&](double RequestPercentiles::*place) {
+    std::vector<double> values;
+    for (const RequestPercentiles& run : each) values.push_back(run.*place);
+    return sectioned(together.*place, values);
+  };
+  return {value(&RequestPercentiles::p50), value(&RequestPercentiles::p90), value(&RequestPercentiles::p99),
+          value(&RequestPercentiles::mean), value(&RequestPercentiles::asked)};
+}
+
+}  // namespace
+
+double half_width_of(const std::vector<double>& deviations) {
+  const auto count = static_cast<double>(deviations.size());
+  double squares = 0;
+  for (const double deviation : deviations) squares += deviation * deviation;
+  return boost::math::quantile(boost::math::students_t(count - 1), 0.975) * std::sqrt(squares / (count - 1) / count);
+}
+
+SimulatedValue mean_of(const std::vector<double>& values) {
+  return sectioned(std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()), values);
+}
+
+std::vector<double> pooled(const std::vector<std::vector<double>>& of_runs) {
+  std::vector<double> all;
+  for (const std::vector<double>& of_run : of_runs) all.insert(all.end(), of_run.begin(), of_run.end());
+  return all;
+}
+
+std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<double>> of_runs, double percent) {
+  std::vector<double> all = pooled(of_runs);
+  const std::optional<RequestPercentiles> together = percentiles_of(all, percent);
+  if (!together) return std::nullopt;
+  std::vector<RequestPercentiles> each;
+  for (std::vector<double>& values : of_runs) each.push_back(percentiles_of(values, percent).value_or(*together));
+  return sectioned(*together, each);
+}
+
+std::optional<SimulatedPercentiles> percentiles_over(const std::vector<std::vector<GapCount>>& of_runs,
+                                                     double percent) {
+  std::vector<GapCount> all;
+  for (const std::vector<GapCount>& of_run : of_runs) all.insert(all.end(), of_run.begin(), of_run.end());
+  std::sort(all.begin(), all.end(), [](const GapCount& a, const GapCount& b) { return a.seconds < b.seconds; });
+  const std::optional<RequestPercentiles> together = percentiles_of(std::span<const GapCount>(all), percent);
+  if (!together) return std::nullopt;
+  std::vector<RequestPercentiles> each;
+  for (const std::vector<GapCount>& gaps : of_runs)
+    each.push_back(percentiles_of(std::span<const GapCount>(gaps), percent).value_or(*together));
+  return sectioned(*together, each);
+}
+
+}  // namespace specdec::sim

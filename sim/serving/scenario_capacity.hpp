@@ -1,0 +1,18 @@
+#pragma once
+
+#include "sim/serving/capacity.hpp"
+#include "sim/serving/replica_runs.hpp"
+
+namespace specdec::sim {
+
+// Internal header of the library; it is not installed.
+
+/// What a scenario can serve, at how many replicas, and its figures there.
+/// @param like  the scenario under another cost or acceptance: where to look first; may be null
+ScenarioCapacity capacity_of(ReplicaRuns& runs, const ScenarioCapacity* like);
+
+/// Recommends one of the scenarios that meet the load, and finds those that no other beats.
+/// @param prefer_measured  as in CapacityQuestion
+void compare_scenarios(CapacityAnswer& answer, double prefer_measured);
+
+}  // namespace specdec::sim

@@ -1,0 +1,115 @@
+#include "sim/serving/sustainable_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/serving/load_search.hpp"
+#include "sim/serving/run_intervals.hpp"
+
+namespace specdec::sim {
+namespace {
+
+/// Share of the saturated rate below which a load counts as zero.
+constexpr double least_load = 1.0 / 1024;
+/// A percentile of the time per output token / its mean, before a run has told.
+constexpr double usual_percentile = 1.25;
+/// Ratio of the loads between which the slope of an excess is computed.
+constexpr double slope_span = 1.05;
+
+}  // namespace
+
+FoundLoad SustainableSearch::find_load(const SimulatedValue& saturated) {
+  FoundLoad found;
+  found.load = saturated;
+  if (!is_limited(question_.limits)) return found;
+  LoadSearch search;
+  search.lowest = least_load * saturated.value;
+  search.highest = saturated.value;
+  search.scale = planned_.scale();
+  search.guess = like_ ? guess_like(saturated.value, search.lowest) : first_guess(saturated.value);
+  search.slope_is_known = like_ && like_->search_end;
+  JudgedLoad last;
+  const auto crossing = find_crossing(search, [&](double load) {
+    last = runs_.judged_at({load});
+    return last.together.excess;
+  });
+  if (crossing && crossing->load >= search.highest) return found;
+  found.by = last.together.by;
+  if (!crossing) {
+    found.load = {};
+    return found;
+  }
+  found.end = {search.scale.value_at(std::log(crossing->load)), crossing->slope};
+  if (question_.finds_rate_intervals) {
+    found.load = around(crossing->load, last, saturated);
+  } else {
+    found.load = {crossing->load, crossing->load, crossing->load};
+  }
+  return found;
+}
+
+/// Where the formulas expect the limit on the time per output token.
+LoadCrossing SustainableSearch::first_guess(double saturated) const {
+  const double near = 0.8 * saturated;
+  if (!question_.limits.tpot_seconds || !planned_.saturation()) return {near, 1};
+  const double load = planned_.load_with(*question_.limits.tpot_seconds / usual_percentile, near);
+  return {std::min(load, 0.9 * saturated), 1};
+}
+
+/// Where the like scenario met its limit.
+LoadCrossing SustainableSearch::guess_like(double saturated, double lowest) const {
+  const double most = like_->requests_per_second_per_replica.value;
+  if (!like_->search_end) return {most > 0 ? saturated : lowest, 1};
+  const double same_share = most / like_->saturated_requests_per_second_per_replica.value * saturated;
+  const double same_time = std::exp(planned_.scale().log_load_at(like_->search_end->expected));
+  // At a lower share of what saturates, requests differ less in their times.
+  return {std::max(same_time, std::sqrt(same_time * same_share)), like_->search_end->slope};
+}
+
+/// The runs' own excesses show how far each by itself would have moved the crossing.
+SimulatedValue SustainableSearch::around(double load, const JudgedLoad& there, const SimulatedValue& saturated) {
+  std::vector<double> deviations;
+  for (const JudgedRequests& run : there.each) {
+    if (run.by != planning::CapacityLimit::none) deviations.push_back(run.excess - there.together.excess);
+  }
+  // The last loads that were tried are too close to each other for a slope.
+  const double below = runs_.judged_at({load / slope_span}).together.excess;
+  const double slope = (there.together.excess - below) / std::log(slope_span);
+  if (deviations.size() < 2 || slope <= 0) return {load, 0, saturated.hi};
+  const double half = half_width_of(deviations) / slope;
+  return {load, load * std::exp(-half), std::min(load * std::exp(half), std::max(load, saturated.hi))};
+}
+
+FoundClients SustainableSearch::find_clients() {
+  const std::int64_t all = *question_.workload.clients;
+  if (!is_limited(question_.limits)) return {all, planning::CapacityLimit::none};
+  FoundClients found;
+  std::int64_t too_many = all + 1, at = likely_clients();
+  for (std::int64_t step = std::max<std::int64_t>(1, at / 16); too_many - found.most > 1; step *= 2) {
+    const JudgedRequests here = runs_.judged_at({.clients = at}).together;
+    if (here.excess <= 0) {
+      found.most = at;
+    } else {
+      too_many = at;
+      found.by = here.by;
+    }
+    at = too_many > all    ? std::min(all, found.most + step)
+         : found.most == 0 ? std::max<std::int64_t>(1, too_many - step)
+                           : found.most + (too_many - found.most) / 2;
+  }
+  return found;
+}
+
+/// Those of a like scenario, else those that the formulas expect within the limit on the time per output token, else
+/// all.
+std::int64_t SustainableSearch::likely_clients() const {
+  const std::int64_t all = *question_.workload.clients;
+  if (like_ != nullptr) return std::clamp<std::int64_t>(like_->clients_within_limits, 1, all);
+  if (!question_.limits.tpot_seconds || !planned_.saturation()) return all;
+  const double tpot = *question_.limits.tpot_seconds / usual_percentile;
+  const double saturated = planned_.saturation()->requests_per_second;
+  const double load = std::min(saturated, planned_.load_with(tpot, saturated));
+  return std::clamp<std::int64_t>(std::llround(load * tpot * planned_.output_tokens()), 1, all);
+}
+
+}  // namespace specdec::sim
