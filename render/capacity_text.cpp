@@ -102,16 +102,6 @@ std::string replicas_range_text(const Capacity& r) {
   return text + ", so that it cannot be told.";
 }
 
-/// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.
-bool saves_by_estimate_alone(const Capacity& r) {
-  const std::size_t best = *r.answer().recommended, plain = r.plain();
-  const auto& with = r.scenarios()[best].gpus;
-  const auto& without = r.scenarios()[plain].gpus;
-  if (!r.asks_for_load() || r.simulation.replicas || !with || !without || *with >= *without) return false;
-  const sim::GpuComparison cases = sim::compare_gpus(r.range, best, plain);
-  return cases.fewer < cases.cases;
-}
-
 std::string limits_text(const Capacity& r) {
   std::vector<std::string> limits;
   const sim::CapacityLimits& asked = r.simulation.limits;
@@ -194,7 +184,7 @@ std::string estimated_decision(const Capacity& r) {
     return &s != &chosen && s.meets_load && s.gpus == chosen.gpus && sim::is_plain(s.scenario) != (best == plain);
   };
   const bool either_way = std::any_of(r.scenarios().begin(), r.scenarios().end(), needs_as_many);
-  const bool by_estimate = saves_by_estimate_alone(r);
+  const bool by_estimate = r.saves_by_estimate_alone();
   const char* const beside = by_estimate || either_way ? "and" : "instead of";
   std::string text = fmt::format(
       "{}{} {}{}", by_estimate ? "By the estimate " : "", gpus_text(r, chosen.gpus.value_or(0)),
@@ -275,9 +265,9 @@ std::string comparison(const Capacity& r) {
             r.question.watts_per_gpu ? "J per token" : "J of design power per token");
   }
   if (!costs.empty()) {
-    const char* const by_estimate = !saves_by_estimate_alone(r) ? ""
-                                    : parts.empty()             ? "By the estimate "
-                                                                : "by the estimate ";
+    const char* const by_estimate = !r.saves_by_estimate_alone() ? ""
+                                    : parts.empty()              ? "By the estimate "
+                                                                 : "by the estimate ";
     parts.push_back(fmt::format("{}{}", by_estimate, fmt::join(costs, "; ")));
   }
   if (parts.empty()) return "";

@@ -636,7 +636,7 @@ void warn_of_few_runs(Capacity& c) {
 void warn_of_batch(const Cost& cost, Capacity& c) {
   const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
   if (!(s.mean_batch.value > 0)) return;
-  const std::string about = cost.rounds->about_batch(std::round(s.mean_batch.value));
+  const std::string about = cost.rounds->about_batch(std::max(1.0, std::round(s.mean_batch.value)));
   if (about.empty()) return;
   c.warnings.push_back({"batch_not_timed", fmt::format("the mean batch of {} is {}, but {}", s.scenario.name,
                                                        brief(s.mean_batch.value), about)});
@@ -849,6 +849,16 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   }
   c.layouts = std::move(search);
   return c;
+}
+
+bool Capacity::saves_by_estimate_alone() const {
+  if (!asks_for_load() || simulation.replicas || !answer().recommended) return false;
+  const std::size_t best = *answer().recommended;
+  const auto& with = scenarios()[best].gpus;
+  const auto& without = scenarios()[plain()].gpus;
+  if (!with || !without || *with >= *without) return false;
+  const sim::GpuComparison cases = sim::compare_gpus(range, best, plain());
+  return cases.fewer < cases.cases;
 }
 
 std::optional<BudgetGain> Capacity::budget_gain() const {

@@ -204,6 +204,8 @@ struct Capacity {
   bool decides_by_extrapolated_prices() const;
   /// False if it does and the question does not ask to decide by such prices, or if it is partial.
   bool is_decided() const { return !partial && (question.extrapolate || !decides_by_extrapolated_prices()); }
+  /// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.
+  bool saves_by_estimate_alone() const;
   /// The drafts that acceptance was measured over: "4", or "3 to 6" if `to` is " to ".
   std::string measured_gammas(std::string_view to) const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }

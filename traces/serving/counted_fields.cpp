@@ -187,8 +187,8 @@ bool first_document_passes(const FileHead& head, bool (*test)(std::string_view t
   if (text.empty()) return false;
   if (test(text)) return true;
   std::error_code error;
-  const bool whole = head.size <= static_cast<std::int64_t>(head.bytes.size());
-  if (whole || text.find('\n') != std::string_view::npos || !std::filesystem::is_regular_file(head.path, error)) {
+  const bool is_complete = head.size <= static_cast<std::int64_t>(head.bytes.size());
+  if (is_complete || text.find('\n') != std::string_view::npos || !std::filesystem::is_regular_file(head.path, error)) {
     return false;
   }
   const MappedFile file(head.path);
