@@ -477,6 +477,14 @@ TEST_CASE("clients that send too few requests are refused, and what is fastest b
   CHECK(near.find("1 GPU with or without speculation, fastest by the estimate ") != std::string::npos);
 }
 
+TEST_CASE("tables of a layout search that was not asked for have a heading and no row") {
+  for (const std::string table : {"layouts", "layout-frontier"}) {
+    const auto run = run_specdec("capacity " + clients + " --arrival-rate 1 --format csv --table " + table);
+    CHECK(run.exit_code == 0);
+    CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 1);
+  }
+}
+
 TEST_CASE("the first line of capacity claims no saving of GPUs that not every case has") {
   const auto first_lines = [](const std::string& alpha_and_rate) {
     std::string out = run_specdec("capacity " + more_runs +

@@ -20,6 +20,20 @@ from pathlib import Path
 
 SPECDEC = Path()
 
+SAVED_BY_ESTIMATE = """[capacity]
+model = llama-3.1-8b
+hardware = h100-sxm
+kernel-times = none
+draft-kind = ngram
+gamma = 3
+alpha = 0.6
+prompt-tokens = 200
+output-tokens = 100
+num-requests = 200
+replications = 8
+arrival-rate = 100
+tpot-ms = 10
+"""
 PLANS = """# What --print-config writes is a sweep, too.
 [plan]
 model = "llama-3.1-8b"
@@ -160,6 +174,11 @@ class Sweeping(unittest.TestCase):
         impossible = [row for row in swept["rows"] if row["tpot_ms"] == 0.001]
         self.assertEqual({row["why"] for row in impossible}, {"no scenario carries the load within the limits"})
         self.assertEqual(swept["unpriced"], len(impossible))
+
+    def test_gpus_saved_by_the_estimate_alone_are_no_verdict(self):
+        (row,) = document("sweep", self.file(SAVED_BY_ESTIMATE))["rows"]
+        self.assertLess(row["gpus"], row["plain_gpus"])
+        self.assertEqual(row["verdict"], "cannot tell")
 
     def test_shares_merge_to_the_bits_of_one_run(self):
         file = self.file(PLANS)
