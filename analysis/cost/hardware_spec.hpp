@@ -53,10 +53,10 @@ struct HardwareSpec {
   std::optional<SourcedNumber> gpus_per_node = {};
 };
 
-/// Peak FLOP/s of products whose weights are stored in `type`: the highest of its own (fp4 for nvfp4 and mxfp4; int4 has
-/// none, activations stay in 16 bits) and those of bf16, fp16 and fp32, which weights are widened to before they are
-/// multiplied where the device has no peak of their own or, as Blackwell Ultra for int8, a lower one. Nothing is widened
-/// to fp64, whose peak tells nothing of that of shorter types.
+/// Peak FLOP/s of products whose weights are stored in `type`: the highest of its own (fp4 for nvfp4 and mxfp4; int4
+/// has none, activations stay in 16 bits) and those of bf16, fp16 and fp32, which weights are widened to before they
+/// are multiplied where the device has no peak of their own or, as Blackwell Ultra for int8, a lower one. Nothing is
+/// widened to fp64, whose peak tells nothing of that of shorter types.
 /// @throws std::invalid_argument where the device has none of these peaks
 double peak_flops_for(const HardwareSpec& hardware, NumberType type);
 
