@@ -90,9 +90,10 @@ ordered_json rows_of(const ordered_json& document, const CsvTable& table, const 
     }
     return rows;
   }
+  const Pointer place(path);
   // A table of something that was not asked for has no rows.
-  if (!document.contains(Pointer(path))) return ordered_json::array();
-  ordered_json rows = document.at(Pointer(path));
+  if (document.at(place.parent_pointer()).is_null()) return ordered_json::array();
+  ordered_json rows = document.at(place);
   if (!table.number.empty()) {
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = {{table.number, i + 1}, {"value", rows[i]}};
   }

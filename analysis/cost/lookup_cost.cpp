@@ -49,18 +49,18 @@ double seconds_over_lengths(const core::LookupLaw& law, const Iteration& iterati
 }  // namespace
 
 LookupCost::LookupCost(std::shared_ptr<const RoundCost> base, const core::LookupLaw& law)
-    : base_(std::move(base)), law_(law) {
-  if (!base_ || !looks_up(base_->kind()))
+    : WrappedCost(std::move(base)), law_(law) {
+  if (!has_base() || !looks_up(kind()))
     throw std::invalid_argument("LookupCost: base must be a cost of drafts that are looked up");
   law.require_valid();
 }
 
 RoundTime LookupCost::round(const RoundPoint& point) const {
-  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base_->round(at); });
+  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base().round(at); });
 }
 
 RoundTime LookupCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base_->round_of_replicate(index, at); });
+  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base().round_of_replicate(index, at); });
 }
 
 LookupIterations::LookupIterations(std::shared_ptr<const IterationCost> base, const core::LookupLaw& law)

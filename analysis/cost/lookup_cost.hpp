@@ -4,7 +4,7 @@
 
 #include "analysis/core/lookup_law.hpp"
 #include "analysis/cost/iteration_cost.hpp"
-#include "analysis/cost/round_cost.hpp"
+#include "analysis/cost/wrapped_cost.hpp"
 
 namespace specdec::cost {
 
@@ -16,29 +16,16 @@ namespace specdec::cost {
 /// T is the time of the target's pass if all sequences draft alike, linear between whole numbers. Exact for one
 /// sequence and, at any batch, where T is a polynomial of degree 2 in the tokens; the lookup's own time, the overhead,
 /// is that of gamma. Source: docs/theory.md#drafts-that-are-looked-up
-class LookupCost final : public RoundCost {
+class LookupCost final : public WrappedCost {
  public:
   /// @throws std::invalid_argument if base is null or its drafts are not looked up
   /// @throws std::domain_error if the law is outside its range
   LookupCost(std::shared_ptr<const RoundCost> base, const core::LookupLaw& law);
 
-  std::string_view name() const override { return base_->name(); }
-  bool in_seconds() const override { return base_->in_seconds(); }
-  DraftKind kind() const override { return base_->kind(); }
-  CostOrigin origin() const override { return base_->origin(); }
   RoundTime round(const RoundPoint& point) const override;
-  bool extrapolates(const RoundPoint& point) const override { return base_->extrapolates(point); }
-  std::string about_batch(double batch) const override { return base_->about_batch(batch); }
-  bool answers(const RoundPoint& point) const override { return base_->answers(point); }
-  bool parts_known(const RoundPoint& point) const override { return base_->parts_known(point); }
-  double usual_context() const override { return base_->usual_context(); }
-  std::size_t replicates() const override { return base_->replicates(); }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
-  std::span<const Note> findings() const override { return base_->findings(); }
-  std::string impossible() const override { return base_->impossible(); }
 
  private:
-  std::shared_ptr<const RoundCost> base_;
   core::LookupLaw law_;
 };
 

@@ -14,31 +14,31 @@ RoundPoint plain(const RoundPoint& point) { return {0, point.batch, point.contex
 }  // namespace
 
 OverheadCost::OverheadCost(std::shared_ptr<const RoundCost> base, double seconds, double steps)
-    : base_(std::move(base)), seconds_(seconds), steps_(steps) {
-  if (!base_) throw std::invalid_argument("OverheadCost: there is no cost to add to");
+    : WrappedCost(std::move(base)), seconds_(seconds), steps_(steps) {
+  if (!has_base()) throw std::invalid_argument("OverheadCost: there is no cost to add to");
   core::require_in("OverheadCost", "seconds", seconds, 0, core::largest_double);
   core::require_in("OverheadCost", "steps", steps, 0, core::largest_double);
-  if (seconds > 0 && !base_->in_seconds())
+  if (seconds > 0 && !in_seconds())
     throw std::invalid_argument("OverheadCost: seconds are given to a cost in plain target steps");
 }
 
 RoundTime OverheadCost::round(const RoundPoint& point) const {
-  RoundTime time = base_->round(point);
-  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base_->round(plain(point)).total();
+  RoundTime time = base().round(point);
+  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base().round(plain(point)).total();
   return time;
 }
 
 RoundTime OverheadCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  RoundTime time = base_->round_of_replicate(index, point);
-  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base_->round_of_replicate(index, plain(point)).total();
+  RoundTime time = base().round_of_replicate(index, point);
+  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base().round_of_replicate(index, plain(point)).total();
   return time;
 }
 
 void OverheadCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
-  base_->totals_of_replicates(point, totals);
+  base().totals_of_replicates(point, totals);
   if (point.gamma == 0) return;
   std::vector<double> plains(totals.size());
-  base_->totals_of_replicates(plain(point), plains);
+  base().totals_of_replicates(plain(point), plains);
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += seconds_ + steps_ * plains[i];
 }
 

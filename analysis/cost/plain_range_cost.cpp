@@ -8,8 +8,8 @@
 namespace specdec::cost {
 
 PlainRangeCost::PlainRangeCost(std::shared_ptr<const RoundCost> base, std::function<double(double)> most)
-    : base_(std::move(base)), most_(std::move(most)) {
-  if (!base_) throw std::invalid_argument("PlainRangeCost: there is no cost to widen");
+    : WrappedCost(std::move(base)), most_(std::move(most)) {
+  if (!has_base()) throw std::invalid_argument("PlainRangeCost: there is no cost to widen");
 }
 
 /// Multiples of the golden ratio spread evenly, whatever else rises with the replicate's number.
@@ -20,13 +20,13 @@ double PlainRangeCost::factor(std::size_t index, const RoundPoint& point) const 
 }
 
 RoundTime PlainRangeCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  const RoundTime time = base_->round_of_replicate(index, point);
+  const RoundTime time = base().round_of_replicate(index, point);
   const double its = factor(index, point);
   return {.target = its * time.target, .draft = its * time.draft, .overhead = its * time.overhead};
 }
 
 void PlainRangeCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
-  base_->totals_of_replicates(point, totals);
+  base().totals_of_replicates(point, totals);
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] *= factor(i, point);
 }
 

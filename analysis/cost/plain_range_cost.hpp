@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "analysis/cost/round_cost.hpp"
+#include "analysis/cost/wrapped_cost.hpp"
 
 namespace specdec::cost {
 
@@ -11,32 +11,19 @@ namespace specdec::cost {
 /// estimate stays; in replicates the factor's logarithm is uniform:
 ///
 ///   plain step of replicate r = base's (most(batch))^u_r,  u_r evenly spread over [0, 1)
-class PlainRangeCost final : public RoundCost {
+class PlainRangeCost final : public WrappedCost {
  public:
   /// @param most  of a batch, >= 1
   /// @throws std::invalid_argument if base is null
   PlainRangeCost(std::shared_ptr<const RoundCost> base, std::function<double(double)> most);
 
-  std::string_view name() const override { return base_->name(); }
-  bool in_seconds() const override { return base_->in_seconds(); }
-  DraftKind kind() const override { return base_->kind(); }
-  CostOrigin origin() const override { return base_->origin(); }
-  RoundTime round(const RoundPoint& point) const override { return base_->round(point); }
-  bool extrapolates(const RoundPoint& point) const override { return base_->extrapolates(point); }
-  std::string about_batch(double batch) const override { return base_->about_batch(batch); }
-  bool answers(const RoundPoint& point) const override { return base_->answers(point); }
-  bool parts_known(const RoundPoint& point) const override { return base_->parts_known(point); }
-  double usual_context() const override { return base_->usual_context(); }
-  std::size_t replicates() const override { return base_->replicates(); }
+  RoundTime round(const RoundPoint& point) const override { return base().round(point); }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
-  std::span<const Note> findings() const override { return base_->findings(); }
-  std::string impossible() const override { return base_->impossible(); }
 
  private:
   double factor(std::size_t index, const RoundPoint& point) const;
 
-  std::shared_ptr<const RoundCost> base_;
   std::function<double(double)> most_;
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -283,11 +284,10 @@ PredictedFigure tokens_of(const Run& run, const estimate::TokensPerStep& predict
 
 /// A plain run by how much its steps may take longer where its requests do not end and begin together.
 struct PlainInStep {
-  double batch = 1;
+  const Run* plain = nullptr;
   double factor = 1;
   /// The drafting run that says so; null if none does.
   const Run* beside = nullptr;
-  const Run* plain = nullptr;
 };
 
 class BenchPlanner {
@@ -429,12 +429,12 @@ std::vector<PlainInStep> BenchPlanner::plain_in_step() const {
   std::vector<PlainInStep> found;
   for (const Run& plain : runs_) {
     if (plain.speculative() || !by_littles_law(plain)) continue;
-    PlainInStep its{plain.figures.batch, 1, nullptr, &plain};
+    PlainInStep its{&plain};
     for (const Run& run : runs_) {
       if (!run.speculative() || !is_plain_of(plain, run) || share(run) < more_decode * share(plain)) continue;
       const double waiting = std::max(0.0, 1 - share(run)) * throughput(plain) / throughput(run);
       const double factor = (1 - waiting) / share(plain);
-      if (factor > its.factor) its = {plain.figures.batch, factor, &run, &plain};
+      if (factor > its.factor) its = {&plain, factor, &run};
     }
     found.push_back(its);
   }
@@ -444,19 +444,24 @@ std::vector<PlainInStep> BenchPlanner::plain_in_step() const {
 /// Intervals hold that plain steps out of step may take longer.
 void BenchPlanner::widen_plain_in_step() {
   constexpr double least_factor = 1.03;
-  std::vector<PlainInStep> runs = plain_in_step();
+  const std::vector<PlainInStep> runs = plain_in_step();
   if (runs.empty()) return;
   const PlainInStep worst =
       *std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.factor < b.factor; });
   if (worst.factor < least_factor) return;
-  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.batch < b.batch; });
-  const auto most = [runs = std::move(runs)](double batch) {
-    const auto above = std::find_if(runs.begin(), runs.end(), [&](const auto& run) { return run.batch >= batch; });
-    if (above == runs.begin()) return above->factor;
-    if (above == runs.end()) return runs.back().factor;
-    const auto below = above - 1;
-    const double way = std::log(batch / below->batch) / std::log(above->batch / below->batch);
-    return std::exp(std::lerp(std::log(below->factor), std::log(above->factor), way));
+  // The cost outlives the runs. Of repeats the largest factor counts.
+  std::map<double, double> log_factors;
+  for (const PlainInStep& run : runs) {
+    double& its = log_factors[std::log(run.plain->figures.batch)];
+    its = std::max(its, std::log(run.factor));
+  }
+  const auto most = [log_factors](double batch) {
+    const auto above = log_factors.lower_bound(std::log(batch));
+    if (above == log_factors.begin()) return std::exp(above->second);
+    const auto below = std::prev(above);
+    if (above == log_factors.end()) return std::exp(below->second);
+    const double way = (std::log(batch) - below->first) / (above->first - below->first);
+    return std::exp(std::lerp(below->second, above->second, way));
   };
   plan_.cost = std::make_shared<cost::PlainRangeCost>(plan_.cost, most);
   const BenchFigures &plain = worst.plain->figures, &beside = worst.beside->figures;

@@ -16,9 +16,8 @@ namespace specdec::sim {
 RequestSets requests_of(const CapacityQuestion& question);
 
 /// As those without `requests`, which are those of the question.
-/// @param like  the question's only scenario under another cost or acceptance, near whose load the search begins; may
-/// be
-///              null
+/// @param like  the question's only scenario under another cost or acceptance, near whose load the search begins; null
+///              if there is none
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
                              const ScenarioCapacity* like);
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,

@@ -77,6 +77,12 @@ std::optional<double> CountedFields::measure_or_nan(std::string_view key) const 
 }
 
 std::optional<double> CountedFields::measure(std::string_view key) const { return number(key, false, "a number >= 0"); }
+
+double CountedFields::above_zero(std::string_view key) const {
+  const auto value = measure(key);
+  if (value && *value > 0) return *value;
+  refuse(key, value ? "0" : "missing", "a number above 0");
+}
 std::optional<double> CountedFields::rate(std::string_view key) const { return number(key, true, "a number >= 0"); }
 
 std::optional<std::string_view> CountedFields::text(std::string_view key) const {

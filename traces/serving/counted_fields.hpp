@@ -31,7 +31,9 @@ class CountedFields {
   std::optional<double> count(std::span<const std::string_view> keys) const;
   /// A finite number >= 0; NaN, which programs write for the mean of nothing, is nothing.
   std::optional<double> measure(std::string_view key) const;
-  /// The same with NaN as it is, for whoever refuses it by that name.
+  /// The same above 0; refused where it is missing.
+  double above_zero(std::string_view key) const;
+  /// As measure() with NaN as it is, for whoever refuses it by that name.
   std::optional<double> measure_or_nan(std::string_view key) const;
   /// A finite or infinite number >= 0; NaN is nothing.
   std::optional<double> rate(std::string_view key) const;

@@ -24,13 +24,6 @@ constexpr std::string_view specforge_name = "specforge bench";
 /// Figures that are written in full give whole counts to within this share.
 constexpr double to_the_last_digit = 1e-6;
 
-double above_zero(const CountedFields& fields, std::string_view key) {
-  const auto value = fields.measure(key);
-  if (!value) fields.refuse(key, "missing", "a number above 0");
-  if (*value == 0) fields.refuse(key, "0", "a number above 0");
-  return *value;
-}
-
 class SpecforgeResults {
  public:
   SpecforgeResults(const std::filesystem::path& path, const CountsSink& sink) : file_(path), sink_(sink) {
@@ -95,10 +88,10 @@ class SpecforgeResults {
 
   void read_metrics(const CountedFields& configuration, const CountedFields& metrics) {
     BenchRun& run = counts_.bench.emplace();
-    run.max_concurrency = above_zero(configuration, "batch_size");
-    run.output_throughput = above_zero(metrics, "output_throughput");
-    run.duration_s = above_zero(metrics, "latency");
-    run.completed = above_zero(metrics, "num_questions");
+    run.max_concurrency = configuration.above_zero("batch_size");
+    run.output_throughput = metrics.above_zero("output_throughput");
+    run.duration_s = metrics.above_zero("latency");
+    run.completed = metrics.above_zero("num_questions");
     run.total_output_tokens = *run.output_throughput * *run.duration_s;
     if (!(*run.total_output_tokens <= largest_count))
       metrics.refuse("output_throughput", shown(*run.output_throughput),

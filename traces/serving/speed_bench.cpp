@@ -56,9 +56,7 @@ class SpeedBenchRun {
 
   void read_config(dom::object config) {
     const CountedFields fields(file_, config, "config.");
-    concurrency_ = fields.measure("concurrency");
-    if (!concurrency_) fields.refuse("concurrency", "missing", "a number above 0");
-    if (*concurrency_ == 0) fields.refuse("concurrency", "0", "a number above 0");
+    concurrency_ = fields.above_zero("concurrency");
     set_label(counts_, "model_name", fields.text("model"));
     const auto inputs = fields.value("extra_inputs");
     const auto temperature =
@@ -169,7 +167,7 @@ class SpeedBenchRun {
   JsonLines file_;
   const CountsSink& sink_;
   ServingCounts counts_;
-  std::optional<double> concurrency_;
+  double concurrency_ = 0;
   std::size_t results_ = 0, failed_ = 0, stopped_ = 0, taken_ = 0;
   /// Of one document.
   double drafted_ = 0, accepted_ = 0;

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analysis/cost/round_cost.hpp"
+
+namespace specdec::cost {
+
+/// Another cost whose rounds take another time, and which is the same in all else. Whoever derives from it says what
+/// rounds take.
+class WrappedCost : public RoundCost {
+ public:
+  std::string_view name() const final { return base_->name(); }
+  bool in_seconds() const final { return base_->in_seconds(); }
+  DraftKind kind() const final { return base_->kind(); }
+  CostOrigin origin() const final { return base_->origin(); }
+  bool extrapolates(const RoundPoint& point) const final { return base_->extrapolates(point); }
+  std::string about_batch(double batch) const final { return base_->about_batch(batch); }
+  bool answers(const RoundPoint& point) const final { return base_->answers(point); }
+  bool parts_known(const RoundPoint& point) const final { return base_->parts_known(point); }
+  double usual_context() const final { return base_->usual_context(); }
+  std::size_t replicates() const final { return base_->replicates(); }
+  std::span<const Note> findings() const final { return base_->findings(); }
+  std::string impossible() const final { return base_->impossible(); }
+
+ protected:
+  /// @param base  whoever derives refuses null
+  explicit WrappedCost(std::shared_ptr<const RoundCost> base) : base_(std::move(base)) {}
+
+  const RoundCost& base() const { return *base_; }
+  bool has_base() const { return base_ != nullptr; }
+
+ private:
+  std::shared_ptr<const RoundCost> base_;
+};
+
+}  // namespace specdec::cost
