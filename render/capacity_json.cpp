@@ -79,7 +79,7 @@ ordered_json json_schedule(const sim::CapacityScenario& scenario) {
 
 ordered_json json_gpu_range(const std::optional<sim::GpuRange>& range) {
   if (!range) return nullptr;
-  return {range->lo, range->hi};
+  return {range->lo, range->some_never ? ordered_json() : ordered_json(range->hi)};
 }
 
 ordered_json json_versions(const std::vector<std::optional<std::int64_t>>& gpus) {
