@@ -402,12 +402,26 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   CHECK(found["gpus_per_replica"] ==
         found["layouts"]["tried"][found["layouts"]["chosen"].get<std::size_t>()]["gpus_per_replica"]);
   CHECK(found["layouts"]["frontier"].size() > 2);
+  const auto source_of = [](const ordered_json& answer, std::string_view name) {
+    for (const ordered_json& one : answer["assumptions"]) {
+      if (one["name"] == name) return one["source"].get<std::string>();
+    }
+    return std::string();
+  };
+  CHECK(source_of(found, "tensor_parallel") == "found");
+  CHECK(source_of(json_of(large + " --gpus 4 --tp 4"), "tensor_parallel") == "user");
   CHECK(found["prefill_pool"].is_null());
   const ordered_json apart = json_of(small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400");
   CHECK(apart["layouts"].is_null());
   CHECK(apart["prefill_pool"]["kv_link_bytes_per_second_per_gpu"] == 50e9);
   CHECK(apart["prefill_pool"]["gpus_of_both_pools"] ==
         apart["prefill_pool"]["gpus"].get<int>() + apart["recommended"]["gpus"].get<int>());
+  CHECK(apart["prefill_pool"]["gpus_bounds_of_both_pools"][0] ==
+        apart["prefill_pool"]["gpus_bounds"][0].get<int>() +
+            apart["scenarios"][apart["recommended"]["scenario"].get<std::size_t>()]["gpus_bounds"][0].get<int>());
+  CHECK(run_specdec("capacity " + small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400")
+            .out.rfind("2 GPUs, 1 for prompts and 1 for decoding: 30 requests/s within 400 ms to the first token", 0) ==
+        0);
   check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
   check_refused(small_model + lengths + " --dp 2",
                 "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "
