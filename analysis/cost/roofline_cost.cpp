@@ -1133,7 +1133,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   result.calibrated_ = true;
   result.expected_errors_.reset();
   result.timed_contexts_.clear();
-  ErrorDeviations deviations{0, options_.point_error, 0};
+  ErrorDeviations deviations{options_.deployment_error, options_.point_error, 0};
   if (options_.kernels) deviations = {options_.kernels->deployment_error, options_.kernels->point_error, 0};
   result.draw_deployments(deviations.deployments, deviations.points);
   const auto count = static_cast<Eigen::Index>(points.size());
