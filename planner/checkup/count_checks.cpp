@@ -33,6 +33,12 @@ double design_effect_of(const ServingSummary& summary) {
   return std::max(least_design_effect, summary.design_effect.value_or(least_design_effect));
 }
 
+/// That of differences between positions, in which requests that are better or worse at all positions do not enter.
+double position_effect_of(const ServingSummary& summary) {
+  const auto effect = summary.homogeneity ? summary.homogeneity->design_effect : std::nullopt;
+  return effect ? std::max(least_design_effect, *effect) : design_effect_of(summary);
+}
+
 /// P(X <= successes) of a binomial law, whose numbers need not be whole.
 double binomial_tail(double successes, double trials, double probability) {
   if (successes >= trials) return 1;
@@ -230,7 +236,7 @@ void check_acceptance(const ServingSummary& summary, Suspicions& suspicions) {
   });
   const auto known = static_cast<std::size_t>(unknown - summary.positions.begin());
   if (known < 2) return;
-  const double effect = design_effect_of(summary);
+  const double effect = position_effect_of(summary);
   check_rise(summary, known, effect, suspicions);
   check_drop(summary, known, effect, suspicions);
 }
