@@ -87,7 +87,8 @@ Report report_of_sweep(const planner::Sweep& sweep) {
   Report report;
   report.json = render::json_of(sweep);
   report.text = render::text_of(sweep);
-  report.warnings = sweep.warnings;
+  report.assumptions = sweep.shared_assumptions();
+  report.warnings = sweep.all_warnings();
   report.tables = tables_of_sweep();
   report.rows_of_empty["points"] = render::row_of_every_column(sweep);
   report.exit_code = sweep.unpriced() < std::ssize(sweep.answers) ? success : check_failed;
