@@ -202,6 +202,8 @@ class Faults(unittest.TestCase):
 
     def test_ends_are_ignored(self):
         self.assert_found("outputs_all_equal", LLAMACPP / "server-answers.jsonl")
+        self.assert_found("outputs_all_equal", self.run_with(output_lens=[256] * 48))
+        self.assertNotIn("outputs_all_equal", self.codes(self.run_with(output_lens=[256] * 47 + [255])))
         self.assert_found("random_prompts", self.run_with(dataset_name="random"))
 
     def test_target_and_draft_saw_different_things(self):
