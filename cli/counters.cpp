@@ -43,6 +43,7 @@ void declare(Options& options, CountersOptions& o) {
                "target verifies a round, the root included");
   options.flag("--skip-unreadable", o.skip_unreadable, "leave out files that cannot be read, with a warning each");
   options.flag("--hash", o.hash, "SHA-256 also of files above 64 MB");
+  o.scrape.declare(options);
   options.group("Other gammas");
   options.integer("--max-gamma", o.max_gamma, {1, 256}, "largest gamma to show");
   options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
@@ -250,11 +251,11 @@ void pool_groups(CountersAnswer& answer) {
 }
 
 /// The files that can be read and summed up alone; each other one leaves a warning.
-std::vector<std::filesystem::path> readable_files(const CountersOptions& o, const std::optional<Tree>& tree,
+std::vector<std::filesystem::path> readable_files(const std::vector<std::filesystem::path>& files,
+                                                  const CountersOptions& o, const std::optional<Tree>& tree,
                                                   std::vector<Note>& notes) {
   std::vector<std::filesystem::path> readable;
-  for (const std::string& source : o.sources) {
-    const std::filesystem::path file = source;
+  for (const std::filesystem::path& file : files) {
     try {
       estimate::ServingSummaries alone({groups_of(o), o.gamma, tree.has_value()});
       traces::read_serving_counts(std::span(&file, 1), sink_into(alone, tree));
@@ -268,14 +269,19 @@ std::vector<std::filesystem::path> readable_files(const CountersOptions& o, cons
 }
 
 CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
-  if (o.sources.empty()) throw UsageError("SOURCE is missing: files of counts, - for standard input, or --convert");
+  if (o.sources.empty() && !o.scrape.url)
+    throw UsageError("SOURCE is missing: files of counts, - for standard input, --scrape or --convert");
   std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
   planner::require_distinct("SOURCE", files);
   const std::optional<Tree> tree = tree_of(o);
   const estimate::LabelGroups by = groups_of(o);
   estimate::ServingSummaries summaries({by, o.gamma, tree.has_value()});
   CountersAnswer answer{o, {}, {}, {}, {}, {}};
-  if (o.skip_unreadable) files = readable_files(o, tree, answer.notes);
+  if (o.scrape.url) {
+    const std::vector<std::string> scrapes = scraped(o.scrape, answer.notes);
+    files.insert(files.end(), scrapes.begin(), scrapes.end());
+  }
+  if (o.skip_unreadable) files = readable_files(files, o, tree, answer.notes);
   for (const std::filesystem::path& file : files) answer.read.push_back(file.string());
   ReadingProgress reading(files, progress);
   traces::CountsSink sink = sink_into(summaries, tree);
@@ -293,8 +299,8 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   }
   pool_groups(answer);
   if (answer.groups.empty()) {
-    throw UsageError(fmt::format("{} {} no rounds of speculative decoding", fmt::join(o.sources, ", "),
-                                 o.sources.size() == 1 ? "holds" : "hold"));
+    throw UsageError(fmt::format("{} {} no rounds of speculative decoding", fmt::join(answer.read, ", "),
+                                 answer.read.size() == 1 ? "holds" : "hold"));
   }
   return answer;
 }
@@ -396,7 +402,10 @@ Command counters_command() {
             const auto chosen = std::make_shared<CountersOptions>();
             declare(options, *chosen);
             return std::function<Report()>([chosen, &options] {
-              for (const char* const option : {"--by", "--skip-unreadable", "--hash", "--max-gamma", "--beyond"})
+              require_consistent(chosen->scrape);
+              chosen->scrape.progress = progress_line("scraping", options.quiet());
+              for (const char* const option :
+                   {"--by", "--scrape", "--skip-unreadable", "--hash", "--max-gamma", "--beyond"})
                 if (chosen->convert) refuse_given({{option, options.is_given(option)}}, "--convert reads no counts");
               return run(*chosen, options.quiet());
             });

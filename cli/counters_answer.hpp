@@ -13,6 +13,7 @@
 #include "analysis/estimate/pooled_rates.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "cli/report.hpp"
+#include "cli/scraping.hpp"
 
 /// The answer of `specdec counters` between its computation and its printing: counters.cpp makes it, counters_json.cpp
 /// and counters_text.cpp print it.
@@ -20,6 +21,7 @@ namespace specdec::cli {
 
 struct CountersOptions {
   std::vector<std::string> sources;
+  ScrapeOptions scrape;
   std::optional<std::string> by;
   std::optional<std::int64_t> gamma;
   std::optional<std::string> tree;

@@ -36,13 +36,12 @@ const std::string& text_for_engine(std::string_view option, const std::string& f
                                    const std::optional<std::string>& draft_model) {
   if (plan.config->not_to_be_written.empty()) return plan.config->variants.front().text;
   const bool has_gap = !plan.config->variants.front().text.empty();
-  const std::string remedy = !has_gap ? ""
-                             : draft_model
-                                 ? fmt::format("; --draft-model is {}, but must be {}", *draft_model,
-                                               plan.config->engine == planning::Engine::llamacpp
-                                                   ? "a path of a GGUF file"
-                                                   : "ORG/NAME or a path")
-                                 : "; --draft-model names it";
+  const std::string remedy =
+      !has_gap      ? ""
+      : draft_model ? fmt::format("; --draft-model is {}, but must be {}", *draft_model,
+                                  plan.config->engine == planning::Engine::llamacpp ? "a path of a GGUF file"
+                                                                                    : "ORG/NAME or a path")
+                    : "; --draft-model names it";
   throw UsageError(fmt::format("{} is {}, but there is nothing to write that the engine would take: {}{}", option, file,
                                plan.config->not_to_be_written, remedy));
 }
@@ -65,6 +64,16 @@ Report report_of(const std::shared_ptr<const Plan>& plan) {
   return report;
 }
 
+/// The plan of what is scraped from a server. What is wrong with the question is said before.
+PlanReport plan_of_server(const PlanOptions& options) {
+  require_consistent(with_scrapes(options, {*options.scrape.url}));
+  if (options.emit_file) require_writable("--emit-file", *options.emit_file);
+  std::vector<Note> notes;
+  PlanReport plan = plan_report(with_scrapes(options, scraped(options.scrape, notes)));
+  append(plan.report.warnings, notes);
+  return plan;
+}
+
 }  // namespace
 
 PlanReport plan_report(const PlanOptions& options) {
@@ -85,7 +94,9 @@ Command plan_command() {
   return {"plan", "How many tokens to draft, and what that gains", plan_tables(), [](Options& options) {
             const auto chosen = std::make_shared<PlanOptions>();
             declare(options, *chosen);
+            chosen->scrape.declare(options);
             return std::function<Report()>([chosen, &options] {
+              require_consistent(chosen->scrape);
               const nlohmann::ordered_json effective = options.effective();
               const nlohmann::ordered_json& output = effective.at("output");
               // Data keep their format; beside them --emit-file has the configuration.
@@ -93,7 +104,8 @@ Command plan_command() {
                 chosen->output_for_engine = output.get<std::string>();
               }
               chosen->progress = progress_line("reading", options.quiet());
-              PlanReport plan = plan_report(*chosen);
+              chosen->scrape.progress = progress_line("scraping", options.quiet());
+              PlanReport plan = chosen->scrape.url ? plan_of_server(*chosen) : plan_report(*chosen);
               if (const auto& file = chosen->output_for_engine) {
                 plan.report.file = text_for_engine("--output", *file, *plan.plan, chosen->draft_model);
               }

@@ -8,6 +8,7 @@
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/roofline_options.hpp"
+#include "cli/scraping.hpp"
 #include "cli/step_cost_options.hpp"
 #include "planner/plan.hpp"
 
@@ -22,6 +23,8 @@ struct PlanOptions {
   std::optional<std::string> acceptance_per_position;
   std::optional<std::string> published;
   std::vector<std::string> counters;
+  /// A server whose counters are scraped in the place of --counters, and of --cost where no other cost is stated.
+  ScrapeOptions scrape;
   std::vector<std::string> trace;
   /// Of the trace, where it holds several drafts.
   std::optional<std::string> draft_array;

@@ -229,6 +229,15 @@ OwnCost own_cost(const PlanOptions& o) { return {o.cost.c, o.draft_cost_files}; 
 
 }  // namespace
 
+PlanOptions with_scrapes(PlanOptions o, const std::vector<std::string>& scrapes) {
+  if (o.states_acceptance() || !o.drafts.empty() || !o.bench.empty())
+    throw UsageError("--scrape is given beside another acceptance or runs, but is the acceptance of the server");
+  o.counters = scrapes;
+  if (o.cost_files.empty() ? !o.states_cost() : are_served_logs(o.cost_files))
+    o.cost_files.insert(o.cost_files.end(), scrapes.begin(), scrapes.end());
+  return o;
+}
+
 DraftWords draft_words(const PlanOptions& o) {
   DraftWords words;
   words.model = o.draft_model;

@@ -40,6 +40,11 @@ planner::Cost hardware_cost(const RooflineArguments& a, const std::optional<std:
 /// @throws UsageError
 planner::PlanQuestion question_of(const PlanOptions& o);
 
+/// The options as if --scrape were these files: --counters, and --cost where no other cost is stated or other logs and
+/// scrapes are.
+/// @throws UsageError where an acceptance is given beside it
+PlanOptions with_scrapes(PlanOptions o, const std::vector<std::string>& scrapes);
+
 /// The plan that the options ask for.
 /// @throws UsageError, traces::FileError, std::domain_error
 planner::Plan planned(const PlanOptions& o);

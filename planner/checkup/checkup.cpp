@@ -357,16 +357,19 @@ class Examination {
       if (rule == place || !other || !other->value || !other->ci95) continue;
       if (z_of(*other) < core::normal_half_width_95) better = rule;
     }
+    // What the server says itself needs no fit: prompts or sampling may differ, too.
+    if (s.rule && *s.rule != recording.rule) better = static_cast<std::size_t>(*s.rule);
     const std::string file = s.files.empty() ? "" : s.files.front();
     const auto fitting = static_cast<traces::AcceptanceRule>(better.value_or(place));
+    const auto& expected = recording.alpha_by_rule.at(static_cast<std::size_t>(fitting));
+    const std::string its_rate = expected && expected->value ? ", " + brief(*expected->value) : "";
     suspicions_.test(
         better ? std::min(p, 1.0) : 1,
         {"rule_mistaken",
          Severity::warning,
-         fmt::format("{} accepts at a rate of {}, which is not that of {} in {}, {}, but that of {}, {}", file,
+         fmt::format("{} accepts at a rate of {}, which is not that of {} in {}, {}: {} {}{}", file,
                      brief(*s.alpha_hat->value), traces::name_of(recording.rule), name, brief(*claimed->value),
-                     traces::name_of(fitting),
-                     brief(*recording.alpha_by_rule.at(static_cast<std::size_t>(fitting))->value)),
+                     s.rule == fitting ? "its server goes by" : "it is that of", traces::name_of(fitting), its_rate),
          {{file, 0, "alpha_hat", *s.alpha_hat->value}, {name, 0, "alpha", *claimed->value}},
          fmt::format("read the recording by the rule of the server: --acceptance {}", traces::name_of(fitting))});
   }

@@ -33,6 +33,12 @@ double design_effect_of(const ServingSummary& summary) {
   return std::max(least_design_effect, summary.design_effect.value_or(least_design_effect));
 }
 
+/// That of differences between positions, in which requests that are better or worse at all positions do not enter.
+double position_effect_of(const ServingSummary& summary) {
+  const auto effect = summary.homogeneity ? summary.homogeneity->design_effect : std::nullopt;
+  return effect ? std::max(least_design_effect, *effect) : design_effect_of(summary);
+}
+
 /// P(X <= successes) of a binomial law, whose numbers need not be whole.
 double binomial_tail(double successes, double trials, double probability) {
   if (successes >= trials) return 1;
@@ -230,7 +236,7 @@ void check_acceptance(const ServingSummary& summary, Suspicions& suspicions) {
   });
   const auto known = static_cast<std::size_t>(unknown - summary.positions.begin());
   if (known < 2) return;
-  const double effect = design_effect_of(summary);
+  const double effect = position_effect_of(summary);
   check_rise(summary, known, effect, suspicions);
   check_drop(summary, known, effect, suspicions);
 }
@@ -268,25 +274,27 @@ void check_means(std::span<const ServingCounts> counts, Suspicions& suspicions) 
 void check_ends(std::span<const ServingCounts> counts, Suspicions& suspicions) {
   struct Outputs {
     std::set<double> lengths;
-    std::size_t requests = 0;
+    double answers = 0;
     bool all_told = true;
   };
   std::map<std::string, Outputs> by_file;
   for (const ServingCounts& one : counts) {
-    if (one.unit != traces::CountUnit::request) continue;
+    const bool is_request = one.unit == traces::CountUnit::request;
+    if (!is_request && one.unit != traces::CountUnit::run) continue;
     Outputs& outputs = by_file[one.file.string()];
-    const std::optional<double> length = one.bench ? one.bench->total_output_tokens : std::nullopt;
+    const traces::BenchRun run = one.bench.value_or(traces::BenchRun());
+    const std::optional<double> length = is_request ? run.total_output_tokens : run.equal_output_tokens;
     outputs.all_told = outputs.all_told && length.has_value();
     if (length) outputs.lengths.insert(*length);
-    ++outputs.requests;
+    outputs.answers += is_request ? 1 : run.completed.value_or(0);
   }
-  constexpr std::size_t least_requests = 8;
+  constexpr double least_answers = 8;
   for (const auto& [file, outputs] : by_file) {
-    if (!outputs.all_told || outputs.lengths.size() != 1 || outputs.requests < least_requests) continue;
+    if (!outputs.all_told || outputs.lengths.size() != 1 || outputs.answers < least_answers) continue;
     suspicions.add({"outputs_all_equal",
                     Severity::note,
                     fmt::format("all {} answers are {} tokens long: they were cut, or ends of texts were ignored",
-                                outputs.requests, brief(*outputs.lengths.begin())),
+                                brief(outputs.answers), brief(*outputs.lengths.begin())),
                     {{file, 0, "output_tokens_per_request", *outputs.lengths.begin()}},
                     "if ends were ignored (ignore_eos), let texts end: what a model says behind its end is accepted "
                     "otherwise than what it says before it"});

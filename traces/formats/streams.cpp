@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -102,6 +103,15 @@ int open_stream(const fs::path& stream, const Waits& waits) {
   return descriptor;
 }
 
+/// Writes all of it.
+void store(int out, const fs::path& stream, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = retried([&] { return ::write(out, bytes.data(), bytes.size()); });
+    if (put <= 0) refuse(stream, fmt::format("not stored ({})", reason()), "stored while it is read");
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+}
+
 /// Copies a stream's contents to a file without a name; returns its descriptor.
 int copy_of(const fs::path& stream, std::int64_t longest, const Waits& waits) {
   OwnedDescriptor in(open_stream(stream, waits));
@@ -121,12 +131,7 @@ int copy_of(const fs::path& stream, std::int64_t longest, const Waits& waits) {
              "shorter, or given as a file");
     }
     if (total > longest) refuse(stream, fmt::format("longer than {} bytes", longest), "shorter, or given as a file");
-    for (ssize_t done = 0; done < got;) {
-      const auto rest = static_cast<std::size_t>(got - done);
-      const ssize_t put = retried([&] { return ::write(out.number, buffer.data() + done, rest); });
-      if (put <= 0) refuse(stream, fmt::format("not stored ({})", reason()), "stored while it is read");
-      done += put;
-    }
+    store(out.number, stream, {buffer.data(), static_cast<std::size_t>(got)});
   }
   return out.take();
 }
@@ -137,6 +142,8 @@ struct Copies {
   int scopes = 0;
   Waits waits;
   std::map<FileIdentity, int> descriptors;
+  /// Of texts, by their names.
+  std::map<fs::path, int> texts;
 };
 
 Copies& copies() {
@@ -170,11 +177,22 @@ KeptStreams::~KeptStreams() {
   if (--copies().scopes > 0) return;
   for (const auto& [stream, descriptor] : copies().descriptors) ::close(descriptor);
   copies().descriptors.clear();
+  for (const auto& [name, descriptor] : copies().texts) ::close(descriptor);
+  copies().texts.clear();
+}
+
+void keep_text(const fs::path& name, std::string_view text) {
+  OwnedDescriptor out(nameless_file(name));
+  store(out.number, name, text);
+  const std::lock_guard lock(copies().mutex);
+  copies().texts.emplace(name, out.take());
 }
 
 fs::path readable_path(const fs::path& file, std::int64_t longest) {
   Copies& kept = copies();
   const std::lock_guard lock(kept.mutex);
+  if (const auto text = kept.texts.find(file); text != kept.texts.end())
+    return fmt::format("/proc/self/fd/{}", text->second);
   if (kept.scopes == 0 || !is_stream(file)) return file;
   const auto identity = identity_of(file);
   if (!identity) refuse(file, fmt::format("unreadable ({})", reason()), "a readable file");

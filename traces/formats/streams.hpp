@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace specdec::traces {
@@ -30,6 +31,10 @@ class KeptStreams {
   KeptStreams& operator=(const KeptStreams&) = delete;
   ~KeptStreams();
 };
+
+/// Keeps a text as what a stream of this name said, while a KeptStreams lives. A name is given one text.
+/// @throws FileError if it cannot be stored
+void keep_text(const std::filesystem::path& name, std::string_view text);
 
 /// A path under which a file can be opened any number of times: its own path or, for a stream while a KeptStreams
 /// lives, that of the copy.

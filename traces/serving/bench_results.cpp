@@ -33,6 +33,14 @@ constexpr std::string_view positions_key = "spec_decode_per_position_acceptance_
 
 /// Half a unit of the last digit of a rate that was rounded to three, and of a percentage or a length rounded to two.
 
+/// The length of all answers where they are told (--save-detailed) and have one.
+std::optional<double> equal_length(const CountedFields& fields) {
+  std::vector<double> lengths;
+  if (!fields.list("output_lens", lengths) || lengths.empty()) return std::nullopt;
+  const bool equal = std::all_of(lengths.begin(), lengths.end(), [&](double l) { return l == lengths.front(); });
+  return equal ? std::optional(lengths.front()) : std::nullopt;
+}
+
 BenchRun read_run(const CountedFields& fields) {
   BenchRun run;
   run.max_concurrency = fields.measure("max_concurrency");
@@ -42,6 +50,7 @@ BenchRun read_run(const CountedFields& fields) {
   run.duration_s = fields.measure("duration");
   run.total_input_tokens = fields.count("total_input_tokens");
   run.total_output_tokens = fields.count("total_output_tokens");
+  run.equal_output_tokens = equal_length(fields);
   run.output_throughput = fields.measure_or_nan("output_throughput");
   run.mean_tpot_ms = fields.measure_or_nan("mean_tpot_ms");
   run.mean_itl_ms = fields.measure("mean_itl_ms");

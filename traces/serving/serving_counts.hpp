@@ -55,6 +55,8 @@ struct BenchRun {
   std::optional<double> total_input_tokens, total_output_tokens;
   /// Means, where the source gives them instead of totals.
   std::optional<double> input_tokens_per_request, output_tokens_per_request;
+  /// Of each answer, where the source tells all of them and they are one.
+  std::optional<double> equal_output_tokens;
   /// Output tokens/s over all requests; NaN where the source says that.
   std::optional<double> output_throughput;
   /// Time per output token after the first, mean over requests; the only one that a round may be inferred from. NaN

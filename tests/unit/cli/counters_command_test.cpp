@@ -428,7 +428,7 @@ TEST_CASE("a figure is converted into every engine's own") {
 
 TEST_CASE("impossible questions are refused in one line") {
   const ScratchFolder folder;
-  check_refused("", "SOURCE is missing: files of counts, - for standard input, or --convert");
+  check_refused("", "SOURCE is missing: files of counts, - for standard input, --scrape or --convert");
   check_refused("--convert vllm.mean_acceptance_length=69.1,gamma=3",
                 "vllm.mean_acceptance_length is 69.1, but must be in [1, 4] at gamma 3; is this a percentage of the "
                 "drafted tokens?");
