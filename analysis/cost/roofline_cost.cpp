@@ -207,10 +207,8 @@ std::vector<FreeLoss> free_losses(const RooflineLosses& losses) {
     FreeLoss& free = found.emplace_back();
     free.place = place;
     free.deviation = (free.of(loss->high) - free.of(loss->low)) / std::sqrt(12.0);
-    if (is_efficiency(place)) {
-      free.lowest = -core::largest_double;
-      free.highest = 0;
-    }
+    free.lowest = free.of(loss->low);
+    free.highest = free.of(loss->high);
   }
   return found;
 }
@@ -1163,6 +1161,9 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   result.expected_errors_ = DeploymentErrors{0, 0, nothing, nothing};
   const Eigen::VectorXd expected = solver.solve(misses);
   add_expected(places, span_of(expected), deviations, *result.expected_errors_);
+  const std::optional<Rise> rise = rise_of(points, span_of(misses));
+  const double log_rise = rise ? rise->log_ratio / std::log(rise->last_batch / rise->first_batch) : 0;
+  carry_on(places, nothing, log_rise, result.expected_errors_->points);
   for (std::size_t r = 0; r < result.deployment_errors_.size(); ++r) {
     DeploymentErrors& errors = result.deployment_errors_[r];
     if (unlike_others) {
@@ -1170,6 +1171,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
       for (double& error : errors.points) error *= scale;
       for (double& error : errors.elsewhere) error *= scale;
     }
+    const std::vector<double> before = errors.points;
     const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
     Eigen::VectorXd left(count);
     for (Eigen::Index j = 0; j < count; ++j) {
@@ -1180,9 +1182,10 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     }
     const Eigen::VectorXd weights = solver.solve(left);
     add_expected(places, span_of(weights), deviations, errors);
+    carry_on(places, before, 2 * draws.uniform(points.size()) * log_rise, errors.points);
   }
   result.report_misfit(points, places, span_of(misses), unlike_others, relative_error);
-  result.report_rise(points, span_of(misses));
+  if (rise) result.report_rise(*rise);
   result.remember(points);
   return result;
 }
@@ -1236,21 +1239,28 @@ void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::
   if (largest_miss > 0) draw_shape_factors(largest_miss);
 }
 
-void RooflineCost::report_rise(std::span<const CalibrationPoint> points, std::span<const double> misses) {
+std::optional<RooflineCost::Rise> RooflineCost::rise_of(std::span<const CalibrationPoint> points,
+                                                        std::span<const double> misses) {
   const auto drafts = [](const CalibrationPoint& point) { return point.gamma > 0; };
-  if (std::any_of(points.begin(), points.end(), drafts)) return;
+  if (std::any_of(points.begin(), points.end(), drafts)) return std::nullopt;
   const auto fewer = [](const CalibrationPoint& a, const CalibrationPoint& b) { return a.batch < b.batch; };
   const auto [first, last] = std::minmax_element(points.begin(), points.end(), fewer);
-  const double rise = std::exp(misses[static_cast<std::size_t>(last - points.begin())] -
-                               misses[static_cast<std::size_t>(first - points.begin())]);
+  const double rise = misses[static_cast<std::size_t>(last - points.begin())] -
+                      misses[static_cast<std::size_t>(first - points.begin())];
   constexpr double as_priced = 1.1;
-  if (rise <= as_priced) return;
+  if (first->batch == last->batch || rise <= std::log(as_priced)) return std::nullopt;
+  return Rise{first->batch, last->batch, rise};
+}
+
+void RooflineCost::report_rise(const Rise& rise) {
   findings_.push_back(
       {"calibration_rises",
-       fmt::format("from batch {:g} to {:g} the times given rise {:.2g} times as much as {}: more positions than were "
-                   "timed, and so rounds at large batches, may take longer than planned, and drafts gain less; a time "
-                   "with drafts tells",
-                   first->batch, last->batch, rise, options_.kernels ? "those of the kernels" : "the losses explain")});
+       fmt::format(
+           "from batch {:g} to {:g} the times given rise {:.2g} times as much as {}: beyond what was timed they "
+           "are taken to rise on, between not at all and twice as fast, so that rounds at large batches "
+           "are little known; a time with drafts tells",
+           rise.first_batch, rise.last_batch, std::exp(rise.log_ratio),
+           options_.kernels ? "those of the kernels" : "the losses explain")});
 }
 
 double RooflineCost::deviation_by_losses(const IterationWork& work) const {
@@ -1290,6 +1300,16 @@ void RooflineCost::add_expected(std::span<const TimedPlace> places, std::span<co
         errors.points[node] += deviations.points * deviations.points * weight * of * node_correlation(node, at);
       }
     }
+  }
+}
+
+void RooflineCost::carry_on(std::span<const TimedPlace> places, std::span<const double> before, double log_rise,
+                            std::vector<double>& after) {
+  std::size_t last = 0;
+  for (const TimedPlace& place : places) last = std::max(last, place.positions.left + 1);
+  for (std::size_t node = last + 1; node < after.size(); ++node) {
+    after[node] = after[last] + before[node] - node_correlation(node, last) * before[last] +
+                  log_rise * point_step * static_cast<double>(node - last);
   }
 }
 

@@ -209,7 +209,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   ///
   ///   sum_j (ln(T_j / t_j) - e_j)^2 / relative_error^2 + sum_k (y_k - y_k of the draw)^2 / Var(y_k)
   ///
-  /// over y, the logarithms of efficiencies in (0, 1] and the seconds >= 0, with e normal of that error: what the
+  /// over y, the logarithms of efficiencies and the seconds, within their ranges, with e normal of that error: what the
   /// points do not tell keeps its range. Var is that of the range's law. The estimate is the same without e from the
   /// losses' values; options().losses holds it with the central 95% of the replicates. With measured kernels the losses
   /// stay.
@@ -217,7 +217,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// What that leaves are the errors of the deployment (see the class): normal before, and after the points what they
   /// are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is
   /// the deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its
-  /// draw given the points. At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an
+  /// draw given the points. Beyond the most positions m that were timed e is e(m) and what it has that e(m) does not
+  /// tell; where plain times rose with the batch b by a power k of it more than is priced, by over 1.1 in all, and none
+  /// had drafts, the rise goes on ("calibration_rises"): w e gains k ln(n / m), in replicates 2 u times that, u uniform
+  /// in (0, 1). At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an
   /// independent e' and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach. Where the
   /// points together are further from T than those of 999 in 1000 such deployments, s, w and v are larger by the root
   /// of their mean squared standardised distance ("roofline_misfit"). Where even so a point is missed by more than 3
@@ -379,8 +382,13 @@ class RooflineCost final : public RoundCost, public IterationCost {
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
                      std::span<const double> misses, bool unlike_others, double relative_error);
-  /// Warns where the largest timed batches took ever more than is priced, and drafts would add to it.
-  void report_rise(std::span<const CalibrationPoint> points, std::span<const double> misses);
+  /// Plain times that rise with the batch more than is priced, by exp(log_ratio).
+  struct Rise {
+    double first_batch = 0, last_batch = 0, log_ratio = 0;
+  };
+  /// Empty if they do not, or a time with drafts tells what more positions take.
+  static std::optional<Rise> rise_of(std::span<const CalibrationPoint> points, std::span<const double> misses);
+  void report_rise(const Rise& rise);
   double deviation_by_losses(const IterationWork& work) const;
   /// What every version says of timed iterations, which bound others: with more sequences, context and prompts none is
   /// faster.
@@ -395,6 +403,12 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Adds the mean of the errors given those at timed places, as far as these differ by covariances times weights.
   static void add_expected(std::span<const TimedPlace> places, std::span<const double> weights,
                            const ErrorDeviations& deviations, DeploymentErrors& errors);
+  /// Beyond the most positions that were timed the errors by positions are those there, and what is new beside them:
+  /// they do not fall back to what nothing timed.
+  /// @param before    those of the replicate without the times
+  /// @param log_rise  what they grow by with the logarithm of the positions
+  static void carry_on(std::span<const TimedPlace> places, std::span<const double> before, double log_rise,
+                       std::vector<double>& after);
   /// What the hardware's peaks allow for a point with this error.
   void require_below_peaks(const CalibrationPoint& point, double relative_error) const;
   /// Types whose kernels were not measured.

@@ -298,10 +298,15 @@ TEST_CASE("replicates of measured kernels have the deviation of deployments and 
   CHECK(once.round(point).total() == Approx(estimate * once.factor()).epsilon(1e-12));
   const double left = std::sqrt(before * noise / (before + noise));
   CHECK(moments(once)[1] == Approx(left).epsilon(5 / std::sqrt(8000.0)));
-  // Far away nothing but the deployment's part is known.
-  const RoundPoint far{.batch = 4096, .context = 500};
-  const double far_mean = std::log(once.round(far).total() / price.round(far).total());
-  CHECK(far_mean == Approx(0.2 * 0.2 / (before + noise) * std::log(1.3)).epsilon(0.01));
+  // With more positions nothing but what is timed is known, with fewer the deployment's part and less and less of
+  // theirs.
+  const auto mean_at = [&](double batch) {
+    const RoundPoint there{.batch = batch, .context = 500};
+    return std::log(once.round(there).total() / price.round(there).total());
+  };
+  CHECK(mean_at(4096) == Approx(std::log(once.factor())).epsilon(0.02));
+  const double likeness = std::pow(8, -1 / RooflineCost::point_error_reach);
+  CHECK(mean_at(1) == Approx((0.2 * 0.2 + 0.1 * 0.1 * likeness) / (before + noise) * std::log(1.3)).epsilon(0.01));
   CHECK(once.findings().empty());
   const std::vector<CalibrationPoint> many(400, timed);
   CHECK(price.calibrated(many).factor() == Approx(1.3).epsilon(1e-3));

@@ -597,9 +597,56 @@ TEST_CASE("one point bound by memory fixes the bandwidth and leaves the range of
   CHECK(width(before, memory_bound) > 1.35);
 }
 
-TEST_CASE("calibration leaves a range where the points do, and says which it cannot meet") {
+TEST_CASE("times that rise more than is priced make no draft look better") {
+  // A plain step of 2560 positions takes what rounds of as many would: beyond the times rounds keep the excess.
+  const RooflineCost before{uncertain()};
+  RooflineOptions options = uncertain();
+  options.deployment_error = 0.35;
+  options.point_error = 0.2;
+  const RooflineCost price(options);
+  std::vector<CalibrationPoint> rising;
+  for (const auto& [batch, factor] : {std::pair{64.0, 1.9}, {128.0, 2.2}, {256.0, 2.8}}) {
+    const double seconds = before.round({.batch = batch, .context = 500}).total();
+    rising.push_back({.batch = batch, .round_seconds = factor * seconds, .context = 500});
+  }
+  const RooflineCost after = price.calibrated(rising);
+  const auto of = [](const RooflineCost& cost, std::int64_t gamma) {
+    const RoundPoint point{.gamma = gamma, .batch = 256, .context = 500};
+    return cost.round(point).total();
+  };
+  for (std::int64_t gamma = 1; gamma <= 8; ++gamma) {
+    CHECK(of(after, gamma) > of(after, gamma - 1));
+    CHECK(of(after, gamma) / of(after, 0) > 0.95 * of(before, gamma) / of(before, 0));
+  }
+}
+
+TEST_CASE("a time that no losses within their ranges explain is followed, and said to be strange") {
+  RooflineOptions options = uncertain();
+  options.deployment_error = 0.35;
+  options.point_error = 0.2;
+  const RooflineCost price(options);
+  const RoundPoint plain{.batch = 8}, round{.gamma = 4, .batch = 8};
+  const double estimate = price.round(plain).total();
+  const RooflineCost usual_time =
+      price.calibrated(std::vector<CalibrationPoint>{{.batch = 8, .round_seconds = 1.4 * estimate}});
+  CHECK_FALSE(has_roofline_finding(usual_time, "roofline_misfit"));
+  const RooflineCost strange =
+      price.calibrated(std::vector<CalibrationPoint>{{.batch = 8, .round_seconds = 10 * estimate}});
+  CHECK(has_roofline_finding(strange, "roofline_misfit"));
+  CHECK(strange.round(plain).total() == Approx(10 * estimate).epsilon(0.02));
+  CHECK(strange.options().losses.bandwidth_efficiency.low >= 0.6 * (1 - 1e-9));
+  // What it says of rounds is then as uncertain as it is strange.
+  const auto width = [&](const RooflineCost& cost) {
+    const cost::Range range = cost::central_range(cost, round);
+    return std::log(range.hi / range.lo);
+  };
+  CHECK(width(strange) > 2 * width(usual_time));
+}
+
+TEST_CASE("calibration keeps losses within their ranges, and says which times it cannot meet") {
   const CalibrationPoint fast{.batch = 8, .round_seconds = 14.5e-3}, slow{.batch = 8, .round_seconds = 40e-3};
-  CHECK(RooflineCost(uncertain()).calibrated(std::vector{fast}).options().losses.bandwidth_efficiency.value == 1);
+  CHECK(RooflineCost(uncertain()).calibrated(std::vector{fast}).options().losses.bandwidth_efficiency.value ==
+        Approx(0.9).epsilon(1e-12));
   const std::vector<CalibrationPoint> contradictory = {fast, slow};
   const RooflineCost misfit = RooflineCost(uncertain()).calibrated(contradictory);
   CHECK(has_roofline_finding(misfit, "roofline_misfit"));
