@@ -70,6 +70,12 @@ void add_scraped_rounds(const std::vector<traces::ServingCounts>& windows, std::
                         std::vector<Note>& warnings) {
   const auto has_times = [](const traces::ServingCounts& window) { return window.window || window.round_times; };
   for (const traces::ServingCounts& window : windows) {
+    if (!window.window && window.engine != "vllm") {
+      throw QuestionError(fmt::format(
+          "--cost is {}, counters of {}, which say nothing of times as vLLM's do: --c, --hardware or measured "
+          "times price rounds",
+          window.file.string(), window.engine));
+    }
     if (std::none_of(windows.begin(), windows.end(),
                      [&](const auto& other) { return other.file == window.file && has_times(other); })) {
       throw window.refusal("vllm:inter_token_latency_seconds", "missing, or without one of its series",

@@ -159,6 +159,15 @@ class Scraping(unittest.TestCase):
             priced = self.document("plan", "--scrape", server.url, "--every", "100ms", "--c", "0.1")
         self.assertEqual(priced["points"][0]["basis"], "stated")
 
+    def test_a_server_that_counts_no_times_needs_another_cost(self):
+        texts = [counters_after("sglang", i) for i in range(2)]
+        words = ["plan", "--every", "100ms"]
+        with Server(*texts) as server:
+            self.assert_refused(run(*words, "--scrape", server.url), "counters of sglang, which say nothing of times")
+        with Server(*texts) as server:
+            priced = self.document(*words, "--scrape", server.url, "--c", "0.05")
+        self.assertEqual(priced["points"][0]["basis"], "stated")
+
     def test_scrapes_that_are_kept_are_files_like_others(self):
         words = ["counters", "--every", "100ms", "--scrape-folder", str(self.folder)]
         with Server(counters_after("vllm_k4", 0), chunked(counters_after("vllm_k4", 1))) as server:
