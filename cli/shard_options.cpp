@@ -97,7 +97,9 @@ std::optional<traces::Shard> ShardOption::shard() const {
   return traces::Shard{parse_integer("I in --shard", numbers[0], 1, of) - 1, of};
 }
 
-void ShareOptions::declare(Options& options, const std::string& does) {
+void ShareOptions::declare(Options& options, const std::string& does, ShareTeam* team) {
+  team_ = team;
+  if (team != nullptr) return;
   options.group("Shares of the work");
   shard_.declare(options, does);
   options.text("--part", part_, "FILE",
@@ -106,6 +108,10 @@ void ShareOptions::declare(Options& options, const std::string& does) {
 }
 
 ChosenShare ShareOptions::chosen(const std::vector<std::string>& inputs) const {
+  if (team_ != nullptr) {
+    const traces::Shard own = team_->own();
+    return {own, true, team_->part()};
+  }
   if (shard_.is_given() && !part_)
     throw UsageError("--shard is given, but needs --part beside it, where specdec merge finds what was found");
   const std::optional<traces::Shard> shard = shard_.shard();

@@ -38,13 +38,27 @@ struct ChosenShare {
   std::string part;
 };
 
+/// Processes that do a share each and answer as one.
+class ShareTeam {
+ public:
+  virtual ~ShareTeam() = default;
+  /// That of this process. The first one calls it once its options are legal; the others begin then.
+  virtual traces::Shard own() = 0;
+  /// A file for this process's part.
+  virtual std::string part() = 0;
+  /// On the first process the parts of all, once all are written; empty on the others.
+  virtual std::vector<std::string> gathered() = 0;
+};
+
 /// --shard and --part, for commands whose parts `specdec merge` reads.
 class ShareOptions {
  public:
   /// @param does  for the help text: what is done with a share
-  void declare(Options& options, const std::string& does);
+  /// @param team  of which the run does a share, so that it has neither option; null for none
+  void declare(Options& options, const std::string& does, ShareTeam* team = nullptr);
 
-  bool is_given() const { return shard_.is_given() || part_; }
+  ShareTeam* team() const { return team_; }
+  bool is_given() const { return team_ != nullptr || shard_.is_given() || part_; }
   /// True if --shard is given.
   bool names_share() const { return shard_.is_given(); }
   /// Makes the folder of a part that is named with a slash at its end.
@@ -55,6 +69,7 @@ class ShareOptions {
  private:
   ShardOption shard_;
   std::optional<std::string> part_;
+  ShareTeam* team_ = nullptr;
 };
 
 /// Options and files of a run, by what they decide. Those of the output belong to each run alone.

@@ -11,6 +11,7 @@
 
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
+#include "cli/merge.hpp"
 #include "cli/method_options.hpp"
 #include "cli/shard_options.hpp"
 #include "cli/shipped_models.hpp"
@@ -56,19 +57,26 @@ Report report_of_simulation(const planner::Simulation& simulation) {
   return report;
 }
 
+/// Of a team the first process alone tells how far it is.
+bool is_silent(const SimulateOptions& values, const Options& options) {
+  ShareTeam* const team = values.share.team();
+  return options.quiet() || (team != nullptr && team->own().index > 0);
+}
+
 /// Runs a share and writes what it gave; without --shard the whole is answered, too.
 Report run_share(const SimulateOptions& values, const Options& options) {
   const planner::SimulationQuestion question = values.question(options);
   const ChosenShare own_share = values.share.chosen({});
   validation::MethodShare found;
   const planner::Simulation answer = planner::simulate_share(question, shipped_models(), own_share.own, found,
-                                                             interruptible("simulating", options.quiet()));
+                                                             interruptible("simulating", is_silent(values, options)));
   require_no_input("--part", own_share.part, answer.files);
   std::vector<std::string> given = options.given();
   const std::set<std::string> of_run = {"shard", "part", "format", "table", "output", "quiet"};
   std::erase_if(given, [&](const std::string& key) { return of_run.count(key) > 0; });
   planner::save_part(own_share.part, found, given,
                      part_origin("simulate", options, {"threads"}, own_share.own, facts_of(answer.files)));
+  if (ShareTeam* const team = values.share.team()) return report_of_team(*team);
   if (!own_share.is_share) return report_of_simulation(answer);
   std::int64_t tokens = 0;
   for (const auto& [sequence, run] : found.runs) tokens += run.counters.tokens;
@@ -77,10 +85,10 @@ Report run_share(const SimulateOptions& values, const Options& options) {
                       fmt::format("{} tokens", tokens));
 }
 
-std::function<Report()> set_up_simulation(Options& options) {
+std::function<Report()> set_up_simulation(Options& options, ShareTeam* team) {
   const auto values = std::make_shared<SimulateOptions>();
   declare_question(options, values.get());
-  values->share.declare(options, "run share I of N of the sequences alone,\nfor specdec merge");
+  values->share.declare(options, "run share I of N of the sequences alone,\nfor specdec merge", team);
   options.footer(
       "specdec simulate --verifier block --gamma 8\n"
       "specdec simulate --draft combination --task code --c 0.05\n"
@@ -122,9 +130,9 @@ std::vector<CsvTable> tables_of_simulation() {
   return {{"results", "/results"}, {"tasks", "/tasks"}, {"trees", "/trees"}};
 }
 
-Command simulate_command() {
+Command simulate_command(ShareTeam* team) {
   return {"simulate", "Run one draft, verifier and policy, and say what became of it", tables_of_simulation(),
-          set_up_simulation};
+          [team](Options& options) { return set_up_simulation(options, team); }};
 }
 
 }  // namespace specdec::cli

@@ -4,12 +4,14 @@
 
 #include "cli/command_line.hpp"
 #include "cli/report.hpp"
+#include "cli/shard_options.hpp"
 #include "planner/parts/part_files.hpp"
 
 namespace specdec::cli {
 
 /// `specdec simulate`: runs one draft, verifier and policy on a pair of models and prints what became of it.
-Command simulate_command();
+/// @param team  of which this process does a share; null for none
+Command simulate_command(ShareTeam* team = nullptr);
 
 /// The tables of the answer, and the answer of all parts of a simulation.
 std::vector<CsvTable> tables_of_simulation();

@@ -11,6 +11,7 @@
 
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
+#include "cli/merge.hpp"
 #include "cli/shard_options.hpp"
 #include "cli/sweep_file.hpp"
 #include "cli/sweep_points.hpp"
@@ -29,13 +30,13 @@ struct SweepOptions {
   ShareOptions share;
 };
 
-void declare(Options& options, SweepOptions& o) {
+void declare(Options& options, SweepOptions& o, ShareTeam* team) {
   options.argument("FILE", o.file, "what is asked, in the form of --config; a list of values\nstands for each of them");
   options.group("Run");
   options.text("--cache", o.cache, "FOLDER",
                "keep each answer there, and take those that are there\nalready; an ended run goes on where it was");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "points at a time; results do not depend on them");
-  o.share.declare(options, "answer share I of N of the points alone,\nfor specdec merge");
+  o.share.declare(options, "answer share I of N of the points alone,\nfor specdec merge", team);
   options.footer(
       "Examples:\n"
       "  specdec sweep deployments.toml --cache answers --format csv --output table.csv\n"
@@ -52,13 +53,16 @@ Report run(const SweepOptions& o, const Options& options) {
   // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it.
   std::optional<Interruption> interruption;
   if (own_share.part.empty()) interruption.emplace();
+  ShareTeam* const team = o.share.team();
+  const bool is_silent = options.quiet() || (team != nullptr && own_share.own.index > 0);
   const planner::Sweep answered =
-      planner::sweep(asked.command, asked.points, settings, interruptible("answering", options.quiet()));
+      planner::sweep(asked.command, asked.points, settings, interruptible("answering", is_silent));
   const std::vector<nlohmann::ordered_json> facts = facts_of(files);
   if (!own_share.part.empty()) {
     planner::save_part(own_share.part, answered,
                        part_origin("sweep", options, {"file", "cache", "threads"}, own_share.own, facts));
   }
+  if (team != nullptr) return report_of_team(*team);
   if (own_share.is_share) {
     const std::size_t points = answered.answers.size();
     return share_report("sweep", own_share.own, own_share.part, {{"points", points}}, fmt::format("{} points", points));
@@ -87,19 +91,20 @@ Report report_of_sweep(const planner::Sweep& sweep) {
   Report report;
   report.json = render::json_of(sweep);
   report.text = render::text_of(sweep);
-  report.warnings = sweep.warnings;
+  report.assumptions = sweep.shared_assumptions();
+  report.warnings = sweep.all_warnings();
   report.tables = tables_of_sweep();
   report.rows_of_empty["points"] = render::row_of_every_column(sweep);
   report.exit_code = sweep.unpriced() < std::ssize(sweep.answers) ? success : check_failed;
   return report;
 }
 
-Command sweep_command() {
+Command sweep_command(ShareTeam* team) {
   return {"sweep", "Many plans or capacities at once: every combination of models, devices, drafts and loads",
-          tables_of_sweep(), [](Options& options) {
+          tables_of_sweep(), [team](Options& options) {
             const auto chosen = std::make_shared<SweepOptions>();
-            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-            declare(options, *chosen);
+            if (team == nullptr) chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+            declare(options, *chosen, team);
             return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
           }};
 }

@@ -5,13 +5,15 @@
 
 #include "cli/command_line.hpp"
 #include "cli/report.hpp"
+#include "cli/shard_options.hpp"
 #include "cli/sweep_points.hpp"
 #include "planner/sweeps/sweep.hpp"
 
 namespace specdec::cli {
 
 /// `specdec sweep`: many plans or capacities at once.
-Command sweep_command();
+/// @param team  of which this process does a share; null for none
+Command sweep_command(ShareTeam* team = nullptr);
 
 /// The points that a file asks for.
 /// @throws UsageError, traces::FileError

@@ -76,16 +76,16 @@ class FileContents {
   std::set<std::string> files_;
 };
 
-ordered_json rows_of_plan(const PlanOptions& o, const SweepInterrupt&) {
+planner::PointAnswer answer_of_plan(const PlanOptions& o, const SweepInterrupt&) {
   require_consistent(o);
-  return planner::plan_rows(planned(o));
+  return planner::point_answer(planned(o));
 }
 
-ordered_json rows_of_capacity(const CapacityOptions& o, const SweepInterrupt& interrupt) {
+planner::PointAnswer answer_of_capacity(const CapacityOptions& o, const SweepInterrupt& interrupt) {
   const AskedCapacity asked = asked_capacity(o);
   core::RunHooks hooks;
   hooks.interrupt = interrupt;
-  return planner::capacity_rows(planner::capacity(asked.acceptance, asked.cost, asked.question, hooks));
+  return planner::point_answer(planner::capacity(asked.acceptance, asked.cost, asked.question, hooks));
 }
 
 /// Options of a point where its section says nothing.
@@ -106,7 +106,7 @@ std::string key_of(std::string name) {
 template <class Chosen>
 class PointMaker {
  public:
-  using Answer = ordered_json (*)(const Chosen&, const SweepInterrupt&);
+  using Answer = planner::PointAnswer (*)(const Chosen&, const SweepInterrupt&);
 
   PointMaker(std::string file, std::string command, Answer answer)
       : file_(std::move(file)), command_(std::move(command)), answer_(answer) {
@@ -239,8 +239,8 @@ SweepPoints sweep_points(const std::string& file, const std::vector<SweepSection
     throw UsageError(
         fmt::format("{}:{}: [{}] is a section, but must be [plan] or [capacity]", file, first.line, first.command));
   }
-  if (*command == planner::SweepCommand::plan) return points_of<PlanOptions>(file, sections, *command, rows_of_plan);
-  return points_of<CapacityOptions>(file, sections, *command, rows_of_capacity);
+  if (*command == planner::SweepCommand::plan) return points_of<PlanOptions>(file, sections, *command, answer_of_plan);
+  return points_of<CapacityOptions>(file, sections, *command, answer_of_capacity);
 }
 
 }  // namespace specdec::cli

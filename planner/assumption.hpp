@@ -8,7 +8,7 @@
 namespace specdec::planner {
 
 /// Something that the answer rests on, with the source of its value: "user", "file", "preset", "fitted" (to
-/// --calibrate) or "default".
+/// --calibrate), "found" (by a search) or "default".
 struct Assumption {
   std::string name;
   nlohmann::ordered_json value;

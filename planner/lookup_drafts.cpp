@@ -29,8 +29,9 @@ std::optional<core::LookupLaw> counted_law(const Acceptance* acceptance, Cost& c
   if (taken || !cost::looks_up(cost.kind) || acceptance == nullptr || !acceptance->engine) return std::nullopt;
   if (!acceptance->lookups) {
     cost.warnings.push_back({"hit_rate_unknown",
-                             "the counts do not say in how many steps a lookup found nothing: every round is taken to "
-                             "draft gamma tokens; --hit-rate and --mean-draft-length say it"});
+                             "the counts do not tell in how many steps a lookup found nothing, which are not counted "
+                             "or fewer than the rounds: every round is taken to draft gamma tokens; --hit-rate and "
+                             "--mean-draft-length say it"});
   }
   return acceptance->lookups;
 }

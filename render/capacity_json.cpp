@@ -79,7 +79,7 @@ ordered_json json_schedule(const sim::CapacityScenario& scenario) {
 
 ordered_json json_gpu_range(const std::optional<sim::GpuRange>& range) {
   if (!range) return nullptr;
-  return {range->lo, range->hi};
+  return {range->lo, range->some_never ? ordered_json() : ordered_json(range->hi)};
 }
 
 ordered_json json_versions(const std::vector<std::optional<std::int64_t>>& gpus) {
@@ -203,6 +203,7 @@ ordered_json json_prefill(const Capacity& r) {
           {"kv_bytes_of_mean_prompt", pool.cache_bytes},
           {"kv_transfer_seconds", pool.transfer_seconds},
           {"gpus_of_both_pools", or_null(both.gpus)},
+          {"gpus_bounds_of_both_pools", json_gpu_range(both.gpu_range)},
           {"ttft_seconds_of_both_pools", number_or_null(both.ttft_seconds)},
           {"gpu_seconds_per_token_of_both_pools", number_or_null(both.gpu_seconds_per_token)},
           {"cost_per_million_tokens_of_both_pools", number_or_null(both.cost_per_million_tokens)}};

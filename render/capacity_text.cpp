@@ -65,8 +65,8 @@ std::string gpus_text(const Capacity& r, std::int64_t gpus) {
   return fmt::format("{} GPUs ({} replica{} of {})", gpus, replicas, replicas == 1 ? "" : "s", each);
 }
 
-std::string gpu_range_text(const Capacity& r, std::size_t i) {
-  const auto& range = r.range.gpus[i];
+/// Empty if it is one number.
+std::string gpu_range_text(const std::optional<sim::GpuRange>& range) {
   if (!range || (range->lo == range->hi && !range->some_never)) return "";
   const std::string span =
       range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
@@ -102,9 +102,8 @@ std::string replicas_range_text(const Capacity& r) {
   return text + ", so that it cannot be told.";
 }
 
-std::string limits_text(const Capacity& r) {
+std::string limits_text(const sim::CapacityLimits& asked) {
   std::vector<std::string> limits;
-  const sim::CapacityLimits& asked = r.simulation.limits;
   if (asked.ttft_seconds) limits.push_back(fmt::format("{} ms to the first token", brief(1000 * *asked.ttft_seconds)));
   if (asked.tpot_seconds) limits.push_back(fmt::format("{} ms per output token", brief(1000 * *asked.tpot_seconds)));
   if (limits.empty()) return "";
@@ -115,6 +114,21 @@ std::string load_text(const Capacity& r) {
   if (const auto& clients = r.simulation.workload.clients)
     return fmt::format("{} request{} in flight", *clients, *clients == 1 ? "" : "s");
   return fmt::format("{} requests/s", brief(r.simulation.workload.requests_per_second.value_or(0)));
+}
+
+/// The GPUs of the pools for prompts and for decoding, ahead of what is said of the latter; empty if there is one pool.
+std::string both_pools_text(const Capacity& r) {
+  if (!r.prefill) return "";
+  const ScenarioCapacity& prompts = r.prefill->scenario();
+  if (!prompts.meets_load) return "Prompts are not computed in time by any number of replicas. Decoding alone: ";
+  const planner::BothPools both = planner::both_pools(r);
+  if (!both.gpus) return "Decoding alone: ";
+  sim::CapacityLimits limits = r.simulation.limits;
+  if (r.question.ttft_ms) limits.ttft_seconds = *r.question.ttft_ms / milliseconds_per_second;
+  const std::string range = gpu_range_text(both.gpu_range);
+  return fmt::format("{} GPUs, {} for prompts and {} for decoding: {} requests/s{}.{} Decoding alone: ", *both.gpus,
+                     *prompts.gpus, *both.gpus - *prompts.gpus, brief(planner::pool_requests_per_second(r)),
+                     limits_text(limits), range.empty() ? "" : " Over what is uncertain: " + range + " GPUs.");
 }
 
 std::string about_impossible(const Capacity& r) {
@@ -152,7 +166,7 @@ std::string_view rank_of(const Capacity& r, std::size_t best) {
 
 /// The number of GPUs that a load needs, or the load that a number of GPUs can take, by the estimate.
 std::string estimated_decision(const Capacity& r) {
-  const std::string limits = limits_text(r);
+  const std::string limits = limits_text(r.simulation.limits);
   if (!r.answer().recommended) {
     if (!r.asks_for_load()) return fmt::format("No load is served{}, with or without speculation.", limits);
     const std::string range = replicas_range_text(r);
@@ -195,7 +209,7 @@ std::string estimated_decision(const Capacity& r) {
                                            : fmt::format("; {} no number of GPUs does", way(r, plain));
   }
   text += fmt::format(": {}{}.", load_text(r), limits);
-  const std::string range = gpu_range_text(r, best), other_range = gpu_range_text(r, plain);
+  const std::string range = gpu_range_text(r.range.gpus[best]), other_range = gpu_range_text(r.range.gpus[plain]);
   if (!range.empty() || (best != plain && !other_range.empty())) {
     text +=
         fmt::format(" Over what is uncertain: {}", range.empty() ? brief(static_cast<double>(*chosen.gpus)) : range);
@@ -210,13 +224,14 @@ std::string estimated_decision(const Capacity& r) {
 
 /// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
 std::string decision(const Capacity& r) {
+  const std::string of_pool = both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
-  if (!r.decides_by_extrapolated_prices()) return estimated_decision(r);
-  if (r.is_decided()) return "If all goes on as before beyond what was measured: " + estimated_decision(r);
+  if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);
+  if (r.is_decided()) return "If all goes on as before beyond what was measured: " + of_pool + estimated_decision(r);
   return fmt::format(
-      "Cannot tell: replicas would run beyond what was measured. If all goes on as before: {} "
+      "Cannot tell: replicas would run beyond what was measured. If all goes on as before: {}{} "
       "--extrapolate decides by that.",
-      estimated_decision(r));
+      of_pool, estimated_decision(r));
 }
 
 std::string cell(const std::optional<double>& value, int decimals) {
@@ -394,17 +409,16 @@ std::string prefill_text(const Capacity& r) {
   const planner::PrefillPool& pool = *r.prefill;
   const ScenarioCapacity& s = pool.scenario();
   const planner::BothPools both = planner::both_pools(r);
-  if (!s.meets_load) return wrapped("Prompts are not computed in time by any number of replicas.") + '\n';
+  if (!s.meets_load) return "";
   std::string text = fmt::format(
       "Prompts are computed by {} replica{} of {} ({}), each up to {} requests/s; the {} GB of cache of a mean prompt "
       "take {} ms at {} GB/s of each GPU.",
       *s.replicas, *s.replicas == 1 ? "" : "s", pool.layout.accelerators(), text_of(pool.layout),
       with_interval(r, s, s.requests_per_second_per_replica), shown(pool.cache_bytes / bytes_per_gigabyte),
       shown(1000 * pool.transfer_seconds), shown(pool.link_bytes_per_second / bytes_per_gigabyte));
-  if (both.gpus) text += fmt::format(" Both pools together are {} GPUs", *both.gpus);
-  if (both.gpus && both.cost_per_million_tokens)
-    text += fmt::format(" at {} per million output tokens", cell(both.cost_per_million_tokens, 2));
-  if (both.gpus) text += '.';
+  if (both.cost_per_million_tokens)
+    text +=
+        fmt::format(" Both pools together take {} per million output tokens.", cell(both.cost_per_million_tokens, 2));
   if (both.ttft_seconds) {
     text += fmt::format(" To the first token it is {} ms at p{}, the sum of both pools' and the way.",
                         shown(1000 * *both.ttft_seconds), brief(r.question.percentile));

@@ -51,8 +51,15 @@ std::vector<std::pair<std::string, std::string>> shown_columns(const Sweep& swee
           {"requests_per_second_per_replica", "requests/s"},
           {"seconds_per_output_token", "ms/token"},
           {"gpus", "GPUs"},
+          {"gpus_bounds", "95%"},
           {cost, cost_heading},
           {"verdict", "verdict"}};
+}
+
+/// "1 to 4", or "1 to none" where in some case no number will do.
+std::string interval_cell(const ordered_json& value) {
+  if (!value.is_array()) return "-";
+  return fmt::format("{} to {}", cell(value[0]), value[1].is_null() ? "none" : cell(value[1]));
 }
 
 /// The rows on a front, or, where no row has both time and cost, those with the largest speedups.
@@ -86,7 +93,9 @@ std::string table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, 
     for (const std::string& option : varied) cells.push_back(cell(rows[i].at(option)));
     for (const auto& [key, heading] : answers) {
       const ordered_json& value = rows[i].at(key);
-      cells.push_back(key == "seconds_per_output_token" ? seconds_cell(value) : cell(value));
+      cells.push_back(key == "seconds_per_output_token" ? seconds_cell(value)
+                      : key == "gpus_bounds"            ? interval_cell(value)
+                                                        : cell(value));
     }
     table.add_row(std::move(cells));
   }
@@ -152,8 +161,10 @@ ordered_json row_of_every_column(const Sweep& sweep) {
   for (const std::string& option : sweep.varied) row[option] = nullptr;
   for (const std::string& column :
        sweep.command == SweepCommand::plan ? planner::plan_columns() : planner::capacity_columns()) {
-    row[column] = column.ends_with("ci95") ? ordered_json::array({0, 0}) : ordered_json();
+    row[column] =
+        (column.ends_with("ci95") || column.ends_with("bounds")) ? ordered_json::array({0, 0}) : ordered_json();
   }
+  row["warnings"] = nullptr;
   row["pareto"] = nullptr;
   return row;
 }

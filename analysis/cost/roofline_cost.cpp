@@ -241,6 +241,7 @@ PassBound PassSeconds::bound() const {
 
 RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options)) {
   require_legal_losses(options_.losses);
+  core::require_in("RooflineCost", "deployment_error", options_.deployment_error, 0, 3);
   core::require_in("RooflineCost", "point_error", options_.point_error, 0, 3);
   if (looks_up(options_.kind) && options_.draft)
     throw std::invalid_argument("RooflineCost: n-gram drafts need no draft model, but one is given");
@@ -253,7 +254,7 @@ RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options
   UncertainValue& latency_loss = options_.losses.all_reduce_latency_seconds;
   if (!reduces) latency_loss = {latency_loss.value, latency_loss.value, latency_loss.value};
   draw_losses();
-  if (!options_.kernels && options_.point_error > 0 && replicates() > 0) draw_deployments(0, options_.point_error);
+  if (!options_.kernels && replicates() > 0) draw_deployments(options_.deployment_error, options_.point_error);
   if (options_.kernels) {
     require_ideal_shares(options_.losses);
     draw_deployments(options_.kernels->deployment_error, options_.kernels->point_error);
@@ -505,10 +506,13 @@ void RooflineCost::find_uncalibrated() {
                          "LOW:HIGH gives them one"});
     return;
   }
-  findings_.push_back({"roofline_uncalibrated",
-                       "times come from peaks and from ranges of what passes lose against them, which no timed "
-                       "iteration of this deployment has corrected: where no kernels were measured such ranges held 9 "
-                       "of 24 published times, and so do too little to be called 95%; one time of --calibrate tells"});
+  findings_.push_back(
+      {"roofline_uncalibrated",
+       fmt::format(
+           "times come from peaks and from ranges of what passes lose against them, which no timed iteration of "
+           "this deployment has corrected: where no kernels were measured, deployments differ from them by a "
+           "standard deviation of {:.0f}%, which one time of --calibrate takes away",
+           100 * options_.deployment_error)});
 }
 
 RooflineCost::PassPart RooflineCost::of_group(const PricedModel& model, PassPart part) {
@@ -991,7 +995,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   result.calibrated_ = true;
   result.expected_errors_.reset();
   result.timed_contexts_.clear();
-  ErrorDeviations deviations{0, options_.point_error, 0};
+  ErrorDeviations deviations{options_.deployment_error, options_.point_error, 0};
   if (options_.kernels) deviations = {options_.kernels->deployment_error, options_.kernels->point_error, 0};
   result.draw_deployments(deviations.deployments, deviations.points);
   const auto count = static_cast<Eigen::Index>(points.size());

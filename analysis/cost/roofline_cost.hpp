@@ -76,9 +76,11 @@ struct RooflineOptions {
   /// What an engine's kernels reach, in place of the shares of bandwidth, peak and link and of the all-reduces' latency
   /// in `losses`, which then are ideal.
   std::optional<KernelTimes> kernels = {};
-  /// Standard deviation of ln(measured / priced) at a point around its deployment, without kernels and with ranges in
-  /// the losses, >= 0. By default what measured kernels leave. Source:   docs/validation.md
-  double point_error = 0.09;
+  /// Without kernels and with ranges in the losses, standard deviations of ln(measured / priced), >= 0: between
+  /// deployments that nothing timed, and at a point around its deployment. By default what published times of devices
+  /// without kernels show.
+  /// Source:   docs/capacity.md#against-published-timings
+  double deployment_error = 0.35, point_error = 0.2;
   /// 0 for none; without ranges in the losses there is none either.
   std::size_t replicates = 500;
   std::uint64_t seed = 0;
@@ -138,7 +140,8 @@ struct CalibrationPoint {
 /// last.
 ///
 /// Replicates draw every loss from a uniform law over its range, the same for all passes, and take iterations times
-/// exp(w e(n)), with e as below and w the option point_error: what the formula errs by at one number of positions
+/// exp(s z + w e(n)), with z and e as below and s and w the options deployment_error and point_error: what the formula
+/// errs by in one deployment beside another, until a timed iteration corrects it, and at one number of positions
 /// beside another.
 ///
 /// With measured kernels the products of each type of weights, experts, attention and all-reduces take what KernelTimes

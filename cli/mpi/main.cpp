@@ -2,7 +2,9 @@
 
 #include "cli/analyze.hpp"
 #include "cli/mpi/mpi_team.hpp"
+#include "cli/simulate.hpp"
 #include "cli/standard_streams.hpp"
+#include "cli/sweep.hpp"
 
 int main(int argc, char* argv[]) {
   using namespace specdec::cli;
@@ -16,8 +18,12 @@ int main(int argc, char* argv[]) {
   }
   MpiTeam team;
   if (team.has_work()) {
-    const int code = run_command_line({}, {analyze_command(&team)}, argc, argv);
-    if (code != success) MPI_Abort(MPI_COMM_WORLD, code);
+    const int code =
+        run_command_line({}, {analyze_command(&team), simulate_command(&team), sweep_command(&team)}, argc, argv);
+    if (code != success) {
+      team.remove_parts();
+      MPI_Abort(MPI_COMM_WORLD, code);
+    }
   }
   team.end();
   MPI_Finalize();

@@ -2,8 +2,16 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <system_error>
 
 #include "cli/standard_streams.hpp"
+#include "cli/usage_error.hpp"
+#include "planner/parts/part_files.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -54,6 +62,7 @@ MPI_Status awaited_message(int from, Tag tag) {
   return status;
 }
 
+/// Of a part or a summary.
 std::string received_state(int from) {
   const MPI_Status status = awaited_message(from, of_state);
   int size = 0;
@@ -77,6 +86,13 @@ bool agreed(bool has_work) {
 MpiTeam::MpiTeam() {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
+}
+
+MpiTeam::~MpiTeam() { remove_parts(); }
+
+void MpiTeam::remove_parts() {
+  std::error_code none;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, none);
 }
 
 bool MpiTeam::has_work() { return rank_ == 0 || agreed(false); }
@@ -139,6 +155,42 @@ bool MpiTeam::gather(planner::RecordingSummary& own) {
     own.merge(other);
   }
   return true;
+}
+
+traces::Shard MpiTeam::own() {
+  if (rank_ == 0 && !has_begun_) {
+    has_begun_ = true;
+    agreed(true);
+  }
+  return {rank_, size_};
+}
+
+std::string MpiTeam::part() {
+  std::string name = (std::filesystem::temp_directory_path() / "specdec-mpi-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr)
+    throw UsageError(fmt::format("the folder {} cannot be made: {}", name, std::strerror(errno)));
+  folder_ = name;
+  return planner::part_path(folder_.string(), own()).string();
+}
+
+std::vector<std::string> MpiTeam::gathered() {
+  const std::filesystem::path own_part = planner::part_path(folder_.string(), own());
+  if (rank_ != 0) {
+    std::ifstream file(own_part, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    send(bytes.data(), bytes.size(), 0, of_state);
+    return {};
+  }
+  std::vector<std::string> parts = {own_part.string()};
+  for (int rank = 1; rank < size_; ++rank) {
+    parts.push_back(planner::part_path(folder_.string(), {rank, size_}).string());
+    std::ofstream file(parts.back(), std::ios::binary);
+    const std::string bytes = received_state(rank);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) throw UsageError(fmt::format("the part {} cannot be written", parts.back()));
+  }
+  return parts;
 }
 
 }  // namespace specdec::cli

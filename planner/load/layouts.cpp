@@ -250,7 +250,15 @@ Cost in_layout(const Cost& cost, const Layout& layout) {
   if (o.draft.tensor_parallel) o.draft.tensor_parallel = std::min(*o.draft.tensor_parallel, layout.tensor_parallel);
   // Times of one layout say nothing of another.
   if (layout != layout_of(cost.roofline->options().target)) o.calibrate.clear();
-  return Cost::of(words);
+  Cost placed = Cost::of(words);
+  const HardwareOptions& asked = cost.words->options;
+  for (Assumption& one : placed.assumptions) {
+    const bool is_found = (one.name == "tensor_parallel" && !asked.tensor_parallel) ||
+                          (one.name == "data_parallel" && !asked.data_parallel) ||
+                          (one.name == "expert_parallel" && !asked.expert_parallel);
+    if (is_found) one.source = "found";
+  }
+  return placed;
 }
 
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,

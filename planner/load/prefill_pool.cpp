@@ -90,6 +90,14 @@ BothPools both_pools(const Capacity& capacity) {
     both.ttft_seconds =
         prompts.ttft_seconds->asked.value + capacity.prefill->transfer_seconds + decoding.ttft_seconds->asked.value;
   }
+  const std::vector<std::optional<sim::GpuRange>>& ranges = capacity.range.gpus;
+  const std::optional<sim::GpuRange> of_decoding = ranges.empty() ? std::nullopt : ranges[capacity.shown()];
+  const std::vector<std::optional<sim::GpuRange>>& prompt_ranges = capacity.prefill->range.gpus;
+  const std::optional<sim::GpuRange> of_prompts = prompt_ranges.empty() ? std::nullopt : prompt_ranges.front();
+  if (of_decoding && of_prompts) {
+    both.gpu_range = sim::GpuRange{of_decoding->lo + of_prompts->lo, of_decoding->hi + of_prompts->hi,
+                                   of_decoding->some_never || of_prompts->some_never};
+  }
   if (!decoding.gpus || !prompts.gpus || !(decoding.gpu_seconds_per_token > 0)) return both;
   both.gpus = *decoding.gpus + *prompts.gpus;
   // The pool that decodes serves that load; the other takes the same.

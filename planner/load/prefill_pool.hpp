@@ -25,6 +25,8 @@ PrefillPool prefill_pool(const std::optional<Acceptance>& acceptance, const Cost
 struct BothPools {
   /// Empty if one of them has none.
   std::optional<std::int64_t> gpus;
+  /// From the fewest of both to the most of both over all that is uncertain; empty if one of them has no range.
+  std::optional<sim::GpuRange> gpu_range;
   /// To the first token, at the percentile of the question: the sum of those of the two pools and of a mean prompt's
   /// way.
   std::optional<double> ttft_seconds;

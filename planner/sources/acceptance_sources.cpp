@@ -276,11 +276,13 @@ CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& op
   return curves;
 }
 
-/// How often these counts drafted, and how much; empty where they do not say in how many steps nothing was drafted.
+/// How often these counts drafted, and how much; empty where they do not say in how many steps nothing was drafted, or
+/// have more rounds than steps by more than what the ends of a window explain.
 std::optional<core::LookupLaw> counted_lookups(const ServingSummary& summary) {
   const bool counted = summary.steps && summary.rounds && summary.drafted && *summary.rounds > 0;
   const std::optional<std::int64_t> gamma = summary.gamma ? summary.gamma : summary.longest_draft;
-  if (!counted || !gamma || !(*summary.steps > 0)) return std::nullopt;
+  constexpr double ends_of_window = 1.02;
+  if (!counted || !gamma || !(*summary.rounds <= ends_of_window * *summary.steps)) return std::nullopt;
   return core::LookupLaw::counted(std::min(1.0, *summary.rounds / *summary.steps), *summary.drafted / *summary.rounds,
                                   *gamma);
 }

@@ -13,7 +13,6 @@
 #include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sweeps/sweep_cache.hpp"
-#include "planner/sweeps/sweep_rows.hpp"
 #include "traces/file_error.hpp"
 
 namespace specdec::planner {
@@ -36,14 +35,14 @@ std::vector<const SweepPoint*> distinct(const std::vector<SweepPoint>& points) {
   return first;
 }
 
-/// The rows of a question that was asked, or why there are none.
+/// The answer to a question that was asked, or why there is none.
 struct Asked {
-  ordered_json rows;
+  PointAnswer answer;
   bool is_priced = true;
 };
 
 Asked ask(const SweepPoint& point, SweepCommand command, const SweepInterrupt& interrupt) {
-  const auto unpriced = [&](std::string_view why) { return Asked{unpriced_rows(columns_of(command), why), false}; };
+  const auto unpriced = [&](std::string_view why) { return Asked{unpriced_answer(columns_of(command), why), false}; };
   try {
     return {point.answer(interrupt)};
   } catch (const QuestionError& error) {
@@ -58,7 +57,15 @@ Asked ask(const SweepPoint& point, SweepCommand command, const SweepInterrupt& i
 }
 
 bool is_unpriced(const SweepAnswer& answer) {
-  return answer.rows.size() == 1 && answer.rows[0].at("verdict").is_null() && !answer.rows[0].at("why").is_null();
+  const ordered_json& rows = answer.answer.rows;
+  return rows.size() == 1 && rows[0].at("verdict").is_null() && !rows[0].at("why").is_null();
+}
+
+/// The codes of warnings, each once; null without any.
+ordered_json codes_of(const std::vector<Note>& warnings) {
+  std::vector<std::string> codes;
+  for (const Note& note : warnings) append_new(codes, {note.code});
+  return codes.empty() ? ordered_json() : ordered_json(fmt::format("{}", fmt::join(codes, " ")));
 }
 
 /// What varies stands in front of the rows; a column of the answer with the same name takes its place.
@@ -89,9 +96,10 @@ std::optional<SweepCommand> sweep_command_named(std::string_view name) {
 std::vector<ordered_json> Sweep::rows() const {
   std::vector<ordered_json> table;
   for (const SweepAnswer& answer : answers) {
-    for (const ordered_json& row : answer.rows) {
+    for (const ordered_json& row : answer.answer.rows) {
       ordered_json whole = {{"point", answer.point + 1}};
       whole.update(row);
+      whole["warnings"] = codes_of(answer.answer.warnings);
       table.push_back(std::move(whole));
     }
   }
@@ -102,6 +110,43 @@ std::vector<ordered_json> Sweep::rows() const {
     row["why"] = why;
   }
   return table;
+}
+
+std::vector<Note> Sweep::all_warnings() const {
+  struct Found {
+    std::string code, message;
+    std::int64_t first = 0, last = 0, count = 0;
+  };
+  std::vector<Found> found;
+  for (const SweepAnswer& one : answers) {
+    for (const Note& note : one.answer.warnings) {
+      auto known =
+          std::find_if(found.begin(), found.end(), [&](const Found& other) { return other.code == note.code; });
+      if (known == found.end()) known = found.insert(found.end(), {note.code, note.message, one.point, -1, 0});
+      if (known->last == one.point) continue;
+      known->last = one.point;
+      ++known->count;
+    }
+  }
+  std::vector<Note> notes = warnings;
+  for (const Found& one : found) {
+    notes.push_back({one.code, fmt::format("in {} of {} points, of which {} is the first: {}", one.count,
+                                           answers.size(), one.first + 1, one.message)});
+  }
+  return notes;
+}
+
+std::vector<Assumption> Sweep::shared_assumptions() const {
+  std::optional<std::vector<Assumption>> shared;
+  for (const SweepAnswer& one : answers) {
+    if (is_unpriced(one)) continue;
+    const std::vector<Assumption>& own = one.answer.assumptions;
+    if (!shared) shared = own;
+    std::erase_if(*shared, [&](const Assumption& assumption) {
+      return std::find(own.begin(), own.end(), assumption) == own.end();
+    });
+  }
+  return shared.value_or(std::vector<Assumption>{});
 }
 
 std::vector<std::string> Sweep::work() const {
@@ -123,22 +168,23 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
   for (std::int64_t i = 0; i < std::ssize(first); ++i) {
     if (settings.shard.holds(i)) own.push_back(i);
   }
-  std::vector<ordered_json> rows(own.size());
+  std::vector<std::optional<PointAnswer>> answers(own.size());
   std::atomic<std::int64_t> from_cache = 0, done = 0;
   std::mutex telling;
   core::for_each_index(std::ssize(own), settings.threads, [&](std::int64_t index, std::int64_t) {
     if (hooks.interrupted()) return;
     const SweepPoint& point = *first[static_cast<std::size_t>(own[static_cast<std::size_t>(index)])];
-    std::optional<ordered_json> kept = cache ? cache->rows(point.question) : std::nullopt;
+    std::optional<PointAnswer> kept = cache ? cache->answer(point.question) : std::nullopt;
     if (kept) {
       ++from_cache;
     } else {
       Asked asked = ask(point, command, hooks.interrupt);
       if (hooks.interrupted()) return;
-      if (cache && asked.is_priced) cache->keep(point.question, asked.rows);
-      kept = std::move(asked.rows);
+      if (cache && asked.is_priced) cache->keep(point.question, asked.answer);
+      kept = std::move(asked.answer);
     }
-    rows[static_cast<std::size_t>(index)] = with_varied(*kept, point.varied);
+    kept->rows = with_varied(kept->rows, point.varied);
+    answers[static_cast<std::size_t>(index)] = std::move(kept);
     const double share = static_cast<double>(++done) / static_cast<double>(own.size());
     const std::lock_guard lock(telling);
     hooks.tell(share);
@@ -152,7 +198,7 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
   answered.repeated = std::ssize(points) - answered.points;
   answered.from_cache = from_cache;
   for (std::size_t i = 0; i < own.size(); ++i) {
-    if (!rows[i].is_null()) answered.answers.push_back({own[i], std::move(rows[i])});
+    if (answers[i]) answered.answers.push_back({own[i], std::move(*answers[i])});
   }
   answered.partial = answered.answers.size() < own.size();
   if (answered.partial && answered.answers.empty()) throw QuestionError("interrupted before a point was answered");
@@ -162,7 +208,8 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
 
 void save_part(const std::filesystem::path& path, const Sweep& sweep, const PartOrigin& origin) {
   ordered_json answers = ordered_json::array();
-  for (const SweepAnswer& answer : sweep.answers) answers.push_back({{"point", answer.point}, {"rows", answer.rows}});
+  for (const SweepAnswer& answer : sweep.answers)
+    answers.push_back({{"point", answer.point}, {"answer", to_json(answer.answer)}});
   const ordered_json state = {{"command", name_of(sweep.command)},
                               {"varied", sweep.varied},
                               {"given", sweep.given},
@@ -194,12 +241,13 @@ Sweep sweep_of_part(const PartSet::Part& part) {
     read.repeated = state.at("repeated");
     const std::vector<std::string> columns = columns_of(read.command);
     for (const ordered_json& one : state.at("answers")) {
-      SweepAnswer answer{one.at("point").get<std::int64_t>(), one.at("rows")};
+      SweepAnswer answer{one.at("point").get<std::int64_t>(), point_answer_from(one.at("answer"))};
+      const ordered_json& rows = answer.answer.rows;
       const bool rises = read.answers.empty() || read.answers.back().point < answer.point;
       const bool is_legal = 0 <= answer.point && answer.point < read.points && rises &&
-                            part.shard.holds(answer.point) && answer.rows.is_array() && !answer.rows.empty();
+                            part.shard.holds(answer.point) && rows.is_array() && !rows.empty();
       if (!is_legal) refuse_state("answers of other points");
-      for (const ordered_json& row : answer.rows) {
+      for (const ordered_json& row : rows) {
         for (const std::string& column : columns) row.at(column);
       }
       read.answers.push_back(std::move(answer));

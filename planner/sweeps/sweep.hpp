@@ -10,6 +10,7 @@
 
 #include "analysis/core/run_hooks.hpp"
 #include "planner/parts/part_files.hpp"
+#include "planner/sweeps/sweep_rows.hpp"
 #include "traces/note.hpp"
 #include "traces/sharded_recording.hpp"
 
@@ -31,8 +32,8 @@ struct SweepPoint {
   nlohmann::ordered_json varied = nlohmann::ordered_json::object();
   /// All that decides the answer, with the content of the files that it reads: points of the same question are one.
   nlohmann::ordered_json question;
-  /// Its rows, at least one: plan_rows or capacity_rows. May be called by any thread.
-  std::function<nlohmann::ordered_json(const SweepInterrupt& interrupt)> answer;
+  /// May be called by any thread.
+  std::function<PointAnswer(const SweepInterrupt& interrupt)> answer;
 };
 
 struct SweepSettings {
@@ -49,11 +50,11 @@ struct SweepSettings {
   std::int64_t threads = 1;
 };
 
-/// The rows of one point.
+/// The answer to one point.
 struct SweepAnswer {
   /// Its number among the distinct points, counted from 0.
   std::int64_t point = 0;
-  nlohmann::ordered_json rows;
+  PointAnswer answer;
 };
 
 /// The answers to a sweep, or to a share of it.
@@ -71,10 +72,16 @@ struct Sweep {
   std::int64_t from_cache = 0;
   /// True if it was interrupted, or shards are missing.
   bool partial = false;
+  /// Those of the sweep itself.
   std::vector<Note> warnings;
 
-  /// The table: the number of the point, counted from 1, what varies, and plan_columns or capacity_columns.
+  /// The table: the number of the point, counted from 1, what varies, and plan_columns or capacity_columns, then
+  /// "warnings", the codes of those of the point, separated by spaces, null without any, "pareto" and "why".
   std::vector<nlohmann::ordered_json> rows() const;
+  /// The sweep's own warnings, and each code of the points' once: in how many of them, and what it says of the first.
+  std::vector<Note> all_warnings() const;
+  /// What the answers to all priced points rest on alike.
+  std::vector<Assumption> shared_assumptions() const;
   /// The options that say which work is done, not how: rows of different work are not held against each other.
   std::vector<std::string> work() const;
   /// Points that could not be priced.

@@ -65,22 +65,25 @@ fs::path SweepCache::path(const std::string& key) const {
   return folder_ / name.substr(0, 2) / (name + ".answer");
 }
 
-std::optional<ordered_json> SweepCache::rows(const ordered_json& question) const {
+std::optional<PointAnswer> SweepCache::answer(const ordered_json& question) const {
   const std::string of = key(question);
   const fs::path file = path(of);
   std::error_code none;
   if (!fs::exists(file, none)) return std::nullopt;
   try {
     const traces::PartFile kept = traces::read_part_file(file);
-    ordered_json rows = ordered_json::parse(kept.state, nullptr, false);
-    if (kept.header != of || !rows.is_array() || rows.empty()) return std::nullopt;
-    return rows;
+    if (kept.header != of) return std::nullopt;
+    PointAnswer answer = point_answer_from(ordered_json::parse(kept.state));
+    if (!answer.rows.is_array() || answer.rows.empty()) return std::nullopt;
+    return answer;
   } catch (const traces::FileError&) {
+    return std::nullopt;
+  } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
 }
 
-void SweepCache::keep(const ordered_json& question, const ordered_json& rows) const {
+void SweepCache::keep(const ordered_json& question, const PointAnswer& answer) const {
   static std::atomic<std::uint64_t> files = 0;
   const std::string of = key(question);
   const fs::path file = path(of);
@@ -91,7 +94,7 @@ void SweepCache::keep(const ordered_json& question, const ordered_json& rows) co
   partial += fmt::format(".{}-{}.partial", ::getpid(), files++);
   {
     std::ofstream out(partial, std::ios::binary);
-    const std::string bytes = traces::part_file_bytes({of, written(rows)});
+    const std::string bytes = traces::part_file_bytes({of, written(to_json(answer))});
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     out.close();
     if (!out) {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "planner/sweeps/sweep_rows.hpp"
+
 namespace specdec::planner {
 
 /// Answers kept in a folder, one file each, named by the SHA-256 of the question, of the program's version and of the
@@ -16,9 +18,9 @@ class SweepCache {
   SweepCache(std::filesystem::path folder, const std::string& version);
 
   /// Empty if the answer is not there, or its file is damaged.
-  std::optional<nlohmann::ordered_json> rows(const nlohmann::ordered_json& question) const;
+  std::optional<PointAnswer> answer(const nlohmann::ordered_json& question) const;
   /// @throws QuestionError if the file cannot be written
-  void keep(const nlohmann::ordered_json& question, const nlohmann::ordered_json& rows) const;
+  void keep(const nlohmann::ordered_json& question, const PointAnswer& answer) const;
 
  private:
   /// The question as it is hashed.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -58,8 +59,8 @@ std::string why_nothing(const Plan& plan, const planning::PointPlan& point) {
   return "no gamma has a price there";
 }
 
-void put_load(const Capacity& capacity, const sim::ScenarioCapacity& scenario, const std::string& prefix,
-              ordered_json& row) {
+void put_load(const Capacity& capacity, std::size_t index, const std::string& prefix, ordered_json& row) {
+  const sim::ScenarioCapacity& scenario = capacity.scenarios()[index];
   if (scenario.tpot_seconds) row[prefix + "seconds_per_output_token"] = number(scenario.tpot_seconds->p50.value);
   const double tokens = scenario.output_tokens_per_second_per_replica.value;
   const auto per_replica = static_cast<double>(capacity.simulation.gpus_per_replica);
@@ -68,6 +69,16 @@ void put_load(const Capacity& capacity, const sim::ScenarioCapacity& scenario, c
     row[prefix + "gpu_seconds_per_million_tokens"] = number(tokens_per_million * scenario.gpu_seconds_per_token);
   row[prefix + "cost_per_million_tokens"] = number(scenario.cost_per_million_tokens);
   if (scenario.gpus) row[prefix + "gpus"] = *scenario.gpus;
+  if (index >= capacity.range.gpus.size() || !capacity.range.gpus[index]) return;
+  const sim::GpuRange& gpus = *capacity.range.gpus[index];
+  row[prefix + "gpus_bounds"] = {gpus.lo, gpus.some_never ? ordered_json() : ordered_json(gpus.hi)};
+}
+
+std::vector<Note> shown(const std::vector<Note>& warnings) {
+  std::vector<Note> kept;
+  std::copy_if(warnings.begin(), warnings.end(), std::back_inserter(kept),
+               [](const Note& note) { return !note.explains_null; });
+  return kept;
 }
 
 std::optional<double> at(const ordered_json& row, const std::string& column) {
@@ -108,11 +119,13 @@ std::vector<std::string> capacity_columns() {
           "output_tokens_per_second_per_gpu",
           "replicas",
           "gpus",
+          "gpus_bounds",
           "gpu_seconds_per_million_tokens",
           "cost_per_million_tokens",
           "plain_seconds_per_output_token",
           "plain_output_tokens_per_second_per_gpu",
           "plain_gpus",
+          "plain_gpus_bounds",
           "plain_gpu_seconds_per_million_tokens",
           "plain_cost_per_million_tokens",
           "why"};
@@ -147,7 +160,7 @@ ordered_json plan_rows(const Plan& plan) {
 ordered_json capacity_rows(const Capacity& capacity) {
   ordered_json row = empty_row(capacity_columns());
   const sim::CapacityAnswer& answer = capacity.answer();
-  put_load(capacity, answer.scenarios[capacity.plain()], "plain_", row);
+  put_load(capacity, capacity.plain(), "plain_", row);
   if (!answer.recommended) {
     row["why"] = "no scenario carries the load within the limits";
     return ordered_json::array({row});
@@ -164,14 +177,37 @@ ordered_json capacity_rows(const Capacity& capacity) {
   if (scenario.ttft_seconds) row["ttft_seconds_p99"] = number(scenario.ttft_seconds->p99.value);
   if (scenario.tpot_seconds) row["tpot_seconds_p99"] = number(scenario.tpot_seconds->p99.value);
   if (scenario.replicas) row["replicas"] = *scenario.replicas;
-  put_load(capacity, scenario, "", row);
+  put_load(capacity, *answer.recommended, "", row);
   return ordered_json::array({row});
 }
 
-ordered_json unpriced_rows(const std::vector<std::string>& columns, std::string_view why) {
+ordered_json to_json(const PointAnswer& answer) {
+  ordered_json warnings = ordered_json::array();
+  for (const Note& note : answer.warnings) warnings.push_back({{"code", note.code}, {"message", note.message}});
+  return {{"rows", answer.rows}, {"warnings", std::move(warnings)}, {"assumptions", answer.assumptions}};
+}
+
+PointAnswer point_answer_from(const ordered_json& json) {
+  PointAnswer answer{json.at("rows"), {}, {}};
+  for (const ordered_json& note : json.at("warnings"))
+    answer.warnings.push_back({note.at("code").get<std::string>(), note.at("message").get<std::string>()});
+  for (const ordered_json& one : json.at("assumptions")) {
+    answer.assumptions.push_back(
+        {one.at("name").get<std::string>(), one.at("value"), one.at("source").get<std::string>()});
+  }
+  return answer;
+}
+
+PointAnswer point_answer(const Plan& plan) { return {plan_rows(plan), shown(plan.warnings), plan.assumptions}; }
+
+PointAnswer point_answer(const Capacity& capacity) {
+  return {capacity_rows(capacity), shown(capacity.warnings), capacity.assumptions};
+}
+
+PointAnswer unpriced_answer(const std::vector<std::string>& columns, std::string_view why) {
   ordered_json row = empty_row(columns);
   row["why"] = why;
-  return ordered_json::array({row});
+  return {ordered_json::array({row}), {}, {}};
 }
 
 std::string pareto_cost_column(const std::vector<ordered_json>& rows) {

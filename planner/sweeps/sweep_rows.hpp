@@ -5,11 +5,31 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/assumption.hpp"
 #include "planner/load/capacity.hpp"
 #include "planner/plan.hpp"
+#include "traces/note.hpp"
 
-/// The rows of a sweep's table, of one point each.
+/// What a sweep keeps of the answer to one point.
 namespace specdec::planner {
+
+struct PointAnswer {
+  /// Rows of the sweep's table, at least one: plan_rows or capacity_rows.
+  nlohmann::ordered_json rows;
+  /// Those of the answer, without those that explain a null.
+  std::vector<Note> warnings;
+  std::vector<Assumption> assumptions;
+};
+
+/// {"rows", "warnings", "assumptions"}
+nlohmann::ordered_json to_json(const PointAnswer& answer);
+/// @throws nlohmann::json::exception for anything but what to_json gives
+PointAnswer point_answer_from(const nlohmann::ordered_json& json);
+
+PointAnswer point_answer(const Plan& plan);
+PointAnswer point_answer(const Capacity& capacity);
+/// Of a point without an answer.
+PointAnswer unpriced_answer(const std::vector<std::string>& columns, std::string_view why);
 
 /// Keys of a row behind what varies. An unknown figure is null, and `why` says why nothing is recommended, or why
 /// what is cannot be deployed.
@@ -25,7 +45,8 @@ namespace specdec::planner {
 ///   ttft_seconds_p99, tpot_seconds_p99 of a capacity
 ///   output_tokens_per_second_per_gpu
 ///   replicas                           of a capacity: what the stated load needs
-///   gpus                               that share the work
+///   gpus                               that share the work; of a capacity with its ci95, over all that is uncertain,
+///                                      whose high end is null where in some case no number meets the load
 ///   gpu_seconds_per_million_tokens     gpus * seconds / tokens, of output tokens
 ///   cost_per_million_tokens            the same in money, of a capacity whose price is stated
 ///   plain_...                          the same without speculation
@@ -36,9 +57,6 @@ std::vector<std::string> capacity_columns();
 nlohmann::ordered_json plan_rows(const Plan& plan);
 /// One row: the recommended scenario beside the best without speculation.
 nlohmann::ordered_json capacity_rows(const Capacity& capacity);
-/// The row of a point without an answer.
-nlohmann::ordered_json unpriced_rows(const std::vector<std::string>& columns, std::string_view why);
-
 /// Marks in "pareto" the rows that no other row of the same work beats in both seconds_per_output_token and cost: true
 /// if none is at most as large in both and smaller in one, null if either is unknown or `why` is not null. The same
 /// work is what the columns in `work` say, as far as they are there.

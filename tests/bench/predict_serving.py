@@ -436,6 +436,34 @@ def report_likeness(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 
         print(line)
 
 
+def report_replicas(points: pd.DataFrame, answers: pd.DataFrame) -> None:
+    """How many replicas hold a load of requests in flight within a limit on the time per output token: the limit is a
+    measured time, the load four, eight or sixteen times the requests that it was measured at, and both curves are
+    linear in logarithms between the numbers of requests that were measured. A prediction that no number of replicas
+    meets the limit is a miss."""
+    known = points.assign(predicted=answers.tpot_ms)
+    known = known[np.isfinite(known.predicted)]
+    found = []
+    for _, group in known.groupby(["deployment", "backend_version", "isl", "osl"], dropna=False):
+        curve = group.groupby("requests")[["silicon_tpot_ms", "predicted"]].median()
+        requests = np.log(curve.index.to_numpy(dtype=float))
+        measured, predicted = (np.maximum.accumulate(np.log(curve[name].to_numpy())) for name in curve)
+        for i in range(1, len(curve) - 1):
+            carried = math.exp(np.interp(measured[i], predicted, requests)) if measured[i] >= predicted[0] else 0.0
+            for true in (4, 8, 16):
+                said = math.ceil(true * math.exp(requests[i]) / carried - 1e-9) if carried else math.inf
+                found.append((group.deployment.iloc[0], true, said - true))
+    replicas = pd.DataFrame(found, columns=["deployment", "true", "off"])
+    print("\nreplicas that hold a load within a limit on the time per output token")
+    for true, part in replicas.groupby("true"):
+        within = part.off.abs() <= 1
+        print(
+            f"  {true}: {len(part)} limits of {part.deployment.nunique()} deployments, within one {100 * within.mean():.0f}%"
+            f" ({100 * within.groupby(part.deployment).mean().mean():.0f}% where deployments count alike), too few"
+            f" {100 * (part.off < -1).mean():.0f}%, none {100 * np.isinf(part.off).mean():.0f}%"
+        )
+
+
 def report_speedups(specdec: str) -> None:
     """How many of the published speedups the intervals of plan hold, at equal tokens per step."""
     lines = pathlib.Path(__file__).with_name("published_rounds.csv").read_text().splitlines()
@@ -647,6 +675,7 @@ def main() -> int:
     report_engines(package, points[np.isfinite(seconds)])
     report_intervals(points, answers["left out"])
     report_likeness(points, answers["left out"])
+    report_replicas(points, answers["left out"])
     report_speedups(specdec)
     return 0
 

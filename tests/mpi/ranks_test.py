@@ -74,6 +74,26 @@ class Ranks(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(without_inputs(done.stdout), without_inputs(whole))
 
+    def test_shares_of_simulations_and_sweeps_answer_to_the_bits_of_one_process(self):
+        sweep = self.folder / "sweep.toml"
+        sweep.write_text('[plan]\nmodel = "llama-3.1-8b"\nhardware = ["h100", "l4"]\nalpha = [0.6, 0.7]\n'
+                         'draft-model = "llama-3.2-1b"\nbatch = [1, 8]\ntp = [1, 2]\n')
+        simulation = ["simulate", "--source", "synthetic", "--tokens", "3000", "--max-new-tokens", "50", "--c", "0.1"]
+        for words in (["sweep", str(sweep)], simulation):
+            whole = json.loads(self.specdec(*words, "--format", "json"))
+            for ranks in (1, 2, 5):
+                done = self.on_ranks(ranks, *words, "--format", "json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                answer = json.loads(done.stdout)
+                for of_run in ("inputs", "simulated"):
+                    whole.pop(of_run, None)
+                    answer.pop(of_run, None)
+                self.assertEqual(answer, whole)
+        self.assertEqual(list(Path(tempfile.gettempdir()).glob("specdec-mpi-*")), [])
+        refused = self.on_ranks(3, *simulation, "--shard", "1/2")
+        self.assertEqual(refused.returncode, 2)
+        self.assertEqual(refused.stderr.count("--shard is not an option of simulate"), 1)
+
     def test_any_number_of_ranks_answers_to_the_bits_of_one_process(self):
         for tier in ("full", "topk", "scalar"):
             trace = self.recording("--law", "logit-noise", "--vocab", "300", "--tier", tier, "--sequences", "40", "--tokens", "50",

@@ -402,12 +402,26 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   CHECK(found["gpus_per_replica"] ==
         found["layouts"]["tried"][found["layouts"]["chosen"].get<std::size_t>()]["gpus_per_replica"]);
   CHECK(found["layouts"]["frontier"].size() > 2);
+  const auto source_of = [](const ordered_json& answer, std::string_view name) {
+    for (const ordered_json& one : answer["assumptions"]) {
+      if (one["name"] == name) return one["source"].get<std::string>();
+    }
+    return std::string();
+  };
+  CHECK(source_of(found, "tensor_parallel") == "found");
+  CHECK(source_of(json_of(large + " --gpus 4 --tp 4"), "tensor_parallel") == "user");
   CHECK(found["prefill_pool"].is_null());
   const ordered_json apart = json_of(small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400");
   CHECK(apart["layouts"].is_null());
   CHECK(apart["prefill_pool"]["kv_link_bytes_per_second_per_gpu"] == 50e9);
   CHECK(apart["prefill_pool"]["gpus_of_both_pools"] ==
         apart["prefill_pool"]["gpus"].get<int>() + apart["recommended"]["gpus"].get<int>());
+  CHECK(apart["prefill_pool"]["gpus_bounds_of_both_pools"][0] ==
+        apart["prefill_pool"]["gpus_bounds"][0].get<int>() +
+            apart["scenarios"][apart["recommended"]["scenario"].get<std::size_t>()]["gpus_bounds"][0].get<int>());
+  CHECK(run_specdec("capacity " + small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400")
+            .out.rfind("2 GPUs, 1 for prompts and 1 for decoding: 30 requests/s within 400 ms to the first token", 0) ==
+        0);
   check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
   check_refused(small_model + lengths + " --dp 2",
                 "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "
@@ -489,23 +503,24 @@ TEST_CASE("the first line of capacity claims no saving of GPUs that not every ca
   const auto first_lines = [](const std::string& alpha_and_rate) {
     std::string out = run_specdec("capacity " + more_runs +
                                   " --prompt-tokens 200 --output-tokens 100 --draft-kind ngram --gamma 3 "
-                                  "--kernel-times none --tpot-ms 10 --alpha " +
+                                  "--tpot-ms 10 --alpha " +
                                   alpha_and_rate)
                           .out;
     out.resize(out.find("\n\n"));
     std::replace(out.begin(), out.end(), '\n', ' ');
     return out;
   };
-  const std::string some = first_lines("0.6 --arrival-rate 100");
+  const std::string some = first_lines("0.6 --arrival-rate 100 --kernel-times none");
   INFO(some);
   CHECK(some.starts_with("By the estimate 1 GPU with gamma 3 and 2 GPUs without speculation: 100 requests/s within "));
-  CHECK(some.find("Over what is uncertain: 1 to 2 and 1 to 4 GPUs, fewer in 4 of 7 cases: whether drafts save GPUs "
-                  "cannot be told. ") != std::string::npos);
+  CHECK(some.find(" GPUs, fewer in 4 of 7 cases: whether drafts save GPUs cannot be told. ") != std::string::npos);
   CHECK(some.find("; by the estimate ") != std::string::npos);
-  const std::string all = first_lines("0.9 --arrival-rate 600");
+  const std::string all = first_lines(
+      "0.9 --arrival-rate 600 --calibrate batch=64,tpot_ms=7 "
+      "--calibrate batch=64,gamma=3,tpot_ms=3,tokens_per_step=3.4");
   INFO(all);
-  CHECK(all.starts_with("4 GPUs with gamma 3 instead of 8 GPUs without speculation: 600 requests/s within "));
-  CHECK(all.find("Over what is uncertain: 4 to 7 instead of 5 to 19 GPUs, fewer in 7 of 7 cases. ") !=
+  CHECK(all.starts_with("4 GPUs with gamma 3 instead of 11 GPUs without speculation: 600 requests/s within "));
+  CHECK(all.find("Over what is uncertain: 4 to 5 instead of 7 to 21 GPUs, fewer in 7 of 7 cases. ") !=
         std::string::npos);
 }
 
@@ -514,7 +529,7 @@ TEST_CASE("the table of capacity begins with the decision and says what it compa
                                       " --alpha 0.8 --draft-kind ngram --gamma 3 --arrival-rate 100 --tpot-ms 10 "
                                       "--kernel-times none")
                               .out;
-  CHECK(out.rfind("2 GPUs with ", 0) == 0);
+  CHECK(out.rfind("By the estimate 2 GPUs with ", 0) == 0);
   CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
   CHECK(out.find("uncalibrated") != std::string::npos);
   const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
@@ -578,22 +593,21 @@ TEST_CASE("capacity warns where simulation and formulas differ by more than a fi
 TEST_CASE("what a number of replicas takes is told by all versions, not by the estimate alone") {
   const std::string question =
       "--hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.75 "
-      "--gamma 2 --prompt-tokens 1000:0.5 --output-tokens 200:0.5 --tpot-ms 12 --kernel-times none "
-      "--arrival-rate ";
+      "--gamma 2 --prompt-tokens 1000:0.5 --output-tokens 200:0.5 --kernel-times none --tpot-ms ";
   // A replica takes 15 requests/s by the estimate and with some versions of the cost, and not with others.
   const auto text_of = [&](const std::string& load) {
     return std::regex_replace(run_specdec("capacity " + question + load + fast).out, std::regex("\\s+"), " ");
   };
-  const std::string unsure = text_of("60 --replicas 4");
+  const std::string unsure = text_of("12 --arrival-rate 60 --replicas 4");
   CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
   CHECK_THAT(unsure,
              Catch::Matchers::Matches(
                  ".*Over what is uncertain: in [1-6] of 7 cases with gamma 2 and in ([0-6]|none) without speculation, "
                  "so that it cannot be told\\..*"));
-  const std::string sure = text_of("4 --replicas 4");
+  const std::string sure = text_of("30 --arrival-rate 4 --replicas 4");
   CHECK(sure.find("4 replicas take 4 requests/s either way") != std::string::npos);
   CHECK(sure.find("Over what is uncertain") == std::string::npos);
-  const std::string never = text_of("1e4 --replicas 1");
+  const std::string never = text_of("12 --arrival-rate 1e4 --replicas 1");
   CHECK(never.rfind("10000 requests/s are not served within 12 ms", 0) == 0);
   CHECK(never.find("by 1 replica,") != std::string::npos);
 }

@@ -1034,14 +1034,14 @@ TEST_CASE("a schedule drafts where the least gain is reached, as the points do, 
   CHECK(gamma_at(much, 1) == 2);
   CHECK(gamma_at(much, 128) == 0);
   CHECK(much["crossover_batch"].get<std::int64_t>() < little["crossover_batch"].get<std::int64_t>());
-  const ordered_json too_much = json_of(asked + "--min-gain 0.7");
+  const ordered_json too_much = json_of(asked + "--min-gain 1.2");
   for (const ordered_json& point : too_much["points"]) CHECK(point["verdict"] == "do not speculate");
   CHECK(too_much["schedule"].size() == 1);
   const std::string text = run_specdec("plan " + asked + "--min-gain 0.3").out;
   CHECK(text.find("since no gamma\ngives 1.30x there") + text.find("since no gamma gives 1.30x there") +
             text.find("since no\ngamma gives 1.30x there") !=
         3 * std::string::npos);
-  CHECK(run_specdec("plan " + asked + "--min-gain 0.7 --emit vllm").out.find("nothing is to be configured") !=
+  CHECK(run_specdec("plan " + asked + "--min-gain 1.2 --emit vllm").out.find("nothing is to be configured") !=
         std::string::npos);
 }
 

@@ -180,6 +180,28 @@ class Sweeping(unittest.TestCase):
         self.assertLess(row["gpus"], row["plain_gpus"])
         self.assertEqual(row["verdict"], "cannot tell")
 
+    def test_warnings_and_assumptions_of_points_are_those_of_single_questions(self):
+        """A warning of several points stands once; what the points do not share is in none of their assumptions."""
+        swept = document("sweep", self.file(SAVED_BY_ESTIMATE.replace("0.6", "[0.6, 0.7]")))
+        words = [f"--{name.strip()}={value.strip()}" for name, value in
+                 (line.split("=") for line in SAVED_BY_ESTIMATE.splitlines()[1:])]
+        single = document("capacity", *words)
+        codes = dict.fromkeys(warning["code"] for warning in single["warnings"])
+        self.assertIn("roofline_uncalibrated", codes)
+        first = swept["rows"][0]
+        self.assertTrue(set(first["warnings"].split()) <= set(codes))
+        said = {warning["code"]: warning["message"] for warning in swept["warnings"]}
+        self.assertEqual(len(said), len(swept["warnings"]))
+        (own,) = [w["message"] for w in single["warnings"] if w["code"] == "roofline_uncalibrated"]
+        self.assertEqual(said["roofline_uncalibrated"], f"in 2 of 2 points, of which 1 is the first: {own}")
+        shared = [assumption["name"] for assumption in swept["assumptions"]]
+        self.assertIn("kernel_times", shared)
+        self.assertNotIn("alpha", shared)
+        self.assertTrue(all(assumption in single["assumptions"] for assumption in swept["assumptions"]))
+        best = single["scenarios"][single["recommended"]["scenario"]]
+        self.assertEqual(first["gpus"], best["gpus"])
+        self.assertEqual(first["gpus_bounds"], best["gpus_bounds"])
+
     def test_shares_merge_to_the_bits_of_one_run(self):
         file = self.file(PLANS)
         whole = answer(document("sweep", file, "--threads", "1"))
@@ -191,7 +213,7 @@ class Sweeping(unittest.TestCase):
         parts = self.folder / "of3"
         merged = document("merge", parts / "1-of-3.part", parts / "3-of-3.part", "--partial")
         self.assertTrue(merged["partial"])
-        self.assertEqual([w["code"] for w in merged["warnings"]], ["parts_missing"])
+        self.assertEqual(merged["warnings"][0]["code"], "parts_missing")
         self.assertEqual(merged["rows"][0] | {"pareto": None}, whole["rows"][0] | {"pareto": None})
 
     def test_parts_that_do_not_belong_together_are_refused_by_name(self):

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -71,7 +72,7 @@ RooflineOptions uncertain() {
   options.losses.compute_efficiency = range(0.3, 0.7);
   options.losses.launch_seconds = range(1e-4, 1e-3);
   options.losses.scheduling_seconds = range(2e-4, 2e-3);
-  options.point_error = 0;
+  options.deployment_error = options.point_error = 0;
   return options;
 }
 
@@ -508,6 +509,36 @@ TEST_CASE("formulas err at one number of positions beside another, but price no 
   // The upper half is that of a normal law; 5 standard errors of its quantile: a false alarm in one of 10^6 seeds.
   const double deviation = 0.09 * std::sqrt(2 * (1 - std::pow(4, -1 / RooflineCost::point_error_reach)));
   CHECK(std::log(apart[1950] / alike[1000]) == Approx(1.96 * deviation).epsilon(0.18));
+}
+
+TEST_CASE("deployments differ from ranges of losses alone by more, which their plain and speculative rounds share") {
+  RooflineOptions options = uncertain();
+  options.replicates = 2000;
+  const RoundPoint plain{.batch = 4, .context = 500}, round{.gamma = 3, .batch = 4, .context = 500};
+  // Of the logarithms of the replicates' seconds: of plain steps, and of rounds beside these.
+  const auto deviations = [&](const RooflineCost& price) {
+    std::vector<double> steps(price.replicates()), rounds(price.replicates());
+    price.totals_of_replicates(plain, steps);
+    price.totals_of_replicates(round, rounds);
+    const auto deviation = [](const std::vector<double>& logs) {
+      const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / 2000;
+      double squares = 0;
+      for (const double log : logs) squares += (log - mean) * (log - mean);
+      return std::sqrt(squares / 2000);
+    };
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      rounds[i] = std::log(rounds[i] / steps[i]), steps[i] = std::log(steps[i]);
+    return std::pair{deviation(steps), deviation(rounds)};
+  };
+  const auto [steps_by_losses, rounds_by_losses] = deviations(RooflineCost(options));
+  options.deployment_error = 0.35;
+  const RooflineCost apart(options);
+  const auto [steps, rounds] = deviations(apart);
+  // Five standard errors of a deviation of 2000: a false alarm in one of 10^6 seeds.
+  CHECK(steps == Approx(std::sqrt(0.35 * 0.35 + steps_by_losses * steps_by_losses)).epsilon(0.08));
+  CHECK(rounds == Approx(rounds_by_losses).epsilon(1e-9));
+  const CalibrationPoint timed{.batch = 4, .round_seconds = 1.5 * apart.round(plain).total(), .context = 500};
+  CHECK(deviations(apart.calibrated(std::vector<CalibrationPoint>{timed})).first < 0.05);
 }
 
 TEST_CASE("a plain time says nothing of what a round with drafts takes beside it") {
