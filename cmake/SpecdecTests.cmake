@@ -1,14 +1,17 @@
-# specdec_test(<name> LABEL <question> SOURCES ... [LIBRARIES ...] [WORKING_DIRECTORY ...])
+# specdec_test(<name> LABEL <question> [COST <seconds>] SOURCES ... [LIBRARIES ...])
 # One executable per question and area; each TEST_CASE becomes one CTest test with that label. The target
-# tests_<question> builds all executables of a question.
+# tests_<question> builds all executables of a question. CTest starts what costs most first, so that no core waits for a
+# long test that was started last; here as for other tests, the seconds are those of the longest, roughly.
 include(Catch)
 
 # specdec_test_options(<target>): the code of tests runs for seconds and compiles for minutes, so it is optimised
-# less than what it tests. Half-inlined, gcc 12 mistakes the short buffers of strings for ones that overflow.
+# less than what it tests, and counts no edges for fuzzers. Half-inlined, gcc 12 mistakes the short buffers of strings for
+# ones that overflow.
 function(specdec_test_options target)
   specdec_compile_options(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>
+    $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=fuzzer-no-link>
     "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
 endfunction()
 
@@ -21,7 +24,10 @@ function(specdec_test_target question executable)
 endfunction()
 
 function(specdec_test name)
-  cmake_parse_arguments(arg "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL;COST" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
   foreach(source ${arg_SOURCES})
     file(STRINGS ${source} unusable REGEX "^TEST_CASE\\(\"[^\"]*[][;]")
     if(unusable)
@@ -33,5 +39,5 @@ function(specdec_test name)
   target_precompile_headers(${name} REUSE_FROM specdec_test_main)
   specdec_test_options(${name})
   specdec_test_target(${arg_LABEL} ${name})
-  catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS ${arg_LABEL})
+  catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS ${arg_LABEL} COST ${arg_COST})
 endfunction()

@@ -67,6 +67,18 @@ struct AliasLanes {
   HWY_ALIGN std::uint64_t table[width];
 };
 
+/// Before the first round, which begins at the slot and the table; lanes without a sequence have no round left.
+AliasLanes lanes_before(const AliasRounds& run, std::uint64_t first_slot, std::uint64_t first_table) {
+  AliasLanes at;
+  for (std::size_t i = 0; i < width; ++i) {
+    at.sequence[i] = run.first_sequence + i;
+    at.round[i] = i < run.sequences ? 0 : run.rounds;
+    at.slot[i] = first_slot;
+    at.table[i] = first_table;
+  }
+  return at;
+}
+
 template <bool count_tokens>
 void advance_chunk(const AliasRounds& run, std::int64_t* accepted_counts, std::int64_t* token_counts) {
   constexpr auto residual = std::uint64_t{static_cast<std::uint32_t>(Purpose::residual)} << 28;
@@ -76,13 +88,7 @@ void advance_chunk(const AliasRounds& run, std::int64_t* accepted_counts, std::i
   const hn::RebindToSigned<decltype(wide)> index;
 
   const bool drafts = run.gamma > 0;
-  AliasLanes at;
-  for (std::size_t i = 0; i < width; ++i) {
-    at.sequence[i] = run.first_sequence + i;
-    at.round[i] = i < run.sequences ? 0 : run.rounds;
-    at.slot[i] = drafts ? 0 : bonus;
-    at.table[i] = drafts ? 0 : run.vocab;
-  }
+  AliasLanes at = lanes_before(run, drafts ? 0 : bonus, drafts ? 0 : run.vocab);
   std::uint64_t histograms[width * histogram_size] = {};
   HWY_ALIGN std::uint64_t ended_at[hn::MaxLanes(wide)];
   HWY_ALIGN std::uint64_t emitted_token[hn::MaxLanes(wide)];

@@ -17,14 +17,14 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
+#include "analysis/cost/kernel_products.hpp"
 #include "analysis/cost/replicate_draws.hpp"
+#include "analysis/cost/stored_weights.hpp"
 
 namespace specdec::cost {
 namespace {
 
 constexpr double least_normal = std::numeric_limits<double>::min();
-/// Of what travels between accelerators and of what attention multiplies.
-constexpr double activation_bytes = 2;
 constexpr double all_reduces_per_layer = 2, all_to_alls_per_layer = 2;
 
 constexpr std::uint32_t loss_stream = 48, calibration_error_stream = 49, shape_stream = 50, deployment_stream = 51;
@@ -84,68 +84,6 @@ void require_ideal_shares(const RooflineLosses& losses) {
     throw std::invalid_argument(fmt::format("RooflineCost: {} is {}, but must be {} beside measured kernels",
                                             loss_names[place], loss.value, value));
   }
-}
-
-/// Types that the weights are stored in, their bits, and what the file's size says beside them.
-struct StoredWeights {
-  NumberType dense = NumberType::bf16, expert = NumberType::bf16, unquantized = NumberType::bf16;
-  /// Of the model; the user's type is that of all weights.
-  std::optional<double> quantized_bits = {};
-  /// Bytes of the file / bytes by types; 1 where the file does not say or the types are the user's.
-  double file_share = 1;
-
-  double bytes_of(NumberType type) const {
-    const bool by_groups = quantized_bits && type != unquantized;
-    return file_share * (by_groups ? *quantized_bits : stored_bits(type)) / 8;
-  }
-};
-
-/// Numbers of parameters by the type that they are stored in.
-struct ParametersByType {
-  double dense = 0, expert = 0, unquantized = 0;
-
-  double bytes(const StoredWeights& types) const {
-    return dense * types.bytes_of(types.dense) + expert * types.bytes_of(types.expert) +
-           unquantized * types.bytes_of(types.unquantized);
-  }
-};
-
-ParametersByType of_layers(std::span<const LayerGroup> layers) {
-  ParametersByType sum;
-  for (const LayerGroup& group : layers) {
-    const auto count = static_cast<double>(group.count);
-    sum.dense += count * static_cast<double>(group.dense_parameters - group.unquantized_parameters);
-    sum.unquantized += count * static_cast<double>(group.other_parameters + group.unquantized_parameters);
-    sum.expert += static_cast<double>(group.count * group.experts) * static_cast<double>(group.parameters_per_expert);
-  }
-  return sum;
-}
-
-ParametersByType all_parameters(const ModelSpec& model) {
-  ParametersByType sum = of_layers(model.layers);
-  const bool own_head = !model.shared_head && !model.tied_head;
-  if (own_head && model.quantized_head) sum.dense += static_cast<double>(model.head_parameters);
-  sum.unquantized = static_cast<double>(total_parameters(model)) - sum.dense - sum.expert;
-  return sum;
-}
-
-StoredWeights stored_weights(const PlacedModel& placed) {
-  const ModelSpec& model = placed.model;
-  StoredWeights types;
-  types.dense = placed.weight_type.value_or(model.weight_type.value_or(NumberType::bf16));
-  types.expert = placed.expert_weight_type ? *placed.expert_weight_type
-                 : placed.weight_type      ? *placed.weight_type
-                                           : model.expert_weight_type.value_or(types.dense);
-  types.unquantized = placed.weight_type ? types.dense : model.unquantized_type.value_or(types.dense);
-  if (placed.weight_type || placed.expert_weight_type) return types;
-  types.quantized_bits = model.quantized_bits;
-  if (!model.weight_bytes) return types;
-  // The file holds the next-token module too.
-  ParametersByType module = of_layers(model.next_token_layers);
-  module.unquantized += static_cast<double>(model.next_token_extra_parameters);
-  const double by_types = all_parameters(model).bytes(types) + module.bytes(types);
-  types.file_share = static_cast<double>(*model.weight_bytes) / by_types;
-  return types;
 }
 
 /// Share of a layer's cache that one of the accelerators holds.
@@ -428,15 +366,6 @@ void RooflineCost::add_collectives(const PlacedModel& placed, std::string_view r
   if (priced.all_to_alls > 0) priced.exchanged_bytes_per_position = exchanged / priced.all_to_alls;
 }
 
-/// Kernels of a layer's dense products: queries with keys and values, outputs, gate with up, down; their inputs and
-/// outputs are once the width each, beside the sides that accelerators divide.
-constexpr double products_per_layer = 4;
-/// What runs between them also moves what they take and give, gates and rotations once; two norms of a layer read the
-/// residual and what is added to it, and write both.
-constexpr double moves_beside_products = 1, norm_rows_per_layer = 8;
-/// Of its experts, where these were not measured together: gate with up, and down.
-constexpr double products_of_experts = 2;
-
 void RooflineCost::add_attention_calls(const LayerGroup& group, const PlacedModel& placed, PricedModel& priced) const {
   const auto count = static_cast<double>(group.count);
   const auto shards = static_cast<double>(std::max<std::int64_t>(group.cache_shards, 1));
@@ -457,79 +386,12 @@ void RooflineCost::add_attention_calls(const LayerGroup& group, const PlacedMode
 
 void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) const {
   const KernelTimes& kernels = *options_.kernels;
-  const ModelSpec& model = placed.model;
-  const HardwareSpec& hardware = options_.hardware;
-  const auto shared_by = static_cast<double>(placed.tensor_parallel);
-  const auto width = static_cast<double>(model.width);
-  const double one_bandwidth = hardware.memory_bandwidth_bytes_per_second.value;
-  const StoredWeights types = stored_weights(placed);
-  const auto part_of = [&](NumberType type) {
-    ProductPart part;
-    part.times = kernels.products_in(type);
-    return part;
-  };
-  const auto accelerators = static_cast<double>(placed.accelerators());
-  const auto parts = static_cast<double>(placed.expert_parallel);
-  const double most_routed = std::pow(parts, expert_load_exponent);
-  const auto add_weights = [&](ProductPart& part, NumberType type, double parameters) {
-    part.weights += parameters * types.bytes_of(type) / (shared_by * one_bandwidth);
-  };
-  const auto operations = [&](NumberType type, double parameters) {
-    return 2 * parameters / (shared_by * peak_flops_for(hardware, type));
-  };
-  const auto moved = [&](const ProductPart& part, double values) {
-    return values * activation_bytes / (part.times.bandwidth_share * one_bandwidth);
-  };
-
-  ProductPart dense = part_of(types.dense), unquantized = part_of(types.unquantized);
-  for (const LayerGroup& group : model.layers) {
-    const auto count = static_cast<double>(group.count);
-    const auto kept = static_cast<double>(group.unquantized_parameters);
-    const double quantized = static_cast<double>(group.dense_parameters) - kept;
-    add_weights(dense, types.dense, count * quantized);
-    add_weights(unquantized, types.unquantized, count * kept);
-    dense.per_position += operations(types.dense, count * quantized);
-    unquantized.per_position += operations(types.unquantized, count * kept);
-    ProductPart& main = quantized >= kept ? dense : unquantized;
-    main.calls += count * products_per_layer * main.times.call_seconds;
-    const double dense_sides = static_cast<double>(group.dense_parameters) / width / shared_by;
-    const double rows = products_per_layer + norm_rows_per_layer;
-    main.moved_per_position += moved(main, count * ((1 + moves_beside_products) * dense_sides + rows * width));
+  priced.products = KernelProducts(placed, options_).parts();
+  for (const LayerGroup& group : placed.model.layers) {
     if (group.cached_values_per_token > 0) add_attention_calls(group, placed, priced);
-    if (group.experts == 0) continue;
-    ProductPart expert = part_of(types.expert);
-    const ExpertTimes* const measured = kernels.experts_in(types.expert);
-    if (measured != nullptr) {
-      expert.times = measured->products;
-      expert.routing = measured->routing;
-    }
-    const auto per_expert = static_cast<double>(group.parameters_per_expert);
-    const auto per_token = static_cast<double>(group.experts_per_token);
-    add_weights(expert, types.expert,
-                count * static_cast<double>(group.experts) * per_expert * shared_by / accelerators);
-    expert.per_position =
-        operations(types.expert, count * per_token * per_expert * shared_by / accelerators) * most_routed;
-    expert.calls = count * (measured != nullptr ? 1 : products_of_experts) * expert.times.call_seconds;
-    const double sides = per_expert / width * parts / accelerators + products_of_experts * width;
-    expert.moved_per_position = moved(expert, count * per_token / parts * sides) * most_routed;
-    expert.log_missed = log_share_passed_over(group.experts, group.experts_per_token);
-    priced.products.push_back(expert);
   }
-  const auto extra = static_cast<double>(model.extra_dense_parameters);
-  add_weights(unquantized, types.unquantized, extra);
-  unquantized.per_position += operations(types.unquantized, extra);
-  const auto head = static_cast<double>(model.head_parameters);
-  const NumberType head_type = model.quantized_head ? types.dense : types.unquantized;
-  ProductPart& heads = model.quantized_head ? dense : unquantized;
-  add_weights(heads, head_type, head);
-  heads.per_headed_position += operations(head_type, head);
-  heads.moved_per_headed_position += moved(heads, static_cast<double>(model.vocabulary) / shared_by + width);
-  heads.calls += heads.times.call_seconds;
-  for (const ProductPart& part : {dense, unquantized})
-    if (part.weights > 0) priced.products.push_back(part);
-
   priced.attention_times = kernels.attention_in(placed.cache_type);
-  priced.reduced_bytes_per_position = activation_bytes * width;
+  priced.reduced_bytes_per_position = activation_bytes * static_cast<double>(placed.model.width);
   if (const CollectiveTimes* const found = kernels.all_to_all_over(placed.accelerators())) {
     priced.all_to_all_times = *found;
   }

@@ -313,6 +313,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
     double sequences = 0;
   };
 
+  class KernelProducts;
   PricedModel priced(const PlacedModel& placed, std::string_view role) const;
   void add_collectives(const PlacedModel& placed, std::string_view role, PricedModel& priced) const;
   void add_kernels(const PlacedModel& placed, PricedModel& priced) const;
