@@ -29,7 +29,8 @@ Report run(const CapacityOptions& o, bool quiet) {
   report.warnings = capacity.warnings;
   report.presets = capacity.presets;
   const bool prompts_in_time = !capacity.prefill || capacity.prefill->scenario().meets_load;
-  report.exit_code = capacity.answer().recommended && prompts_in_time ? success : check_failed;
+  report.exit_code =
+      capacity.answer().recommended && prompts_in_time && !capacity.exceeds_gpus ? success : check_failed;
   return report;
 }
 

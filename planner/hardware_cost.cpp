@@ -457,6 +457,7 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   }
   cost::RooflineOptions options;
   options.hardware = hardware_of(hardware, o.known, cost);
+  if (options.hardware.point_error) options.point_error = options.hardware.point_error->value;
   options.target.model = model_of("--model", model, o.known, cost);
   options.target.tensor_parallel = o.tensor_parallel.value_or(1);
   options.target.data_parallel = o.data_parallel.value_or(1);

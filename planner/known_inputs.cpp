@@ -54,6 +54,7 @@ void list_members(Members& members, cost::HardwareSpec& hardware) {
   members("link_bytes_per_second", hardware.link_bytes_per_second);
   members("watts", hardware.watts);
   members("gpus_per_node", hardware.gpus_per_node);
+  members("point_error", hardware.point_error);
 }
 
 template <class Members>

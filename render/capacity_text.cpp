@@ -224,7 +224,9 @@ std::string estimated_decision(const Capacity& r) {
 
 /// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
 std::string decision(const Capacity& r) {
-  const std::string of_pool = both_pools_text(r);
+  const std::string of_pool =
+      (r.exceeds_gpus ? fmt::format("More than the {} GPUs given are needed. ", *r.question.gpus) : "") +
+      both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
   if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);
   if (r.is_decided()) return "If all goes on as before beyond what was measured: " + of_pool + estimated_decision(r);
@@ -354,7 +356,11 @@ std::string frontier_text(const Capacity& r) {
   if (r.answer().frontier.size() < 2) return "";
   std::vector<std::string> places;
   for (const std::size_t place : r.answer().frontier) places.push_back(marked_way(r, place));
-  return wrapped(fmt::format("From the cheapest to the fastest, none beaten in both: {}.", fmt::join(places, ", "))) +
+  const bool is_sized = r.asks_for_load() && !r.simulation.replicas;
+  return wrapped(fmt::format("{} the cheapest to the fastest, none beaten in both: {}.{}",
+                             is_sized ? "Each on the fewest GPUs that carry the load, from" : "From",
+                             fmt::join(places, ", "),
+                             is_sized ? " On more GPUs each is faster, which --replicas shows." : "")) +
          '\n';
 }
 
@@ -377,11 +383,13 @@ std::string layouts_text(const Capacity& r) {
   const planner::LayoutSearch& search = *r.layouts;
   const auto refused = std::count_if(search.layouts.begin(), search.layouts.end(),
                                      [](const planner::TriedLayout& tried) { return !tried.refusal.empty(); });
-  std::string text =
-      wrapped(fmt::format("Of {} layouts on up to {} GPUs, of which {} do not serve, {} is taken: the first one by "
-                          "cost within the limits. By "
-                          "formulas, from the cheapest to the fastest, none beaten in both:",
-                          search.layouts.size(), search.gpus, refused, text_of(search.layouts[search.chosen].layout)));
+  std::string text = wrapped(
+      fmt::format("Of {} layouts on up to {} GPUs, of which {} do not serve, {} is taken: {}. By formulas, from "
+                  "the cheapest to the fastest, none beaten in both:",
+                  search.layouts.size(), search.gpus, refused, text_of(search.layouts[search.chosen].layout),
+                  search.is_within_limits ? "the first one by cost within the limits"
+                                          : "the first one by formulas, since in a short simulation none of "
+                                            "those tried serves within the limits and the GPUs"));
   const bool has_price = r.question.price.has_value();
   TextTable table({{"layout", TextTable::Align::left},
                    {"replicas"},

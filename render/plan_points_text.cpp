@@ -528,12 +528,16 @@ std::string schedule_text(const Plan& d) {
   std::vector<std::string> parts;
   for (const planning::PlannedStretch& stretch : schedule) parts.push_back(stretch_text(d, stretch));
   std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));
-  if (std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) { return is_untold(d, stretch); })) {
+  const auto untold = [&](const auto& stretch) { return is_untold(d, stretch); };
+  if (std::any_of(schedule.begin(), schedule.end(), untold)) {
+    const bool drafts_untold = std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) {
+      return untold(stretch) && stretch.gamma.value_or(0) > 0;
+    });
     text += !d.impossible.empty() ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
             : !d.refused().empty()
                 ? std::string(" By the estimate, which rests on a text that does not look like the target's own.")
-                : fmt::format(" By the estimate: at those batches the intervals do not tell whether drafts give {}.",
-                              factor_text(1 + d.min_gain));
+                : fmt::format(" By the estimate: at those batches the intervals do not tell whether {} {}.",
+                              drafts_untold ? "these gammas give" : "drafts give", factor_text(1 + d.min_gain));
   }
   return text + about_crossover(d) + about_schedule_loss(d);
 }

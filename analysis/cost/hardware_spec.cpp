@@ -66,7 +66,7 @@ class HardwareFileReader {
     const json document = parsed(text);
     require_keys(document, "",
                  {"name", "aliases", "vendor", "memory_bytes", "memory_bandwidth_bytes_per_second", "peak_flops",
-                  "link_bytes_per_second", "watts", "gpus_per_node"});
+                  "link_bytes_per_second", "watts", "gpus_per_node", "point_error"});
     HardwareSpec spec;
     spec.name = text_of(member(document, "", "name"), "name");
     if (document.contains("aliases")) spec.aliases = texts_of(document["aliases"], "aliases");
@@ -87,6 +87,7 @@ class HardwareFileReader {
     spec.link_bytes_per_second = optional_number("link_bytes_per_second", core::least_positive);
     spec.watts = optional_number("watts", core::least_positive);
     spec.gpus_per_node = optional_number("gpus_per_node", 1);
+    spec.point_error = optional_number("point_error", core::least_positive);
     if (spec.gpus_per_node && spec.gpus_per_node->value != std::floor(spec.gpus_per_node->value))
       refuse("gpus_per_node", fmt::format("{}", spec.gpus_per_node->value), "a whole number");
     return spec;

@@ -51,6 +51,8 @@ struct HardwareSpec {
   std::optional<SourcedNumber> watts = {};
   /// Accelerators that the link connects.
   std::optional<SourcedNumber> gpus_per_node = {};
+  /// RooflineOptions::point_error where published times show another one than on other devices.
+  std::optional<SourcedNumber> point_error = {};
 };
 
 /// Peak FLOP/s of products whose weights are stored in `type`: the highest of its own (fp4 for nvfp4 and mxfp4; int4

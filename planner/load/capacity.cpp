@@ -840,15 +840,38 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   LayoutSearch search = search_layouts(acceptance, cost, question);
   const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);
   Capacity c = capacity_in_layout(acceptance, chosen, question, hooks);
-  const auto& needed = c.scenarios()[c.shown()].gpus;
-  if (c.asks_for_load() && needed && *needed > *question.gpus) {
-    c.warnings.push_back({"more_gpus_than_given",
-                          fmt::format("the simulation wants {} GPUs for the load, where {} are given: the formulas by "
-                                      "which layouts were searched say less",
-                                      *needed, *question.gpus)});
+  const std::optional<std::int64_t> needed = c.prefill ? both_pools(c).gpus : c.scenarios()[c.shown()].gpus;
+  c.exceeds_gpus = (c.asks_for_load() || c.prefill) && needed && *needed > *question.gpus;
+  if (c.exceeds_gpus) {
+    c.warnings.push_back(
+        {"more_gpus_than_given",
+         fmt::format("{} GPUs are wanted for {}, where {} are given: the formulas by which layouts were searched say "
+                     "less",
+                     *needed, c.asks_for_load() ? "the load" : "the largest load of a replica that decodes",
+                     *question.gpus)});
   }
   c.layouts = std::move(search);
   return c;
+}
+
+bool Capacity::beats_in_all_cases(std::size_t i, std::size_t other) const {
+  const auto &ours = scenarios()[i], &theirs = scenarios()[other];
+  const auto &of_ours = range.rates_by_version[i], &of_theirs = range.rates_by_version[other];
+  if (!asks_for_load())
+    return std::equal(of_ours.begin(), of_ours.end(), of_theirs.begin(), of_theirs.end(), std::greater<>());
+  if (ours.gpus == theirs.gpus) return sim::is_faster_in_all(range, i, other);
+  const sim::GpuComparison cases = sim::compare_gpus(range, i, other);
+  return cases.fewer == cases.cases;
+}
+
+bool Capacity::is_told() const {
+  if (!is_decided() || !answer().recommended || saves_by_estimate_alone()) return false;
+  const std::size_t best = *answer().recommended;
+  for (std::size_t i = 0; i < scenarios().size(); ++i) {
+    const bool is_rival = sim::is_plain(scenarios()[i].scenario) != sim::is_plain(scenarios()[best].scenario);
+    if (is_rival && !beats_in_all_cases(best, i)) return false;
+  }
+  return true;
 }
 
 bool Capacity::saves_by_estimate_alone() const {

@@ -169,6 +169,8 @@ struct Capacity {
   std::vector<bool> price_extrapolated;
   /// True if it was interrupted: scenarios, or versions of what is uncertain, are missing, and nothing is decided.
   bool partial = false;
+  /// True if more GPUs are needed than the question's `gpus`.
+  bool exceeds_gpus = false;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
   /// "alpha 0.8", "counters of m (vllm metrics)"; empty if nothing drafts.
@@ -204,6 +206,10 @@ struct Capacity {
   bool decides_by_extrapolated_prices() const;
   /// False if it does and the question does not ask to decide by such prices, or if it is partial.
   bool is_decided() const { return !partial && (question.extrapolate || !decides_by_extrapolated_prices()); }
+  /// True if it is decided and the recommended scenario beats all that draft, or all that do not, whichever it does
+  /// not, in every case of what is uncertain: by GPUs, at equal ones by the median time per token, without a load by
+  /// the largest one.
+  bool is_told() const;
   /// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.
   bool saves_by_estimate_alone() const;
   /// The drafts that acceptance was measured over: "4", or "3 to 6" if `to` is " to ".
@@ -215,6 +221,9 @@ struct Capacity {
   std::optional<sim::CapacityDoubt> doubt() const;
   /// The scenario whose two engines are compared: the recommended one, else the plain one.
   std::size_t shown() const { return answer().recommended.value_or(plain()); }
+
+ private:
+  bool beats_in_all_cases(std::size_t i, std::size_t other) const;
 };
 
 /// Compares plain decoding with every requested gamma, by simulation.

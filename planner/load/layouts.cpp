@@ -202,6 +202,7 @@ void choose(const std::optional<Acceptance>& acceptance, const Cost& cost, const
     const std::size_t layout = best[i].layout;
     if (!meets_limits(acceptance, in_layout(cost, search.layouts[layout].layout), q, best[i])) continue;
     search.chosen = layout;
+    search.is_within_limits = true;
     return;
   }
 }

@@ -60,6 +60,8 @@ struct LayoutSearch {
   /// Index into `layouts` of the first in the order of their cheapest points within the limit on the time per token
   /// that meets all limits in a short simulation, the cheapest if none does; the fastest if none is within it.
   std::size_t chosen = 0;
+  /// True if it met them.
+  bool is_within_limits = false;
 };
 
 /// Powers of two of accelerators that divide the model's heads and experts evenly, within `gpus` and what a link joins.

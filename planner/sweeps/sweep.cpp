@@ -61,6 +61,11 @@ bool is_unpriced(const SweepAnswer& answer) {
   return rows.size() == 1 && rows[0].at("verdict").is_null() && !rows[0].at("why").is_null();
 }
 
+std::string without_digits(std::string text) {
+  std::erase_if(text, [](char c) { return '0' <= c && c <= '9'; });
+  return text;
+}
+
 /// The codes of warnings, each once; null without any.
 ordered_json codes_of(const std::vector<Note>& warnings) {
   std::vector<std::string> codes;
@@ -114,15 +119,15 @@ std::vector<ordered_json> Sweep::rows() const {
 
 std::vector<Note> Sweep::all_warnings() const {
   struct Found {
-    std::string code, message;
+    std::string code, kind, message;
     std::int64_t first = 0, last = 0, count = 0;
   };
   std::vector<Found> found;
   for (const SweepAnswer& one : answers) {
     for (const Note& note : one.answer.warnings) {
-      auto known =
-          std::find_if(found.begin(), found.end(), [&](const Found& other) { return other.code == note.code; });
-      if (known == found.end()) known = found.insert(found.end(), {note.code, note.message, one.point, -1, 0});
+      const std::string kind = note.code + without_digits(note.message);
+      auto known = std::find_if(found.begin(), found.end(), [&](const Found& other) { return other.kind == kind; });
+      if (known == found.end()) known = found.insert(found.end(), {note.code, kind, note.message, one.point, -1, 0});
       if (known->last == one.point) continue;
       known->last = one.point;
       ++known->count;
@@ -130,8 +135,8 @@ std::vector<Note> Sweep::all_warnings() const {
   }
   std::vector<Note> notes = warnings;
   for (const Found& one : found) {
-    notes.push_back({one.code, fmt::format("in {} of {} points, of which {} is the first: {}", one.count,
-                                           answers.size(), one.first + 1, one.message)});
+    notes.push_back({one.code, fmt::format("in {} of {} points, of point {}: {}", one.count, answers.size(),
+                                           one.first + 1, one.message)});
   }
   return notes;
 }

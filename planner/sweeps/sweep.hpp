@@ -78,7 +78,8 @@ struct Sweep {
   /// The table: the number of the point, counted from 1, what varies, and plan_columns or capacity_columns, then
   /// "warnings", the codes of those of the point, separated by spaces, null without any, "pareto" and "why".
   std::vector<nlohmann::ordered_json> rows() const;
-  /// The sweep's own warnings, and each code of the points' once: in how many of them, and what it says of the first.
+  /// The sweep's own warnings, and those of the points: each that differs from others by its numbers alone once, with
+  /// how many points have it and what it says of the first.
   std::vector<Note> all_warnings() const;
   /// What the answers to all priced points rest on alike.
   std::vector<Assumption> shared_assumptions() const;

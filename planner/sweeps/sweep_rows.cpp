@@ -167,8 +167,7 @@ ordered_json capacity_rows(const Capacity& capacity) {
   }
   const sim::ScenarioCapacity& scenario = answer.scenarios[*answer.recommended];
   const bool plain = sim::is_plain(scenario.scenario);
-  const bool is_told = capacity.is_decided() && !capacity.saves_by_estimate_alone();
-  row["verdict"] = !is_told ? "cannot tell" : plain ? "do not speculate" : "speculate";
+  row["verdict"] = !capacity.is_told() ? "cannot tell" : plain ? "do not speculate" : "speculate";
   if (const auto gamma = gamma_of(scenario.scenario)) row["recommended_gamma"] = *gamma;
   row["recommended_max_num_seqs"] = scenario.scenario.engine.max_num_seqs;
   const sim::SimulatedValue& rate = scenario.requests_per_second_per_replica;

@@ -193,7 +193,7 @@ class Sweeping(unittest.TestCase):
         said = {warning["code"]: warning["message"] for warning in swept["warnings"]}
         self.assertEqual(len(said), len(swept["warnings"]))
         (own,) = [w["message"] for w in single["warnings"] if w["code"] == "roofline_uncalibrated"]
-        self.assertEqual(said["roofline_uncalibrated"], f"in 2 of 2 points, of which 1 is the first: {own}")
+        self.assertEqual(said["roofline_uncalibrated"], f"in 2 of 2 points, of point 1: {own}")
         shared = [assumption["name"] for assumption in swept["assumptions"]]
         self.assertIn("kernel_times", shared)
         self.assertNotIn("alpha", shared)
