@@ -501,7 +501,7 @@ std::string certainty_text(const Capacity& r) {
                         r.range.interrupted ? "."
                         : *r.calibrated     ? " fitted to --calibrate; intervals hold what that leaves open."
                         : by_kernels        ? "; intervals hold how far deployments differ from them."
-                                            : "; intervals hold the ranges of its losses.");
+                                     : "; intervals hold the ranges of its losses and how far deployments differ.");
   } else if (r.range.cost_ends > 0 && !r.range.interrupted) {
     text += " Intervals hold the error of the measured costs.";
   }

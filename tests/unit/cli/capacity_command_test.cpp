@@ -422,6 +422,13 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   CHECK(run_specdec("capacity " + small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400")
             .out.rfind("2 GPUs, 1 for prompts and 1 for decoding: 30 requests/s within 400 ms to the first token", 0) ==
         0);
+  // Two replicas for the prompts of one that decodes are more than there are.
+  const std::string few =
+      small_model + " --prompt-tokens 3000 --output-tokens 50 --disaggregated --gpus 2 --ttft-ms 2000";
+  const ordered_json more = json_of(few, 1);
+  CHECK(more["prefill_pool"]["gpus_of_both_pools"].get<int>() > 2);
+  CHECK(warns(more, "more_gpus_than_given"));
+  CHECK(run_specdec("capacity " + few).out.rfind("More than the 2 GPUs given are needed. ", 0) == 0);
   check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
   check_refused(small_model + lengths + " --dp 2",
                 "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "
@@ -519,7 +526,7 @@ TEST_CASE("the first line of capacity claims no saving of GPUs that not every ca
       "0.9 --arrival-rate 600 --calibrate batch=64,tpot_ms=7 "
       "--calibrate batch=64,gamma=3,tpot_ms=3,tokens_per_step=3.4");
   INFO(all);
-  CHECK(all.starts_with("4 GPUs with gamma 3 instead of 11 GPUs without speculation: 600 requests/s within "));
+  CHECK(all.starts_with("5 GPUs with gamma 3 instead of 11 GPUs without speculation: 600 requests/s within "));
   CHECK(all.find("Over what is uncertain: 4 to 5 instead of 7 to 21 GPUs, fewer in 7 of 7 cases. ") !=
         std::string::npos);
 }
