@@ -84,6 +84,8 @@ planner::TimedIteration timed_iteration(const std::string& text) {
   }
   if (keys.count("batch") == 0 || !milliseconds) refuse(option, text, "a list that has batch=B,tpot_ms=T");
   if (timed.gamma > 0 && !timed.tokens_per_step) refuse(option, text, "a list that has tokens_per_step beside gamma");
+  if (timed.tokens_per_step.value_or(1) > 1 && keys.count("gamma") == 0)
+    refuse(option, text, "a list that has gamma beside tokens_per_step");
   if (timed.tokens_per_step.value_or(1) > static_cast<double>(timed.gamma) + 1) {
     refuse(option, text, fmt::format("a list whose tokens_per_step is at most gamma + 1, {}", timed.gamma + 1));
   }

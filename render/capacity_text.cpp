@@ -89,7 +89,8 @@ std::string replicas_range_text(const Capacity& r) {
   const std::size_t plain = r.plain();
   std::size_t best = r.answer().recommended.value_or(plain);
   for (std::size_t i = 0; !r.answer().recommended && i < r.scenarios().size(); ++i) {
-    if (taken(i) > taken(best)) best = i;
+    const bool drafts_alike = best == plain && taken(i) == taken(best) && !sim::is_plain(r.scenarios()[i].scenario);
+    if (taken(i) > taken(best) || drafts_alike) best = i;
   }
   const auto cases = static_cast<std::ptrdiff_t>(r.range.gpus_by_case[best].size());
   const auto is_sure = [&](std::size_t i) { return taken(i) == (r.scenarios()[i].meets_load ? cases : 0); };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -35,9 +36,37 @@ ComparedPass middle_pass(const traces::TimingTable& table, const cost::RooflineC
   return *std::min_element(middles.begin(), middles.end(), rises);
 }
 
+/// At the peaks of the hardware, which nothing beats.
+cost::RooflineCost at_peaks(const cost::RooflineCost& roofline) {
+  cost::RooflineOptions options = roofline.options();
+  options.kernels.reset();
+  options.losses = {};
+  options.replicates = 0;
+  return cost::RooflineCost(std::move(options));
+}
+
+void check_peaks(const std::string& file, const std::string& who, const traces::TimingTable& table,
+                 const cost::RooflineCost& roofline, Suspicions& suspicions) {
+  constexpr double error_of_times = 0.9;
+  const ComparedPass middle = middle_pass(table, at_peaks(roofline));
+  if (middle.ratio() >= error_of_times) return;
+  suspicions.add(
+      {"draft_below_peaks",
+       Severity::warning,
+       fmt::format("{}:{}: a pass of the draft took {} ms, but at least {} ms at the peaks of {}", file,
+                   middle.pass.line, brief(1000 * middle.pass.seconds, 3), brief(1000 * middle.roofline_seconds, 3),
+                   who),
+       {{file, middle.pass.line, "draft_pass_seconds", middle.pass.seconds},
+        {file, middle.pass.line, "seconds_at_peaks", middle.roofline_seconds}},
+       "see that times are seconds of whole passes, after the device has finished them, and of that draft in "
+       "that number type"});
+}
+
 void check_file(const std::string& file, const std::string& who, const cost::RooflineCost& roofline,
                 Suspicions& suspicions) {
-  const ComparedPass middle = middle_pass(traces::read_timing_table(file), roofline);
+  const traces::TimingTable table = traces::read_timing_table(file);
+  check_peaks(file, who, table, roofline, suspicions);
+  const ComparedPass middle = middle_pass(table, roofline);
   if (middle.ratio() <= far_above_roofline) return;
   const double milliseconds = 1000 * middle.pass.seconds, ideal = 1000 * middle.roofline_seconds;
   suspicions.add(

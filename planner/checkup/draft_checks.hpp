@@ -23,6 +23,7 @@ struct DraftTimes {
 
 /// - "draft_far_above_roofline": the median, over the passes of a file's model, of measured / roofline seconds exceeds
 ///   far_above_roofline. No test: a comparison with a fixed bound, wider than what rooflines are off by.
+/// - "draft_below_peaks": the same median beside the seconds at the hardware's peaks is below 0.9.
 ///
 /// @throws QuestionError, traces::FileError as Cost::of_hardware, for files without times, and for drafts that run no
 ///   model

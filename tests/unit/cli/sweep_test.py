@@ -180,6 +180,14 @@ class Sweeping(unittest.TestCase):
         self.assertLess(row["gpus"], row["plain_gpus"])
         self.assertEqual(row["verdict"], "cannot tell")
 
+    def test_what_is_fastest_by_the_estimate_alone_is_no_verdict_at_equal_gpus(self):
+        swept = document("sweep", self.file(SAVED_BY_ESTIMATE.replace("0.6", "[0.4, 0.6]").replace("rate = 100", "rate = 10")
+                                            .replace("kernel-times = none", "draft-model = llama-3.2-1b")
+                                            .replace("draft-kind = ngram", "price = 1").replace("gamma = 3", "gamma = 1")
+                                            .replace("tpot-ms = 10", "tpot-ms = 40")))
+        self.assertEqual([(row["gpus"], row["plain_gpus"], row["verdict"]) for row in swept["rows"]],
+                         [(1, 1, "cannot tell"), (1, 1, "speculate")])
+
     def test_warnings_and_assumptions_of_points_are_those_of_single_questions(self):
         """A warning of several points stands once; what the points do not share is in none of their assumptions."""
         swept = document("sweep", self.file(SAVED_BY_ESTIMATE.replace("0.6", "[0.6, 0.7]")))

@@ -437,7 +437,7 @@ TEST_CASE("a time that was written in seconds among milliseconds is found, with 
       finds(checked({samples + "bench/c1-plain.json", samples + "bench/c64-k5.json"}).findings, "times_far_apart"));
 }
 
-TEST_CASE("a draft far above its roofline is found in its statistics and in timed passes, and one near it is not") {
+TEST_CASE("a draft far above its roofline or faster than the peaks is found, and one near it is not") {
   const Faults faults;
   const auto drafting = [&](const std::string& milliseconds) {
     return faults.written("draft.log",
@@ -464,6 +464,8 @@ TEST_CASE("a draft far above its roofline is found in its statistics and in time
   CHECK(found(faults.written("fast.csv", header + "1,1,100,0.002\n8,1,100,0.0022\n1,1,2000,0.05\n")).empty());
   CHECK(finds(found(faults.written("slow.csv", header + "1,1,100,0.02\n8,1,100,0.022\n1,1,2000,0.002\n")),
               "draft_far_above_roofline"));
+  CHECK(
+      finds(found(faults.written("impossible.csv", header + "1,1,100,0.0002\n8,1,100,0.0002\n")), "draft_below_peaks"));
   CheckupQuestion lookups;
   lookups.draft_times =
       planner::DraftTimes{{drafting("800")}, "h100", "llama-3.1-8b", {.draft = {.kind = cost::DraftKind::ngram}}};
