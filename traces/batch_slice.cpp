@@ -1,5 +1,9 @@
 #include "traces/batch_slice.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace specdec::traces {
@@ -50,6 +54,16 @@ PositionBatch slice_of(const PositionBatch& batch, std::int64_t start, std::int6
   cut_column(slice.step_time_ns);
   cut_column(slice.accepted_length);
   return slice;
+}
+
+void read_ahead(const PositionBatch& batch) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  for (const std::span<const std::byte> rows : {batch.target_rows.bytes, batch.draft_rows.bytes}) {
+    if (rows.empty()) continue;
+    const auto address = reinterpret_cast<std::uintptr_t>(rows.data());
+    const std::uintptr_t within_page = address % page;
+    ::madvise(reinterpret_cast<void*>(address - within_page), rows.size() + within_page, MADV_WILLNEED);
+  }
 }
 
 }  // namespace specdec::traces

@@ -17,6 +17,7 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis_answer.hpp"
+#include "traces/batch_slice.hpp"
 #include "traces/formats/streams.hpp"
 
 namespace specdec::planner {
@@ -168,6 +169,7 @@ class RecordingSummary::State {
       answer_.partial = positions() > 0 && hooks.interrupted();
       if (answer_.partial) break;
       if (before) before();
+      traces::read_ahead(batch);
       add(source, batch);
       tell_of_reading(hooks.progress, source, batch);
     }

@@ -90,6 +90,11 @@ PLAN: Options = {
     "emit": None,
     "engine_version": None,
     "emit_file": None,
+    "scrape": None,
+    "every": "30s",
+    "duration": None,
+    "scrape_folder": None,
+    "scrape_remote": False,
     **OUTPUT,
 }
 
