@@ -11,11 +11,14 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string>
 #include <system_error>
 
 #include "cli/usage_error.hpp"
 #include "traces/formats/sha256.hpp"
 #include "traces/formats/streams.hpp"
+#include "traces/open_trace.hpp"
+#include "traces/serving/prometheus_text.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -126,18 +129,40 @@ std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& fil
   return facts;
 }
 
+namespace {
+
+/// A scrape of a server, whose counts are told by the differences between scrapes.
+bool holds_metrics(const std::string& path) {
+  try {
+    return traces::prometheus_text_format().recognises(traces::FileHead::of(path));
+  } catch (const traces::FileError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::vector<Note> same_content(const std::vector<nlohmann::ordered_json>& files) {
-  std::vector<Note> warnings;
-  std::map<std::string, std::string> first_of;
+  // In order of the first of each content.
+  std::vector<std::vector<std::string>> alike;
+  std::map<std::string, std::size_t> places;
   for (const nlohmann::ordered_json& file : files) {
     const nlohmann::ordered_json hash = file.value("sha256", nlohmann::ordered_json());
     if (hash.is_null()) continue;
-    const std::string path = file.at("path");
-    const auto [first, is_new] = first_of.emplace(hash, path);
-    if (is_new) continue;
-    warnings.push_back({"same_content", fmt::format("{} holds the same bytes as {}: what it says counts twice, and "
-                                                    "intervals are too narrow",
-                                                    path, first->second)});
+    const auto [place, is_new] = places.emplace(hash, alike.size());
+    if (is_new) alike.emplace_back();
+    alike[place->second].push_back(file.at("path"));
+  }
+  std::vector<Note> warnings;
+  for (const std::vector<std::string>& copies : alike) {
+    if (copies.size() < 2) continue;
+    const std::string which = copies.size() == 2 ? fmt::format("{} holds", copies[1])
+                                                 : fmt::format("{} and {} more hold", copies[1], copies.size() - 2);
+    warnings.push_back(
+        {"same_content",
+         fmt::format("{} the same bytes as {}: {}", which, copies[0],
+                     holds_metrics(copies[0]) ? "nothing was counted between them; gauges without counts count again"
+                                              : "what it says counts again, and intervals are too narrow")});
   }
   return warnings;
 }

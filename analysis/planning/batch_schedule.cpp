@@ -19,6 +19,8 @@ struct BatchRegrets {
   /// [gamma]: the largest regret of all gammas, whether or not one gains enough; of unmeasured acceptance by the
   /// reading that says least.
   std::vector<double> regrets = {};
+  /// The same of the measured gammas, infinite for others; empty unless these are preferred at all contexts.
+  std::vector<double> measured_regrets = {};
   /// [gamma]: the smallest speedup over plain decoding at any context.
   std::vector<double> least_speedups = {};
   /// As PointPlan::at_limit, at some context.
@@ -86,43 +88,57 @@ class FixedGammaSearch {
  public:
   void add(double batch, const BatchRegrets& at) {
     at_limit_ = at_limit_ || at.at_limit;
-    if (found_.empty()) {
-      for (std::size_t gamma = 0; gamma < at.regrets.size(); ++gamma) {
-        const double speedup = at.least_speedups[gamma];
-        found_.push_back(
-            {static_cast<std::int64_t>(gamma), at.regrets[gamma], batch, speedup, batch, speedup < 1 ? batch : 0});
+    prefers_measured_ = prefers_measured_ && !at.measured_regrets.empty();
+    add(batch, at.regrets, at.least_speedups, found_);
+    if (prefers_measured_) add(batch, at.measured_regrets, at.least_speedups, measured_);
+  }
+
+  std::optional<FixedGamma> best(const ScheduleRule& rule) const {
+    if (found_.empty()) return std::nullopt;
+    const auto drafts = [](const FixedGamma& one) { return one.gamma > 0 && std::isfinite(one.worst_regret); };
+    const bool is_measured = prefers_measured_ && std::any_of(measured_.begin(), measured_.end(), drafts);
+    return best_of(is_measured ? measured_ : found_, rule);
+  }
+
+ private:
+  static void add(double batch, const std::vector<double>& regrets, const std::vector<double>& speedups,
+                  std::vector<FixedGamma>& found) {
+    if (found.empty()) {
+      for (std::size_t gamma = 0; gamma < regrets.size(); ++gamma) {
+        const double speedup = speedups[gamma];
+        found.push_back(
+            {static_cast<std::int64_t>(gamma), regrets[gamma], batch, speedup, batch, speedup < 1 ? batch : 0});
       }
       return;
     }
-    found_.resize(std::min(found_.size(), at.regrets.size()));
-    for (std::size_t gamma = 0; gamma < found_.size(); ++gamma) {
-      FixedGamma& fixed = found_[gamma];
-      if (at.regrets[gamma] > fixed.worst_regret) {
-        fixed.worst_regret = at.regrets[gamma];
+    found.resize(std::min(found.size(), regrets.size()));
+    for (std::size_t gamma = 0; gamma < found.size(); ++gamma) {
+      FixedGamma& fixed = found[gamma];
+      if (regrets[gamma] > fixed.worst_regret) {
+        fixed.worst_regret = regrets[gamma];
         fixed.worst_batch = batch;
       }
-      if (fixed.slow_from == 0 && at.least_speedups[gamma] < 1) fixed.slow_from = batch;
-      if (at.least_speedups[gamma] < fixed.least_speedup) {
-        fixed.least_speedup = at.least_speedups[gamma];
+      if (fixed.slow_from == 0 && speedups[gamma] < 1) fixed.slow_from = batch;
+      if (speedups[gamma] < fixed.least_speedup) {
+        fixed.least_speedup = speedups[gamma];
         fixed.slowest_batch = batch;
       }
     }
   }
 
-  std::optional<FixedGamma> best(const ScheduleRule& rule) const {
+  FixedGamma best_of(const std::vector<FixedGamma>& found, const ScheduleRule& rule) const {
     const auto less = [](const FixedGamma& a, const FixedGamma& b) { return a.worst_regret < b.worst_regret; };
-    if (found_.empty()) return std::nullopt;
-    const auto least = std::min_element(found_.begin(), found_.end(), less);
+    const auto least = std::min_element(found.begin(), found.end(), less);
     if (!at_limit_ || !rule.max_gamma_is_default) return *least;
     const auto will_do = [&](const FixedGamma& one) {
       return one.worst_regret <= least->worst_regret + rule.tolerance;
     };
-    return *std::find_if(found_.begin(), found_.end(), will_do);
+    return *std::find_if(found.begin(), found.end(), will_do);
   }
 
- private:
-  std::vector<FixedGamma> found_;
-  bool at_limit_ = false;
+  /// Of all gammas, and, if every batch prefers those, of the measured ones.
+  std::vector<FixedGamma> found_, measured_;
+  bool prefers_measured_ = true, at_limit_ = false;
 };
 
 bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, double context) {
@@ -212,6 +228,7 @@ BatchRegrets regrets_at(const DraftScan& draft, double batch, const std::vector<
     add(measured_speeds, worst_measured);
     add(sure_speeds, result.regrets);
   }
+  if (prefers_measured) result.measured_regrets = worst_measured;
   result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
   if (draft.draft().states_range) {
     const double least = *std::min_element(result.worst.begin(), result.worst.end());

@@ -48,8 +48,9 @@ struct BatchSchedule {
 /// to the best of these, and infinite for other gammas; so they are for gammas whose cost is guessed
 /// (DraftScan::is_guessed).
 ///
-/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed, drafts
-/// whose acceptance was not measured counting by the reading that says least of them.
+/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed: if each
+/// of these prefers what was measured, among the measured ones, else with drafts whose acceptance was not measured
+/// counting by the reading that says least of them.
 ///
 /// Time:     O(up_to contexts gammas)
 /// Source:   docs/theory.md#plans-over-batch-and-context

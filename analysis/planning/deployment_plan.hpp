@@ -291,8 +291,9 @@ struct DraftPlan {
   /// the gamma whose worst regret over them is smallest.
   std::vector<PlannedStretch> schedule;
   /// The gamma whose largest regret over the decided batches of the schedule is smallest, among the gammas known at all
-  /// of these, in a tie the smallest; empty if no batch is decided. Unmeasured acceptance counts by the reading that
-  /// says least; where a default max_gamma limits the fastest, it is the smallest gamma within the tolerance.
+  /// of these, in a tie the smallest; empty if no batch is decided. If every batch prefers what was measured, so does
+  /// this; else unmeasured acceptance counts by the reading that says least; where a default max_gamma limits the
+  /// fastest, it is the smallest gamma within the tolerance.
   std::optional<FixedGamma> fixed;
   /// The smallest batch from which on, up to schedule_up_to, the schedule's answer is plain decoding because no draft
   /// gains min_gain; empty if it still speculates or decides nothing at the end, or without a schedule.

@@ -24,6 +24,7 @@
 #include "planner/recordings/analysis.hpp"
 #include "planner/sources/same_bytes.hpp"
 #include "traces/open_trace.hpp"
+#include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 #include "traces/unpaired_file.hpp"
 
@@ -225,6 +226,8 @@ class Examination {
     const auto first =
         std::find_if(files_.begin(), end, [&](const CheckedFile& checked) { return same_bytes(checked.file, copy); });
     if (first == end) return;
+    // Of a server that idles two scrapes are alike, and the differences between them count nothing twice.
+    if (traces::prometheus_text_format().recognises(traces::FileHead::of(copy))) return;
     const auto bytes = static_cast<double>(std::filesystem::file_size(copy));
     suspicions_.add({"same_content",
                      Severity::warning,

@@ -1019,6 +1019,23 @@ TEST_CASE("a draft model of another vocabulary is warned of, and configured for 
                     "vocabularies_differ"));
 }
 
+TEST_CASE("an engine of one length is given the measured gamma that the plan recommends") {
+  const std::string samples = specdec::tests::source_dir() + "/traces/samples/";
+  for (const std::string& asked :
+       {"--counters " + samples + "serving/vllm_requests.jsonl --c 0.05 --emit llamacpp --draft-model d.gguf",
+        "--counters " + samples +
+            "llamacpp/server-answers.jsonl --c 0.03 --max-gamma 4 --emit llamacpp --draft-model d.gguf",
+        "--counters " + samples + "serving/sglang_before.prom " + samples +
+            "serving/sglang_after.prom --c 0.05 --emit sglang --draft-model org/d --engine-version 0.5.10",
+        "--bench " + samples + "bench/c1-plain.json " + samples +
+            "bench/c1-k3.json --emit llamacpp --draft-model d.gguf"}) {
+    INFO(asked);
+    const ordered_json plan = json_of(asked);
+    REQUIRE(plan["recommended"]["gamma"].get<std::int64_t>() > 0);
+    for (const ordered_json& run : plan["config"]["runs"]) CHECK(run["gamma"] == plan["recommended"]["gamma"]);
+  }
+}
+
 TEST_CASE("a schedule drafts where the least gain is reached, as the points do, and says where it differs") {
   const std::string asked =
       "--alpha 0.6 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --kernel-times none "
