@@ -1549,10 +1549,13 @@ TEST_CASE("several drafts on one hardware are compared, and its options are refu
   check_refused(base + "--calibrate batch=8", "--calibrate is batch=8, but must be a list that has batch=B,tpot_ms=T");
   check_refused(base + "--calibrate batch=8,tpot_ms=9,gamma=2",
                 "--calibrate is batch=8,tpot_ms=9,gamma=2, but must be a list that has tokens_per_step beside gamma");
+  check_refused(base + "--calibrate batch=8,tpot_ms=9,tokens_per_step=2",
+                "--calibrate is batch=8,tpot_ms=9,tokens_per_step=2, but must be a list that has gamma beside "
+                "tokens_per_step");
   check_refused(
-      base + "--calibrate batch=8,tpot_ms=9,tokens_per_step=2",
-      "--calibrate is batch=8,tpot_ms=9,tokens_per_step=2, but must be a list whose tokens_per_step is at most "
-      "gamma + 1, 1");
+      base + "--calibrate batch=8,tpot_ms=9,gamma=1,tokens_per_step=3",
+      "--calibrate is batch=8,tpot_ms=9,gamma=1,tokens_per_step=3, but must be a list whose tokens_per_step is "
+      "at most gamma + 1, 2");
   check_refused(
       base + "--calibrate batch=8,speed=9",
       "--calibrate is speed=9, but must be KEY=VALUE with a key of batch, tpot_ms, gamma, tokens_per_step, context");
