@@ -1020,14 +1020,14 @@ TEST_CASE("a draft model of another vocabulary is warned of, and configured for 
 }
 
 TEST_CASE("an engine of one length is given the measured gamma that the plan recommends") {
-  const std::string samples = specdec::tests::source_dir() + "/traces/samples/";
+  const std::string files = specdec::tests::source_dir() + "/traces/samples/";
   for (const std::string& asked :
-       {"--counters " + samples + "serving/vllm_requests.jsonl --c 0.05 --emit llamacpp --draft-model d.gguf",
-        "--counters " + samples +
+       {"--counters " + files + "serving/vllm_requests.jsonl --c 0.05 --emit llamacpp --draft-model d.gguf",
+        "--counters " + files +
             "llamacpp/server-answers.jsonl --c 0.03 --max-gamma 4 --emit llamacpp --draft-model d.gguf",
-        "--counters " + samples + "serving/sglang_before.prom " + samples +
+        "--counters " + files + "serving/sglang_before.prom " + files +
             "serving/sglang_after.prom --c 0.05 --emit sglang --draft-model org/d --engine-version 0.5.10",
-        "--bench " + samples + "bench/c1-plain.json " + samples +
+        "--bench " + files + "bench/c1-plain.json " + files +
             "bench/c1-k3.json --emit llamacpp --draft-model d.gguf"}) {
     INFO(asked);
     const ordered_json plan = json_of(asked);
