@@ -51,6 +51,15 @@ std::string sha256(std::string_view option, const std::string& path) {
   return hash.digits();
 }
 
+/// A scrape of a server, whose counts are told by the differences between scrapes.
+bool holds_metrics(const std::string& path) {
+  try {
+    return traces::prometheus_text_format().recognises(traces::FileHead::of(path));
+  } catch (const traces::FileError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string base64_sha256(std::string_view text) {
@@ -128,19 +137,6 @@ std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& fil
   for (const std::string& file : files) facts.push_back(file_facts("FILE", file));
   return facts;
 }
-
-namespace {
-
-/// A scrape of a server, whose counts are told by the differences between scrapes.
-bool holds_metrics(const std::string& path) {
-  try {
-    return traces::prometheus_text_format().recognises(traces::FileHead::of(path));
-  } catch (const traces::FileError&) {
-    return false;
-  }
-}
-
-}  // namespace
 
 std::vector<Note> same_content(const std::vector<nlohmann::ordered_json>& files) {
   // In order of the first of each content.

@@ -107,6 +107,10 @@ void ShareOptions::declare(Options& options, const std::string& does, ShareTeam*
                "the share names it");
 }
 
+bool ShareOptions::is_silent(const Options& options) const {
+  return options.quiet() || (team_ != nullptr && team_->own().index > 0);
+}
+
 ChosenShare ShareOptions::chosen(const std::vector<std::string>& inputs) const {
   if (team_ != nullptr) {
     const traces::Shard own = team_->own();

@@ -58,6 +58,8 @@ class ShareOptions {
   void declare(Options& options, const std::string& does, ShareTeam* team = nullptr);
 
   ShareTeam* team() const { return team_; }
+  /// Of a team the first process alone tells how far it is.
+  bool is_silent(const Options& options) const;
   bool is_given() const { return team_ != nullptr || shard_.is_given() || part_; }
   /// True if --shard is given.
   bool names_share() const { return shard_.is_given(); }

@@ -57,19 +57,13 @@ Report report_of_simulation(const planner::Simulation& simulation) {
   return report;
 }
 
-/// Of a team the first process alone tells how far it is.
-bool is_silent(const SimulateOptions& values, const Options& options) {
-  ShareTeam* const team = values.share.team();
-  return options.quiet() || (team != nullptr && team->own().index > 0);
-}
-
 /// Runs a share and writes what it gave; without --shard the whole is answered, too.
 Report run_share(const SimulateOptions& values, const Options& options) {
   const planner::SimulationQuestion question = values.question(options);
   const ChosenShare own_share = values.share.chosen({});
   validation::MethodShare found;
-  const planner::Simulation answer = planner::simulate_share(question, shipped_models(), own_share.own, found,
-                                                             interruptible("simulating", is_silent(values, options)));
+  const planner::Simulation answer = planner::simulate_share(
+      question, shipped_models(), own_share.own, found, interruptible("simulating", values.share.is_silent(options)));
   require_no_input("--part", own_share.part, answer.files);
   std::vector<std::string> given = options.given();
   const std::set<std::string> of_run = {"shard", "part", "format", "table", "output", "quiet"};

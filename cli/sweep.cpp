@@ -53,16 +53,14 @@ Report run(const SweepOptions& o, const Options& options) {
   // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it.
   std::optional<Interruption> interruption;
   if (own_share.part.empty()) interruption.emplace();
-  ShareTeam* const team = o.share.team();
-  const bool is_silent = options.quiet() || (team != nullptr && own_share.own.index > 0);
   const planner::Sweep answered =
-      planner::sweep(asked.command, asked.points, settings, interruptible("answering", is_silent));
+      planner::sweep(asked.command, asked.points, settings, interruptible("answering", o.share.is_silent(options)));
   const std::vector<nlohmann::ordered_json> facts = facts_of(files);
   if (!own_share.part.empty()) {
     planner::save_part(own_share.part, answered,
                        part_origin("sweep", options, {"file", "cache", "threads"}, own_share.own, facts));
   }
-  if (team != nullptr) return report_of_team(*team);
+  if (ShareTeam* const team = o.share.team()) return report_of_team(*team);
   if (own_share.is_share) {
     const std::size_t points = answered.answers.size();
     return share_report("sweep", own_share.own, own_share.part, {{"points", points}}, fmt::format("{} points", points));

@@ -146,11 +146,10 @@ std::string replicas_text(const Capacity& r) {
 /// case.
 std::string by_estimate_faster(const Capacity& r) {
   const std::size_t best = *r.answer().recommended;
-  for (std::size_t i = 0; i < r.scenarios().size(); ++i) {
-    const bool is_rival = sim::is_plain(r.scenarios()[i].scenario) != sim::is_plain(r.scenarios()[best].scenario);
-    if (is_rival && !sim::is_faster_in_all(r.range, best, i)) return "by the estimate ";
-  }
-  return "";
+  const std::vector<std::size_t> rivals = r.rivals(best);
+  const bool in_all =
+      std::all_of(rivals.begin(), rivals.end(), [&](std::size_t i) { return sim::is_faster_in_all(r.range, best, i); });
+  return in_all ? "" : "by the estimate ";
 }
 
 /// What the recommended scenario is among those that need as many GPUs: by its median time per token, or else by the

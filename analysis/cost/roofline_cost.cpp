@@ -509,7 +509,7 @@ void RooflineCost::find_uncalibrated() {
        fmt::format(
            "times come from peaks and from ranges of what passes lose against them, which no timed iteration of "
            "this deployment has corrected: where no kernels were measured, deployments differ from them by a "
-           "standard deviation of {:.0f}%, which one time of --calibrate takes away",
+           "standard deviation of {:.0f}%, which one time of --calibrate halves",
            100 * options_.deployment_error)});
 }
 
@@ -853,29 +853,17 @@ RooflineCost::Losses RooflineCost::fitted(const Losses& start, std::span<const I
   return moved(least_moved(free.size(), lowest, highest, residuals));
 }
 
-namespace {
-
-/// What no program loses less than.
-std::array<double, 8> lossless() {
-  std::array<double, 8> losses{};
-  for (const LossPlace whole : {bandwidth, compute, link}) losses[whole] = 1;
-  return losses;
+RooflineCost RooflineCost::at_peaks() const {
+  RooflineOptions ideal = options_;
+  ideal.kernels.reset();
+  ideal.losses = {};
+  ideal.replicates = 0;
+  return RooflineCost(std::move(ideal));
 }
-
-}  // namespace
 
 void RooflineCost::require_below_peaks(const CalibrationPoint& point, double relative_error) const {
   const Iteration iteration = iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context});
-  double seconds_at_peaks = 0;
-  if (options_.kernels) {
-    RooflineOptions ideal = options_;
-    ideal.kernels.reset();
-    ideal.losses = {};
-    ideal.replicates = 0;
-    seconds_at_peaks = RooflineCost(std::move(ideal)).seconds(iteration);
-  } else {
-    seconds_at_peaks = seconds_of(work_of(iteration), lossless()).total();
-  }
+  const double seconds_at_peaks = at_peaks().seconds(iteration);
   if (point.round_seconds >= seconds_at_peaks * std::exp(-3 * relative_error)) return;
   throw std::domain_error(fmt::format(
       "an iteration at gamma {}, batch {:g} and context {:g} takes {:.4g} ms by what was measured, but at least "

@@ -243,6 +243,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// What the errors of the deployment multiply the times at the calibrated points by, as a geometric mean; 1 before.
   double factor() const { return factor_; }
 
+  /// The same deployment without losses, kernels and errors, below which nothing can be.
+  RooflineCost at_peaks() const;
+
   const RooflineOptions& options() const { return options_; }
 
  private:

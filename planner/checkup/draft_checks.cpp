@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -36,19 +35,10 @@ ComparedPass middle_pass(const traces::TimingTable& table, const cost::RooflineC
   return *std::min_element(middles.begin(), middles.end(), rises);
 }
 
-/// At the peaks of the hardware, which nothing beats.
-cost::RooflineCost at_peaks(const cost::RooflineCost& roofline) {
-  cost::RooflineOptions options = roofline.options();
-  options.kernels.reset();
-  options.losses = {};
-  options.replicates = 0;
-  return cost::RooflineCost(std::move(options));
-}
-
 void check_peaks(const std::string& file, const std::string& who, const traces::TimingTable& table,
                  const cost::RooflineCost& roofline, Suspicions& suspicions) {
   constexpr double error_of_times = 0.9;
-  const ComparedPass middle = middle_pass(table, at_peaks(roofline));
+  const ComparedPass middle = middle_pass(table, roofline.at_peaks());
   if (middle.ratio() >= error_of_times) return;
   suspicions.add(
       {"draft_below_peaks",

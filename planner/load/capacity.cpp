@@ -864,14 +864,19 @@ bool Capacity::beats_in_all_cases(std::size_t i, std::size_t other) const {
   return cases.fewer == cases.cases;
 }
 
-bool Capacity::is_told() const {
-  if (!is_decided() || !answer().recommended || saves_by_estimate_alone()) return false;
-  const std::size_t best = *answer().recommended;
+std::vector<std::size_t> Capacity::rivals(std::size_t of) const {
+  std::vector<std::size_t> found;
   for (std::size_t i = 0; i < scenarios().size(); ++i) {
-    const bool is_rival = sim::is_plain(scenarios()[i].scenario) != sim::is_plain(scenarios()[best].scenario);
-    if (is_rival && !beats_in_all_cases(best, i)) return false;
+    if (sim::is_plain(scenarios()[i].scenario) != sim::is_plain(scenarios()[of].scenario)) found.push_back(i);
   }
-  return true;
+  return found;
+}
+
+bool Capacity::is_told() const {
+  if (!is_decided() || !answer().recommended) return false;
+  const std::size_t best = *answer().recommended;
+  const std::vector<std::size_t> others = rivals(best);
+  return std::all_of(others.begin(), others.end(), [&](std::size_t i) { return beats_in_all_cases(best, i); });
 }
 
 bool Capacity::saves_by_estimate_alone() const {

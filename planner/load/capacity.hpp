@@ -206,6 +206,8 @@ struct Capacity {
   bool decides_by_extrapolated_prices() const;
   /// False if it does and the question does not ask to decide by such prices, or if it is partial.
   bool is_decided() const { return !partial && (question.extrapolate || !decides_by_extrapolated_prices()); }
+  /// The scenarios that do not draft if this one does, else those that do.
+  std::vector<std::size_t> rivals(std::size_t of) const;
   /// True if it is decided and the recommended scenario beats all that draft, or all that do not, whichever it does
   /// not, in every case of what is uncertain: by GPUs, at equal ones by the median time per token, without a load by
   /// the largest one.

@@ -221,7 +221,9 @@ class Sweeping(unittest.TestCase):
         parts = self.folder / "of3"
         merged = document("merge", parts / "1-of-3.part", parts / "3-of-3.part", "--partial")
         self.assertTrue(merged["partial"])
-        self.assertEqual(merged["warnings"][0]["code"], "parts_missing")
+        codes = [warning["code"] for warning in merged["warnings"]]
+        self.assertEqual((codes[0], codes.count("parts_missing")), ("parts_missing", 1))
+        self.assertLessEqual(set(codes[1:]), {warning["code"] for warning in whole["warnings"]})
         self.assertEqual(merged["rows"][0] | {"pareto": None}, whole["rows"][0] | {"pareto": None})
 
     def test_parts_that_do_not_belong_together_are_refused_by_name(self):

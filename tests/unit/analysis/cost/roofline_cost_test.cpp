@@ -598,7 +598,7 @@ TEST_CASE("one point bound by memory fixes the bandwidth and leaves the range of
 }
 
 TEST_CASE("times that rise more than is priced make no draft look better") {
-  // A plain step of 2560 positions takes what rounds of as many would: beyond the times rounds keep the excess.
+  // Rounds of 256 sequences have more positions than were timed: there they keep what the times exceed the prices by.
   const RooflineCost before{uncertain()};
   RooflineOptions options = uncertain();
   options.deployment_error = 0.35;
