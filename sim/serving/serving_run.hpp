@@ -9,7 +9,9 @@ namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
-enum class InvariantChecks { no, yes };
+/// Whether a run checks its invariants: never, in its first 64 iterations and in every 64th, or in each. What is lost
+/// once stays lost, so that few iterations find it, too.
+enum class InvariantChecks { no, sampled, yes };
 
 /// What runs of the same requests share. May be used by one run at a time.
 struct SharedByRuns {
@@ -25,7 +27,7 @@ enum class Decoding { one_by_one, in_step };
 #ifdef NDEBUG
 constexpr InvariantChecks usual_checks = InvariantChecks::no;
 #else
-constexpr InvariantChecks usual_checks = InvariantChecks::yes;
+constexpr InvariantChecks usual_checks = InvariantChecks::sampled;
 #endif
 
 struct RunOptions {
@@ -36,7 +38,7 @@ struct RunOptions {
   std::optional<SharedByRuns> shared = {};
 };
 
-/// simulate_serving(), with or without checks of the invariants of every iteration; simulate_serving() checks them in
+/// simulate_serving(), with or without checks of the invariants of its iterations; simulate_serving() samples them in
 /// debug builds.
 ///
 ///   blocks       those of running requests and the free ones add up to all; none holds fewer than its tokens need
