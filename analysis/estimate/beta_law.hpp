@@ -73,7 +73,7 @@ class Autocorrelation {
   std::vector<std::int64_t> pairs() const;
 
  private:
-  /// Of all pairs (x, y) at one lag.
+  /// Sums over all pairs (x, y) at one lag.
   struct Pairs {
     std::int64_t count = 0;
     core::ExactSum sums;  // of x + y

@@ -10,7 +10,7 @@
 #include "analysis/planning/regret.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 
-/// How many tokens to draft: the closed forms of analysis/theory combined into one answer.
+/// The number of tokens to draft: the closed forms of analysis/theory combined into one answer.
 namespace specdec::planning {
 
 struct PlanQuestion {

@@ -40,7 +40,7 @@ std::vector<double> stationary_law(std::span<const double> transitions, std::int
 /// Source:   docs/theory.md#other-drafts
 /// Assumes:  whether something is found, and what is accepted, independent from step to step.
 /// @param match_rate  m, share of steps, [0, 1]
-/// @param acceptance  of the tokens copied in the steps with a match
+/// @param acceptance  acceptance of the tokens copied in the steps with a match
 /// @param gamma       tokens copied, >= 0
 /// Accuracy: relative error <= 1e-13
 double copying_speedup(double match_rate, const core::AcceptanceProfile& acceptance, std::int64_t gamma,

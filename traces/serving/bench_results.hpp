@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// What benchmark programs write of a run, as they write it: one JSON object a run, alone in its file, in JSON lines or
+// Results of a run as benchmark programs write them: one JSON object a run, alone in its file, in JSON lines or
 // in an array. Keys may be missing or null, others are not read (but become labels where they are strings of `labels`
 // below). CountUnit::run.
 //
