@@ -110,7 +110,7 @@ class ServingRun {
     if (state_.in_step && question_.clients) queue_.take_arrivals(now_);
   }
 
-  /// What a running request put out by the positions that were scheduled.
+  /// Puts out the tokens of a running request for the positions that were scheduled.
   void put_out(Index i, PutOut& all) {
     const std::int64_t positions = running_.scheduled[i];
     if (running_.prompt_left[i] > 0) {

@@ -9,18 +9,18 @@ namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
-/// Whether a run checks its invariants: never, in its first 64 iterations and in every 64th, or in each. What is lost
-/// once stays lost, so that few iterations find it, too.
+/// Frequency of checks of a run's invariants: never, in its first 64 iterations and in every 64th, or in each. Anything
+/// lost once stays lost, so that few iterations find it, too.
 enum class InvariantChecks { no, sampled, yes };
 
-/// What runs of the same requests share. May be used by one run at a time.
+/// Draws and rounds that runs of the same requests share. May be used by one run at a time.
 struct SharedByRuns {
-  /// Of requests that begin with those of the run, its seed, laws and, in rounds, gamma and block_size; non-null.
+  /// For requests that begin with those of the run, its seed, laws and, in rounds, gamma and block_size; non-null.
   RequestDraws* draws = nullptr;
   RequestRounds* rounds = nullptr;
 };
 
-/// How a run goes on: sequences that decode are taken one by one in every iteration, or, as long as all of them take
+/// Mode of a run: sequences that decode are taken one by one in every iteration, or, as long as all of them take
 /// part in all iterations, as sums over them. The result is the same, bit for bit.
 enum class Decoding { one_by_one, in_step };
 

@@ -178,7 +178,7 @@ bool near(double a, double b, double relative, double absolute) {
   return std::abs(a - b) <= std::max(relative * std::abs(b), absolute);
 }
 
-/// What the header promises; where rows hold logarithms, their exponentials have errors of their own.
+/// Checks the header's promises; where rows hold logarithms, their exponentials have errors of their own.
 void check_equal(const RowStatistics& a, const RowStatistics& b, bool logarithms) {
   const double mass_floor = logarithms ? 1e-7 : 0;
   const double single = logarithms ? 2e-7 : 1e-15;

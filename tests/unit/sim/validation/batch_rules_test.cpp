@@ -134,7 +134,7 @@ TEST_CASE("a logistic curve learns which drafts stay from the draft's certainty"
   LogisticBudgetRule logistic(5, cost);
   CountingBudgetRule counting(5, cost);
   const double bound = throughput(known), learnt = throughput(logistic), counted = throughput(counting);
-  // What is missing: the budget is that of the round before, whose places are other ones.
+  // The rest is lost because the budget is that of the round before, whose places are other ones.
   CHECK(learnt > 0.85 * bound);
   CHECK(learnt > 1.05 * counted);
 }
