@@ -92,7 +92,7 @@ cost::ModelSpec model_of(std::string_view option, const std::string& name, const
   return model;
 }
 
-/// @param hardware  whose kernels they must be
+/// @param hardware  the one whose kernels they must be
 cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& hardware, const NamedSpecs& specs,
                              Cost& cost) {
   const std::vector<cost::KernelTimes> known = cost::kernel_times_of(hardware.name);

@@ -125,7 +125,7 @@ std::vector<Method> possible(const std::vector<NamedMethod>& asked, const Method
   return methods;
 }
 
-/// @param methods     which to run, for a source
+/// @param methods     those to run, for a source
 /// @param by_options  see require_used
 MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::path& shipped_models,
                        const RunMethods& run, bool by_options,

@@ -19,7 +19,7 @@ namespace specdec::sim {
 /// were drawn, since every load, gamma and law asks for the same ones. Not for several threads.
 class RequestDraws {
  public:
-  /// @param requests  whose lengths count; must outlive the object  @param most_kept  uniforms in memory
+  /// @param requests  those whose lengths count; must outlive the object  @param most_kept  uniforms in memory
   RequestDraws(const std::vector<SimulatedRequest>& requests, std::uint64_t seed, std::size_t most_kept);
 
   /// @param emitted  tokens before the round, [1, output tokens of the request)
