@@ -24,7 +24,7 @@ struct ProductTimes {
   double bandwidth_share = 1;  ///< (0, 1]
   double peak_share = 1;       ///< (0, 1]
   double corner = 1;           ///< >= 1
-  double call_seconds = 0;     ///< of each product, >= 0
+  double call_seconds = 0;     ///< seconds of each product, >= 0
 
   /// @param weights     bytes of the weights / BW, seconds, >= 0
   /// @param operations  operations / F, seconds, >= 0
@@ -55,9 +55,9 @@ struct VerificationTimes {
   /// Rows of a tile, pairs of a position and a head of a group.
   static constexpr double tile_rows = 64;
 
-  double floor_seconds = 0;     ///< of a call, >= 0
-  double position_seconds = 0;  ///< of a further position of a sequence and a query head, >= 0
-  double tile_seconds = 0;      ///< of 64 further rows, >= 0
+  double floor_seconds = 0;     ///< seconds of a call, >= 0
+  double position_seconds = 0;  ///< seconds of a further position of a sequence and a query head, >= 0
+  double tile_seconds = 0;      ///< seconds of 64 further rows, >= 0
   /// (0, 1], of a cache that is read once for each query head; empty if it is read once.
   std::optional<double> each_head_bandwidth_share = {};
 
@@ -73,8 +73,8 @@ struct VerificationTimes {
 ///
 /// with h the key/value heads that an accelerator holds.
 struct AttentionTimes {
-  double floor_seconds = 0;     ///< of a call, >= 0
-  double sequence_seconds = 0;  ///< of a sequence and a key/value head, >= 0
+  double floor_seconds = 0;     ///< seconds of a call, >= 0
+  double sequence_seconds = 0;  ///< seconds of a sequence and a key/value head, >= 0
   double bandwidth_share = 1;   ///< (0, 1]
   double peak_share = 1;        ///< (0, 1], of long prompts
   /// Empty if several positions of a sequence were not measured: they are priced as one, operations apart.

@@ -170,7 +170,7 @@ class ModuleList {
     try {
       expressions_.emplace_back(expression.begin(), expression.end(), flags);
     } catch (const std::regex_error&) {
-      is_certain_ = false;  // of a dialect that this one is not
+      is_certain_ = false;  // its dialect is another one
     }
   }
 

@@ -59,7 +59,7 @@ class ReplayColumns {
   std::vector<double> own_lower_;
   std::vector<double> own_upper_;
   std::int64_t sequence_ = -1;
-  std::int32_t largest_length_ = 0;    // of all that were taken
+  std::int32_t largest_length_ = 0;    // the largest accepted length taken
   std::int64_t length_ = 0;            // length of the current sequence so far
   std::vector<std::int32_t> lengths_;  // its accepted lengths, at least the last `depths` ones
 };

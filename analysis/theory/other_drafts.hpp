@@ -59,7 +59,7 @@ double parallel_draft_speedup(const core::AcceptanceProfile& acceptance, std::in
 
 /// A draft that is accelerated by a draft of its own.
 struct InnerDraft {
-  core::AcceptanceProfile acceptance;  ///< of the smallest model's tokens by the draft
+  core::AcceptanceProfile acceptance;  ///< that of the smallest model's tokens by the draft
   std::int64_t gamma;                  ///< drafted per step of the draft, >= 0
   core::StepCost cost;                 ///< in units of one plain step of the draft
 };
