@@ -29,8 +29,8 @@ namespace specdec::traces {
 // accept_length is tokens a round with the bonus token, averaged since the server started. Rounds are counted back from
 // it: the first token of every request comes from its prompt, so the rounds put out total_output_tokens - completed.
 //
-// The draft becomes the label draft where draft_model, speculative_model, speculative_draft_model_path or draft names it,
-// speculative_draft_model_path in server_info or server_args, or model in speculative_config.
+// The draft becomes the label draft where draft_model, speculative_model, speculative_draft_model_path or draft names
+// it, speculative_draft_model_path in server_info or server_args, or model in speculative_config.
 //
 // Without speculation keys a run is a baseline: its BenchRun alone.
 

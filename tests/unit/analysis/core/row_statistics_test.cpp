@@ -546,7 +546,8 @@ TEST_CASE("drafted tokens are sorted into bins of their probability as in double
           const std::vector<double> p = probabilities_of(target.target());
           const std::vector<double> q = probabilities_of(draft.draft());
           for (const std::size_t count : {1, 3, 10, 200}) {
-            INFO("vocab " << vocab << ' ' << name_of(type) << " space " << static_cast<int>(space) << " bins " << count);
+            INFO("vocab " << vocab << ' ' << name_of(type) << " space " << static_cast<int>(space) << " bins "
+                          << count);
             std::vector<DraftConfidence> expected(count);
             for (std::size_t x = 0; x < vocab; ++x) {
               auto& bin = expected[std::min(count - 1, static_cast<std::size_t>(q[x] * static_cast<double>(count)))];
