@@ -30,6 +30,7 @@ void list_members(Members& members, estimate::TokensPerStep& tokens) {
   members("ci95", tokens.ci95);
   members("full_accepts", tokens.full_accepts);
   members("extrapolated", tokens.extrapolated);
+  members.optional("bracket", tokens.bracket);
 }
 
 template <class Members>

@@ -3,8 +3,10 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/plan.hpp"
@@ -30,6 +32,10 @@ void put_points(const planner::Plan& plan, nlohmann::ordered_json& json);
 /// For the tables of benchmark runs, which most plans lack, a row by the table's name: its keys are the columns.
 std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_runs();
 
+/// The best gammas at the lower and at the upper ends of a recording's brackets; empty unless the best gamma's speedup
+/// is known as a bracket.
+std::optional<std::pair<const planning::DeploymentRow*, const planning::DeploymentRow*>> best_at_ends(
+    const planning::PointPlan& point);
 /// The heading of a speedup's interval; for the draft that is shown, and for all.
 std::string interval_heading(const planner::Plan& plan);
 std::string interval_heading_of_drafts(const planner::Plan& plan);

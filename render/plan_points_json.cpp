@@ -3,6 +3,7 @@
 #include "render/json_values.hpp"
 #include "render/plan.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -18,6 +19,10 @@ using planning::DeploymentRow;
 using planning::PointPlan;
 
 ordered_json json_of(const estimate::Interval& interval) { return {interval.lo, interval.hi}; }
+
+ordered_json json_of(const std::optional<estimate::Interval>& bounds) {
+  return bounds ? json_of(*bounds) : ordered_json();
+}
 
 ordered_json json_of(const estimate::Estimate& estimate) {
   return {{"value", estimate.value},
@@ -53,10 +58,12 @@ void put_times(ordered_json& object, const Plan& d, const PointPlan& point, cons
 ordered_json json_of(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
   ordered_json object = {{"gamma", row.gamma},
                          {"tokens_per_step", row.tokens_per_step},
-                         {"tokens_per_step_interval", json_of(row.tokens_interval)}};
+                         {"tokens_per_step_interval", json_of(row.tokens_interval)},
+                         {"tokens_per_step_bounds", json_of(row.tokens_bracket)}};
   put_times(object, d, point, row);
   object["speedup"] = row.speedup;
   object["speedup_ci95"] = json_of(row.speedup_ci95);
+  object["speedup_bounds"] = json_of(row.speedup_bracket);
   object["regret"] = point.optimal_row ? ordered_json(row.regret) : ordered_json();
   object["extrapolated"] = row.extrapolated;
   object["bound"] = or_null(bound_of(d, point, row.gamma));
@@ -121,6 +128,10 @@ ordered_json json_point(const Plan& d, std::size_t index) {
   }
   object["worst_regret"] = point.optimal_row ? ordered_json(point.worst_regret) : ordered_json();
   object["near_optimal_gammas"] = point.near_optimal_gammas;
+  object["gamma_bounds"] = nullptr;
+  if (const auto best = best_at_ends(point))
+    object["gamma_bounds"] = {std::min(best->first->gamma, best->second->gamma),
+                              std::max(best->first->gamma, best->second->gamma)};
   object["at_limit"] = point.at_limit;
   object["seconds_per_output_token"] = json_of(point.seconds_per_output_token);
   object["output_tokens_per_second"] = json_of(point.output_tokens_per_second);
@@ -319,7 +330,7 @@ std::string_view basis_of_recommendation(const Plan& d, const PointPlan& point) 
   if (point.optimal()->gamma == 0) return "not_worth_it";
   if (point.passed_over_row) return "measured";
   const bool states_range = !d.drafts.empty() && d.drafts[d.shown()].acceptance.states_range();
-  if (states_range) return "minimax_regret";
+  if (states_range || point.optimal()->tokens_bracket) return "minimax_regret";
   if (!point.at_limit) return "optimum";
   return point.optimal_row == point.rows.size() - 1 ? "max_gamma" : "share_of_limit";
 }

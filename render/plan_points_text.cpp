@@ -2,9 +2,11 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "analysis/planning/batch_schedule.hpp"
 #include "planner/benchmark_command.hpp"
@@ -33,8 +35,14 @@ std::string gamma_text(const PointPlan& point) {
   return point.optimal_row ? fmt::format("{}", point.optimal()->gamma) : "-";
 }
 
+/// The ends of a bracket, where a figure is known as one.
+std::string bracket_text(double value, const std::optional<estimate::Interval>& bracket) {
+  return bracket && bracket->lo < bracket->hi ? fmt::format("{}..{}", in_column(bracket->lo), in_column(bracket->hi))
+                                              : in_column(value);
+}
+
 std::string speedup_text(const PointPlan& point) {
-  return point.speedup_estimate ? in_column(point.speedup_estimate->value) : "-";
+  return point.speedup_estimate ? bracket_text(point.speedup_estimate->value, point.optimal()->speedup_bracket) : "-";
 }
 
 std::string interval_text(const PointPlan& point) {
@@ -125,6 +133,19 @@ std::string drafts_may_gain(const Plan& d, std::span<const PointPlan> stretch, s
       where, no_gamma(stretch), most->gamma, factor_text(most->speedup_ci95.hi), factor_text(1 + d.min_gain));
 }
 
+/// The least and the largest speedup of the best gammas of a stretch, at the ends of brackets where they are known as
+/// such.
+std::pair<double, double> speedups_of(std::span<const PointPlan> stretch) {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const PointPlan& point : stretch) {
+    const DeploymentRow& row = *point.optimal();
+    const estimate::Interval ends = row.speedup_bracket.value_or(estimate::Interval{row.speedup, row.speedup});
+    low = std::min(low, ends.lo);
+    high = std::max(high, ends.hi);
+  }
+  return {low, high};
+}
+
 std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) {
   const std::string where = at_stretch(d, stretch);
   const PointPlan& first = stretch.front();
@@ -140,15 +161,14 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   const auto gammas = std::minmax_element(stretch.begin(), stretch.end(), [](const auto& a, const auto& b) {
     return a.optimal()->gamma < b.optimal()->gamma;
   });
-  const auto speedups = std::minmax_element(stretch.begin(), stretch.end(), [](const auto& a, const auto& b) {
-    return a.speedup_estimate->value < b.speedup_estimate->value;
-  });
   const std::int64_t least = gammas.first->optimal()->gamma, largest = gammas.second->optimal()->gamma;
   const std::string gamma = from_to(static_cast<double>(least), static_cast<double>(largest));
-  const double low = speedups.first->speedup_estimate->value, high = speedups.second->speedup_estimate->value;
-  const std::string speed = factor_text(low) == factor_text(high)
-                                ? factor_text(low)
-                                : fmt::format("{} to {}", factor_text(low), factor_text(high));
+  const auto [low, high] = speedups_of(stretch);
+  const std::string speed =
+      factor_text(low) == factor_text(high)
+          ? factor_text(low)
+          : fmt::format("{}{} {} {}", first.optimal()->speedup_bracket ? "between " : "", factor_text(low),
+                        first.optimal()->speedup_bracket ? "and" : "to", factor_text(high));
   const auto& interval = first.speedup_estimate->ci95;
   // A width of the order of rounding errors counts as none.
   const bool has_width = interval && interval->hi - interval->lo > 1e-6 * interval->hi;
@@ -409,7 +429,7 @@ std::string points_table(const Plan& d) {
       cells.push_back(brief(point.output_tokens_per_second->speculative));
       cells.push_back(brief(point.output_tokens_per_second->baseline));
     } else {
-      cells.push_back(in_column(point.optimal()->tokens_per_step));
+      cells.push_back(bracket_text(point.optimal()->tokens_per_step, point.optimal()->tokens_bracket));
       const auto& near = point.near_optimal_gammas;
       cells.push_back(near.empty() ? "-"
                                    : from_to(static_cast<double>(near.front()), static_cast<double>(near.back())));
@@ -435,8 +455,8 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
   std::vector<std::string> words;
   const auto& near = point.near_optimal_gammas;
   if (point.optimal_row && row.gamma == point.optimal()->gamma) {
-    words.push_back(row.regret > 0 ? "recommended" : "best");
-  } else if (point.optimal_row && point.optimal()->regret > 0 && row.regret == 0) {
+    words.push_back(row.regret > 0 || row.speedup_bracket ? "recommended" : "best");
+  } else if (point.optimal_row && point.optimal()->regret > 0 && row.regret == 0 && !row.speedup_bracket) {
     words.push_back("fastest");
   } else if (std::find(near.begin(), near.end(), row.gamma) != near.end()) {
     words.push_back("near-best");
@@ -446,11 +466,39 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// What a gamma loses to the best one, at either end of a bracket.
+double loss_at_ends(const PointPlan& point, const DeploymentRow& row) {
+  const auto best = best_at_ends(point);
+  if (!best || !row.speedup_bracket) return row.regret;
+  return std::max(1 - row.speedup_bracket->lo / best->first->speedup_bracket->lo,
+                  1 - row.speedup_bracket->hi / best->second->speedup_bracket->hi);
+}
+
+std::string regret_text(const PointPlan& point, const DeploymentRow& row) { return percent(loss_at_ends(point, row)); }
+
+/// The best gammas at the ends of a bracket, in the words of `analyze`.
+std::string about_bracket(const Plan& d) {
+  const PointPlan& point = d.points().front();
+  const auto best = best_at_ends(point);
+  if (d.points().size() != 1 || !best) return "";
+  return fmt::format(
+      "The best gamma lies between {} ({}) and {} ({}), at the ends of the brackets of the recording; gamma {} loses "
+      "at "
+      "most {} there.",
+      best->first->gamma, factor_text(best->first->speedup_bracket->lo), best->second->gamma,
+      factor_text(best->second->speedup_bracket->hi), point.optimal()->gamma,
+      percent(loss_at_ends(point, *point.optimal())));
+}
+
 /// The relevant gammas of the only point.
 std::string rows_table(const Plan& d) {
   const PointPlan& point = d.points().front();
-  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"round"}, {"speedup"}, {interval_heading(d)},
-                                            {"regret"}};
+  std::vector<TextTable::Column> columns = {{"gamma"},
+                                            {"tokens"},
+                                            {"round"},
+                                            {"speedup"},
+                                            {interval_heading(d)},
+                                            {best_at_ends(point) ? "most regret" : "regret"}};
   if (d.has_roofline()) columns.push_back({"bound", TextTable::Align::left});
   columns.push_back({"", TextTable::Align::left});
   TextTable table(columns);
@@ -459,9 +507,12 @@ std::string rows_table(const Plan& d) {
                                       point.deployed ? point.deployed->gamma : std::int64_t{0}});
   for (const DeploymentRow& row : point.rows) {
     if (row.gamma > last) break;
-    std::vector<std::string> cells = {
-        fmt::format("{}", row.gamma), in_column(row.tokens_per_step),  in_column(row.tokens_per_step / row.speedup),
-        in_column(row.speedup),       interval_text(row.speedup_ci95), point.optimal_row ? percent(row.regret) : "-"};
+    std::vector<std::string> cells = {fmt::format("{}", row.gamma),
+                                      bracket_text(row.tokens_per_step, row.tokens_bracket),
+                                      in_column(row.tokens_per_step / row.speedup),
+                                      bracket_text(row.speedup, row.speedup_bracket),
+                                      interval_text(row.speedup_ci95),
+                                      point.optimal_row ? regret_text(point, row) : "-"};
     if (const auto bound = bound_of(d, point, row.gamma)) cells.emplace_back(*bound);
     cells.push_back(row_notes(point, row));
     table.add_row(std::move(cells));
@@ -535,7 +586,7 @@ std::string schedule_text(const Plan& d) {
     });
     text += !d.impossible.empty() ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
             : !d.refused().empty()
-                ? std::string(" By the estimate, which rests on a text that does not look like the target's own.")
+                ? std::string(" By the estimate, which rests on a replay that decides nothing.")
                 : fmt::format(" By the estimate: at those batches the intervals do not tell whether {} {}.",
                               drafts_untold ? "these gammas give" : "drafts give", factor_text(1 + d.min_gain));
   }
@@ -709,6 +760,16 @@ std::string about_config(const Plan& d) {
 
 }  // namespace
 
+std::optional<std::pair<const DeploymentRow*, const DeploymentRow*>> best_at_ends(const PointPlan& point) {
+  if (!point.optimal_row || !point.optimal()->speedup_bracket) return std::nullopt;
+  const DeploymentRow *low = point.optimal(), *high = low;
+  for (const DeploymentRow& row : point.rows) {
+    if (row.speedup_bracket->lo > low->speedup_bracket->lo) low = &row;
+    if (row.speedup_bracket->hi > high->speedup_bracket->hi) high = &row;
+  }
+  return std::pair{low, high};
+}
+
 std::string interval_heading(const Plan& d) { return d.lacks_sampling() ? "range" : "95% interval"; }
 
 std::string interval_heading_of_drafts(const Plan& d) {
@@ -747,6 +808,7 @@ std::vector<std::string> words_of(const Plan& d) {
   add(which_draft(d));
   add(fastest_drafts(d));
   for (const std::string& sentence : verdicts(d)) add(sentence);
+  add(about_bracket(d));
   add(about_rule(d));
   add(about_misfit(d));
   add(about_alike(d));
@@ -765,6 +827,7 @@ std::string text_of(const Plan& d) {
   add("", about_impossible(d));
   add("", fastest_drafts(d));
   for (const std::string& sentence : verdicts(d)) add("", sentence);
+  add("", about_bracket(d));
   add("", about_rule(d));
   add("", about_misfit(d));
   add("", about_alike(d));

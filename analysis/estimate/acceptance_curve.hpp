@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct TokensPerStep {
   double full_accepts = 0;
   /// True if gamma exceeds the longest observed draft.
   bool extrapolated = false;
+  /// The ends between which the estimate lies where what was recorded leaves acceptance open, as top-k lists do; the
+  /// value is then their middle, and `ci95` covers them. Empty if the value is determined.
+  std::optional<Interval> bracket = {};
 };
 
 /// Tokens per step for every gamma >= 0: from a rate, counters or a replayed recording.

@@ -30,6 +30,7 @@ TokensPerStep LookupCurve::tokens_per_step(std::int64_t gamma) const {
   tokens.value = 1 + accepted;
   tokens.readings = scaled(tokens.readings);
   tokens.ci95 = scaled(tokens.ci95);
+  if (tokens.bracket) tokens.bracket = scaled(*tokens.bracket);
   tokens.full_accepts *= law_.hit_rate * law_.reaches(gamma);
   return tokens;
 }

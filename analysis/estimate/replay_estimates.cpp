@@ -68,8 +68,9 @@ struct Material {
   const Groups& groups;  ///< the clusters of the intervals, one task after the other if they are strata
   Group total;
   std::int64_t sequences;
-  std::string units;     ///< unit of the groups
-  std::int64_t longest;  ///< tokens of the longest text
+  std::string units;                       ///< unit of the groups
+  std::int64_t longest;                    ///< tokens of the longest text
+  const std::vector<double>& most_tokens;  ///< [gamma]: the most that the length of some text allows per step
   const ReplayEstimateOptions& options;
 
   double cost(const Group& group, std::size_t gamma) const {
@@ -124,7 +125,8 @@ std::string method_of(const Material& material) {
 }
 
 /// Tokens per step by Eq. 1 at the ends of the interval of the acceptance rate over sequences, which is never narrower
-/// than Wilson's over all tokens; the batches of a single sequence count only tokens and steps.
+/// than Wilson's over all tokens; the batches of a single sequence count only tokens and steps. Eq. 1 knows no ends of
+/// texts: its lower end is lowered by the share of full steps that they take, and its upper end is cut at their bound.
 Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
   const double rate = std::clamp(material.acceptances() / material.total.tokens, 0.0, 1.0);
   Interval rates = wilson_interval_of_share(rate, material.total.tokens);
@@ -136,7 +138,10 @@ Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
   const auto tokens = [&](double at) {
     return theory::expected_tokens(core::AcceptanceRate(at), material.useful_drafts(gamma));
   };
-  return {tokens(std::max(0.0, rates.lo)), tokens(std::min(1.0, rates.hi))};
+  const double most = material.most_tokens[gamma];
+  const double of_full_steps = most / static_cast<double>(material.useful_drafts(gamma) + 1);
+  return {std::max(1.0, of_full_steps * tokens(std::max(0.0, rates.lo))),
+          std::min(most, tokens(std::min(1.0, rates.hi)))};
 }
 
 /// The interval by Student's t, widened as far as the recording requires.
@@ -153,7 +158,8 @@ Estimate tokens_per_step(const Material& material, std::size_t gamma) {
   if (gamma == 0) {
     estimate.ci95 = Interval{1, 1};
   } else if (error && material.longest > 1) {
-    const double most = static_cast<double>(material.useful_drafts(gamma)) + 1;
+    // The value may lie above the bound by rounding.
+    const double most = std::max(estimate.value, material.most_tokens[gamma]);
     const Interval by_t = bounded_t_interval(estimate.value, *error, 1, most);
     estimate.ci95 = as_wide_as_known(material, gamma, estimate.value, *error, by_t);
   }
@@ -347,7 +353,8 @@ ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
       stream_(options_.replay),
       halves_{theory::ReplayedTotal(options_.replay.max_gamma), theory::ReplayedTotal(options_.replay.max_gamma)},
       clusters_(columns_for(options_.replay)),
-      last_gamma_(options_.replay.max_gamma) {
+      last_gamma_(options_.replay.max_gamma),
+      most_tokens_(size(options_.replay.max_gamma) + 1, 1.0) {
   core::require_in("ReplayEstimates", "resamplings", options_.resamplings, 0, core::largest_integer);
   core::require_in("ReplayEstimates", "threads", options_.threads, 1, 1024);
   for (std::int64_t d = 0; options_.cost && d <= options_.replay.max_gamma; ++d) (*options_.cost)(d);  // or rejects it
@@ -450,7 +457,14 @@ void ReplayEstimates::count(const theory::ReplayedRounds& rounds, double rejecti
   longest_ = std::max(longest_, rounds.tokens());
   std::vector<double> values{static_cast<double>(rounds.tokens()), rejections};
   const std::int64_t gamma = options_.replay.max_gamma;
-  for (std::int64_t g = 0; g <= gamma; ++g) values.push_back(rounds.steps(g));
+  for (std::int64_t g = 0; g <= gamma; ++g) {
+    values.push_back(rounds.steps(g));
+    const std::int64_t fewest_steps = (rounds.tokens() + g) / (g + 1);
+    if (fewest_steps > 0) {
+      most_tokens_[size(g)] =
+          std::max(most_tokens_[size(g)], static_cast<double>(rounds.tokens()) / static_cast<double>(fewest_steps));
+    }
+  }
   if (options_.replay.by_position) {
     for (std::int64_t j = 1; j <= gamma; ++j) values.push_back(rounds.accepted(gamma, j));
     for (std::int64_t j = 1; j <= gamma; ++j) values.push_back(rounds.examined(gamma, j));
@@ -467,6 +481,8 @@ void ReplayEstimates::merge(const ReplayEstimates& other) {
   positions_ += other.positions_;
   sequences_ += other.sequences_;
   longest_ = std::max(longest_, other.longest_);
+  std::transform(most_tokens_.begin(), most_tokens_.end(), other.most_tokens_.begin(), most_tokens_.begin(),
+                 [](double a, double b) { return std::max(a, b); });
   if (sequences_ > 1) cells_.clear();
 }
 
@@ -558,7 +574,7 @@ ReplayReport ReplayEstimates::report(std::optional<double> alpha_hat) const {
   }
   const Group total = sum_of(groups, size(last_gamma_) + 1);
   if (sequences_ == 1) groups = batches_of_only_sequence();
-  ReplayReport report = report_of({groups, total, sequences_, units(), longest_, options_}, alpha_hat);
+  ReplayReport report = report_of({groups, total, sequences_, units(), longest_, most_tokens_, options_}, alpha_hat);
   if (options_.replay.by_position) look_past_ends(this->total(), report);
   return report;
 }
@@ -575,7 +591,8 @@ std::map<std::int32_t, ReplayReport> ReplayEstimates::by_task(const std::map<std
     }
     const Groups groups = groups_of(clusters);
     const Group total = sum_of(groups, size(last_gamma_) + 1);
-    reports.emplace(task, report_of({groups, total, total.sequences, units(), longest_, options_}, alpha));
+    reports.emplace(task,
+                    report_of({groups, total, total.sequences, units(), longest_, most_tokens_, options_}, alpha));
   }
   return reports;
 }

@@ -115,11 +115,12 @@ ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_
 ///   speedup(gamma) = sum of tokens / (sum of steps(gamma) cost(gamma))
 ///
 /// Intervals: that of a speedup is that of the tokens per step over the cost of a step. They are ratios of sums over
-/// the clusters with Student's t, bounded by 1 and min(gamma + 1, tokens of the longest text), stratified by task for
-/// TaskMix::fixed; a single sequence uses means of batches; texts of one token each give none. With fewer than
-/// few_rejections expected rejections, or acceptances, they are never narrower than Eq. 1 at the ends of Wilson's
-/// interval of the acceptance rate, with no more drafts than fit into the longest text; otherwise clusters without any
-/// variation give no interval. Resampling weights clusters by resampling_weight (within the task for TaskMix::fixed).
+/// the clusters with Student's t, bounded by 1 and by what the lengths T of the recorded texts allow,
+/// max over the texts of T / ceil(T / (gamma + 1)), stratified by task for TaskMix::fixed; a single sequence uses means
+/// of batches; texts of one token each give none. With fewer than few_rejections expected rejections, or acceptances,
+/// they are never narrower than Eq. 1 at the ends of Wilson's interval of the acceptance rate, within the same bounds;
+/// otherwise clusters without any variation give no interval. Resampling weights clusters by resampling_weight (within
+/// the task for TaskMix::fixed).
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
 class ReplayEstimates {
@@ -143,9 +144,10 @@ class ReplayEstimates {
   template <class Archive>
   void exchange(Archive& archive) {
     finish();
-    archive(halves_, clusters_, prompts_, positions_, sequences_, longest_, cells_);
+    archive(halves_, clusters_, prompts_, positions_, sequences_, longest_, most_tokens_, cells_);
     archive.require(positions_ >= 0 && sequences_ >= 0 && longest_ >= 0 && cells_.size() <= most_cells);
     const auto gammas = static_cast<std::size_t>(options_.replay.max_gamma) + 1;
+    archive.require(most_tokens_.size() == gammas);
     for (const Group& cell : cells_) archive.require(cell.steps.size() == gammas);
   }
 
@@ -208,6 +210,8 @@ class ReplayEstimates {
   std::int64_t positions_ = 0;
   std::int64_t sequences_ = 0;  // number of sequences begun
   std::int64_t longest_ = 0;    // tokens of the longest text
+  /// [gamma]: the largest tokens per step that the length of some text allows.
+  std::vector<double> most_tokens_;
   std::optional<std::int64_t> current_;
   std::int32_t current_task_ = -1;
   std::uint64_t current_cluster_ = 0;

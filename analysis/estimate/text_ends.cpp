@@ -20,13 +20,24 @@ std::string mean_length(const ReplayReport& report) {
   return fmt::format("{:.4g}", static_cast<double>(report.tokens) / static_cast<double>(report.sequences));
 }
 
+const GammaReplay& best_without_ends(const ReplayReport& report) {
+  return *std::max_element(report.gammas.begin(), report.gammas.end(), [](const GammaReplay& a, const GammaReplay& b) {
+    return unended_speedup(a) < unended_speedup(b);
+  });
+}
+
+/// "gamma 7 would give 2.85x, not 2.68x", for a report with an optimum.
+std::string without_ends(const ReplayReport& report) {
+  const GammaReplay& longer = best_without_ends(report);
+  const ReplayOptimum& best = *report.optimum;
+  return fmt::format("gamma {} would give {:.2f}x, not {}", longer.gamma, unended_speedup(longer),
+                     best.gamma == 0 ? "plain decoding" : fmt::format("{:.2f}x", best.speedup));
+}
+
 std::optional<std::string> by_cost(const ReplayReport& report) {
   const ReplayOptimum& best = *report.optimum;
   const GammaReplay& row = report.gammas[static_cast<std::size_t>(best.gamma)];
-  const auto longer = std::max_element(
-      report.gammas.begin(), report.gammas.end(),
-      [](const GammaReplay& a, const GammaReplay& b) { return unended_speedup(a) < unended_speedup(b); });
-  if (unended_speedup(*longer) > (1 + text_ends_matter) * best.speedup) {
+  if (unended_speedup(best_without_ends(report)) > (1 + text_ends_matter) * best.speedup) {
     const std::string share =
         best.gamma > 0 && row.share_past_end
             ? fmt::format(
@@ -34,9 +45,8 @@ std::optional<std::string> by_cost(const ReplayReport& report) {
                   "yields only the tokens left",
                   100 * *row.share_past_end, row.gamma)
             : "";
-    return fmt::format("texts are short, {} tokens on average{}; if they went on, gamma {} would give {:.2f}x, not {}",
-                       mean_length(report), share, longer->gamma, unended_speedup(*longer),
-                       best.gamma == 0 ? "plain decoding" : fmt::format("{:.2f}x", best.speedup));
+    return fmt::format("texts are short, {} tokens on average{}; if they went on, {}", mean_length(report), share,
+                       without_ends(report));
   }
   if (best.gamma > 0 && report.tokens <= (best.gamma + 1) * report.sequences) {
     return fmt::format(
@@ -66,12 +76,22 @@ std::optional<std::string> without_cost(const ReplayReport& report) {
 
 }  // namespace
 
-std::optional<Note> short_texts(const ReplayReport& report) {
+std::optional<Note> short_texts(const ReplayReport& report, const std::optional<ReplayReport>& upper) {
+  const ReplayReport& highest = upper ? *upper : report;
   const auto known = [](const GammaReplay& row) { return row.unended_tokens_per_step.has_value(); };
-  if (std::none_of(report.gammas.begin(), report.gammas.end(), known)) return std::nullopt;
-  const std::optional<std::string> message = report.optimum ? by_cost(report) : without_cost(report);
+  if (std::none_of(highest.gammas.begin(), highest.gammas.end(), known)) return std::nullopt;
+  std::optional<std::string> message = highest.optimum ? by_cost(highest) : without_cost(highest);
   if (!message) return std::nullopt;
+  if (upper) *message += ", at the upper ends of the brackets";
+  if (upper && report.optimum) *message += "; at the lower ends " + without_ends(report);
   return Note{"short_texts", *message};
+}
+
+std::optional<Note> no_draft_looked_at(const ReplayReport& report) {
+  if (report.looks_at_drafts()) return std::nullopt;
+  return Note{"no_draft_looked_at",
+              "every text holds one token, so that no draft was looked at and no gamma is best: record texts that are "
+              "longer than the drafts in question, the same way"};
 }
 
 }  // namespace specdec::estimate

@@ -22,7 +22,12 @@ inline constexpr std::int64_t deepest_usual_gamma = 8;
 /// cost where unended_tokens / tokens - 1 is above it at a gamma up to deepest_usual_gamma.
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
-/// @param report  report of a whole recording; no note if it lacks GammaReplay::unended_tokens_per_step
-std::optional<Note> short_texts(const ReplayReport& report);
+/// @param report  report of a whole recording, or of the lower ends of its brackets; no note if it lacks
+///                GammaReplay::unended_tokens_per_step
+/// @param upper   that of the upper ends, if acceptance is known in brackets: the note says which end it is of
+std::optional<Note> short_texts(const ReplayReport& report, const std::optional<ReplayReport>& upper = {});
+
+/// Warns ("no_draft_looked_at") where every text holds one token, which a step yields without any draft.
+std::optional<Note> no_draft_looked_at(const ReplayReport& report);
 
 }  // namespace specdec::estimate

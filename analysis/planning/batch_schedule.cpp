@@ -164,7 +164,7 @@ void add_regrets_at_ends(const DraftScan& scan, const std::vector<double>& speed
   const auto at_end = [&](auto log_factor) {
     std::vector<double> moved = speeds;
     for (std::size_t gamma = 0; gamma < moved.size(); ++gamma)
-      moved[gamma] *= std::exp(log_factor(scan.acceptance_error()[gamma]));
+      moved[gamma] *= std::exp(log_factor(scan.range_error()[gamma]));
     add_regrets(moved, worst);
   };
   at_end([](const LogError& error) { return -error.below; });
@@ -221,7 +221,7 @@ BatchRegrets regrets_at(const DraftScan& draft, double batch, const std::vector<
     const bool all_priced = times.size() == scan.tokens().size();
     result.at_limit = result.at_limit || (all_priced && &*fastest == &speeds.back());
     const auto add = [&](const std::vector<double>& its_speeds, std::vector<double>& regrets) {
-      if (scan.draft().states_range) return add_regrets_at_ends(scan, its_speeds, regrets);
+      if (scan.has_range()) return add_regrets_at_ends(scan, its_speeds, regrets);
       add_regrets(its_speeds, regrets);
     };
     add(speeds, worst);
@@ -230,7 +230,7 @@ BatchRegrets regrets_at(const DraftScan& draft, double batch, const std::vector<
   }
   if (prefers_measured) result.measured_regrets = worst_measured;
   result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
-  if (draft.draft().states_range) {
+  if (draft.has_range()) {
     const double least = *std::min_element(result.worst.begin(), result.worst.end());
     for (double& regret : result.worst) regret -= least;
     result.at_limit = result.worst.size() == draft.tokens().size() && result.worst.back() <= equal_regrets;

@@ -220,7 +220,7 @@ void note_limits(const DraftScan& scan, const std::vector<PointPlan>& ends, cons
          fmt::format(
              "at {} of {} points the {} gamma is the largest one that was compared there, {}{}",
              count([](const PointPlan& point) { return point.at_limit; }), plan.points.size(),
-             scan.draft().states_range ? "best" : "fastest",
+             scan.has_range() ? "best" : "fastest",
              limits.size() == 1 ? fmt::format("{}", *limits.begin())
                                 : fmt::format("{} to {}", *limits.begin(), *limits.rbegin()),
              limits_by_default(scan, question) && *limits.begin() == static_cast<std::size_t>(question.max_gamma)

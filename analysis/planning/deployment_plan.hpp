@@ -164,6 +164,10 @@ struct DeploymentRow {
   double tokens_per_step = 1;
   /// 95% interval of the acceptance combined with the range of its readings.
   estimate::Interval tokens_interval = {1, 1};
+  /// The ends of what a recording leaves open of the tokens per step, without sampling, and the speedups there; empty
+  /// if it determines them. `tokens_per_step` and `speedup` are then those at the middle.
+  std::optional<estimate::Interval> tokens_bracket;
+  std::optional<estimate::Interval> speedup_bracket;
   cost::RoundTime time;
   /// Speedup over plain decoding at the same batch and context.
   double speedup = 1;
@@ -231,7 +235,8 @@ struct PointPlan {
   double batch = 1;
   double context = 0;
   Verdict verdict = Verdict::cannot_tell;
-  /// Both are set if the verdict is cannot_tell.
+  /// Both are set if the verdict is cannot_tell; `next` is empty where the acceptance is refused, which another
+  /// recording and no run of an engine would mend.
   std::optional<UncertaintySource> dominant_source;
   std::optional<NextMeasurement> next;
 
@@ -242,9 +247,9 @@ struct PointPlan {
   /// The reason why the gammas beyond `rows` have no price; empty if all that are compared have one.
   std::string price_limit;
   /// The row of the best gamma, in a tie the smallest: the fastest, or the one of least worst_regret if the draft
-  /// states a range; if that one is extrapolated, the fastest of those that are not, plain decoding included, unless it
-  /// certainly loses more than prefer_measured. Empty if the basis is not_priced; what follows is then empty too,
-  /// except the break-evens.
+  /// states a range or is known in a bracket; if that one is extrapolated, the fastest of those that are not, plain
+  /// decoding included, unless it certainly loses more than prefer_measured. Empty if the basis is not_priced; what
+  /// follows is then empty too, except the break-evens.
   std::optional<std::size_t> optimal_row = {};
   /// The row of the fastest gamma, if a measured one is preferred to it.
   std::optional<std::size_t> passed_over_row = {};
@@ -256,7 +261,8 @@ struct PointPlan {
   std::optional<IntervalShare> interval_share;
   /// Regret of the best gamma at the ends of the acceptance's interval, the larger one.
   double worst_regret = 0;
-  /// The gammas whose regret is at most the tolerance, whatever else is said of them.
+  /// The gammas whose regret is at most the tolerance, whatever else is said of them. For a bracket all from the
+  /// smallest to the largest gamma of which that holds at its middle or at one of its ends.
   std::vector<std::int64_t> near_optimal_gammas;
   /// True if the fastest gamma, or the best one of a stated range, is the largest one that was compared.
   bool at_limit = false;
@@ -272,7 +278,7 @@ struct PointPlan {
   std::optional<double> verify_factor;
   /// The constant acceptance rate at which the best gamma is as fast as plain decoding; empty if no rate pays.
   std::optional<double> break_even_alpha;
-  /// Empty if no draft time above 0 would pay, or if there is no draft pass.
+  /// Empty if no draft time above 0 would pay, if there is no draft pass, or if acceptance is known in a bracket.
   std::optional<BreakEvenCost> break_even_cost;
 
   std::optional<DeployedAtPoint> deployed;
@@ -321,8 +327,8 @@ struct DeploymentPlan {
 /// scanning all of them, since for costs with steps the speedup rises and falls more than once. A gamma beyond what was
 /// measured is best only if it gains more than prefer_measured by every reading of the acceptance, or min_gain where
 /// what was measured does not; never, without `extrapolate`, if its cost lies beyond what was measured and nothing says
-/// how far off that may be. For a stated range the best gamma is that of minimax regret over its two ends, as for the
-/// closed forms.
+/// how far off that may be. For a stated range, or a bracket that a recording leaves, the best gamma is that of minimax
+/// regret over its two ends, as for the closed forms.
 ///
 ///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
 ///

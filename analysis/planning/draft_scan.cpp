@@ -87,6 +87,8 @@ DraftScan::DraftScan(const DeploymentDraft& draft, std::int64_t max_gamma) : dra
     sampling_.push_back(log_error(tokens_.back().value, tokens_.back().ci95));
     readings_.push_back(log_error(tokens_.back().value, tokens_.back().readings));
     const double value = tokens_.back().value;
+    bracketed_ = bracketed_ || tokens_.back().bracket;
+    bracket_.push_back(log_error(value, tokens_.back().bracket.value_or(estimate::Interval{value, value})));
     acceptance_.push_back({std::min(sampling_.back().below + readings_.back().below, std::log(value)),
                            std::min(sampling_.back().above + readings_.back().above,
                                     std::log((static_cast<double>(gamma) + 1) / value))});

@@ -38,6 +38,12 @@ class DraftScan {
   const std::vector<LogError>& readings_error() const { return readings_; }
   /// [gamma]: both together: their sum, limited to 1 and gamma + 1 tokens.
   const std::vector<LogError>& acceptance_error() const { return acceptance_; }
+  /// True if acceptance is a range that is stated, or a bracket that a recording leaves: the best gamma is that of
+  /// minimax regret over the ends of the range.
+  bool has_range() const { return bracketed_ || draft_->states_range; }
+  bool bracketed() const { return bracketed_; }
+  /// [gamma]: the half-widths of ln(tokens per step) of that range: of a bracket without sampling.
+  const std::vector<LogError>& range_error() const { return bracketed_ ? bracket_ : acceptance_; }
   /// The reason why there are no more gammas; empty if all that were requested are there.
   const std::string& acceptance_limit() const { return limit_; }
 
@@ -91,7 +97,8 @@ class DraftScan {
   const DeploymentDraft* draft_;
   std::vector<AtContext> by_context_;
   std::vector<estimate::TokensPerStep> tokens_;
-  std::vector<LogError> sampling_, readings_, acceptance_;
+  std::vector<LogError> sampling_, readings_, acceptance_, bracket_;
+  bool bracketed_ = false;
   std::string limit_;
 
   /// ln(measured / planned) of a measured speedup.

@@ -21,7 +21,8 @@ MixedCurve::MixedCurve(std::vector<TrafficPart> parts) : parts_(std::move(parts)
 
 estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
   double steps = 0, full = 0, below = 0, above = 0;
-  estimate::Interval steps_of_readings = {0, 0};
+  estimate::Interval steps_of_readings = {0, 0}, steps_of_bracket = {0, 0};
+  bool bracketed = false;
   estimate::TokensPerStep mixed;
   for (const TrafficPart& part : parts_) {
     const estimate::TokensPerStep tokens = part.acceptance->tokens_per_step(gamma);
@@ -30,6 +31,10 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
     full += rounds * tokens.full_accepts;
     steps_of_readings.lo += part.share / tokens.readings.hi;
     steps_of_readings.hi += part.share / tokens.readings.lo;
+    const estimate::Interval ends = tokens.bracket.value_or(estimate::Interval{tokens.value, tokens.value});
+    steps_of_bracket.lo += part.share / ends.hi;
+    steps_of_bracket.hi += part.share / ends.lo;
+    bracketed = bracketed || tokens.bracket;
     below += std::pow(rounds - part.share / tokens.ci95.hi, 2);
     above += std::pow(part.share / tokens.ci95.lo - rounds, 2);
     mixed.extrapolated = mixed.extrapolated || tokens.extrapolated;
@@ -37,6 +42,7 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
   const double most = static_cast<double>(gamma) + 1;
   mixed.value = std::clamp(1 / steps, 1.0, most);
   mixed.readings = {std::max(1.0, 1 / steps_of_readings.hi), std::min(most, 1 / steps_of_readings.lo)};
+  if (bracketed) mixed.bracket = {std::max(1.0, 1 / steps_of_bracket.hi), std::min(most, 1 / steps_of_bracket.lo)};
   const double fewest = steps - std::sqrt(below);
   mixed.ci95 = {std::max(1.0, 1 / (steps + std::sqrt(above))), fewest > 0 ? std::min(most, 1 / fewest) : most};
   mixed.full_accepts = std::clamp(full / steps, 0.0, 1.0);

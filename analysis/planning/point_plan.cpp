@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -24,6 +26,13 @@ struct RowErrors {
     return {core::half_of_both(acceptance.below, cost.below), core::half_of_both(acceptance.above, cost.above)};
   }
 };
+
+/// [gamma]: the larger of two regrets.
+std::vector<double> worst_of(const std::array<std::vector<double>, 2>& regrets) {
+  std::vector<double> worst = regrets[0];
+  for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) worst[gamma] = std::max(worst[gamma], regrets[1][gamma]);
+  return worst;
+}
 
 class PointPlanner {
  public:
@@ -72,7 +81,9 @@ class PointPlanner {
   void describe_optimum();
   void describe_costs();
   void judge_deployed(std::int64_t gamma);
-  std::vector<double> worst_regrets() const;
+  std::array<std::vector<double>, 2> regrets_at_ends(const std::vector<LogError>& width) const;
+  std::vector<double> worst_regrets() const { return worst_of(regrets_at_ends(scan_.acceptance_error())); }
+  void list_near_optimal();
   double most_behind(std::size_t gamma, std::size_t other) const;
 
   const DraftScan& scan_;
@@ -100,6 +111,11 @@ void PointPlanner::make_rows() {
     row.time = times_[gamma];
     row.speedup = tokens.value * plain / row.time.total();
     row.speedup_ci95 = {row.speedup * std::exp(-total.below), row.speedup * std::exp(total.above)};
+    if (tokens.bracket) {
+      row.tokens_bracket = tokens.bracket;
+      row.speedup_bracket = {tokens.bracket->lo * plain / row.time.total(),
+                             tokens.bracket->hi * plain / row.time.total()};
+    }
     row.extrapolated = plain_extrapolated || tokens.extrapolated || extrapolates(row.gamma);
     plan_.rows.push_back(row);
     if (row.speedup > plan_.rows[best].speedup) best = gamma;
@@ -116,22 +132,22 @@ void PointPlanner::make_rows() {
 
 void PointPlanner::choose_row(std::size_t fastest) {
   const std::size_t last = plan_.rows.size() - 1;
-  // Losses to the best gamma: by the estimate, or at the worse end of a stated range.
+  // Losses to the best gamma: by the estimate, or at the worse end of a range.
   std::vector<double> losses;
   for (const DeploymentRow& row : plan_.rows) losses.push_back(row.regret);
-  if (scan_.draft().states_range) losses = worst_regrets();
+  if (scan_.has_range()) losses = worst_of(regrets_at_ends(scan_.range_error()));
   const double least = *std::min_element(losses.begin(), losses.end());
   const auto smallest_within = [&](double loss) {
     const auto will_do = [&](double its) { return its <= least + loss; };
     return static_cast<std::size_t>(std::find_if(losses.begin(), losses.end(), will_do) - losses.begin());
   };
   // Drafts that cost nothing gain up to the limit, at last by less than rounding shows.
-  plan_.at_limit = last > 0 && (scan_.draft().states_range ? losses[last] <= least + equal_regrets : fastest == last);
+  plan_.at_limit = last > 0 && (scan_.has_range() ? losses[last] <= least + equal_regrets : fastest == last);
   const bool by_default = question_.max_gamma_is_default && static_cast<std::int64_t>(last) == question_.max_gamma;
   if (plan_.at_limit && by_default) {
     plan_.optimal_row = std::max<std::size_t>(1, smallest_within(question_.tolerance));
   } else {
-    plan_.optimal_row = scan_.draft().states_range ? smallest_within(equal_regrets) : fastest;
+    plan_.optimal_row = scan_.has_range() ? smallest_within(equal_regrets) : fastest;
   }
 }
 
@@ -197,11 +213,13 @@ void PointPlanner::explain_doubt(std::size_t row) {
   next.gamma = static_cast<std::int64_t>(row);
   next.batch = plan_.batch;
   next.context = plan_.context;
+  if (!impossible && !scan_.draft().acceptance->refused().empty()) {
+    plan_.dominant_source = UncertaintySource::acceptance;
+    return;
+  }
   if (impossible) {
     plan_.dominant_source = UncertaintySource::cost;
     next.with_baseline = true;
-  } else if (!scan_.draft().acceptance->refused().empty()) {
-    plan_.dominant_source = UncertaintySource::acceptance;
   } else if (carried) {
     plan_.dominant_source = UncertaintySource::extrapolation;
     next.requests = requests_needed(row);
@@ -248,14 +266,25 @@ void PointPlanner::describe_optimum() {
     speedup.method = best.gamma == 0 ? "plain decoding, 1 by definition" : "acceptance and cost taken as exact";
   }
   plan_.worst_regret = worst_regrets()[*plan_.optimal_row];
-  for (const DeploymentRow& row : plan_.rows) {
-    if (row.regret <= question_.tolerance) plan_.near_optimal_gammas.push_back(row.gamma);
-  }
+  list_near_optimal();
   if (scan_.draft().cost->in_seconds()) {
     const BaselineAndSpeculative seconds = {times_[0].total(), best.time.total() / best.tokens_per_step};
     plan_.seconds_per_output_token = seconds;
     plan_.output_tokens_per_second = {plan_.batch / seconds.baseline, plan_.batch / seconds.speculative};
   }
+}
+
+void PointPlanner::list_near_optimal() {
+  const auto ends = regrets_at_ends(scan_.range_error());
+  std::vector<std::int64_t>& near = plan_.near_optimal_gammas;
+  for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
+    const bool at_end = scan_.bracketed() && std::min(ends[0][gamma], ends[1][gamma]) <= question_.tolerance;
+    if (at_end || plan_.rows[gamma].regret <= question_.tolerance) near.push_back(plan_.rows[gamma].gamma);
+  }
+  if (!scan_.bracketed()) return;
+  const std::int64_t first = near.front();
+  near.resize(static_cast<std::size_t>(near.back() - first) + 1);
+  std::iota(near.begin(), near.end(), first);
 }
 
 void PointPlanner::describe_costs() {
@@ -266,7 +295,7 @@ void PointPlanner::describe_costs() {
     if (!cost.parts_known(scan_.point(static_cast<std::int64_t>(gamma), plan_.batch, plan_.context))) return;
   }
   for (const DeploymentRow& row : plan_.rows) {
-    if (row.gamma == 0) continue;
+    if (row.gamma == 0 || scan_.bracketed()) continue;
     const double left = row.tokens_per_step * plain - row.time.target - row.time.overhead;
     const double passes = cost::draft_passes(cost.kind(), static_cast<double>(row.gamma));
     if (passes == 0) continue;
@@ -303,19 +332,20 @@ void PointPlanner::judge_deployed(std::int64_t gamma) {
   plan_.deployed = deployed;
 }
 
-std::vector<double> PointPlanner::worst_regrets() const {
-  std::vector<double> worst(plan_.rows.size(), 0);
-  const auto take_end = [&](auto tokens) {
-    double best = 0;
-    for (const DeploymentRow& row : plan_.rows) best = std::max(best, tokens(row) / row.time.total());
-    for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) {
+/// [end][gamma]: the regret of each gamma at the lower and at the upper end.
+std::array<std::vector<double>, 2> PointPlanner::regrets_at_ends(const std::vector<LogError>& width) const {
+  const auto at_end = [&](auto log_factor) {
+    std::vector<double> speeds;
+    for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
       const DeploymentRow& row = plan_.rows[gamma];
-      worst[gamma] = std::max(worst[gamma], 1 - tokens(row) / row.time.total() / best);
+      speeds.push_back(row.tokens_per_step * std::exp(log_factor(width[gamma])) / row.time.total());
     }
+    const double best = *std::max_element(speeds.begin(), speeds.end());
+    for (double& speed : speeds) speed = 1 - speed / best;
+    return speeds;
   };
-  take_end([](const DeploymentRow& row) { return row.tokens_interval.lo; });
-  take_end([](const DeploymentRow& row) { return row.tokens_interval.hi; });
-  return worst;
+  return {at_end([](const LogError& error) { return -error.below; }),
+          at_end([](const LogError& error) { return error.above; })};
 }
 
 double PointPlanner::most_behind(std::size_t gamma, std::size_t other) const {

@@ -7,20 +7,31 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/checks.hpp"
+#include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {
 namespace {
 
-/// The bounds if the recording determines no interval: those of any acceptance.
-estimate::Interval interval_of(const estimate::GammaReplay& replay) {
-  return replay.tokens_per_step.ci95.value_or(estimate::Interval{1, static_cast<double>(replay.gamma) + 1});
+/// Bounds where the replay determines no interval: Eq. 1 at the ends of these rates.
+estimate::Interval interval_of(const estimate::GammaReplay& replay, const estimate::Interval& rates) {
+  const auto tokens = [&](double rate) {
+    return theory::expected_tokens(core::AcceptanceRate(std::clamp(rate, 0.0, 1.0)), replay.gamma);
+  };
+  return replay.tokens_per_step.ci95.value_or(estimate::Interval{tokens(rates.lo), tokens(rates.hi)});
 }
 
 }  // namespace
 
-ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper, std::string refused)
+ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper,
+                         const std::optional<estimate::Interval>& rates, std::string refused)
     : refused_(std::move(refused)) {
+  const estimate::Interval any = {0, 1};
+  const estimate::Interval allowed = report.looks_at_drafts() ? any : rates.value_or(any);
+  if (refused_.empty() && !report.looks_at_drafts()) {
+    refused_ = "every text of the recording holds one token, so that no draft was looked at";
+  }
   const estimate::ReplayReport& highest = upper == nullptr ? report : *upper;
   if (report.gammas.empty()) throw std::invalid_argument("ReplayCurve: the report has no gammas");
   core::require_same_size("ReplayCurve", "report", report.gammas.size(), "upper", highest.gammas.size());
@@ -30,7 +41,9 @@ ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::R
     estimate::TokensPerStep tokens;
     tokens.value = (low.tokens_per_step.value + high.tokens_per_step.value) / 2;
     tokens.readings = {tokens.value, tokens.value};
-    tokens.ci95 = {std::min(tokens.value, interval_of(low).lo), std::max(tokens.value, interval_of(high).hi)};
+    tokens.ci95 = {std::min(tokens.value, interval_of(low, allowed).lo),
+                   std::max(tokens.value, interval_of(high, allowed).hi)};
+    if (upper != nullptr) tokens.bracket = {low.tokens_per_step.value, high.tokens_per_step.value};
     const double one_less = by_gamma_.empty() ? 0 : by_gamma_.back().value;
     tokens.full_accepts = std::clamp(tokens.value - one_less, 0.0, 1.0);
     by_gamma_.push_back(tokens);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,12 @@ class ReplayCurve : public estimate::AcceptanceCurve {
   /// @param report  the replay of the recording, or of the lower ends of its brackets
   /// @param upper   the replay of the upper ends, if acceptance is known as a bracket: the interval covers both, and
   ///                the value is their middle
+  /// @param rates   95% interval of the acceptance rate, within [0, 1], if known: where no draft was looked at, the
+  ///                interval of tokens per step is Eq. 1 at its ends, and nothing is decided
   /// @param refused  the reason why the replay decides nothing; empty if there is none
   /// @throws std::invalid_argument if a report has no gammas, or the two differ in their number
   explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr,
-                       std::string refused = {});
+                       const std::optional<estimate::Interval>& rates = {}, std::string refused = {});
 
   /// @throws std::domain_error if gamma is outside [0, largest replayed]
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;

@@ -218,6 +218,13 @@ void note_clusters(const TraceAnalysis& result, std::vector<Note>& notes) {
 
 }  // namespace
 
+Note acceptance_in_brackets() {
+  return {
+      "bracketed",
+      "the recording determines acceptance within brackets only, so that figures which rest on it are brackets too; "
+      "the overlap of each pair of rows (column overlap), or more tokens of each row, would narrow or close them"};
+}
+
 std::string_view name_of(SweepSetting::Applies applies) {
   switch (applies) {
     case SweepSetting::Applies::both:

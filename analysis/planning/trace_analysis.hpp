@@ -87,6 +87,9 @@ struct ReplayAnalysis {
   const estimate::ReplayReport& highest() const { return upper ? *upper : lower; }
 };
 
+/// Says ("bracketed") that a recording determines acceptance within brackets only, and what would close them.
+Note acceptance_in_brackets();
+
 /// One gamma by Eq. 1 and Theorem 3.8, for recordings without exact replay.
 struct IidRow {
   std::int64_t gamma = 1;

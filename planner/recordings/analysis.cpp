@@ -67,9 +67,8 @@ std::vector<Note> warnings_of(const Analysis& a) {
   }
   if (const estimate::AcceptanceEstimate* const alpha = t.best_alpha()) {
     if (!alpha->value) {
-      explain_null("bracketed",
-                   "the recording determines acceptance within brackets only, so that figures which rest "
-                   "on it are brackets too");
+      const Note note = planning::acceptance_in_brackets();
+      explain_null(note.code, note.message);
     }
   } else {
     warn("no_alpha", "nothing in the recording says how likely its positions accept a draft");
@@ -112,12 +111,9 @@ std::vector<Note> warnings_of(const Analysis& a) {
                                                 a.gammas[i], *z));
     }
   }
-  if (t.replay && !t.replay->lower.looks_at_drafts()) {
-    explain_null("no_draft_looked_at",
-                 "every text holds one token, so that no draft was looked at and no gamma is best");
-  }
   if (t.replay) {
-    if (const auto note = estimate::short_texts(t.replay->highest())) warnings.push_back(*note);
+    if (const auto note = estimate::no_draft_looked_at(t.replay->lower)) explain_null(note->code, note->message);
+    if (const auto note = estimate::short_texts(t.replay->lower, t.replay->upper)) warnings.push_back(*note);
   }
   return warnings;
 }

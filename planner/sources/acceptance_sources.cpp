@@ -130,6 +130,11 @@ std::optional<traces::AcceptanceRule> rule_of_engine(const traces::TraceMetadata
                   name, why));
 }
 
+/// Empty without a rate, or an interval of it.
+std::optional<estimate::Interval> interval_of(const estimate::AcceptanceEstimate* rate) {
+  return rate == nullptr ? std::nullopt : rate->ci95;
+}
+
 /// The replays of the tasks that the mix names, in its shares.
 std::shared_ptr<const estimate::AcceptanceCurve> mixed_replay(const planning::TraceAnalysis& analysis,
                                                               const TrafficMix& mix) {
@@ -143,7 +148,9 @@ std::shared_ptr<const estimate::AcceptanceCurve> mixed_replay(const planning::Tr
     }
     if (named == nullptr || !named->replay) refuse_group(part.group, known, "the recording");
     const estimate::ReplayReport* const upper = named->replay_upper ? &*named->replay_upper : nullptr;
-    parts.add(part, std::make_shared<planning::ReplayCurve>(*named->replay, upper),
+    parts.add(part,
+              std::make_shared<planning::ReplayCurve>(*named->replay, upper,
+                                                      interval_of(named->alpha ? &*named->alpha : nullptr)),
               static_cast<double>(named->replay->tokens) / static_cast<double>(named->replay->sequences));
   }
   return parts.curve();
@@ -212,6 +219,7 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   Acceptance acceptance;
   acceptance.curve = std::make_shared<planning::ReplayCurve>(
       analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr,
+      interval_of(analysis.best_alpha()),
       analysis.replay_refused ? "the text of the recording does not look like the target's own" : "");
   if (!options.context_bounds.empty() && !analysis.replay_refused) {
     const estimate::LabelGroups contexts = {"context", options.context_bounds};
@@ -248,13 +256,19 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
     acceptance.alpha_ci95 = alpha->ci95;
     acceptance.clusters = alpha->clusters;
   }
+  if (analysis.replay->upper) {
+    acceptance.warnings.push_back(planning::acceptance_in_brackets());
+    acceptance.assumptions.push_back({"one number of a bracket", "its middle", "default"});
+  }
   acceptance.text = fmt::format("replay of {} positions", analysis.positions);
   if (options.mix) acceptance.text += fmt::format(" in a mix of {}", options.mix->text());
   for (const std::filesystem::path& file : recording.files()) acceptance.files.push_back(file.string());
   acceptance.assumptions.push_back(charge_of_text_ends());
   append(acceptance.warnings, recording.notes());
   append(acceptance.warnings, analysis.notes);
-  if (const auto note = estimate::short_texts(analysis.replay->highest())) acceptance.warnings.push_back(*note);
+  if (const auto note = estimate::no_draft_looked_at(analysis.replay->lower)) acceptance.warnings.push_back(*note);
+  if (const auto note = estimate::short_texts(analysis.replay->lower, analysis.replay->upper))
+    acceptance.warnings.push_back(*note);
   return acceptance;
 }
 

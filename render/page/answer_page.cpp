@@ -54,6 +54,21 @@ std::string interval_cell(const ordered_json& interval) {
   return fmt::format("{} to {}", number_cell(interval[0]), number_cell(interval[1]));
 }
 
+/// The ends of a bracket, where a number is known as one.
+std::string bracket_cell(const ordered_json& value, const ordered_json& bounds) {
+  return bounds.is_array() && bounds[0] < bounds[1]
+             ? fmt::format("{}..{}", number_cell(bounds[0]), number_cell(bounds[1]))
+             : number_cell(value);
+}
+
+/// The speedup of a point's best gamma.
+std::string speedup_cell(const ordered_json& point) {
+  for (const ordered_json& row : point["rows"]) {
+    if (row["gamma"] == point["optimal"]["gamma"]) return bracket_cell(row["speedup"], row["speedup_bounds"]);
+  }
+  return number_cell(point["optimal"]["speedup"]);
+}
+
 /// A value within nested objects; null where one of them is missing or null.
 ordered_json within(const ordered_json& object, std::initializer_list<const char*> path) {
   const ordered_json* at = &object;
@@ -117,7 +132,7 @@ std::string points_table(const ordered_json& plan) {
     std::vector<std::string> cells = {count_cell(point["batch"])};
     if (contexts) cells.push_back(count_cell(point["context"]));
     cells.push_back(number_cell(point["optimal"]["gamma"]));
-    cells.push_back(number_cell(point["optimal"]["speedup"]));
+    cells.push_back(speedup_cell(point));
     cells.push_back(interval_cell(within(point, {"optimal", "speedup_estimate", "ci95"})));
     if (seconds) {
       cells.push_back(milliseconds_cell(within(point, {"seconds_per_output_token", "speculative"})));
@@ -195,9 +210,9 @@ std::string gammas_table(const ordered_json& point, const std::string& interval)
     if (gamma > std::max<std::int64_t>(best + gammas_behind, 8)) break;
     std::vector<std::string> cells = {
         number_cell(row["gamma"]),
-        number_cell(row["tokens_per_step"]),
+        bracket_cell(row["tokens_per_step"], row["tokens_per_step_bounds"]),
         seconds ? milliseconds_cell(row["round_seconds"]) : number_cell(row["round_steps"]),
-        number_cell(row["speedup"]),
+        bracket_cell(row["speedup"], row["speedup_bounds"]),
         interval_cell(row["speedup_ci95"]),
         percent_cell(row["regret"])};
     if (bound) cells.push_back(text_of_value(row["bound"]));

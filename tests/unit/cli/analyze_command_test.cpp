@@ -252,6 +252,30 @@ TEST_CASE("where the tail is unknown every figure is a bracket") {
   CHECK(std::regex_search(text, std::regex("\n +1 +1\\.\\d{3}\\.\\.1\\.\\d{3} +- +- +1\\.\\d{3}\\.\\.1\\.\\d{3} ")));
 }
 
+TEST_CASE("plan and analyze tell the same of a bracket, and no middle leads") {
+  const ScratchFolder folder;
+  const std::string trace = top_k_trace(folder / "trace.safetensors", 200).string();
+  const ordered_json analysis = analysis_of(trace + " --c 0.1 --gamma 1:32");
+  const ordered_json plan = document_of_run("plan --c 0.1 --trace " + trace);
+  const ordered_json& point = plan["points"][0];
+  CHECK(point["gamma_bounds"] == analysis["optimal"]["gamma_bounds"]);
+  for (const ordered_json& row : point["rows"]) {
+    const std::size_t gamma = row["gamma"];
+    if (gamma == 0) continue;
+    CHECK(row["tokens_per_step_bounds"] == analysis["gammas"][gamma - 1]["tokens_per_step"]["replay_bounds"]);
+    CHECK(row["speedup_bounds"][0] <= row["speedup"]);
+    CHECK(row["speedup_bounds"][1] >= row["speedup"]);
+  }
+  CHECK(plan["recommended"]["basis"] == "minimax_regret");
+  CHECK(point["near_optimal_gammas"].front() <= point["gamma_bounds"][0]);
+  CHECK(point["near_optimal_gammas"].back() >= point["gamma_bounds"][1]);
+  CHECK(point["break_even_c"].is_null());
+  CHECK(warns(plan, "bracketed"));
+  const std::string text = run_specdec("plan --c 0.1 --trace " + trace).out;
+  CHECK(std::regex_search(text, std::regex(": between \\d\\.\\d\\dx and \\d\\.\\d\\dx")));
+  CHECK(text.find("The best gamma lies between") != std::string::npos);
+}
+
 TEST_CASE("at temperature 0 the top-k tier gives rejection the value of greedy") {
   const ScratchFolder folder;
   const std::string full = full_trace(folder / "full.safetensors", recorded_pair(12, 80, 20, 8, {0, 0, 1}),
@@ -521,6 +545,10 @@ TEST_CASE("the sentence on gamma is as sure as the interval of its speedup") {
   CHECK(single["optimal"]["gamma"].is_null());
   CHECK(single["optimal"]["speedup_ci95"].is_null());
   CHECK(warns(single, "no_draft_looked_at"));
+  const ordered_json plan = document_of_run("plan --c 0.05 --trace " + trace({{0.7}}));
+  CHECK(warns(plan, "no_draft_looked_at"));
+  CHECK(plan["points"][0]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["next_measurement"].is_null());
 }
 
 TEST_CASE("texts whose ends weigh are warned of by analyze and by plan") {

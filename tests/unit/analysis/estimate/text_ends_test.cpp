@@ -1,5 +1,7 @@
 #include "analysis/estimate/text_ends.hpp"
 
+#include <fmt/format.h>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -101,12 +103,45 @@ TEST_CASE("intervals of tokens per step end at the longest text") {
   }
 }
 
+TEST_CASE("no interval of tokens per step reaches above what the texts' lengths allow") {
+  for (const std::vector<std::size_t>& lengths : {std::vector<std::size_t>{40}, {40, 17}, {3, 5}}) {
+    std::vector<std::vector<double>> texts;
+    for (const std::size_t length : lengths) texts.push_back(same(1, length));
+    const ReplayReport report = report_of(texts, 10, 0.05, 8);
+    for (const GammaReplay& row : report.gammas) {
+      double most = 0;
+      for (const std::size_t length : lengths) {
+        double steps = 0;  // full ones, one after the other
+        for (std::size_t left = length; left > 0; ++steps)
+          left -= std::min(left, static_cast<std::size_t>(row.gamma) + 1);
+        most = std::max(most, static_cast<double>(length) / steps);
+      }
+      CAPTURE(lengths, row.gamma);
+      REQUIRE(row.tokens_per_step.ci95);
+      CHECK(row.tokens_per_step.ci95->hi <= most * (1 + 1e-12));
+      CHECK(row.tokens_per_step.ci95->lo <= row.tokens_per_step.value);
+      // None of 400 tokens was rejected, which leaves room for some.
+      if (row.gamma > 0) CHECK(row.tokens_per_step.ci95->lo < row.tokens_per_step.ci95->hi);
+    }
+  }
+}
+
+TEST_CASE("where acceptance is a bracket, short texts are warned of at both of its ends") {
+  const ReplayReport low = report_of({same(0.6, 24)}, 20, 0.05), high = report_of({same(0.9, 24)}, 20, 0.05);
+  const auto note = short_texts(low, high);
+  CHECK(mentions(note, "at the upper ends of the brackets; at the lower ends gamma"));
+  CHECK(mentions(note, fmt::format("{:.2f}x", high.optimum->speedup)));
+  CHECK(mentions(note, fmt::format("{:.2f}x", low.optimum->speedup)));
+}
+
 TEST_CASE("texts of one token say nothing of drafts, and no gamma is the best") {
   const ReplayReport report = report_of({same(0.7, 1)}, 5, 0.05);
   CHECK_FALSE(report.looks_at_drafts());
   CHECK_FALSE(report.optimum);
   CHECK_FALSE(report.gammas[3].tokens_per_step.ci95);
   CHECK_FALSE(short_texts(report));
+  CHECK(mentions(no_draft_looked_at(report), "record texts that are longer"));
+  CHECK_FALSE(no_draft_looked_at(report_of({same(0.7, 2)}, 5, 0.05)));
 }
 
 }  // namespace specdec::estimate

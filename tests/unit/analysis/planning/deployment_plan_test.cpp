@@ -913,6 +913,8 @@ TEST_CASE("questions outside their ranges are refused") {
 
 TEST_CASE("a replayed recording is a curve up to the largest gamma that was replayed") {
   estimate::ReplayReport report;
+  report.sequences = 5;
+  report.tokens = 500;
   const std::vector<double> tokens = {1, 1.7, 2.2};
   for (std::size_t gamma = 0; gamma < tokens.size(); ++gamma) {
     estimate::GammaReplay row;
@@ -936,6 +938,72 @@ TEST_CASE("a replayed recording is a curve up to the largest gamma that was repl
   CHECK(bracket.tokens_per_step(2).ci95.lo == Approx(1.98).epsilon(1e-14));
   // A recording without an interval says nothing of the error.
   CHECK(bracket.tokens_per_step(2).ci95.hi == 3);
+  REQUIRE(bracket.tokens_per_step(2).bracket);
+  CHECK(bracket.tokens_per_step(2).bracket->lo == 2.2);
+  CHECK(bracket.tokens_per_step(2).bracket->hi == 2.4);
+  CHECK_FALSE(curve.tokens_per_step(2).bracket);
+}
+
+TEST_CASE("texts of one token decide nothing, and no rate that they exclude is an upper end") {
+  estimate::ReplayReport report;
+  report.sequences = report.tokens = 40;
+  for (std::int64_t gamma = 0; gamma <= 32; ++gamma) {
+    report.gammas.emplace_back().gamma = gamma;
+    report.gammas.back().tokens_per_step.value = 1;
+  }
+  const auto curve = std::make_shared<planning::ReplayCurve>(report, nullptr, Interval{0.56, 0.83});
+  CHECK(curve->tokens_per_step(32).ci95.lo == 1);
+  CHECK(curve->tokens_per_step(32).ci95.hi == Approx(fakes::constant_rate(0.83, 32).value).epsilon(1e-12));
+  CHECK(planning::ReplayCurve(report).tokens_per_step(32).ci95.hi == 33);
+  const PointPlan point = only_point(question(curve, paper(0.05)));
+  CHECK(point.verdict == Verdict::cannot_tell);
+  CHECK(point.dominant_source == UncertaintySource::acceptance);
+  CHECK_FALSE(point.next);
+}
+
+TEST_CASE("over a bracket of acceptance the best gamma is that of least worst regret at its ends") {
+  const double c = 0.05;
+  const auto tokens = [](double alpha, std::int64_t gamma) { return fakes::constant_rate(alpha, gamma).value; };
+  for (const auto& [low, high] : {std::pair(0.5, 0.75), std::pair(0.3, 0.9), std::pair(0.8, 0.82)}) {
+    CAPTURE(low, high);
+    const auto acceptance = std::make_shared<fakes::Curve>([&, low = low, high = high](std::int64_t gamma) {
+      estimate::TokensPerStep of;
+      of.bracket = {tokens(low, gamma), tokens(high, gamma)};
+      of.value = (of.bracket->lo + of.bracket->hi) / 2;
+      of.readings = {of.value, of.value};
+      // Sampling widens the interval beyond the bracket, but not what is chosen over.
+      of.ci95 = {1, static_cast<double>(gamma) + 1};
+      return of;
+    });
+    std::int64_t best_low = 0, best_high = 0, chosen = 0;
+    const auto speedup = [&](double alpha, std::int64_t gamma) {
+      return tokens(alpha, gamma) / (1 + c * static_cast<double>(gamma));
+    };
+    for (std::int64_t gamma = 1; gamma <= 32; ++gamma) {
+      if (speedup(low, gamma) > speedup(low, best_low)) best_low = gamma;
+      if (speedup(high, gamma) > speedup(high, best_high)) best_high = gamma;
+    }
+    const auto worst = [&](std::int64_t gamma) {
+      return std::max(1 - speedup(low, gamma) / speedup(low, best_low),
+                      1 - speedup(high, gamma) / speedup(high, best_high));
+    };
+    for (std::int64_t gamma = 1; gamma <= 32; ++gamma) {
+      if (worst(gamma) < worst(chosen)) chosen = gamma;
+    }
+    DeploymentQuestion asked = question(acceptance, paper(c));
+    asked.schedule_up_to = 1;
+    const planning::DraftPlan plan = planning::plan_deployment(asked).drafts[0];
+    const PointPlan& point = plan.points[0];
+    CHECK(point.optimal()->gamma == chosen);
+    CHECK(plan.schedule[0].gamma == chosen);
+    CHECK(point.optimal()->speedup_bracket->lo == Approx(speedup(low, chosen)).epsilon(1e-12));
+    CHECK(point.optimal()->speedup_bracket->hi == Approx(speedup(high, chosen)).epsilon(1e-12));
+    CHECK(point.near_optimal_gammas.front() <= best_low);
+    CHECK(point.near_optimal_gammas.back() >= best_high);
+    CHECK(std::ssize(point.near_optimal_gammas) ==
+          point.near_optimal_gammas.back() - point.near_optimal_gammas.front() + 1);
+    CHECK_FALSE(point.break_even_cost);
+  }
 }
 
 TEST_CASE("a cost whose error has no bound has all of the interval") {
