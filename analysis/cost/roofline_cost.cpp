@@ -704,10 +704,10 @@ RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& 
   return round_of_version(1 + index, iteration_of(point));
 }
 
-/// An iteration with what all versions of its time share.
-class RooflineCost::AllVersions {
+/// An iteration with what all versions of its time share, at its own context.
+class RooflineCost::AtContext {
  public:
-  AllVersions(const RooflineCost& cost, const Iteration& iteration)
+  AtContext(const RooflineCost& cost, const Iteration& iteration)
       : cost_(cost), iteration_(iteration), plain_(plain_of(iteration)), work_(cost.work_of(iteration)) {
     if (!cost.has_errors(0) && !cost.has_errors(1)) return;
     place_ = cost.place_of(iteration);
@@ -734,6 +734,35 @@ class RooflineCost::AllVersions {
   IterationWork work_;
   std::optional<IterationWork> plain_work_;
   PointPlace place_, plain_place_;
+};
+
+/// The same, within what the contexts of a calibration make of it: their errors fade with the distance, and a longer
+/// context takes no less.
+class RooflineCost::AllVersions {
+ public:
+  AllVersions(const RooflineCost& cost, const Iteration& iteration) : own_(cost, iteration) {
+    if (iteration.sequences == 0) return;
+    for (const double timed : cost.timed_contexts_) {
+      Iteration moved = iteration;
+      moved.context_tokens = timed * iteration.sequences;
+      if (moved.context_tokens == iteration.context_tokens) continue;
+      (moved.context_tokens < iteration.context_tokens ? shorter_ : longer_).emplace_back(cost, moved);
+    }
+  }
+
+  RoundTime without_errors(std::size_t version) const { return own_.without_errors(version); }
+
+  double seconds(std::size_t version) {
+    double least = 0, most = std::numeric_limits<double>::infinity();
+    for (AtContext& other : shorter_) least = std::max(least, other.seconds(version));
+    for (AtContext& other : longer_) most = std::min(most, other.seconds(version));
+    const double seconds = own_.seconds(version);
+    return least <= most ? std::clamp(seconds, least, most) : seconds;
+  }
+
+ private:
+  AtContext own_;
+  std::vector<AtContext> shorter_, longer_;
 };
 
 void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
@@ -992,7 +1021,8 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     const RoundPoint where{.gamma = point.gamma, .batch = point.batch, .context = point.context};
     works.push_back(work_of(iteration_of(where)));
     const auto j = static_cast<Eigen::Index>(works.size()) - 1;
-    result.timed_contexts_.push_back(point.context);
+    std::vector<double>& contexts = result.timed_contexts_;
+    if (std::find(contexts.begin(), contexts.end(), point.context) == contexts.end()) contexts.push_back(point.context);
     misses[j] = std::log(point.round_seconds / seconds_of(works.back(), losses_.front()).total());
     if (point.gamma > 0) deviations.drafting = std::max(deviations.drafting, result.deviation_by_losses(works.back()));
   }

@@ -151,7 +151,8 @@ void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
     alone[j] = 1;
     const double error =
         moments_.standard_error(alone).value_or(moments_.standard_error_of_independent_rounds(alone)).value;
-    const double width = std::min({error, rates[j] / 2, (1 - rates[j]) / 2});
+    // Rounded: the error's last digits follow the order of the clusters, and a fit that is hardly determined them.
+    const double width = static_cast<float>(std::min({error, rates[j] / 2, (1 - rates[j]) / 2}));
     Shift& shift = shifts_.emplace_back();
     shift.width = width;
     if (!centre_.two_rates || j >= fitted_positions) {
