@@ -444,6 +444,21 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// Where the cost's uncertainty would go on to rounds shorter than plain steps: such ends are tokens per step.
+std::string about_cut_ends(const PointPlan& point) {
+  const auto is_cut = [](const DeploymentRow& row) {
+    return row.gamma > 0 && row.speedup < row.tokens_per_step &&
+           row.speedup_ci95.hi >= (1 - 1e-9) * row.tokens_per_step &&
+           row.speedup_ci95.hi <= (1 + 1e-9) * row.tokens_interval.hi;
+  };
+  return std::any_of(point.rows.begin(), point.rows.end(), is_cut)
+             ? wrapped(
+                   "An upper end that is the tokens per step is cut there, where drafts take no time: no round is "
+                   "shorter than a plain step.") +
+                   '\n'
+             : std::string();
+}
+
 /// The relevant gammas of the only point.
 std::string rows_table(const Plan& d) {
   const PointPlan& point = d.points().front();
@@ -464,7 +479,7 @@ std::string rows_table(const Plan& d) {
     cells.push_back(row_notes(point, row));
     table.add_row(std::move(cells));
   }
-  return '\n' + table.to_string();
+  return '\n' + table.to_string() + about_cut_ends(point);
 }
 
 /// True if the intervals do not support the estimates for a stretch.
@@ -519,8 +534,12 @@ std::string about_schedule_loss(const Plan& d) {
 std::string schedule_text(const Plan& d) {
   const auto& schedule = d.shown_plan().schedule;
   const bool decides_nothing = lacks_plain_runs(d) && !d.extrapolates();
+  const auto is_beyond = [](const planning::PlannedStretch& stretch) {
+    return stretch.basis == planning::PriceBasis::extrapolated;
+  };
   const bool only_point =
       d.points().size() == 1 && !schedule.empty() && !planning::largest_schedule_loss(d.shown_plan()) &&
+      std::none_of(schedule.begin(), schedule.end(), is_beyond) &&
       static_cast<double>(schedule.back().batch_high) <= planning::whole_batch(d.points().front().batch);
   if (schedule.empty() || only_point || decides_nothing) return "";
   std::vector<std::string> parts;

@@ -583,6 +583,7 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
   const auto plain = [](const ObservedRound& run) { return run.gamma == 0; };
   check_plain_steps(runs);
   check_order(runs);
+  check_gammas(runs);
   if (std::none_of(runs.begin(), runs.end(), plain))
     findings_.push_back({"no_plain_runs", "no run without speculation: what a plain step takes is not measured"});
   std::size_t worst = 0;
@@ -618,6 +619,18 @@ void FittedCost::check_plain_steps(std::span<const ObservedRound> runs) {
     }
   }
   if (more > 0) impossible_ += fmt::format(" ({} more)", more);
+}
+
+void FittedCost::check_gammas(std::span<const ObservedRound> runs) {
+  const auto drafts = std::find_if(runs.begin(), runs.end(), [](const ObservedRound& run) { return run.gamma > 0; });
+  if (drafts == runs.end() || looks_up(options_.kind)) return;
+  const auto is_another = [&](const ObservedRound& run) { return run.gamma > 0 && !same(run.gamma, drafts->gamma); };
+  if (std::any_of(runs.begin(), runs.end(), is_another)) return;
+  findings_.push_back({"rounds_of_one_gamma",
+                       fmt::format("all rounds with drafts have {:.3g} of them: how a round divides into drafts and "
+                                   "verification, and so what another gamma costs, is what is usual of servers, and "
+                                   "not measured; rounds of another gamma tell",
+                                   drafts->gamma)});
 }
 
 void FittedCost::check_order(std::span<const ObservedRound> runs) {

@@ -164,6 +164,8 @@ class FittedCost final : public RoundCost {
   void check_physics(std::span<const ObservedRound> runs);
   /// A round holds a pass of the target.
   void check_plain_steps(std::span<const ObservedRound> runs);
+  /// Rounds of one gamma do not tell what a draft takes.
+  void check_gammas(std::span<const ObservedRound> runs);
   /// More drafts make no round cheaper.
   void check_order(std::span<const ObservedRound> runs);
 

@@ -704,10 +704,10 @@ RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& 
   return round_of_version(1 + index, iteration_of(point));
 }
 
-/// An iteration with what all versions of its time share, at its own context.
-class RooflineCost::AtContext {
+/// An iteration with what all versions of its time share.
+class RooflineCost::AllVersions {
  public:
-  AtContext(const RooflineCost& cost, const Iteration& iteration)
+  AllVersions(const RooflineCost& cost, const Iteration& iteration)
       : cost_(cost), iteration_(iteration), plain_(plain_of(iteration)), work_(cost.work_of(iteration)) {
     if (!cost.has_errors(0) && !cost.has_errors(1)) return;
     place_ = cost.place_of(iteration);
@@ -716,7 +716,24 @@ class RooflineCost::AtContext {
 
   RoundTime without_errors(std::size_t version) const { return seconds_of(work_, cost_.losses_[version]); }
 
+  /// The estimate lies within what the contexts of a calibration make of it: their errors fade with the distance, and a
+  /// longer context takes no less. Replicates err at each context by themselves.
   double seconds(std::size_t version) {
+    const double seconds = seconds_by_itself(version);
+    if (version > 0 || iteration_.sequences == 0) return seconds;
+    double least = 0, most = std::numeric_limits<double>::infinity();
+    for (const double context : cost_.timed_contexts_) {
+      Iteration moved = iteration_;
+      moved.context_tokens = context * iteration_.sequences;
+      const double there = AllVersions(cost_, moved).seconds_by_itself(version);
+      if (moved.context_tokens < iteration_.context_tokens) least = std::max(least, there);
+      if (moved.context_tokens > iteration_.context_tokens) most = std::min(most, there);
+    }
+    return least <= most ? std::clamp(seconds, least, most) : seconds;
+  }
+
+ private:
+  double seconds_by_itself(std::size_t version) {
     const double factor = cost_.error_factor(version, place_, iteration_.gamma);
     const double round = cost_.between_timed(version, iteration_, factor * without_errors(version).total());
     if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
@@ -728,41 +745,11 @@ class RooflineCost::AtContext {
     return std::max(round, cost_.between_timed(version, plain_, step));
   }
 
- private:
   const RooflineCost& cost_;
   Iteration iteration_, plain_;
   IterationWork work_;
   std::optional<IterationWork> plain_work_;
   PointPlace place_, plain_place_;
-};
-
-/// The same, within what the contexts of a calibration make of it: their errors fade with the distance, and a longer
-/// context takes no less.
-class RooflineCost::AllVersions {
- public:
-  AllVersions(const RooflineCost& cost, const Iteration& iteration) : own_(cost, iteration) {
-    if (iteration.sequences == 0) return;
-    for (const double timed : cost.timed_contexts_) {
-      Iteration moved = iteration;
-      moved.context_tokens = timed * iteration.sequences;
-      if (moved.context_tokens == iteration.context_tokens) continue;
-      (moved.context_tokens < iteration.context_tokens ? shorter_ : longer_).emplace_back(cost, moved);
-    }
-  }
-
-  RoundTime without_errors(std::size_t version) const { return own_.without_errors(version); }
-
-  double seconds(std::size_t version) {
-    double least = 0, most = std::numeric_limits<double>::infinity();
-    for (AtContext& other : shorter_) least = std::max(least, other.seconds(version));
-    for (AtContext& other : longer_) most = std::min(most, other.seconds(version));
-    const double seconds = own_.seconds(version);
-    return least <= most ? std::clamp(seconds, least, most) : seconds;
-  }
-
- private:
-  AtContext own_;
-  std::vector<AtContext> shorter_, longer_;
 };
 
 void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {

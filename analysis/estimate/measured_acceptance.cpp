@@ -10,6 +10,7 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
+#include "analysis/estimate/serving_clusters.hpp"
 #include "analysis/estimate/two_rate_fit.hpp"
 #include "analysis/estimate/typed_acceptance.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
@@ -309,8 +310,9 @@ Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool mea
   };
   const auto clusters = moments_.standard_error(gradient);
   if (!clusters) return bounded(iid);
-  if (moments_.clusters() < few_sequences) return hull(bounded(*clusters), bounded(iid));
-  return bounded(*clusters);
+  const Interval by_clusters = bounded(*clusters), by_rounds = bounded(iid);
+  const bool hold_both = moments_.clusters() < few_sequences || too_alike(by_clusters, by_rounds);
+  return hold_both ? hull(by_clusters, by_rounds) : by_clusters;
 }
 
 TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {

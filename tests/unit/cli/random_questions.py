@@ -106,7 +106,8 @@ def counted_requests(draw: random.Random, gamma: int) -> str:
 
 def scrapes(draw: random.Random, gamma: int, count: int) -> list[str]:
     """Counters of vLLM after 0, 1, ... windows."""
-    totals, pages = [0] * (gamma + 1), []
+    totals, pages, alike = [0] * (gamma + 1), [], draw.random() < 0.2
+    rounds, rates = draw.randint(50, 5000), survival(draw, gamma)
     for _ in range(count + 1):
         name = 'vllm:spec_decode_num_{}_total{{engine="0",model_name="target"{}}} {}\n'
         page = name.format("drafts", "", totals[0]) + name.format("draft_tokens", "", totals[0] * gamma)
@@ -114,8 +115,9 @@ def scrapes(draw: random.Random, gamma: int, count: int) -> list[str]:
         for position in range(gamma):
             page += name.format("accepted_tokens_per_pos", f',position="{position}"', totals[position + 1])
         pages.append(page)
-        rounds = draw.randint(50, 5000)
-        for position, rate in enumerate([1.0, *survival(draw, gamma)]):
+        if not alike:
+            rounds, rates = draw.randint(50, 5000), survival(draw, gamma)
+        for position, rate in enumerate([1.0, *rates]):
             totals[position] += round(rounds * rate)
     return pages
 
@@ -263,7 +265,7 @@ def draw_question(seed: int, index: int) -> Question:
     question = hardware(draw, question.with_option("alpha", number(draw.random())))
     gammas = sorted(draw.sample(range(1, 7), draw.randint(1, 2)))
     asked = {"prompt-tokens": f"{draw.randint(50, 2000)}:0.5", "output-tokens": f"{draw.randint(20, 300)}:0.5",
-             "gamma": ",".join(map(str, gammas)), "price": "2", "replications": "3", "num-requests": "100",
+             "gamma": ",".join(map(str, gammas)), "price": "2", "replications": draw.choice(["2", "3"]), "num-requests": "100",
              "threads": "1"}
     if draw.random() < 0.5:
         asked["arrival-rate"] = number(10 ** draw.uniform(0, 2), 3)
@@ -511,6 +513,9 @@ def check_plan(answer: dict) -> None:
 def check_counters(answer: dict) -> None:
     for group in answer["groups"]:
         rows = group["gammas"]
+        tokens = group["tokens_per_step"]
+        if tokens["ci95"] is not None and 1 < tokens["value"] < group["longest_draft"] + 1:
+            require(tokens["ci95"][0] < tokens["ci95"][1], "an interval without width")
         for row in rows:
             value = row["tokens_per_step"]["value"]
             require(value is None or (at_most(1, value) and at_most(value, row["gamma"] + 1)), f"{value} tokens at {row['gamma']}")
@@ -545,6 +550,12 @@ def check_capacity(answer: dict) -> None:
             values = [scenario[kind][name]["value"] for name in ("p50", "p90", "p99")]
             if None not in values:
                 require(values == sorted(values), f"{where}: {kind} {values}")
+            for name, figure in scenario[kind].items():
+                known = figure["value"] is not None and figure["ci95"][1] is not None
+                require(not known or figure["ci95"][0] > 0, f"{where}: {kind} {name} from {figure['ci95']}")
+        cost, speed = scenario["cost_per_million_tokens"], scenario["output_tokens_per_second_per_gpu"]["value"]
+        if cost is not None and speed:
+            require(same(cost, 2e6 / 3600 / speed), f"{where}: {cost} a million tokens at {speed} tokens/s of each GPU")
     chosen = answer["recommended"]
     if chosen is not None:
         require(chosen["gpus"] == scenarios[chosen["scenario"]]["gpus"], "the recommendation's GPUs")
