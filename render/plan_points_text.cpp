@@ -119,10 +119,9 @@ std::string drafts_may_gain(const Plan& d, std::span<const PointPlan> stretch, s
       if (most == nullptr || row.speedup_ci95.hi > most->speedup_ci95.hi) most = &row;
     }
   }
-  return fmt::format(
-      "Cannot tell at {}: by the estimate {} is faster than plain decoding, but gamma {} may give up to {}, and {} is "
-      "asked for.",
-      where, no_gamma(stretch), most->gamma, factor_text(most->speedup_ci95.hi), factor_text(1 + d.min_gain));
+  return fmt::format("Cannot tell at {}: by the estimate {}, but gamma {} may give up to {}, and {} is asked for.",
+                     where, why_plain(stretch), most->gamma, factor_text(most->speedup_ci95.hi),
+                     factor_text(1 + d.min_gain));
 }
 
 std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) {
@@ -156,13 +155,12 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
                                 : d.lacks_sampling()
                                     ? fmt::format(" ({} {})", interval_text(interval), what_range_holds(d))
                                     : fmt::format(" (95% {})", interval_text(interval));
-  const std::string_view none = no_gamma(stretch);
   switch (first.verdict) {
     case Verdict::speculate:
       return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}{}.", where, gamma, speed,
                          certainty, surest_text(d, stretch));
     case Verdict::do_not_speculate:
-      if (largest == 0) return fmt::format("Do not speculate at {}: {} is faster than plain decoding.", where, none);
+      if (largest == 0) return fmt::format("Do not speculate at {}: {}.", where, why_plain(stretch));
       return fmt::format("Do not speculate at {}: the best gamma, {}, gives {}{}, less than the {} asked for.", where,
                          gamma, low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
                          factor_text(1 + d.min_gain));
@@ -174,8 +172,8 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
     return fmt::format("Cannot tell at {} whether drafts pay: no run without speculation goes with them.", where);
   }
   if (!decides) {
-    const std::string what = largest == 0 ? fmt::format("{} is faster than plain decoding", none)
-                                          : fmt::format("gamma {} gives {}{}", gamma, speed, certainty);
+    const std::string what =
+        largest == 0 ? std::string(why_plain(stretch)) : fmt::format("gamma {} gives {}{}", gamma, speed, certainty);
     return fmt::format(
         "Cannot tell at {}, beyond what was measured: {} if {}, and --extrapolate decides by that.", where, what,
         d.cost().name() == "anchored" ? "rounds go on by the hardware's shape" : "all goes on as before");
@@ -446,6 +444,21 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// Where the cost's uncertainty would go on to rounds shorter than plain steps: such ends are tokens per step.
+std::string about_cut_ends(const PointPlan& point) {
+  const auto is_cut = [](const DeploymentRow& row) {
+    return row.gamma > 0 && row.speedup < row.tokens_per_step &&
+           row.speedup_ci95.hi >= (1 - 1e-9) * row.tokens_per_step &&
+           row.speedup_ci95.hi <= (1 + 1e-9) * row.tokens_interval.hi;
+  };
+  return std::any_of(point.rows.begin(), point.rows.end(), is_cut)
+             ? wrapped(
+                   "An upper end that is the tokens per step is cut there, where drafts take no time: no round is "
+                   "shorter than a plain step.") +
+                   '\n'
+             : std::string();
+}
+
 /// The relevant gammas of the only point.
 std::string rows_table(const Plan& d) {
   const PointPlan& point = d.points().front();
@@ -466,7 +479,7 @@ std::string rows_table(const Plan& d) {
     cells.push_back(row_notes(point, row));
     table.add_row(std::move(cells));
   }
-  return '\n' + table.to_string();
+  return '\n' + table.to_string() + about_cut_ends(point);
 }
 
 /// True if the intervals do not support the estimates for a stretch.
@@ -521,8 +534,12 @@ std::string about_schedule_loss(const Plan& d) {
 std::string schedule_text(const Plan& d) {
   const auto& schedule = d.shown_plan().schedule;
   const bool decides_nothing = lacks_plain_runs(d) && !d.extrapolates();
+  const auto is_beyond = [](const planning::PlannedStretch& stretch) {
+    return stretch.basis == planning::PriceBasis::extrapolated;
+  };
   const bool only_point =
-      d.points().size() == 1 && !schedule.empty() &&
+      d.points().size() == 1 && !schedule.empty() && !planning::largest_schedule_loss(d.shown_plan()) &&
+      std::none_of(schedule.begin(), schedule.end(), is_beyond) &&
       static_cast<double>(schedule.back().batch_high) <= planning::whole_batch(d.points().front().batch);
   if (schedule.empty() || only_point || decides_nothing) return "";
   std::vector<std::string> parts;
@@ -799,6 +816,18 @@ std::string calibration_text(std::string_view engine, const planning::NextMeasur
                     llamacpp ? "With drafts give the same" : "With drafts a pause is a round: give P / E", next.gamma);
   }
   return wrapped(text) + '\n';
+}
+
+std::string_view why_plain(std::span<const PointPlan> points) {
+  const auto some = [points](auto&& is) { return std::any_of(points.begin(), points.end(), is); };
+  if (some([](const PointPlan& point) { return point.prefers_plain(); })) {
+    return "no gamma that was measured is faster than plain decoding";
+  }
+  const auto has_faster = [](const PointPlan& point) {
+    return std::any_of(point.rows.begin(), point.rows.end(), [](const DeploymentRow& row) { return row.speedup > 1; });
+  };
+  return some(has_faster) ? "plain decoding loses least over the range of alpha"
+                          : "no gamma is faster than plain decoding";
 }
 
 std::string surest_text(const Plan& d, std::span<const PointPlan> points) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -193,6 +194,8 @@ struct FittedCost::Posterior {
     /// The residual and another run's error beyond these, in their standard deviations: of plain rounds and of
     /// speculative ones.
     std::array<double, 2> residual{}, noise{};
+    /// What it makes of the runs, (runs).
+    std::vector<double> seconds_of_runs = {};
   };
 
   Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts);
@@ -217,6 +220,11 @@ struct FittedCost::Posterior {
   double log_covariance(const Place& a, const Place& b) const;
   RoundTime time(const LogTerms& log_terms, const Place& at, double log_factor) const;
   RoundTime time(const Replicate& replicate, const Place& at, const Nearby& nearby) const;
+  /// The runs that held no more than rounds at a place, and those that held no less.
+  struct Around {
+    std::vector<std::size_t> fewer, more;
+  };
+  Around around(const Place& at) const;
 
   RoundLaw law;
   std::function<double(const RoundPoint&)> prompt_tokens;
@@ -240,6 +248,8 @@ struct FittedCost::Posterior {
   /// Standard deviation of another run's error, as wide as Student's quantile over the normal one makes it.
   double run_error = 0;
   std::vector<Replicate> replicates;
+  /// Seconds of the runs by the most probable terms, (runs).
+  std::vector<double> seconds_of_runs;
 };
 
 FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
@@ -275,6 +285,24 @@ FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitO
   measure_errors(options);
   for (std::size_t r = 0; r < options.replicates; ++r)
     replicates.push_back(draw(static_cast<std::uint32_t>(r), options));
+  for (const Place& place : places) {
+    const Nearby nearby = near(place);
+    seconds_of_runs.push_back(time(log_terms, place, nearby.covariances.dot(weights)).total());
+    for (Replicate& replicate : replicates) replicate.seconds_of_runs.push_back(time(replicate, place, nearby).total());
+  }
+}
+
+FittedCost::Posterior::Around FittedCost::Posterior::around(const Place& at) const {
+  const auto holds_no_more = [](const Place& a, const Place& b) {
+    return a.gamma <= b.gamma && a.batch <= b.batch && a.context <= (1 + same_point) * b.context &&
+           a.prompt_tokens <= (1 + same_point) * b.prompt_tokens;
+  };
+  Around found;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (holds_no_more(places[i], at)) found.fewer.push_back(i);
+    if (holds_no_more(at, places[i])) found.more.push_back(i);
+  }
+  return found;
 }
 
 Place FittedCost::Posterior::place_of(const RoundPoint& point) const {
@@ -448,6 +476,27 @@ RoundTime FittedCost::Posterior::time(const Replicate& replicate, const Place& a
       nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] + replicate.noise[drafts]);
 }
 
+namespace {
+
+RoundPoint plain_at(const RoundPoint& point) { return {0, point.batch, point.context, 0}; }
+
+/// Seconds no less than those of runs that held no more, and no more than those of runs that held no less, where the
+/// runs themselves are in this order.
+double between(double seconds, std::span<const double> of_runs, std::span<const std::size_t> fewer,
+               std::span<const std::size_t> more) {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  for (const std::size_t run : fewer) least = std::max(least, of_runs[run]);
+  for (const std::size_t run : more) most = std::min(most, of_runs[run]);
+  return least <= most ? std::clamp(seconds, least, most) : seconds;
+}
+
+RoundTime stretched(const RoundTime& round, double seconds) {
+  const double factor = seconds / round.total();
+  return {.target = factor * round.target, .draft = factor * round.draft, .overhead = factor * round.overhead};
+}
+
+}  // namespace
+
 std::string_view cost_term_name(std::size_t term) {
   constexpr std::array<std::string_view, cost_terms> names = {"iteration_seconds",
                                                               "seconds_per_sequence",
@@ -534,6 +583,7 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
   const auto plain = [](const ObservedRound& run) { return run.gamma == 0; };
   check_plain_steps(runs);
   check_order(runs);
+  check_gammas(runs);
   if (std::none_of(runs.begin(), runs.end(), plain))
     findings_.push_back({"no_plain_runs", "no run without speculation: what a plain step takes is not measured"});
   std::size_t worst = 0;
@@ -571,6 +621,18 @@ void FittedCost::check_plain_steps(std::span<const ObservedRound> runs) {
   if (more > 0) impossible_ += fmt::format(" ({} more)", more);
 }
 
+void FittedCost::check_gammas(std::span<const ObservedRound> runs) {
+  const auto drafts = std::find_if(runs.begin(), runs.end(), [](const ObservedRound& run) { return run.gamma > 0; });
+  if (drafts == runs.end() || looks_up(options_.kind)) return;
+  const auto is_another = [&](const ObservedRound& run) { return run.gamma > 0 && !same(run.gamma, drafts->gamma); };
+  if (std::any_of(runs.begin(), runs.end(), is_another)) return;
+  findings_.push_back({"rounds_of_one_gamma",
+                       fmt::format("all rounds with drafts have {:.3g} of them: how a round divides into drafts and "
+                                   "verification, and so what another gamma costs, is what is usual of servers, and "
+                                   "not measured; rounds of another gamma tell",
+                                   drafts->gamma)});
+}
+
 void FittedCost::check_order(std::span<const ObservedRound> runs) {
   const ObservedRound* fewer = nullptr;
   const ObservedRound* more = nullptr;
@@ -595,12 +657,19 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
 double FittedCost::seconds(double gamma, double batch, double context, double prompt_tokens) const {
   const Place at{gamma, batch, knows_contexts_ ? context : usual_context_, prompt_tokens};
   const double residual = posterior_->covariances_with(at).dot(posterior_->weights);
-  return std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + residual);
+  const Posterior::Around around = posterior_->around(at);
+  const double seconds = between(std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + residual),
+                                 posterior_->seconds_of_runs, around.fewer, around.more);
+  return gamma > 0 ? std::max(seconds, round({0, batch, context, 0}).total()) : seconds;
 }
 
 RoundTime FittedCost::round(const RoundPoint& point) const {
   const Place at = posterior_->place_of(point);
-  return posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
+  const RoundTime time =
+      posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
+  const Posterior::Around around = posterior_->around(at);
+  const double seconds = between(time.total(), posterior_->seconds_of_runs, around.fewer, around.more);
+  return stretched(time, point.gamma > 0 ? std::max(seconds, round(plain_at(point)).total()) : seconds);
 }
 
 bool FittedCost::extrapolates(const RoundPoint& point) const {
@@ -657,15 +726,28 @@ RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& po
     throw std::out_of_range(
         fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
   }
-  return posterior_->time(posterior_->replicates[index], at, posterior_->near(at));
+  const Posterior::Replicate& replicate = posterior_->replicates[index];
+  const RoundTime time = posterior_->time(replicate, at, posterior_->near(at));
+  const Posterior::Around around = posterior_->around(at);
+  const double seconds = between(time.total(), replicate.seconds_of_runs, around.fewer, around.more);
+  if (point.gamma == 0) return stretched(time, seconds);
+  return stretched(time, std::max(seconds, round_of_replicate(index, plain_at(point)).total()));
 }
 
 void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   const Place at = posterior_->place_of(point);
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const Posterior::Nearby nearby = posterior_->near(at);
-  for (std::size_t i = 0; i < totals.size(); ++i)
-    totals[i] = posterior_->time(posterior_->replicates[i], at, nearby).total();
+  const Posterior::Around around = posterior_->around(at);
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    const Posterior::Replicate& replicate = posterior_->replicates[i];
+    totals[i] =
+        between(posterior_->time(replicate, at, nearby).total(), replicate.seconds_of_runs, around.fewer, around.more);
+  }
+  if (point.gamma == 0) return;
+  std::vector<double> plain(totals.size());
+  totals_of_replicates(plain_at(point), plain);
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = std::max(totals[i], plain[i]);
 }
 
 std::optional<double> LeftOut::relative_error() const {

@@ -92,6 +92,10 @@ struct FittedRanges {
 /// is close to what it measured. A run without a context is taken at the mean of the others; where none says one, the
 /// term is left out and every context costs the same.
 ///
+/// What holds no less takes no less: a price is at least that of every run of no larger gamma, batch, context and
+/// prompts, and at most that of every run of no smaller ones, where these are in order themselves; and no round with
+/// drafts is priced below its plain step. So are those of each replicate.
+///
 /// Replicates draw t, g and the error of another run from their law given the runs, by fits to perturbed runs and
 /// priors. Their errors are those that are usual times
 ///
@@ -160,6 +164,8 @@ class FittedCost final : public RoundCost {
   void check_physics(std::span<const ObservedRound> runs);
   /// A round holds a pass of the target.
   void check_plain_steps(std::span<const ObservedRound> runs);
+  /// Rounds of one gamma do not tell what a draft takes.
+  void check_gammas(std::span<const ObservedRound> runs);
   /// More drafts make no round cheaper.
   void check_order(std::span<const ObservedRound> runs);
 

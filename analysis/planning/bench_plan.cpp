@@ -378,14 +378,17 @@ void BenchPlanner::leave_out_plain_runs() {
   if (drafting == nullptr || !has_plain_runs()) return;
   const BenchFigures& figures = drafting->figures;
   const bool has_lengths = figures.input_tokens > 0 || figures.output_tokens > 0;
+  const std::string wanted =
+      fmt::format("one of the same model at {}{}", load_text(*drafting),
+                  has_lengths ? fmt::format(" whose lengths are within {:.0f}% of {}{}", 100 * (same_lengths - 1),
+                                            lengths_text(figures), other_lengths(*drafting))
+                              : std::string());
+  if (std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.speculative(); }) == 1) {
+    throw drafting->counts->refusal("the plain run beside it", "missing", wanted);
+  }
   note("plain_runs_left_out",
-       fmt::format(
-           "no plain run goes with {} or another drafting run, so that none is compared with: it would be one of "
-           "the same model at {}{}",
-           drafting->counts->place(), load_text(*drafting),
-           has_lengths ? fmt::format(" whose lengths are within {:.0f}% of {}{}", 100 * (same_lengths - 1),
-                                     lengths_text(figures), other_lengths(*drafting))
-                       : std::string()));
+       fmt::format("no plain run goes with {} or another drafting run, so that none is compared with: it would be {}",
+                   drafting->counts->place(), wanted));
   std::erase_if(runs_, [](const Run& run) { return !run.speculative(); });
 }
 

@@ -292,7 +292,7 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
       }
     }
     plan.crossover_batch = crossover_batch(plan.schedule, question.extrapolate);
-    if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(scan, *plan.crossover_batch, question, rule);
+    if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(plan.schedule, *plan.crossover_batch);
   }
   note_limits(scan, ends, question, plan);
   return plan;

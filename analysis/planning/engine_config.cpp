@@ -593,8 +593,11 @@ void Writer::write_vllm() {
   if (request_.rule && !cost::looks_up(request_.kind)) name_vllm_sampling(json);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  add_variant(scheduled ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
-                        : "vLLM releases whose speculative config has draft_sample_method (2026)",
+  // How drafts that are looked up are sampled has no key.
+  const bool looks_up = cost::looks_up(request_.kind);
+  add_variant(scheduled  ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
+              : looks_up ? "vLLM, every release that was read"
+                         : "vLLM releases whose speculative config has draft_sample_method (2026)",
               one_key_a_line(json));
 }
 
