@@ -79,6 +79,9 @@ constexpr std::array<UsualTerm, cost_terms> usual_terms = {{{1, 10},
                                                             {0.0018, 1},
                                                             {0.0018, 0.9},
                                                             {0.05, 0.8}}};
+/// Standard deviation of the logarithm of what a tree's rounds take beyond all terms, at every batch alike: masks and
+/// the choice of nodes.
+constexpr double tree_size = 0.1;
 /// The residual's standard deviation, and the distances over which it changes.
 constexpr double residual_size = 0.07;
 constexpr double batch_length = 1.4, gamma_length = 0.9, context_length = 1, least_context = 500;
@@ -95,17 +98,40 @@ struct Place {
   double gamma = 0, batch = 1, context = 0;
   /// Of other requests, per round.
   double prompt_tokens = 0;
+  /// Sequences that a pass of the draft but the first goes on with, and positions verified of each sequence.
+  double width = 1, verified = 1;
+
+  Place() = default;
+  Place(double its_gamma, double its_batch, double its_context, double prompts = 0,
+        const std::optional<DraftTree>& tree = std::nullopt)
+      : gamma(its_gamma),
+        batch(its_batch),
+        context(its_context),
+        prompt_tokens(prompts),
+        width(tree ? static_cast<double>(tree->top_k) : 1),
+        verified(tree ? static_cast<double>(tree->verified) : its_gamma + 1) {}
+
+  bool is_same_tree(const Place& other) const {
+    return width > 1 && gamma == other.gamma && width == other.width && verified == other.verified;
+  }
 };
 
 double squared(double x) { return x * x; }
 
+/// Of chains |ln((gamma + 1) / (gamma' + 1))|; trees are as far as depth and verified tokens are, and their width.
+double distance_of_drafts(const Place& a, const Place& b) {
+  const double depths = std::log((a.gamma + 1) / (b.gamma + 1)), tokens = std::log(a.verified / b.verified);
+  return std::sqrt((squared(depths) + squared(tokens)) / 2 + squared(std::log(a.width / b.width)));
+}
+
 double covariance(const Place& a, const Place& b) {
   if ((a.gamma > 0) != (b.gamma > 0)) return 0;
-  return squared(residual_size) *
-         std::exp(-0.5 *
-                  (squared(std::log(a.batch / b.batch) / batch_length) +
-                   squared(std::log((a.gamma + 1) / (b.gamma + 1)) / gamma_length) +
-                   squared(std::log((a.context + least_context) / (b.context + least_context)) / context_length)));
+  const double of_tree = a.is_same_tree(b) ? squared(tree_size) : 0;
+  return of_tree + squared(residual_size) *
+                       std::exp(-0.5 * (squared(std::log(a.batch / b.batch) / batch_length) +
+                                        squared(distance_of_drafts(a, b) / gamma_length) +
+                                        squared(std::log((a.context + least_context) / (b.context + least_context)) /
+                                                context_length)));
 }
 
 /// Seconds by term; those of the knee and of expert_tokens are 0, being part of the iteration and of the experts.
@@ -117,8 +143,8 @@ struct RoundLaw {
   bool knows_contexts = false;
 
   TermSeconds seconds(const LogTerms& log_terms, const Place& at) const {
-    const double tokens = (at.gamma + 1) * at.batch, passes = draft_passes(kind, at.gamma);
-    const double drafted = passes == 0 ? 0 : passes - 1 + longest_draft_pass(kind, at.gamma);
+    const double tokens = at.verified * at.batch, passes = draft_passes(kind, at.gamma);
+    const double drafted = passes == 0 ? 0 : (passes - 1) * at.width + longest_draft_pass(kind, at.gamma);
     const double drafts = at.gamma > 0 ? 1 : 0;
     const double over_knee = std::pow(tokens * std::exp(log_terms[knee]), knee_sharpness);
     const TermSeconds amounts = {std::pow(1 + over_knee, 1 / knee_sharpness),
@@ -146,14 +172,21 @@ struct RoundLaw {
     if (slopes != nullptr) {
       for (std::size_t j = 1; j < knee; ++j) (*slopes)[static_cast<Index>(j)] = parts[j] / total;
       (*slopes)[iteration] = 1;
-      const double over_knee = std::pow((at.gamma + 1) * at.batch * std::exp(log_terms[knee]), knee_sharpness);
+      const double over_knee = std::pow(at.verified * at.batch * std::exp(log_terms[knee]), knee_sharpness);
       (*slopes)[knee] = parts[iteration] / total * over_knee / (1 + over_knee);
-      const double met = (at.gamma + 1) * at.batch * std::exp(log_terms[expert_tokens]);
+      const double met = at.verified * at.batch * std::exp(log_terms[expert_tokens]);
       (*slopes)[expert_tokens] = std::exp(log_terms[iteration] + log_terms[experts] - met) * met / total;
     }
     return std::log(total);
   }
 };
+
+void require_legal(const DraftTree& tree) {
+  constexpr std::string_view function = "FittedCost";
+  core::require_in(function, "depth", tree.depth, 1, static_cast<std::int64_t>(most_of_a_run));
+  core::require_in(function, "top_k", tree.top_k, 1, static_cast<std::int64_t>(most_of_a_run));
+  core::require_in(function, "verified", tree.verified, tree.depth + 1, static_cast<std::int64_t>(most_of_a_run));
+}
 
 void require_legal(const ObservedRound& run) {
   constexpr std::string_view function = "FittedCost";
@@ -163,6 +196,7 @@ void require_legal(const ObservedRound& run) {
   core::require_in(function, "prompt tokens", run.prompt_tokens, 0, most_of_a_run);
   core::require_in(function, "seconds", run.seconds, least_of_a_run, most_of_a_run);
   core::require_in(function, "weight", run.weight, least_of_a_run, most_of_a_run);
+  if (run.tree) require_legal(*run.tree);
 }
 
 bool same(double a, double b) { return std::abs(a - b) <= same_point * std::max(a, b); }
@@ -197,7 +231,7 @@ struct FittedCost::Posterior {
 
   Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts);
 
-  Place place_of(const RoundPoint& point) const;
+  Place place_of(const RoundPoint& point, const FittedCost& cost) const;
   /// The most probable terms for runs of these logarithms of seconds and priors of these means.
   LogTerms fit(const VectorXd& log_seconds, const LogTerms& means, LogTerms start) const;
   VectorXd log_seconds_of(const LogTerms& log_terms, MatrixXd* slopes = nullptr) const;
@@ -219,7 +253,6 @@ struct FittedCost::Posterior {
   RoundTime time(const Replicate& replicate, const Place& at, const Nearby& nearby) const;
 
   RoundLaw law;
-  std::function<double(const RoundPoint&)> prompt_tokens;
   std::vector<Place> places;
   /// ln measured, (runs)
   VectorXd measured;
@@ -244,14 +277,13 @@ struct FittedCost::Posterior {
 
 FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
     : law{options.kind, knows_contexts},
-      prompt_tokens(options.prompt_tokens),
       measured(static_cast<Index>(runs.size())),
       means(LogTerms::Zero()),
       spreads(LogTerms::Zero()),
       noise(options.usual_error) {
   for (const ObservedRound& run : runs) {
     measured[static_cast<Index>(places.size())] = std::log(run.seconds);
-    places.push_back({run.gamma, run.batch, *run.context, run.prompt_tokens});
+    places.emplace_back(run.gamma, run.batch, *run.context, run.prompt_tokens, run.tree);
   }
   MatrixXd of_runs(measured.size(), measured.size());
   for (Index i = 0; i < measured.size(); ++i) {
@@ -277,11 +309,17 @@ FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitO
     replicates.push_back(draw(static_cast<std::uint32_t>(r), options));
 }
 
-Place FittedCost::Posterior::place_of(const RoundPoint& point) const {
+Place FittedCost::Posterior::place_of(const RoundPoint& point, const FittedCost& cost) const {
   cost::require_legal(point);
+  if (!cost.answers(point)) {
+    throw std::domain_error(fmt::format("FittedCost: gamma is {}, but must be 0 or {}, the depth of the tree",
+                                        point.gamma, cost.tree_->depth));
+  }
   // Without contexts the price and the residual are the same at each.
   const double context = law.knows_contexts ? point.context : 0;
-  return {static_cast<double>(point.gamma), point.batch, context, prompt_tokens ? prompt_tokens(point) : 0.0};
+  const auto& prompt_tokens = cost.options_.prompt_tokens;
+  return {static_cast<double>(point.gamma), point.batch, context, prompt_tokens ? prompt_tokens(point) : 0.0,
+          point.gamma > 0 ? cost.tree_ : std::nullopt};
 }
 
 VectorXd FittedCost::Posterior::log_seconds_of(const LogTerms& terms, MatrixXd* slopes) const {
@@ -381,7 +419,8 @@ double FittedCost::Posterior::repeated_error(const VectorXd& misses, const FitOp
     double count = 0, sum = 0, sum_of_squares = 0;
     for (std::size_t j = i; j < places.size(); ++j) {
       const Place &a = places[i], &b = places[j];
-      const bool repeats = a.gamma == b.gamma && same(a.batch, b.batch) && same(a.context, b.context);
+      const bool repeats = a.gamma == b.gamma && a.width == b.width && a.verified == b.verified &&
+                           same(a.batch, b.batch) && same(a.context, b.context);
       if (seen[j] || !repeats) continue;
       seen[j] = true;
       const double miss = misses[static_cast<Index>(j)];
@@ -488,17 +527,20 @@ FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& op
     if (knows_contexts_) ranges.contexts = range_of(some, [](const ObservedRound& run) { return *run.context; });
     return ranges;
   };
+  std::vector<ObservedRound> plain, chains;
+  std::map<DraftTree, std::vector<ObservedRound>> trees;
+  for (const ObservedRound& run : complete)
+    (run.tree ? trees[*run.tree] : run.gamma > 0 ? chains : plain).push_back(run);
   all_ = ranges_of(complete);
-  for (const bool drafting : {false, true}) {
-    std::vector<ObservedRound> alike;
-    for (const ObservedRound& run : complete)
-      if ((run.gamma > 0) == drafting) alike.push_back(run);
-    if (!alike.empty()) ranges_[drafting ? 1 : 0] = ranges_of(alike);
-  }
+  if (!plain.empty()) ranges_[0] = ranges_of(plain);
+  if (!chains.empty()) ranges_[1] = ranges_of(chains);
+  if (!trees.empty())
+    all_.gammas = {plain.empty() && !chains.empty() ? ranges_[1]->gammas.lo : 0,
+                   chains.empty() ? 0 : ranges_[1]->gammas.hi};
+  for (const auto& [tree, its] : trees) tree_ranges_.emplace(tree, ranges_of(its));
   posterior_ = std::make_shared<const Posterior>(complete, options_, knows_contexts_);
   error_scale_ = posterior_->error_scale;
-  for (const ObservedRound& run : complete)
-    fitted_.push_back(seconds(run.gamma, run.batch, *run.context, run.prompt_tokens));
+  for (const ObservedRound& run : complete) fitted_.push_back(seconds(run));
   describe_terms();
   check_physics(complete);
 }
@@ -577,6 +619,7 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
   double most = rounds_agree;
   for (const ObservedRound& a : runs) {
     for (const ObservedRound& b : runs) {
+      if (a.tree || b.tree) continue;
       const bool rises = 0 < a.gamma && a.gamma < b.gamma && a.batch * (1 - same_point) <= b.batch;
       if (!rises || !same(*a.context, *b.context) || a.seconds <= most * b.seconds) continue;
       most = a.seconds / b.seconds;
@@ -592,14 +635,15 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
                                    more->name, more->gamma, more->seconds, fewer->seconds, fewer->gamma, fewer->name)});
 }
 
-double FittedCost::seconds(double gamma, double batch, double context, double prompt_tokens) const {
-  const Place at{gamma, batch, knows_contexts_ ? context : usual_context_, prompt_tokens};
+double FittedCost::seconds(const ObservedRound& of) const {
+  const bool has_context = knows_contexts_ && of.context;
+  const Place at{of.gamma, of.batch, has_context ? *of.context : usual_context_, of.prompt_tokens, of.tree};
   const double residual = posterior_->covariances_with(at).dot(posterior_->weights);
   return std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + residual);
 }
 
 RoundTime FittedCost::round(const RoundPoint& point) const {
-  const Place at = posterior_->place_of(point);
+  const Place at = posterior_->place_of(point, *this);
   return posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
 }
 
@@ -630,7 +674,7 @@ double FittedCost::correlation(const RoundPoint& a, const RoundPoint& b) {
 }
 
 bool FittedCost::parts_known(const RoundPoint& point) const {
-  const Place at = posterior_->place_of(point);
+  const Place at = posterior_->place_of(point, *this);
   if (draft_passes(options_.kind, at.gamma) == 0) return true;
   const auto share = [&](const LogTerms& terms) {
     const RoundTime time = posterior_->time(terms, at, 0);
@@ -644,7 +688,23 @@ bool FittedCost::parts_known(const RoundPoint& point) const {
 }
 
 double FittedCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {
-  return posterior_->log_covariance(posterior_->place_of(a), posterior_->place_of(b));
+  return posterior_->log_covariance(posterior_->place_of(a, *this), posterior_->place_of(b, *this));
+}
+
+std::shared_ptr<const FittedCost> FittedCost::of_tree(const DraftTree& tree,
+                                                      std::function<double(const RoundPoint&)> prompt_tokens) const {
+  require_legal(tree);
+  auto its = std::make_shared<FittedCost>(*this);
+  its->tree_ = tree;
+  its->options_.prompt_tokens = std::move(prompt_tokens);
+  its->all_.gammas = {0, static_cast<double>(tree.depth)};
+  const auto ran = tree_ranges_.find(tree);
+  its->ranges_[1] = ran == tree_ranges_.end() ? std::nullopt : std::optional(ran->second);
+  return its;
+}
+
+bool FittedCost::answers(const RoundPoint& point) const {
+  return !tree_ || point.gamma == 0 || point.gamma == tree_->depth;
 }
 
 double FittedCost::run_error() const { return posterior_->run_error; }
@@ -652,7 +712,7 @@ double FittedCost::run_error() const { return posterior_->run_error; }
 std::size_t FittedCost::replicates() const { return posterior_->replicates.size(); }
 
 RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  const Place at = posterior_->place_of(point);
+  const Place at = posterior_->place_of(point, *this);
   if (index >= replicates()) {
     throw std::out_of_range(
         fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
@@ -661,7 +721,7 @@ RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& po
 }
 
 void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
-  const Place at = posterior_->place_of(point);
+  const Place at = posterior_->place_of(point, *this);
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const Posterior::Nearby nearby = posterior_->near(at);
   for (std::size_t i = 0; i < totals.size(); ++i)
@@ -688,8 +748,7 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
     const auto alike = [&](const ObservedRound& other) { return (other.gamma > 0) == (runs[i].gamma > 0); };
     if (std::any_of(others.begin(), others.end(), alike)) {
       const FittedCost cost(others, alone);
-      prediction.predicted_seconds = cost.seconds(
-          runs[i].gamma, runs[i].batch, runs[i].context.value_or(cost.usual_context()), runs[i].prompt_tokens);
+      prediction.predicted_seconds = cost.seconds(runs[i]);
     }
     predictions.push_back(std::move(prediction));
   }
