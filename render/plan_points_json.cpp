@@ -248,6 +248,7 @@ ordered_json json_of(const planning::BenchFigures& run) {
           {"output_tokens", run.output_tokens},
           {"gamma", run.gamma},
           {"tree", json_of(run.tree)},
+          {"server", run.server.empty() ? ordered_json() : ordered_json(run.server)},
           {"batch", run.batch},
           {"context", run.context},
           {"tokens_per_step", run.tokens_per_step},

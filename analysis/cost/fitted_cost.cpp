@@ -7,6 +7,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -82,6 +83,9 @@ constexpr std::array<UsualTerm, cost_terms> usual_terms = {{{1, 10},
 /// Standard deviation of the logarithm of what a tree's rounds take beyond all terms, at every batch alike: masks and
 /// the choice of nodes.
 constexpr double tree_size = 0.1;
+/// Standard deviation of the logarithm of what all rounds of a server's start share, and of its own logarithm over
+/// servers. Assumed: no published rounds repeat a configuration on two starts.
+constexpr double usual_start_error = 0.02, spread_of_start_errors = 0.8;
 /// The residual's standard deviation, and the distances over which it changes.
 constexpr double residual_size = 0.07;
 constexpr double batch_length = 1.4, gamma_length = 0.9, context_length = 1, least_context = 500;
@@ -227,6 +231,8 @@ struct FittedCost::Posterior {
     /// Of the residual and another run's error beyond these, in their standard deviations: of plain rounds and of
     /// speculative ones.
     std::array<double, 2> residual{}, noise{};
+    /// What all rounds of another start share.
+    double start = 0;
   };
 
   Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts);
@@ -236,6 +242,10 @@ struct FittedCost::Posterior {
   LogTerms fit(const VectorXd& log_seconds, const LogTerms& means, LogTerms start) const;
   VectorXd log_seconds_of(const LogTerms& log_terms, MatrixXd* slopes = nullptr) const;
   VectorXd covariances_with(const Place& at) const;
+  /// 1 where two runs are of one start, else 0, (runs, runs).
+  MatrixXd same_starts() const;
+  /// The root of the start error's mean square given the runs, by their density at the linearised terms.
+  double start_error_given(const MatrixXd& of_runs, const MatrixXd& starts) const;
   void measure_errors(const FitOptions& options);
   /// Standard deviation of ln(measured / true) of a run by what repeats differ by, beside the usual one, which counts
   /// as so many degrees of freedom.
@@ -254,6 +264,10 @@ struct FittedCost::Posterior {
 
   RoundLaw law;
   std::vector<Place> places;
+  /// Of each run; empty where it names none.
+  std::vector<std::string> servers;
+  /// 0 unless runs name two starts.
+  double start_error = 0;
   /// ln measured, (runs)
   VectorXd measured;
   /// Of the runs' residuals and errors, (runs, runs).
@@ -284,19 +298,28 @@ FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitO
   for (const ObservedRound& run : runs) {
     measured[static_cast<Index>(places.size())] = std::log(run.seconds);
     places.emplace_back(run.gamma, run.batch, *run.context, run.prompt_tokens, run.tree);
+    servers.push_back(run.server);
   }
   MatrixXd of_runs(measured.size(), measured.size());
   for (Index i = 0; i < measured.size(); ++i) {
     of_runs.col(i) = covariances_with(places[static_cast<std::size_t>(i)]);
     of_runs(i, i) += squared(noise) / runs[static_cast<std::size_t>(i)].weight;
   }
-  covariances.compute(of_runs);
   for (std::size_t j = 0; j < cost_terms; ++j) {
     means[static_cast<Index>(j)] = std::log(usual_share(j, law.kind));
     spreads[static_cast<Index>(j)] = usual_terms[j].spread;
   }
   means[iteration] = measured.minCoeff();
+  covariances.compute(of_runs);
   log_terms = fit(measured, means, means);
+  std::set<std::string> named(servers.begin(), servers.end());
+  named.erase("");
+  if (named.size() > 1) {
+    const MatrixXd starts = same_starts();
+    start_error = start_error_given(of_runs, starts);
+    covariances.compute(of_runs + squared(start_error) * starts);
+    log_terms = fit(measured, means, log_terms);
+  }
   MatrixXd slopes;
   weights = covariances.solve(measured - log_seconds_of(log_terms, &slopes));
   solved_slopes = covariances.solve(slopes);
@@ -307,6 +330,43 @@ FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitO
   measure_errors(options);
   for (std::size_t r = 0; r < options.replicates; ++r)
     replicates.push_back(draw(static_cast<std::uint32_t>(r), options));
+}
+
+MatrixXd FittedCost::Posterior::same_starts() const {
+  MatrixXd same = MatrixXd::Identity(measured.size(), measured.size());
+  for (Index i = 0; i < measured.size(); ++i) {
+    for (Index j = 0; j < measured.size(); ++j) {
+      const std::string& its = servers[static_cast<std::size_t>(i)];
+      if (!its.empty() && its == servers[static_cast<std::size_t>(j)]) same(i, j) = 1;
+    }
+  }
+  return same;
+}
+
+double FittedCost::Posterior::start_error_given(const MatrixXd& of_runs, const MatrixXd& starts) const {
+  constexpr int steps = 12;
+  constexpr double furthest = 3;
+  MatrixXd slopes;
+  const VectorXd fitted = log_seconds_of(log_terms, &slopes);
+  const VectorXd misses = measured - fitted - slopes * (means - log_terms);
+  const MatrixXd without = of_runs + slopes * spreads.cwiseAbs2().asDiagonal() * slopes.transpose();
+  std::vector<double> squares, log_densities;
+  for (int step = -steps; step <= steps; ++step) {
+    const double deviation = furthest * step / steps;
+    squares.push_back(squared(usual_start_error * std::exp(spread_of_start_errors * deviation)));
+    const Eigen::LLT<MatrixXd> all(without + squares.back() * starts);
+    const double log_determinant = 2 * all.matrixLLT().diagonal().array().log().sum();
+    log_densities.push_back(-0.5 *
+                            (all.matrixL().solve(misses).squaredNorm() + log_determinant + squared(deviation)));
+  }
+  const double most = *std::max_element(log_densities.begin(), log_densities.end());
+  double sum = 0, weights_sum = 0;
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    const double weight = std::exp(log_densities[i] - most);
+    sum += weight * squares[i];
+    weights_sum += weight;
+  }
+  return std::sqrt(sum / weights_sum);
 }
 
 Place FittedCost::Posterior::place_of(const RoundPoint& point, const FittedCost& cost) const {
@@ -420,7 +480,7 @@ double FittedCost::Posterior::repeated_error(const VectorXd& misses, const FitOp
     for (std::size_t j = i; j < places.size(); ++j) {
       const Place &a = places[i], &b = places[j];
       const bool repeats = a.gamma == b.gamma && a.width == b.width && a.verified == b.verified &&
-                           same(a.batch, b.batch) && same(a.context, b.context);
+                           servers[i] == servers[j] && same(a.batch, b.batch) && same(a.context, b.context);
       if (seen[j] || !repeats) continue;
       seen[j] = true;
       const double miss = misses[static_cast<Index>(j)];
@@ -447,9 +507,10 @@ FittedCost::Posterior::Replicate FittedCost::Posterior::draw(std::uint32_t index
   Replicate replicate;
   replicate.log_terms = fit(measured + widening * errors, prior, log_terms);
   replicate.weights = covariances.solve(measured - log_seconds_of(replicate.log_terms));
-  const VectorXd beyond = normals(residual_stream, 4);
+  const VectorXd beyond = normals(residual_stream, 5);
   replicate.residual = {widening * beyond[0], widening * beyond[1]};
   replicate.noise = {run_error * beyond[2], run_error * beyond[3]};
+  replicate.start = widening * start_error * beyond[4];
   return replicate;
 }
 
@@ -484,7 +545,7 @@ RoundTime FittedCost::Posterior::time(const Replicate& replicate, const Place& a
   const std::size_t drafts = at.gamma > 0 ? 1 : 0;
   return time(
       replicate.log_terms, at,
-      nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] + replicate.noise[drafts]);
+      nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] + replicate.noise[drafts] + replicate.start);
 }
 
 std::string_view cost_term_name(std::size_t term) {
@@ -638,8 +699,12 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
 double FittedCost::seconds(const ObservedRound& of) const {
   const bool has_context = knows_contexts_ && of.context;
   const Place at{of.gamma, of.batch, has_context ? *of.context : usual_context_, of.prompt_tokens, of.tree};
-  const double residual = posterior_->covariances_with(at).dot(posterior_->weights);
-  return std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + residual);
+  VectorXd shared = posterior_->covariances_with(at);
+  for (Index i = 0; i < shared.size(); ++i) {
+    const std::string& its = posterior_->servers[static_cast<std::size_t>(i)];
+    if (!its.empty() && its == of.server) shared[i] += squared(posterior_->start_error);
+  }
+  return std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + shared.dot(posterior_->weights));
 }
 
 RoundTime FittedCost::round(const RoundPoint& point) const {
@@ -708,6 +773,8 @@ bool FittedCost::answers(const RoundPoint& point) const {
 }
 
 double FittedCost::run_error() const { return posterior_->run_error; }
+
+double FittedCost::start_error() const { return posterior_->start_error; }
 
 std::size_t FittedCost::replicates() const { return posterior_->replicates.size(); }
 

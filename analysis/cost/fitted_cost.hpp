@@ -34,6 +34,8 @@ struct ObservedRound {
   double prompt_tokens = 0;
   /// Set where drafts were trees.
   std::optional<DraftTree> tree = {};
+  /// Names the start of the server that ran it; empty where nothing tells.
+  std::string server = {};
 };
 
 /// The parts that a round's time is made of, in this order everywhere. With N = (gamma + 1) batch,
@@ -96,6 +98,10 @@ struct FittedRanges {
 /// plain and speculative rounds and with a level of its own for each tree, and the noise is a run's usual error. t is
 /// the most probable one; near a run the price is close to what it measured. A run without a context is taken at the
 /// mean of the others; where none says one, the term is left out and every context costs the same.
+///
+/// Where runs name two starts of a server or more, all rounds of a start share another error, normal with a standard
+/// deviation that is usually start_error and which the runs tell: the root of its mean square, given them. A run that
+/// names none has a start of its own. Prices are of another start, so that between rounds of it that error cancels.
 ///
 /// Replicates draw t, g and the error of another run from their law given the runs, by fits to perturbed runs and
 /// priors. Their errors are those that are usual times
@@ -161,6 +167,8 @@ class FittedCost final : public RoundCost {
   FittedRanges ranges(bool drafting) const;
   /// Of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
   static double correlation(const RoundPoint& a, const RoundPoint& b);
+  /// Standard deviation of the logarithm of what a start's rounds share; 0 unless runs name two starts or more.
+  double start_error() const;
   /// Of each run, in their order.
   std::span<const double> fitted_seconds() const { return fitted_; }
 

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -140,6 +141,7 @@ Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gam
       tokens_per_step);
   run.round = rounds.round;
   run.round.tree = run.figures.tree;
+  run.figures.server = run.round.server = std::string(counts.label("server"));
   run.figures.file = counts.file;
   run.figures.line = counts.line;
   run.figures.model = std::string(counts.label("model_name"));
@@ -350,7 +352,11 @@ class BenchPlanner {
   void price_trees();
   void predict_left_out();
   BenchPrediction prediction_of(const Run& run) const;
-  std::optional<double> half_width_of_ratio() const;
+  struct RepeatedError {
+    double variance = 0, degrees = 0;
+  };
+  std::optional<RepeatedError> repeated_error() const;
+  double half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const;
   void match();
   std::string other_lengths(const Run& run) const;
   std::vector<MeasuredSpeedup> measured_speedups(const std::vector<PlanPoint>& points) const;
@@ -724,6 +730,13 @@ void BenchPlanner::fit() {
   plan_.cost = as_deployed(plan_.cost);
   price_trees();
   for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
+  if (cost_->start_error() > 0) {
+    note("server_starts",
+         fmt::format("runs name several starts of the server, and what all rounds of a start share is taken to err by "
+                     "{:.2g}%, by these runs and by what is usual: intervals between starts hold it, those within one "
+                     "do not",
+                     100 * cost_->start_error()));
+  }
   if (options_.prompt_tokens) note_prompts();
 }
 
@@ -840,16 +853,16 @@ std::string BenchPlanner::other_lengths(const Run& run) const {
   return fmt::format("; those of {} are {}", plain->counts->place(), lengths_text(plain->figures));
 }
 
-/// Half-width for the logarithm of the ratio of two runs, 95%: from the pooled spread of repeated runs.
+/// Pooled variance of the logarithms of repeated runs of one start of a server.
 /// Empty if none is repeated, or none differs within the printed digits.
-std::optional<double> BenchPlanner::half_width_of_ratio() const {
+std::optional<BenchPlanner::RepeatedError> BenchPlanner::repeated_error() const {
   double squares = 0, degrees = 0;
   std::vector<bool> seen(runs_.size(), false);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (seen[i]) continue;
     std::vector<double> logs;
     for (std::size_t j = i; j < runs_.size(); ++j) {
-      if (!are_repeats(runs_[i], runs_[j])) continue;
+      if (!are_repeats(runs_[i], runs_[j]) || runs_[i].figures.server != runs_[j].figures.server) continue;
       seen[j] = true;
       logs.push_back(std::log(runs_[j].figures.seconds_per_output_token));
     }
@@ -859,21 +872,32 @@ std::optional<double> BenchPlanner::half_width_of_ratio() const {
     degrees += n - 1;
   }
   if (squares == 0) return std::nullopt;
-  return boost::math::quantile(boost::math::students_t(degrees), 0.975) * std::sqrt(2 * squares / degrees);
+  return RepeatedError{squares / degrees, degrees};
+}
+
+/// Half-width for the logarithm of the ratio of two runs, 95%; of two starts of a server with what each shares.
+double BenchPlanner::half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const {
+  const double of_runs =
+      boost::math::quantile(boost::math::students_t(repeats.degrees), 0.975) * std::sqrt(2 * repeats.variance);
+  const bool one_start = !a.figures.server.empty() && a.figures.server == b.figures.server;
+  const double of_starts = core::normal_half_width_95 * std::numbers::sqrt2 * cost_->start_error();
+  return one_start ? of_runs : std::hypot(of_runs, of_starts);
 }
 
 /// Measured speedups have the interval of the measurement, and none if nothing was measured twice.
 void BenchPlanner::match() {
   if (!has_plain_runs()) return;
-  const std::optional<double> half_width = half_width_of_ratio();
+  const std::optional<RepeatedError> repeats = repeated_error();
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
     if (!run.speculative()) continue;
     std::optional<std::size_t> baseline;
     for (std::size_t j = 0; j < runs_.size(); ++j) {
       if (!is_plain_of(runs_[j], run)) continue;
+      // A plain run of the same start is preferred.
       const auto distance = [&](std::size_t k) {
-        return std::abs(std::log(runs_[k].figures.batch / run.figures.batch));
+        return std::pair(runs_[k].figures.server != run.figures.server,
+                         std::abs(std::log(runs_[k].figures.batch / run.figures.batch)));
       };
       if (!baseline || distance(j) < distance(*baseline)) baseline = j;
     }
@@ -888,9 +912,10 @@ void BenchPlanner::match() {
     speedup.speculative = i;
     speedup.speedup.value = runs_[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
     speedup.speedup.method = "ratio of two runs";
-    if (half_width) {
-      speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-*half_width),
-                                                speedup.speedup.value * std::exp(*half_width)};
+    if (repeats) {
+      const double half_width = half_width_of_ratio(runs_[*baseline], run, *repeats);
+      speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-half_width),
+                                                speedup.speedup.value * std::exp(half_width)};
       speedup.speedup.method += ", in the interval of repeated runs";
     }
     plan_.speedups.push_back(std::move(speedup));

@@ -74,6 +74,8 @@ struct BenchFigures {
   /// 0 for a plain run; the depth of a tree.
   std::int64_t gamma = 0;
   std::optional<cost::DraftTree> tree = {};
+  /// The start of the server that ran it; empty where nothing tells.
+  std::string server;
   /// Little's law: output tokens/s times seconds per output token.
   double batch = 1;
   /// input_tokens + output_tokens / 2: the mean over a request's rounds.

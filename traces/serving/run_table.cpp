@@ -25,14 +25,13 @@ constexpr std::string_view format_name = "run table";
 /// Batch, throughput and time of one run contradict each other where Little's law is off by more.
 constexpr double rounding = 0.05;
 
-constexpr std::array<std::string_view, 15> columns = {
-    "concurrency",     "batch",           "gamma",        "output_tokens_per_second",
-    "ms_per_token",    "tokens_per_step", "rounds",       "topk",
-    "verified_tokens", "model",           "input_tokens", "output_tokens",
-    "requests",        "draft",           "engine"};
+constexpr std::array<std::string_view, 16> columns = {
+    "concurrency", "batch",           "gamma",        "output_tokens_per_second", "ms_per_token", "tokens_per_step",
+    "rounds",      "topk",            "verified_tokens", "model",                 "input_tokens", "output_tokens",
+    "requests",    "draft",           "engine",       "server"};
 constexpr std::string_view columns_text =
     "one of concurrency, batch, gamma, output_tokens_per_second, ms_per_token, tokens_per_step, rounds, topk, "
-    "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine";
+    "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine, server";
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> other_names = {
     {{"max_concurrency", "concurrency"},
      {"num_speculative_tokens", "gamma"},
@@ -106,6 +105,7 @@ class RunTable {
     counts_.engine = text("engine").value_or(run_table_engine);
     set_label(counts_, "model_name", text("model"));
     set_label(counts_, "draft", text("draft"));
+    set_label(counts_, "server", text("server"));
     take_load();
     take_drafts();
     return true;

@@ -101,7 +101,7 @@ TEST_CASE("a table of runs is told from other tables by the columns that it must
 TEST_CASE("what a table of runs lacks or contradicts is refused with line and column") {
   const std::string columns =
       "one of concurrency, batch, gamma, output_tokens_per_second, ms_per_token, tokens_per_step, rounds, topk, "
-      "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine";
+      "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine, server";
   CHECK(refusal("concurrency,gamma,tok/s\n") == "runs.csv:1: column tok/s is there, but must be " + columns);
   CHECK(refusal("concurrency,gamma,tokens_per_step\n") ==
         "runs.csv:1: column output_tokens_per_second or ms_per_token is missing, but must be in the header of a table "

@@ -239,6 +239,56 @@ TEST_CASE("a tree is priced better with what chains and other trees of the serve
   CHECK(held > 104);
 }
 
+TEST_CASE("rounds of one start of a server err together, and intervals between starts hold that") {
+  test_support::RandomCases cases(5);
+  int held = 0, held_left_out = 0, asked = 0;
+  std::vector<double> within, between;
+  for (int server = 0; server < 60; ++server) {
+    const ServerWithTrees its(cases, 0);
+    std::vector<ObservedRound> starts;
+    for (const double gamma : {0, 1, 3, 5}) {
+      const double start = std::exp(0.035 * ServerWithTrees::normal(cases));
+      for (const double batch : {1, 4, 16, 64}) {
+        ObservedRound run = its.chain(gamma, batch);
+        run.seconds *= start;
+        run.server = "start of gamma " + std::to_string(static_cast<int>(gamma));
+        starts.push_back(run);
+      }
+    }
+    add_noise(starts, 0.01, cases);
+    std::vector<ObservedRound> left_out = starts, one_start = starts;
+    for (ObservedRound& run : left_out) run.server.clear();
+    for (ObservedRound& run : one_start) run.server = "one";
+    FitOptions options;
+    options.kind = DraftKind::eagle;
+    options.replicates = 100;
+    const FittedCost price(starts, options), without(left_out, options), within_one(one_start, options);
+    CHECK(price.start_error() > 0);
+    CHECK(within_one.start_error() == 0);
+    for (const std::int64_t gamma : {1, 3, 5}) {
+      for (const double batch : {1, 16, 64}) {
+        const double truth =
+            std::log(its.chain(0, batch).seconds / its.chain(static_cast<double>(gamma), batch).seconds);
+        const auto holds = [&](const FittedCost& cost) {
+          const double value = std::log(cost.round({.batch = batch, .context = 1000}).total() /
+                                        cost.round({.gamma = gamma, .batch = batch, .context = 1000}).total());
+          return std::abs(value - truth) <= log_half_width(cost, gamma, batch, 1000) ? 1 : 0;
+        };
+        held += holds(price);
+        held_left_out += holds(without);
+        ++asked;
+      }
+    }
+    between.push_back(log_half_width(price, 3, 16, 1000));
+    within.push_back(log_half_width(within_one, 3, 16, 1000));
+  }
+  // Starts that differ by nearly twice the usual; the seed is fixed, so that there is no false alarm.
+  INFO(held << " and " << held_left_out << " of " << asked);
+  CHECK(held >= 0.9 * asked);
+  CHECK(held_left_out < 0.9 * asked);
+  CHECK(median(between) > median(within));
+}
+
 TEST_CASE("the price of a tree is of its own depth, at the batches where it ran") {
   test_support::RandomCases cases(1);
   const ServerWithTrees its(cases, 0);

@@ -819,6 +819,27 @@ TEST_CASE("trees are left out of a plan with another acceptance, with what they 
                     Catch::Contains("is a tree (topk above 1)") && Catch::Contains("only a run of it tells"));
 }
 
+TEST_CASE("measured speedups between two starts of a server are less certain than within one") {
+  const Server server;
+  const auto widths = [&](bool named, const std::string& of_drafts) {
+    BenchQuestion question;
+    for (const std::int64_t gamma : {0, 4}) {
+      for (const double concurrency : {1, 8, 32}) {
+        for (const double noise : {0.995, 1.005}) {
+          question.runs.push_back(server.run(gamma, concurrency, 1000, noise));
+          if (named) question.runs.back().labels.push_back({"server", gamma == 0 ? "monday" : of_drafts});
+        }
+      }
+    }
+    const BenchPlan plan = planning::plan_bench(question);
+    CHECK(has_note(plan, "server_starts") == (named && of_drafts != "monday"));
+    const estimate::Estimate& speedup = plan.speedups.front().speedup;
+    return std::log(speedup.ci95->hi / speedup.ci95->lo);
+  };
+  CHECK(widths(true, "monday") == Approx(widths(false, "")));
+  CHECK(widths(true, "tuesday") > 1.5 * widths(true, "monday"));
+}
+
 TEST_CASE("a tree's run must say its shape") {
   const Server server;
   const auto refusal_without = [&](auto member) {
