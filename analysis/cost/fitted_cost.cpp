@@ -356,8 +356,7 @@ double FittedCost::Posterior::start_error_given(const MatrixXd& of_runs, const M
     squares.push_back(squared(usual_start_error * std::exp(spread_of_start_errors * deviation)));
     const Eigen::LLT<MatrixXd> all(without + squares.back() * starts);
     const double log_determinant = 2 * all.matrixLLT().diagonal().array().log().sum();
-    log_densities.push_back(-0.5 *
-                            (all.matrixL().solve(misses).squaredNorm() + log_determinant + squared(deviation)));
+    log_densities.push_back(-0.5 * (all.matrixL().solve(misses).squaredNorm() + log_determinant + squared(deviation)));
   }
   const double most = *std::max_element(log_densities.begin(), log_densities.end());
   double sum = 0, weights_sum = 0;
@@ -543,9 +542,9 @@ double FittedCost::Posterior::log_covariance(const Place& a, const Place& b) con
 
 RoundTime FittedCost::Posterior::time(const Replicate& replicate, const Place& at, const Nearby& nearby) const {
   const std::size_t drafts = at.gamma > 0 ? 1 : 0;
-  return time(
-      replicate.log_terms, at,
-      nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] + replicate.noise[drafts] + replicate.start);
+  return time(replicate.log_terms, at,
+              nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] +
+                  replicate.noise[drafts] + replicate.start);
 }
 
 std::string_view cost_term_name(std::size_t term) {

@@ -100,8 +100,9 @@ struct FittedRanges {
 /// mean of the others; where none says one, the term is left out and every context costs the same.
 ///
 /// Where runs name two starts of a server or more, all rounds of a start share another error, normal with a standard
-/// deviation that is usually start_error and which the runs tell: the root of its mean square, given them. A run that
-/// names none has a start of its own. Prices are of another start, so that between rounds of it that error cancels.
+/// deviation that is usually 2% and which the runs tell: start_error, the root of its mean square given them. A run
+/// that names none has a start of its own. Prices are of another start, so that between rounds of it that error
+/// cancels.
 ///
 /// Replicates draw t, g and the error of another run from their law given the runs, by fits to perturbed runs and
 /// priors. Their errors are those that are usual times

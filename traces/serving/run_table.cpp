@@ -26,9 +26,10 @@ constexpr std::string_view format_name = "run table";
 constexpr double rounding = 0.05;
 
 constexpr std::array<std::string_view, 16> columns = {
-    "concurrency", "batch",           "gamma",        "output_tokens_per_second", "ms_per_token", "tokens_per_step",
-    "rounds",      "topk",            "verified_tokens", "model",                 "input_tokens", "output_tokens",
-    "requests",    "draft",           "engine",       "server"};
+    "concurrency",     "batch",           "gamma",        "output_tokens_per_second",
+    "ms_per_token",    "tokens_per_step", "rounds",       "topk",
+    "verified_tokens", "model",           "input_tokens", "output_tokens",
+    "requests",        "draft",           "engine",       "server"};
 constexpr std::string_view columns_text =
     "one of concurrency, batch, gamma, output_tokens_per_second, ms_per_token, tokens_per_step, rounds, topk, "
     "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine, server";
