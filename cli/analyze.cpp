@@ -178,13 +178,13 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
 const std::set<std::string> other_options = {"threads", "target",     "draft",         "hash",
                                              "traces",  "checkpoint", "unit_positions"};
 
-/// What a run with a share of the sequences found, which is in its part.
+/// Report of a run with a share of the sequences, whose results are in its part.
 Report report_of_part(const planner::RecordingSummary& summary, const traces::Shard& shard, const std::string& file) {
   return share_report("analyze", shard, file, {{"sequences", summary.sequences()}, {"positions", summary.positions()}},
                       fmt::format("{} sequences, {} positions", summary.sequences(), summary.positions()));
 }
 
-/// What this process finds: all of the recording, or the units that the team deals to it.
+/// The summary of what this process reads: all of the recording, or the units that the team deals to it.
 planner::RecordingSummary summary_of(const AnalyzeOptions& o, const planner::AnalysisQuestion& question,
                                      const traces::Shard& own, planner::Team* team, const Options& options) {
   core::RunHooks hooks = interruptible("analysing", options.quiet());

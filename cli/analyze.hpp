@@ -10,7 +10,7 @@
 namespace specdec::cli {
 
 /// `specdec analyze`: what a recording says of acceptance, of gamma and of other ways to draft.
-/// @param team  of which this process is one; null for one that reads all by itself
+/// @param team  the team that this process belongs to; null for one that reads all by itself
 Command analyze_command(planner::Team* team = nullptr);
 
 /// All tables of the answer, and the answer as it is shown.

@@ -211,7 +211,7 @@ void declare_engine(Options& options, CapacityOptions& o) {
                "prompts have iterations of their own, before rounds, as\nin SGLang, and do not share them");
 }
 
-/// What is compared, within which limits, by how many runs.
+/// Declares the scenarios to compare, their limits and the number of runs.
 void declare_comparison(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("What is compared with plain decoding");

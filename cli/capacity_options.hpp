@@ -45,7 +45,7 @@ struct CapacityOptions {
   std::int64_t max_num_batched_tokens = 8192;
   bool prefill_first = false;
   bool verification_budget = false;
-  // What is compared.
+  // Scenarios to compare.
   std::optional<std::string> gamma;
   std::optional<std::string> schedule;
   // Limits.

@@ -48,7 +48,7 @@ class OneValueConfig : public CLI::ConfigTOML {
   }
   void call_standard_input(std::string name) { standard_input_name_ = std::move(name); }
 
-  /// What `input` would read is read by the file's name instead, so that a stream is there for its facts, too.
+  /// Reads the file by its name instead of `input`, so that a stream can also be read for its facts.
   std::vector<CLI::ConfigItem> from_config(std::istream&) const override {
     constexpr std::int64_t longest = std::int64_t{1} << 20U;
     const std::string path = name();
@@ -214,7 +214,7 @@ class CommandLine {
       const std::string name = given->get_name();
       CLI::Option* const own = command->get_option_no_throw(name);
       if (own == nullptr) throw UsageError(not_an_option(app_, chosen_app(app_), name));
-      // What a configuration file says gives way, what stands behind the command does not.
+      // Values from a configuration file give way, those given behind the command do not.
       const std::vector<CLI::Option*>& on_line = command->parse_order();
       if (std::find(on_line.begin(), on_line.end(), own) == on_line.end()) own->clear();
       for (const std::string& value : given->results()) own->add_result(value);
@@ -286,7 +286,7 @@ class CommandLine {
   std::vector<std::unique_ptr<ParsedCommand>> parsed_;
 };
 
-/// What the library calls target_array, draft_array and a pair are options.
+/// Names the options in place of the library's terms target_array, draft_array and a pair.
 std::string in_terms_of_options(const traces::FileError& error) {
   std::string expected = error.expected();
   for (const auto& [name, option] :

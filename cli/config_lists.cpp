@@ -22,7 +22,7 @@ struct TextList {
 };
 
 /// @param text  begins behind the opening bracket
-/// @return nothing for a list that holds anything but texts, or is not closed
+/// @return empty for a list that holds anything but texts, or is not closed
 std::optional<TextList> text_list(std::string_view text) {
   TextList list;
   while (!text.empty()) {
@@ -53,8 +53,8 @@ std::string_view without_quotes(std::string_view name) {
   return is_quoted ? name.substr(1, name.size() - 2) : name;
 }
 
-/// What a line names that continues no list; nothing for a comment and an empty one.
-/// @param section  that the line stands in; changed by a line that begins another
+/// The key that a line names; empty for a comment, an empty line and the continuation of a list.
+/// @param section  the one that the line stands in; changed by a line that begins another
 std::optional<ConfigKey> key_of(std::string_view line, std::int64_t number, std::string& section) {
   line = trimmed(line);
   if (line.empty() || line.front() == '#' || line.front() == ';') return std::nullopt;

@@ -7,7 +7,7 @@
 
 namespace specdec::cli {
 
-/// What a line of a configuration file names: an option, "plan.alpha", or a section, "plan".
+/// The name in a line of a configuration file: an option, "plan.alpha", or a section, "plan".
 struct ConfigKey {
   std::string name;
   std::int64_t line = 1;

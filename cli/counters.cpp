@@ -63,7 +63,7 @@ void declare(Options& options, CountersOptions& o) {
                     Options::Least::none);
 }
 
-/// What the user says of the drafts.
+/// The tree of drafts that the user states.
 struct Tree {
   std::int64_t depth;
   double tokens;
@@ -79,7 +79,7 @@ std::optional<Tree> tree_of(const CountersOptions& o) {
   return Tree{depth, static_cast<double>(tokens)};
 }
 
-/// What can be counted exactly.
+/// Counts that a double holds exactly.
 constexpr Range most_counted = {.hi = 0x1p53};
 
 /// "NAME=VALUE,VALUE,NAME=VALUE": an entry without a name goes on with the values of the one before it.

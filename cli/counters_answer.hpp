@@ -32,7 +32,7 @@ struct CountersOptions {
   bool hash = false;
 };
 
-/// What the counts of one group carry to one gamma.
+/// Figures at one gamma, from the counts of one group.
 struct CountersGamma {
   std::int64_t gamma = 0;
   estimate::TokensPerStep tokens;
@@ -46,7 +46,7 @@ struct CountersGroup {
   estimate::ServingSummary summary;
   std::vector<CountersGamma> gammas;
   std::optional<theory::TwoRates> two_rates;
-  /// How the intervals of `gammas` were made.
+  /// The method by which the intervals of `gammas` were made.
   std::string method;
   /// Why there are no gammas; empty where there are.
   std::string no_gammas;
@@ -54,7 +54,7 @@ struct CountersGroup {
   std::optional<estimate::Estimate> alpha_pooled = {};
 };
 
-/// What the groups of a model have in common.
+/// The rates that the groups of a model share.
 struct CountersPooling {
   std::string model_name;
   estimate::PooledRates rates;
@@ -63,16 +63,16 @@ struct CountersPooling {
 struct CountersAnswer {
   const CountersOptions& options;
   std::vector<CountersGroup> groups;
-  /// What the reader noted.
+  /// Notes of the reader.
   std::vector<Note> notes;
-  /// Of --convert.
+  /// The figures given by --convert.
   std::vector<estimate::AcceptanceFigure> figures;
   std::optional<estimate::AcceptanceConversion> conversion;
   /// By --gamma or among the figures; those with a value a position, and counts, may show it themselves.
   std::optional<std::int64_t> gamma_given;
   /// Those of the sources that were read.
   std::vector<std::string> read = {};
-  /// Of the models with several groups.
+  /// One for each model with several groups.
   std::vector<CountersPooling> pooling = {};
 };
 

@@ -19,7 +19,7 @@ using estimate::ServingSummary;
 /// Groups whose details are printed one after the other; of more there is a line each.
 constexpr std::size_t detailed_groups = 4;
 
-/// Of a group in the table of groups.
+/// Characters of a group's title in the table of groups, at most.
 constexpr std::size_t widest_title = 20;
 
 /// Counts are whole in most formats.

@@ -94,7 +94,7 @@ void require_no_input(std::string_view option, const std::string& path, const st
   // Streams and devices are not replaced.
   if (!fs::is_regular_file(path, ignored)) return;
   for (const std::string& input : inputs) {
-    // What already is in a folder that is read is read, too.
+    // A file in a folder that is read is itself read.
     const bool in_folder =
         fs::is_directory(input, ignored) && fs::equivalent(fs::absolute(path).parent_path(), input, ignored);
     if (in_folder || fs::equivalent(path, input, ignored))

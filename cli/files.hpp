@@ -25,7 +25,7 @@ void require_no_input(std::string_view option, const std::string& path, const st
 void write_whole(std::string_view option, const std::string& path, std::string_view content);
 
 /// {"path", "size_bytes", "modified", "sha256"}: identifies an input file. The hash is null above 64 MB unless
-/// `always_hash` asks for it. Of a stream it is what was read, when it was read.
+/// `always_hash` asks for it. For a stream it is what was read, when it was read.
 /// @throws UsageError naming the option and the path when it cannot be read
 nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash = false);
 

@@ -73,7 +73,7 @@ class Exchange {
   beast::tcp_stream stream_;
 };
 
-/// Of "HOST:PORT" the two, "80" where there is no port.
+/// Splits "HOST:PORT"; the port is "80" if there is none.
 std::pair<std::string_view, std::string_view> host_and_port(std::string_view authority) {
   const std::size_t bracket = authority.starts_with('[') ? authority.find(']') : std::string_view::npos;
   const std::size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);

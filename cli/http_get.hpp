@@ -19,7 +19,7 @@ struct HttpAddress {
 /// @throws UsageError naming the option
 HttpAddress http_address(std::string_view option, std::string_view url);
 
-/// What a server answered; redirections are answers.
+/// The answer of a server; redirections are answers.
 struct HttpAnswer {
   unsigned status = 0;
   /// "404 Not Found".

@@ -15,7 +15,7 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  /// Whether it has come; from any thread.
+  /// Whether it has come; may be called from any thread.
   static bool requested();
 };
 

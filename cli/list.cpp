@@ -173,7 +173,7 @@ double kv_bytes_per_token(const ModelSpec& model) {
   return static_cast<double>(cached_values_per_token(model)) * cost::stored_bits(NumberType::bf16) / 8;
 }
 
-/// Of its layers together; null where there is none, and of a model whose shape nobody published.
+/// The model's layers taken together; null without layers, and for a model whose shape is not published.
 ordered_json json_of_layers(const ModelSpec& model) {
   std::int64_t layers = 0, windowed_layers = 0;
   ordered_json window, experts, experts_per_token;

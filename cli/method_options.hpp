@@ -40,12 +40,12 @@ struct MethodOptions {
   void declare_source(Options& options);
   void declare_settings(Options& options);
 
-  /// What the user gave; `given` is where the options were declared.
+  /// Fills in the values that the user gave; `given` is where the options were declared.
   /// @throws UsageError
   void fill(planner::MethodQuestion& question, const Options& given) const;
 };
 
-/// What became of the methods, without text.
+/// The results of the methods, without text.
 Report report_of(const planner::MethodRuns& runs);
 
 }  // namespace specdec::cli

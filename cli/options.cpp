@@ -207,7 +207,7 @@ std::vector<std::string> Options::given() const {
 }
 
 bool Options::is_given(const Declared& declared) const {
-  // What a configuration file holds is no part of the order in which the words were read.
+  // Options from a configuration file are not part of the order in which the words were read.
   const std::vector<CLI::Option*>& on_line = app_->parse_order();
   if (std::find(on_line.begin(), on_line.end(), declared.option) != on_line.end()) return true;
   return !declared.option->empty() && declared.value() != declared.initial;

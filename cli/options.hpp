@@ -58,7 +58,7 @@ class Options {
   void choice(const std::string& names, std::optional<std::string>& target, const std::vector<std::string>& allowed,
               const std::string& help);
 
-  /// What stands on the command line without a name, for instance a file; it must be given unless its target is
+  /// A value that stands on the command line without a name, for instance a file; it must be given unless its target is
   /// optional. `name` is in capitals, as in a configuration file, and in lower-case the key of the "inputs":
   /// argument("TRACE", ...) is "trace".
   void argument(const std::string& name, std::string& target, const std::string& help);
@@ -80,7 +80,7 @@ class Options {
   /// To be called before the words are parsed.
   void remember_words(std::vector<std::string> words) { words_ = std::move(words); }
 
-  /// Whether the user gave the option of this first long name, "--gamma": on the command line, or in a configuration
+  /// Whether the user gave the option with this first long name, "--gamma": on the command line, or in a configuration
   /// file with another value than the default, which --print-config writes there.
   /// @throws std::out_of_range if there is no such option
   bool is_given(std::string_view option) const;
@@ -123,7 +123,7 @@ class Options {
   void add(const std::string& names, Target& target, const std::string& value_name, const std::string& help,
            const Parser& parse);
 
-  /// Of "-k,--gamma,--at" the long name that the command line uses, or else the first one.
+  /// For "-k,--gamma,--at" the long name that the command line uses, or else the first one.
   std::string name_as_given(const std::string& names) const;
 
   CLI::App* app_;

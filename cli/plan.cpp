@@ -30,7 +30,7 @@ std::vector<CsvTable> tables_of(bool closed_form) {
   return tables;
 }
 
-/// What the engine reads.
+/// The text of the plan's configuration that the engine reads.
 /// @throws UsageError in terms of the option that names the file, where the engine would not take it
 const std::string& text_for_engine(std::string_view option, const std::string& file, const Plan& plan,
                                    const std::optional<std::string>& draft_model) {

@@ -13,7 +13,7 @@ namespace specdec::cli {
 /// `specdec plan`: how many tokens to draft.
 Command plan_command();
 
-/// What `specdec plan` answers, for commands that show it in another form.
+/// The answer of `specdec plan`, for commands that show it in another form.
 struct PlanReport {
   Report report;
   /// The answer in sentences, a paragraph each, the recommendation first.

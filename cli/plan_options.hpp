@@ -26,9 +26,9 @@ struct PlanOptions {
   /// A server whose counters are scraped in the place of --counters, and of --cost where no other cost is stated.
   ScrapeOptions scrape;
   std::vector<std::string> trace;
-  /// Of the trace, where it holds several drafts.
+  /// Name of the draft's array in the trace, if that holds several drafts.
   std::optional<std::string> draft_array;
-  /// Of reading the trace.
+  /// Progress of reading the trace.
   Progress progress;
   // About it.
   std::optional<std::int64_t> at;
@@ -93,7 +93,7 @@ void declare(Options& options, PlanOptions& o);
 /// Declares --hit-rate and --mean-draft-length.
 void declare_lookups(Options& options, PlanOptions& o);
 /// Those of the acceptance alone: --alpha to --trace and what is said about it, for every command that takes one.
-/// @param how_many  of them may be given, for the heading
+/// @param how_many  number of them that may be given, for the heading
 void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many = "one of");
 
 /// @throws UsageError where options contradict each other

@@ -46,7 +46,7 @@ bool are_served_logs(const std::vector<std::string>& files) {
                   *log, *table));
 }
 
-/// What a draft costs by its own options.
+/// The cost of a draft as its own options state it.
 struct OwnCost {
   std::optional<double> c;
   std::vector<std::string> files;

@@ -11,11 +11,11 @@
 /// From the options of `specdec plan`, and of what shares them, to what the planner is asked.
 namespace specdec::cli {
 
-/// What is said of the only draft.
+/// The settings stated for the only draft.
 /// @throws UsageError
 planner::DraftWords draft_words(const PlanOptions& o);
 
-/// How a recording or counters are read.
+/// Settings for reading a recording or counters.
 struct AcceptanceReading {
   std::int64_t max_gamma = planner::usual_max_gamma;
   /// Also the rates of single requests or sequences.

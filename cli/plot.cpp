@@ -39,7 +39,7 @@ std::vector<FigureList> all_figures() {
           {"validation", validation_figures()}, {"methods", method_figures()}};
 }
 
-/// How drawings look.
+/// Options for the appearance of drawings.
 struct DrawingOptions {
   std::string theme = "light";
   std::string width = "720px";

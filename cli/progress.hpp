@@ -9,7 +9,7 @@ namespace specdec::cli {
 using Progress = std::function<void(double share)>;
 
 /// One line on standard error, "specdec: validating, 40%, 12 s left", rewritten in place and removed at the end;
-/// nothing where that is no terminal, or if `quiet`: then it may not be called. The time left is told from the second
+/// empty if that is no terminal or if `quiet`, and must not be called then. The time left is told from the second
 /// second on as if the rest took as long as the shares that were told; what was done before the first one does not
 /// count.
 Progress progress_line(const std::string& what, bool quiet);

@@ -49,7 +49,7 @@ struct RecordedRange {
   std::int64_t first = 0, end = 0;
 };
 
-/// What a run may lose when it is killed, unless the user says otherwise.
+/// Bytes that a run may lose when it is killed, unless the user says otherwise.
 constexpr std::int64_t usual_shard_bytes = std::int64_t{64} << 20U;
 
 sim::RecordingOptions recording_options(const RecordOptions& o, std::size_t prompts) {

@@ -22,9 +22,9 @@ using render::or_null;
 using render::pair_of;
 using render::put_number;
 
-/// What a command found, as data and as text. The frame adds the envelope and writes it.
+/// The findings of a command, as data and as text. The frame adds the envelope and writes it.
 struct Report {
-  /// Of the JSON output, where it is not the command's: "analyze.part".
+  /// The schema of the JSON output, if it is not the command's: "analyze.part".
   std::string schema = {};
   /// Further entries of "inputs": options of earlier runs whose results this one takes up.
   nlohmann::ordered_json earlier_inputs = nlohmann::ordered_json::object();
@@ -42,9 +42,9 @@ struct Report {
   std::vector<CsvTable> tables;
   /// A row of a table, by its name: of which keys its CSV has the columns where this run has no row of it.
   std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty;
-  /// What stands in place of `text` where --table names one, by name, if the command shows tables in every format.
+  /// Texts that replace `text` where --table names one, by name, if the command shows tables in every format.
   std::map<std::string, std::string, std::less<>> text_of_table;
-  /// What --output gets, byte by byte, where that is not the report itself, for instance a drawing; the report then
+  /// Content for --output, byte by byte, if that is not the report itself, for instance a drawing; the report then
   /// goes to standard output.
   std::optional<std::string> file;
   /// False for a process of several that leaves it to another to tell what they found.

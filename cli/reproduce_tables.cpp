@@ -170,7 +170,7 @@ std::string text_table_2(const std::vector<planning::Table2Row>& rows) {
          '\n';
 }
 
-/// Of those in JSON output, what fits into a line.
+/// Those costs of the JSON output that fit into a line.
 constexpr double shown_costs[] = {0.02, 0.05, 0.1, 0.2};
 
 std::string text_table_3(const MeasuredTables& tables) {

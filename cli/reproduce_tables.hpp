@@ -7,7 +7,7 @@
 #include "analysis/planning/published_tables.hpp"
 #include "cli/report.hpp"
 
-/// What `specdec reproduce` says of the paper's measured speeds and acceptance rates.
+/// Answers of `specdec reproduce` about the paper's measured speeds and acceptance rates.
 namespace specdec::cli {
 
 struct MeasuredTables {

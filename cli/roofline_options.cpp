@@ -39,7 +39,7 @@ struct LossOption {
   std::optional<std::string> RooflineArguments::*text;
   std::optional<UncertainValue> HardwareOptions::*loss;
   Range range;
-  /// Of the option's unit, in that of the loss.
+  /// The option's unit, in units of the loss.
   double unit = 1;
 };
 constexpr std::array<LossOption, 8> loss_options = {

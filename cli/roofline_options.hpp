@@ -35,7 +35,7 @@ struct RooflineArguments {
   std::optional<std::string> layer_seconds;
   std::optional<std::string> scheduling_seconds;
   std::vector<std::string> calibrate;
-  /// Of many questions that are asked at once; null where there is one.
+  /// Costs shared by many questions that are asked at once; null if there is only one.
   std::shared_ptr<planner::SharedCosts> shared_costs;
 };
 
@@ -45,7 +45,7 @@ void declare(Options& options, RooflineArguments& a);
 /// Which of them are given beside --hardware, by name, for commands that refuse them without it.
 std::vector<std::pair<std::string_view, bool>> given_beside_hardware(const RooflineArguments& a);
 
-/// What they say.
+/// The hardware options that they state.
 /// @throws UsageError for a wrong value
 planner::HardwareOptions hardware_options(const RooflineArguments& a);
 

@@ -7,7 +7,7 @@
 
 namespace specdec::cli {
 
-/// How a sampled distribution is cut, beside its temperature.
+/// Cuts of a sampled distribution, beside its temperature.
 struct SamplingCuts {
   std::int64_t top_k = 0;
   double top_p = 1;

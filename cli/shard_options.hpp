@@ -54,11 +54,11 @@ class ShareTeam {
 class ShareOptions {
  public:
   /// @param does  for the help text: what is done with a share
-  /// @param team  of which the run does a share, so that it has neither option; null for none
+  /// @param team  the team that shares the work, so that the run has neither option; null for none
   void declare(Options& options, const std::string& does, ShareTeam* team = nullptr);
 
   ShareTeam* team() const { return team_; }
-  /// Of a team the first process alone tells how far it is.
+  /// True for all processes of a team but the first, which alone tells the progress; and with --quiet.
   bool is_silent(const Options& options) const;
   bool is_given() const { return team_ != nullptr || shard_.is_given() || part_; }
   /// True if --shard is given.
@@ -79,8 +79,8 @@ class ShareOptions {
 planner::PartOrigin part_origin(const std::string& command, const Options& options, const std::set<std::string>& other,
                                 const traces::Shard& shard, std::vector<nlohmann::ordered_json> files);
 
-/// What a run with a share of the work prints of the part that it wrote.
-/// @param counts  of what is in it, for the JSON output, and as text
+/// Report of a run with a share of the work on the part that it wrote.
+/// @param counts  numbers of its content, for the JSON output, and as text
 Report share_report(const std::string& command, const traces::Shard& shard, const std::string& part,
                     const nlohmann::ordered_json& counts, const std::string& counts_text);
 

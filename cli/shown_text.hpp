@@ -14,7 +14,7 @@
 
 namespace specdec::cli {
 
-/// What to decode for Figure 1, and how.
+/// The text to decode for Figure 1, and the settings for it.
 struct ShownTextOptions {
   planner::CheckpointPair::Paths paths;
   std::optional<std::string> tasks;
@@ -23,7 +23,7 @@ struct ShownTextOptions {
   std::int64_t gamma = 4;
   SamplingCuts cuts;
   std::int64_t tokens = 48;
-  const char* tokens_option = "--tokens";  ///< what the command calls them
+  const char* tokens_option = "--tokens";  ///< the command's name for them
   std::int64_t seed = 1;
   std::int64_t threads = 1;
 };

@@ -10,7 +10,7 @@
 namespace specdec::cli {
 
 /// `specdec simulate`: runs one draft, verifier and policy on a pair of models and prints what became of it.
-/// @param team  of which this process does a share; null for none
+/// @param team  the team that this process shares the work with; null for none
 Command simulate_command(ShareTeam* team = nullptr);
 
 /// The tables of the answer, and the answer of all parts of a simulation.

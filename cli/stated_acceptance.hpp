@@ -5,11 +5,11 @@
 
 namespace specdec::cli {
 
-/// What the options --alpha, --rejection, --acceptance-length, --acceptance-per-position and --published say.
+/// The acceptance stated by --alpha, --rejection, --acceptance-length, --acceptance-per-position and --published.
 /// @throws UsageError for a wrong value
 planner::Acceptance stated_acceptance(const PlanOptions& o);
 
-/// What --acceptance says; empty where that is what the files say.
+/// The rule that --acceptance names; empty if it is the one that the files name.
 planner::Acceptance::Rule rule_of(const PlanOptions& o);
 
 }  // namespace specdec::cli

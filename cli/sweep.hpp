@@ -12,7 +12,7 @@
 namespace specdec::cli {
 
 /// `specdec sweep`: many plans or capacities at once.
-/// @param team  of which this process does a share; null for none
+/// @param team  the team that this process shares the work with; null for none
 Command sweep_command(ShareTeam* team = nullptr);
 
 /// The points that a file asks for.

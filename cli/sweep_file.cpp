@@ -119,7 +119,7 @@ class SweepText {
     return all;
   }
 
-  /// Of a list behind its bracket, up to the one that closes it.
+  /// Visits the entries of a list behind its bracket, up to the one that closes it.
   template <class TakeEntry>
   void for_each_entry(const TakeEntry& take_entry) {
     bool is_first = true;

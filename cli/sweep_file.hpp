@@ -7,12 +7,12 @@
 
 namespace specdec::cli {
 
-/// What a sweep's file says of one option: each of `values` is one value of the option, or several of an option that
+/// One option in a sweep's file: each of `values` is one value of the option, or several of an option that
 /// takes several.
 struct SweepAxis {
   std::string name;
   std::vector<std::vector<std::string>> values;
-  /// Of the file, counted from 1.
+  /// Line of the file, counted from 1.
   std::int64_t line = 1;
 };
 

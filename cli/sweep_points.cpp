@@ -35,7 +35,7 @@ const std::set<std::string, std::less<>> acceptance_keys = {
     "alpha", "rejection", "acceptance_length", "acceptance_per_position", "published", "counters",
     "trace", "mix",       "alpha_spread"};
 
-/// What files hold, looked at once each.
+/// Contents of files, each of which is read once.
 class FileContents {
  public:
   /// Path and content of each file that the options name; a folder counts by the files in it.

@@ -52,7 +52,7 @@ std::string text_of(const TraceCheck& check) {
   return text;
 }
 
-/// What analyze says of a text that does not fit its rows, or refuses of it. Sees the recording batch by batch.
+/// Checks by which analyze warns of a text that does not fit its rows, or refuses it. Sees the recording by batches.
 class TextTest {
  public:
   void add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
@@ -71,7 +71,7 @@ class TextTest {
     }
   }
 
-  /// What nothing can be said of by any command.
+  /// The error for which every command refuses the recording; empty if there is none.
   const std::optional<FileError>& refusal() const { return refusal_; }
 
   void report_to(std::vector<Note>& warnings) const {

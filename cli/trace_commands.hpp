@@ -5,7 +5,7 @@
 /// `specdec trace ...`: what is done with recordings beside analysing them.
 namespace specdec::cli {
 
-/// What is in it.
+/// The content of a recording.
 Command trace_info_command();
 /// Everything that is wrong with it, with file and place.
 Command trace_check_command();

@@ -78,7 +78,7 @@ std::string size_text(std::int64_t bytes) {
                             : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-/// What the recording says of itself, in words.
+/// The recording's metadata, in words.
 std::string metadata_text(const TraceMetadata& m) {
   std::vector<std::string> words;
   const auto say = [&](const std::string& what, const auto& value) {

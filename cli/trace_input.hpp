@@ -19,7 +19,7 @@ class TraceInput {
  public:
   void declare(Options& options);
 
-  /// What was given.
+  /// The recording that was given.
   /// @throws UsageError if the options contradict each other
   planner::RecordingFiles recording() const { return {files_, options()}; }
 
@@ -28,7 +28,7 @@ class TraceInput {
   /// @throws traces::FileError if it cannot be read
   std::unique_ptr<traces::PositionSource> open() const;
 
-  /// What was given, for functions that open the files themselves.
+  /// The files that were given, for functions that open them themselves.
   std::vector<std::filesystem::path> files() const { return {files_.begin(), files_.end()}; }
   traces::OpenOptions options() const;
 

@@ -80,7 +80,7 @@ void require_convertible(const traces::TraceMetadata& metadata, traces::Tier tie
       "the text was sampled at another temperature, top-k, top-p or min-p; keep --tier full");
 }
 
-/// What cannot be converted is an error of the file that holds it.
+/// Converts a batch; content that cannot be converted is an error of the file that holds it.
 estimate::OwnedBatch converted(const traces::PositionSource& source, const traces::PositionBatch& batch,
                                const estimate::ConversionOptions& conversion) {
   try {

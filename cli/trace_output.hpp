@@ -31,7 +31,7 @@ struct TraceOutput {
   /// @throws UsageError if it is one file, and there already
   /// @throws traces::FileError as TraceWriter
   traces::TraceWriter open(const traces::TraceMetadata& metadata, traces::WriterOptions how = {}) const;
-  /// Of what now stands there.
+  /// Size of the files that were written.
   std::int64_t size_bytes() const;
 };
 

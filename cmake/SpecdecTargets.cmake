@@ -3,6 +3,8 @@
 # sources that a plan of stated numbers needs, without threads and recordings; web/ compiles them, too. KERNELS are those
 # whose loops are worth -O3; Highway compiles them once for each instruction set, so they join no unity build.
 # specdec_compile_options(<target>): warnings and sanitizers, private, so that they never reach the export.
+# specdec_compile_lightly(<target>): for what runs for milliseconds and compiles for minutes, as what makes answers and
+# draws them does: debug builds do not optimise it, and no fuzzer counts its edges.
 
 function(specdec_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion
@@ -17,6 +19,11 @@ function(specdec_compile_options target)
   endif()
 endfunction()
 
+function(specdec_compile_lightly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>
+    $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=fuzzer-no-link>)
+endfunction()
+
 function(specdec_library layer)
   add_library(specdec_${layer} STATIC)
   add_library(specdec::${layer} ALIAS specdec_${layer})
@@ -26,6 +33,9 @@ function(specdec_library layer)
   target_include_directories(specdec_${layer} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/specdec>)
   specdec_compile_options(specdec_${layer})
+  if(SPECDEC_BUILD_FUZZ)
+    target_compile_options(specdec_${layer} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 function(specdec_sources layer)
@@ -41,7 +51,9 @@ function(specdec_sources layer)
   list(TRANSFORM arg_PURE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   set_property(TARGET specdec_${layer} APPEND PROPERTY SPECDEC_PURE_SOURCES ${arg_PURE})
   if(arg_KERNELS)
+    # Checks of every index keep sums in memory that belong into registers; AddressSanitizer's come after that choice.
     set_source_files_properties(${arg_KERNELS} TARGET_DIRECTORY specdec_${layer} PROPERTIES
-      SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -O3)
+      SKIP_UNITY_BUILD_INCLUSION ON
+      COMPILE_OPTIONS "-O3;$<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=undefined,fuzzer-no-link>")
   endif()
 endfunction()

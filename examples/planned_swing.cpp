@@ -65,7 +65,7 @@ State after_period(State s, double torque, int steps, const std::stop_token& sto
 
 double torque_of(std::size_t choice) { return static_cast<double>(choice) - 1; }
 
-/// Of the tip, from -2 to 2, with what the velocities can still add.
+/// Height of the tip, from -2 to 2, with what the velocities can still add.
 double height(const State& s) { return -std::cos(s[0]) - std::cos(s[0] + s[1]) + (s[2] * s[2] + s[3] * s[3]) / 20; }
 
 struct Planner {

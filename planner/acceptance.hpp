@@ -135,7 +135,7 @@ struct AcceptanceWords {
   std::optional<traces::AcceptanceRule> rule = {};
 };
 
-/// How many drafted tokens are accepted, for every gamma, from any source.
+/// The number of drafted tokens that are accepted, for every gamma, from any source.
 struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve;
   /// The same with three times the variance, for acceptance from rounds that were taken as independent.
@@ -150,7 +150,7 @@ struct Acceptance {
   std::optional<traces::AcceptanceRule> rule;
   /// The source of the rule, as in an Assumption; empty without a rule.
   std::string rule_source;
-  /// How often drafts were made at all and how long they were, where counters tell; for drafts that are looked up.
+  /// The share of steps with drafts and the drafts' lengths, if counters tell them; for drafts that are looked up.
   std::optional<core::LookupLaw> lookups;
   /// The number of requests, windows, ... behind the interval.
   std::optional<std::int64_t> clusters;

@@ -53,7 +53,7 @@ struct TimedIteration {
   std::string name = {};
 };
 
-/// How the models run on their hardware. Losses that are not given are ranges from published measurements.
+/// Settings of the models on their hardware. Losses that are not given are ranges from published measurements.
 struct HardwareOptions {
   DraftWords draft = {};
   /// False: nothing drafts, and the draft's settings are ignored.
@@ -98,7 +98,7 @@ struct CostWords {
   /// The arguments of Cost::of_hardware; the target's name goes with constants, too.
   std::optional<std::string> hardware = {};
   std::optional<std::string> model = {};
-  /// How the models run there; the draft's name and kind go with constants, too.
+  /// Settings of the models there; the draft's name and kind go with constants, too.
   HardwareOptions options = {};
 };
 
@@ -162,7 +162,7 @@ struct Cost {
   std::optional<StepTimes> constants;
   /// The words that state constants or hardware, with the specifications that were read from files; empty for others.
   std::optional<CostWords> words;
-  /// How the draft is made, and the settings stated for it.
+  /// The kind of the draft, and the settings stated for it.
   cost::DraftKind kind = cost::DraftKind::model;
   DraftWords draft;
   /// The target as requested; empty if it is not named.

@@ -34,7 +34,7 @@ struct DifferenceQuestion {
   std::function<void(double share)> progress = {};
 };
 
-/// What one side was found to be.
+/// Facts about one side of the comparison.
 struct ComparedRun {
   std::string file;
   /// "counts" or "recording".

@@ -20,7 +20,7 @@ struct DraftWords {
   std::optional<cost::DraftKind> kind = {};
   /// Accelerators that share it; those of the target if not given.
   std::optional<std::int64_t> tensor_parallel = {};
-  /// Of drafts that are looked up: the share of rounds in which something is found, [0, 1], and how many tokens it has
+  /// For drafts that are looked up: the share of rounds in which something is found, [0, 1], and how many tokens it has
   /// on average, >= 1; see core::LookupLaw.
   std::optional<double> hit_rate = {};
   std::optional<double> mean_draft_length = {};
@@ -36,7 +36,7 @@ std::string option_of(const DraftWords& draft, std::string_view key);
 /// The same for an only draft with a longer option name: "--draft-kind", or "--draft NAME: kind".
 std::string draft_option_of(const DraftWords& draft, std::string_view key);
 
-/// How a draft is made: as stated, else by the models: `eagle` for a head that reads its target's states, `mtp`
+/// The kind of a draft: as stated, else by the models: `eagle` for a head that reads its target's states, `mtp`
 /// for a model with a module for the next token that is named as its own draft, `model` for others and if neither
 /// is known.
 /// @param reads  looks into the models' files, if they are files

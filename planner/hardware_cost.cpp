@@ -92,7 +92,7 @@ cost::ModelSpec model_of(std::string_view option, const std::string& name, const
   return model;
 }
 
-/// @param hardware  whose kernels they must be
+/// @param hardware  the one whose kernels they must be
 cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& hardware, const NamedSpecs& specs,
                              Cost& cost) {
   const std::vector<cost::KernelTimes> known = cost::kernel_times_of(hardware.name);
@@ -124,7 +124,7 @@ cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& 
   return cost.specs.kernels[name] = read.front();
 }
 
-/// What --kernel-times calls the roofline by.
+/// The name of the roofline for --kernel-times.
 constexpr std::string_view no_kernels = "none";
 /// Whose kernels on a device price passes where nobody says: with their constants they come nearest to what other
 /// engines served there (docs/validation.md#served-times-that-others-measured).
@@ -158,7 +158,7 @@ bool is_of_all_reduces(const StatedLoss& loss) {
   return loss.value == &RooflineLosses::all_reduce_latency_seconds || loss.value == &RooflineLosses::link_efficiency;
 }
 
-/// What measured kernels say.
+/// True for a loss that measured kernels determine.
 bool is_measured(const StatedLoss& loss) {
   return is_of_all_reduces(loss) || loss.value == &RooflineLosses::bandwidth_efficiency ||
          loss.value == &RooflineLosses::compute_efficiency;
@@ -201,7 +201,7 @@ std::optional<cost::KernelTimes> usual_kernels(const cost::RooflineOptions& aske
   return *usual;
 }
 
-/// What is lost beside measured kernels.
+/// The losses beside measured kernels.
 RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOptions& o, Cost& cost) {
   RooflineLosses losses;
   losses.layer_seconds = {kernels.layer_seconds, kernels.layer_seconds, kernels.layer_seconds};
@@ -282,7 +282,7 @@ void assume_losses(const HardwareOptions& o, const cost::RooflineOptions& priced
   }
 }
 
-/// How much of the target's plain iterations was measured, and what calibration made of the rest.
+/// Assumptions on the measured share of the target's plain iterations, and on the calibration of the rest.
 void assume_kernels(const cost::RooflineCost& priced, Cost& cost) {
   if (!priced.options().kernels) return;
   const auto percent = [&](double batch) { return 100 * priced.measured_share({.batch = batch}); };
@@ -387,7 +387,7 @@ void refuse_draft(const HardwareOptions& o) {
   refuse_given("--draft-launch-seconds", o.draft_launch_seconds.has_value());
 }
 
-/// Of the target.
+/// Refuses a layout that does not fit the target.
 void require_layout(const cost::PlacedModel& placed) {
   const auto require_experts = [&](std::string_view option, std::int64_t value, std::string_view remedy) {
     if (value == 1 || has_experts(placed.model)) return;

@@ -23,7 +23,7 @@ core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind) {
   return {*draft.hit_rate, draft.mean_draft_length};
 }
 
-/// What the counters tell, for a draft that states nothing.
+/// The law that the counters tell, for a draft that states nothing.
 std::optional<core::LookupLaw> counted_law(const Acceptance* acceptance, Cost& cost) {
   const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;
   if (taken || !cost::looks_up(cost.kind) || acceptance == nullptr || !acceptance->engine) return std::nullopt;
@@ -54,7 +54,7 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   } else {
     cost.assumptions.push_back({"draft lengths", "gamma in every hit", stated ? "default" : "file"});
   }
-  // What is looked up has been taken.
+  // The law has been taken, so the settings are cleared.
   draft.hit_rate.reset();
   draft.mean_draft_length.reset();
   if (acceptance == nullptr) return;

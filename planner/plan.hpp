@@ -130,7 +130,7 @@ struct Plan {
   std::optional<std::string> engine;
   /// The reason why the draft that is shown cannot draft for the target at all; empty if there is none.
   std::string misfit;
-  /// What of the weights, or of caches beside them, the device's memory cannot hold; empty if all fits, or the memory
+  /// The weights, or the caches beside them, that the device's memory cannot hold; empty if all fits, or the memory
   /// is unknown.
   std::string shortfall;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.

@@ -42,7 +42,7 @@ struct LegalRange {
 /// @throws QuestionError for a number outside of the range, as refuse
 void require_in(std::string_view option, double value, const LegalRange& range);
 void require_in(std::string_view option, std::int64_t value, const LegalRange& range);
-/// What is not given is legal.
+/// An empty value is legal.
 template <class Value>
 void require_in(std::string_view option, const std::optional<Value>& value, const LegalRange& range) {
   if (value) require_in(option, *value, range);

@@ -20,7 +20,7 @@ namespace {
 
 using cost::DraftKind;
 
-/// What the caches of a plan's point hold.
+/// The caches of a plan's point.
 struct Caches {
   double batch = 1, context = 0;
   std::int64_t gamma = 0;
@@ -40,7 +40,7 @@ std::vector<Caches> planned_caches(const Plan& p) {
   return planned;
 }
 
-/// What vLLM takes of the memory if not told otherwise. Source:   its --gpu-memory-utilization
+/// Share of the memory that vLLM takes by default. Source:   its --gpu-memory-utilization
 constexpr double served_memory_share = 0.9;
 
 /// The shortfall of memory: for the weights, or for the first caches beside them that do not fit.
@@ -49,7 +49,7 @@ std::optional<Note> memory_shortfall(const Plan& p) {
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
   planning::ReplicaHolds holds;
   holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
-  // What is configured here says nothing of memory.
+  // Other configurations say nothing of memory.
   const bool is_served = p.question.emit == planning::Engine::vllm;
   holds.utilization = is_served ? served_memory_share : 1;
   holds.target = options.target;

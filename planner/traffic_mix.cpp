@@ -13,7 +13,7 @@
 namespace specdec::planner {
 namespace {
 
-/// How far from 1 shares may sum, which people round.
+/// Tolerance of the sum of shares about 1, since people round them.
 constexpr double unsummed = 1e-3;
 
 std::vector<std::string_view> parts_of(std::string_view text) {

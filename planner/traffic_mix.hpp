@@ -16,7 +16,7 @@ struct TrafficMix {
     double share = 1;
   };
 
-  /// How requests are grouped: by a label of counters, "category" if empty; by "task" (if empty) or "context" of a
+  /// Groups of requests: by a label of counters, "category" if empty; by "task" (if empty) or "context" of a
   /// recording.
   estimate::LabelGroups groups = {};
   std::vector<Part> parts = {};

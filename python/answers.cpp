@@ -80,9 +80,9 @@ struct Answer {
   std::vector<std::string> files;
   /// JSON, too; empty where none were used.
   std::string presets;
-  /// Of a plan: the configuration for an engine, where one was asked for and there is one to be written.
+  /// A plan's configuration for an engine, where one was asked for and there is one to be written.
   std::optional<std::string> config;
-  /// What a page says at its beginning, JSON: "subject" and "words", null where there are none, and "warnings" without
+  /// The beginning of a page, JSON: "subject" and "words", null where there are none, and "warnings" without
   /// those that explain a null. Also "columns", a row by the name of each table whose nulls have columns of their own.
   std::string about;
   /// Its figures; empty where it has none.
@@ -415,7 +415,7 @@ Answer analyze(const Recording& recording, const nb::dict& given, const nb::obje
   return shown(until_interrupted(progress, run), render::name_of_recording(recording.files()));
 }
 
-/// What a share of a recording says, as bytes for merged().
+/// The summary of a share of a recording, as bytes for merged().
 nb::bytes summary(const Recording& recording, const nb::dict& given, std::int64_t index, std::int64_t of) {
   const planner::AnalysisQuestion question = analysis_question(given);
   std::string state;

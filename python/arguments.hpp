@@ -20,10 +20,10 @@
 #include "sim/serving/capacity.hpp"
 #include "traces/trace_metadata.hpp"
 
-/// What a Python call was given, as the libraries take it.
+/// The arguments of a Python call, as the libraries take them.
 namespace specdec::python {
 
-/// What stands for `name`, into the member of a structure.
+/// Converts the value given for `name` into the member of a structure.
 /// @throws nanobind::type_error naming it and what it must be; planner::QuestionError for a word that is none of
 /// several
 void convert(const char* name, nanobind::handle given, bool& member);

@@ -53,7 +53,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const planner::QuestionError& error) {
     raise("QuestionError", text_of(error.what()), text_of(error.parameter()));
   } catch (const traces::FileError& error) {
-    if (error.path().empty()) {  // of a recording in memory
+    if (error.path().empty()) {  // a recording in memory
       const std::string message =
           fmt::format("{} is {}, but must be {}", error.field(), error.found(), error.expected());
       return raise("QuestionError", text_of(message), nb::none());

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the libraries throw, as exceptions of specdec._errors.
+/// The libraries' exceptions, as those of specdec._errors.
 namespace specdec::python {
 
 /// From here on whatever a function of the module throws arrives in Python as the exception that a user expects: a

@@ -10,7 +10,7 @@
 
 namespace specdec::python {
 
-/// What to call now and then in long work without the interpreter's lock: a Ctrl-C ends it as Python's exception.
+/// To be called now and then in long work without the interpreter's lock: a Ctrl-C ends it as Python's exception.
 /// @throws nanobind::python_error
 void end_if_interrupted();
 

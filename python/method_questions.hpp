@@ -6,7 +6,7 @@
 
 namespace specdec::python {
 
-/// What specdec._methods asks of several methods, and of one.
+/// The questions of specdec._methods about several methods, and about one.
 planner::ComparisonQuestion comparison_question(const nanobind::dict& given);
 planner::SimulationQuestion simulation_question(const nanobind::dict& given);
 

@@ -6,7 +6,7 @@
 
 namespace specdec::python {
 
-/// How a call reads a recording; a Ctrl-C ends it.
+/// The options of a call for reading a recording; a Ctrl-C ends it.
 planner::RecordingOptions recording_options(const nanobind::dict& given);
 
 /// Acceptance and Cost, for specdec/acceptance.py and specdec/cost.py.

@@ -18,7 +18,7 @@ namespace specdec::python {
 
 using Array = nanobind::ndarray<nanobind::ro>;
 
-/// What two models said of a text: in files, or in arrays that Python owns.
+/// A recording of what two models said of a text: in files, or in arrays that Python owns.
 class Recording {
  public:
   /// @param of_columns  files were written for the recording alone, and no answer names them
@@ -36,7 +36,7 @@ class Recording {
     return {files_.how.target.string(), files_.how.draft.string()};
   }
   bool of_columns() const { return of_columns_; }
-  /// Of one that is not in files.
+  /// The memory of a recording that is not in files.
   traces::MemoryRecording& memory() { return *memory_; }
   /// Holds an array as long as the recording.
   void keep(const Array& array) { arrays_.push_back(array); }

@@ -146,7 +146,7 @@ std::string no_gain_sentence(const ReplayReport& report, double c) {
       brief(c), hopeful->gamma, speedup_digits(hopeful->speedup->ci95->hi), fixed(gain_asked_for, 2));
 }
 
-/// What to draft, as far as the interval of its speedup says so.
+/// The recommended draft length, as far as the interval of its speedup supports one.
 std::string drafting_sentence(const ReplayReport& report, double c) {
   const std::int64_t gamma = report.optimum->gamma;
   if (gamma == 0) return no_gain_sentence(report, c);
@@ -171,7 +171,7 @@ std::string drafting_sentence(const ReplayReport& report, double c) {
 }
 
 /// The tests say that the text is not the target's own.
-/// @param by_replay  what the replay says; may be empty
+/// @param by_replay  the result of the replay; may be empty
 std::string refused_sentence(const std::string& by_replay) {
   return fmt::format(
       "Cannot tell whether drafting pays: the text does not look like the target's own. Its replay, which then means "
@@ -186,7 +186,7 @@ std::string refused_sentence(const ReplayReport& report, double c) {
   return refused_sentence(fmt::format("{} at gamma {}", speed_text(speedup, c), gamma));
 }
 
-/// How sure it is that this gamma is the fastest.
+/// The certainty that this gamma is the fastest.
 std::string sureness_of_best(const TraceAnalysis& t) {
   const ReplayReport& low = t.replay->lower;
   const estimate::ReplayOptimum& best = *low.optimum;

@@ -152,7 +152,7 @@ std::string by_estimate_faster(const Capacity& r) {
   return in_all ? "" : "by the estimate ";
 }
 
-/// What the recommended scenario is among those that need as many GPUs: by its median time per token, or else by the
+/// Rank of the recommended scenario among those that need as many GPUs: by its median time per token, or else by the
 /// tokens that these put out.
 std::string_view rank_of(const Capacity& r, std::size_t best) {
   if (r.answer().passed_over) return "fastest of what was measured";
@@ -240,7 +240,7 @@ std::string cell(const std::optional<double>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
-/// What the cases behind times at the requested load are, where that is not plain; with a space before.
+/// Which cases the times at the requested load cover, where that is not plain; with a space before.
 std::string cases_of_times(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const std::size_t cases = r.range.rates_by_version[best].size();
@@ -374,7 +374,7 @@ std::string budget_text(const Capacity& r) {
          '\n';
 }
 
-/// Of the times per token of rows of the frontier, at most.
+/// Largest ratio of the time per token in a shown row of the frontier to that in the shown row before.
 constexpr double shown_ratio = 0.85;
 
 /// The layouts that none beats in both cost and time, and what was chosen.

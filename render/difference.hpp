@@ -6,13 +6,13 @@
 
 #include "planner/difference.hpp"
 
-/// How the answer of `specdec diff` looks.
+/// Rendering of the answer of `specdec diff`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::RunsDifference& answer);
 std::string text_of(const planner::RunsDifference& answer);
 
-/// Of the tables that can be without rows, a row by the table's name: its keys are the columns.
+/// A row for each table that can be without rows, by the table's name: its keys are the columns.
 std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_difference();
 
 }  // namespace specdec::render

@@ -419,7 +419,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_runs() {
   ordered_json run = json_of(planning::BenchFigures{});
   run["measured_speedup"] = json_of(estimate::Estimate{});
   ordered_json relative = json_of(planning::GammaComparison{});
-  // What is null at points that lack it.
+  // Members that are null at points that lack them.
   ordered_json point = {{"next_measurement", nullptr}};
   for (const char* key : {"gamma", "batch", "context", "requests", "with_baseline", "command"})
     point["next_measurement"][key] = nullptr;

@@ -822,7 +822,7 @@ std::string text_of(const Plan& d) {
   return text + next_measurements(d) + about_config(d);
 }
 
-/// What to read of a run by the engine's own benchmark, and how it is given.
+/// Instructions to read times off a run by the engine's own benchmark, and to give them to a plan.
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next) {
   // The requests of llama.cpp's script have contexts of their own.
   const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";

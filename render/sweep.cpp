@@ -36,7 +36,7 @@ std::string seconds_cell(const ordered_json& value) {
   return value.is_number() ? fixed(milliseconds_per_second * value.get<double>(), 2) : "-";
 }
 
-/// What is shown of an answer behind what varies: key, heading.
+/// Columns shown of an answer behind those that vary: key, heading.
 std::vector<std::pair<std::string, std::string>> shown_columns(const Sweep& sweep, const std::string& cost) {
   const std::string cost_heading = cost == "cost_per_million_tokens" ? "cost/Mtok" : "GPU s/Mtok";
   if (sweep.command == SweepCommand::plan) {
@@ -80,7 +80,7 @@ std::string table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, 
   const auto answers = shown_columns(sweep, cost);
   std::vector<std::string> varied;
   for (const std::string& option : sweep.varied) {
-    // What is recommended has a column of its own name; batch and context are those of the row.
+    // The recommended value has a column of its own name; batch and context are those of the row.
     if (std::any_of(answers.begin(), answers.end(), [&](const auto& column) { return column.first == option; }))
       continue;
     varied.push_back(option);

@@ -5,7 +5,7 @@
 
 #include "planner/sweeps/sweep.hpp"
 
-/// How the answers of `specdec sweep` look.
+/// Rendering of the answers of `specdec sweep`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Sweep& sweep);

@@ -5,7 +5,7 @@
 
 #include "planner/synthetic.hpp"
 
-/// How the answer of `specdec synthetic` looks.
+/// Rendering of the answer of `specdec synthetic`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Synthetic& synthetic);

@@ -45,7 +45,7 @@ from measure_verification import measured_attention
 
 PACKAGE = "aiconfigurator-core"
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# Of vLLM's attention over several positions of a sequence, which the package has no table of, by
+# Times of vLLM's attention over several positions of a sequence, which the package has no table of, by
 # scripts/measure_verification.py.
 VERIFICATION = ROOT / "tests" / "published" / "verification"
 DEVICES = {
@@ -79,7 +79,7 @@ EXPERTS = {
 ROUTING = "power_law_1.2"
 POSITIONS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
 SIDES = (512, 16384)
-# What serving adds to the kernels, by engine: seconds of a layer, an iteration and a sequence of an iteration, as
+# Times that serving adds to the kernels, by engine: seconds of a layer, an iteration and a sequence of an iteration, as
 # tests/bench/predict_serving.py fits them to 1,572 rows of H100, H200, B200 and GB200 with one group and whole experts,
 # of Llama 3.1, Qwen3, DeepSeek R1, V3 and V3.1 and gpt-oss; and standard deviations of ln(measured / priced), as it holds them.
 SERVING = {
@@ -251,7 +251,7 @@ def expert_fits(
 
 
 def collective(accelerators: int, seconds: pd.Series) -> dict[str, Any]:
-    """@param seconds  of one call, by bytes of each accelerator"""
+    """@param seconds  seconds of one call, by bytes of each accelerator"""
     best = seconds.groupby(level=0).min().sort_index()
     kept = best.iloc[::2] if len(best) % 2 else pd.concat([best.iloc[::2], best.iloc[-1:]])
     # A larger message that took less time is noise.
@@ -272,8 +272,8 @@ def all_reduces(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def all_to_alls(package: pathlib.Path, device: str) -> list[dict[str, Any]]:
-    """Of NCCL's newest table, whichever engine calls it; over more accelerators than it has, of a table of tokens that
-    travel to experts and back, half of which is one call."""
+    """The all-to-alls of NCCL's newest table, whichever engine calls it; over more accelerators than it has, of a table
+    of tokens that travel to experts and back, half of which is one call."""
     folder = package / "systems" / "data" / device / "comm"
     found = newest_of(folder.glob("nccl/*/nccl_perf.parquet"))
     table = pd.read_parquet(found) if found else pd.DataFrame({"op_name": [], "nccl_dtype": []})

@@ -50,7 +50,7 @@ class Shape:
     inner: int
 
     def all_heads(self) -> tuple[int, int, int]:
-        """Of queries, of keys and values, and the values of one."""
+        """Heads of queries, heads of keys and values, and the values of one."""
         return self.heads, self.kv_heads, self.head_dim
 
     def products(self) -> list[tuple[int, int]]:
@@ -79,7 +79,7 @@ BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 CONTEXTS = [512, 2048, 8192, 32768]
 LAYER_CONTEXTS = [1024, 8192]
 PAGE = 16
-# Of one pool, keys or values, in bytes: larger caches are not measured.
+# Bytes of one pool, keys or values: larger caches are not measured.
 POOL_BYTES = 6 << 30
 # Data of consecutive calls, so that no cache of the device holds a call's own.
 ROTATED_BYTES = 200 << 20
@@ -435,7 +435,7 @@ def measure(arguments: argparse.Namespace) -> int:
 
 
 class Refusal(Exception):
-    """What is wrong with what was given."""
+    """A fault of the input."""
 
 
 def rows_of(path: pathlib.Path) -> tuple[Any, list[str]]:
@@ -468,7 +468,7 @@ def rows_of(path: pathlib.Path) -> tuple[Any, list[str]]:
 
 
 def measured_attention(path: pathlib.Path, bandwidth: float) -> dict[str, Any]:
-    """Of one position a sequence, and what more of them take beside."""
+    """The times of one position a sequence, and what more of them take beside."""
     import numpy as np
     from kernel_presets import fitted, rounded
 
@@ -530,7 +530,7 @@ def layer_constant(table: Any, products: dict[str, Any], attention: dict[str, An
             read = 2 * n * k / (products["bandwidth_share"] * bandwidth)
             computed = 2 * positions * n * k / (products["peak_share"] * peak)
             priced += products["call_seconds"] + rounded_maximum(read, computed, products["corner"])
-        # Of products, and of gates, rotations and two norms with residuals between them.
+        # Values moved by products, and by gates, rotations and two norms with residuals between them.
         sides = sum(n * k for n, k in shape.products()) / shape.width
         priced += 2 * positions * (2 * sides + 12 * shape.width) / (products["bandwidth_share"] * bandwidth)
         left.append(row.seconds - priced)
@@ -554,7 +554,7 @@ def attention_seconds(
 
 
 def engine_of(base: pathlib.Path | None, name: str) -> dict[str, Any] | None:
-    """What of an engine is kept; None without a base."""
+    """The parts of an engine that are kept; None without a base."""
     if base is None:
         return None
     engines = read_json(base).get("engines", {})

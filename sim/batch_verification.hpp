@@ -22,7 +22,7 @@ struct BatchedText {
   std::span<const double> acceptance = {};
   /// The draft's largest probability at each place, [0, 1]; may be empty. Shape: (tokens)
   std::span<const double> certainty = {};
-  /// What it shares with other texts, for rules that learn by group; >= 0.
+  /// Group that it shares with other texts, for rules that learn by group; >= 0.
   std::int64_t group = 0;
 
   double acceptance_at(std::int64_t place, std::int64_t depth) const;
@@ -53,7 +53,7 @@ class BatchRule {
  public:
   virtual ~BatchRule() = default;
   virtual BatchDecision decide(std::span<const BatchedPlace> batch) = 0;
-  /// @param accepted  of each text; shape (texts of the batch)
+  /// @param accepted  number for each text; shape (texts of the batch)
   virtual void observe(std::span<const BatchedPlace> batch, const BatchDecision& decision,
                        std::span<const std::int64_t> accepted) = 0;
 
@@ -67,7 +67,7 @@ class BatchRule {
 /// together. > 0
 using BatchCost = std::function<double(std::int64_t sequences, std::int64_t drafted, std::int64_t verified)>;
 
-/// What became of one text.
+/// The outcome of one text.
 struct BatchedRun {
   std::int64_t steps = 0;
   std::int64_t tokens = 0;
@@ -76,7 +76,7 @@ struct BatchedRun {
   std::int64_t accepted = 0;
   /// Its share of the cost of its rounds: that of a round divided evenly.
   double cost = 0;
-  /// Of the drafts that were judged, those before them accepted: their number, and their probabilities' sum.
+  /// The drafts that were judged, all before them being accepted: their number, and their probabilities' sum.
   std::int64_t judged = 0;
   double accepted_expected = 0;
   /// [j]: steps that verified j + 1 drafts or more, and that accepted so many.

@@ -24,7 +24,7 @@ struct DecodingOptions {
   core::Standardisation standardisation;
   /// The draft model's own, if it differs from the target's.
   std::optional<core::Standardisation> draft_standardisation;
-  /// How a draft model's rows become proposals.
+  /// Rule by which a draft model's rows become proposals.
   Proposing proposing = Proposing::sampled;
   Verifier verifier = verify_tokens;
   DraftingPolicy policy;

@@ -13,8 +13,8 @@
 /// A draft proposes, a verifier accepts, a policy decides how far to draft.
 namespace specdec::sim {
 
-/// How far to draft. Pure functions, so that one policy serves any number of runs and threads; empty ones change
-/// nothing. sim/policies.hpp has the usual ones.
+/// Rule for the length of drafts. Pure functions, so that one policy serves any number of runs and threads; empty ones
+/// change nothing. sim/policies.hpp has the usual ones.
 struct DraftingPolicy {
   /// True if drafting ends here, given the draft's row for the next token, which is then not drawn. It depends on the
   /// prefix alone, so the text keeps its law.
@@ -74,7 +74,7 @@ class Draft {
   Draft& operator=(const Draft&) = default;
 };
 
-/// How a model's row is turned into a proposed token.
+/// Rule by which a model's row is turned into a proposed token.
 enum class Proposing {
   sampled,  ///< a token of the row; the law is the row
   greedy    ///< the most probable token, the lowest in a tie; the law is a point mass. The default of most engines

@@ -4,7 +4,7 @@
 
 #include "sim/drafting.hpp"
 
-/// How far to draft, by rules that engines use. Each keeps the text's law. For fixed gamma use a default
+/// Rules of engines for the length of drafts. Each keeps the text's law. For fixed gamma use a default
 /// DraftingPolicy; gamma by batch is a table of fixed ones (sim/serving/serving_simulation.hpp).
 namespace specdec::sim {
 

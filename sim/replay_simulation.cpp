@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t most_gamma = std::int64_t{1} << 24U;
 /// Lengths between rejections up to this one are counted, longer ones turned into steps at once.
 constexpr std::size_t longest_counted = 255;
-/// What one object may have read, so that sums over thousands of them fit 64 bits.
+/// Tokens that one object may read, so that sums over thousands of them fit 64 bits.
 constexpr std::int64_t most_tokens = std::int64_t{1} << 48;
 
 void require_column(std::size_t size, std::size_t positions, const char* name) {

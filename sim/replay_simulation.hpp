@@ -14,8 +14,8 @@
 /// runs of different gammas and policies share their random numbers, and results do not depend on how the text is read.
 namespace specdec::sim {
 
-/// How far a round drafts. Confidence and product use the draft's probability of the token it has sampled, and stop
-/// AFTER it: the token is still submitted, since leaving it out because of its own probability would not be
+/// Rule that ends a round's drafts. Confidence and product use the draft's probability of the token it has sampled,
+/// and stop AFTER it: the token is still submitted, since leaving it out because of its own probability would not be
 /// lossless.
 enum class DraftPolicy {
   fixed,       ///< never stops

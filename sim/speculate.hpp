@@ -236,8 +236,8 @@ struct Speculation {
 /// f, f_star and g are called from two threads concurrently; `uniform` is used by one thread at a time.
 ///
 /// Source:   Leviathan et al. 2023, Section 6; docs/methods.md#speculative-execution
-/// @param f, f_star  of `const X&`; return laws of one kind of value: vectors of weights, or a DensityLaw each
-/// @param g          of a value, or of a value and a std::stop_token; returns a movable object
+/// @param f, f_star  take a `const X&`; return laws of one kind of value: vectors of weights, or a DensityLaw each
+/// @param g          takes a value, or a value and a std::stop_token; returns a movable object
 /// @return the result; a stopped g's result is discarded
 /// @throws the exception of f, else of f_star, else of settle_guess, else of the g that was needed; that of a discarded
 ///         g is discarded with it

@@ -13,7 +13,7 @@ namespace specdec::sim {
 /// The pairs of rows from which a full synthetic recording takes its positions.
 class SyntheticWorld {
  public:
-  /// @param number  of the world, so that several worlds of one seed differ
+  /// @param number  the world's, so that several worlds of one seed differ
   /// @throws as synthetic_trace
   SyntheticWorld(const LogitNoiseLaw& law, std::uint64_t seed, std::uint64_t number, std::int64_t threads);
   SyntheticWorld(const DirichletLaw& law, std::uint64_t seed, std::uint64_t number, std::int64_t threads);

@@ -14,7 +14,7 @@
 /// Drafts that form a tree and are verified in one call of the target.
 namespace specdec::sim {
 
-/// How the children of a node are proposed, and so how they are verified by default.
+/// Rule by which the children of a node are proposed, and so their verification by default.
 enum class SiblingDrafts {
   independent,          ///< each sampled from the draft's row; verify_recursively
   without_replacement,  ///< all distinct; verify_recursively_without_replacement

@@ -15,7 +15,7 @@ namespace specdec::traces {
 class ContextStretches : public ForwardingSource {
  public:
   /// @param bounds  where ranges begin, rising, each above 0; at least one
-  /// @param names   of the ranges, one more than bounds
+  /// @param names   names of the ranges, one more than bounds
   /// @throws std::invalid_argument if there is another number of names
   ContextStretches(std::unique_ptr<PositionSource> source, std::vector<double> bounds, std::vector<std::string> names);
 

@@ -50,7 +50,7 @@ class SelectedPositions : public ForwardingSource {
   bool read(PositionBatch& batch) override;
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override;
 
-  /// Of the other source, up to where the part was looked for.
+  /// Positions read from the other source, and sequences, up to where the part was looked for.
   std::int64_t positions_read() const { return positions_read_; }
   std::int64_t sequences_read() const { return sequences_read_; }
 

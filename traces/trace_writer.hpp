@@ -69,7 +69,7 @@ class TraceWriter {
 
 /// Refuses a trace that another recorder, or the same with other settings, wrote: values that both state must agree,
 /// and one list of task names must begin with the other.
-/// @param path  of the trace, for the error
+/// @param path  path of the trace, for the error
 /// @throws FileError naming the first entry that differs
 void require_goes_on(const std::filesystem::path& path, const TraceMetadata& there, const TraceMetadata& metadata);
 

@@ -1,4 +1,4 @@
-// What the page of `specdec report` computes with: the project's closed forms, cost model and sentences, compiled to
+// The computations of the page of `specdec report`: the project's closed forms, cost model and sentences, compiled to
 // WebAssembly. The page asks in JSON, planner::PlanRequest's, and is answered in JSON, the plan's as
 // `specdec plan --format json` prints it.
 

@@ -7,7 +7,7 @@
 
 namespace specdec::core {
 
-/// How many drafts of a step are accepted: survival(j) = P(at least j drafts accepted), j = 0, 1, 2, ...
+/// The number of accepted drafts of a step, by its law: survival(j) = P(at least j drafts accepted), j = 0, 1, 2, ...
 ///
 /// Either one rate for every position (survival = alpha^j, the paper's i.i.d. assumption) or the measured survival at
 /// the first positions; beyond the last of them the last conditional rate is held. An AcceptanceRate converts

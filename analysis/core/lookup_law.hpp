@@ -8,7 +8,7 @@
 
 namespace specdec::core {
 
-/// How much a draft proposes that is looked up: with probability h a lookup finds something that L tokens follow, of
+/// The length of a draft that is looked up: with probability h a lookup finds something that L tokens follow, of
 /// which the first gamma are proposed; else the round is a plain step.
 ///
 ///   P(L >= k) = (1 - 1/m)^(k - 1), a geometric law of mean m; 1 for every k where no mean is given

@@ -11,7 +11,7 @@ namespace specdec::core {
 /// Thrown if the system refuses to start more threads: a limit on threads or on memory.
 class TooManyThreads : public std::runtime_error {
  public:
-  /// @param asked  how many the work at hand had use for
+  /// @param asked  threads that the work at hand had use for
   TooManyThreads(std::string_view function, std::int64_t asked, std::int64_t started, const std::error_code& why);
 
   std::int64_t started() const { return started_; }

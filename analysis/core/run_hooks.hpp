@@ -4,7 +4,7 @@
 
 namespace specdec::core {
 
-/// What a long run tells and asks now and then. Either may be empty.
+/// Calls that a long run makes now and then, to tell and to ask. Either may be empty.
 struct RunHooks {
   /// Receives the share of the work that is done, in [0, 1].
   std::function<void(double share)> progress = {};

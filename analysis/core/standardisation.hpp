@@ -5,7 +5,7 @@
 
 namespace specdec::core {
 
-/// How a model's distribution is reshaped before sampling. The defaults change nothing.
+/// Reshaping of a model's distribution before sampling. The defaults change nothing.
 struct Standardisation {
   /// [0, inf); 0 is argmax, 1 leaves the distribution as it is.
   double temperature = 1;

@@ -7,7 +7,7 @@
 
 namespace specdec::cost {
 
-/// What the paper knows of a deployment, and how the drafts are made.
+/// The paper's constants of a deployment, and the way the drafts are made.
 struct ConstantOptions {
   /// c, v and overhead, in target steps.
   core::StepCost step = {};

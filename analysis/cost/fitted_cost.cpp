@@ -57,7 +57,7 @@ constexpr double knee_sharpness = 3;
 /// No error is taken for more than twenty times as large as usual.
 constexpr double most_widening = 20;
 
-/// What a term usually is: its median share of the iteration (of the last two the inverse tokens), and the standard
+/// The usual size of a term: its median share of the iteration (of the last two the inverse tokens), and the standard
 /// deviation of its logarithm over servers.
 struct UsualTerm {
   double share = 1;
@@ -100,7 +100,7 @@ double usual_share(std::size_t term, DraftKind kind) {
 /// Where a round is priced.
 struct Place {
   double gamma = 0, batch = 1, context = 0;
-  /// Of other requests, per round.
+  /// Prompt tokens of other requests, per round.
   double prompt_tokens = 0;
   /// Sequences that a pass of the draft but the first goes on with, and positions verified of each sequence.
   double width = 1, verified = 1;
@@ -141,7 +141,7 @@ double covariance(const Place& a, const Place& b) {
 /// Seconds by term; those of the knee and of expert_tokens are 0, being part of the iteration and of the experts.
 using TermSeconds = std::array<double, cost_terms>;
 
-/// How a round's time follows from its terms.
+/// The law of a round's time given its terms.
 struct RoundLaw {
   DraftKind kind = DraftKind::model;
   bool knows_contexts = false;
@@ -228,7 +228,7 @@ struct FittedCost::Posterior {
     LogTerms log_terms = LogTerms::Zero();
     /// covariances^-1 (ln measured - ln terms), (runs)
     VectorXd weights;
-    /// Of the residual and another run's error beyond these, in their standard deviations: of plain rounds and of
+    /// The residual and another run's error beyond these, in their standard deviations: of plain rounds and of
     /// speculative ones.
     std::array<double, 2> residual{}, noise{};
     /// What all rounds of another start share.
@@ -251,7 +251,7 @@ struct FittedCost::Posterior {
   /// as so many degrees of freedom.
   double repeated_error(const VectorXd& misses, const FitOptions& options) const;
   Replicate draw(std::uint32_t index, const FitOptions& options) const;
-  /// What the runs say of the residual at a place: its covariances with theirs, and the standard deviation that is
+  /// The residual at a place according to the runs: its covariances with theirs, and the standard deviation that is
   /// left.
   struct Nearby {
     VectorXd covariances;
@@ -270,11 +270,11 @@ struct FittedCost::Posterior {
   double start_error = 0;
   /// ln measured, (runs)
   VectorXd measured;
-  /// Of the runs' residuals and errors, (runs, runs).
+  /// Covariances of the runs' residuals and errors, (runs, runs).
   Eigen::LLT<MatrixXd> covariances;
   LogTerms means, spreads;
   LogTerms log_terms;
-  /// Of log_terms, by the curvature at their most probable values.
+  /// Covariances of log_terms, by the curvature at their most probable values.
   TermMatrix uncertainty;
   /// covariances^-1 (measured - ln terms), (runs)
   VectorXd weights;
@@ -284,7 +284,7 @@ struct FittedCost::Posterior {
   double error_scale = 1;
   /// error_scale times Student's quantile over the normal one.
   double widening = 1;
-  /// Of another run, as wide as its Student's quantile over the normal one makes it.
+  /// Standard deviation of another run's error, as wide as Student's quantile over the normal one makes it.
   double run_error = 0;
   std::vector<Replicate> replicates;
 };
@@ -433,7 +433,7 @@ LogTerms FittedCost::Posterior::fit(const VectorXd& log_seconds, const LogTerms&
   return terms;
 }
 
-// Of a Gaussian with inverse covariance Q the errors e of predicting a group from the rest are Q_GG^-1 (Q r)_G, with
+// For a Gaussian with inverse covariance Q the errors e of predicting a group from the rest are Q_GG^-1 (Q r)_G, with
 // covariance Q_GG^-1 (Rasmussen and Williams 2006, equation 5.12).
 void FittedCost::Posterior::measure_errors(const FitOptions& options) {
   MatrixXd slopes;

@@ -24,7 +24,7 @@ struct ObservedRound {
   double gamma = 0;
   /// Sequences decoded together, > 0.
   double batch = 1;
-  /// Tokens in the cache per sequence, >= 0; nothing where the run does not say.
+  /// Tokens in the cache per sequence, >= 0; empty if the run does not say.
   std::optional<double> context = {};
   /// > 0
   double seconds = 0;
@@ -85,11 +85,11 @@ struct FittedTerm {
 /// Where runs were.
 struct FittedRanges {
   Range gammas, batches;
-  /// Nothing where no run says one.
+  /// Empty if no run says one.
   std::optional<Range> contexts;
 };
 
-/// Seconds of a round from what observed runs took and from what is usual. Of the terms t and a residual g,
+/// Seconds of a round from what observed runs took and from what is usual. With terms t and a residual g,
 ///
 ///   ln seconds = ln terms(t) + g(gamma, batch, context) + noise
 ///
@@ -150,12 +150,12 @@ class FittedCost final : public RoundCost {
   std::string impossible() const override { return impossible_; }
 
   std::span<const FittedTerm> terms() const { return terms_; }
-  /// How many terms the runs tell, rounded: the sum over them of the share by which the runs narrow each.
+  /// Number of terms that the runs tell, rounded: the sum over them of the share by which the runs narrow each.
   std::size_t rank() const { return rank_; }
   /// s: the errors of left-out runs over those that are usual.
   double error_scale() const { return error_scale_; }
-  /// Of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the most probable
-  /// terms, as wide as the replicates are.
+  /// Covariance of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the
+  /// most probable terms, as wide as the replicates are.
   ///
   ///   k^2 (h_a' U h_b + c(a, b) - c_a' C^-1 c_b),   h = slopes - S' C^-1 c
   ///
@@ -166,11 +166,11 @@ class FittedCost final : public RoundCost {
   /// Batches and contexts of the runs that drafted, or of those that did not, or of all where there is none of them;
   /// gammas of all, since those between plain decoding and the shortest draft lie between runs.
   FittedRanges ranges(bool drafting) const;
-  /// Of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
+  /// Correlation of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
   static double correlation(const RoundPoint& a, const RoundPoint& b);
   /// Standard deviation of the logarithm of what a start's rounds share; 0 unless runs name two starts or more.
   double start_error() const;
-  /// Of each run, in their order.
+  /// Fitted seconds of each run, in their order.
   std::span<const double> fitted_seconds() const { return fitted_; }
 
  private:
@@ -191,11 +191,11 @@ class FittedCost final : public RoundCost {
   double error_scale_ = 1;
   std::vector<double> fitted_;
   FittedRanges all_;
-  /// Of the plain runs, and of those that drafted chains, or this tree; nothing where there is none.
+  /// Ranges of the plain runs, and of those that drafted chains, or this tree; empty if there is none.
   std::array<std::optional<FittedRanges>, 2> ranges_;
-  /// Of the runs of each tree.
+  /// Ranges of the runs of each tree.
   std::map<DraftTree, FittedRanges> tree_ranges_;
-  /// What drafts are; a chain if it is not set.
+  /// The tree that drafts are; a chain if it is empty.
   std::optional<DraftTree> tree_;
   double usual_context_ = 0;
   std::vector<Note> findings_;
@@ -206,7 +206,7 @@ class FittedCost final : public RoundCost {
 struct LeftOut {
   std::string name = {};
   double measured_seconds = 0;
-  /// Nothing for a plain run where all others drafted, and the other way round.
+  /// Empty for a plain run where all others drafted, and the other way round.
   std::optional<double> predicted_seconds = {};
   /// predicted / measured - 1
   std::optional<double> relative_error() const;

@@ -54,7 +54,7 @@ class CommonType {
     }
     none_yet_ = false;
   }
-  /// Nothing for the quantized types of ggml, which have no counterpart.
+  /// Empty for the quantized types of ggml, which have no counterpart.
   std::optional<NumberType> type() const {
     if (common_ == "F32") return NumberType::fp32;
     if (common_ == "F16") return NumberType::fp16;
@@ -135,7 +135,7 @@ class GgufModelReader {
     return size;
   }
 
-  /// Of keys or values; heads that divide the width need not say it.
+  /// Size of a head's keys or values; heads that divide the width need not say it.
   std::int64_t head_size(std::string_view name, std::size_t index, std::int64_t heads) const {
     if (!first_.has(key(name)) && model_.width % heads == 0) return model_.width / heads;
     return size_of_layer(name, index, std::nullopt);

@@ -60,7 +60,7 @@ class HardwareFileReader {
  public:
   explicit HardwareFileReader(std::filesystem::path path) : path_(std::move(path)) {}
 
-  /// @param sources_needed  of a preset: no figure without its address
+  /// @param sources_needed  true for a preset: no figure without its address
   HardwareSpec hardware(std::string_view text, bool sources_needed) {
     sources_needed_ = sources_needed;
     const json document = parsed(text);

@@ -16,7 +16,7 @@ struct SourcedNumber {
   double value = 0;
   /// "https://..."; empty in a user's own file that gives a bare number.
   std::string source = {};
-  /// How the printed figure was converted, for instance "half of the sparse figure"; may be empty.
+  /// The conversion of the printed figure, for instance "half of the sparse figure"; may be empty.
   std::string note = {};
   /// The figure as the page prints it, "3.35 TB/s"; may be empty.
   std::string quoted = {};
@@ -29,7 +29,7 @@ struct SourcedNumber {
 enum class NumberType { fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4 };
 /// "bf16", "nvfp4", ...
 std::string_view name_of(NumberType type);
-/// @return nothing for a name that none has
+/// @return empty for a name that no type has
 std::optional<NumberType> number_type_named(std::string_view name);
 /// Bits of a stored weight with its share of the scales: nvfp4 8 per 16 values, mxfp4 8 per 32, int4 16 per 128.
 ///   32, 16, 16, 8, 8, 4.125, 4.5, 4.25
@@ -71,8 +71,8 @@ std::span<const HardwareSpec> hardware_presets();
 /// By name or alias, upper and lower case, spaces, dashes and underscores alike; null where none has it.
 const HardwareSpec* hardware_preset(std::string_view name);
 
-/// What share of a peak programs reach, or seconds that a pass costs beside arithmetic, with the pages that measured
-/// it.
+/// The share of a peak that programs reach, or the seconds that a pass costs beside arithmetic, with the pages that
+/// measured it.
 struct SourcedRange {
   double low = 0;
   double value = 0;
@@ -81,11 +81,11 @@ struct SourcedRange {
   std::string note = {};
 };
 
-/// What is assumed of a deployment that was not calibrated.
+/// Assumptions about a deployment that was not calibrated.
 struct EfficiencyDefaults {
   /// Shares of the memory bandwidth, of the dense peak and of the link's bandwidth, (0, 1].
   SourcedRange bandwidth_efficiency, compute_efficiency, link_efficiency;
-  /// Of the dense peak in these types, which products stay farther behind.
+  /// Shares of the dense peak in these types, of which products reach less.
   SourcedRange fp8_compute_efficiency, fp4_compute_efficiency;
   /// Seconds: of an all-reduce beside its bytes, of launching a pass of a model and each of its layers, of scheduling
   /// an iteration.

@@ -9,7 +9,7 @@
 
 namespace specdec::cost {
 
-/// What a serving engine puts into one iteration: rounds of the sequences that decode, and pieces of prompts.
+/// The contents of one iteration of a serving engine: rounds of the sequences that decode, and pieces of prompts.
 struct Iteration {
   /// Sequences that decode, >= 0, and the tokens they draft each. Where prompts are computed and the draft is to
   /// compute them too, gamma > 0, even if no sequence decodes.
@@ -44,11 +44,11 @@ class IterationCost {
   /// The error of the cost, as in RoundCost.
   virtual std::size_t replicates() const { return 0; }
   virtual double seconds_of_replicate(std::size_t index, const Iteration& iteration) const = 0;
-  /// Of the seconds of some replicates. @param indices  at least one, each below replicates()
+  /// Mean of the seconds of some replicates. @param indices  at least one, each below replicates()
   virtual double mean_seconds_of_replicates(std::span<const std::size_t> indices, const Iteration& iteration) const;
 };
 
-/// How prompts are priced where the rounds' provider knows decoding only.
+/// Pricing of prompts where the rounds' provider knows decoding only.
 struct PromptPricing {
   /// Positions of prompts per second, > 0; without it a prompt's positions are priced as further positions of the same
   /// pass,
@@ -64,8 +64,8 @@ struct PromptPricing {
 /// positions of prompts belong to some and full_accepts is in [0, 1].
 void require_legal(const Iteration& iteration);
 
-/// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0. Of drafts that are
-/// not all verified the target's part is that of so many drafts of each sequence, linear between whole numbers, which
+/// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0. If drafts are not
+/// all verified, the target's part is that of so many drafts of each sequence, linear between whole numbers, which
 /// takes a provider that knows a round's parts.
 /// Source:   docs/capacity.md#cost-of-an-iteration
 /// @throws std::invalid_argument if rounds is null or its times are no seconds

@@ -8,10 +8,10 @@ namespace {
 /// Kernels of a layer's dense products: queries with keys and values, outputs, gate with up, down; their inputs and
 /// outputs are once the width each, beside the sides that accelerators divide.
 constexpr double products_per_layer = 4;
-/// What runs between them also moves what they take and give, gates and rotations once; two norms of a layer read the
+/// Kernels between them also move what they take and give, gates and rotations once; two norms of a layer read the
 /// residual and what is added to it, and write both.
 constexpr double moves_beside_products = 1, norm_rows_per_layer = 8;
-/// Of its experts, where these were not measured together: gate with up, and down.
+/// Kernels of its experts, where these were not measured together: gate with up, and down.
 constexpr double products_of_experts = 2;
 
 }  // namespace

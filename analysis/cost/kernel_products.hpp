@@ -10,7 +10,7 @@ namespace specdec::cost {
 
 // Internal header of the library; it is not installed.
 
-/// Of what travels between accelerators and of what attention multiplies.
+/// Bytes of a value that travels between accelerators or that attention multiplies.
 constexpr double activation_bytes = 2;
 
 /// The products with weights of a placed model, by the type of these and by the experts of each kind.

@@ -32,7 +32,7 @@ constexpr int deepest_kernel_file = 6;
 constexpr std::int64_t most_accelerators = 1024;
 /// Longer ones are no seconds: of a call or a layer, of a sequence in a call of attention, and of an iteration.
 constexpr double longest_call_seconds = 1e-3, longest_sequence_seconds = 1e-5, longest_iteration_seconds = 0.1;
-/// Of an all-reduce, beside those of a call.
+/// Fewest bytes per second of an all-reduce; their time adds to that of a call.
 constexpr double fewest_reduced_bytes_per_second = 1e8;
 
 /// The type whose shares stand in for those of types that were not measured.
@@ -140,7 +140,7 @@ class KernelFileReader {
     refuse(inside(place, "key"), traces::printable(name), "a type of numbers: bf16, fp8, nvfp4, ...");
   }
 
-  /// What a fit left, which no price needs, but whose numbers must be sound.
+  /// Checks the record of a fit, which no price needs, but whose numbers must be sound.
   void require_sound_fit(const json& fit, const std::string& place) const {
     if (fit.contains("rows")) number_of(fit, place, "rows", 1, 1e9);
     for (const char* key : {"median_error", "p90_error"})

@@ -24,7 +24,7 @@ struct ProductTimes {
   double bandwidth_share = 1;  ///< (0, 1]
   double peak_share = 1;       ///< (0, 1]
   double corner = 1;           ///< >= 1
-  double call_seconds = 0;     ///< of each product, >= 0
+  double call_seconds = 0;     ///< seconds of each product, >= 0
 
   /// @param weights     bytes of the weights / BW, seconds, >= 0
   /// @param operations  operations / F, seconds, >= 0
@@ -43,8 +43,8 @@ struct ExpertTimes {
   double routing = 1;  ///< r, (0, 1]
 };
 
-/// What a call of attention over n > 1 positions of each of B sequences takes more than one over one position, where a
-/// group of g of the H query heads that an accelerator holds shares keys and values:
+/// Seconds that a call of attention over n > 1 positions of each of B sequences takes beyond one over one position,
+/// where a group of g of the H query heads that an accelerator holds shares keys and values:
 ///
 ///   floor + position B H (n - 1) + tile (ceil(n g / 64) - ceil(g / 64))
 ///
@@ -55,10 +55,10 @@ struct VerificationTimes {
   /// Rows of a tile, pairs of a position and a head of a group.
   static constexpr double tile_rows = 64;
 
-  double floor_seconds = 0;     ///< of a call, >= 0
-  double position_seconds = 0;  ///< of a further position of a sequence and a query head, >= 0
-  double tile_seconds = 0;      ///< of 64 further rows, >= 0
-  /// (0, 1], of a cache that is read once for each query head; nothing where it is read once.
+  double floor_seconds = 0;     ///< seconds of a call, >= 0
+  double position_seconds = 0;  ///< seconds of a further position of a sequence and a query head, >= 0
+  double tile_seconds = 0;      ///< seconds of 64 further rows, >= 0
+  /// (0, 1], of a cache that is read once for each query head; empty if it is read once.
   std::optional<double> each_head_bandwidth_share = {};
 
   /// @param positions  n of each sequence, >= 1; 1 takes nothing more
@@ -73,11 +73,11 @@ struct VerificationTimes {
 ///
 /// with h the key/value heads that an accelerator holds.
 struct AttentionTimes {
-  double floor_seconds = 0;     ///< of a call, >= 0
-  double sequence_seconds = 0;  ///< of a sequence and a key/value head, >= 0
+  double floor_seconds = 0;     ///< seconds of a call, >= 0
+  double sequence_seconds = 0;  ///< seconds of a sequence and a key/value head, >= 0
   double bandwidth_share = 1;   ///< (0, 1]
   double peak_share = 1;        ///< (0, 1], of long prompts
-  /// Nothing where several positions of a sequence were not measured: they are priced as one, operations apart.
+  /// Empty if several positions of a sequence were not measured: they are priced as one, operations apart.
   std::optional<VerificationTimes> verification = {};
 };
 
@@ -102,7 +102,7 @@ struct KernelTimes {
   /// One for each number of accelerators that was measured. All-to-alls, in which each accelerator sends its bytes to
   /// all in equal parts, may be empty.
   std::vector<CollectiveTimes> all_reduces = {}, all_to_alls = {};
-  /// What an engine takes beside these kernels: of each layer, each iteration, and each sequence of an iteration, >= 0.
+  /// Seconds that an engine takes beside these kernels: of each layer, iteration and sequence of an iteration, >= 0.
   double layer_seconds = 0, iteration_seconds = 0, sequence_seconds = 0;
   /// Standard deviations of ln(measured / priced): of a deployment's mean, and of a point around it; >= 0.
   double deployment_error = 0, point_error = 0;

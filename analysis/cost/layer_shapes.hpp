@@ -29,7 +29,7 @@ struct AttentionShape {
   /// The width, unless something is concatenated to it.
   std::int64_t input = 0;
   bool query_key_value_bias = false, output_bias = false;
-  /// Of a value, where it is not that of queries and keys.
+  /// Size of a value, where it is not that of queries and keys.
   std::int64_t value_size = 0;
   /// Values are what keys are before their norm, so that there is no matrix for them; both are cached.
   bool values_are_keys = false;
@@ -47,14 +47,14 @@ LayerGroup attention_layer(const AttentionShape& shape);
 /// attend to the latents themselves: heads (2 (key_value_rank + rotary) + 2 key_value_rank).
 struct LatentAttentionShape {
   std::int64_t width = 0, heads = 0;
-  /// Nothing where queries come from one matrix.
+  /// Empty if queries come from one matrix.
   std::optional<std::int64_t> query_rank = {};
   std::int64_t key_value_rank = 0, rotary = 0, content = 0, value = 0;
   bool bias = false;
 };
 LayerGroup latent_attention_layer(const LatentAttentionShape& shape);
 
-/// What chooses the positions that latent attention attends to (DeepSeek-V3.2): queries of `heads` from the latent of
+/// The indexer of the positions that latent attention attends to (DeepSeek-V3.2): queries of `heads` from the latent of
 /// the queries against one key per position, which is cached.
 struct IndexerShape {
   std::int64_t heads = 0, size = 0;
@@ -95,9 +95,9 @@ struct ExpertShape {
   std::int64_t width = 0, experts = 0, per_token = 0, hidden = 0;
   /// Three matrices where activations are gated, else two.
   bool gated = true;
-  /// Of what routed experts read and give, between two projections of all tokens; 0: the width.
+  /// Width of what routed experts read and give, between two projections of all tokens; 0: the layer's width.
   std::int64_t latent = 0;
-  /// Of all shared experts together.
+  /// Hidden size of all shared experts together.
   std::int64_t shared_hidden = 0;
   /// A scalar that gates the shared expert.
   bool shared_gate = false;

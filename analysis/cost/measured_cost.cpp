@@ -31,7 +31,7 @@ struct Cell {
   /// Number of timings behind the mean, at least 1.
   double weight = 1;
   std::vector<double> samples = {};
-  /// Of the mean; 0 where it is unknown.
+  /// Standard error of the mean; 0 where it is unknown.
   double standard_error = 0;
 
   double total_tokens() const { return batch * tokens; }
@@ -156,7 +156,7 @@ struct ContextSlope {
 
 using Groups = std::vector<std::vector<std::size_t>>;
 
-/// Nothing where no group has several total contexts.
+/// Empty if no group has several total contexts.
 std::optional<ContextSlope> slope_within(std::span<const Cell> cells, const Groups& groups) {
   struct Deviation {
     double weight, context, seconds;

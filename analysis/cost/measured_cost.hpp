@@ -12,7 +12,7 @@
 
 namespace specdec::cost {
 
-/// What happens where a pass over fewer tokens took longer than one over more: a first, cold measurement, or noise.
+/// Treatment of a pass over fewer tokens that took longer than one over more: a first, cold measurement, or noise.
 /// Whatever happens, findings() names the passes.
 enum class SlowerPasses {
   pool,     ///< isotonic regression: neighbours are averaged, weighted by repetitions, until nothing falls
@@ -57,7 +57,7 @@ class OutsideTimedPasses : public std::domain_error {
 /// Source:   docs/theory.md#cost-of-a-round
 class PassCurve {
  public:
-  /// @param passes  of one model, at least one
+  /// @param passes  passes of one model, at least one
   /// @throws std::invalid_argument if passes is empty or of several models
   /// @throws std::domain_error if a value is outside the range that TimedPass states
   PassCurve(std::string_view role, std::span<const traces::TimedPass> passes, const CurveOptions& options);
@@ -74,7 +74,7 @@ class PassCurve {
   bool extrapolates(double batch, double tokens, double context) const;
   /// As RoundCost::about_batch.
   std::string about_batch(double batch) const;
-  /// Of the longest pass that was timed, per sequence of such a batch.
+  /// Tokens of the longest pass that was timed, per sequence of such a batch.
   double most_tokens(double batch) const;
 
   /// 0 where no pass says its error.
@@ -82,13 +82,13 @@ class PassCurve {
   std::span<const Note> findings() const { return findings_; }
   double usual_context() const { return usual_context_; }
 
-  /// What was made of the passes of one axis.
+  /// The curve of the passes of one axis.
   struct Axis {
     traces::TimingAxis axis = traces::TimingAxis::grid;
     /// Total tokens and f there.
     std::vector<double> total_tokens;
     std::vector<double> seconds;
-    /// k; nothing where the contexts do not tell.
+    /// k; empty if the contexts do not tell.
     std::optional<double> seconds_per_context_token;
     Range batches, contexts;
     /// In a pass, per sequence: longer ones of a smaller batch are priced by total tokens and extrapolated.
@@ -183,13 +183,13 @@ class MeasuredCost final : public RoundCost {
  private:
   template <class Target, class Draft>
   RoundTime price(const RoundPoint& point, const Target& target, const Draft& draft) const;
-  /// Of a curve at each of the round's passes.
+  /// True if the condition holds for a curve at one of the round's passes.
   template <class Condition>
   bool some_pass(const RoundPoint& point, const Condition& condition) const;
   /// Tokens per sequence of the pass of a round that is longer than one token: those that a mirrored draft decodes
   /// again, as far as they were timed, or 2 where the draft catches up and that has a price; 1 where there is none.
   double longer_draft_pass(const RoundPoint& point) const;
-  /// How often a round has it.
+  /// Mean number of such passes in a round.
   double times_longer(const RoundPoint& point) const;
 
   MeasuredOptions options_;

@@ -97,7 +97,7 @@ std::vector<std::int64_t> one_per_layer(const ConfigFields& fields, std::string_
   return found;
 }
 
-/// What each layer is, from layer_types or else from the pattern of the type.
+/// The type of each layer, from layer_types or else from the pattern of the model's type.
 template <class Pattern>
 std::vector<std::string> layer_types(const ConfigFields& fields, std::int64_t count, Pattern pattern) {
   std::vector<std::string> types = fields.words("layer_types");
@@ -110,7 +110,7 @@ std::vector<std::string> layer_types(const ConfigFields& fields, std::int64_t co
 
 const char* sliding_unless(bool full) { return full ? "full_attention" : "sliding_attention"; }
 
-/// The window of each layer, nothing where a layer sees all.
+/// The window of each layer, empty if the layer sees all.
 template <class Pattern>
 std::vector<std::optional<std::int64_t>> layer_windows(const ConfigFields& fields, std::int64_t count,
                                                        std::optional<std::int64_t> window_otherwise, Pattern pattern) {
@@ -413,7 +413,7 @@ ModelSpec read_gemma3_text(const ConfigFields& fields) {
                        layer_windows(fields, layer_count(fields, "num_hidden_layers"), 4096, every));
 }
 
-/// Of the text model alone: what encodes images is not counted. What ties the head may stand outside of it.
+/// The text model alone: what encodes images is not counted. The key that ties the head may stand outside of it.
 template <ModelSpec (*read_text)(const ConfigFields&)>
 ModelSpec read_text_part(const ConfigFields& fields) {
   const ConfigFields text = fields.object("text_config");

@@ -39,7 +39,7 @@ ModelSpec read_config_object(const ConfigFields& fields) {
   return *std::move(model);
 }
 
-/// What safetensors says of the weights' size beside its shards.
+/// The size of the weights by the index that safetensors writes beside its shards.
 std::optional<std::int64_t> indexed_bytes(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "model.safetensors.index.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<std::int64_t> indexed_bytes(const std::filesystem::path& folder) {
                   "an integer in [1, 2^53)");
 }
 
-/// What modelopt writes beside configurations that know nothing of it.
+/// Reads the file that modelopt writes beside configurations that know nothing of it.
 void read_separate_quantization(const std::filesystem::path& folder, ModelSpec& model) {
   const std::filesystem::path path = folder / "hf_quant_config.json";
   if (model.unquantized_type || !std::filesystem::exists(path)) return;

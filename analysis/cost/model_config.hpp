@@ -30,10 +30,10 @@ ModelSpec model_spec_from_document(std::string_view json_text, const std::filesy
 /// @throws traces::FileError as read_model_spec
 ModelSpec model_spec_from_gguf(const std::filesystem::path& path);
 
-/// The layers, embedding, head and next-token module, by model_type; nothing where the type is not known.
+/// The layers, embedding, head and next-token module, by model_type; empty if the type is not known.
 std::optional<ModelSpec> read_architecture(std::string_view model_type, const traces::ConfigFields& fields);
 
-/// What weights are stored in, from quantization_config and torch_dtype, where that is certain: the type of quantised
+/// Reads the storage of weights from quantization_config and torch_dtype, where that is certain: the type of quantised
 /// weights, their bits with scales, and which modules are left alone.
 ///
 /// Source:   docs/capacity.md#weights

@@ -27,7 +27,7 @@ struct LayerGroup {
   std::int64_t dense_parameters = 0;
   /// Weights that are read but take no matrix product: norms, biases, small convolutions.
   std::int64_t other_parameters = 0;
-  /// Of the routed experts, their biases included; 0, 0, 0 without them.
+  /// Routed experts, those of a token, and parameters of each, biases included; 0, 0, 0 without them.
   std::int64_t experts = 0, experts_per_token = 0, parameters_per_expert = 0;
   /// A matrix of one of them, by its name as those of LayerMatrix; empty without experts.
   std::string_view expert_matrix = {};
@@ -38,9 +38,9 @@ struct LayerGroup {
   bool latent = false;
   /// FLOP of one query position against one position of the context: 4 heads head_size, or what the latent form takes.
   std::int64_t attention_flops_per_pair = 0;
-  /// Positions that a token sees, its own included; nothing where it sees all.
+  /// Positions that a token sees, its own included; empty if it sees all.
   std::optional<std::int64_t> window = {};
-  /// Sparse attention: how many of the positions that it sees a token attends to; nothing where to all. What chooses
+  /// Sparse attention: how many of the positions that it sees a token attends to; empty if to all. What chooses
   /// them looks at every position: values kept per token of the context beside the others, and FLOP per pair.
   std::optional<std::int64_t> selected = {};
   std::int64_t index_values_per_token = 0, index_flops_per_pair = 0;
@@ -52,9 +52,9 @@ struct LayerGroup {
   /// Heads of queries, which engines divide evenly over accelerators; 0 where the layer has none.
   std::int64_t query_heads = 0;
 
-  /// What dense_parameters are made of, as far as a configuration tells: their sum is at most that.
+  /// The matrices of dense_parameters, as far as a configuration tells: their sum is at most that.
   std::vector<LayerMatrix> matrices = {};
-  /// Of dense_parameters, those that have ModelSpec::unquantized_type; of layers that differ, the mean.
+  /// Those of dense_parameters that have ModelSpec::unquantized_type; of layers that differ, the mean.
   std::int64_t unquantized_parameters = 0;
 
   friend bool operator==(const LayerGroup&, const LayerGroup&) = default;
@@ -68,8 +68,8 @@ struct ModelSpec {
   std::vector<std::string> aliases = {};
   /// Pages that print the numbers; empty for a user's own file.
   std::vector<std::string> sources = {};
-  /// Of a model whose shape nobody published, so that `layers` is empty and it cannot be priced: how many it is said to
-  /// have.
+  /// Parameters that a model is said to have whose shape nobody published, so that `layers` is empty and it cannot be
+  /// priced.
   std::optional<std::int64_t> stated_parameters = {};
 
   std::int64_t width = 0;  ///< hidden size
@@ -77,13 +77,13 @@ struct ModelSpec {
   /// Longest context that the configuration names.
   std::optional<std::int64_t> max_context = {};
   std::vector<LayerGroup> layers = {};
-  /// Of the input embedding (looked up, never read as a whole), and of the output head; a tied head counts as both and
-  /// is stored once.
+  /// Parameters of the input embedding (looked up, never read as a whole), and of the output head; a tied head counts
+  /// as both and is stored once.
   std::int64_t embedding_parameters = 0, head_parameters = 0;
   bool tied_head = false;
-  /// Of a draft that uses the target's own (an EAGLE head, a next-token module): read in a pass, stored by the target.
+  /// True if a draft uses the target's own (an EAGLE head, a next-token module): read in a pass, stored by the target.
   bool shared_embedding = false, shared_head = false;
-  /// Of such a draft: the width of the target's states that it reads; 0 for a model of its own.
+  /// The width of the target's states that such a draft reads; 0 for a model of its own.
   std::int64_t target_width = 0;
   /// The preset that such a draft was trained for; empty where nobody says.
   std::string target = {};
@@ -92,16 +92,16 @@ struct ModelSpec {
   /// Stored, but not read when tokens are decoded: an encoder, and what only its output is multiplied by.
   std::int64_t idle_parameters = 0;
 
-  /// Of the file itself, where it says so: safetensors index total_size, sum over the tensors of a GGUF file.
+  /// Bytes of the file itself, where it says so: safetensors index total_size, sum over the tensors of a GGUF file.
   std::optional<std::int64_t> weight_bytes = {};
   /// Types that the configuration stores weights in, where it says so; routed experts may have their own.
   std::optional<NumberType> weight_type = {}, expert_weight_type = {};
-  /// What a quantised checkpoint leaves as it was: norms, embedding, the head unless it is quantised, too, extra
-  /// parameters and the layers' unquantized_parameters. Nothing: they have weight_type.
+  /// Type of what a quantised checkpoint leaves as it was: norms, embedding, the head unless it is quantised, too,
+  /// extra parameters and the layers' unquantized_parameters. Empty: they have weight_type.
   std::optional<NumberType> unquantized_type = {};
   bool quantized_head = false;
-  /// Of a quantised weight with its scales and zero points, where the configuration gives the size of their groups;
-  /// nothing: stored_bits of its type.
+  /// Bits of a quantised weight with its scales and zero points, where the configuration gives the size of their
+  /// groups; empty: stored_bits of its type.
   std::optional<double> quantized_bits = {};
   /// The next-token module that comes with the model (DeepSeek's MTP): one more layer, its projection, the target's
   /// head. Empty where there is none.

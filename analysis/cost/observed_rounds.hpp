@@ -31,12 +31,12 @@ struct BenchRounds {
 /// Source:   Little 1961; docs/theory.md#cost-of-a-round
 /// @param run    with counts.bench
 /// @param gamma  drafted tokens per round of a speculative run that does not count them; >= 0
-/// @param tokens_per_step  of a speculative run that does not say it: drafts_uncounted; [1, gamma + 1]
+/// @param tokens_per_step  that of a speculative run that does not say it: drafts_uncounted; [1, gamma + 1]
 /// @throws traces::FileError that names the key where one is missing, not positive, or contradicts another
 BenchRounds bench_rounds(const traces::ServingCounts& run, std::optional<double> gamma = std::nullopt,
                          std::optional<double> tokens_per_step = std::nullopt);
 
-/// Whether a run drafted, by the length of its drafts alone: how much was accepted it does not say.
+/// Whether a run drafted, by the length of its drafts alone: it does not say how much was accepted.
 bool drafts_uncounted(const traces::ServingCounts& run);
 
 /// Output tokens/s over all requests of two runs that differ in their load alone.
@@ -51,8 +51,8 @@ inline constexpr double several_times_the_load = 4;
 
 /// The two runs of one model and gamma, or tree, between which the throughput of all requests together falls most, to
 /// less than throughput_held although the load is several_times_the_load or more: as throughput of each request does.
-/// More requests at a time put out more tokens together until a server is full, and hardly fewer from there on. Nothing
-/// where there are none; runs without a load or a throughput are passed over.
+/// More requests at a time put out more tokens together until a server is full, and hardly fewer from there on. Empty
+/// if there are none; runs without a load or a throughput are passed over.
 std::optional<FallingThroughput> falling_throughput(std::span<const traces::ServingCounts> runs);
 
 /// The warning of it, "throughput_falls_with_load", and what to do about it, which it does not say.
@@ -65,8 +65,8 @@ inline constexpr std::string_view remedy_of_falling_throughput =
 ///   mean_tpot = seconds of generation / tokens behind the first of each answer
 ///   output_throughput = max_concurrency / mean_tpot
 ///
-/// Of a run that speculates every pass of the target is a round, also those of answers without drafts.
-/// @param answers  of one file, at least one, each with the BenchRun of one request
+/// In a run that speculates every pass of the target is a round, also those of answers without drafts.
+/// @param answers  answers of one file, at least one, each with the BenchRun of one request
 /// @throws traces::FileError where answers are of several slots, which decode together
 traces::ServingCounts run_of_answers(std::span<const traces::ServingCounts> answers);
 
@@ -77,20 +77,20 @@ traces::ServingCounts run_of_answers(std::span<const traces::ServingCounts> answ
 /// A window counts if its prompt throughput is 0, nothing waits, and `running` is the same in the windows before and
 /// after it; both must be there. Other windows hold idle time or prompts. The context is unknown. Windows without
 /// counts are of a server without speculation where no other one has any, and else of unknown drafts.
-/// @param windows  of one engine, in the order of its log; those without window figures are passed over
+/// @param windows  windows of one engine, in the order of its log; those without window figures are passed over
 /// @param gamma    as in bench_rounds
 /// @throws traces::FileError as bench_rounds
 std::vector<ObservedRound> window_rounds(std::span<const traces::ServingCounts> windows,
                                          std::optional<double> gamma = std::nullopt);
 
-/// What engines' logs say of rounds.
+/// The rounds in engines' logs.
 struct LogRounds {
   /// By engine in the order of the logs, then rising by batch.
   std::vector<ObservedRound> rounds;
   std::size_t windows = 0;
   /// Windows that priced a round.
   std::size_t steady_windows = 0;
-  /// Of the rounds, rising: the smallest, the largest, and between them the powers of two.
+  /// The usual batches of the rounds, rising: the smallest, the largest, and between them the powers of two.
   std::vector<double> usual_batches() const;
 };
 
@@ -103,14 +103,14 @@ inline constexpr std::size_t rounds_of_one_load = 4;
 ///
 ///   seconds = windows / sum 1 / seconds,   gamma = mean over the rounds
 ///
-/// @param windows  of all logs, those of an engine in their order
+/// @param windows  windows of all logs, those of an engine in their order
 /// @throws traces::FileError as bench_rounds, or for a log without a steady window
 LogRounds log_rounds(std::span<const traces::ServingCounts> windows, std::optional<double> gamma = std::nullopt);
 
 /// Where the batches of all rounds lie within a factor of 1.25, sets them to the mean of the rounds without speculation
 /// (of all where there are none): at one batch a fit knows fixed parts and a slope over gamma, and would take what a
 /// faster round leaves in flight for a slope over the batch.
-/// @return that batch; nothing where they lie further apart, or there are no rounds
+/// @return that batch; empty if they lie further apart, or there are no rounds
 std::optional<double> join_batches(std::span<ObservedRound> rounds);
 
 }  // namespace specdec::cost

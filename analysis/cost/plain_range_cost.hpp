@@ -13,7 +13,7 @@ namespace specdec::cost {
 ///   plain step of replicate r = base's (most(batch))^u_r,  u_r evenly spread over [0, 1)
 class PlainRangeCost final : public WrappedCost {
  public:
-  /// @param most  of a batch, >= 1
+  /// @param most  largest factor at a batch, >= 1
   /// @throws std::invalid_argument if base is null
   PlainRangeCost(std::shared_ptr<const RoundCost> base, std::function<double(double)> most);
 

@@ -12,7 +12,7 @@ namespace specdec::cost {
 struct PublishedTiming {
   /// Names of presets.
   std::string hardware = {}, model = {};
-  /// Of the weights: "bf16", ...; empty where the model's own type was used.
+  /// Type of the weights: "bf16", ...; empty where the model's own type was used.
   std::string weights = {};
   std::int64_t tensor_parallel = 1;
   std::string engine = {};
@@ -21,7 +21,7 @@ struct PublishedTiming {
   /// A model drafted in the round; else its gamma + 1 positions are those of one pass of the target alone.
   bool drafted = false;
   RoundPoint point = {};
-  /// Of the round: batch tokens of a round / (tokens per second of all sequences).
+  /// Seconds of the round: batch tokens of a round / (tokens per second of all sequences).
   double seconds = 0;
 };
 

@@ -604,7 +604,7 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
   PassPart prompts;
   if (iteration.prompt_tokens > 0) {
     prompts = {iteration.prompts, iteration.prompt_tokens / iteration.prompts, 0, iteration.prompts};
-    // Of n positions behind x others, the mean pair count is x + (n + 1) / 2.
+    // For n positions behind x others, the mean pair count is x + (n + 1) / 2.
     prompts.context = std::max(0.0, iteration.prompt_pairs / iteration.prompt_tokens - (prompts.tokens + 1) / 2);
   }
   IterationWork work;

@@ -18,7 +18,7 @@
 
 namespace specdec::cost {
 
-/// What bounds a pass.
+/// The part that bounds a pass.
 enum class PassBound { weights, weight_products, cache, attention, communication, overhead };
 /// "weights", "weight_products", "cache", "attention", "communication", "overhead".
 std::string_view name_of(PassBound bound);
@@ -30,19 +30,19 @@ struct UncertainValue {
   double high = 0;
 };
 
-/// How far a deployment stays behind the ideal, in which both shares are 1 and all seconds 0.
+/// Losses of a deployment against the ideal, in which both shares are 1 and all seconds 0.
 struct RooflineLosses {
   /// Achieved share of the memory bandwidth and of the dense peak, (0, 1].
   UncertainValue bandwidth_efficiency = {1, 1, 1};
   UncertainValue compute_efficiency = {1, 1, 1};
-  /// Of each all-reduce beside its bytes, seconds, >= 0; no range where every model is on one accelerator.
+  /// Seconds of each all-reduce beside its bytes, >= 0; no range where every model is on one accelerator.
   UncertainValue all_reduce_latency_seconds = {};
-  /// Of each pass of a model, and of each iteration of the engine, seconds, >= 0.
+  /// Seconds of each pass of a model, and of each iteration of the engine, >= 0.
   UncertainValue launch_seconds = {};
   UncertainValue scheduling_seconds = {};
-  /// Of each pass of the drafting model where it is another one; nothing: the same.
+  /// Seconds of each pass of the drafting model where it is another one; empty: the same.
   std::optional<UncertainValue> draft_launch_seconds = {};
-  /// Of each layer of a pass, target's or draft's: kernels that start, wait for each other and end, >= 0.
+  /// Seconds of each layer of a pass, target's or draft's: kernels that start, wait for each other and end, >= 0.
   UncertainValue layer_seconds = {};
   /// Achieved share of the link's bandwidth, (0, 1].
   UncertainValue link_efficiency = {1, 1, 1};
@@ -51,7 +51,7 @@ struct RooflineLosses {
 /// A model on its accelerators, tensor_parallel data_parallel of them.
 struct PlacedModel {
   ModelSpec model = {};
-  /// Of all weights; routed experts may have their own. Nothing: what the model's file says, else bf16.
+  /// Type of all weights; routed experts may have their own. Empty: what the model's file says, else bf16.
   std::optional<NumberType> weight_type = {}, expert_weight_type = {};
   NumberType cache_type = NumberType::bf16;
   /// Accelerators that the layers are divided over, >= 1.
@@ -59,8 +59,8 @@ struct PlacedModel {
   /// Groups of so many accelerators, each of which holds all layers but their routed experts and serves sequences of
   /// its own, >= 1; above 1 only where there are experts.
   std::int64_t data_parallel = 1;
-  /// Into how many equal parts whole experts are divided over all accelerators, a divisor of their number; each expert
-  /// is divided over the accelerators of its part.
+  /// Number of equal parts that whole experts are divided into over all accelerators, a divisor of their number; each
+  /// expert is divided over the accelerators of its part.
   std::int64_t expert_parallel = 1;
 
   std::int64_t accelerators() const { return tensor_parallel * data_parallel; }
@@ -70,10 +70,10 @@ struct RooflineOptions {
   HardwareSpec hardware = {};
   PlacedModel target = {};
   DraftKind kind = DraftKind::model;
-  /// Nothing where kind is `ngram`; for `mtp` the module of next_token_module().
+  /// Empty if kind is `ngram`; for `mtp` the module of next_token_module().
   std::optional<PlacedModel> draft = {};
   RooflineLosses losses = {};
-  /// What an engine's kernels reach, in place of the shares of bandwidth, peak and link and of the all-reduces' latency
+  /// Times of an engine's kernels, in place of the shares of bandwidth, peak and link and of the all-reduces' latency
   /// in `losses`, which then are ideal.
   std::optional<KernelTimes> kernels = {};
   /// Without kernels and with ranges in the losses, standard deviations of ln(measured / priced), >= 0: between
@@ -101,7 +101,7 @@ struct PassSeconds {
 struct CalibrationPoint {
   /// Sequences, > 0.
   double batch = 1;
-  /// Of the round, > 0: time per output token * tokens per step.
+  /// Seconds of the round, > 0: time per output token * tokens per step.
   double round_seconds = 0;
   std::int64_t gamma = 0;
   /// Tokens in the cache per sequence, >= 0.
@@ -130,7 +130,7 @@ struct CalibrationPoint {
 ///
 /// of an accelerator: k experts of a token are in e (1 - (1 - 1/e)^k) of e = expert_parallel parts of s = t d / e
 /// accelerators each. The part with most work has e^expert_load_exponent times the mean of the experts' positions, and
-/// as many weights as the others. Of fewer prompts than groups one group computes one.
+/// as many weights as the others. If there are fewer prompts than groups, one group computes one.
 ///
 ///   round = T_p(B, gamma + 1, x) + passes T_q(B, 1, x) + f (T_q(B, 2, x) - T_q(B, 1, x)) + scheduling
 ///
@@ -187,16 +187,16 @@ class RooflineCost final : public RoundCost, public IterationCost {
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override;
   double mean_seconds_of_replicates(std::span<const std::size_t> indices, const Iteration& iteration) const override;
 
-  /// Of the target over `tokens` positions of each of `batch` sequences; its overhead is its launch.
+  /// Seconds of a pass of the target over `tokens` positions of each of `batch` sequences; its overhead is its launch.
   /// @param batch > 0  @param tokens > 0  @param context >= 0, per sequence
   /// @throws std::domain_error if a value is outside its range
   PassSeconds target_pass(double batch, double tokens, double context) const;
-  /// Of the drafting model. @throws std::logic_error without one
+  /// Seconds of a pass of the drafting model. @throws std::logic_error without one
   PassSeconds draft_pass(double batch, double tokens, double context) const;
 
   /// Positions of a pass, one of each sequence, from which on computing the products with weights takes longer than
   /// reading the weights: more of them cost time in proportion.
-  /// @return nothing where that is so at no number up to 2^20; 1 where it is so at 1 already
+  /// @return empty if that is so at no number up to 2^20; 1 where it is so at 1 already
   /// Accuracy: relative error <= 1e-12
   std::optional<double> knee_positions() const;
 
@@ -214,7 +214,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// losses' values; options().losses holds it with the central 95% of the replicates. With measured kernels the losses
   /// stay.
   ///
-  /// What that leaves are the errors of the deployment (see the class): normal before, and after the points what they
+  /// The rest are the errors of the deployment (see the class): normal before, and after the points what they
   /// are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is
   /// the deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its
   /// draw given the points. Beyond the most positions m that were timed e is e(m) and what it has that e(m) does not
@@ -234,13 +234,13 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
   ///           docs/capacity.md#calibration
   /// @param points        at least one
-  /// @param relative_error  of a point, standard deviation, > 0
+  /// @param relative_error  standard deviation of a point's relative error, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
   bool is_calibrated() const { return calibrated_; }
   /// Rounds given to calibrated() that took less than a plain step beside them by more than two errors of 2%.
   std::string impossible() const override { return impossible_; }
-  /// What the errors of the deployment multiply the times at the calibrated points by, as a geometric mean; 1 before.
+  /// The factor of the deployment's errors on the times at the calibrated points, as a geometric mean; 1 before.
   double factor() const { return factor_; }
 
   /// The same deployment without losses, kernels and errors, below which nothing can be.
@@ -312,7 +312,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct IterationWork {
     PassWork target = {}, first = {}, caught_up = {}, other = {};
     double full_accepts = 0, draft_passes = 0;
-    /// What an engine takes for the sequences, with measured kernels.
+    /// Seconds that an engine takes for the sequences, with measured kernels.
     double sequences = 0;
   };
 
@@ -321,7 +321,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   void add_collectives(const PlacedModel& placed, std::string_view role, PricedModel& priced) const;
   void add_kernels(const PlacedModel& placed, PricedModel& priced) const;
   void add_attention_calls(const LayerGroup& group, const PlacedModel& placed, PricedModel& priced) const;
-  /// @param positions  of all groups; the parts are of one
+  /// @param positions  positions of all groups; the parts are of one
   static void add_kernels(const PricedModel& model, double positions, const PassPart& decoding, const PassPart& prompts,
                           PassWork& work);
   /// The part of a pass that falls to the group of accelerators with most of it.
@@ -339,7 +339,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct PointPlace {
     std::size_t left = 0;
     double of_left = 1, of_right = 0;
-    /// Of its point errors to those of the contexts that were timed, [0, 1].
+    /// Correlation of its point errors with those of the contexts that were timed, [0, 1].
     double likeness = 1;
     std::array<std::pair<std::size_t, double>, 2> nodes() const { return {{{left, of_left}, {left + 1, of_right}}}; }
   };
@@ -367,7 +367,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// The same with the likeness of the context.
   PointPlace place_of(double positions, double context) const;
   PointPlace place_of(const Iteration& iteration) const;
-  /// What a version takes iterations at the place times, by their errors.
+  /// The factor of a version on iterations at the place, by their errors.
   double error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const;
   /// False if error_factor of the version is 1 everywhere.
   bool has_errors(std::size_t version) const;
@@ -394,8 +394,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static std::optional<Rise> rise_of(std::span<const CalibrationPoint> points, std::span<const double> misses);
   void report_rise(const Rise& rise);
   double deviation_by_losses(const IterationWork& work) const;
-  /// What every version says of timed iterations, which bound others: with more sequences, context and prompts none is
-  /// faster.
+  /// Keeps what every version says of timed iterations, which bound others: with more sequences, context and prompts
+  /// none is faster.
   void remember(std::span<const CalibrationPoint> points);
   /// The seconds, within what the version says of timed iterations of the gamma that hold no more, and no less.
   double between_timed(std::size_t version, const Iteration& iteration, double seconds) const;
@@ -410,10 +410,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Beyond the most positions that were timed the errors by positions are those there, and what is new beside them:
   /// they do not fall back to what nothing timed.
   /// @param before    those of the replicate without the times
-  /// @param log_rise  what they grow by with the logarithm of the positions
+  /// @param log_rise  their growth with the logarithm of the positions
   static void carry_on(std::span<const TimedPlace> places, std::span<const double> before, double log_rise,
                        std::vector<double>& after);
-  /// What the hardware's peaks allow for a point with this error.
+  /// Refuses a point with this error that the hardware's peaks do not allow.
   void require_below_peaks(const CalibrationPoint& point, double relative_error) const;
   /// Types whose kernels were not measured.
   void find_unmeasured(const PlacedModel& placed);
@@ -448,7 +448,7 @@ double weight_bytes_per_gpu(const PlacedModel& placed);
 /// Bytes of the cache that an accelerator holds for one token of the context; windows ignored.
 double cache_bytes_per_token_per_gpu(const PlacedModel& placed);
 
-/// Which heads of the model its accelerators cannot divide evenly, as engines want it: those of queries by their
+/// The heads of the model that its accelerators cannot divide evenly, as engines want it: those of queries by their
 /// number, those of keys and values by it or as so many copies of each. "3 accelerators cannot evenly divide 64 heads
 /// of llama-3.3-70b"; empty where they can.
 std::string uneven_heads(const PlacedModel& placed);

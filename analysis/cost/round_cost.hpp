@@ -10,10 +10,10 @@
 
 #include "traces/note.hpp"
 
-/// What a round of speculative decoding costs: seconds from measurements, or multiples of a plain target step.
+/// The cost of a round of speculative decoding: seconds from measurements, or multiples of a plain target step.
 namespace specdec::cost {
 
-/// How the drafts of a round are made, which decides what they cost.
+/// The way the drafts of a round are made, which decides what they cost.
 enum class DraftKind {
   model,     ///< gamma passes of a draft model
   mirrored,  ///< the same, and one more over the gamma + 1 tokens that the target verifies (llama.cpp)
@@ -90,7 +90,7 @@ struct Range {
   bool contains(double value) const { return lo <= value && value <= hi; }
 };
 
-/// What prices within their range rest on.
+/// The basis of prices within their range.
 enum class CostOrigin {
   measured,  ///< times of passes or rounds
   stated,    ///< ratios that somebody states
@@ -111,7 +111,7 @@ class RoundCost {
   virtual std::string_view name() const = 0;
   /// False where times are multiples of a plain target step at the same batch and context.
   virtual bool in_seconds() const = 0;
-  /// How the drafts that it prices are made.
+  /// The way the drafts that it prices are made.
   virtual DraftKind kind() const = 0;
   virtual CostOrigin origin() const { return CostOrigin::measured; }
 
@@ -120,7 +120,7 @@ class RoundCost {
   virtual RoundTime round(const RoundPoint& point) const = 0;
   /// True where the point lies outside what was measured.
   virtual bool extrapolates(const RoundPoint& point) const = 0;
-  /// What the price of a batch that was not measured rests on, a sentence without its point; empty where the batch was.
+  /// The basis of the price of a batch that was not measured, a sentence without its full stop; empty where it was.
   virtual std::string about_batch(double /*batch*/) const { return {}; }
   /// False where round() would refuse a legal point.
   virtual bool answers(const RoundPoint& /*point*/) const { return true; }
@@ -141,8 +141,8 @@ class RoundCost {
   virtual void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const;
 
   virtual std::span<const Note> findings() const { return {}; }
-  /// Why what was measured cannot be as it was, a sentence without its point, so that no verdict rests on it; empty
-  /// where nothing says so.
+  /// The reason why what was measured cannot be true, a sentence without its full stop, so that no verdict rests on it;
+  /// empty where nothing says so.
   virtual std::string impossible() const { return {}; }
 };
 

@@ -5,7 +5,7 @@
 
 namespace specdec::cost {
 
-/// What the counters of a server say of its rounds.
+/// A server's rounds according to its counters.
 struct ScrapedRound {
   /// At the middle of `seconds`, on the scale of logarithms, with the weight that its width leaves.
   ObservedRound round = {};
@@ -29,7 +29,7 @@ struct ScrapedRound {
 ///
 /// Source:  docs/theory.md#rounds-between-two-scrapes
 /// @param window  with round_times, of at least one time
-/// @param usual_error  of a run, as in FitOptions
+/// @param usual_error  that of a run, as in FitOptions
 /// @throws traces::FileError that names the series where one is missing or contradicts another
 ScrapedRound scraped_round(const traces::ServingCounts& window, double usual_error = FitOptions{}.usual_error);
 

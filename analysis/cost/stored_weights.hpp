@@ -12,7 +12,7 @@ namespace specdec::cost {
 /// Types that the weights are stored in, their bits, and what the file's size says beside them.
 struct StoredWeights {
   NumberType dense = NumberType::bf16, expert = NumberType::bf16, unquantized = NumberType::bf16;
-  /// Of the model; the user's type is that of all weights.
+  /// Bits of the model's quantised weights; the user's type is that of all weights.
   std::optional<double> quantized_bits = {};
   /// Bytes of the file / bytes by types; 1 where the file does not say or the types are the user's.
   double file_share = 1;
@@ -35,7 +35,7 @@ struct ParametersByType {
 
 ParametersByType of_layers(std::span<const LayerGroup> layers);
 
-/// Of the whole model, its head included.
+/// Parameters of the whole model, its head included.
 ParametersByType all_parameters(const ModelSpec& model);
 
 StoredWeights stored_weights(const PlacedModel& placed);

@@ -62,7 +62,7 @@ std::optional<QuantizedWeight> compressed_group(const ConfigFields& weights) {
   return std::nullopt;
 }
 
-/// Of compressed-tensors: by format where that tells, else what all groups have in common.
+/// The quantised weight of compressed-tensors: by format where that tells, else what all groups have in common.
 std::optional<QuantizedWeight> compressed_weight(const ConfigFields& fields) {
   const std::string format = fields.word("format", "");
   if (format == "nvfp4-pack-quantized") return QuantizedWeight{NumberType::nvfp4};
@@ -170,7 +170,7 @@ class ModuleList {
     try {
       expressions_.emplace_back(expression.begin(), expression.end(), flags);
     } catch (const std::regex_error&) {
-      is_certain_ = false;  // of a dialect that this one is not
+      is_certain_ = false;  // its dialect is another one
     }
   }
 
@@ -214,13 +214,13 @@ ModuleList left_alone(const ConfigFields& fields) {
   for (const std::string_view list : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules"})
     for (const std::string& pattern : fields.words(list)) modules.add(pattern);
   if (!fields.has("dynamic")) return modules;
-  // Of GPTQ: "-:" in front of what is left alone.
+  // GPTQ writes "-:" in front of what is left alone.
   for (const std::string& key : fields.object("dynamic").keys())
     if (key.starts_with("-:")) modules.add_expression(std::string_view(key).substr(2));
   return modules;
 }
 
-/// What compressed-tensors quantises, where that is less than all linear layers.
+/// The modules that compressed-tensors quantises, where these are fewer than all linear layers.
 std::optional<ModuleList> targets_of(const ConfigFields& fields) {
   if (!fields.has("config_groups")) return std::nullopt;
   ModuleList targets;

@@ -92,7 +92,7 @@ class RateAccumulator {
     std::int64_t texts = 0;
     StreamingBatches lower_batches, upper_batches;
     ClusterMoments lower_of_first, upper_of_first;
-    Sums open;  // of a task
+    Sums open;  // sums of a task
 
     void add_to_first(double low, double high);
     /// Ends a text that has positions.

@@ -197,7 +197,7 @@ class AdaptiveDrafting {
   std::vector<std::array<core::ExactSum, groups>> fixed_cost_;  // by gamma, over the clusters judged on
   std::int64_t positions_ = 0;
   std::optional<std::int64_t> current_;
-  std::int64_t length_ = 0;  // of the current sequence
+  std::int64_t length_ = 0;  // length of the current sequence
   Text text_;                // the current text, as long as it is short enough
   std::vector<Text> finished_;
   std::size_t finished_positions_ = 0;

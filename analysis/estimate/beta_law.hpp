@@ -73,10 +73,10 @@ class Autocorrelation {
   std::vector<std::int64_t> pairs() const;
 
  private:
-  /// Of all pairs (x, y) at one lag.
+  /// Sums over all pairs (x, y) at one lag.
   struct Pairs {
     std::int64_t count = 0;
-    core::ExactSum sums;  // of x + y
+    core::ExactSum sums;  // sums of x + y
     core::ExactSum products;
 
     template <class Archive>
@@ -92,7 +92,7 @@ class Autocorrelation {
 
   std::vector<Pairs> pairs_;
   std::vector<double> block_;  // the last `lags` values before the block, fewer at a sequence's begin, then the block
-  std::size_t before_ = 0;     // how many of them lie before the block
+  std::size_t before_ = 0;     // number of them before the block
   std::int64_t sequence_ = -1;
   std::int64_t count_ = 0;
   core::ExactSum sum_, squares_;

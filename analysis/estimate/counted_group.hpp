@@ -15,7 +15,7 @@
 #include "analysis/estimate/unit_counts.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// What is added up of a server's counts. Internal to analysis/estimate.
+/// Sums of a server's counts. Internal to analysis/estimate.
 namespace specdec::estimate {
 
 /// A total, and the number of units that gave it.

@@ -25,7 +25,7 @@ struct CalibratedBin {
   std::optional<Estimate> acceptance;
 };
 
-/// How often drafted tokens are accepted, by the probability that the draft gave them (the basis of a confidence
+/// Acceptance of drafted tokens by the probability that the draft gave them (the basis of a confidence
 /// policy), and by the largest probability of its distribution. Tokens are weighted as the draft samples them, not
 /// as the text contains them, since the text favours the target's choices.
 ///

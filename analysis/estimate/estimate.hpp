@@ -22,7 +22,7 @@ struct Estimate {
   double value = 0;
   /// 95% confidence interval; empty if the data do not determine one (for instance with a single cluster).
   std::optional<Interval> ci95;
-  /// How value and interval were computed, in words.
+  /// The method by which value and interval were computed, in words.
   std::string method;
 };
 

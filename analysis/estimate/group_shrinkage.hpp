@@ -42,7 +42,7 @@ class NormalMixture {
 /// One group as it was measured.
 struct GroupValue {
   double value = 0;
-  /// Of the measurement, > 0.
+  /// Variance of the measurement, > 0.
   double variance = 1;
 };
 
@@ -82,7 +82,7 @@ class GroupShrinkage {
   Interval spread_ci95() const;
 
  private:
-  /// What is known at one spread.
+  /// The weight of one spread, and the law of the common mean there.
   struct Node {
     double weight = 0, spread = 0, mean = 0, variance = 0;
   };

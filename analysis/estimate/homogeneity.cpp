@@ -15,7 +15,7 @@ constexpr double least_expected_count = 5;
 /// Examined drafts.
 struct Trials {
   double looked_at = 0, accepted = 0;
-  /// Of its positions.
+  /// First and last of their positions.
   std::int64_t first = 1, last = 1;
 };
 

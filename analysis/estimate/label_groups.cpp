@@ -10,7 +10,7 @@ namespace specdec::estimate {
 
 namespace {
 
-/// Of the numbers below bounds[place], or from the last bound on.
+/// The name of the range of numbers below bounds[place], or from the last bound on.
 std::string range_name(const std::vector<double>& bounds, std::size_t place) {
   if (place == 0) return fmt::format("<{}", bounds.front());
   return place < bounds.size() ? fmt::format("{}-{}", bounds[place - 1], bounds[place])

@@ -6,7 +6,7 @@
 
 namespace specdec::estimate {
 
-/// How requests or texts are grouped: by the value of a label, or by ranges of it.
+/// The grouping of requests or texts: by the value of a label, or by ranges of it.
 struct LabelGroups {
   /// If empty, all are one group.
   std::string label = {};

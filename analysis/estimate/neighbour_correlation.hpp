@@ -6,9 +6,9 @@
 
 namespace specdec::estimate {
 
-/// How much clusters that are consecutive windows of series resemble their neighbours.
+/// The correlation between neighbours, for clusters that are consecutive windows of series.
 struct NeighbourCorrelation {
-  /// Of an autoregression of first order, [0, 1).
+  /// Coefficient of an autoregression of first order, [0, 1).
   double value = 0;
   /// Windows of a series, the mean over them, >= 1.
   double windows_per_series = 1;

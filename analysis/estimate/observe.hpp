@@ -32,7 +32,7 @@ struct ObserveOptions {
   /// Compute Observations::rejection_sampling_acceptance. Full tier only.
   bool rejection_sampling = false;
   std::int64_t threads = 1;
-  /// How full rows are reshaped; if empty, raw rows are reshaped as the recording says the text was sampled, and
+  /// Reshaping of full rows; if empty, raw rows are reshaped as the recording says the text was sampled, and
   /// processed ones are left alone. The other tiers cannot be reshaped: their normaliser is lost.
   std::optional<core::Standardisation> target;
   std::optional<core::Standardisation> draft;
@@ -107,14 +107,14 @@ class Observer {
   /// every row of the target has all mass on one token.
   bool lenience_tells() const { return found_.lenience_tells; }
 
-  /// Whether the text is the target's own, by all batches so far; no test if options.target reshapes the rows.
+  /// The test of whether the text is the target's own, by all batches so far; none if options.target reshapes the rows.
   TextSourceResult text_source() const { return text_source_.result(); }
 
   /// Adds what another observer of the same recording and with the same options found in batches that this one did not
   /// see. Afterwards notes(), text_source() and lenience_tells() are those of all.
   void merge(const Observer& other);
 
-  /// What the observer found so far.
+  /// The observer's findings so far.
   template <class Archive>
   void exchange(Archive& archive) {
     archive(text_source_, found_.largest_sum_error, found_.lenience_tells, found_.not_greedy, found_.underflowed,

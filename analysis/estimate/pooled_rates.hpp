@@ -10,9 +10,9 @@ namespace specdec::estimate {
 
 /// Acceptance rates of groups, each drawn towards the mean of all.
 struct PooledRates {
-  /// Of the groups, in their order; empty for those without a rate in (0, 1) and an interval about it.
+  /// Rates of the groups, in their order; empty for those without a rate in (0, 1) and an interval about it.
   std::vector<std::optional<Estimate>> groups = {};
-  /// Of all groups, and of another one.
+  /// The rate of all groups, and the interval of another one.
   Estimate common = {};
   Interval another = {};
   /// Standard deviation of the groups' log-odds, and its 95% interval.

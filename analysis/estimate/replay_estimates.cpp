@@ -299,7 +299,7 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
   return report;
 }
 
-/// What the steps of each gamma would yield if no text ended, and how many meet an end.
+/// Sets what the steps of each gamma would yield if no text ended, and how many meet an end.
 void look_past_ends(const theory::ReplayedRounds& rounds, ReplayReport& report) {
   for (GammaReplay& row : report.gammas) {
     double tokens = 1;

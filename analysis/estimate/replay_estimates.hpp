@@ -52,8 +52,8 @@ struct GammaReplay {
   /// Share of the resamplings of clusters in which this gamma was the fastest; empty for fewer than 8 clusters.
   std::optional<double> share_best;
   /// Tokens per step if no text ended: 1 + sum over j of the product over i <= j of P(draft i is accepted | all before
-  /// it are), drafts behind the end of a text being neither accepted nor rejected (Kaplan and Meier's estimate). Of a
-  /// whole recording with ReplayOptions::by_position; nothing where no text is long enough to look at every draft.
+  /// it are), drafts behind the end of a text being neither accepted nor rejected (Kaplan and Meier's estimate). For a
+  /// whole recording with ReplayOptions::by_position; empty if no text is long enough to look at every draft.
   std::optional<double> unended_tokens_per_step;
   /// Share of the expected steps with fewer than gamma + 1 tokens of their text left. Likewise.
   std::optional<double> share_past_end;

@@ -52,7 +52,7 @@ class RoundMoments {
   NeighbourCorrelation neighbours_ = {};
   // accepted_1, evaluated_1, accepted_2, ...
   std::vector<double> sums_, means_;
-  std::vector<double> products_;  // of deviations from the means; lower triangle, row after row
+  std::vector<double> products_;  // products of deviations from the means; lower triangle, row after row
   std::vector<double> off_;       // counts of the cluster being added, kept to reuse the memory
 };
 

@@ -95,7 +95,7 @@ class Run {
   double of_other_rule(const RunCluster& k) const {
     return (k.other_rule.numerator - (tokens_by_other_rule() - 1) * k.other_rule.denominator) / other_rule_.denominator;
   }
-  /// What an influence is multiplied by, so that squares add up to the variance with each cluster left out in turn.
+  /// The factor of an influence with which squares add up to the variance with each cluster left out in turn.
   double correction(const RunCluster& k) const {
     const auto count = static_cast<double>(clusters_.size());
     return std::sqrt((count - 1) / count) / (1 - k.rounds / rounds_);
@@ -144,7 +144,7 @@ class Run {
   bool counts_positions_ = true, is_timed_ = true, has_other_rule_ = true;
 };
 
-/// Of the clusters of both runs, of the first alone, and of the second alone.
+/// One part of a variance: that of the clusters of both runs, of the first alone, or of the second alone.
 struct VariancePart {
   double squares = 0;
   std::int64_t clusters = 0;

@@ -15,7 +15,7 @@
 /// docs/theory.md#the-difference-of-two-runs.
 namespace specdec::estimate {
 
-/// What one request, text or window of a run gave.
+/// The counts of one request, text or window of a run.
 struct RunUnit {
   /// The same in both runs for the same prompt; empty if unknown. Units of one prompt are one cluster.
   std::string prompt = {};
@@ -26,14 +26,14 @@ struct RunUnit {
   double accepted = 0;
   /// [j - 1] = rounds whose first j drafts were all accepted; empty if unknown.
   std::vector<double> survived = {};
-  /// Of these rounds together.
+  /// Seconds of these rounds together.
   std::optional<double> seconds = {};
   /// Rounds and accepted drafts of the same text under the other run's acceptance rule.
   std::optional<RatioTerm> other_rule = {};
 };
 
 /// One unit of counts as a unit of a run; empty if it has no rounds, or no accepted drafts.
-/// @param gamma  of rounds that do not state it
+/// @param gamma  drafts of a round, for rounds that do not state them
 /// @param by     the label that groups; an empty label: no groups
 /// @throws traces::FileError if the counts contradict each other
 std::optional<RunUnit> run_unit(const traces::ServingCounts& counts, std::optional<std::int64_t> gamma,
@@ -62,11 +62,11 @@ struct PositionDifference {
 struct GroupDifference {
   std::string group;
   std::int64_t units_a = 0, units_b = 0;
-  /// Of the rounds.
+  /// Shares of the rounds.
   double share_a = 0, share_b = 0;
   /// Tokens per step; empty if the run has none of the group.
   std::optional<double> tokens_a, tokens_b;
-  /// What its share, and what its acceptance adds to the difference of tokens per step.
+  /// The parts of its share, and of its acceptance, in the difference of tokens per step.
   double mix = 0;
   Difference acceptance;
 };
@@ -84,7 +84,7 @@ struct RunDifference {
   /// Prompts, or units whose prompt is unknown; and prompts of both runs.
   std::int64_t clusters_a = 0, clusters_b = 0, paired = 0;
   double tokens_a = 1, tokens_b = 1;
-  /// Of tokens per step, the bonus token included.
+  /// The difference of tokens per step, the bonus token included.
   Difference tokens;
   /// One for each draft, adding up to `tokens`; empty if a run does not count positions.
   std::vector<PositionDifference> positions;

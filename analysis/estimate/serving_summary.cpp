@@ -62,7 +62,7 @@ void add_warning(ServingSummary& summary, std::string code, std::string message)
   summary.warnings.push_back({std::move(code), std::move(message)});
 }
 
-/// What the units have in common, and their totals.
+/// Sets what the units have in common, and their totals.
 void describe(const CountedGroup& group, ServingSummary& summary) {
   summary.engines = group.engines;
   summary.formats = group.formats;
@@ -90,7 +90,7 @@ void describe(const CountedGroup& group, ServingSummary& summary) {
   summary.fixed_length = summary.gamma.has_value();
 }
 
-/// What differs between units, and what some of them do not say.
+/// Warns of what differs between units, and of what some of them do not say.
 void warn_of_units(const CountedGroup& group, ServingSummary& summary) {
   const auto warn = [&](std::string code, std::string message) {
     add_warning(summary, std::move(code), std::move(message));
@@ -248,7 +248,7 @@ void warn_of_alike_windows(const NeighbourCorrelation& neighbours, ServingSummar
                   neighbours.value, summary.clusters, error.value, windows / neighbours.variance_inflation()));
 }
 
-/// What the intervals rest on, where that is little.
+/// Warns of what the intervals rest on, where that is little.
 void warn_of_basis(const CountedGroup& group, const NeighbourCorrelation& neighbours, ServingSummary& summary) {
   if (summary.basis == IntervalBasis::iid_rounds) {
     add_warning(

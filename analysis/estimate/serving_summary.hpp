@@ -156,7 +156,7 @@ struct ServingSummaryOptions {
   bool tree = false;
 };
 
-/// What counts are grouped by: the value of the label, the file for "file", empty without a label.
+/// The value that counts are grouped by: that of the label, the file for "file", empty without a label.
 std::string_view label_value(const traces::ServingCounts& counts, const LabelGroups& by);
 
 /// The reason why accepted / drafted is not alpha, in a sentence.

@@ -9,7 +9,7 @@
 namespace specdec::estimate {
 namespace {
 
-/// How many times as many tokens a step of this gamma would yield if no text ended; 1 where that is not known.
+/// The factor by which a step of this gamma would yield more tokens if no text ended; 1 where that is not known.
 double gain_without_ends(const GammaReplay& row) {
   return row.unended_tokens_per_step.value_or(row.tokens_per_step.value) / row.tokens_per_step.value;
 }

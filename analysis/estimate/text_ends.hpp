@@ -22,7 +22,7 @@ inline constexpr std::int64_t deepest_usual_gamma = 8;
 /// cost where unended_tokens / tokens - 1 is above it at a gamma up to deepest_usual_gamma.
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
-/// @param report  of a whole recording; nothing is said where it lacks GammaReplay::unended_tokens_per_step
+/// @param report  report of a whole recording; no note if it lacks GammaReplay::unended_tokens_per_step
 std::optional<Note> short_texts(const ReplayReport& report);
 
 }  // namespace specdec::estimate

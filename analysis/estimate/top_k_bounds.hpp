@@ -68,7 +68,7 @@ struct TopKFault {
 /// where t excludes what is known besides the list. Nothing is renormalised.
 ///
 /// Source:   docs/theory.md#bounds-from-top-k-lists
-/// @param tolerance  how far the list's sum may be above 1, or list and tail together from 1
+/// @param tolerance  largest excess of the list's sum over 1, or difference of list and tail together from 1
 /// @param out        unspecified after a fault
 class TopKBounder {
  public:

@@ -311,7 +311,7 @@ void add_readings(const AcceptanceProfile& measured, const std::vector<std::int6
 
 /// The ends through the longest figure, and those that meet the ends of all figures at once; a figure whose end is not
 /// met by these has its own.
-/// @param ci95  of the tokens per step at each gamma
+/// @param ci95  intervals of the tokens per step at each gamma
 void add_ends(std::span<const Interval> ci95, const std::vector<std::int64_t>& gammas, TypedAcceptance& typed) {
   std::vector<double> low, high;
   for (const Interval& tokens : ci95) {

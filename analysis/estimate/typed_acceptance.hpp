@@ -86,7 +86,7 @@ inline constexpr double typed_design_effect = 3;
 TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optional<double> rounds = std::nullopt);
 
 /// The same from lengths whose 95% intervals are known otherwise, in place of a number of rounds.
-/// @param ci95  of each length, around it, in [1, gamma + 1]
+/// @param ci95  an interval of each length, around it, in [1, gamma + 1]
 /// @throws std::invalid_argument if there are not as many intervals as lengths
 /// @throws std::domain_error as typed_lengths, and if an interval does not hold its length
 TypedAcceptance typed_lengths_within(std::span<const TypedLength> lengths, std::span<const Interval> ci95);

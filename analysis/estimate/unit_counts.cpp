@@ -157,7 +157,7 @@ void bound_rejections(UnitCounts& unit) {
   unit.least_rejections = std::min(unit.least_rejections, unit.most_rejections);
 }
 
-/// What the rounds of chains tell of examined and rejected drafts.
+/// Sets what the rounds of chains tell of examined and rejected drafts.
 void evaluate_chain(const WarnOfUnit& warn, UnitCounts& unit) {
   if (unit.mean_tokens && unit.fixed_gamma.value_or(0) > 0) unit.evaluation = Evaluation::moments;
   if (!unit.rounds || !unit.accepted || !(*unit.rounds > 0)) return;

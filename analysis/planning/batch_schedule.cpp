@@ -136,7 +136,7 @@ class FixedGammaSearch {
     return *std::find_if(found.begin(), found.end(), will_do);
   }
 
-  /// Of all gammas, and, if every batch prefers those, of the measured ones.
+  /// All gammas, and the measured ones alone for when every batch prefers those.
   std::vector<FixedGamma> found_, measured_;
   bool prefers_measured_ = true, at_limit_ = false;
 };

@@ -665,7 +665,7 @@ void BenchPlanner::check_units() {
   }
 }
 
-/// What trees that are left out took, beside the plain run of the same lengths and load.
+/// Notes the trees that are left out, with their time beside the plain run of the same lengths and load.
 void BenchPlanner::note_left_out_trees() {
   for (const ServingCounts& tree : question_.runs) {
     if (tree.label("model_name") != plan_.model || !is_left_out(tree, question_)) continue;

@@ -33,7 +33,7 @@ struct BenchQuestion {
   std::optional<std::string> draft = {};
   /// The gamma of speculative runs whose counts do not state it, >= 1.
   std::optional<std::int64_t> gamma = {};
-  /// How drafts were made, which determines what their cost depends on.
+  /// The way drafts were made, which determines what their cost depends on.
   cost::DraftKind kind = cost::DraftKind::model;
   /// Prices points beyond the runs, by its shape: cost::AnchoredCost. Null: the fit is extended.
   std::shared_ptr<const cost::RoundCost> beyond = {};

@@ -9,10 +9,10 @@
 /// Internal to analysis/planning.
 namespace specdec::planning {
 
-/// How sure the draft was of its accepted and of its rejected drafts, batch by batch, where the recording tells.
+/// The draft's confidence in its accepted and in its rejected drafts, batch by batch, where the recording tells.
 class ConfidenceColumns {
  public:
-  /// @param bins  of the draft's probability, between which the thresholds lie
+  /// @param bins  number of bins of the draft's probability, between which the thresholds lie
   explicit ConfidenceColumns(std::int64_t bins);
 
   /// In increasing order; none for fewer than two bins.

@@ -89,7 +89,7 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
-/// How much faster an unmeasured gamma is planned to be than the one that is preferred to it; 0 where none is.
+/// The planned gain in speed of an unmeasured gamma over the one that is preferred to it; 0 where none is.
 double passed_over_gain(const PointPlan& point) {
   if (!point.passed_over_row) return 0;
   return point.rows[*point.passed_over_row].speedup / point.optimal()->speedup - 1;

@@ -109,7 +109,7 @@ class DraftScan {
 ///
 /// with alpha^gamma as the share of full accepts.
 /// Source:   docs/theory.md#break-even
-/// @param times  of DraftScan::price at this batch and context
+/// @param times  from DraftScan::price() at this batch and context
 /// @return 0 if some round costs no more than a plain one; empty if no rate below 1 pays
 /// Accuracy: absolute error <= 1e-12
 std::optional<double> break_even_alpha(const cost::RoundCost& cost, double batch, double context,

@@ -235,7 +235,7 @@ class Writer {
     add_variant("every release", "");
   }
 
-  /// @param options  of the command, beside the text's file
+  /// @param options  options of the command, beside the text's file
   void add_variant(const std::string& releases, const std::string& text, const std::string& options = "") {
     const std::string of = request_.release ? title_of(config_.engine, *request_.release) : releases;
     config_.variants.push_back({of, text, command(text, options)});
@@ -336,7 +336,7 @@ class Writer {
   /// The decided stretches.
   std::vector<ScheduleStretch> schedule_;
   std::int64_t last_batch_;
-  /// What the engine drafts above the last batch, if not what it drafts there.
+  /// The gamma that the engine drafts above the last batch, if it differs from the one there.
   std::optional<std::int64_t> gamma_above_;
   EngineConfig config_;
 };
@@ -492,7 +492,7 @@ void Writer::note_held() {
   }
 }
 
-/// What the engine does above the last batch of the plan where nothing keeps the server from going there.
+/// Notes what the engine does above the last batch of the plan where nothing keeps the server from going there.
 void Writer::note_end() {
   if (request_.max_num_seqs || largest_gamma(config_.runs) == 0) return;
   const std::int64_t gamma = gamma_above_ ? *gamma_above_ : config_.runs.back().gamma;
@@ -887,7 +887,7 @@ std::pair<EngineFeature, std::string_view> parallel_feature(ParallelDraft family
   return {EngineFeature::parallel_drafts, "drafts in one pass (parallel)"};
 }
 
-/// What no other option of the engine can take the place of.
+/// The features that no other option of the engine can take the place of, with their names.
 std::vector<std::pair<EngineFeature, std::string_view>> needed_features(const EngineRequest& request) {
   std::vector<std::pair<EngineFeature, std::string_view>> needed;
   switch (request.kind) {
@@ -917,7 +917,7 @@ std::vector<std::pair<EngineFeature, std::string_view>> needed_features(const En
   return needed;
 }
 
-/// What the stated release lacks, or is not known to have.
+/// The feature that the stated release lacks, or is not known to have, in a sentence; empty if there is none.
 std::string lacks_feature(Engine engine, const EngineRequest& request) {
   if (!request.release) return "";
   const ReadReleases read = read_releases(engine);

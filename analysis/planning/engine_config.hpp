@@ -70,8 +70,8 @@ struct EngineConfig {
   std::string not_to_be_written;
 };
 
-/// What the request asks for that the engine, or its release, has no option for or is not known to have, a sentence
-/// without its point; empty if it has all.
+/// A demand of the request for which the engine, or its release, has no option or is not known to have one, a sentence
+/// without its full stop; empty if there is none.
 std::string lacks_option(Engine engine, const EngineRequest& request);
 
 /// The configuration that makes an engine follow a schedule:

@@ -11,7 +11,7 @@ namespace specdec::planning {
 /// The acceptance of a group of requests, and its share of the traffic.
 struct TrafficPart {
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
-  /// Of the tokens put out, > 0.
+  /// Its share of the tokens put out, > 0.
   double share = 1;
 };
 

@@ -229,8 +229,8 @@ Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
   return {largest_known_gamma(q) < no_max_gamma ? Basis::measured : Basis::optimum, plan.best.gamma};
 }
 
-/// How much slower one gamma is than another by the reading, or at the end of the interval, with the largest
-/// difference; at least 0.
+/// The largest share of the other gamma's speedup by which one gamma falls behind it, over the readings and the ends of
+/// the interval; at least 0.
 double most_behind(const PlanQuestion& q, std::int64_t gamma, std::int64_t other) {
   std::vector<core::AcceptanceProfile> readings = q.readings;
   readings.push_back(q.acceptance);

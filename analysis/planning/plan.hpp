@@ -10,7 +10,7 @@
 #include "analysis/planning/regret.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 
-/// How many tokens to draft: the closed forms of analysis/theory combined into one answer.
+/// The number of tokens to draft: the closed forms of analysis/theory combined into one answer.
 namespace specdec::planning {
 
 struct PlanQuestion {
@@ -115,7 +115,7 @@ struct Plan {
   std::optional<core::AcceptanceRate> break_even;  ///< empty if no rate pays
   theory::OptimalGamma best;                       ///< among the allowed gammas
   theory::OptimalGamma unrestricted;               ///< among all that the acceptance covers
-  double least_best_speedup;                       ///< of `best` by the reading that gives the least
+  double least_best_speedup;                       ///< that of `best` by the reading that gives the least
   std::optional<PlanRow> best_row;                 ///< row of `best` if it is attained
   std::optional<double> gamma_real;                ///< for one rate and the paper's costs, if max_gamma does not bind
   std::optional<double> oracle_speedup;            ///< for the paper's costs; infinity if unbounded

@@ -67,7 +67,7 @@ struct BigramFigure {
   std::int64_t gamma;
   double c;
   Comparison speedup;
-  double limit;  ///< of the speedup for gamma -> infinity
+  double limit;  ///< the speedup for gamma -> infinity
 };
 BigramFigure bigram_figure();
 

@@ -25,7 +25,7 @@ struct PublishedLength {
   std::optional<double> temperature = {};
   /// By gamma; chains of drafts, the bonus token included.
   std::map<std::int64_t, double> tokens_per_step = {};
-  /// How it was measured, or the place in the source.
+  /// The way it was measured, or the place in the source.
   std::string where = {};
   /// "https://...".
   std::string source = {};
@@ -68,7 +68,7 @@ struct PublishedPrior {
   std::size_t figures_of_kind = 0, deployments_of_kind = 0, targets_of_kind = 0;
   /// Standard deviations of the log-odds, at the first gamma.
   double task_spread = 0, deployment_spread = 0, target_spread = 0;
-  /// Of these figures, each once.
+  /// Sources of these figures, each once.
   std::vector<std::string> sources = {};
 };
 

@@ -22,7 +22,7 @@ struct AlphaEnds {
   std::optional<double> lower, upper;
 };
 
-/// Of two estimates of alpha. Exact values take precedence, unless they come from fewer positions.
+/// The ends from two estimates of alpha. Exact values take precedence, unless they come from fewer positions.
 /// @param bracketed  whether both ends of brackets are replayed: one replay cannot be mixed with a bracket
 AlphaEnds alpha_ends(const std::optional<estimate::AcceptanceEstimate>& mean,
                      const std::optional<estimate::AcceptanceEstimate>& emitted, bool bracketed);

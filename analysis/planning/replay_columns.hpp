@@ -27,7 +27,7 @@ class ReplayColumns {
   std::int64_t depths() const { return depths_; }
 
   /// The longest draft that the accepted lengths taken so far tell of: the largest one less the target's own token, at
-  /// least 1. Of longer drafts nobody knows whether they were made. Empty without accepted lengths.
+  /// least 1. It is not known whether longer drafts were made. Empty without accepted lengths.
   std::optional<std::int64_t> longest_draft() const;
 
   /// Takes the next batch.
@@ -59,7 +59,7 @@ class ReplayColumns {
   std::vector<double> own_lower_;
   std::vector<double> own_upper_;
   std::int64_t sequence_ = -1;
-  std::int32_t largest_length_ = 0;    // of all that were taken
+  std::int32_t largest_length_ = 0;    // the largest accepted length taken
   std::int64_t length_ = 0;            // length of the current sequence so far
   std::vector<std::int32_t> lengths_;  // its accepted lengths, at least the last `depths` ones
 };
@@ -70,7 +70,7 @@ bool lacks_tokens(const traces::PositionBatch& batch);
 /// The reason why take() rejected a batch, in words.
 std::string nothing_of_acceptance(bool lacks_tokens);
 
-/// Why longer drafts than ReplayColumns::longest_draft() are not replayed.
+/// The reason why longer drafts than ReplayColumns::longest_draft() are not replayed.
 std::string no_longer_draft(std::int64_t longest);
 
 }  // namespace specdec::planning

@@ -32,9 +32,9 @@ class ReplicaIterations {
 
   /// Those of a batch of so many sequences.
   const RoundsFrom& rounds(double sequences) const;
-  /// How many a request takes after its first token.
+  /// Rounds that a request takes after its first token.
   double rounds_of_request(double sequences) const;
-  /// Of a round without prompts.
+  /// Seconds of a round without prompts.
   double plain_seconds(double sequences);
   /// Requests that this many sequences complete per second of the time left to decoding.
   double leaving(double sequences);

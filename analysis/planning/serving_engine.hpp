@@ -42,7 +42,7 @@ std::string_view release_example(Engine engine);
 /// "vLLM 0.24.0", "llama.cpp b9134".
 std::string title_of(Engine engine, const EngineRelease& release);
 
-/// What releases differ in.
+/// Features in which releases differ.
 enum class EngineFeature {
   /// Another, smaller model drafts.
   draft_models,
@@ -62,19 +62,19 @@ enum class EngineFeature {
   schedule,
   /// That of heads, modules and parallel drafts, with the names of the newer releases.
   current_names,
-  /// How drafts are sampled has a name of its own (vLLM: draft_sample_method).
+  /// The way drafts are sampled has a name of its own (vLLM: draft_sample_method).
   draft_sampling_named,
   /// The name is "probabilistic"; "gumbel" before.
   draft_sampling_probabilistic,
   /// Drafts that are accepted at random, for benchmarks.
   synthetic_acceptance,
-  /// Which keeps the draft's tokens instead of writing one token everywhere.
+  /// The same, keeping the draft's tokens instead of writing one token everywhere.
   synthetic_draft_tokens,
 };
 
 enum class Support { no, yes, not_known };
 
-/// What is known of a feature: releases before `unknown_from` and its candidates lack it, those from `with` on have it.
+/// Releases with a feature: those before `unknown_from` and its candidates lack it, those from `with` on have it.
 struct FeatureReleases {
   EngineRelease unknown_from, with;
 };

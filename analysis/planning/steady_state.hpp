@@ -106,7 +106,7 @@ std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const O
 /// Assumes:  lengths that differ, so that requests do not end together.
 /// @param load             its requests_per_second is not used
 /// @param clients          N, >= 1
-/// @param outside_seconds  of a request beside the engine, >= 0
+/// @param outside_seconds  seconds of a request outside the engine, >= 0
 /// @return empty if not even one sequence fits
 /// @throws as steady_state
 std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
@@ -122,7 +122,7 @@ struct BalancedLoad {
 ///
 ///   load = k E / ((output - 1) T_k) (1 - load D_k),   time per token = k / (load (output - 1))
 ///
-/// What the law of the batch of steady_state() adds to that is left out, which takes as long as a thousand of these.
+/// The law of the batch in steady_state() adds to that; it is left out, since it takes as long as a thousand of these.
 /// @param sequences  k, > 0
 /// @return empty if the replica has no place for so many
 /// @throws as steady_state

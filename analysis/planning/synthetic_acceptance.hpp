@@ -11,7 +11,7 @@
 /// ones do.
 namespace specdec::planning {
 
-/// What an engine accepts by.
+/// The figure by which an engine accepts.
 enum class SyntheticForm {
   law,    ///< P(the first j drafts are accepted) for every j
   length  ///< the mean alone: every round accepts one of the two whole numbers next to it
@@ -32,7 +32,7 @@ struct SyntheticSettings {
   std::vector<double> survival;
   /// The total variation between accepted drafts per round of the law and of the engine, [0, 1].
   double total_variation = 0;
-  /// What needs attention, one sentence each.
+  /// Points that need attention, one sentence each.
   std::vector<std::string> notes;
 };
 

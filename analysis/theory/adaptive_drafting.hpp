@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-/// How far to draft if the draft itself can tell how likely its tokens are to be accepted. Times are in target
+/// Draft lengths if the draft itself can tell how likely its tokens are to be accepted. Times are in target
 /// steps; a step of g drafts takes 1 + c g.
 namespace specdec::theory {
 

@@ -37,8 +37,8 @@ long double sinh_excess(long double k, long double h) {
 }
 
 struct Measured {
-  std::int64_t positions;  // of those requested, how many were given one by one
-  long double beyond;      // how many lie beyond them
+  std::int64_t positions;  // requested positions that were given one by one
+  long double beyond;      // those that lie beyond them
 };
 
 Measured split(const core::AcceptanceProfile& profile, std::int64_t gamma) {

@@ -31,7 +31,7 @@ struct MultiDraftLaw {
   std::vector<double> output() const;
 };
 
-/// How the drafts of one position are drawn from q: independently, or each from what the previous ones leave,
+/// The way the drafts of one position are drawn from q: independently, or each from what the previous ones leave,
 /// renormalised. Drawing without replacement ends when the support of q is exhausted.
 enum class Replacement { with, without };
 

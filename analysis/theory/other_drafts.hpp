@@ -40,7 +40,7 @@ std::vector<double> stationary_law(std::span<const double> transitions, std::int
 /// Source:   docs/theory.md#other-drafts
 /// Assumes:  whether something is found, and what is accepted, independent from step to step.
 /// @param match_rate  m, share of steps, [0, 1]
-/// @param acceptance  of the tokens copied in the steps with a match
+/// @param acceptance  acceptance of the tokens copied in the steps with a match
 /// @param gamma       tokens copied, >= 0
 /// Accuracy: relative error <= 1e-13
 double copying_speedup(double match_rate, const core::AcceptanceProfile& acceptance, std::int64_t gamma,
@@ -59,7 +59,7 @@ double parallel_draft_speedup(const core::AcceptanceProfile& acceptance, std::in
 
 /// A draft that is accelerated by a draft of its own.
 struct InnerDraft {
-  core::AcceptanceProfile acceptance;  ///< of the smallest model's tokens by the draft
+  core::AcceptanceProfile acceptance;  ///< that of the smallest model's tokens by the draft
   std::int64_t gamma;                  ///< drafted per step of the draft, >= 0
   core::StepCost cost;                 ///< in units of one plain step of the draft
 };

@@ -41,7 +41,7 @@ struct BlockwiseDecoding {
 
 /// Source:   Stern et al. 2018; docs/theory.md#other-systems
 /// Assumes:  heads fail independently; the head for the next token itself is the model and always right.
-/// @param head_accuracy  of the heads for the second, third, ... token ahead, each in [0, 1]
+/// @param head_accuracy  accuracy of the heads for the second, third, ... token ahead, each in [0, 1]
 /// @param tokens         m, generated, >= 1
 /// Accuracy: relative error <= 1e-14
 BlockwiseDecoding blockwise_decoding(std::span<const double> head_accuracy, std::int64_t tokens);

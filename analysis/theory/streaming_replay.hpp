@@ -142,11 +142,11 @@ class StreamingReplay {
 
   ReplayOptions options_;
   std::size_t history_;   // places kept before the block
-  std::size_t capacity_;  // of a row, history included
+  std::size_t capacity_;  // places of a row, history included
   std::size_t filled_;    // where the next position is stored
   std::size_t done_;      // positions before this place are processed
   std::int64_t covered_ = 0;
-  std::int64_t length_ = 0;         // of the current text
+  std::int64_t length_ = 0;         // length of the current text
   std::vector<double> acceptance_;  // (depths, capacity)
   std::vector<double> products_;    // W_j, (max_gamma + 2, capacity)
   std::vector<double> starts_;      // u, (max_gamma + 1, capacity)

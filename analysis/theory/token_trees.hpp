@@ -57,7 +57,7 @@ std::int64_t tree_depth(std::span<const std::int64_t> parents);
 struct TreeLimits {
   std::int64_t nodes = 64;               ///< the root included, [1, largest_tree]
   std::int64_t depth = largest_tree;     ///< below the root, >= 0
-  std::int64_t children = largest_tree;  ///< of one node, >= 0
+  std::int64_t children = largest_tree;  ///< children of one node, >= 0
 };
 
 struct OptimalTree {

@@ -12,7 +12,7 @@ namespace specdec::theory {
 /// Shape: (requests), then (drafts of the request), each in [0, 1] and not rising.
 using Survivals = std::vector<std::vector<double>>;
 
-/// How many drafts of each request to verify so that together they are `budget` and the expected tokens are most:
+/// The number of drafts of each request to verify so that together they are `budget` and the expected tokens are most:
 ///
 ///   max sum_r sum_{k <= b_r} S_rk   where sum_r b_r = budget
 ///
@@ -42,7 +42,7 @@ struct VerificationBudget {
 /// The best throughput of all rules that know the survivals and not the outcomes, if rounds have the same survivals.
 ///
 /// Source:   docs/theory.md#verification-within-a-budget
-/// @param cost  of a round with so many verified drafts, > 0
+/// @param cost  cost of a round with so many verified drafts, > 0
 /// @throws as admitted_drafts; std::domain_error if a cost is not positive or not finite
 /// Accuracy: relative error <= 1e-12
 VerificationBudget best_budget(const Survivals& survivals, const std::function<double(std::int64_t drafts)>& cost);

@@ -17,7 +17,7 @@ namespace specdec::theory {
 /// Source:   Leviathan et al. 2023, Theorem 3.8; docs/theory.md#walltime-improvement
 /// Assumes:  long generations; acceptances independent.
 /// @param gamma  drafted tokens per step, >= 0
-/// @param cost   of one step, in units of one plain target step
+/// @param cost   costs of one step, in units of one plain target step
 /// @return > 1 if speculation is faster; 0 if the value is below the range of double
 /// @throws std::domain_error if gamma < 0, or a cost is NaN, negative or infinite
 /// Accuracy: relative error <= 1e-13

@@ -19,9 +19,9 @@ std::string completion_script(std::string_view shell);
 /// The names that --table takes, of a command by its words.
 using CommandTables = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-/// What may stand on a command line in the place of its last word, as the scripts read it: a line "files" where names
-/// of files may, else "words"; then a line for each word that may, with a tab and its meaning. What the word begins
-/// with does not count but for a dash, which asks for options, and "--option=", which asks for its values.
+/// Candidates for the last word of a command line, as the scripts read them: a line "files" where names of files may
+/// stand, else "words"; then a line for each candidate, with a tab and its meaning. The beginning of the word does not
+/// count, except for a dash, which asks for options, and "--option=", which asks for its values.
 /// @param words   those behind the program's own name; one or more
 std::string candidates(const CLI::App& program, const CommandTables& tables, std::span<const std::string> words);
 

@@ -7,12 +7,12 @@
 #include "cli/plan_options.hpp"
 #include "cli/report.hpp"
 
-/// What figures of deployments show where nobody says what: that of docs/examples/chat_70b.toml, from presets alone.
+/// The defaults of figures of deployments: the deployment of docs/examples/chat_70b.toml, from presets alone.
 namespace specdec::cli {
 
 /// Names a deployment where no cost is given: the model, its draft and its acceptance are replaced together, and the
 /// hardware by itself.
-/// @return what was taken
+/// @return the assumptions taken
 std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& roofline);
 
 /// Declares what names its acceptance, one draft's, by one figure or file.
@@ -25,7 +25,7 @@ void declare_deployment(Options& options, PlanOptions& o);
 /// default_deployment() with a workload, limits and a price.
 std::vector<Assumption> default_service(CapacityOptions& o);
 
-/// What was taken by default, followed by those of the others that it does not name.
+/// The assumptions taken by default, followed by those of the others that it does not name.
 std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::vector<Assumption>& others);
 
 /// "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"; without the draft where none drafts.

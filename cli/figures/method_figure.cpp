@@ -15,7 +15,7 @@ namespace {
 
 /// Shown where none is named: those that draft one chain by the draft model.
 const std::vector<std::string> usual_methods = {"algorithm1", "block", "greedy-draft", "lenient", "typical"};
-/// Of each and of a text, where no numbers are given: a few seconds, over all prompts that are shipped.
+/// Tokens of each method and of a text, where no numbers are given: a few seconds, over all prompts that are shipped.
 constexpr std::int64_t usual_tokens = 2304, usual_text = 32;
 
 struct MethodFigureOptions {
@@ -31,7 +31,7 @@ Chart chart_from(const MethodFigureOptions& chosen, const Options& options) {
     question.tokens = usual_tokens;
     question.max_new_tokens = usual_text;
   }
-  // Of a recording all that it tells of.
+  // Without named methods, a recording shows all that it can.
   if (makes_texts || !chosen.methods.empty())
     question.methods = planner::methods_named("METHOD", chosen.methods.empty() ? usual_methods : chosen.methods);
   const Interruption interruption;

@@ -68,7 +68,7 @@ Assumption independence() { return {"acceptances", "independent", "default"}; }
 
 std::string gamma_name(std::int64_t gamma) { return fmt::format("γ = {}", gamma); }
 
-/// Of one value for each alpha.
+/// A series with one value for each alpha.
 template <class Value>
 ChartSeries series_over(const std::vector<double>& alphas, std::string name, const Value& value) {
   ChartSeries series;

@@ -21,7 +21,7 @@ namespace specdec::cli {
 using namespace render;
 namespace {
 
-// What figures show of nobody's deployment in particular.
+// Values for figures that show no particular deployment.
 constexpr const char* usual_alpha = "0.7:0.8";
 constexpr const char* usual_c_interval = "0.03:0.08";
 constexpr double usual_c = 0.05;
@@ -83,7 +83,7 @@ RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
   return {alpha, {core::AcceptanceRate(alpha.lo), core::AcceptanceRate(alpha.hi)}};
 }
 
-/// What was left out of the options is an example.
+/// Fills in an example for acceptance that the options leave out.
 void complete_acceptance(PlanOptions& o, Chart& chart) {
   if (o.states_acceptance()) return;
   o.alpha = usual_alpha;

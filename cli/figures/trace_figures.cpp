@@ -61,7 +61,7 @@ struct RecordingOptions {
 constexpr const char* shipped_recording = "one of the shipped pair";
 constexpr const char* short_recording = "a short one, made of the shipped pair";
 
-/// What the chart rests on.
+/// Adds the files, assumptions and warnings that the chart rests on.
 void describe(const RecordingOptions& o, const traces::PositionSource& source, Chart& chart) {
   for (const auto& file : source.files()) chart.files.push_back(file_facts("--trace", file.string()));
   if (o.trace.empty()) chart.assumptions.push_back({"recording", "of the shipped pair", "default"});

@@ -16,7 +16,7 @@
 namespace specdec::cli {
 namespace {
 
-/// What a rank asks rank 0 for, and what it hands over at the end.
+/// Tags of messages between a rank and rank 0: requests, units, and the state that is handed over at the end.
 enum Tag { of_request, of_unit, of_state };
 enum Request : std::int64_t { next_unit, no_more };
 
@@ -62,7 +62,7 @@ MPI_Status awaited_message(int from, Tag tag) {
   return status;
 }
 
-/// Of a part or a summary.
+/// Receives the state of a part or of a summary.
 std::string received_state(int from) {
   const MPI_Status status = awaited_message(from, of_state);
   int size = 0;
@@ -72,7 +72,7 @@ std::string received_state(int from) {
   return state;
 }
 
-/// What rank 0 says of whether there is work, on every rank.
+/// Rank 0's answer as to whether there is work, on every rank.
 bool agreed(bool has_work) {
   int flag = has_work ? 1 : 0;
   MPI_Request request = MPI_REQUEST_NULL;

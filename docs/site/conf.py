@@ -1,4 +1,4 @@
-"""How Sphinx makes the site; scripts/site lays out the sources and runs it."""
+"""Sphinx's settings for the site; scripts/site lays out the sources and runs it."""
 
 import os
 

@@ -124,7 +124,7 @@ Finding finding_of(const FileError& error) {
           "take the file again from the program that wrote it; nothing of it was used"};
 }
 
-/// What an engine is told of speculation.
+/// An engine's settings for speculation.
 struct EngineSettings {
   std::string file;
   std::optional<std::int64_t> gamma;
@@ -132,7 +132,7 @@ struct EngineSettings {
 };
 
 /// A JSON object with the keys of vLLM's speculative_config or of SGLang's arguments, or one that holds such a
-/// speculative_config; nothing for anything else.
+/// speculative_config; empty for anything else.
 std::optional<EngineSettings> settings_of(const traces::FileHead& head) {
   if (head.folder || head.json().empty() || std::ssize(head.bytes) < head.size) return std::nullopt;
   json document = json::parse(head.json(), nullptr, false);
@@ -226,7 +226,7 @@ class Examination {
     const auto first =
         std::find_if(files_.begin(), end, [&](const CheckedFile& checked) { return same_bytes(checked.file, copy); });
     if (first == end) return;
-    // Of a server that idles two scrapes are alike, and the differences between them count nothing twice.
+    // Two scrapes of an idle server are alike, and the differences between them count nothing twice.
     if (traces::prometheus_text_format().recognises(traces::FileHead::of(copy))) return;
     const auto bytes = static_cast<double>(std::filesystem::file_size(copy));
     suspicions_.add({"same_content",
@@ -360,7 +360,7 @@ class Examination {
       if (rule == place || !other || !other->value || !other->ci95) continue;
       if (z_of(*other) < core::normal_half_width_95) better = rule;
     }
-    // What the server says itself needs no fit: prompts or sampling may differ, too.
+    // A rule stated by the server itself needs no fit: prompts or sampling may differ, too.
     if (s.rule && *s.rule != recording.rule) better = static_cast<std::size_t>(*s.rule);
     const std::string file = s.files.empty() ? "" : s.files.front();
     const auto fitting = static_cast<traces::AcceptanceRule>(better.value_or(place));

@@ -10,7 +10,7 @@
 #include "planner/checkup/finding.hpp"
 #include "planner/sources/recording_files.hpp"
 
-/// What is wrong or suspicious with what servers, benchmarks and recorders wrote.
+/// Wrong or suspicious content of files that servers, benchmarks and recorders wrote.
 namespace specdec::planner {
 
 /// False alarms of all statistical tests of one checkup together, where nothing else is said.
@@ -26,13 +26,13 @@ struct CheckupQuestion {
   std::optional<DraftTimes> draft_times = {};
   /// Drafted tokens a round, where the files do not say it; >= 1.
   std::optional<std::int64_t> gamma = {};
-  /// Of all statistical tests together, (0, 0.5].
+  /// False-alarm rate of all statistical tests together, (0, 0.5].
   double false_alarm_rate = usual_false_alarm_rate;
   /// The answer does not depend on it, >= 1.
   std::int64_t threads = 1;
 };
 
-/// What a file was taken for.
+/// A file, and the kind that it was taken for.
 struct CheckedFile {
   std::string file;
   /// "counts", "recording" or "configuration"; what is both of the first is read as counts.

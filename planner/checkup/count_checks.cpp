@@ -137,7 +137,7 @@ void check_drop(const ServingSummary& s, std::size_t known, double effect, Suspi
 struct RequestMeans {
   double sum = 0, requests = 0, rounds = 0, accepted = 0;
   std::string file;
-  /// Of all of them; empty if it differs or is unknown.
+  /// Gamma of all requests; empty if it differs or is unknown.
   std::optional<std::int64_t> gamma;
 
   void add(const ServingCounts& one) {
@@ -154,7 +154,7 @@ struct RequestMeans {
 
 std::string model_of(const ServingCounts& one) { return std::string(one.label("model_name")); }
 
-/// What a unit says of a length without counting it.
+/// The length that a unit states without counting it.
 std::optional<double> stated_length(const ServingCounts& one) {
   // Counts of its own give the length themselves.
   if (one.rounds && one.accepted && !one.from_rates) return std::nullopt;
@@ -164,7 +164,7 @@ std::optional<double> stated_length(const ServingCounts& one) {
   return 1 + *one.accepted / *one.rounds;
 }
 
-/// Seconds of a round, or of a token where nothing is drafted; nothing where a unit does not say it alone.
+/// Seconds of a round, or of a token where nothing is drafted; empty if a unit does not say it alone.
 std::optional<double> round_seconds(const ServingCounts& one) {
   const bool drafted = one.rounds.value_or(0) > 0;
   if (one.window && one.unit == traces::CountUnit::window) {
@@ -180,7 +180,7 @@ std::optional<double> round_seconds(const ServingCounts& one) {
   return *one.bench->duration_s / passes;
 }
 
-/// What must be alike for rounds to take as long.
+/// Key of the load: rounds take as long only where it is the same.
 std::string load_of(const ServingCounts& one) {
   std::string load = one.file.string();
   for (const traces::CountLabel& label : one.labels) load += fmt::format("|{}={}", label.name, label.value);

@@ -6,7 +6,7 @@
 #include "planner/checkup/finding.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// What counts of acceptance say of faults. Rounds resemble each other, so every test takes them for fewer: as many as
+/// Faults seen in counts of acceptance. Rounds resemble each other, so every test takes them for fewer: as many as
 /// the design effect leaves, which is never taken below least_design_effect.
 namespace specdec::planner {
 
@@ -22,7 +22,7 @@ inline constexpr double cliff = 0.5;
 /// step behind it, something is wrong with the first.
 inline constexpr double largest_rise = 0.15;
 
-/// Whether drafts are accepted at all, and in an order in which drafts are:
+/// Checks that drafts are accepted at all, and in an order in which drafts are:
 ///
 /// - "draft_never_accepted", "draft_hardly_accepted": P(X <= accepted first drafts), X binomial of the effective rounds
 ///   at least_first_acceptance; for means without counts, a length of 1 to the digits that are written;

@@ -6,13 +6,13 @@
 #include "planner/checkup/finding.hpp"
 #include "planner/cost.hpp"
 
-/// What a draft's own times say of it.
+/// Faults seen in a draft's own times.
 namespace specdec::planner {
 
 /// A draft whose passes take longer than their roofline by a larger factor is not slow for what it reads and computes.
 inline constexpr double far_above_roofline = 3;
 
-/// What a draft's times are held against.
+/// The files and settings against which a draft's times are checked.
 struct DraftTimes {
   /// Tables of timed passes, what llama-bench wrote, or logs of llama.cpp with the statistics of its drafts.
   std::vector<std::string> files = {};

@@ -8,7 +8,7 @@
 
 namespace specdec::planner {
 
-/// How bad it is.
+/// The severity of a finding.
 enum class Severity {
   note,     ///< worth knowing; the figures hold
   warning,  ///< suspicious: the figures may mean something else than they seem to
@@ -21,11 +21,11 @@ std::string_view name_of(Severity severity);
 /// A figure that a finding rests on.
 struct Evidence {
   std::string file = {};
-  /// Of the figure in the file, from 1; 0 where it has no line or is of the whole file.
+  /// Line of the figure in the file, from 1; 0 where it has no line or is of the whole file.
   std::int64_t line = 0;
   /// snake_case, with its unit: "tokens_per_step", "round_seconds".
   std::string name = {};
-  /// Nothing where it is a text.
+  /// Empty if it is a text.
   std::optional<double> value = {};
   std::string text = {};
 };
@@ -35,13 +35,13 @@ struct Finding {
   /// snake_case and stable, for scripts.
   std::string code = {};
   Severity severity = Severity::warning;
-  /// What it is, in one sentence.
+  /// The finding in one sentence.
   std::string message = {};
   std::vector<Evidence> evidence = {};
-  /// What to do about it.
+  /// The action to take.
   std::string remedy = {};
-  /// Of a statistical test, times the number of tests that were made: the probability of at least one such finding in
-  /// files without faults is at most as large. Nothing where the finding is no matter of chance.
+  /// A statistical test's p times the number of tests that were made: the probability of at least one such finding in
+  /// files without faults is at most as large. Empty if the finding is no matter of chance.
   std::optional<double> adjusted_p_value = {};
 };
 
@@ -57,7 +57,7 @@ class Suspicions {
   /// @throws std::domain_error if it is out of range
   explicit Suspicions(double level);
 
-  /// What is no matter of chance.
+  /// Adds a finding that is no matter of chance.
   void add(Finding finding) { findings_.push_back(std::move(finding)); }
 
   /// The result of one test, significant or not.

@@ -28,7 +28,7 @@ struct TimedRun {
   bool drafts = false;
   std::string model;
   std::optional<double> concurrency, input_tokens, output_tokens;
-  /// Of a round; of a token where nothing is drafted. Nothing where the run does not say it.
+  /// Seconds of a round, or of a token where nothing is drafted. Empty if the run does not say it.
   std::optional<double> seconds;
 };
 

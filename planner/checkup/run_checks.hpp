@@ -5,8 +5,8 @@
 #include "planner/checkup/finding.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// What benchmark runs say of each other. But for one none of these is a test: each says by how much two figures
-/// differ, and is told where that is beyond a fixed bound.
+/// Disagreement between benchmark runs. Only one of these checks is a test: the others state by how much two figures
+/// differ, and are reported where that is beyond a fixed bound.
 namespace specdec::planner {
 
 /// Lengths of requests that differ by a smaller share are the same.

@@ -27,7 +27,7 @@ using sim::CapacityScenario;
 constexpr auto largest_served_gamma = static_cast<std::int64_t>(capacity_ranges.gamma.hi);
 constexpr std::int64_t usual_largest_gamma = 8;
 constexpr std::size_t most_scenarios = 256;
-/// Of a run, where nobody says how many.
+/// Requests of a run at most, where nobody says how many.
 constexpr std::int64_t most_requests = 8000;
 /// Relative difference of the mean time per token by both engines above which a warning says so.
 constexpr double most_engines_difference = 0.2;
@@ -527,7 +527,7 @@ void warn_of_edge(Capacity& c) {
   check("time per output token", s.tpot_seconds, limits.tpot_seconds);
 }
 
-/// What intervals hold of acceptance outside of what was measured.
+/// The words for what intervals hold of acceptance beyond the measurements.
 std::string_view beyond_measured(const Capacity& c) {
   return c.ranges_over_depth ? "where ranges hold how rates may change with depth" : "of which intervals know nothing";
 }
@@ -761,15 +761,15 @@ std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {
 
 namespace {
 
-/// What is asked of drafts as they are found. A stated acceptance is then that of proposed drafts, and speaks no more
-/// for a round.
+/// Prices drafts as they are found. A stated acceptance is then that of proposed drafts, and no longer determines
+/// that of a round.
 void find_drafts(std::optional<Acceptance>& acceptance, Cost& cost) {
   const bool stated = cost.draft.states_lookups();
   take_lookups(acceptance ? &*acceptance : nullptr, cost);
   if (acceptance && stated) acceptance->stated.reset();
 }
 
-/// Of rounds that do not say what the target's pass takes, or verify what was found, no budget is known.
+/// Refuses a budget for rounds that do not state the time of the target's pass, or that verify all that was found.
 void require_budget_priced(const Cost& cost, const Capacity& c) {
   if (!c.question.verification_budget) return;
   if (c.acceptance.empty()) refuse("--verification-budget", "on", "absent where nothing is drafted");

@@ -21,8 +21,8 @@ namespace specdec::planner {
 struct PrefillQuestion {
   /// As those of HardwareOptions; if empty, those of the replicas that decode.
   std::optional<std::int64_t> tensor_parallel = {}, data_parallel = {}, expert_parallel = {};
-  /// What caches travel over: a name of cost::link_presets(), "link" for the one between the accelerators of a node, or
-  /// bytes/s of one accelerator in 10^9.
+  /// The link that caches travel over: a name of cost::link_presets(), "link" for the one between the accelerators of a
+  /// node, or bytes/s of one accelerator in 10^9.
   std::string link = "infiniband-ndr";
 };
 
@@ -35,7 +35,7 @@ struct CapacityQuestion {
   std::optional<double> arrival_rate = {};
   /// Alternative: clients over all replicas, each of which sends its next request once its last one has ended.
   std::optional<std::int64_t> concurrency = {};
-  /// Of each request beside the engine, on its way there and back, >= 0.
+  /// Milliseconds of each request outside the engine, on its way there and back, >= 0.
   double outside_ms = 0;
   /// Share of the prompts' tokens that is found in the cache, [0, 1).
   double prefix_cache_hit_rate = 0;
@@ -133,11 +133,11 @@ struct ScenarioMemory {
 /// The pool of replicas that compute prompts.
 struct PrefillPool {
   Layout layout;
-  /// Of its one scenario, whose requests end with their first token.
+  /// The capacity of its one scenario, whose requests end with their first token.
   sim::CapacityRange range;
   std::string link;
   double link_bytes_per_second = 0;
-  /// Of a mean prompt: bytes of its cache, and their seconds on the way.
+  /// For a mean prompt: bytes of its cache, and their seconds on the way.
   double cache_bytes = 0, transfer_seconds = 0;
 
   const sim::ScenarioCapacity& scenario() const { return range.answer.scenarios.front(); }
@@ -157,7 +157,7 @@ struct Capacity {
   /// The question for the simulation.
   sim::CapacityQuestion simulation;
   sim::CapacityRange range;
-  /// What was tried to find the layout; empty if it was given.
+  /// The layouts that were tried; empty if the layout was given.
   std::optional<LayoutSearch> layouts;
   /// Empty if replicas compute their own prompts, or nothing is served.
   std::optional<PrefillPool> prefill;

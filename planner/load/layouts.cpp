@@ -143,7 +143,7 @@ bool is_within(const CapacityQuestion& q, const LayoutPoint& point) {
   return !q.tpot_ms || 1000 * point.tpot_seconds <= *q.tpot_ms;
 }
 
-/// What fewer requests and replications say of one layout, for the search.
+/// A question with fewer requests and replications about one layout, for the search.
 CapacityQuestion brief_question(const CapacityQuestion& asked) {
   CapacityQuestion q = asked;
   q.gpus.reset();

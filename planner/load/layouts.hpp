@@ -13,7 +13,7 @@ namespace specdec::planner {
 
 struct CapacityQuestion;
 
-/// How a target lies on the accelerators of one replica: cost::PlacedModel.
+/// The layout of a target on the accelerators of one replica: cost::PlacedModel.
 struct Layout {
   std::int64_t tensor_parallel = 1, data_parallel = 1, expert_parallel = 1;
 
@@ -65,13 +65,13 @@ struct LayoutSearch {
 };
 
 /// Powers of two of accelerators that divide the model's heads and experts evenly, within `gpus` and what a link joins.
-/// What the options state is kept.
+/// Members that the options state are kept.
 std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& cost, const HardwareOptions& options);
 
 /// Prices every layout by planning::balanced_load, at several numbers of replicas where a load is asked for, else at
 /// batches from 1 on of as many replicas as there are accelerators for, with every scenario of the question.
 /// Source:   docs/capacity.md#layouts
-/// @param cost  of hardware; what its words state of the layout is kept
+/// @param cost  that of hardware; the layout that its words state is kept
 /// @throws QuestionError without hardware, for a value outside its range, or if no layout serves
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question);

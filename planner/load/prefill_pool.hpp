@@ -15,13 +15,13 @@ namespace specdec::planner {
 /// the accelerators being the fewer of a replica of the two pools. The limit on the time to first token is what the way
 /// of the caches and the first round of the other pool, at its percentile, leave. Source:
 /// docs/capacity.md#prefill-and-decode-apart
-/// @param cost     of the replicas that decode
+/// @param cost     that of the replicas that decode
 /// @param decoding  answered, with its question's `prefill`
 /// @throws QuestionError if prompts do not fit, or the limit leaves no time for them
 PrefillPool prefill_pool(const std::optional<Acceptance>& acceptance, const Cost& cost, const Capacity& decoding,
                          const core::RunHooks& hooks = {});
 
-/// What two pools take together.
+/// The figures of both pools together.
 struct BothPools {
   /// Empty if one of them has none.
   std::optional<std::int64_t> gpus;

@@ -7,7 +7,7 @@
 #include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
 
-/// What a budget of verified drafts gains, for which the requests of a batch compete.
+/// The gain of a budget of verified drafts, for which the requests of a batch compete.
 namespace specdec::planner {
 
 /// Members have the names of the options of `specdec plot verification-budget`.

@@ -20,7 +20,7 @@ using sim::Token;
 
 fs::path tokenizer_beside(const fs::path& folder) { return folder / "tokenizer.model"; }
 
-/// What a checkpoint consists of: configuration, tokenizer, and the weights in one file or in shards with their index.
+/// The files of a checkpoint: configuration, tokenizer, and the weights in one file or in shards with their index.
 std::vector<fs::path> files_of(const fs::path& folder) {
   const fs::path index = folder / "model.safetensors.index.json";
   std::vector<fs::path> files{folder / "config.json", tokenizer_beside(folder), folder / "model.safetensors"};

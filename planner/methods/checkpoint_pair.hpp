@@ -26,13 +26,13 @@ class CheckpointPair {
  public:
   using Weights = std::shared_ptr<const sim::TransformerWeights>;
 
-  /// What the user named; what is missing is the shipped pair's. A draft is a checkpoint's folder, "unigram" or
+  /// The paths that the user named; missing ones are the shipped pair's. A draft is a checkpoint's folder, "unigram" or
   /// "bigram" for the shipped tables, or "unigram:FILE" or "bigram:FILE".
   struct Paths {
     std::optional<std::string> target;
     std::optional<std::string> draft;
     std::optional<std::string> prompts;
-    /// What the command calls the draft.
+    /// The command's name for the draft.
     const char* draft_option = "--draft";
   };
 
@@ -105,7 +105,7 @@ class CheckpointPair {
   Draft table_draft(const std::string& name) const;
   std::optional<std::filesystem::path> tables_named(const std::string& draft) const;
 
-  /// Notes the file for files(); nothing where there is none.
+  /// Notes the file for files(); empty if there is none.
   std::optional<std::filesystem::path> head_file(const std::optional<std::string>& named, const char* shipped);
   void require_one_vocabulary() const;
   std::vector<sim::Token> tokens_of(const traces::Prompt& prompt, const char* option, const std::string& file) const;

@@ -18,7 +18,7 @@ using validation::Method;
 using validation::MethodContext;
 using validation::MethodResult;
 
-/// The stated cost, with the ratio of operations as c where none is stated; nothing if there is neither.
+/// The stated cost, with the ratio of operations as c where none is stated; empty if there is neither.
 std::optional<core::StepCost> cost_of(const StepTimes& times, const MethodContext& context, MethodRuns& runs) {
   const std::optional<double> c = times.c ? times.c : validation::operations_ratio(context);
   if (!c) {
@@ -51,7 +51,7 @@ void warn_of_deviations(MethodRuns& runs) {
   // A right sampler is further away once in 150,000 rows.
   constexpr double much = 4.5;
   for (const MethodResult& r : runs.results)
-    // Of beams the closed form assumes what steps are not, independent.
+    // The closed form assumes independent steps, which those of beams are not.
     if (r.method.keeps() != validation::Keeps::beams && std::abs(r.deviation_standard_errors.value_or(0)) > much)
       runs.warnings.push_back(
           {"deviates",
@@ -84,7 +84,7 @@ void warn_of_what_is_missing(const validation::MethodSource& source, MethodRuns&
          source.recording ? "a recording tells no operations" : "models of tables compute no operations", true});
 }
 
-/// What becomes of methods.
+/// Runs methods and gives their results.
 using RunMethods = std::function<validation::ComparedMethods(const MethodContext&, const std::vector<Method>&)>;
 
 RunMethods until_interrupted(const core::RunHooks& hooks) {
@@ -125,7 +125,7 @@ std::vector<Method> possible(const std::vector<NamedMethod>& asked, const Method
   return methods;
 }
 
-/// @param methods     which to run, for a source
+/// @param methods     those to run, for a source
 /// @param by_options  see require_used
 MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::path& shipped_models,
                        const RunMethods& run, bool by_options,

@@ -17,15 +17,15 @@
 /// Ways to draft and to verify, run on the same prompts with the same random numbers.
 namespace specdec::planner {
 
-/// What became of the methods.
+/// The results of methods.
 struct MethodRuns {
-  /// Of each method over all tasks, followed by its results for each task if there are several.
+  /// The result of each method over all tasks, followed by its results for each task if there are several.
   std::vector<validation::MethodResult> results;
-  /// Of the methods with several drafts of one position.
+  /// Trees of the methods with several drafts of one position.
   std::vector<validation::PlannedTree> trees;
   /// True if it was interrupted: the results are those of the sequences finished until then.
   bool partial = false;
-  /// Of all methods, and the time that they took.
+  /// Tokens of all methods, and the time that they took.
   std::int64_t tokens = 0;
   double seconds = 0;
   std::vector<std::string> files;

@@ -23,13 +23,13 @@ struct TreeShape {
   std::int64_t depth = 3;
 };
 
-/// What methods run on, and their parameters. Members have the names of the options of `specdec compare`. A member that
+/// Source and parameters of methods. Members have the names of the options of `specdec compare`. A member that
 /// is not given has the default value of validation::MethodSettings; one that is given and that no method uses is
 /// refused.
 struct MethodQuestion {
   /// "pair", of models and prompts; "synthetic", a random pair of tables; or "trace", a recording. A pair if empty.
   std::optional<std::string> source = {};
-  /// Of a pair: folders of checkpoints, the draft's or n-gram tables, and a file of prompts; the shipped ones if empty.
+  /// A pair's folders of checkpoints, the draft's or n-gram tables, and a file of prompts; the shipped ones if empty.
   std::optional<std::string> target = {};
   std::optional<std::string> draft_model = {};
   std::optional<std::string> prompts = {};
@@ -41,12 +41,12 @@ struct MethodQuestion {
   std::optional<std::string> eagle_head = {};
   std::optional<std::string> parallel_heads = {};
   std::optional<std::string> exits = {};
-  /// Of a synthetic source: "bigram", "fixed" or "iid". If empty iid with an alpha, fixed above 4096 tokens, else
+  /// Laws of a synthetic source: "bigram", "fixed" or "iid". If empty iid with an alpha, fixed above 4096 tokens, else
   /// bigram.
   std::optional<std::string> laws = {};
   /// Tokens of its vocabulary; 64 if empty.
   std::optional<std::int64_t> vocab = {};
-  /// Of its draft, in logits; 1 if empty.
+  /// Noise of its draft, in logits; 1 if empty.
   std::optional<double> noise = {};
   /// Acceptance of every draft, for iid laws.
   std::optional<double> alpha = {};
@@ -69,7 +69,7 @@ struct MethodQuestion {
   std::optional<std::int64_t> drafts = {};
   std::optional<TreeShape> tree = {};
   std::optional<std::int64_t> tree_nodes = {};
-  /// How often the child of each rank is the accepted one; probabilities that do not rise, of sum 1 at most.
+  /// The probability that the child of each rank is the accepted one; they do not rise, and sum to 1 at most.
   std::optional<std::vector<double>> tree_acceptance = {};
   std::optional<std::int64_t> ngram_order = {};
   std::optional<std::int64_t> exit_layer = {};

@@ -11,7 +11,7 @@
 /// A question about methods as sim takes it.
 namespace specdec::planner {
 
-/// What methods run on, and what to say of it.
+/// The source that methods run on, with its files and notes.
 struct AskedSource {
   validation::MethodSource source;
   std::vector<std::string> files;

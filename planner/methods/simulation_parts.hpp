@@ -21,7 +21,7 @@ void save_part(const std::filesystem::path& path, validation::MethodShare& found
 nlohmann::ordered_json given_options(const PartSet& set);
 
 /// The answer of all parts of one simulation.
-/// @param set  of simulate
+/// @param set  parts of simulate
 /// @param question  the one that the parts answer
 /// @throws traces::FileError naming the part if a model or text file is not what it was when the part was made, or if
 ///   its state cannot be merged

@@ -17,7 +17,7 @@ struct PartOrigin {
   /// The command whose answer the parts give: "analyze".
   std::string command;
   traces::Shard shard;
-  /// Of the program that writes or merges it.
+  /// Version of the program that writes or merges it.
   std::string version;
   /// The options that decide the answer, by name, which all parts share; and the others, such as paths.
   nlohmann::ordered_json options = nlohmann::ordered_json::object();
@@ -26,11 +26,11 @@ struct PartOrigin {
   std::vector<nlohmann::ordered_json> files;
 };
 
-/// What a part holds.
+/// The content of a part.
 struct PartContent {
   /// Numbers of things in it, for whoever reads the header: "sequences", "positions".
   nlohmann::ordered_json counts = nlohmann::ordered_json::object();
-  /// What all parts say alike of the recording they are of.
+  /// The metadata of the recording, which all parts share.
   nlohmann::ordered_json metadata = nlohmann::ordered_json::object();
   std::string state;
 };
@@ -69,16 +69,16 @@ struct PartSet {
   nlohmann::ordered_json options;
   /// PartOrigin::files; where one part knows of a file what another leaves null, it is filled in.
   std::vector<nlohmann::ordered_json> files;
-  /// Of the files, see traces::content_fingerprint.
+  /// Fingerprints of the files, see traces::content_fingerprint.
   std::vector<std::string> fingerprints;
   /// PartContent::metadata.
   nlohmann::ordered_json metadata;
-  /// What of the parts is to be said: "parts_missing", "parts_differ_in_build".
+  /// Notes on the parts: "parts_missing", "parts_differ_in_build".
   std::vector<Note> notes;
 };
 
-/// @param paths    at least one, in any order; of a folder, all files *.part in it
-/// @param version  of the program: parts of others are refused
+/// @param paths    at least one, in any order; a folder stands for all its files *.part
+/// @param version  the program's: parts of others are refused
 /// @param partial  whether shards may be missing
 /// @throws traces::FileError naming the part if it is none, is damaged, given twice, or of another version, command,
 ///   other options or other input files than the first

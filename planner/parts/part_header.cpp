@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-/// What the members of a header are, by their place; of "recording/files" those of each file.
+/// The types of a header's members, by their place; those of each file in "recording/files".
 enum class Kind { object, text, text_or_nothing };
 struct Member {
   const char* place;

@@ -7,7 +7,7 @@
 
 namespace specdec::planner {
 
-/// What stands in front of every kept state and says of what it is.
+/// The header of every kept state, which says what the state is of.
 struct PartHeader {
   std::filesystem::path path;
   std::string version, made_with;
@@ -30,7 +30,7 @@ nlohmann::ordered_json header_members(const std::string& version, const nlohmann
 
 /// @throws traces::FileError that names the other's path, and what of it is not as in the first: an option, a member of
 ///   the metadata or the content of a file
-/// @param as_first  what the first is, for the message: ", as 1-of-2.part says"
+/// @param as_first  words for the first in the message: ", as 1-of-2.part says"
 void require_same_recording(const PartHeader& first, const PartHeader& other, const std::string& as_first);
 
 /// The same of a member of the header, of this run and of a file that was kept by one before.

@@ -28,7 +28,7 @@ struct AnalysisQuestion {
   RecordingRules rules = {};
   /// Tolerance of a row's sum about 1, (0, 1]; by its number type if not given.
   std::optional<double> row_tolerance = {};
-  /// What takes the place of the tasks of files: grouped_recording.
+  /// The labels in place of the tasks of files: grouped_recording.
   estimate::LabelGroups by = {};
   /// True if the numbers of sequences by task were chosen.
   bool fixed_task_mix = false;

@@ -14,22 +14,22 @@
 
 namespace specdec::planner {
 
-/// What the units that a run finished say, kept in a folder so that a run that was killed goes on from there. Each
+/// Results of the units that a run finished, kept in a folder so that a run that was killed goes on from there. Each
 /// process has one file there, "RANK.checkpoint", which docs/scale.md describes: its units and the summary of all of
 /// them. It is replaced whole, so that at any moment the folder holds only units that are finished, each once.
 class Checkpoint {
  public:
-  /// What a run must have in common with the one that it goes on from.
+  /// The facts that a run must share with the one that it goes on from.
   struct Run {
-    std::string version;                       ///< of the program
+    std::string version;                       ///< the program's
     nlohmann::ordered_json options;            ///< those that decide the answer, by name
-    traces::Shard shard;                       ///< what the run reads
+    traces::Shard shard;                       ///< the share that the run reads
     std::int64_t unit_positions = 1;           ///< RecordingUnits::positions
-    traces::TraceMetadata metadata;            ///< of the recording, before it was read
-    std::vector<std::filesystem::path> files;  ///< of the recording
+    traces::TraceMetadata metadata;            ///< the recording's, before it was read
+    std::vector<std::filesystem::path> files;  ///< the recording's
   };
 
-  /// @param rank  of this process among those of the run, from 0; the process of rank 0 locks the folder
+  /// @param rank  this process's among those of the run, from 0; the process of rank 0 locks the folder
   /// @throws traces::FileError if the folder cannot be written, or another run writes there
   Checkpoint(std::filesystem::path folder, std::int64_t rank, const Run& run);
 

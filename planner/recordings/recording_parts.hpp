@@ -36,7 +36,7 @@ struct MergedParts {
 };
 
 /// The answer of all parts of one run. It does not depend on their order.
-/// @param set  of analyze
+/// @param set  parts of analyze
 /// @throws traces::FileError naming the part whose state cannot be merged
 /// @throws QuestionError if the shards hold no position
 MergedParts merge_parts(const PartSet& set);

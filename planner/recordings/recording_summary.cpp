@@ -154,7 +154,7 @@ class RecordingSummary::State {
  public:
   explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
 
-  /// @param begun   what was read of the recording before; null for nothing
+  /// @param begun   the state of the part read before; null for none
   /// @param before  is called before each batch is added
   void read(traces::PositionSource& source, const core::RunHooks& hooks, State* begun = nullptr,
             const std::function<void()>& before = {}) {
@@ -220,7 +220,7 @@ class RecordingSummary::State {
   std::int64_t sequences() const { return analyzer_->sequences(); }
   const Analysis& asked() const { return answer_; }
 
-  /// What the summaries of one recording have in common.
+  /// Reads or writes the members that the summaries of one recording share.
   template <class Archive>
   void exchange_identity(Archive& archive) {
     exchange_question(archive, answer_.question);

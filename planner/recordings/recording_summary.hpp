@@ -17,9 +17,9 @@ namespace specdec::planner {
 
 class RecordingSummary;
 
-/// How a process is given units of a recording.
+/// The units of a recording, as a process is given them.
 struct RecordingUnits {
-  /// Of the recording, in which the sequences of a unit begin; >= 1.
+  /// Positions of the recording in which the sequences of a unit begin; >= 1.
   std::int64_t positions = 1;
   /// The next unit; each is larger than the last.
   std::function<std::int64_t()> next;

@@ -19,14 +19,14 @@ class Team {
  public:
   virtual ~Team() = default;
 
-  /// Of this process, from 0.
+  /// The rank of this process, from 0.
   virtual std::int64_t rank() const { return 0; }
   /// Rank 0 calls it once it can read the recording; the others begin then.
   /// @param done  units that are not dealt
   virtual void begin(const std::set<std::int64_t>& done);
   /// The next unit that no process was given.
   virtual std::int64_t next() { return deal(); }
-  /// How far this process has read, which is how far all have: units are dealt in order.
+  /// The progress of this process, which is that of all: units are dealt in order.
   virtual void tell(double /*share*/) {}
   /// Merges the summaries of all processes into that of rank 0; false for the others, whose summary is used up.
   virtual bool gather(RecordingSummary&) { return true; }
@@ -41,7 +41,7 @@ class Team {
   std::int64_t last_ = -1;
 };
 
-/// How a team divides a recording and keeps what is done.
+/// Settings by which a team divides a recording and keeps finished work.
 struct Division {
   /// RecordingUnits::positions; empty for usual_unit_positions.
   std::optional<std::int64_t> unit_positions = {};
@@ -58,7 +58,7 @@ struct Division {
 /// does not say how many positions it has.
 std::int64_t usual_unit_positions(const traces::PositionSource& source);
 
-/// What a process of a team finds in the units that it is given.
+/// The summary of the units that a process of a team is given.
 /// @throws as RecordingSummary::of and Checkpoint do
 RecordingSummary summary_by(Team& team, const RecordingFiles& recording, const traces::Shard& shard,
                             const AnalysisQuestion& question, const Division& division,

@@ -95,7 +95,7 @@ class MixParts {
  public:
   explicit MixParts(const TrafficMix& mix) : mix_(mix) {}
 
-  /// @param tokens_per_request  of the group
+  /// @param tokens_per_request  the group's
   void add(const TrafficMix::Part& part, std::shared_ptr<const estimate::AcceptanceCurve> curve,
            double tokens_per_request) {
     parts_.push_back({std::move(curve), part.share * (mix_.by_requests ? tokens_per_request : 1)});
@@ -276,8 +276,8 @@ CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& op
   return curves;
 }
 
-/// How often these counts drafted, and how much; empty where they do not say in how many steps nothing was drafted, or
-/// have more rounds than steps by more than what the ends of a window explain.
+/// The share of steps with drafts in these counts, and the drafts' lengths; empty if they do not say in how many steps
+/// nothing was drafted, or have more rounds than steps by more than the ends of a window explain.
 std::optional<core::LookupLaw> counted_lookups(const ServingSummary& summary) {
   const bool counted = summary.steps && summary.rounds && summary.drafted && *summary.rounds > 0;
   const std::optional<std::int64_t> gamma = summary.gamma ? summary.gamma : summary.longest_draft;

@@ -209,7 +209,7 @@ ReadRun read_run(const ComparedFiles& files, const DifferenceQuestion& question,
   return replayed_run(files, question, {});
 }
 
-/// What the units of a run would be under another rule.
+/// Adds the counts of a run's units under another rule.
 void take_other_rule(const ComparedFiles& files, const DifferenceQuestion& question, AcceptanceRule rule,
                      std::vector<RunUnit>& units) {
   const ReadRun other = replayed_run(files, question, rule);

@@ -21,7 +21,7 @@ struct RecordingRules {
   std::vector<Assumption> assumptions(const traces::TraceMetadata& metadata, traces::AcceptanceRule followed) const;
 };
 
-/// What replay takes the steps at the ends of texts to cost and to yield.
+/// The cost and yield that replay assumes for the steps at the ends of texts.
 Assumption charge_of_text_ends();
 
 }  // namespace specdec::planner

@@ -23,7 +23,7 @@ class SeenLabels {
  private:
   estimate::LabelGroups by_;
   std::set<std::string, std::less<>> names_;
-  /// Whether some value falls into a group; and one that does not.
+  /// Whether some value falls into a group; and a value that does not.
   bool grouped_ = false;
   std::string ungrouped_;
 };

@@ -73,7 +73,7 @@ ordered_json codes_of(const std::vector<Note>& warnings) {
   return codes.empty() ? ordered_json() : ordered_json(fmt::format("{}", fmt::join(codes, " ")));
 }
 
-/// What varies stands in front of the rows; a column of the answer with the same name takes its place.
+/// Puts the varied options in front of the rows; a column of the answer with the same name takes its place.
 ordered_json with_varied(const ordered_json& rows, const ordered_json& varied) {
   ordered_json all = ordered_json::array();
   for (const ordered_json& row : rows) {

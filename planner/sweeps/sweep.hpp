@@ -28,7 +28,7 @@ using SweepInterrupt = std::function<bool()>;
 
 /// One question of a sweep.
 struct SweepPoint {
-  /// What tells it from the others, by option; the first columns of its rows. All points of a sweep have the same keys.
+  /// Options that differ between points, and the first columns of its rows. All points of a sweep have the same keys.
   nlohmann::ordered_json varied = nlohmann::ordered_json::object();
   /// All that decides the answer, with the content of the files that it reads: points of the same question are one.
   nlohmann::ordered_json question;
@@ -37,7 +37,7 @@ struct SweepPoint {
 };
 
 struct SweepSettings {
-  /// Of the program, whose answers alone are taken from the cache.
+  /// Version of the program; answers of other versions are not taken from the cache.
   std::string version;
   /// Folder in which each answer is kept as soon as there is one; made if it is missing.
   std::optional<std::filesystem::path> cache = {};
@@ -81,7 +81,7 @@ struct Sweep {
   /// The sweep's own warnings, and those of the points: each that differs from others by its numbers alone once, with
   /// how many points have it and what it says of the first.
   std::vector<Note> all_warnings() const;
-  /// What the answers to all priced points rest on alike.
+  /// Assumptions shared by the answers to all priced points.
   std::vector<Assumption> shared_assumptions() const;
   /// The options that say which work is done, not how: rows of different work are not held against each other.
   std::vector<std::string> work() const;
@@ -103,7 +103,7 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
 void save_part(const std::filesystem::path& path, const Sweep& sweep, const PartOrigin& origin);
 
 /// The sweep of which all parts are.
-/// @param set  of sweep
+/// @param set  parts of sweep
 /// @throws traces::FileError naming the part whose state cannot be merged
 Sweep merge_sweep(const PartSet& set);
 

@@ -33,7 +33,7 @@ std::string sha256(std::string_view text) {
   return hash.digits();
 }
 
-/// What answers depend on besides the question: the code, and the figures built into it.
+/// Key of the parts of answers that do not depend on the question: the code, and the figures built into it.
 std::string program_key(const std::string& version) {
   traces::Sha256 figures;
   for (const auto files : {cost::hardware_preset_files(), cost::efficiency_preset_files(), cost::kernel_preset_files(),

@@ -10,7 +10,7 @@
 #include "planner/plan.hpp"
 #include "traces/note.hpp"
 
-/// What a sweep keeps of the answer to one point.
+/// The parts of the answer to one point that a sweep keeps.
 namespace specdec::planner {
 
 struct PointAnswer {
@@ -28,7 +28,7 @@ PointAnswer point_answer_from(const nlohmann::ordered_json& json);
 
 PointAnswer point_answer(const Plan& plan);
 PointAnswer point_answer(const Capacity& capacity);
-/// Of a point without an answer.
+/// The answer of a point that has none.
 PointAnswer unpriced_answer(const std::vector<std::string>& columns, std::string_view why);
 
 /// Keys of a row behind what varies. An unknown figure is null, and `why` says why nothing is recommended, or why

@@ -29,17 +29,17 @@ import transformers
 
 
 def kl(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """Of log-probabilities, (..., vocabulary); nats, >= 0."""
+    """Kullback-Leibler divergence from log-probabilities, (..., vocabulary); nats, >= 0."""
     return (p.exp() * (p - q)).sum(-1)
 
 
 def tv(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """Of log-probabilities, (..., vocabulary); in [0, 1]."""
+    """Total variation distance from log-probabilities, (..., vocabulary); in [0, 1]."""
     return (p.exp() - q.exp()).abs().sum(-1) / 2
 
 
 def d_lk(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """Of log-probabilities, (..., vocabulary); in [0, 1]."""
+    """Leviathan et al.'s distance from log-probabilities, (..., vocabulary); in [0, 1]."""
     return (p.exp() - (p.exp() + q.exp()) / 2).abs().sum(-1)
 
 
@@ -82,7 +82,7 @@ def distill(
 
 
 def held_out(target: Any, draft: Any, tokenizer: Any, prompts: str, seed: int) -> Any:
-    """What a recording of the pair says. The texts are the target's, the same for every draft."""
+    """The analysis of a recording of the pair. The texts are the target's, the same for every draft."""
     with tempfile.TemporaryDirectory() as folder:
         recording = specdec.record(
             target, draft, prompts, tokenizer=tokenizer, output=folder, max_new_tokens=64, batch_size=24, seed=seed

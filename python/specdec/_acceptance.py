@@ -1,4 +1,4 @@
-"""How many drafted tokens are accepted, wherever it is known from."""
+"""The acceptance of drafted tokens, wherever it is known from."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class Acceptance:
 
     @property
     def method(self) -> str:
-        """How the interval came about: "exact", "stated", "iid_rounds", "clusters", "batch_means" or "sequences"."""
+        """The origin of the interval: "exact", "stated", "iid_rounds", "clusters", "batch_means" or "sequences"."""
         return self._make().method
 
     @property
     def text(self) -> str:
-        """What it is, for people."""
+        """A description for people."""
         return self._make().text
 
     @property
@@ -197,7 +197,7 @@ class Acceptance:
 
     @classmethod
     def published(cls, name: str, *, rule: Rule | None = None) -> Acceptance:
-        """What others measured and printed: a rate, or a prior from acceptance lengths of heads.
+        """The acceptance that others measured and printed: a rate, or a prior from acceptance lengths of heads.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class Acceptance:
         by: str | None = None,
         mix_by: MixBy = "tokens",
     ) -> Acceptance:
-        """What a server counted, in any format of docs/counters.md.
+        """The acceptance that a server counted, in any format of docs/counters.md.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a question is answered by."""
+"""Answers to questions."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Answer:
         self._config = config
         # Made when they are first asked for.
         self._charts = charts
-        # What a page says at its beginning.
+        # The beginning of a page.
         self._about = about or {}
 
     @classmethod
@@ -167,7 +167,7 @@ class Answer:
 
     @property
     def tables(self) -> list[str]:
-        """What :meth:`rows` and :meth:`to_dataframe` give, the main table first."""
+        """Names of the tables for :meth:`rows` and :meth:`to_dataframe`, the main one first."""
         return list(self._tables)
 
     def to_dataframe(self, table: str | None = None) -> pandas.DataFrame:
@@ -192,7 +192,7 @@ class Answer:
 
     @property
     def figures(self) -> list[str]:
-        """What :meth:`plot` draws, the main one first: the names of `specdec plot`."""
+        """Names of the figures for :meth:`plot`, the main one first: those of `specdec plot`."""
         return list(self._figures())
 
     def figure_data(self, figure: str | None = None) -> dict[str, Any]:
@@ -358,7 +358,7 @@ def _flat(row: Mapping[str, Any], shape: Mapping[str, Any], prefix: str = "") ->
 
 
 class Plan(Answer):
-    """What :func:`specdec.plan` and :func:`specdec.plan_runs` answer. Its attributes are the keys of docs/schema/plan.json.
+    """Answer of :func:`specdec.plan` and :func:`specdec.plan_runs`. Its attributes are the keys of docs/schema/plan.json.
 
     Examples
     --------
@@ -396,7 +396,7 @@ class Plan(Answer):
 
     @property
     def speedup(self) -> float | None:
-        """Of that gamma over plain decoding, at the first point."""
+        """The speedup of that gamma over plain decoding, at the first point."""
         best = self._best
         return None if best is None else best["speedup"]
 
@@ -418,7 +418,7 @@ class Plan(Answer):
 
 
 class Capacity(Answer):
-    """What :func:`specdec.capacity` answers. Its attributes are the keys of docs/schema/capacity.json."""
+    """Answer of :func:`specdec.capacity`. Its attributes are the keys of docs/schema/capacity.json."""
 
     _subject = "a server under load"
     _tables = {
@@ -429,7 +429,7 @@ class Capacity(Answer):
 
 
 class Synthetic(Answer):
-    """What :func:`specdec.synthetic` answers. Its attributes are the keys of docs/schema/synthetic.json."""
+    """Answer of :func:`specdec.synthetic`. Its attributes are the keys of docs/schema/synthetic.json."""
 
     _subject = "synthetic acceptance"
     _tables = {"settings": ("settings", ()), "law": ("law", ())}
@@ -441,7 +441,7 @@ class Synthetic(Answer):
 
 
 class Difference(Answer):
-    """What :func:`specdec.difference` answers. Its attributes are the keys of docs/schema/diff.json."""
+    """Answer of :func:`specdec.difference`. Its attributes are the keys of docs/schema/diff.json."""
 
     _subject = "two runs"
     _tables = {"positions": ("positions", ()), "groups": ("groups", ()), "parts": ("parts", ())}
@@ -453,7 +453,7 @@ class Difference(Answer):
 
 
 class Checkup(Answer):
-    """What :func:`specdec.doctor` answers. Its attributes are the keys of docs/schema/doctor.json: ``passed`` is false where
+    """Answer of :func:`specdec.doctor`. Its attributes are the keys of docs/schema/doctor.json: ``passed`` is false where
     an error was found."""
 
     _subject = "a checkup of files"
@@ -466,7 +466,7 @@ class Checkup(Answer):
 
 
 class Analysis(Answer):
-    """What :func:`specdec.analyze` answers. Its attributes are the keys of docs/schema/analyze.json."""
+    """Answer of :func:`specdec.analyze`. Its attributes are the keys of docs/schema/analyze.json."""
 
     _tables = {
         "gammas": ("gammas", ()),
@@ -482,7 +482,7 @@ class Analysis(Answer):
 
 
 class Comparison(Answer):
-    """What :func:`specdec.compare` answers. Its attributes are the keys of docs/schema/compare.json; ``simulated`` says how
+    """Answer of :func:`specdec.compare`. Its attributes are the keys of docs/schema/compare.json; ``simulated`` says how
     long it took, which no two runs have alike."""
 
     _subject = "ways to draft and to verify"
@@ -495,7 +495,7 @@ class Comparison(Answer):
 
 
 class Sweep(Answer):
-    """What :func:`specdec.sweep` answers: a table. Its attributes are the keys of docs/schema/sweep.json; the key "rows" is
+    """Answer of :func:`specdec.sweep`: a table. Its attributes are the keys of docs/schema/sweep.json; the key "rows" is
     ``to_dict()["rows"]``."""
 
     _subject = "a sweep"
@@ -503,7 +503,7 @@ class Sweep(Answer):
 
     @property
     def summary(self) -> str:
-        """How many points were answered."""
+        """The number of points that were answered, in words."""
         return self._text.split("\n")[0]
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
@@ -520,7 +520,7 @@ class Sweep(Answer):
 
 
 class Simulation(Answer):
-    """What :func:`specdec.simulate` answers: a comparison of one method. Its attributes are the keys of
+    """Answer of :func:`specdec.simulate`: a comparison of one method. Its attributes are the keys of
     docs/schema/simulate.json."""
 
     _subject = "one way to draft and to verify"

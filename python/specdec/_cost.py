@@ -1,4 +1,4 @@
-"""What a round of speculative decoding costs."""
+"""The cost of a round of speculative decoding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Cost:
         self._checked()
 
     def _checked(self) -> None:
-        # What needs an answer to --extrapolate or a draft to be priced is told where it is asked.
+        # A cost that needs an answer to --extrapolate or a draft to be priced is checked where a price is asked of it.
         if self._recipe[0] != "cost_of_hardware":
             self._make()
 
@@ -51,7 +51,7 @@ class Cost:
 
     @property
     def _constants(self) -> Options:
-        """Of a step, where they are the same everywhere."""
+        """The constants of a step, where they are the same everywhere."""
         make, _, options, _ = self._recipe
         if make != "cost_of_constants" or "draft_kind" in options:
             return {}

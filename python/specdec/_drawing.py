@@ -200,7 +200,7 @@ def _bar_width(panel: Panel) -> float:
 
 
 def _covered(axis: Axis, values: Sequence[Numbers]) -> tuple[float, float]:
-    """Of nothing a range to draw axes at; of one value something to both of its sides."""
+    """The range to draw axes at; without values a default, for one value something to both of its sides."""
     all_of = np.concatenate(values)
     all_of = all_of[np.isfinite(all_of) & ((all_of > 0) | (not axis.is_log))]
     if not len(all_of):

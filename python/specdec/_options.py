@@ -1,4 +1,4 @@
-"""How a question is put to the command line: its options with their values, as "inputs" of an answer shows them."""
+"""The options of a question to the command line with their values, as "inputs" of an answer shows them."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def draft_text(name: str, options: Options) -> str:
 
 
 def of_all_drafts(options: Options) -> Options:
-    """What the options of one draft say of all of them."""
+    """The options of one draft that hold for all of them."""
     return {option: value for option, value in options.items() if option not in _DRAFT_KEYS}
 
 
@@ -371,7 +371,7 @@ _HASHED_BYTES = 64_000_000
 
 
 def file_facts(path: str, hashed: bool = True) -> Options:
-    """What identifies a file that an answer rests on, with the hash of a small one where it is `hashed`."""
+    """Facts that identify a file that an answer rests on, with the hash of a small one where it is `hashed`."""
     facts = os.stat(path)
     modified = datetime.datetime.fromtimestamp(int(facts.st_mtime), datetime.timezone.utc)
     digest = None

@@ -74,7 +74,7 @@ def plan(
     emit: Engine | None = None,
     engine_version: str | None = None,
 ) -> Plan:
-    """How many tokens to draft, and what that gains. Options have the names of `specdec plan`.
+    """The number of tokens to draft, and what that gains. Options have the names of `specdec plan`.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def doctor(
     false_alarm_rate: float = 0.01,
     threads: int = 1,
 ) -> Checkup:
-    """What is wrong or suspicious with what servers, benchmarks and recorders wrote: `specdec doctor`.
+    """Faults and doubtful figures in what servers, benchmarks and recorders wrote: `specdec doctor`.
 
     Parameters
     ----------
@@ -411,7 +411,7 @@ def doctor(
 
 
 def _deployment(options: Options, tensor_parallel_size: int | None) -> str:
-    """What is planned, for titles and captions."""
+    """The subject of the plan, for titles and captions."""
     who = options.get("model") or "the model"
     if options.get("draft_model"):
         who += f" with {options['draft_model']}"
@@ -465,7 +465,7 @@ def capacity(
     threads: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Capacity:
-    """How much load a deployment takes, and how many GPUs a load needs, with and without drafts, by simulation. Options have
+    """The load that a deployment takes, and the GPUs that a load needs, with and without drafts, by simulation. Options have
     the names of `specdec capacity`. Ctrl-C ends it with the scenarios that were simulated until then.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What two models said of a text, and what that says of drafting."""
+"""Recordings of what two models said of a text, and what they say of drafting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Prompt = Union[int, str, Sequence[int], Sequence[str]]
 
 
 class Recording:
-    """What two models said of a text: in files, or in arrays.
+    """A recording of what two models said of a text: in files, or in arrays.
 
     Examples
     --------
@@ -241,17 +241,17 @@ class Recording:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What it says of itself, by the keys of docs/trace_format.md."""
+        """The metadata, by the keys of docs/trace_format.md."""
         return self._core.metadata
 
     @property
     def positions(self) -> int | None:
-        """How many it holds; None where only reading it to its end tells."""
+        """The number of positions; None where only reading it to its end tells."""
         return self._core.positions
 
     @property
     def sequences(self) -> int | None:
-        """How many a recording of arrays holds; None of files."""
+        """The number of sequences of a recording of arrays; None of files."""
         return self._core.sequences if self._in_memory else None
 
 
@@ -302,15 +302,15 @@ def _sampling_text(sampling: Sampling) -> str:
 
 
 class Executor(Protocol):
-    """What runs calls elsewhere: an executor of :mod:`concurrent.futures`, or what has the same two methods, such as a
-    client of Dask."""
+    """A runner of calls elsewhere: an executor of :mod:`concurrent.futures`, or anything with the same two methods,
+    such as a client of Dask."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
         """A promise, whose method ``result`` waits for what the call returns, or raises what it raises."""
 
 
 def _summary(recording: Recording, question: Options, index: int, of: int, kept: _Kept | None) -> bytes:
-    """What one of several equal shares of the sequences says."""
+    """The summary of one of several equal shares of the sequences."""
     if kept is None:
         return _core.summary(recording._core, question, index, of)
     folder, origin = kept
@@ -382,8 +382,8 @@ def analyze(
     shards: int | None = None,
     checkpoint: Path | None = None,
 ) -> Analysis:
-    """What a recording says: acceptance, how sure it is, and the best gamma by exact replay. Options have the names of
-    `specdec analyze`. Ctrl-C ends it with what was read until then, but for what an `executor` does.
+    """Analysis of a recording: acceptance, how sure it is, and the best gamma by exact replay. Options have the names
+    of `specdec analyze`. Ctrl-C ends it with what was read until then, but for what an `executor` does.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _HARMLESS = {
 
 
 class Sampling(NamedTuple):
-    """How both models are sampled from: temperature, then the cuts, which 0, 1 and 0 switch off."""
+    """The sampling of both models: temperature, then the cuts, which 0, 1 and 0 switch off."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -84,7 +84,7 @@ def sampling_of(
 
 
 def vocabulary_of(target: Any, draft: Any, wanted: int | None) -> int:
-    """How many columns of the rows are tokens."""
+    """The number of columns of the rows that are tokens."""
     sizes = [int(model.config.get_text_config().vocab_size) for model in (target, draft)]
     if wanted is None:
         if sizes[0] != sizes[1]:
@@ -125,7 +125,7 @@ class Writer:
         self._warpers = self._processors()
 
     def write(self, prompts: Sequence[Sequence[int]], seed: int) -> tuple[list[int], dict[str, Any]]:
-        """How many tokens each text has, and the columns of all of them, text by text, as docs/trace_format.md names them."""
+        """Each text's number of tokens, and the columns of all of them, text by text, as docs/trace_format.md names them."""
         torch = self._torch
         longest = max(map(len, prompts))
         given = torch.tensor([[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts])
@@ -158,7 +158,7 @@ class Writer:
         return set() if ends is None else {ends} if isinstance(ends, int) else set(ends)
 
     def _processors(self) -> list[Any]:
-        """What `generate` does to a row before it samples, by the same code."""
+        """The processors that `generate` applies to a row before it samples, by the same code."""
         transformers = _module("transformers")
         how = self._sampling
         found = []

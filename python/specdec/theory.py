@@ -49,25 +49,25 @@ if TYPE_CHECKING:
 
 
 class OptimalGamma(NamedTuple):
-    """What :func:`optimal_gamma` finds."""
+    """The result of :func:`optimal_gamma`."""
 
     gamma: Integers
     """The optimum, the smallest one of ties; 2^53 where none is attained."""
     speedup: Numbers
-    """Of that gamma; where none is attained its supremum, infinite where there is none."""
+    """The speedup of that gamma; where none is attained its supremum, infinite where there is none."""
     attained: Truths
     """False where every larger gamma is better."""
 
 
 class RealOptimum(NamedTuple):
-    """What :func:`optimal_gamma_real` finds; NaN where there is no finite optimum."""
+    """The result of :func:`optimal_gamma_real`; NaN where there is no finite optimum."""
 
     gamma: Numbers
     speedup: Numbers
 
 
 class FiniteGeneration(NamedTuple):
-    """What :func:`finite_generation` finds."""
+    """The result of :func:`finite_generation`."""
 
     expected_steps: Numbers
     steps_variance: Numbers
@@ -385,7 +385,7 @@ def some_gamma_helps(alpha: RatesLike, c: NumbersLike) -> Truths:
 
 
 def guaranteed_improvement(alpha: RatesLike, c: NumbersLike) -> Numbers:
-    """What gamma = 1 improves, (1 + alpha) / (1 + c). Leviathan et al. 2023, Corollary 3.9.
+    """The improvement by gamma = 1, (1 + alpha) / (1 + c). Leviathan et al. 2023, Corollary 3.9.
 
     Parameters
     ----------

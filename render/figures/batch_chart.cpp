@@ -121,7 +121,7 @@ ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optiona
   return panel;
 }
 
-/// What is said if the gain at the largest batch suffices; batches that fall short of it, or whose intervals do, are
+/// The sentence if the gain at the largest batch suffices; batches that fall short of it, or whose intervals do, are
 /// named.
 std::string gain_up_to_the_end(const SpeedupOverBatchInputs& in, const BatchCurve& best) {
   const auto batches_below = [&](const std::vector<double>& speedup) {

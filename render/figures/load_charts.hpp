@@ -30,7 +30,7 @@ struct LoadChartInputs {
   /// Requests/s of all replicas, if a load is requested.
   std::optional<double> asked;
   std::optional<double> price_per_gpu_hour;
-  /// How the figures were simulated: "4 runs of 500 requests".
+  /// The simulation behind the figures: "4 runs of 500 requests".
   std::string runs;
   std::string who;
 };

@@ -22,7 +22,7 @@ using validation::MethodResult;
 /// More than these side by side would have no room for their names.
 constexpr std::size_t most_bars = 6;
 
-/// What a bar stands for, a method or a task of the only one, and its name.
+/// The result that a bar stands for, of a method or of a task of the only one, and its name.
 struct Bar {
   const MethodResult* result;
   std::string name;
@@ -49,7 +49,7 @@ Bars bars_of(const std::vector<MethodResult>& results) {
 }
 
 /// A panel of bars with a measured value of each result that has one.
-/// @param measured  of a result, may be empty
+/// @param measured  the value of a result, may be empty
 template <class Measured>
 ChartPanel bar_panel(const Bars& shown, std::span<const Bar> part, ChartAxis y, const Measured& measured) {
   ChartPanel panel;

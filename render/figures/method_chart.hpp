@@ -5,10 +5,10 @@
 
 namespace specdec::render {
 
-/// What became of methods: tokens per step with their closed form, and the speedup where costs are known, a bar for
-/// each method; of a single method a bar for each task and for all of them, and the share of drafts that stay, by
+/// Results of methods: tokens per step with their closed form, and the speedup where costs are known, a bar for
+/// each method; for a single method a bar for each task and for all of them, and the share of drafts that stay, by
 /// position.
-/// @param runs  of one method at least
+/// @param runs  those of one method at least
 Chart methods_chart(const planner::MethodRuns& runs);
 
 }  // namespace specdec::render

@@ -209,7 +209,7 @@ ChartPanel speedup_panel(const planning::PointPlan& point, const std::string& in
   return panel;
 }
 
-/// @param interval  what the point's interval is: "95% interval" or "range"
+/// @param interval  name of the point's interval: "95% interval" or "range"
 std::string speedup_words(const planning::PointPlan& point, const std::string& interval) {
   if (!point.optimal_row) return "no price tells whether drafts pay.";
   const planning::DeploymentRow& best = *point.optimal();

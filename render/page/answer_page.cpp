@@ -76,7 +76,7 @@ std::string paragraphs(const std::vector<std::string>& words) {
 
 // --------------------------------------------------------------------------------------------------------- numbers
 
-/// What the intervals of drafts are: ranges where they hold no sampling error of the acceptance.
+/// Heading of the intervals of drafts: ranges where they hold no sampling error of the acceptance.
 template <class IsMeant>
 std::string interval_heading(const ordered_json& plan, const IsMeant& is_meant) {
   bool lacks = false, holds = false;
@@ -87,7 +87,7 @@ std::string interval_heading(const ordered_json& plan, const IsMeant& is_meant) 
   return !lacks ? "95% interval" : holds ? "95% interval or range" : "Range";
 }
 
-/// Of the draft whose points are shown: the recommended one, else the first.
+/// Heading for the draft whose points are shown: the recommended one, else the first.
 std::string shown_interval_heading(const ordered_json& plan) {
   const ordered_json& recommended = plan["recommended_draft"];
   const ordered_json shown = recommended.is_null() ? within(plan["drafts"].front(), {"name"}) : recommended;

@@ -7,7 +7,7 @@
 
 namespace specdec::render {
 
-/// What a browser recomputes the plan with: the built page script, and what it starts from.
+/// The program with which a browser recomputes the plan: the built page script, and the values it starts from.
 struct PageProgram {
   std::string script;
   /// The source expression of Content-Security-Policy that allows it, "'sha256-...'".
@@ -36,10 +36,10 @@ struct AnswerPage {
   std::vector<std::string> words;
   /// The JSON output of the command that gives the answer.
   nlohmann::ordered_json answer;
-  /// What the command prints of an answer that is no plan, and its tables, in place of a plan's sections.
+  /// The command's text for an answer that is no plan, and its tables, in place of a plan's sections.
   std::string text;
   std::vector<PageTable> tables;
-  /// Of `specdec analyze --format json` and its words, where there is a recording.
+  /// Output of `specdec analyze --format json` and its words, where there is a recording.
   nlohmann::ordered_json analysis;
   std::vector<std::string> analysis_words;
   /// figure_html of each.

@@ -14,7 +14,7 @@
 /// Which figures stand on the page of a plan; those of `specdec plot` where it has them.
 namespace specdec::render {
 
-/// What a plan is of: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm" as far as it names them, else its
+/// The subject of a plan: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm" as far as it names them, else its
 /// acceptance: "alpha 0.7 to 0.8".
 std::string subject_of(const planner::Plan& plan);
 
@@ -26,15 +26,15 @@ struct MapCells {
 /// Fewer, where each cell is a row of the data that stand on the page.
 inline constexpr MapCells page_map = {46, 31};
 
-/// What a plan says: speedup against gamma; over acceptance rate and c, and regret over the rate's interval, where
+/// Charts of a plan: speedup against gamma; over acceptance rate and c, and regret over the rate's interval, where
 /// these are the acceptance and the cost; over several batches speedup, throughput and, where the cost knows seconds,
 /// time per token; over several drafts their speedups. As many as the plan holds data for.
-/// @param map  how fine the one over acceptance rate and c is
+/// @param map  cells of the map over acceptance rate and c
 std::vector<Chart> plan_charts(const planner::Plan& plan, const MapCells& map = {});
 
 struct RecordingCharts {
   std::vector<Chart> charts;
-  /// What this recording cannot give: "lenience (the recording has no whole rows, ...)".
+  /// Charts that this recording cannot give: "lenience (the recording has no whole rows, ...)".
   std::vector<std::string> left_out;
 
   /// Draws one more, or says why the recording cannot give it.
@@ -49,12 +49,12 @@ struct RecordingCharts {
   }
 };
 
-/// What a recording says: acceptance by prefix and by position, tokens per step, autocorrelation, lenience and
+/// Charts of a recording: acceptance by prefix and by position, tokens per step, autocorrelation, lenience and
 /// calibration.
 /// @param recording  its name, for captions
 RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const std::string& recording);
 
-/// What a capacity says over loads: GPUs that a load needs, the requests' times, and with a price these over the cost
+/// Charts of a capacity over loads: GPUs that a load needs, the requests' times, and with a price these over the cost
 /// of a million tokens. Simulates; those that it cannot give, as without a load that is served, are left out, and all
 /// where the question is about a number of replicas, a concurrency or watts.
 /// @param who  the deployment, for captions: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"

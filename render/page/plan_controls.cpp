@@ -40,7 +40,7 @@ struct Shown {
   }
 
   bool is_closed_form() const { return plan.closed_form.has_value(); }
-  /// How acceptance was put; empty where it was measured.
+  /// The words that state the acceptance; null if it was measured.
   const AcceptanceWords* acceptance_words() const {
     return draft != nullptr && draft->acceptance.words ? &*draft->acceptance.words : nullptr;
   }
@@ -50,7 +50,7 @@ struct Shown {
     return words != nullptr && (words->alpha || (words->published && draft->acceptance.stated->prior == nullptr));
   }
   bool is_priced() const { return draft != nullptr && draft->cost.roofline != nullptr; }
-  /// Whether the cost is that of measured times or runs, which the page has not.
+  /// Whether the cost is that of measured times or runs, which the page does not have.
   bool is_measured() const { return draft == nullptr || !draft->cost.words; }
   cost::DraftKind kind() const { return draft != nullptr ? draft->cost.kind : plan.bench->cost->kind(); }
   const estimate::AcceptanceCurve& curve() const {
@@ -63,7 +63,7 @@ struct Shown {
   const planning::PointPlan* point = nullptr;
 };
 
-/// What the acceptance is called, for the control.
+/// Label of the acceptance, for the control.
 std::string acceptance_label(const Shown& shown) {
   if (shown.draft == nullptr) return "as the benchmark runs counted";
   const AcceptanceWords* const words = shown.acceptance_words();
@@ -125,8 +125,8 @@ double drafting(const Shown& shown) {
   return row.time.draft / (passes * point.rows.front().time.total());
 }
 
-/// What of the rounds of gamma = 1, 2, ... is not drafting, in plain steps, as far as the cost was measured; empty
-/// where it was not.
+/// The part of the rounds of gamma = 1, 2, ... that is not drafting, in plain steps, as far as the cost was measured;
+/// empty if it was not.
 std::optional<core::VerificationCost> rest_of_rounds(const Shown& shown, double c) {
   const planning::PointPlan& point = *shown.point;
   std::vector<core::VerificationCost::Point> factors;
@@ -146,7 +146,7 @@ std::optional<core::VerificationCost> rest_of_rounds(const Shown& shown, double 
   return core::VerificationCost::table(factors);
 }
 
-/// What requests by c say beside it.
+/// Members that requests by c have beside it.
 ordered_json with_c(const Shown& shown, double c) {
   CostWords words;
   PlanQuestion question;
@@ -170,7 +170,7 @@ ordered_json with_c(const Shown& shown, double c) {
   return {{"cost", words}, {"question", question}};
 }
 
-/// What requests by hardware say beside the controls.
+/// Members that requests by hardware have beside the controls.
 ordered_json with_hardware(const Shown& shown) {
   CostWords words;
   if (shown.is_priced()) words = *shown.draft->cost.words;
@@ -218,7 +218,7 @@ void put_hardware(const Shown& shown, ordered_json& start) {
   start["kv_cache_dtype"] = named(options.kv_cache_dtype);
 }
 
-/// What every request asks, whatever its cost.
+/// Members of every request's question, whatever its cost.
 PlanQuestion always_asked(const PlanQuestion& asked) {
   PlanQuestion question;
   question.max_gamma = asked.max_gamma;

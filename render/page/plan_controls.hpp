@@ -8,7 +8,7 @@
 
 namespace specdec::render {
 
-/// What the controls of the interactive page begin with: the acceptance and the cost that the plan rests on, so that
+/// First values of the controls of the interactive page: the acceptance and the cost that the plan rests on, so that
 /// the page's first answer is the plan's at its first batch and context.
 ///
 ///   "about"        a sentence for people: what the first values are
@@ -22,7 +22,7 @@ namespace specdec::render {
 ///   "batches"      of the plan
 ///   "lenience"     [{"lenience", "alpha", "interval"}], what each does to the rate, where a recording says it
 ///
-/// @param lenience  of the recording that the acceptance is of; empty where there is none, or it does not say it
+/// @param lenience  the estimates of the acceptance's recording; empty if there is none, or it does not say it
 nlohmann::ordered_json plan_controls(const planner::Plan& plan, std::span<const planning::LenienceEstimate> lenience);
 
 }  // namespace specdec::render

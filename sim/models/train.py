@@ -61,7 +61,7 @@ class Shape:
     intermediate: int
     lr: float = 0.0  # peak learning rate
     batch: int = 0  # sequences of 256 tokens in a step
-    # What models made elsewhere may have otherwise; 0 stands for what follows from the sizes above.
+    # Settings in which models made elsewhere may differ; 0 stands for the value that follows from the sizes above.
     key_value_heads: int = 0
     head_size: int = 0
     vocab: int = VOCAB
@@ -378,7 +378,7 @@ def cmd_write(args: argparse.Namespace) -> None:
 
 
 def distance(name: str, p_logits, q_logits):
-    """Of the draft's rows from the target's, [...]: "kl" is sum p log(p / q); "tv" sum |p - q| / 2
+    """Distance of the draft's rows from the target's, [...]: "kl" is sum p log(p / q); "tv" sum |p - q| / 2
     and "d_lk" sum |p - (p + q) / 2| are one number, what is rejected."""
     log_p, log_q = p_logits.log_softmax(-1), q_logits.log_softmax(-1)
     p, q = log_p.exp(), log_q.exp()
@@ -734,7 +734,7 @@ def sample_prompts(work: Path, count: int) -> list[dict]:
     return out
 
 
-# How transformers and llama.cpp's converter read tokenizer.model; without it they put a space before a text.
+# Settings for transformers and llama.cpp's converter; without these they put a space before a text.
 TOKENIZER_CONFIG = {
     "tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "add_eos_token": False, "add_prefix_space": False,
     "bos_token": "<s>", "clean_up_tokenization_spaces": False, "eos_token": "</s>",

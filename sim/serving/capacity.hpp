@@ -15,7 +15,7 @@
 #include "analysis/planning/steady_state.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
-/// How much a deployment can serve, and at what cost, with and without speculation.
+/// The load that a deployment can serve, and its cost, with and without speculation.
 namespace specdec::sim {
 
 /// A law of lengths in tokens.
@@ -34,7 +34,7 @@ struct Workload {
   std::optional<double> requests_per_second = {};
   /// If given, in place of a rate: clients over all replicas, >= 1, evenly, each of which keeps one request in flight.
   std::optional<std::int64_t> clients = {};
-  /// Of each request beside the engine, >= 0, as in ServingQuestion.
+  /// Seconds of each request outside the engine, >= 0, as in ServingQuestion.
   double outside_seconds = 0;
   LengthLaw prompt_tokens, output_tokens;
   /// If not empty: two or more, not all at one time. Lengths, and gaps between arrivals scaled to the rate, are
@@ -44,7 +44,7 @@ struct Workload {
   /// with clients what benchmark clients send, 10 for each of a replica's clients.
   std::optional<std::int64_t> requests = {};
 
-  /// Of a run without clients in which few decode.
+  /// Requests of a run without clients in which few decode.
   std::int64_t open_requests() const { return requests.value_or(1000); }
   /// Mean tokens in the cache of a sequence halfway through its output.
   double middle_context() const;
@@ -66,7 +66,7 @@ struct CapacityLimits {
   double percentile = 99;
 };
 
-/// What comes to one replica: requests/s, or, above 0, so many clients.
+/// The load of one replica: requests/s, or, above 0, so many clients.
 struct ReplicaLoad {
   double requests_per_second = 0;
   std::int64_t clients = 0;
@@ -117,7 +117,7 @@ struct SimulatedPercentiles {
   std::array<const SimulatedValue*, 5> all() const { return {&p50, &p90, &p99, &mean, &asked}; }
 };
 
-/// How the search for the largest rate ended, by which it begins under another cost or acceptance.
+/// The end of the search for the largest rate, from which the search under another cost or acceptance begins.
 struct RateSearchEnd {
   /// ln(seconds per output token) by formulas, and a tenth of ln(requests/s).
   double expected = 0;
@@ -138,7 +138,7 @@ struct ScenarioCapacity {
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
   /// replica, which the figures below are for, within the limits or not; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
-  /// What an iteration holds on average, by formula (with a budget by that of all drafts verified), at the largest
+  /// The mean iteration by formula (with a budget by that of all drafts verified), at the largest
   /// rate, or with clients_within_limits: rounds of the mean batch, >= 1, and the positions of prompts that keep it
   /// there. It depends neither on the load asked for nor on the number of replicas.
   cost::Iteration largest_iteration = {.sequences = 1};
@@ -193,7 +193,7 @@ struct CapacityAnswer {
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks = {});
 
-/// What the formulas are given of one replica of a scenario.
+/// The inputs of the formulas for one replica of a scenario.
 struct ScenarioFormulas {
   /// Its rate is not set.
   planning::OfferedLoad load;

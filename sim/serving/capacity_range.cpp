@@ -99,7 +99,7 @@ void cover(std::optional<SimulatedPercentiles>& values, const std::optional<Simu
   for (std::size_t i = 0; i < values->all().size(); ++i) cover(*values->all()[i], *others->all()[i]);
 }
 
-/// Of a version that is overloaded no value is known but that it is larger.
+/// For an overloaded version no value is known but that it is larger.
 void leave_open(SimulatedValue& value) { value.hi = std::numeric_limits<double>::infinity(); }
 
 void leave_open(std::optional<SimulatedPercentiles>& values) {
@@ -129,7 +129,7 @@ void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
   cover(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
 }
 
-/// Of figures that versions are missing of.
+/// For figures that some versions lack.
 void leave_unknown(ScenarioCapacity& scenario) {
   const auto open = [](SimulatedValue& value) {
     value.lo = 0;

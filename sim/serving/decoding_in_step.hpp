@@ -25,11 +25,11 @@ class DecodingInStep {
                  RequestRounds* shared);
 
   std::size_t size() const { return sequences_.size(); }
-  /// Of the coming iteration.
+  /// The sum of the rounds of the coming iteration.
   const RoundSum& round() const { return sequences_.round(); }
   /// Tokens in the caches of all.
   std::int64_t context_tokens() const { return context_tokens_; }
-  /// How many of them are requests that count.
+  /// The number of counted requests among them.
   std::int64_t counted() const { return counted_; }
 
   /// A request whose prompt is computed; its rounds follow.

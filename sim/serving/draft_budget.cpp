@@ -16,7 +16,7 @@ struct RankedDraft {
   }
 };
 
-/// Of the first so many drafts, most tokens per second.
+/// The number of first drafts that gives most tokens per second.
 std::size_t best_number(std::span<const RankedDraft> ranked, std::size_t sequences, std::span<const double> seconds) {
   const auto price = [&](std::size_t drafts) {
     const std::size_t whole = drafts / sequences, rest = drafts % sequences;

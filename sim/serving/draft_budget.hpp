@@ -24,12 +24,12 @@ class DraftBudget {
   /// product of these probabilities up to each draft; the fewest in a tie.
   /// Source:   docs/theory.md#verification-within-a-budget
   /// @param gamma    [1, that of the constructor]
-  /// @param seconds  of the round if so many drafts of each are verified, > 0; between whole numbers it is linear.
+  /// @param seconds  those of a round that verifies so many drafts of each, > 0; between whole numbers it is linear.
   ///                 Shape: (gamma + 1)
   std::vector<std::int64_t> verified(std::span<const std::size_t> places, std::int64_t gamma,
                                      std::span<const double> seconds) const;
 
-  /// What became of a sequence's round.
+  /// Counts the outcome of a sequence's round.
   void count(std::size_t place, std::int64_t verified, std::int64_t accepted);
   /// A new sequence takes the place.
   void forget(std::size_t place);
@@ -50,7 +50,7 @@ class DraftBudget {
   std::size_t gamma_;
   /// Shape: (places, gamma)
   std::vector<Counts> counts_;
-  /// Of all sequences so far. Shape: (gamma)
+  /// Counts of all sequences so far. Shape: (gamma)
   std::vector<Counts> of_all_;
 };
 

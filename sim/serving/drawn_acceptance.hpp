@@ -11,7 +11,7 @@ namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
-/// What the requests of a run accept of their drafts: its laws and the uniforms that requests draw.
+/// The accepted drafts of the requests of a run: its laws and the uniforms that requests draw.
 class DrawnAcceptance {
  public:
   /// @param shared  draws of runs of the same requests; null for own ones
@@ -24,7 +24,7 @@ class DrawnAcceptance {
   std::int64_t largest_gamma() const { return largest_gamma_; }
   /// The first stretch of a request's law.
   std::size_t law_of(std::size_t request) { return largest_gamma_ == 0 ? 0 : laws_.stretch_of(draws().law(request)); }
-  /// Of so many drafts of a running request; moves its stretch to the one of its context.
+  /// Accepted drafts out of so many of a running request; moves its stretch to the one of its context.
   std::int64_t accepted(RunningRequests& running, std::size_t i, std::int64_t drafts) {
     const double u = draws().acceptance(running.request[i], running.put_out[i]);
     return laws_.accepted(running.law[i], running.computed[i], u, drafts);

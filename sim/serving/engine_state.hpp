@@ -19,7 +19,7 @@ namespace specdec::sim {
 
 /// An iteration of a serving engine: who takes part, and what it has to compute.
 struct EngineIteration {
-  /// What it is priced by.
+  /// The work by which it is priced.
   cost::Iteration work = {};
   std::int64_t gamma = 0;
   /// Positions left in it.
@@ -70,7 +70,7 @@ struct EngineIteration {
   }
 };
 
-/// What a serving engine holds: the requests that wait and those that run, their blocks, and the iteration under way.
+/// The state of a serving engine: the requests that wait and those that run, their blocks, and the iteration under way.
 struct EngineState {
   /// @param outcomes  [request]; must outlive the object
   EngineState(const ServingQuestion& question, std::vector<ServedRequest>& outcomes)

@@ -12,7 +12,7 @@ namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
-/// How often each length of a gap occurred; lengths that agree in their first 15 bits are one.
+/// Number of gaps of each length; lengths that agree in their first 15 bits are one.
 class GapHistogram {
  public:
   void add(double seconds, std::int64_t count) {

@@ -27,7 +27,7 @@ class IterationScheduler {
  private:
   using Index = std::size_t;
 
-  /// What admitting the next waiting request takes.
+  /// Requirements for admitting the next waiting request.
   struct Admission {
     std::size_t request = 0;
     double last_output = 0;

@@ -18,7 +18,7 @@ struct JudgedRequests {
   planning::CapacityLimit by = planning::CapacityLimit::none;
 };
 
-/// Of times to the first token and per output token, of which those that are limited count; reorders them.
+/// Judges times to the first token and per output token, of which those that are limited count; reorders them.
 JudgedRequests judge(std::vector<double>& ttft, std::vector<double>& tpot, const CapacityLimits& limits);
 
 /// A load at which all replications were run.

@@ -37,7 +37,7 @@ struct LoadSearch {
   LoadCrossing guess = {};
   /// True if the slope is that of an excess much like this one, not a number to begin with.
   bool slope_is_known = false;
-  /// Of the load, relative, > 0.
+  /// Relative tolerance of the load, > 0.
   double tolerance = 0.01;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 /// Share of the saturated rate at which the scale begins.
 constexpr double scale_begin = 1.0 / 1024;
-/// Of ln(load), beside ln(time per output token), in the scale.
+/// Weight of ln(load) beside ln(time per output token) in the scale.
 constexpr double weight_of_load = 0.1;
 
 planning::ReplicaLimits replica_limits(const ServingEngine& engine, double mean_context) {

@@ -15,7 +15,7 @@ namespace specdec::sim {
 class PlannedScenario {
  public:
   /// Question and scenario must outlive the object.
-  /// @param requests  whose statistics the formulas are given  @param rounds  of these
+  /// @param requests  those whose statistics the formulas are given  @param rounds  those of these requests
   /// @throws std::invalid_argument if it drafts without an acceptance
   PlannedScenario(const CapacityQuestion& question, const CapacityScenario& scenario,
                   const std::vector<SimulatedRequest>& requests, const RoundsToCover& rounds);
@@ -26,7 +26,7 @@ class PlannedScenario {
   const std::optional<planning::SustainableLoad>& saturation() const { return formulas_.saturation; }
   double output_tokens() const { return formulas_.load.output_tokens; }
 
-  /// What the formulas expect of a batch that does not vary, over loads; ln(load) counts a little beside ln(time per
+  /// The formulas' result for a batch that does not vary, over loads; ln(load) counts a little beside ln(time per
   /// output token), since there are loads at which that time hardly changes.
   const LoadScale& scale() const { return scale_; }
   /// The load with this time per output token on the scale. @param near  a load about as large
@@ -34,7 +34,7 @@ class PlannedScenario {
 
   /// Sequences, by Little's law from the formulas' time per output token, 0 where they do not apply.
   double decoding_at(double requests_per_second) const;
-  /// Nothing where the formulas do not apply.
+  /// Empty if the formulas do not apply.
   std::optional<planning::SteadyState> steady_at(const ReplicaLoad& load) const;
   /// One sequence alone where the formulas do not apply.
   cost::Iteration mean_iteration(const ReplicaLoad& load) const;

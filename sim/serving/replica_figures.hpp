@@ -12,7 +12,7 @@ namespace specdec::sim {
 /// The figures of a replica at a load, from all replications.
 ReplicaAtLoad replica_at(ReplicaRuns& runs, const ReplicaLoad& load);
 
-/// Of so many seconds of an accelerator per token; empty without a price.
+/// Cost at so many seconds of an accelerator per token; empty without a price.
 std::optional<double> cost_per_million_tokens(const CapacityQuestion& question, double gpu_seconds_per_token);
 
 }  // namespace specdec::sim

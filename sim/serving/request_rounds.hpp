@@ -19,7 +19,7 @@ namespace specdec::sim {
 /// were drawn, since every load, gamma and law asks for the same ones. Not for several threads.
 class RequestDraws {
  public:
-  /// @param requests  whose lengths count; must outlive the object  @param most_kept  uniforms in memory
+  /// @param requests  those whose lengths count; must outlive the object  @param most_kept  uniforms in memory
   RequestDraws(const std::vector<SimulatedRequest>& requests, std::uint64_t seed, std::size_t most_kept);
 
   /// @param emitted  tokens before the round, [1, output tokens of the request)
@@ -75,7 +75,7 @@ class AcceptanceLaws {
 /// The largest gamma of the schedule.
 std::int64_t largest_gamma_of(const ServingEngine& engine);
 
-/// What sequences do in one iteration; a sum of these is that of all of them.
+/// The rounds of sequences in one iteration; a sum of these is that of all of them.
 class RoundSum {
  public:
   /// Sequences whose sums have room in a word, at most.
@@ -165,12 +165,12 @@ class RequestSets {
 /// Decoding sequences that all take part in every iteration, so that an iteration is a sum over what is known of each.
 class SequencesInStep {
  public:
-  /// @param requests  of the run  @param most_rounds  of any of them
+  /// @param requests  number in the run  @param most_rounds  largest number of any of them
   SequencesInStep(std::size_t requests, std::size_t most_rounds);
 
   /// Adds a sequence from the coming iteration on. @param rounds  at least one
   void begin(std::size_t request, std::span<const RoundSum> rounds);
-  /// Of the coming iteration.
+  /// The sum of the rounds of the coming iteration.
   const RoundSum& round() const { return sums_[at_ & mask_]; }
   std::size_t size() const { return size_; }
   /// Rounds of a sequence since it began; empty if it does not take part.

@@ -20,7 +20,7 @@ SimulatedValue mean_of(const std::vector<double>& values);
 /// The values of all runs.
 std::vector<double> pooled(const std::vector<std::vector<double>>& of_runs);
 
-/// Of the values of all runs together; empty if there are none. @param percent  that of `asked`, (0, 100)
+/// Percentiles of the values of all runs together; empty if there are none. @param percent  that of `asked`, (0, 100)
 std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<double>> of_runs, double percent);
 
 /// The same of values that occur several times. @param of_runs  [run], each in increasing order

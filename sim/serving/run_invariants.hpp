@@ -22,12 +22,12 @@ class RunInvariants {
 
   /// Before an iteration that begins now. @param served  requests so far
   void check_iteration(EngineState& state, std::size_t served, double now);
-  /// Of the running request i, which ends. @param outcome  of the request before its end
+  /// Checks the running request i, which ends. @param outcome  that of the request before its end
   void check_ended(const RunningRequests& running, std::size_t i, const ServedRequest& outcome) const;
   void check_end(const ServingResult& result, const CacheBlocks& blocks);
 
  private:
-  /// Of the requests that run one by one.
+  /// Sums over the requests that run one by one.
   struct HeldByRunning {
     std::int64_t blocks = 0, positions = 0;
     std::size_t scheduled = 0;

@@ -17,7 +17,7 @@ constexpr double most_warm_up = 0.4;
 /// Requests that benchmark clients send for each one that they keep in flight.
 constexpr std::int64_t requests_per_client = 10;
 
-/// Of a run in which so many sequences decode on average.
+/// Requests of a run in which so many sequences decode on average.
 std::int64_t requests_with_decoding(const Workload& workload, double decoding) {
   if (workload.requests) return *workload.requests;
   const double wanted = std::min(requests_per_sequence * decoding, static_cast<double>(most_per_run));

@@ -15,7 +15,7 @@ struct RunLength {
   double warm_up = 0;
 };
 
-/// Of a run of a scenario's replica at a load: a batch fills before requests count.
+/// Length of a run of a scenario's replica at a load: a batch fills before requests count.
 RunLength run_length(const Workload& workload, const PlannedScenario& planned, const ReplicaLoad& load);
 
 /// Requests of a run with so many clients.

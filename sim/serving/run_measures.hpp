@@ -18,7 +18,7 @@ struct RequestsInSystem {
   std::size_t waiting = 0, all = 0;
 };
 
-/// What iterations put out.
+/// Totals put out by iterations.
 struct RoundTotals {
   /// Tokens, of rounds and of all.
   std::int64_t round_tokens = 0, tokens = 0;
@@ -26,7 +26,7 @@ struct RoundTotals {
   std::int64_t rounds = 0, verified = 0;
 };
 
-/// What is measured of a run: integrals over its counted time, and over all of it for the checks.
+/// Measurements of a run: integrals over its counted time, and over all of it for the checks.
 class RunMeasures {
  public:
   RunMeasures(const ServingQuestion& question, bool finds_gaps);
@@ -43,7 +43,7 @@ class RunMeasures {
   void pass(double from, double to, double seconds, const RequestsInSystem& there);
   /// A request arrived during the iteration that ends now.
   void arrive(double arrival, double now);
-  /// What the iteration put out.
+  /// Adds the output of the iteration.
   void put_out(const RoundTotals& totals);
   /// Requests whose last output was so long ago.
   void add_gaps(double seconds, std::int64_t count) {
@@ -55,7 +55,7 @@ class RunMeasures {
 
  private:
   CountedRequests counted_requests_;
-  /// Of the run.
+  /// Requests of the run.
   std::size_t requests_;
   CountedTime counted_time_;
   bool finds_gaps_;

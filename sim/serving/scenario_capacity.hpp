@@ -7,7 +7,7 @@ namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
-/// What a scenario can serve, at how many replicas, and its figures there.
+/// The capacity of a scenario, its number of replicas, and its figures there.
 /// @param like  the scenario under another cost or acceptance: where to look first; may be null
 ScenarioCapacity capacity_of(ReplicaRuns& runs, const ScenarioCapacity* like);
 

@@ -26,7 +26,7 @@ class ServingRun {
   ServingRun(const ServingQuestion& question, const RunOptions& options)
       : question_(question),
         requests_(question.requests),
-        checks_(options.checks == InvariantChecks::yes),
+        checks_(options.checks),
         outcomes_(requests_.size()),
         acceptance_(question, options.shared ? options.shared->draws : nullptr),
         measures_(question, options.finds_gaps),
@@ -48,7 +48,7 @@ class ServingRun {
         queue_.take_arrivals(now_);
       }
       scheduler_.schedule(now_);
-      if (checks_) invariants_.check_iteration(state_, served_, now_);
+      if (checks_iteration()) invariants_.check_iteration(state_, served_, now_);
       // If all running requests gave up their blocks, waiting ones are admitted now.
       if (state_.iteration.batch == 0) continue;
       pass_time();
@@ -66,6 +66,13 @@ class ServingRun {
     std::int64_t gaps = 0;
     bool some_end = false;
   };
+
+  bool checks_iteration() const {
+    constexpr std::int64_t sampled = 64;
+    const std::int64_t iteration = measures_.iterations();
+    return checks_ == InvariantChecks::yes ||
+           (checks_ == InvariantChecks::sampled && (iteration < sampled || iteration % sampled == 0));
+  }
 
   /// The iteration takes place, and arrivals during it wait.
   void pass_time() {
@@ -103,7 +110,7 @@ class ServingRun {
     if (state_.in_step && question_.clients) queue_.take_arrivals(now_);
   }
 
-  /// What a running request put out by the positions that were scheduled.
+  /// Puts out the tokens of a running request for the positions that were scheduled.
   void put_out(Index i, PutOut& all) {
     const std::int64_t positions = running_.scheduled[i];
     if (running_.prompt_left[i] > 0) {
@@ -161,7 +168,7 @@ class ServingRun {
     Index kept = 0;
     for (Index i = 0; i < running_.size; ++i) {
       if (running_.put_out[i] == running_.wanted[i]) {
-        if (checks_) invariants_.check_ended(running_, i, outcomes_[running_.request[i]]);
+        if (checks_ != InvariantChecks::no) invariants_.check_ended(running_, i, outcomes_[running_.request[i]]);
         end_request(running_.request[i], running_.put_out[i], running_.slots[i] / state_.blocks.tokens_per_block());
       } else if (state_.in_step && running_.prompt_left[i] == 0) {
         state_.in_step->begin(running_.request[i]);
@@ -200,13 +207,13 @@ class ServingRun {
     for (const ServedRequest& request : result.requests) result.preemptions += request.preemptions;
     result.peak_blocks = state_.blocks.peak();
     measures_.fill(result, now_, question_.outside_seconds);
-    if (checks_) invariants_.check_end(result, state_.blocks);
+    if (checks_ != InvariantChecks::no) invariants_.check_end(result, state_.blocks);
     return result;
   }
 
   const ServingQuestion& question_;
   const std::vector<SimulatedRequest>& requests_;
-  const bool checks_;
+  const InvariantChecks checks_;
   /// [request]
   std::vector<ServedRequest> outcomes_;
   DrawnAcceptance acceptance_;

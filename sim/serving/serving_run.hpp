@@ -9,23 +9,25 @@ namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
-enum class InvariantChecks { no, yes };
+/// Frequency of checks of a run's invariants: never, in its first 64 iterations and in every 64th, or in each. Anything
+/// lost once stays lost, so that few iterations find it, too.
+enum class InvariantChecks { no, sampled, yes };
 
-/// What runs of the same requests share. May be used by one run at a time.
+/// Draws and rounds that runs of the same requests share. May be used by one run at a time.
 struct SharedByRuns {
-  /// Of requests that begin with those of the run, its seed, laws and, in rounds, gamma and block_size; non-null.
+  /// For requests that begin with those of the run, its seed, laws and, in rounds, gamma and block_size; non-null.
   RequestDraws* draws = nullptr;
   RequestRounds* rounds = nullptr;
 };
 
-/// How a run goes on: sequences that decode are taken one by one in every iteration, or, as long as all of them take
+/// Mode of a run: sequences that decode are taken one by one in every iteration, or, as long as all of them take
 /// part in all iterations, as sums over them. The result is the same, bit for bit.
 enum class Decoding { one_by_one, in_step };
 
 #ifdef NDEBUG
 constexpr InvariantChecks usual_checks = InvariantChecks::no;
 #else
-constexpr InvariantChecks usual_checks = InvariantChecks::yes;
+constexpr InvariantChecks usual_checks = InvariantChecks::sampled;
 #endif
 
 struct RunOptions {
@@ -36,7 +38,7 @@ struct RunOptions {
   std::optional<SharedByRuns> shared = {};
 };
 
-/// simulate_serving(), with or without checks of the invariants of every iteration; simulate_serving() checks them in
+/// simulate_serving(), with or without checks of the invariants of its iterations; simulate_serving() samples them in
 /// debug builds.
 ///
 ///   blocks       those of running requests and the free ones add up to all; none holds fewer than its tokens need

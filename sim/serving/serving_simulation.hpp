@@ -68,7 +68,7 @@ struct ServingEngine {
   /// While there are prompts to compute that find room, iterations have prompts alone, and rounds wait; else they share
   /// iterations.
   bool prefill_first = false;
-  /// Of the gamma drafts of every sequence, those are verified that make most tokens for the time of the rounds: by
+  /// Verifies only those of each sequence's gamma drafts that make most tokens for the time of the rounds: by
   /// theory::best_budget's rule, by what was accepted at each position of a sequence since it was admitted, and of all
   /// sequences before; the time of a round is linear between whole numbers of drafts of each sequence.
   /// Source:   docs/capacity.md#a-budget-of-verified-drafts
@@ -87,8 +87,8 @@ struct ServingQuestion {
   /// If given, >= 1, a closed loop in place of the requests' arrivals: so many clients, each of which sends the next
   /// request, in order, once the last token of its previous one has come. All begin at 0.
   std::optional<std::int64_t> clients = {};
-  /// Of each request beside the engine, on its way there and back, >= 0: transport, tokenizer. It is in all times of
-  /// requests, and a client's next request reaches the engine so much later.
+  /// Seconds of each request outside the engine, on its way there and back, >= 0: transport, tokenizer. They are in all
+  /// times of requests, and a client's next request reaches the engine so much later.
   double outside_seconds = 0;
   /// Requests that arrive before this share of all, and after one minus this share, are served but not counted, [0,
   /// 0.4].
@@ -99,7 +99,7 @@ struct ServingQuestion {
 /// outputs, at or below them.
 struct RequestPercentiles {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
-  /// Of another percentage, which whoever asks chooses; else the 99th again.
+  /// The value at another percentage, which the caller chooses; else the 99th again.
   double asked = 0;
 };
 

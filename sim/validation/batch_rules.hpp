@@ -48,7 +48,7 @@ class BudgetRule : public sim::BatchRule {
  private:
   std::int64_t gamma_;
   const sim::BatchCost& cost_;
-  /// Of each text by its number, the round before; empty for a new one.
+  /// Survivals of each text by its number in the round before; empty for a new one.
   theory::Survivals last_;
 };
 

@@ -74,7 +74,7 @@ std::optional<double> operations_ratio(const MethodContext& context);
 /// A table pair drawn by the seed (sim/table_models.hpp), and prompts of one token each, the first 16 of the
 /// vocabulary.
 /// @param vocab_size  [2, 4096]
-/// @param noise       of the draft, in logits, [0, 100]
+/// @param noise       the draft's, in logits, [0, 100]
 /// @throws std::domain_error if a parameter is out of range
 MethodSource synthetic_source(std::int64_t vocab_size, double noise, std::uint64_t seed);
 

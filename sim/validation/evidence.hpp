@@ -47,7 +47,7 @@ struct Evidence {
 ///
 /// @param prompt          the decoder's input, at least one token
 /// @param generation      its result; the steps' `emitted` add up to the text's length
-/// @param standardisation of both models
+/// @param standardisation that of both models
 /// @param uniforms        the sequence's own; the transforms use (token, 0, test)
 /// @throws std::logic_error if steps and text do not match
 Evidence gather_evidence(sim::LanguageModelRef target, sim::LanguageModelRef draft, std::span<const sim::Token> prompt,

@@ -13,7 +13,7 @@
 /// decoded are those of one run.
 namespace specdec::validation {
 
-/// What a share of the sequences of one method gave.
+/// Results of a share of the sequences of one method.
 struct MethodShare {
   /// By sequence; empty for a method that runs in independent rounds.
   std::map<std::int64_t, MethodRun> runs;

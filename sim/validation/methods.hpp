@@ -63,7 +63,7 @@ struct DraftKind {
   ParametersUsed uses = {};
 };
 
-/// How far to draft, if a policy decides that by what it sees.
+/// Length of a draft: gamma, or less where a policy ends it by what it sees.
 struct DraftedLength {
   std::int64_t gamma;
   sim::DraftingPolicy policy = {};

@@ -24,7 +24,7 @@ struct Options {
   /// Tokens per configuration, rounded up to whole sequences; at temperature 0 at most one sequence per prompt.
   std::int64_t tokens = 8'192;
   std::int64_t max_new_tokens = 128;
-  /// How both models are sampled; its temperature is replaced by each of `temperatures`.
+  /// Sampling of both models; its temperature is replaced by each of `temperatures`.
   core::Standardisation sampling = {};
   /// Prompts per configuration that are decoded for timing, plainly and speculatively; 0 measures no time.
   std::int64_t timed_prompts = 3;

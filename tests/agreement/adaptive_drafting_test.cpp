@@ -23,7 +23,7 @@ EnumeratedPolicy policy_of(double threshold, bool drops) {
   return {[=](double token, double) { return token < threshold; }, drops};
 }
 
-/// What the estimator computes of one text.
+/// The estimator's result for one text.
 estimate::JudgedThreshold judged_on(const TablePair& pair, const Tokens& text, double threshold,
                                     std::int64_t max_gamma) {
   std::vector<double> acceptance, probability;

@@ -81,7 +81,7 @@ TEST_CASE("the oracle and the dynamic program for known acceptance gain what the
   const double expected = theory::oracle_speedup(alpha, 0.1);
   const MethodResult oracle = run_on_fixed_pair("oracle", 0.1);
   CHECK(std::abs(oracle.speedup->value - expected) < 0.75 * (oracle.speedup->ci95->hi - oracle.speedup->ci95->lo));
-  // Of two acceptances a_t = min(1, q/p) here is 0.4 or 1; no closed form but the program over a long text of them.
+  // The acceptances a_t = min(1, q/p) here are 0.4 and 1; no closed form but the program over a long text of them.
   std::vector<double> acceptance;
   for (std::int64_t t = 0; t < 200'000; ++t) {
     const double u = sim::RandomStream(3, 0).uniform(t, 0, sim::Purpose::synthetic);

@@ -36,7 +36,7 @@ const std::filesystem::path models = std::filesystem::path(tests::source_dir()) 
 /// seed is fixed.
 constexpr double level = 1e-6;
 constexpr std::int64_t sequences = 24;
-/// Of lossy methods, which may move mass where neither of the two orders looks.
+/// Sequences of lossy methods, which may move mass where neither of the two orders looks.
 constexpr std::int64_t lossy_sequences = 2 * sequences;
 constexpr std::int64_t tokens_per_text = 56;
 constexpr std::int64_t threads = 2;

@@ -1,4 +1,4 @@
-// What a recording of the shipped pair says of acceptance and of the steps of Algorithm 1, against decoding with it.
+// Acceptance and steps of Algorithm 1 by a recording of the shipped pair, against decoding with it.
 // Deviations are told in the standard errors of both sides, taken over prompts. The two continue the same prompts,
 // which makes their difference smaller than that; a sound recorder stays within 5 but for a probability of 6e-7.
 

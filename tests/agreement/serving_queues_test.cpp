@@ -68,7 +68,7 @@ double p_value_of_mean(const std::vector<double>& means, double expected) {
   return 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(n - 1), t));
 }
 
-/// Of the mean time in the system of requests with these lengths and iterations of these times.
+/// P value of the mean time in the system of requests with these lengths and iterations of these times.
 double p_value_of_time(double rate, double expected, const Lengths& lengths,
                        const std::function<double(const Iteration&)>& price, std::size_t requests = 10000) {
   std::vector<double> means;

@@ -50,7 +50,7 @@ double greedy_tokens_per_second(Transformer& model, int tokens) {
   return (tokens - 1) / bench::seconds_of(decode).wall;
 }
 
-/// What llama2.c's run prints about itself: tokens per second from the second token on.
+/// Tokens per second that llama2.c's run prints: from the second token on.
 double llama2c_tokens_per_second(const Options& options, const std::filesystem::path& folder, int tokens) {
   const std::string command =
       fmt::format("OMP_NUM_THREADS={} '{}' '{}' -z '{}' -t 0 -n {} 2>&1 >/dev/null", options.threads, options.llama2c,

@@ -117,7 +117,7 @@ Law request_law(std::string name, double mean, double spread, bool two) {
   return law;
 }
 
-/// How rounds are counted.
+/// A way of counting rounds.
 struct Design {
   std::string name;
   CountUnit unit;

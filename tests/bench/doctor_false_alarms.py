@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often `specdec doctor` raises an alarm over runs in which nothing is wrong, for docs/validation.md.
+"""The rate of alarms that `specdec doctor` raises over runs in which nothing is wrong, for docs/validation.md.
 
 usage: doctor_false_alarms.py SPECDEC [RUNS_OF_EACH_KIND] [SEED]
 

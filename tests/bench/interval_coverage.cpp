@@ -332,7 +332,7 @@ Interval percentile_bootstrap(Random& random, const std::vector<double>& a, cons
   return {ratios[12], ratios[486]};
 }
 
-/// Of some recordings: how many, how many have intervals, and whose intervals hold the truth.
+/// Counts of recordings: all, those with intervals, and those whose intervals hold the truth.
 struct Tally {
   std::int64_t recordings = 0, with_interval = 0;
   std::int64_t alpha = 0, emitted = 0, tokens_per_step = 0, speedup = 0, best = 0, bootstrap = 0;

@@ -27,7 +27,7 @@ using Random = std::mt19937_64;
 
 namespace {
 
-/// Of every request, or the mean over requests.
+/// Output tokens of every request, or their mean over requests.
 constexpr std::int64_t output_tokens = 200;
 constexpr std::int64_t most_gamma = 8;
 constexpr double input_tokens = 1000;
@@ -108,7 +108,7 @@ struct Server {
   /// Standard deviation of the rate over requests; constant within one.
   double spread = 0.1;
   double fixed = 0, per_draft = 0, per_drafted = 0, per_verified = 0;
-  /// Of a speculative round, and of a sequence of it.
+  /// Seconds of a speculative round, and of each sequence in it.
   double per_round = 0, per_sequence_of_round = 0;
   /// Total tokens from which on the fixed part grows; none where it does not.
   std::optional<double> knee = {};
@@ -158,7 +158,7 @@ struct Server {
   }
 };
 
-/// What endlessly many requests come to.
+/// The limit for endlessly many requests.
 class Truth {
  public:
   Truth(const Server& server, const RoundTable& table)
@@ -187,7 +187,7 @@ class Truth {
   double speedup(std::int64_t gamma, double batch) const {
     return server_.round(0, batch) * mean_tokens_ / (server_.round(gamma, batch) * rounds_[place(gamma)]);
   }
-  /// Of every round, what is cut off at the end of a request included.
+  /// Tokens of a round, those cut off at the end of a request included.
   double tokens(std::int64_t gamma) const { return tokens_[place(gamma)]; }
   double delivered_tokens(std::int64_t gamma) const { return mean_tokens_ / rounds_[place(gamma)]; }
 

@@ -98,7 +98,7 @@ struct Split {
   Cells given, asked;
 };
 
-/// What the table's rows give and ask for.
+/// The cells that the table's rows give and ask for.
 std::vector<Split> splits_of(const Server& server) {
   std::set<std::int64_t> gamma_set;
   std::set<double> batch_set;
@@ -176,7 +176,7 @@ std::vector<Split> splits_of(const Server& server) {
   return splits;
 }
 
-/// What a simpler prediction from the same given cells misses.
+/// Errors of a simpler prediction from the same given cells.
 struct Simple {
   std::vector<double> errors, regrets;
   int wrong_signs = 0;
@@ -304,7 +304,7 @@ void add(const Server& server, const Split& split, Tally& tally) {
   add_regrets(theorem_choices, tally.theorem.regrets);
 }
 
-/// What a row is asked to reach and does not; "met" where it reaches all.
+/// The goals that a row is asked to reach and does not; "met" where it reaches all.
 std::string missed_goals(const std::string& row, const Tally& tally, double by_source) {
   const bool beyond = row.find("larger") != std::string::npos;
   std::string missed;

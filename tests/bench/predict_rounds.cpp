@@ -63,7 +63,7 @@ class TimedCalls {
   std::map<std::int64_t, Calls> by_tokens_;
 };
 
-/// What one gamma's decoding of a task took: the median over repetitions of each mean.
+/// Figures of one gamma's decoding of a task: the median over repetitions of each mean.
 struct Decoded {
   std::vector<double> seconds_per_step = {}, rest_per_step = {};
   std::map<std::int64_t, std::vector<double>> target_calls = {}, draft_calls = {};

@@ -72,7 +72,7 @@ CONFIGURATIONS = {
     "nvidia/Qwen3-32B-NVFP4": "Qwen/Qwen3-32B",
     "zhipuai/GLM-5": "zai-org/GLM-5",
 }
-# Of these a server may have run the next-token module, and the rows do not say it.
+# Models for which a server may have run the next-token module, which the rows do not say.
 WITH_NEXT_TOKEN_MODULE = ("deepseek", "GLM", "Kimi", "MiniMax", "Qwen3.5")
 ACCELERATORS_PER_NODE = 8
 # Share of the nominal length, standard deviation over the mean, and milliseconds beside the engine. InferenceX's client
@@ -81,8 +81,8 @@ ACCELERATORS_PER_NODE = 8
 # measured times say that they do.
 DRAWN_LENGTHS = (0.9, 0.064, 40)
 CONSTANT_LENGTHS = (1.0, 0, 0)
-# Of published_rounds.csv those beside plain rounds on devices with kernels: target, draft, device, accelerators. SpecBundle
-# does not print the last: the number whose plain rounds are nearest.
+# Rows of published_rounds.csv beside plain rounds on devices with kernels: target, draft, device, accelerators.
+# SpecBundle does not print the last: the number whose plain rounds are nearest.
 PUBLISHED = {
     "specbundle Llama-3.1-8B-Instruct": ("llama-3.1-8b", "eagle3-llama-3.1-8b", "h200-sxm", 1),
     "specbundle Llama-3.3-70B-Instruct": ("llama-3.3-70b", "eagle3-llama-3.3-70b", "h200-sxm", 4),
@@ -220,7 +220,7 @@ def round_seconds(
 
 
 def apart_seconds(specdec: str, package: pathlib.Path, row: Any, seconds: float, kernels: str | None) -> float:
-    """Of a round of a server that decodes alone, of no more sequences than the prompts' servers begin meanwhile."""
+    """Seconds of a round of a server that only decodes, with no more sequences than the prompts' servers begin."""
     command = [specdec, "capacity", "--disaggregated", "--arrival-rate", "0.001", "--replications", "2", "--threads", "1"]
     command += ["--prompt-tokens", f"{row.isl:g}", "--output-tokens", f"{row.osl:g}", "--num-requests", "100"]
     for name, column in (("tp", "tp_size"), ("dp", "attention_dp_size"), ("ep", "moe_ep_size")):
@@ -292,9 +292,9 @@ def constants_of(points: pd.DataFrame, alone: np.ndarray, parts: np.ndarray) -> 
 
 
 def seconds_and_parts(package: pathlib.Path, points: pd.DataFrame, plain: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Of a token's kernels by the formula, NaN where it prices none, and how often each constant is in it.
+    """Seconds of a token's kernels by the formula, NaN where it prices none, and how often each constant is in it.
 
-    @param plain  what the program says of plain rounds, which the formula must say, too
+    @param plain  the program's plain rounds, which the formula must reproduce
     """
     servers = [server_of(package, row, ENGINES[row.backend]) for row in points.itertuples()]
     seconds, layers, difference = np.full(len(points), math.nan), np.full(len(points), math.nan), 0.0
@@ -326,7 +326,7 @@ def predicted_without(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarr
 
 
 def fold_of(points: pd.DataFrame, folds: int = 10) -> np.ndarray:
-    """Of each point one of so many parts of the deployments."""
+    """For each point one of so many parts of the deployments."""
     names = np.array(sorted(points.deployment.unique()), dtype=object)
     np.random.default_rng(20261124).shuffle(names)
     return points.deployment.map({name: i % folds for i, name in enumerate(names)}).to_numpy()
@@ -343,7 +343,7 @@ def left_out_answers(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarra
 
 
 def report_unseen(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray) -> None:
-    """Of the points that the formula prices, with constants of other deployments, devices and models: errors, and the
+    """For points that the formula prices with constants of other deployments, devices and models: errors, and the
     share that 1.96 deviations of kernel_presets.py hold."""
     half = 1.96 * math.hypot(0.25, 0.09)
     groups = {"deployments": fold_of(points), "devices": points.system.to_numpy(), "models": points.model_path.to_numpy()}
@@ -362,9 +362,9 @@ def report_unseen(points: pd.DataFrame, seconds: np.ndarray, parts: np.ndarray) 
 
 
 def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
-    """What one engine's kernels and constants say of the deployments of the others.
+    """Predictions by one engine's kernels and constants for the deployments of the others.
 
-    @param points  that the formula prices
+    @param points  those that the formula prices
     """
     print("\nkernels and constants of an engine on the other engines' points")
     for backend, engine in ENGINES.items():
@@ -410,7 +410,7 @@ def report_intervals(
 
 
 def report_likeness(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 1.2, around: float = 0.09) -> None:
-    """How errors of one deployment differ between numbers of requests, where prompts are no longer than answers; and the
+    """Differences of a deployment's errors between numbers of requests, where prompts are no longer than answers; the
     shares within 1.96 deviations that the reach of their likeness gives, 0 for none."""
     known = points.assign(error=np.log(points.silicon_tpot_ms / answers.tpot_ms))
     known = known[np.isfinite(known.error) & (known.isl <= 1.01 * known.osl)]
@@ -437,7 +437,7 @@ def report_likeness(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 
 
 
 def report_replicas(points: pd.DataFrame, answers: pd.DataFrame) -> None:
-    """How many replicas hold a load of requests in flight within a limit on the time per output token: the limit is a
+    """Replicas that hold a load of requests in flight within a limit on the time per output token: the limit is a
     measured time, the load four, eight or sixteen times the requests that it was measured at, and both curves are
     linear in logarithms between the numbers of requests that were measured. A prediction that no number of replicas
     meets the limit is a miss."""
@@ -465,7 +465,7 @@ def report_replicas(points: pd.DataFrame, answers: pd.DataFrame) -> None:
 
 
 def report_speedups(specdec: str) -> None:
-    """How many of the published speedups the intervals of plan hold, at equal tokens per step."""
+    """The number of published speedups that the intervals of plan hold, at equal tokens per step."""
     lines = pathlib.Path(__file__).with_name("published_rounds.csv").read_text().splitlines()
     cells = pd.DataFrame(csv.DictReader(line for line in lines if not line.startswith("#")))
     cells = cells.astype({"gamma": int, "batch": float, "output_tokens_per_second": float, "tokens_per_step": float})

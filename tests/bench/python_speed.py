@@ -41,7 +41,7 @@ def overlap(p, q):
 
 
 def statistics_of_rows(p, q, tokens):
-    """What `analyze` says of whole rows, lenience and other ways of sampling left out."""
+    """Statistics of `analyze` for whole rows, lenience and other ways of sampling left out."""
     at = np.arange(len(p)), tokens
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p, log_q = np.log(p), np.log(q)

@@ -49,7 +49,7 @@ def run(commands: list[list[str]]) -> Cost:
 
 
 def state_bytes(part: Path) -> int:
-    """Of the state that a part holds, as ranks send it: the number behind the header."""
+    """Bytes of the state that a part holds, as ranks send it: the number behind the header."""
     with part.open("rb") as file:
         file.readline()
         (header,) = struct.unpack("<Q", file.read(8))

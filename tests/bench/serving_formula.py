@@ -1,4 +1,4 @@
-"""What an iteration of a server takes by a preset of measured kernels, written down once more and on its own, and the
+"""Seconds of a server's iteration by a preset of measured kernels, written down once more and on its own, and the
 time per output token of N requests that are always in flight.
 
 It follows docs/capacity.md#measured-kernels and reads the presets and Hugging Face configurations, nothing of the program,
@@ -17,7 +17,7 @@ import numpy as np
 
 PRESETS = pathlib.Path(__file__).resolve().parents[2] / "analysis" / "cost" / "presets"
 BITS = {"bf16": 16.0, "fp8": 8.0, "nvfp4": 4.5, "int4": 4.125, "mxfp4": 4.25}
-# Of the weights' type: peaks in order of preference.
+# Types of peaks in order of preference, by the weights' type.
 PEAKS = {"bf16": ("bf16",), "int4": ("bf16",), "fp8": ("fp8", "bf16"), "nvfp4": ("fp4", "bf16"), "mxfp4": ("fp4", "bf16")}
 # Positions that an iteration computes at most.
 BUDGET = 8192
@@ -60,7 +60,7 @@ class Part:
 
 
 def read_model(path: pathlib.Path) -> Model | None:
-    """Of a config.json; nothing for a type that is not written down here."""
+    """The model of a config.json; None for a type that is not written down here."""
     c = json.loads(path.read_text())
     c = c.get("text_config", c)
     kind, width, depth, heads = c["model_type"], c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"]
@@ -124,7 +124,7 @@ class Server:
         groups: int = 1,
         parts: int = 1,
     ) -> None:
-        """@param groups  of `shared` accelerators, with sequences of their own  @param parts  that experts are divided into"""
+        """@param groups  each of `shared` accelerators, with its own sequences  @param parts  divide the experts"""
         described = json.loads((PRESETS / "hardware" / f"{device}.json").read_text())
         self.bandwidth = described["memory_bandwidth_bytes_per_second"]["value"]
         self.peaks = {name: peak["value"] for name, peak in described["peak_flops"].items()}
@@ -149,14 +149,14 @@ class Server:
         return None if table is None else self.collective(table, size)
 
     def all_to_all(self, positions: float, chosen: int) -> float:
-        """Of the positions of a group, over all accelerators; by those of as many, else of the nearest fewer."""
+        """Seconds for a group's positions, over all accelerators; by those of as many, else of the nearest fewer."""
         many = self.shared * self.groups
         table = min(self.kernels["all_to_alls"], key=lambda one: (one["accelerators"] > many, abs(one["accelerators"] - many)))
         reached = many * (1 - (1 - 1 / self.parts) ** chosen)
         return self.collective(table, positions * self.model.width * 2 / self.shared * reached)
 
     def of_group(self, part: Part) -> Part:
-        """What the group with most has of it."""
+        """The share of the group that has most of it."""
         return Part(max(part.count / self.groups, min(part.count, 1)), part.tokens, part.context)
 
     def products(self, positions: float, headed: float) -> float:
@@ -169,13 +169,13 @@ class Server:
         total = rounded(times, (body + head) * BITS[kind] / 8 / t / self.bandwidth, operations)
         total += times["call_seconds"] + headed * (model.vocabulary / t + model.width) * 2 / reached
         for layers in model.layers:
-            # Of products, and of gates, rotations and two norms with residuals between them.
+            # Sides of products, and of gates, rotations and two norms with residuals between them.
             sides = 2 * layers.dense / model.width / t + 12 * model.width
             total += layers.count * (4 * times["call_seconds"] + positions * sides * 2 / reached)
         return total
 
     def routed(self, positions: float) -> float:
-        """@param positions  of all groups"""
+        """@param positions  those of all groups"""
         model, kind, total = self.model, self.experts, 0.0
         t, busiest = self.shared * self.groups, self.parts**0.4
         for layers in (one for one in model.layers if one.experts > 0):
@@ -203,7 +203,7 @@ class Server:
         return total + max(read / times["bandwidth_share"], computed / times["peak_share"])
 
     def seconds(self, parts: list[Part], headed: float) -> float | None:
-        """Of the kernels of an iteration."""
+        """Seconds of the kernels of an iteration."""
         routed = sum(part.count * part.tokens for part in parts)
         own = [self.of_group(part) for part in parts]
         positions = sum(part.count * part.tokens for part in own)
@@ -219,7 +219,7 @@ class Server:
         return total + (2 * self.model.depth - sum(layers.count for layers in travelling)) * reduced
 
     def seconds_per_token(self, requests: float, prompt: float, output: float) -> float | None:
-        """Of the kernels, in the mean over the output of requests that are always so many: of the iterations that each
+        """Kernels' seconds, in the mean over the output of requests that are always so many: the iterations that each
         token takes, the prompts of the others that begin meanwhile, in pieces of BUDGET positions with the rounds."""
         context = prompt + output / 2
         plain = self.seconds([Part(requests, 1, context)], requests)

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-/// What every benchmark does with clocks.
+/// Clocks and statistics of times that every benchmark uses.
 namespace specdec::bench {
 
 /// The middle value, or the mean of the two in the middle; of at least one value.
@@ -25,7 +25,7 @@ inline double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// How long something took by both clocks.
+/// Seconds of a run by both clocks.
 struct Seconds {
   double wall = 0;
   double processor = 0;

@@ -180,7 +180,7 @@ RUNS = {
     ],
 }
 
-# Of commands that print what another one does, or something else with some options.
+# Schemas of commands that print what another one does, or something else with some options.
 SCHEMA_OF = {
     "analyze --shard 2/3": "analyze.part",
     "merge": "analyze",
@@ -233,7 +233,7 @@ def figures(specdec):
 
 
 def check(specdec, folder, scratch):
-    """What is wrong with the documents and the schemas, in words."""
+    """The faults in the documents and the schemas, in words."""
     failures = []
     for name, text in FILES.items():
         Path(scratch, name).write_text(text, encoding="utf-8")

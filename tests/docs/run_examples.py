@@ -26,7 +26,7 @@ COMMAND = re.compile(r"(specdec|build/release/examples/\S+) ")
 NOT_RUN = re.compile(r" ?not run: \S")
 NUMBER = re.compile(r"[-+~]?\d[\d.,]*(e[-+]?\d+)?%?")
 
-# What a page writes to the first, which others may use at the same time, goes to the second; as long, so that tables
+# A page's files for the first, which others may use at the same time, go to the second; as long, so that tables
 # keep their widths.
 SHARED, OWN = "/tmp/", ".tmp/"
 

@@ -56,7 +56,7 @@ PLANS = {
 
 
 class Model:
-    """What vLLM reads of a model's files: everything that it does not ask for by name is unset."""
+    """The part of a model's files that vLLM reads: everything that it does not ask for by name is unset."""
 
     def __init__(self, model: str = "target", **given):
         self.model = self.tokenizer = model
@@ -79,7 +79,7 @@ class Model:
 
 
 class Emitted:
-    """What `specdec plan ... --emit ENGINE` writes, and the words that start the server."""
+    """The file that `specdec plan ... --emit ENGINE` writes, and the words that start the server."""
 
     def __init__(self, options: list[str], engine: str, folder: Path):
         self.file = folder / "config"

@@ -174,7 +174,7 @@ def described(content: bytes) -> str:
 
 
 def answer(line: Line, programs: Path, names: dict[str, str]) -> dict:
-    """What a line did: {"exit", "stdout", "stderr", "files": {NAME: CONTENT}}."""
+    """Results of a line: {"exit", "stdout", "stderr", "files": {NAME: CONTENT}}."""
     with tempfile.TemporaryDirectory(prefix="golden.") as name:
         folder = Path(name).resolve()
         for shown in SHOWN:
@@ -224,7 +224,7 @@ def take(binary: Path, folder: Path, lines: dict[str, list[Line]]) -> int:
 
 @dataclass
 class Difference:
-    """What differs at one place of one line's answer. `relative` is the distance of two numbers."""
+    """A difference at one place of one line's answer. `relative` is the distance of two numbers."""
 
     line: str
     place: str
@@ -388,7 +388,7 @@ def of_answers(old: dict, new: dict, line: str) -> Iterator[Difference]:
 
 
 def differences_of(old: Path, new: Path) -> tuple[list[Difference], str]:
-    """What differs between two folders of answers, and what was held against each other, in words."""
+    """Differences between two folders of answers, and the extent of the comparison, in words."""
     found: list[Difference] = []
     counts = {"lines": 0, "added": 0}
     names = sorted(path.stem for path in new.glob("*.json"))
@@ -530,7 +530,7 @@ def uses_of(lines: list[Line], commands: dict[str, str]) -> dict[str, set[tuple[
 
 
 def unused_of(binary: Path, lines: list[Line]) -> list[str]:
-    """What --help shows and no line uses, as "COMMAND: OPTION [WORD]"."""
+    """Options that --help shows and no line uses, as "COMMAND: OPTION [WORD]"."""
     commands = commands_of(binary)
     used = uses_of(lines, commands)
     drawn = {use for command, uses in used.items() if command.startswith("plot ") for use in uses}

@@ -5,7 +5,7 @@
 #include "analysis/theory/oracle.hpp"
 #include "tests/support/catch.hpp"
 
-// What the paper states in its text about the closed forms; its tables and figures are in reproduction_test.cpp.
+// Statements about the closed forms in the paper's text; its tables and figures are in reproduction_test.cpp.
 namespace specdec::theory {
 namespace {
 

@@ -95,7 +95,7 @@ TEST_CASE("A.5, stochastic lenience: some c from 0.0075 to 0.0090 gives all four
   };
   const double alphas[] = {0.62, 0.71, 0.76, 0.84};
   const Printed figures[] = {{2.5, 0.05}, {3.1, 0.05}, {3.6, 0.05}, {5.0, 0.5}};
-  // How many of the four follow at c from alphas within `rounding` of the printed ones.
+  // The number of the four that follow at c from alphas within `rounding` of the printed ones.
   const auto given = [&](double c, double rounding) {
     int agreeing = 0;
     for (std::size_t i = 0; i < 4; ++i) {

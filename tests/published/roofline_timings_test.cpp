@@ -27,7 +27,7 @@ struct TimedRound {
   double seconds = 0;
 };
 
-/// Of a round, from what the page prints.
+/// The time of a round, from the figures that the page prints.
 TimedRound timed_round(const json& row) {
   TimedRound timed;
   timed.point.gamma = row.value("gamma", 0);
@@ -80,7 +80,7 @@ cost::RooflineCost calibrated_by(const cost::RooflineCost& cost, const std::vect
   return cost.calibrated(known);
 }
 
-/// How predictions fared.
+/// Quality of predictions.
 struct Score {
   int points = 0, held = 0;
   std::vector<double> errors = {};

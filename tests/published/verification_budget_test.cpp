@@ -99,7 +99,7 @@ TEST_CASE("the gain on prompts of little acceptance follows from that on prompts
     const theory::VerificationBudget best = theory::best_budget(survivals, cost);
     return Gain{best.tokens / best.cost / (64 * tokens / cost(512)) - 1, best.tokens / 64};
   };
-  // What 8 drafts of each add to a step, from the first gain; the second is then foretold.
+  // The cost that 8 drafts of each add to a step, from the first gain; the second is then foretold.
   const double added = solved([&](double cost) { return gain(3.41, cost).gain; }, 0.168, 0.01, 10);
   const Gain high_entropy = gain(1.92, added);
   CHECK(high_entropy.gain == Approx(0.34).margin(0.06));

@@ -1,4 +1,4 @@
-"""What runs the shares of an analysis elsewhere, and what becomes of it when a worker dies. Dask and Ray where they are
+"""Shares of an analysis that run elsewhere, and the analysis when a worker dies. Dask and Ray where they are
 installed."""
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_a_pool_breaks_with_its_worker_and_the_next_call_goes_on(tmp_path: pathl
     with pool() as executor:
         answer = analyze(RECORDING, executor=executor, shards=SHARDS, checkpoint=kept, **GIVEN)
     assert without_inputs(answer) == whole
-    # What was done is not done again.
+    # Finished work is not done again.
     assert {part: part.stat().st_mtime_ns for part in there} == there
     assert len(list(kept.glob("*.part"))) == SHARDS
 

@@ -32,7 +32,7 @@ COUNTERS = str(SAMPLES / "serving" / "vllm_requests.jsonl")
 BENCH = [str(path) for path in sorted((SAMPLES / "bench").glob("*.json"))]
 
 Words = list[str]
-# What a question is in Python and on the command line.
+# A question in Python and on the command line.
 Asked = tuple[Callable[[], Any], Words]
 
 
@@ -217,7 +217,7 @@ def random_analysis(seed: int) -> Asked:
 
 
 def answered(seed: int) -> str | None:
-    """What the command line refuses, Python refuses; else they have one answer. None where it was answered."""
+    """Python refuses a question that the command line refuses; else they have one answer. None if it was answered."""
     ask, words = random_plan(seed) if seed < 140 else random_capacity(seed) if seed < 160 else random_analysis(seed)
     printed = command_line([*words, "--format", "json"])
     if printed.returncode == 2:

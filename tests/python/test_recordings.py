@@ -255,7 +255,7 @@ def test_progress_is_told_and_an_interruption_ends_it_with_what_there_is() -> No
 
 
 def test_ctrl_c_ends_an_analysis_with_what_was_read() -> None:
-    # What is appended is read batch by batch, of which each takes a fraction of a second by so many runs.
+    # The appended rows are read batch by batch; each takes a fraction of a second by so many runs.
     text = rows()
     several = Recording.from_rows(*text)
     for _ in range(200):

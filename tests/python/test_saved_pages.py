@@ -21,7 +21,7 @@ from test_questions import RECORDING, command_line
 
 
 class Reader(html.parser.HTMLParser):
-    """What stands on a page: tags with their attributes, headings, rows of tables, and the text of all."""
+    """The content of a page: tags with their attributes, headings, rows of tables, and the text of all."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

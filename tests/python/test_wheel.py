@@ -58,7 +58,7 @@ def test_importing_loads_nothing_large() -> None:
 
 
 def test_importing_takes_less_than_a_tenth_of_a_second() -> None:
-    """Of processor time, which other work on the machine does not change; the fastest of five."""
+    """Measures processor time, which other work on the machine does not change; the fastest of five."""
     code = "import time; begin = time.process_time(); import specdec; print(time.process_time() - begin)"
     assert min(float(python(code)) for _ in range(5)) < 0.1
 

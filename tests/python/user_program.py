@@ -1,4 +1,4 @@
-"""What a strict type checker is to accept of a user's program."""
+"""A user's program that a strict type checker is to accept."""
 
 from __future__ import annotations
 

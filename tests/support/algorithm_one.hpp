@@ -39,7 +39,7 @@ struct Path {
 
 /// When a step stops drafting before gamma.
 struct EnumeratedPolicy {
-  /// Of the last draft's own probability and the product of those of all drafts of the step.
+  /// Takes the last draft's own probability and the product of those of all drafts of the step.
   std::function<bool(double token_probability, double running_product)> stops_after = [](double, double) {
     return false;
   };

@@ -47,7 +47,7 @@ inline std::string without_folder(std::string text, const std::filesystem::path&
   return text;
 }
 
-/// What reading contents as counts_of() does is refused with; "" if it is not.
+/// The error with which reading contents as counts_of() does is refused; "" if it is not.
 inline std::string counts_refusal(std::initializer_list<std::string> contents, bool plain_windows = false) {
   const TemporaryFolder folder;
   std::vector<std::filesystem::path> files;

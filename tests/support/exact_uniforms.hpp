@@ -135,7 +135,7 @@ inline std::vector<double> residual_of(std::span<const double> p, std::span<cons
   return total > 1e-15 ? weights : std::vector<double>(p.begin(), p.end());
 }
 
-/// What the test says about a rule: where draft i's acceptance may change, and the weights from which the token is
+/// Formulas of the test for a rule: where draft i's acceptance may change, and the weights from which the token is
 /// drawn that follows n accepted drafts.
 struct RuleFormulas {
   std::function<std::vector<double>(const sim::DraftedBlock&, std::size_t i)> acceptance;

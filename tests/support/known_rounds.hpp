@@ -26,7 +26,7 @@ inline std::vector<std::vector<KnownRound>> known_requests() {
   return {{{3, 3}, {3, 0}, {3, 1}, {3, 3}, {3, 2}}, {{3, 0}, {3, 0}, {3, 2}}, {{3, 1}, {3, 3}, {3, 0}, {3, 0}}};
 }
 
-/// What was counted over rounds.
+/// Counts over rounds.
 struct KnownTotals {
   double rounds = 0, drafted = 0, accepted = 0;
   /// [j] = rounds with exactly j accepted drafts, and the same by length of the draft.
@@ -114,7 +114,7 @@ inline CountsTaken take_counts(const traces::CountsFormat& format, std::string_v
   return take_counts_of(format, folder.write(name, content));
 }
 
-/// What reading the content says is wrong, without the folder; "" if nothing is.
+/// The error of reading the content, without the folder; "" if there is none.
 inline std::string refusal_of_counts(const traces::CountsFormat& format, std::string_view content,
                                      const std::string& name = "x.json") {
   const TemporaryFolder folder;

@@ -10,7 +10,7 @@
 
 namespace specdec::test_support {
 
-/// What a pair of random models shall have in common.
+/// Likeness of a pair of random models.
 enum class Likeness { independent, equal, disjoint };
 
 /// Two models whose distributions differ from prefix to prefix (by the last `order` tokens): 0 to 8 over

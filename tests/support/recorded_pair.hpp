@@ -80,7 +80,7 @@ struct RecordedPair {
   }
 };
 
-/// @param reshape  what the text is drawn from: each target row reshaped so
+/// @param reshape  the reshaping of each target row before the text is drawn from it
 inline RecordedPair recorded_pair(std::int64_t vocab, std::int64_t positions, std::int64_t sequence_length,
                                   std::uint64_t seed, const core::Standardisation& reshape = {}) {
   std::mt19937_64 generator(seed);

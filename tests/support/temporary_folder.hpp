@@ -44,7 +44,7 @@ inline std::string read_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// What the exception that f() throws says, or "" if it throws none of that type.
+/// The message of the exception that f() throws, or "" if it throws none of that type.
 template <class Exception, class F>
 std::string message_of(const F& f) {
   try {

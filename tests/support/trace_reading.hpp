@@ -12,7 +12,7 @@
 
 namespace specdec::tests {
 
-/// What opening and reading a recording says, without the folder in front of files' names; "" if nothing is wrong.
+/// The error of opening and reading a recording, without the folder in front of files' names; "" if there is none.
 inline std::string refusal_of(const std::filesystem::path& folder,
                               const std::function<std::unique_ptr<traces::PositionSource>()>& open) {
   std::string message = message_of<traces::FileError>([&] { WholeTrace trace(*open()); });

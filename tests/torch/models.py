@@ -48,7 +48,7 @@ def random_model(shape: str, seed: int, *, vocab: int = VOCAB, eos: int | None =
 
 
 def random_prompts(count: int, seed: int = 0, vocab: int = VOCAB) -> list[list[int]]:
-    """Of 1 to 9 tokens."""
+    """Prompts of 1 to 9 tokens."""
     rng = np.random.default_rng(seed)
     return [rng.integers(3, vocab, rng.integers(1, 10)).tolist() for _ in range(count)]
 

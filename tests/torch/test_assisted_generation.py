@@ -1,4 +1,4 @@
-"""What `generate(..., assistant_model=...)` of transformers counts is what specdec predicts from a recording."""
+"""The counts of transformers' `generate(..., assistant_model=...)` are those that specdec predicts from a recording."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def predicted(recording: specdec.Recording, gamma: int) -> tuple[float, float]:
 
 
 def deviation(rounds: np.ndarray[Any, Any], prediction: tuple[float, float]) -> float:
-    """Of counted tokens per step from what was predicted, in standard errors of their difference: of the count by prompts."""
+    """Counted less predicted tokens per step, in standard errors of their difference: of the count by prompts."""
     tokens = NEW_TOKENS / rounds.mean()
     error = tokens * rounds.std(ddof=1) / np.sqrt(len(rounds)) / rounds.mean()
     return float(abs(tokens - prediction[0]) / np.hypot(error, prediction[1]))

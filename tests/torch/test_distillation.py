@@ -100,7 +100,7 @@ def load(folder: pathlib.Path) -> Any:
 
 
 def work_folder(folder: pathlib.Path) -> pathlib.Path:
-    """What train.py finds where both models of the shipped pair are trained, but for a draft that is damaged."""
+    """The folder of train.py with both models of the shipped pair trained, but for a draft that is damaged."""
     for name in ("draft", "target"):
         net = {key: value.float() for key, value in load_file(SHIPPED / name / "model.safetensors").items()}
         if name == "draft":

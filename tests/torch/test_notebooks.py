@@ -15,7 +15,7 @@ NOTEBOOKS = sorted((TOP / "python" / "examples").glob("*.ipynb"))
 
 
 def executed(name: str, folder: pathlib.Path) -> str:
-    """What all its cells print and show."""
+    """The output of all its cells."""
     notebook: Any = nbformat.read(TOP / "python" / "examples" / f"{name}.ipynb", as_version=4)
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]

@@ -8,10 +8,10 @@ namespace specdec::traces {
 
 // A header of the library's own sources; it is not installed.
 
-/// Whether a log of llama.cpp has lines of what its drafts took.
+/// Whether a log of llama.cpp has lines on what its drafts took.
 bool has_draft_statistics(std::string_view text);
 
-/// What drafting took by the lines that llama.cpp's server logs behind each answer, summed since it started, one for
+/// Times of drafting by the lines that llama.cpp's server logs behind each answer, summed since it started, one for
 /// each way to draft:
 ///
 ///   statistics        draft-mtp: #calls(b,g,a) =    1   1309   1309, #gen drafts =   1309, #acc drafts =  1120,

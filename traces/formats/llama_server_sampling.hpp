@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// How llama-server sampled an answer, according to its `generation_settings`:
+// The sampling of an answer by llama-server, according to its `generation_settings`:
 //
 //   {"generation_settings": {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "typical_p": 1.0, ...,
 //     "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]}}
@@ -12,7 +12,7 @@ namespace specdec::traces {
 // Only the samplers of the list are active, in its order (without a list all of the above, in that order): a top_k of
 // 40 has no effect if the list has no "top_k".
 
-/// What is known of an answer of llama-server without settings: nothing, and raw numbers may not be those of the text.
+/// The sampling of a llama-server answer without settings: unknown, and raw numbers may not be those of the text.
 SampledWith settings_not_stated(bool raw);
 
 /// Reads the settings of a response; settings_not_stated() if it has none.

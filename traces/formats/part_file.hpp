@@ -7,7 +7,7 @@
 
 namespace specdec::traces {
 
-/// What one run knows of a share of a recording: a header that says what it is, and a state that only the version that
+/// One run's knowledge of a share of a recording: a header that says what it is, and a state that only the version that
 /// wrote it reads.
 ///
 ///   "specdec-part 1\n"

@@ -53,8 +53,8 @@ class PositionColumns {
   std::vector<std::int64_t> place_;
   std::vector<std::int32_t> task_;
   std::vector<std::int64_t> prompt_;
-  std::vector<std::int64_t> begins_;  ///< of the sequences, within the batch
-  std::vector<Lines> lines_;          ///< of the sequences
+  std::vector<std::int64_t> begins_;  ///< beginnings of the sequences within the batch
+  std::vector<Lines> lines_;          ///< lines of the sequences
   bool has_tasks_ = false;
   bool has_prompts_ = false;
 };

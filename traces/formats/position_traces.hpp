@@ -21,7 +21,7 @@ namespace specdec::traces {
 inline constexpr std::string_view position_trace_draft_prefix = "acc_";
 
 struct PositionTraceOptions {
-  /// Which `acc_...` object, with or without its "acc_"; required if a file has several.
+  /// The `acc_...` object to read, with or without its "acc_"; required if a file has several.
   std::string draft;
 };
 

@@ -85,7 +85,7 @@ class ScoredText {
   /// Keeps the `length` positions from `first` on. Before finish().
   void keep(std::int64_t first, std::int64_t length);
 
-  /// Whether lists may hold the emitted token although it is not among the most probable.
+  /// Lists of the most probable tokens alone, or those that may hold the emitted token although it is not among them.
   enum class Lists { most_probable, perhaps_emitted_too };
 
   /// Sorts the lists and truncates them to the longest k for which each certainly holds the k most probable tokens; the

@@ -142,7 +142,7 @@ struct Copies {
   int scopes = 0;
   Waits waits;
   std::map<FileIdentity, int> descriptors;
-  /// Of texts, by their names.
+  /// Descriptors of texts, by their names.
   std::map<fs::path, int> texts;
 };
 

@@ -27,7 +27,7 @@ constexpr std::string_view summary_name = "aiperf summary";
 constexpr std::string_view record_key = "spec_decode_acceptance";
 constexpr std::string_view histogram_key = "pooled_spec_decode_acceptance_histogram";
 
-/// What an engine writes of its own counts has its name, else AIPerf's.
+/// The engine's name where the counts are its own, else AIPerf's.
 std::string_view engine_of(const CountedFields& fields) {
   const auto engine = fields.text("engine");
   return engine && !engine->empty() ? *engine : aiperf_engine;
@@ -125,7 +125,7 @@ class AiperfMetrics {
  public:
   AiperfMetrics(const JsonLines& file, dom::object summary) : file_(file), summary_(summary) {}
 
-  /// The mean; nothing where there is no such metric, or no number in it.
+  /// The mean; empty if there is no such metric, or no number in it.
   std::optional<double> mean(std::string_view key, std::string_view unit) const {
     const auto found = find_member(summary_, key);
     if (!found) return std::nullopt;
@@ -152,7 +152,7 @@ class AiperfMetrics {
   dom::object summary_;
 };
 
-/// Of whole drafts: a mean that is no integer is one of drafts of different lengths.
+/// Infers the length of whole drafts: a mean that is no integer is one of drafts of different lengths.
 void infer_drafts(ServingCounts& counts) {
   if (!counts.rounds || !counts.drafted || !(*counts.rounds > 0)) return;
   counts.engine = "vllm";

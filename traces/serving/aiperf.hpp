@@ -6,7 +6,7 @@
 
 namespace specdec::traces {
 
-// What AIPerf writes (https://github.com/ai-dynamo/aiperf, 0.13).
+// Output of AIPerf (https://github.com/ai-dynamo/aiperf, 0.13).
 //
 // Records, profile_export.jsonl of --export-level records: JSON lines, one a request, of which these keys are read:
 //

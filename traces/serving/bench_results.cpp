@@ -57,7 +57,7 @@ BenchRun read_run(const CountedFields& fields) {
   return run;
 }
 
-/// What the result or the server's arguments in it call the draft.
+/// The draft's name in the result, or in the server's arguments in it.
 std::optional<std::string_view> draft_of(const CountedFields& fields) {
   const auto text_of = [](const CountedFields& object, std::string_view key) -> std::optional<std::string_view> {
     std::string_view text;
@@ -265,7 +265,7 @@ class DistinctRuns {
  public:
   explicit DistinctRuns(const CountsSink& sink) : sink_(sink) {}
 
-  /// @param number  of the result in its file, since those of a list may all stand in one line
+  /// @param number  place of the result in its file, since those of a list may all stand in one line
   void take(const ServingCounts& counts, std::size_t number) {
     ServingCounts run = counts;
     run.file.clear();

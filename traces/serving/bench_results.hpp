@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// What benchmark programs write of a run, as they write it: one JSON object a run, alone in its file, in JSON lines or
+// Results of a run as benchmark programs write them: one JSON object a run, alone in its file, in JSON lines or
 // in an array. Keys may be missing or null, others are not read (but become labels where they are strings of `labels`
 // below). CountUnit::run.
 //
@@ -29,8 +29,8 @@ namespace specdec::traces {
 // accept_length is tokens a round with the bonus token, averaged since the server started. Rounds are counted back from
 // it: the first token of every request comes from its prompt, so the rounds put out total_output_tokens - completed.
 //
-// The draft becomes the label draft where draft_model, speculative_model, speculative_draft_model_path or draft names it,
-// speculative_draft_model_path in server_info or server_args, or model in speculative_config.
+// The draft becomes the label draft where draft_model, speculative_model, speculative_draft_model_path or draft names
+// it, speculative_draft_model_path in server_info or server_args, or model in speculative_config.
 //
 // Without speculation keys a run is a baseline: its BenchRun alone.
 

@@ -29,13 +29,13 @@ class CountedFields {
   std::optional<double> count(std::string_view key) const;
   /// The first of several names of one thing that is given; empty names are passed over.
   std::optional<double> count(std::span<const std::string_view> keys) const;
-  /// A finite number >= 0; NaN, which programs write for the mean of nothing, is nothing.
+  /// A finite number >= 0; empty for NaN, which programs write for the mean of nothing.
   std::optional<double> measure(std::string_view key) const;
   /// The same above 0; refused where it is missing.
   double above_zero(std::string_view key) const;
   /// As measure() with NaN as it is, for whoever refuses it by that name.
   std::optional<double> measure_or_nan(std::string_view key) const;
-  /// A finite or infinite number >= 0; NaN is nothing.
+  /// A finite or infinite number >= 0; empty for NaN.
   std::optional<double> rate(std::string_view key) const;
   /// A string.
   std::optional<std::string_view> text(std::string_view key) const;
@@ -69,12 +69,12 @@ class CountedFields {
 /// A count: an integer in [0, 2^53], also written as 22.0.
 std::optional<double> count_of(simdjson::dom::element value);
 
-/// The integer that a key such as "12" is, in [0, CountedFields::longest_draft]; nothing for another key.
+/// The integer that a key such as "12" is, in [0, CountedFields::longest_draft]; empty for another key.
 std::optional<std::size_t> index_of_key(std::string_view key);
 
 double sum_of(std::span<const double> counts);
 
-/// What rounding to three and to two decimals moves, and a little more for what a program adds up before it rounds.
+/// Effects of rounding to three and to two decimals, and a little more for what a program adds up before it rounds.
 inline constexpr double three_decimals = 5.1e-4;
 inline constexpr double two_decimals = 5.1e-3;
 

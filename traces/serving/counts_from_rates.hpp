@@ -10,7 +10,7 @@ namespace specdec::traces {
 
 // A header of the library's own sources; it is not installed.
 
-/// What a log line prints of some rounds.
+/// Figures of some rounds as a log line prints them.
 struct PrintedRates {
   double accepted = 0;
   double drafted = 0;

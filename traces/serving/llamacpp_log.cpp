@@ -26,7 +26,7 @@ std::string_view slot_and_task(std::string_view line) {
   return line.substr(begin, std::min(end, line.size()) - begin);
 }
 
-/// What stands behind "acceptance rate per position =" on the line, or behind "acc per pos =" on one of the next.
+/// The text behind "acceptance rate per position =" on the line, or behind "acc per pos =" on one of the next.
 std::string_view rates_by_position(const LogLine& line, LogText text) {
   if (const auto rates = line.after("acceptance rate per position =")) return *rates;
   constexpr int lines_between = 4;

@@ -28,7 +28,7 @@ class LlamaCppLog {
   std::optional<double> passes_of_answer(const LogLine& line, double accepted);
 
   LogCounts& found_;
-  std::optional<double> answer_tokens_;  // of the last answer, until its acceptance takes them
+  std::optional<double> answer_tokens_;  // tokens of the last answer, until its acceptance takes them
   std::string answer_of_;                // its slot and task
   bool chain_ = false;
 };

@@ -36,7 +36,7 @@ void require_at_most(const LogLine& line, std::string_view what, double accepted
 }
 
 void require_ratio(const LogLine& line, std::string_view field, double printed, double exact, double unit) {
-  if (std::abs(printed - exact) <= 0.51 * unit) return;  // of a ratio in single precision
+  if (std::abs(printed - exact) <= 0.51 * unit) return;  // a ratio in single precision
   line.refuse(field, fmt::format("{}", printed), fmt::format("{:.6g}, as the counts on the line say", exact));
 }
 

@@ -31,7 +31,7 @@ std::string without_colours(std::string_view line) {
   return text;
 }
 
-/// Of a key, without what stands between it and its value.
+/// The name of a key, without what stands between it and its value.
 std::string_view name_of(std::string_view key) { return key.substr(0, key.find_last_not_of(" :=(#,") + 1); }
 
 std::string printable_value(std::string_view text) {

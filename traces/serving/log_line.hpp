@@ -44,9 +44,9 @@ class LogLine {
 
   [[noreturn]] void refuse(std::string_view field, std::string found, std::string expected) const;
 
-  /// What follows a key; nothing where the key is missing.
+  /// The text behind a key; empty if the key is missing.
   std::optional<std::string_view> after(std::string_view key) const;
-  /// The number behind a key with `unit` behind it; nothing where the key is missing.
+  /// The number behind a key with `unit` behind it; empty if the key is missing.
   std::optional<double> number(std::string_view key, std::string_view unit = {}) const;
   double needed(std::string_view key, std::string_view unit = {}) const;
   double count(std::string_view key, std::string_view unit = {}) const;

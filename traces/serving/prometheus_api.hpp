@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// What a Prometheus server answers to /api/v1/query (a vector) and /api/v1/query_range (a matrix):
+// Answers of a Prometheus server to /api/v1/query (a vector) and /api/v1/query_range (a matrix):
 //
 //   {"status":"success","data":{"resultType":"matrix","result":[
 //     {"metric":{"__name__":"vllm:spec_decode_num_drafts_total","instance":"a:8000"},

@@ -25,7 +25,7 @@ struct RequestKeys {
   bool tree_by_drafts = false;
 };
 
-/// What vLLM writes in a request's metrics.speculative_decoding.
+/// The keys that vLLM writes in a request's metrics.speculative_decoding.
 RequestKeys vllm_request_keys();
 
 /// Reads a request's counts, and holds all that is given twice against each other. Rounds and accepted drafts that are

@@ -24,7 +24,7 @@ namespace dom = simdjson::dom;
 
 /// Objects within objects in which responses are looked for.
 constexpr int deepest_response = 6;
-/// What a request says of itself beside its model.
+/// Labels of a request beside its model.
 constexpr std::array<std::string_view, 4> request_labels = {"category", "language", "temperature", "prompt_tokens"};
 
 /// Units of one file after the other; what all engines' readers share.
@@ -366,14 +366,14 @@ class ResponseWalk {
   ResponseWalk(const JsonLines& file, ResponseReaderOfCounts& reader, ResponseUnits& units)
       : file_(file), reader_(reader), units_(units) {}
 
-  /// @param has_id  of an object around it
+  /// @param has_id  true if an object around it has one
   void visit(dom::element value, int depth, bool has_id = false) {
     if (depth > deepest_response) return;
     if (value.is_array()) {
       const dom::array list = value;
       for (const dom::element entry : list) {
         if (!entry.is_object() && !entry.is_array()) return;
-        // What one entry says of itself is not true of the next.
+        // The labels and the id of one entry are not those of the next.
         const std::vector<CountLabel> labels = units_.counts().labels;
         const std::string id = units_.counts().id;
         visit(entry, depth + 1, has_id);
@@ -411,7 +411,7 @@ class ResponseWalk {
     }
   }
 
-  /// Of a request, where its engine or whoever kept the answer wrote one.
+  /// The id of a request, where its engine or whoever kept the answer wrote one.
   static std::optional<std::string> id_of(dom::object object) {
     for (const std::string_view key : {"id", "request_id"}) {
       const auto found = find_member(object, key);

@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// What engines count of one request, in their responses: JSON lines, an array, or documents of several lines; responses
+// Engines' counts of one request, in their responses: JSON lines, an array, or documents of several lines; responses
 // may stand inside other objects ("response", "body", ...) and lists. CountUnit::request. The model's name is `model`;
 // a `category` or `task` beside it becomes the label "category". Responses without counts, or with none but zeros, are
 // left out with the warning "requests_without_speculation"; a file of nothing else is refused. A request that is there

@@ -29,7 +29,7 @@ namespace specdec::traces {
 // batch being as stated, or else as large as the concurrency. Where rounds are not given the tokens per step are a mean
 // of unknown precision.
 
-/// What ServingCounts::engine is where no column names it.
+/// The value of ServingCounts::engine where no column names it.
 inline constexpr std::string_view run_table_engine = "run-table";
 
 CountsFormat run_table_format();

@@ -431,7 +431,7 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
   return merged;
 }
 
-/// What one label set counted between two scrapes, or until one where there is none before it.
+/// The counts of one label set between two scrapes, or until one where there is none before it.
 class ScrapedSeries::Window {
  public:
   Window(const ScrapedSeries& series, const LabelSet& set, const Snapshot* before, const Snapshot& now,
@@ -585,7 +585,7 @@ class ScrapedSeries::Window {
       most += bucket.count * bucket.high;
     }
     const auto& sum = now_.values.at(Metric::time_seconds);
-    // What the difference of two sums loses to rounding.
+    // The loss to rounding in the difference of two sums.
     const double lost = 1e-9 * sum.value;
     if (least - lost <= times.seconds && times.seconds <= most + lost) return;
     refuse(sum.line, std::string(name(Metric::time_seconds)), number(times.seconds),

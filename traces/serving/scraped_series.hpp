@@ -15,7 +15,7 @@ namespace specdec::traces {
 
 // A header of the library's own sources; it is not installed.
 
-/// What a series that an engine exports counts.
+/// The quantity that a series of an engine counts.
 enum class ScrapedMetric {
   rounds,            ///< counter, verification rounds with a draft
   drafted,           ///< counter, drafted tokens
@@ -47,11 +47,11 @@ enum class ScrapedMetric {
 struct ScrapedName {
   std::string_view engine;
   ScrapedMetric metric;
-  /// Of the label that holds the position; empty for series without.
+  /// Name of the label that holds the position; empty for series without.
   std::string_view position_label;
 };
 
-/// Nothing for every other series.
+/// Empty for every other series.
 std::optional<ScrapedName> scraped_name(std::string_view metric);
 
 /// One sample of a series, with the place that messages name.
@@ -82,7 +82,7 @@ class ScrapedSeries {
   void begin_scrape() { ++scrape_; }
   /// @throws FileError if the value is none that a counter can have, or the series occurs twice in one scrape
   void add(const ScrapedSample& sample);
-  /// Of a sample that was passed over.
+  /// Counts a sample that was passed over.
   void count_other() { ++others_; }
   /// @throws FileError naming `file` if there is nothing to hand over, or if counts contradict each other
   void hand_over(const std::filesystem::path& file, const CountsSink& sink);

@@ -13,20 +13,20 @@
 #include "traces/note.hpp"
 #include "traces/trace_metadata.hpp"
 
-/// What servers count of speculative decoding, in one form whoever wrote it: docs/counters.md.
+/// Servers' counts of speculative decoding, in one form whoever wrote them: docs/counters.md.
 namespace specdec::traces {
 
 /// 2^53: doubles count no further.
 inline constexpr double largest_count = 9007199254740992.0;
 
-/// How the drafts of a round hang together.
+/// The arrangement of the drafts of a round.
 enum class DraftShape {
   unknown,
   chain,  ///< gamma drafts one after the other
   tree,   ///< several drafts at one position
 };
 
-/// What a set of counts was counted over; requests, windows, runs and instances are clusters of rounds.
+/// The unit that a set of counts was counted over; requests, windows, runs and instances are clusters of rounds.
 enum class CountUnit {
   total,    ///< everything since the server started, or a whole program run: one scrape of counters, one summary
   window,   ///< an interval of time: the difference of two scrapes, a log line that reports one interval
@@ -42,8 +42,8 @@ struct CountLabel {
   friend bool operator==(const CountLabel&, const CountLabel&) = default;
 };
 
-/// What a benchmark program wrote of one run, in its own words; see docs/counters.md for what may be inferred from
-/// them.
+/// Figures that a benchmark program wrote of one run, in its own words; see docs/counters.md for what may be inferred
+/// from them.
 struct BenchRun {
   std::optional<double> max_concurrency;
   /// Requests that decode at a time, where the source states it; else it follows from throughput and time per token.
@@ -55,7 +55,7 @@ struct BenchRun {
   std::optional<double> total_input_tokens, total_output_tokens;
   /// Means, where the source gives them instead of totals.
   std::optional<double> input_tokens_per_request, output_tokens_per_request;
-  /// Of each answer, where the source tells all of them and they are one.
+  /// Output tokens of each answer, where the source tells all of them and they are equal.
   std::optional<double> equal_output_tokens;
   /// Output tokens/s over all requests; NaN where the source says that.
   std::optional<double> output_throughput;
@@ -68,7 +68,7 @@ struct BenchRun {
   friend bool operator==(const BenchRun&, const BenchRun&) = default;
 };
 
-/// What an engine's log says of one window beside its counts.
+/// Figures of one window in an engine's log, beside its counts.
 struct EngineWindow {
   /// Requests of one engine.
   std::optional<double> running, waiting;
@@ -85,11 +85,11 @@ struct TimesBetween {
 
 /// The times between two outputs of a request, which are those of rounds, as an engine's histogram has them.
 struct RoundTimes {
-  /// How many, > 0, and their sum.
+  /// Number of times, > 0, and their sum.
   double count = 0, seconds = 0;
   /// Iterations of the engine, and first tokens of requests, whose prompts some of these iterations read.
   double iterations = 0, first_tokens = 0;
-  /// How many took at most so many seconds, rising with them; the last is all of them at infinity.
+  /// Number of times up to so many seconds, rising with them; the last is all of them at infinity.
   std::map<double, double> up_to;
 
   /// Those with times in them, rising.
@@ -102,14 +102,14 @@ struct RoundTimes {
 /// rounded rates are counted back and marked `from_rates`.
 struct ServingCounts {
   std::filesystem::path file;
-  /// Of the record in the file, from 1; 0 where it has no line.
+  /// Line of the record in the file, from 1; 0 where it has no line.
   std::int64_t line = 0;
   /// "vllm", "sglang", "tensorrt-llm", "llama.cpp", "spec-bench", "eagle", "position-trace", "run-table".
   std::string engine;
   /// As the list of formats shows it, for instance "vllm metrics".
   std::string_view format;
   CountUnit unit = CountUnit::total;
-  /// Of a request, as its source writes it; empty where it does not.
+  /// Id of a request, as its source writes it; empty where it does not.
   std::string id;
   std::vector<CountLabel> labels;
   /// Unix seconds.

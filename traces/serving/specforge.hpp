@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// What benchmarks/bench_eagle3.py of SpecForge writes (https://github.com/sgl-project/SpecForge, commit a6b6b023): one
+// Output of benchmarks/bench_eagle3.py of SpecForge (https://github.com/sgl-project/SpecForge, commit a6b6b023): one
 // object, whose keys but "model", the draft's path, name benchmarks, with a run of SGLang for each of their
 // configurations and a metrics for each repetition of it. CountUnit::run for each of these; the benchmark is the label
 // "category", the draft the label "draft".

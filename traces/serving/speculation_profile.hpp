@@ -20,7 +20,7 @@ namespace specdec::traces {
 // mean_accept_length does: rates of an unknown number of rounds are no counts ("rates_without_rounds"). Entries of
 // accept_length_by_k at other numbers of drafts are units of their own, by their mean.
 //
-// What is there must agree, to the six digits that are written: rates with the histogram and with each other,
+// All that is there must agree, to the six digits that are written: rates with the histogram and with each other,
 // mean_accept_length with both. In profiles without mean_accept_length_per_request it is a mean over requests, which
 // the first version of 2247 wrote, and is passed over where a histogram or rates are there. A profile with "measured":
 // false is a stub and refused, as one that was not verified by longest prefix is.

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view acceptance_name = "speculators acceptance";
 constexpr std::string_view results_name = "speculators results";
 constexpr std::string_view position_prefix = "acceptance_at_pos_";
-/// What is written in full and multiplied back misses a whole number, or another figure, by no more than this share.
+/// A figure written in full and multiplied back misses a whole number, or another figure, by at most this share.
 constexpr double written_in_full = 1e-6;
 
 bool header_names(const FileHead& head, std::initializer_list<std::string_view> columns) {

@@ -169,7 +169,7 @@ class SpeedBenchRun {
   ServingCounts counts_;
   double concurrency_ = 0;
   std::size_t results_ = 0, failed_ = 0, stopped_ = 0, taken_ = 0;
-  /// Of one document.
+  /// Drafted and accepted tokens of one document.
   double drafted_ = 0, accepted_ = 0;
 };
 

@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// What llama.cpp's tools/server/bench/speed-bench/speed_bench.py --output writes (llama.cpp pull request 23869): one
+// Output of llama.cpp's tools/server/bench/speed-bench/speed_bench.py --output (llama.cpp pull request 23869): one
 // object, with a result for each prompt or conversation that llama-server answered. CountUnit::request for each; its
 // category is a label, model_name is that of config.
 //

@@ -25,7 +25,7 @@ class VllmLog {
   void attach_window(ServingCounts& counts);
 
   LogCounts& found_;
-  std::optional<EngineWindow> window_;  // of the last engine line, until counts take it
+  std::optional<EngineWindow> window_;  // that of the last engine line, until counts take it
   std::int64_t window_line_ = 0;
   std::string engine_;
   std::int64_t idle_intervals_ = 0, first_idle_line_ = 0;  // in which nothing was drafted

@@ -139,7 +139,7 @@ function boxes(series, named, look) {
       const low = at(series.x_low[i], series.low[i]), high = at(series.x_high[i], series.high[i]);
       const left = series.x_low[i] === null ? x : low[0], right = series.x_high[i] === null ? x + width : high[0];
       const bottom = series.low[i] === null ? y + height : low[1], top = series.high[i] === null ? y : high[1];
-      // What has no length is still to be seen.
+      // A box without length must still be visible.
       const [wide, tall] = series.role === "highlight" ? [Math.max(right - left, 7), Math.max(bottom - top, 7)] : [right - left, bottom - top];
       const shape = { x: (left + right - wide) / 2, y: (bottom + top - tall) / 2, width: wide, height: tall };
       if (series.role !== "highlight") return { type: "rect", shape, style };
@@ -361,7 +361,7 @@ function legendOf(panel, toggle, hidden) {
   legend.className = "legend";
   const named = new Map();
   panel.series.forEach((series) => {
-    // What only marks a place has its name beside it.
+    // Series that only mark a place have their names beside them.
     if (!series.name || ["vertical", "horizontal", "text"].includes(series.mark)) return;
     if (!named.has(series.name)) named.set(series.name, []);
     named.get(series.name).push(swatch(series, look));

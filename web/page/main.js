@@ -292,7 +292,7 @@ class PlannerView {
       this.draw("gamma", gammaPanel(view), answer.words[0]);
       this.draw("tokens", tokensPanel(view, isRate ? null : this.rateBeside(request)), "Tokens per step against gamma");
       this.numbers.replaceChildren(table(view));
-      // What takes longer is drawn once the values stand still for a moment.
+      // Drawings that take longer wait until the values stand still for a moment.
       this.later = setTimeout(() => this.sweep(request, view, byHardware, isRate), 60);
       this.age(false);
     } catch (error) {

@@ -1,4 +1,4 @@
-"""What a recording continues."""
+"""The prompts that a recording continues."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ._servers import Score, Server
 
 
 class Sampling(NamedTuple):
-    """How the target writes. Temperature is 1 or 0, `concurrency` requests at a time."""
+    """The target's sampling. Temperature is 1 or 0, `concurrency` requests at a time."""
 
     temperature: float = 1.0
     max_tokens: int = 256

@@ -20,7 +20,7 @@ from ._prompts import RecordingError
 
 
 class Score(NamedTuple):
-    """Of one generated token; the text is None where the engine does not show it."""
+    """The score of one generated token; the text is None where the engine does not show it."""
 
     logprob: float
     rank: int
@@ -55,7 +55,7 @@ class Server:
         raise NotImplementedError
 
     def score(self, prompt_ids: list[int], output_ids: list[int]) -> list[Score]:
-        """Of the generated tokens."""
+        """The scores of the generated tokens."""
         raise NotImplementedError
 
     def ask(self, path: str, body: Any = None) -> Any:

@@ -33,7 +33,7 @@ std::string reference_text(const ScratchFolder& folder, int sequences, const Met
   return scalar_trace(folder / "trace.safetensors", acceptance, sequence, metadata).string();
 }
 
-/// What a run prints, its line breaks as blanks.
+/// The output of a run, its line breaks as blanks.
 std::string unwrapped(const std::string& command) {
   return std::regex_replace(run_specdec(command).out, std::regex(R"(\n *)"), " ");
 }
@@ -170,7 +170,7 @@ TEST_CASE("whole rows decide whether a confidence threshold pays, and lists do u
     return adaptive;
   };
   const ordered_json sampled = adaptive_of(full);
-  // What a step does behind a rejected draft matters little where its limit is small.
+  // The rest of a step behind a rejected draft matters little where its limit is small.
   CHECK(sampled["gain_bounds"][1].get<double>() - sampled["gain_bounds"][0].get<double>() < 0.05);
   CHECK(run_specdec("analyze --c 0.2 " + full).out.find("confidence threshold") != std::string::npos);
   const ordered_json greedy = adaptive_of(full + " --acceptance greedy-draft");

@@ -113,7 +113,7 @@ def run_with(run: dict, without=(), **changes) -> bytes:
 
 POSITIONS = {"prompt_token_ids": [1], "generated_token_ids": [1, 2, 3], "acc_eagle": {"acc_len": [2, 2, 1]}}
 
-# What is given for a trace, and is none.
+# Files given as traces that are none.
 BAD_TRACES = {
     "empty": b"",
     "blank": b"\n\n  \n",
@@ -191,7 +191,7 @@ BAD_TRACES = {
     "answer.json": document({"choices": [{"logprobs": None, "text": "x"}]}),
 }
 
-# What is given for counts, and is none.
+# Files given as counts that are none.
 BAD_COUNTS = {
     "empty": b"",
     "words": b"hello, world\n",
@@ -219,7 +219,7 @@ BAD_COUNTS = {
     "zero_length.jsonl": document({**POSITIONS, "acc_eagle": {"acc_len": [0, 1]}}),
 }
 
-# What is given for measured times, and is none.
+# Files given as measured times that are none.
 BAD_TIMES = {
     "empty": b"",
     "words": b"hello, world\n",
@@ -246,7 +246,7 @@ BAD_TIMES = {
     "drafted_alone.log": LOG,
 }
 
-# What is given to --bench beside the plain run.
+# Files given to --bench beside the plain run.
 BAD_RUNS = {
     "empty": b"",
     "words": b"hello, world\n",
@@ -474,7 +474,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def check(specdec: str, case: Case, scratch: str, show: bool) -> str | None:
-    """What is wrong with the run of a case, or None."""
+    """The fault in the run of a case, or None."""
     with tempfile.TemporaryDirectory(dir=scratch) as name:
         folder = Path(name)
         for file, content in case.files.items():

@@ -632,7 +632,7 @@ TEST_CASE("Ctrl-C ends a capacity with the scenarios that were simulated, of whi
   CHECK(warns(json, "partial"));
   CHECK(0 < json["scenarios"].size());
   CHECK(json["scenarios"].size() < 65);
-  // Of these hardware times there are versions, none of which was run.
+  // These hardware times come in versions, none of which was run.
   for (const ordered_json& scenario : json["scenarios"]) {
     CHECK(scenario["requests_per_second_per_replica"]["ci95"] == ordered_json({0.0, nullptr}));
     CHECK(scenario["ci95_note"].get<std::string>().find("interrupted") == 0);

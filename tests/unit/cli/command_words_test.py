@@ -28,7 +28,7 @@ def run(*words: str) -> subprocess.CompletedProcess:
 
 
 def on_terminal(*words: str) -> tuple[str, str]:
-    """What it writes to standard output, and to a standard error that is a terminal."""
+    """Its output on standard output, and on a standard error that is a terminal."""
     control, terminal = pty.openpty()
     with subprocess.Popen([SPECDEC, *words], stdout=subprocess.PIPE, stderr=terminal, encoding="utf-8") as program:
         os.close(terminal)

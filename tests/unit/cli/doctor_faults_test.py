@@ -119,7 +119,7 @@ class Faults(unittest.TestCase):
         words += b" " * (-len(words) % 8)
         return self.put(struct.pack("<Q", len(words)) + words + bytes(body))
 
-    # What is found of them.
+    # Findings in them.
 
     def test_files_without_faults(self):
         self.assertEqual(self.codes(SERVING / "vllm_requests.jsonl"), [])
@@ -249,7 +249,7 @@ class Faults(unittest.TestCase):
             ("predicted_ms", 3), ("predicted_per_token_ms", 3), ("predicted_per_second", 1 / 3))})
         self.assert_found("server_warming_up", self.put_lines(cold))
         log = (SERVING / "vllm_k4.log").read_text()
-        # Of the first window without prompts.
+        # The rate of the first window without prompts.
         first = re.search(r"Avg prompt throughput: 0\.0 tokens/s, Avg generation throughput: ([\d.]+)", log)
         for factor in (1.3, 2):
             slow = f"{log[:first.start(1)]}{float(first[1]) / factor:.1f}{log[first.end(1):]}"

@@ -156,7 +156,7 @@ TEST_CASE("a number too large or too small to compute with names its option, and
                     "--launch-seconds is 1e308, but must be a number in [0, 1000000000]");
   check_run_refused(priced + "--bandwidth-efficiency 1e-310:0.5",
                     "--bandwidth-efficiency is 1e-310, but must be a number in [1e-06, 1]");
-  // What only the law of a whole recording knows.
+  // Limits that only the law of a whole recording knows.
   const ScratchFolder scratch;
   const std::string output = " --output " + (scratch / "t.safetensors").string();
   check_run_refused("trace generate --law dirichlet --concentration 0" + output,
@@ -281,7 +281,7 @@ TEST_CASE("complaints about a configuration file name the file, the line and the
   check_config("[plan]\nalpha = 0.8\nc = 0.1\ndraft-cost = x.csv\n",
                ":4: --draft-cost is given, but needs --cost beside it");
   check_config("[plan]\nalpha = 0.8\nalpha = 0.7\nc = 0.1\n", ":2: --alpha must be given exactly one value, once");
-  // What CLI11 leaves out without a word.
+  // Mistakes that CLI11 passes over in silence.
   check_config("[plan]\nalpha = 0.8\nc = 0.1\n[plan]\nalpha = 0.7\n",
                ":4: plan has a section in line 1 already: its options stand in one");
   check_config("[plan]\nalpha = 0.8\nc = 0.1\nalpha = 0.7\n",

@@ -1,4 +1,4 @@
-// What a command writes never replaces what it reads, nor a recording that is there.
+// The output of a command never replaces its input, nor a recording that is there.
 
 #include <filesystem>
 #include <fstream>

@@ -208,8 +208,8 @@ TEST_CASE("what rests on a typed range of rates is called a range") {
   }
 }
 
-// Of traces/samples/serving/make_samples.py: 6 + 0.8 gamma + 0.15 (gamma + 1) B milliseconds, with an error of 0.5% in
-// each of 4 or 5 windows, and alpha 0.72.
+// Made by traces/samples/serving/make_samples.py: 6 + 0.8 gamma + 0.15 (gamma + 1) B milliseconds, with an error of
+// 0.5% in each of 4 or 5 windows, and alpha 0.72.
 TEST_CASE("the windows of engines' logs price rounds, with acceptance from wherever the user says") {
   const std::string logs = specdec::tests::source_dir() + "/traces/samples/serving/";
   const std::string both = "--cost " + logs + "vllm_k4.log " + logs + "vllm_plain.log ";
@@ -940,7 +940,7 @@ TEST_CASE("a head on a target's states drafts as one without being told, and for
   CHECK(json_of("--hardware h100 --tp 4 --model llama-3.3-70b --max-gamma 3 "
                 "--draft x:alpha=0.8,model=eagle3-llama-3.3-70b")["points"] == plan["points"]);
   CHECK(warns(json_of(placed + "--draft-model eagle3-qwen3-8b"), "head_of_another_target"));
-  // Of the same width and vocabulary.
+  // The two have the same width and vocabulary.
   CHECK(warns(json_of("--alpha 0.8 --c 0.05 --batch 1 --model qwen3-235b-a22b --draft-model eagle3-qwen3-8b"),
               "head_of_another_target"));
   const std::string module = "--alpha 0.8 --hardware h200 --tp 8 --max-gamma 3 --model deepseek-v3 ";
@@ -965,7 +965,7 @@ TEST_CASE("no engine is given a head that cannot read the target's states, and t
   CHECK(warns(json_of(head), "head_of_another_target"));
   const std::string own = run_specdec("plan " + placed + "--draft-model eagle3-llama-3.3-70b").out;
   CHECK(own.find("no server starts") == std::string::npos);
-  // Of the same width and vocabulary: nothing keeps the server from starting.
+  // With the same width and vocabulary nothing keeps the server from starting.
   CHECK(json_of("--alpha 0.8 --c 0.05 --batch 1 --model llama-3.1-70b --draft-model eagle3-llama-3.3-70b --emit vllm")
             ["config"]["engine"] == "vllm");
   // Without --hardware the presets tell as well.
@@ -1009,7 +1009,7 @@ TEST_CASE("a draft model of another vocabulary is warned of, and configured for 
   check_refused(pair + "--emit vllm", "--emit is vllm" + differ + "vLLM takes no other");
   check_refused(pair + "--emit sglang", "--emit is sglang" + differ + "SGLang takes no other");
   check_refused(pair + "--emit trtllm", "--emit is trtllm" + differ + "TensorRT-LLM compares tokens by number");
-  // Of one tokenizer, but padded to other sizes: vLLM and SGLang compare sizes, TensorRT-LLM does not.
+  // One tokenizer, but padded to other sizes: vLLM and SGLang compare sizes, TensorRT-LLM does not.
   const std::string padded = "--alpha 0.8 --hardware h100 --model qwen2.5-7b --draft-model qwen2.5-0.5b --emit ";
   CHECK(warns(json_of(padded + "trtllm"), "vocabularies_differ"));
   check_refused(padded + "sglang",

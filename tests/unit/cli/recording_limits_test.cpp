@@ -1,4 +1,4 @@
-// What a recording cannot tell: whether its text is the target's own, what longer drafts would have gained, and what
+// Limits of a recording: whether its text is the target's own, what longer drafts would have gained, and what
 // another rule of acceptance accepts.
 
 #include <algorithm>

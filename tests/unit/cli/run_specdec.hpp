@@ -13,7 +13,7 @@
 
 namespace specdec::tests {
 
-/// What one run of the program left behind.
+/// The result of one run of the program.
 struct Run {
   int exit_code;
   std::string out;

@@ -174,7 +174,7 @@ TEST_CASE("heads and exits of the user's do what the shipped ones do, and files 
   const ordered_json shipped = document_of_run("compare --tokens 24 --max-new-tokens 8 " + methods);
   const ordered_json named = document_of_run(pair + heads + methods);
   CHECK(named["results"] == shipped["results"]);
-  // What the run has read: config, weights and tokenizer of each, prompts, and the three.
+  // The files that the run has read: config, weights and tokenizer of each, prompts, and the three.
   CHECK(named["inputs"]["files"].size() == 10);
   CHECK(named["inputs"]["eagle_head"] == models + "eagle_head.safetensors");
   check_run_refused(pair + "parallel", "parallel: the source has no parallel heads for its target");
@@ -303,7 +303,7 @@ TEST_CASE("over a recording methods come to what replay plays and analyze comput
   };
   const auto check_closed = [](const ordered_json& row, double exact) {
     CHECK(row["closed_form"]["tokens_per_step"].get<double>() == Approx(exact).epsilon(1e-9));
-    // Whether a greedy draft is the text leaves nothing to chance. Once in 16,000 seeds; this one is fixed.
+    // A greedy draft leaves nothing to chance. Others deviate this far once in 16,000 seeds; this one is fixed.
     const ordered_json& deviation = row["closed_form"]["deviation_standard_errors"];
     if (row["verifier"] == "greedy-draft")
       CHECK(row["tokens_per_step"]["value"].get<double>() == Approx(exact).epsilon(1e-12));

@@ -66,12 +66,16 @@ class Surroundings(unittest.TestCase):
         done = self.bash('"$S" plan --alpha 0.8 --c 0.1 --output closed/out', **nobody)
         self.assert_refused(done, "closed/out cannot be written: Permission denied")
 
+    def skip_unless_sanitizers_leave_room(self, limit):
+        started = self.bash('"$S" --version', preexec_fn=limit)
+        if "AddressSanitizer" in started.stderr or "failed to map segment" in started.stderr:
+            self.skipTest("the sanitizer's code and tables need more addresses than the limit leaves")
+
     def test_more_threads_than_the_system_starts_are_refused(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
 
-        if "AddressSanitizer" in self.bash('"$S" --version', preexec_fn=limit).stderr:
-            self.skipTest("the sanitizer's own tables need more addresses than the limit leaves")
+        self.skip_unless_sanitizers_leave_room(limit)
         done = self.bash('"$S" trace generate --threads 256 --sequences 1000 --output out', preexec_fn=limit)
         self.assert_refused(done, "--threads is 256, but the system starts only ")
 
@@ -79,8 +83,7 @@ class Surroundings(unittest.TestCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (150 << 20, 150 << 20))
 
-        if "AddressSanitizer" in self.bash('"$S" --version', preexec_fn=limit).stderr:
-            self.skipTest("the sanitizer's own tables need more addresses than the limit leaves")
+        self.skip_unless_sanitizers_leave_room(limit)
         done = self.bash('"$S" record --tier scalar --sequences 40 --threads 256 --output out', preexec_fn=limit)
         self.assert_refused(done, "--threads is 256, but the system starts only ")
 

@@ -16,7 +16,7 @@ constexpr int most_function_lines = 80;
 /// Without empty lines and comments.
 constexpr int most_class_lines = 250;
 
-/// What is larger, as `file:line: lines`. The code is as clang-format leaves it, so a block ends with the first brace
+/// Larger blocks, as `file:line: lines`. The code is as clang-format leaves it, so a block ends with the first brace
 /// that is indented as the line that it began with; blocks within functions are counted, too, and never larger than
 /// these.
 std::vector<std::string> too_large(const std::string& path, std::istream& content) {

@@ -96,7 +96,7 @@ TEST_CASE("what is no acceptance is refused") {
 
 namespace {
 
-/// What vLLM counts of a server that looks drafts up, in so many steps.
+/// vLLM's counts of a server that looks drafts up, in so many steps.
 std::string scrape_of_lookups(double steps, double drafts, double drafted, const std::vector<double>& accepted_at) {
   double accepted = 0;
   std::string text;
@@ -125,7 +125,7 @@ double tokens_of_plan(const Acceptance& acceptance, std::int64_t gamma) {
 
 TEST_CASE("counters of a server that looks drafts up tell how often it found something, and how much") {
   const tests::TemporaryFolder folder;
-  // Of 100,000 steps 30,000 drafted 4 tokens, all of which are looked at until one is rejected.
+  // 30,000 of 100,000 steps drafted 4 tokens, all of which are looked at until one is rejected.
   const std::string full = folder.write("full.prom", scrape_of_lookups(1e5, 3e4, 12e4, {24e3, 19200, 15360, 12288}));
   const Acceptance counted = Acceptance::from_counters({full});
   REQUIRE(counted.lookups);

@@ -22,7 +22,7 @@ using planner::RecordingSummary;
 
 namespace {
 
-/// What ends a process in the test.
+/// Thrown to end a process in the test.
 struct Killed {};
 
 /// A process that is killed when it asks for a unit beyond so many.
@@ -141,7 +141,7 @@ TEST_CASE("what several ranks left is taken up by one, and each unit counts once
   planner::Team again;
   CHECK((answer_of(again, recording, with_cost(), in_folder(kept)) == whole));
   CHECK_FALSE(fs::exists(kept / "2.checkpoint"));
-  // Of units that overlap neither is known to be whole.
+  // Neither of two units that overlap is known to be whole.
   fs::remove(kept / "0.checkpoint");
   Other third(0, 6), fourth(3, 4);
   fs::copy(left, kept / "2.checkpoint");

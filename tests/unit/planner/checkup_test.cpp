@@ -83,7 +83,7 @@ std::int64_t alarms(const std::vector<Finding>& findings) {
                        [](const Finding& finding) { return finding.severity != Severity::note; });
 }
 
-/// How a simulated server drafts.
+/// Drafts of a simulated server.
 struct Drafts {
   double lowest = 0.5, highest = 0.9;
   std::int64_t gamma = 5;

@@ -228,7 +228,7 @@ TEST_CASE("a part that was cut off or damaged anywhere is refused") {
 
 namespace {
 
-/// What merging one part comes to: "" for an answer, or what is refused.
+/// The outcome of merging one part: "" for an answer, or the refusal.
 std::string outcome_of(const fs::path& path, const traces::PartFile& part) {
   traces::write_part_file(path, part);
   try {

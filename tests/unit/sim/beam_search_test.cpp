@@ -46,7 +46,7 @@ bool among(const Beams& drafted, const Beam& beam) {
   return std::any_of(drafted.begin(), drafted.end(), [&](const Beam& other) { return other.tokens == beam.tokens; });
 }
 
-/// What has to be among the draft's beams for a step to be kept.
+/// The beams that have to be among the draft's for a step to be kept.
 enum class Kept { all_beams, the_best };
 
 struct Searched {

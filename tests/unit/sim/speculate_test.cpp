@@ -138,7 +138,7 @@ enum class Colour { red, green, blue };
 struct ColourLaw {
   using value_type = Colour;
   Row weights;
-  /// What it says of itself.
+  /// The weights that it reports.
   Row told;
 
   double density(Colour colour) const { return told[static_cast<std::size_t>(colour)]; }

@@ -92,7 +92,7 @@ Moments moments_of(const std::vector<double>& values) {
   return found;
 }
 
-/// Of the betas, in 40 cells of equal probability under the Beta law of these shapes.
+/// P value of the betas, in 40 cells of equal probability under the Beta law of these shapes.
 double beta_law_p_value(const std::vector<double>& betas, double a, double b) {
   std::vector<std::int64_t> counts(40);
   for (const double beta : betas)

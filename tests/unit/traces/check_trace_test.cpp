@@ -21,7 +21,7 @@ using tests::write_tensors;
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// What checking finds in one file: field, found and expected of each.
+/// The findings of checking one file: field, found and expected of each.
 std::vector<std::string> findings(const std::vector<OwnedTensor>& tensors,
                                   const std::map<std::string, std::string>& metadata = {}) {
   const TemporaryFolder folder;

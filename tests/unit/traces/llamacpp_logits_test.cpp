@@ -53,7 +53,7 @@ std::vector<double> only_row(const std::string& content) {
   return tests::WholeTrace(*traces::open_llamacpp_logits(path, path)).target_row(0);
 }
 
-/// What is wrong with the two contents.
+/// The error in the two contents.
 std::string refusal(const std::string& target, const std::string& draft) {
   const tests::TemporaryFolder folder;
   const auto p = folder.write("p.kld", target);

@@ -76,7 +76,7 @@ TEST_CASE("a sequence goes on in the next piece where its label does, and none c
   piece.sequences = {4, 1};
   CHECK_THROWS_WITH(recording.append(piece),
                     "append: sequences is 1 again, but must be one run of positions for each sequence");
-  // What is refused leaves nothing behind.
+  // Refused rows leave nothing behind.
   CHECK(recording.positions() == 4);
   piece.sequences = {4, 5};
   recording.append(piece);

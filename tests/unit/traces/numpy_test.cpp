@@ -77,7 +77,7 @@ std::string npz_refusal(const std::string& content, const NumpyOptions& options 
   return tests::refusal_of(folder.path(), [&] { return traces::open_npz(path, options); });
 }
 
-/// What is wrong with an NPY file, read as both models of a pair.
+/// The error in an NPY file that is read as both models of a pair.
 std::string npy_refusal(const std::string& content, const NumpyOptions& options = {}) {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("p.npy", content);

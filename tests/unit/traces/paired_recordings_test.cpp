@@ -45,7 +45,7 @@ struct Pair {
   }
 };
 
-/// What is wrong with a file as both target and draft.
+/// The error in a file as both target and draft.
 std::string refusal(const std::string& content) { return Pair(content, content).refusal(); }
 
 /// One request's completion with token ids; optional fields before `choices`.

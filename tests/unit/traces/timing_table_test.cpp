@@ -28,7 +28,7 @@ std::string refusal(const std::string& content) {
   return tests::message_of<traces::FileError>([&] { read(content); });
 }
 
-/// What llama-bench's CSV begins with and a row of it, quoted as it quotes.
+/// The header of llama-bench's CSV, and a row of it, quoted as it quotes.
 const std::string bench_header =
     "build_commit,build_number,cpu_info,gpu_info,backends,model_filename,model_type,model_size,model_n_params,n_batch,"
     "n_ubatch,n_threads,n_gpu_layers,n_prompt,n_gen,n_depth,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts\n";

@@ -52,7 +52,7 @@ WholeTrace read_all(const std::filesystem::path& path, ReaderOptions options = {
   return WholeTrace(reader);
 }
 
-/// What reading a file of these tensors says, without the path in front.
+/// The error of reading a file of these tensors, without the path in front.
 std::string complaint(const Tensors& tensors, const Strings& metadata = {}) {
   const TemporaryFolder folder;
   const auto path = write_tensors(folder.path() / "t.safetensors", tensors, metadata);
@@ -535,7 +535,7 @@ TEST_CASE("a half-written shard is refused with the option that saves the others
   CHECK(reader.positions() == 4);
   CHECK(codes(reader.notes()) == std::vector<std::string>{"shard_left_out"});
   CHECK(reader.notes()[0].message.find(cut.string()) != std::string::npos);
-  // What stood between is lost, so the sequence does not go on.
+  // The rows in between are lost, so the sequence does not go on.
   CHECK(WholeTrace(reader).sequence == Longs{0, 0, 1, 1});
   for (const char* name : {"a.safetensors", "c.safetensors"}) std::filesystem::resize_file(folder.path() / name, 9);
   CHECK_FALSE(message_of<FileError>([&] { TraceReader(folder.path(), options); }).empty());

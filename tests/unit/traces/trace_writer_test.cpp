@@ -306,7 +306,7 @@ TEST_CASE("shards far beyond what stays in memory are written whole") {
   const ScalarBatch data(100000, 1000);
   TraceWriter writer(path, {});
   for (int i = 0; i < 6; ++i) writer.write(data.batch());
-  // What does not fit into memory stands in files without names, beside the one that keeps the place.
+  // Data that do not fit into memory stand in files without names, beside the one that keeps the place.
   CHECK(files_in(folder.path()) == 1);
   CHECK(std::filesystem::file_size(path.string() + ".partial") == 0);
   writer.finish();

@@ -118,7 +118,7 @@ def log(gamma: int, source: random.Random) -> str:
 
 
 class TimedServer:
-    """What vLLM counts while clients wait for their answers."""
+    """vLLM's counters while clients wait for their answers."""
 
     def __init__(self, gamma: int, source: random.Random, looks_up: bool = False) -> None:
         self.gamma, self.source, self.looks_up = gamma, source, looks_up

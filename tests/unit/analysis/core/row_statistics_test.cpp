@@ -178,7 +178,7 @@ bool near(double a, double b, double relative, double absolute) {
   return std::abs(a - b) <= std::max(relative * std::abs(b), absolute);
 }
 
-/// What the header promises; where rows hold logarithms, their exponentials have errors of their own.
+/// Checks the header's promises; where rows hold logarithms, their exponentials have errors of their own.
 void check_equal(const RowStatistics& a, const RowStatistics& b, bool logarithms) {
   const double mass_floor = logarithms ? 1e-7 : 0;
   const double single = logarithms ? 2e-7 : 1e-15;
@@ -546,7 +546,8 @@ TEST_CASE("drafted tokens are sorted into bins of their probability as in double
           const std::vector<double> p = probabilities_of(target.target());
           const std::vector<double> q = probabilities_of(draft.draft());
           for (const std::size_t count : {1, 3, 10, 200}) {
-            INFO("vocab " << vocab << ' ' << name_of(type) << " space " << static_cast<int>(space) << " bins " << count);
+            INFO("vocab " << vocab << ' ' << name_of(type) << " space " << static_cast<int>(space) << " bins "
+                          << count);
             std::vector<DraftConfidence> expected(count);
             for (std::size_t x = 0; x < vocab; ++x) {
               auto& bin = expected[std::min(count - 1, static_cast<std::size_t>(q[x] * static_cast<double>(count)))];

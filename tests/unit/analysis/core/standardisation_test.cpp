@@ -113,7 +113,7 @@ TEST_CASE("top-p of a large row keeps what sorting all tokens keeps") {
 }
 
 TEST_CASE("top-p counts what top-k left, and both come after the temperature") {
-  // Of (4, 3)/7 the first alone reaches 0.57; of the untouched row it would take two.
+  // The first of (4, 3)/7 alone reaches 0.57; in the untouched row it would take two.
   check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 2, 0.57}), {1, 0, 0, 0});
   check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 0, 0.57}), {4.0 / 7, 3.0 / 7, 0, 0});
   // docs/theory.md#standardisation: .75 of the .9 that top-k 3 leaves takes two tokens, .75 of the whole row three.

@@ -19,7 +19,7 @@ using cost::ObservedRound;
 
 namespace {
 
-/// Of a draft model.
+/// Seconds of a round with a draft model.
 double seconds_of(const CostTerms& terms, double gamma, double batch, double context) {
   const double tokens = (gamma + 1) * batch;
   const double drafts = gamma > 0 ? 1 : 0;
@@ -350,7 +350,7 @@ TEST_CASE("rounds of a mixture of experts stop growing where all experts are rea
 TEST_CASE("the interval of another run is never narrower than what two runs of one configuration differ by") {
   const FittedCost price(runs_of(truth, {0, 1, 3, 5}, {1, 4, 16, 64}, {1000}), {});
   CHECK(price.error_scale() < 0.8);
-  // Of the logarithm of two runs' ratio, each off by 2%; the quantiles of 200 draws are off by some 10%.
+  // Half width for the logarithm of two runs' ratio, each off by 2%; the quantiles of 200 draws are off by some 10%.
   CHECK(log_half_width(price, 3, 16, 1000) > 0.9 * 1.96 * 0.02 * std::sqrt(2.0));
 
   // Each run four times, off by -1, 1, -1 and 1 shares of their spread.

@@ -204,7 +204,7 @@ TEST_CASE("peaks of hardware presets are the dense ones") {
   CHECK(knee(preset("h200"), NumberType::fp8) == Approx(206.135).epsilon(3e-6));
 }
 
-// What a generation changed: https://verda.com/blog/gb300-nvl72-architecture, and GH200's two memories.
+// Changes of a generation: https://verda.com/blog/gb300-nvl72-architecture, and GH200's two memories.
 TEST_CASE("neighbours of a family differ by what their makers changed") {
   for (const auto& [newer, older] : {std::pair{"b300", "b200"}, std::pair{"gb300", "gb200"}}) {
     INFO(newer);

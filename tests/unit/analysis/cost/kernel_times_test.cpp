@@ -196,7 +196,7 @@ TEST_CASE(
   CHECK(says(RooflineCost(options)) == 1);
   options.kernels->all_to_alls.clear();
   options.hardware.link_bytes_per_second = {1e9};
-  // Of two accelerators' one sends half of its two tokens' vectors, 1.5 times over.
+  // One of two accelerators sends half of its two tokens' vectors, 1.5 times over.
   CHECK(RooflineCost(options).target_pass(4, 1, 100).communication ==
         Approx(2 * 32 * (2 * 4096 * 2 * 2 * (1 - 0.25)) / 2 / 1e9));
 }

@@ -76,7 +76,7 @@ TEST_CASE("a batch's lookups cost the mean over all its lengths where the pass i
     // The pass is taken as linear between whole numbers of drafts, 1/16 of a unit above the parabola at most.
     CHECK(priced(law, point, quadratic).target == Approx(enumerated(law, 4, batch, quadratic)).margin(0.125));
   }
-  // What forgets that lengths differ is found out at one sequence.
+  // A price that forgets that lengths differ is found out at one sequence.
   CHECK(quadratic(law.mean_drafted(4)) < enumerated(law, 4, 1, quadratic) - 0.5);
 }
 

@@ -47,7 +47,7 @@ bool has_finding(std::span<const Note> findings, const std::string& code) {
   return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) { return finding.code == code; });
 }
 
-/// Of the first finding of a code; empty where there is none.
+/// The message of the first finding with this code; empty if there is none.
 std::string message_of(const PassCurve& curve, const std::string& code) {
   for (const Note& finding : curve.findings())
     if (finding.code == code) return finding.message;

@@ -475,8 +475,8 @@ TEST_CASE("a quantised configuration gives the bytes that its published checkpoi
     std::string config;
     double bytes, within;
   };
-  // Of the tensors, from the types and shapes that huggingface.co gives of each repository's safetensors headers. What
-  // is off: scales per row or tensor, which are not counted, and those of blocks and groups in other types.
+  // Bytes of the tensors, from the types and shapes that huggingface.co gives of each repository's safetensors headers.
+  // Differences: scales per row or tensor, which are not counted, and those of blocks and groups in other types.
   const std::vector<PublishedBytes> checkpoints = {
       // RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic: a scale per row
       {quantised(llama_8b, compressed(R"("num_bits":8,"type":"float","strategy":"channel")", R"("lm_head")")),

@@ -13,7 +13,7 @@ using cost::ModelSpec;
 
 namespace {
 
-/// What the quantities of "checked" are called in the library. Pages differ in whether the input embedding, of which a
+/// The library's value of a quantity of "checked". Pages differ in whether the input embedding, of which a
 /// token reads one row, is among the parameters that are active.
 std::int64_t computed(const ModelSpec& model, const std::string& quantity) {
   if (quantity == "total_parameters") return model.stated_parameters.value_or(total_parameters(model));

@@ -228,7 +228,7 @@ TEST_CASE("logs of several engines give a few rounds of each at each batch, plai
   const cost::LogRounds log = cost::log_rounds(windows);
   CHECK(log.windows == 32);
   CHECK(log.steady_windows == 4 + 1 + 18);
-  // Of 4 windows at batch 8 one each; the one at batch 2; 18 plain ones in 4 stretches.
+  // One round for each of 4 windows at batch 8; the one at batch 2; 18 plain windows in 4 stretches.
   REQUIRE(log.rounds.size() == 1 + 4 + 4);
   CHECK(log.rounds[0].batch == 2);
   CHECK(log.rounds[0].gamma == 3);

@@ -515,7 +515,7 @@ TEST_CASE("deployments differ from ranges of losses alone by more, which their p
   RooflineOptions options = uncertain();
   options.replicates = 2000;
   const RoundPoint plain{.batch = 4, .context = 500}, round{.gamma = 3, .batch = 4, .context = 500};
-  // Of the logarithms of the replicates' seconds: of plain steps, and of rounds beside these.
+  // Deviations of the logarithms of the replicates' seconds: of plain steps, and of rounds beside these.
   const auto deviations = [&](const RooflineCost& price) {
     std::vector<double> steps(price.replicates()), rounds(price.replicates());
     price.totals_of_replicates(plain, steps);
@@ -586,7 +586,7 @@ TEST_CASE("one point bound by memory fixes the bandwidth and leaves the range of
   CHECK(losses.compute_efficiency.value == Approx(0.5).epsilon(1e-12));
   CHECK(losses.compute_efficiency.low == Approx(0.31).margin(0.015));
   CHECK(losses.compute_efficiency.high == Approx(0.69).margin(0.015));
-  // What compute bounds is as uncertain as before, what memory bounds is not.
+  // Compute-bound rounds are as uncertain as before, memory-bound ones are not.
   const RoundPoint compute_bound{.batch = 800, .context = 10}, memory_bound{.batch = 2};
   const auto width = [](const RooflineCost& price, const RoundPoint& point) {
     const std::vector<double> totals = sorted_totals(price, point);
@@ -635,7 +635,7 @@ TEST_CASE("a time that no losses within their ranges explain is followed, and sa
   CHECK(has_roofline_finding(strange, "roofline_misfit"));
   CHECK(strange.round(plain).total() == Approx(10 * estimate).epsilon(0.02));
   CHECK(strange.options().losses.bandwidth_efficiency.low >= 0.6 * (1 - 1e-9));
-  // What it says of rounds is then as uncertain as it is strange.
+  // Its times of rounds are then as uncertain as it is strange.
   const auto width = [&](const RooflineCost& cost) {
     const cost::Range range = cost::central_range(cost, round);
     return std::log(range.hi / range.lo);

@@ -62,7 +62,7 @@ std::string message_of(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-/// What engines would print after every outcome of the coins happened as often as its probability says: counted over
+/// The engines' output after every outcome of the coins happened as often as its probability says: counted over
 /// all 2^gamma outcomes, by each engine's own definition.
 std::map<AcceptanceQuantity, Values> printed(const Values& rates) {
   const std::size_t gamma = rates.size();

@@ -64,7 +64,7 @@ Columns random_columns(std::int64_t sequences, std::uint64_t seed) {
   return columns;
 }
 
-/// What the heap holds now.
+/// Bytes that the heap holds now.
 std::int64_t allocated_bytes() {
   const struct mallinfo2 heap = mallinfo2();
   return static_cast<std::int64_t>(heap.uordblks + heap.hblkhd);

@@ -150,7 +150,7 @@ TEST_CASE("intervals of groups hold 95% where spreads are drawn as is assumed of
 }
 
 TEST_CASE("the variance between items is that of moments over strata") {
-  // Of equal variances V the estimate is the pooled sample variance less V: here (0.5 + 2) / 2 - 0.25.
+  // For equal variances V the estimate is the pooled sample variance less V: here (0.5 + 2) / 2 - 0.25.
   const std::vector<std::vector<GroupValue>> strata = {{{1, 0.25}, {2, 0.25}}, {{5, 0.25}, {7, 0.25}}, {{9, 0.25}}};
   CHECK(estimate::variance_between(strata) == Approx(1.0));
   CHECK(estimate::variance_between(std::vector<std::vector<GroupValue>>{{{1, 0.25}}, {{9, 0.25}}}) == 0);

@@ -338,7 +338,7 @@ std::vector<ServingCounts> simulated(const theory::TwoStateChain& chain, int gam
   return units;
 }
 
-/// How many of 200 measurements at gamma 4 hold the truth at another gamma, by windows of time.
+/// The number out of 200 measurements at gamma 4 that hold the truth at another gamma, by windows of time.
 struct Held {
   int chain = 0;
   int hazards = 0;  // the broken twin: an interval of the same width about the conditional rates' reading

@@ -30,7 +30,7 @@ class Requests {
     for (int i = 0; i < count; ++i) odds.push_back(1 + spread * normal());
     return odds;
   }
-  /// @param shift  of the log-odds, the draft's own
+  /// @param shift  that of the log-odds, the draft's own
   std::vector<RunUnit> run(const std::vector<double>& prompts, double shift, double spread, bool named) {
     std::vector<RunUnit> units;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -69,7 +69,7 @@ double true_tokens(double shift, double spread) {
   return 1 + accepted / rounds;
 }
 
-/// How often of `repeats` p is below 5%, and the interval holds the truth.
+/// Shares of `repeats` in which p is below 5%, and in which the interval holds the truth.
 struct Shares {
   double alarms = 0, held = 0, width = 0;
 };
@@ -115,7 +115,7 @@ RunUnit unit_of(double rounds, double accepted, std::string group = {}, std::str
 
 }  // namespace
 
-// Of 1,000 repeats the share of alarms has a standard error of 0.7 points; 5% +- 4 of these is a false alarm of the
+// The share of alarms in 1,000 repeats has a standard error of 0.7 points; 5% +- 4 of these is a false alarm of the
 // test in 1 of 16,000 runs. Seeds are fixed.
 TEST_CASE("equal runs differ at p < 0.05 in a twentieth of repeats, and rounds taken as independent in many more") {
   const auto equal = [](std::uint64_t seed) {
@@ -185,7 +185,7 @@ TEST_CASE("as many prompts as are said to tell do so in four runs of five") {
   const double power = shares_of(300, 0, told).alarms;
   CHECK(power > 0.65);
   CHECK(power < 0.95);
-  // What as many clusters find is the difference itself, scaled.
+  // The difference that as many clusters can tell is the observed one, scaled.
   CHECK(*seen.detectable / std::abs(seen.tokens.value) ==
         Approx(std::sqrt(*seen.clusters_to_tell / 400)).epsilon(0.02));
 }

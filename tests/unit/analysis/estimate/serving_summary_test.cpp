@@ -125,7 +125,7 @@ ServingCounts rounds_of_one_rate(double alpha, std::int64_t gamma, int rounds, s
   return counts;
 }
 
-// Of 2000 tests at a level of 0.1% more than 10 reject once in 120,000 runs.
+// In one of 120,000 runs more than 10 of 2000 tests at a level of 0.1% reject.
 TEST_CASE("the test of one rate does not take positions that few rounds reach for evidence") {
   std::mt19937_64 random(20240607);
   int tests = 0, rejected = 0;
@@ -265,7 +265,7 @@ std::vector<ServingCounts> wandering_windows(double persistence, std::mt19937_64
 }
 
 TEST_CASE("windows that resemble their neighbours are said to, and independent ones hardly ever are") {
-  // Of 400 series. Independent windows warn in one of 100: more than 14 of 400 come up with probability 1e-4 at that
+  // For 400 series: independent windows warn in one of 100; more than 14 of 400 come up with probability 1e-4 at that
   // rate; drifting ones, by an autoregression of 0.8, warn in nearly all.
   const auto warned = [](double persistence) {
     std::mt19937_64 random(5);
@@ -313,7 +313,7 @@ TEST_CASE("windows of several sources are strung together by source and log") {
 }
 
 TEST_CASE("intervals of windows hold the truth about as often where these resemble their neighbours") {
-  // Of 1,000 series. At 95% fewer than 923 independent ones are held with probability 1e-4; of resembling ones 92% are
+  // For 1,000 series: at 95% fewer than 923 independent ones are held with probability 1e-4; 92% of resembling ones are
   // by simulation of the rule itself (docs/validation.md), and fewer than 885 with probability 1e-4. Windows taken as
   // independent, the twin, hold less than half.
   const auto held = [](double persistence, bool as_independent) {
@@ -840,7 +840,7 @@ TEST_CASE("the same warning from many units is one, with the first place and the
 
 namespace {
 
-/// How many of 300 scrapes of 40 requests, whose rates differ by .1, have an interval that holds the mean rate: with
+/// The number out of 300 scrapes of 40 requests, whose rates differ by .1, whose interval holds the mean rate: with
 /// requests as clusters, and (the broken twin) summed into one scrape.
 struct Held {
   int clusters = 0;

@@ -57,7 +57,7 @@ TEST_CASE("gammas that no text is long enough to look at have no figure without 
   CHECK(report.gammas[3].unended_tokens_per_step);
   CHECK_FALSE(report.gammas[4].unended_tokens_per_step);
   CHECK(*report.gammas[0].share_past_end == 0);
-  // Of gamma 3 only the first step of a text has four tokens left.
+  // With gamma 3 only the first step of a text has four tokens left.
   CHECK(*report.gammas[3].share_past_end == Approx(1 - report.gammas[3].tokens_per_step.value / 4));
 }
 

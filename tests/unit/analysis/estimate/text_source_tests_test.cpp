@@ -32,7 +32,7 @@ class World {
     }
   }
 
-  /// @param temperature  of the text; the numbers recorded are those of temperature 1
+  /// @param temperature  the text's; the numbers recorded are those of temperature 1
   /// @param foreign      share of tokens that are uniform instead
   Observations text(std::uint64_t seed, std::size_t positions, double temperature, double foreign) const {
     std::mt19937_64 generator(seed);

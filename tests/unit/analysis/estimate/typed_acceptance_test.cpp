@@ -176,7 +176,7 @@ TEST_CASE("the usual ratio is the median of those that carry published lengths f
 }
 
 TEST_CASE("rates that rise with the depth lie within the readings of three drafts") {
-  // Of traces/samples/serving: given that all before are accepted, .701, .733, .752, .762.
+  // From traces/samples/serving: given that all before are accepted, .701, .733, .752, .762.
   const std::vector<double> sample = {1.701, 2.216, 2.603, 2.898};
   for (const std::vector<double>& lengths : {looked_up, sample}) {
     const TypedAcceptance typed = one(3, lengths[2]);
@@ -226,7 +226,7 @@ TEST_CASE(
       }
     }
   }
-  // What a figure says stays within its rounding.
+  // A figure stays within its rounding.
   const TypedAcceptance two = estimate::typed_lengths(std::vector<TypedLength>{{3, 2.9, 0.005}, {5, 3.4, 0.005}});
   CHECK(readings_at(two, 1).hi - readings_at(two, 1).lo > 0.03);
   CHECK(readings_at(two, 5).hi - readings_at(two, 5).lo == Approx(0.01).epsilon(1e-6));
@@ -322,7 +322,7 @@ TEST_CASE("few rounds in which nothing or all was accepted leave room, the more 
       CHECK(std::max(none.hi - 1, most - all.lo) < width);
       width = std::max(none.hi - 1, most - all.lo);
     }
-    // What lies just beside the end has no other interval.
+    // A figure just beside the end has no other interval.
     const auto high_end = [&](double tokens) {
       return ends(estimate::typed_lengths(std::vector<TypedLength>{{gamma, tokens, 0}}, 100)).hi;
     };

@@ -189,7 +189,7 @@ TEST_CASE("a fixed part of speculative rounds is planned with, and no plan contr
       CHECK(interval.lo <= run.speedup.value * (1 + 1e-12));
       CHECK(run.speedup.value <= interval.hi * (1 + 1e-12));
     }
-    // Of a gamma that did not run.
+    // The speedup of a gamma that did not run.
     const double plain = server.round(0, 7.2, 1100);
     const double speedup = server.tokens(2) * plain / (server.round(2, 7.2, 1100) + fixed * plain);
     CHECK(point.rows[2].speedup == Approx(speedup).epsilon(0.05));
@@ -300,7 +300,7 @@ TEST_CASE("an acceptance that is given and is not what the runs counted is said 
   CHECK(message(0.7).empty());
   // 2.77 tokens with gamma 4, which two digits of the rate do not tell from 2.81.
   CHECK(message(0.705).empty());
-  // Of the gammas that ran, the one at which (1 - .4^5) / (1 - .4) = 1.65 is furthest from the runs' own.
+  // Among the gammas that ran, 4 is the one at which (1 - .4^5) / (1 - .4) = 1.65 is furthest from the runs' own.
   const std::string low = message(0.4);
   INFO(low);
   CHECK(low.find("at gamma 4 the acceptance that is given makes 1.65 tokens a step, and the runs counted 2.77") == 0);
@@ -532,7 +532,7 @@ TEST_CASE("where all prompts are of one length a plan for another says that thei
 
 namespace {
 
-/// What a benchmark sees of a server that keeps so many requests in flight, iteration by iteration: where one ends
+/// Counts of a benchmark of a server that keeps so many requests in flight, iteration by iteration: where one ends
 /// another begins, whose prompt is read whole in the next iteration, while the others wait for their tokens.
 ServingCounts closed_loop(const Server& server, std::int64_t gamma, int concurrency, double input,
                           double prompt_token) {
@@ -619,8 +619,8 @@ TEST_CASE(
 }
 
 TEST_CASE("plain requests that end and begin together may take longer out of step") {
-  // Of two servers: where 16 requests are in flight, plain tokens hold no prompts and take 0.8 of their time, so that
-  // 0.72 of the clients decode beside 0.9 with drafts.
+  // Runs of two servers: where 16 requests are in flight, plain tokens hold no prompts and take 0.8 of their time, so
+  // that 0.72 of the clients decode beside 0.9 with drafts.
   const Server server;
   BenchQuestion question;
   for (const double concurrency : {1.0, 4.0, 16.0})
@@ -640,7 +640,7 @@ TEST_CASE("plain requests that end and begin together may take longer out of ste
     CHECK(ci95.lo < 0.85 * server.speedup(gamma, batch, 1100));
     CHECK(server.speedup(gamma, batch, 1100) < ci95.hi);
   }
-  // What runs in step do to plain tokens at one batch is not said of others.
+  // The effect of runs in step on plain tokens at one batch is not claimed for others.
   const planning::DeploymentRow& first = points.front().rows[2];
   CHECK(first.speedup_ci95.hi < 1.15 * first.speedup);
 }

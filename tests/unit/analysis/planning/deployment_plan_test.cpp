@@ -282,7 +282,7 @@ TEST_CASE("squares of the errors of acceptance and cost add up on either side") 
   const PointPlan point = only_point(q);
   const planning::DeploymentRow& row = point.rows[1];
   CHECK(row.speedup == Approx(1.6 / 1.1).epsilon(1e-14));
-  // Of 5 sorted replicates the quantiles 0.025 and 0.975 lie a tenth of a step from the ends.
+  // The quantiles 0.025 and 0.975 of 5 sorted replicates lie a tenth of a step from the ends.
   const double slow = -std::log(1 / 1.3 + 0.1 * (1 / 1.1 - 1 / 1.3));
   const double fast = std::log(1 / 0.8 - 0.1 * (1 / 0.8 - 1 / 0.9));
   const double below = std::hypot(std::log(1 / e_lo) + std::log(1 / r_lo), slow);

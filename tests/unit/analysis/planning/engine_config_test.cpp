@@ -41,7 +41,7 @@ EngineRequest request_for(std::vector<PlannedStretch> schedule) {
 
 const std::vector<PlannedStretch> falling = {{1, 8, 4}, {9, 32, 2}, {33, 256, 0}};
 
-/// What vLLM drafts at a batch by its own reading: inclusive ranges.
+/// vLLM's gamma at a batch by its own reading: inclusive ranges.
 std::int64_t vllm_gamma(const json& config, std::int64_t batch) {
   if (!config.contains("num_speculative_tokens_per_batch_size")) return config["num_speculative_tokens"];
   std::int64_t found = -1;
@@ -120,7 +120,7 @@ std::vector<std::int64_t> sglang_graphs_of(std::int64_t max_bs) {
   return sizes;
 }
 
-/// What SGLang drafts at a batch: AdaptiveSpeculativeParams.get_steps_for_batch of SGLang 0.5.23, whose first look-up
+/// SGLang's gamma at a batch: AdaptiveSpeculativeParams.get_steps_for_batch of SGLang 0.5.23, whose first look-up
 /// is in the sorted CUDA graphs (bisect_left) and whose second in the sorted keys (bisect_right). A slot of one
 /// candidate stays at it, whatever was accepted. `graphs` is empty without CUDA graphs.
 std::int64_t sglang_gamma(const json& config, const std::vector<std::int64_t>& graphs, std::int64_t batch) {

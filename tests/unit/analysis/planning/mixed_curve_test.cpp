@@ -38,7 +38,7 @@ double steps_per_token(double alpha, std::int64_t gamma) {
 TEST_CASE("a mix takes the steps that its groups' tokens take, and not the mean of their lengths") {
   const MixedCurve mix({{rate(0.9), 3}, {rate(0.3), 1}});
   for (const std::int64_t gamma : {1, 4, 9}) {
-    // Of 4 tokens 3 are of the first group.
+    // 3 of 4 tokens are those of the first group.
     const double steps = 3 * steps_per_token(0.9, gamma) + steps_per_token(0.3, gamma);
     CHECK(mix.tokens_per_step(gamma).value == Approx(4 / steps).epsilon(1e-12));
     const double mean = 0.75 / steps_per_token(0.9, gamma) + 0.25 / steps_per_token(0.3, gamma);

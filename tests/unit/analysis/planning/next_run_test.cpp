@@ -107,7 +107,7 @@ TEST_CASE("an acceptance is told by a run at its gamma, unless the traffic is an
 
 TEST_CASE("no run is worth its minutes where it cannot change the choice") {
   NextRunQuestion question = question_of(even);
-  // What all rounds share moves no choice.
+  // An error that all rounds share moves no choice.
   question.covariance = [](const cost::RoundPoint&, const cost::RoundPoint&) { return 0.04; };
   CHECK_FALSE(planning::next_run(question));
   question.points.clear();

@@ -31,8 +31,8 @@ constexpr DraftKind kinds[] = {DraftKind::model, DraftKind::mirrored, DraftKind:
 const std::optional<AcceptanceRule> rules[] = {std::nullopt, AcceptanceRule::rejection, AcceptanceRule::greedy_draft,
                                                AcceptanceRule::greedy};
 
-/// What a release of vLLM reads, transcribed from SpeculativeConfig (vllm/config/speculative.py) and arg_utils.py of
-/// its source distribution: the keys beside those of all releases, the values of two, and whether it refuses draft
+/// Keys read by a release of vLLM, transcribed from SpeculativeConfig (vllm/config/speculative.py) and arg_utils.py of
+/// its source distribution: those beside the keys of all releases, the values of two, and whether it refuses draft
 /// models.
 struct VllmRelease {
   std::string release;

@@ -43,7 +43,7 @@ std::vector<double> numbers_of(const std::string& text) {
   return numbers;
 }
 
-/// What the engines do with the settings, transcribed. vLLM 0.33.0 (v1/sample/rejection_sampler.py,
+/// The engines' use of the settings, transcribed. vLLM 0.33.0 (v1/sample/rejection_sampler.py,
 /// unconditional_to_conditional_rates) and llama.cpp 0c1e57098 (common_speculative_synth_rates_resolve,
 /// server_sample_and_accept_synth): draft i is accepted with rate[i] / rate[i - 1]. They refuse rates of another number
 /// than drafts, outside [0, 1], or that rise.

@@ -212,7 +212,7 @@ TEST_CASE("a budget of verified drafts is never slower than the best gamma for a
   const std::vector<double> fixed = speedups(figure, "best γ for all");
   REQUIRE(budget.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(budget[i] >= fixed[i] * (1 - 1e-12));
-  // What is gained is over a gamma that is too large for the batch, not over the best one.
+  // The gain is over a gamma that is too large for the batch, not over the best one.
   const std::vector<double> known = speedups(figure, "budget, 4 drafted");
   CHECK(budget[2] > fixed[2]);
   CHECK(known[2] > 1.03 * speedups(figure, "γ = 4 for all")[2]);

@@ -62,7 +62,7 @@ TEST_CASE("the map's cells, boundaries and box are those of the library and of t
   CHECK(box["c_high"] == 0.1);
   CHECK(tests::warns(document_of_run("plot speedup-map --alpha 0.99 --c 0.1"), "outside_map"));
 
-  // What is too small for a box is a point, and a box too small to be seen has points at its corners.
+  // An area that is too small for a box is a point, and a box too small to be seen has points at its corners.
   const ordered_json point = document_of_run("plot speedup-map --alpha 0.6 --c 0.1");
   REQUIRE(rows_named(point, "α and c in question").size() == 1);
   CHECK(rows_named(point, "α and c in question")[0]["alpha"] == 0.6);
@@ -120,7 +120,7 @@ TEST_CASE("figures of a head that nobody measured are those of its prior, not of
   const auto line = rows_named(figure, "speedup");
   for (std::size_t gamma = 0; gamma < line.size(); ++gamma) CHECK(line[gamma]["speedup"] == rows[gamma]["speedup"]);
   CHECK(tests::warns(figure, "acceptance_from_prior"));
-  // Of the rates that give the 95% interval of its length at the longest gamma published.
+  // The ends are the rates that give the 95% interval of its length at the longest gamma published.
   const ordered_json map = document_of_run("plot speedup-map --published eagle3-llama-3.1-8b");
   const auto ends = rows_named(map, "α and c in question");
   REQUIRE(ends.size() == 2);

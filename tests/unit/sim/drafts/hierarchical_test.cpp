@@ -44,7 +44,7 @@ struct Setting {
   Proposing proposing = Proposing::sampled;
 };
 
-/// What a wrong twin does differently.
+/// The differences of a wrong twin.
 struct Twin {
   decltype(ExactUniforms::rename) rename;
   bool returns_inner_rows = false;

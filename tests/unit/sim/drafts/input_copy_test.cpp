@@ -18,7 +18,7 @@ InputCopyDraft copies_of(std::int64_t vocab, const Tokens& input, std::int64_t s
   return {vocab, [input](std::span<const Token>) { return input; }, shortest};
 }
 
-/// What is proposed once these outputs stand there, one round each.
+/// The tokens proposed after these outputs, one round each.
 Tokens proposed(InputCopyDraft& draft, const std::vector<Tokens>& rounds, std::int64_t limit) {
   const RandomStream stream(0, 0);
   const DraftingPolicy policy;

@@ -59,7 +59,7 @@ std::string format_of(HeadKind kind) {
   return kind == HeadKind::eagle ? "specdec-eagle-head" : "specdec-parallel-heads";
 }
 
-/// How a file of heads is spoilt.
+/// A way to spoil a file of heads.
 struct Spoiling {
   std::string tensor = {};
   std::vector<std::int64_t> shape = {};

@@ -27,7 +27,7 @@ class ScaledCost final : public cost::IterationCost {
   }
 };
 
-/// What replicate `index`, or what lies between two, takes, alone.
+/// The cost of replicate `index` alone, or of an index between two.
 class OneReplicate final : public cost::IterationCost {
  public:
   explicit OneReplicate(double index) : index_(index) {}
@@ -93,7 +93,7 @@ TEST_CASE("a capacity's intervals reach what the costs at both tails of their re
   const sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
   const sim::CapacityAnswer alone = sim::plan_capacity(question);
   const sim::CapacityRange range = range_of(question);
-  // Of 81, at 2.5% and 97.5%: Harrell and Davis's estimates lie within one replicate of the third on either side.
+  // 2.5% and 97.5% of 81 replicates: Harrell and Davis's estimates lie within one of the third on either side.
   REQUIRE(range.cost_ends == 4);
   CHECK(mean_index(range.versions[1].replicates) == Approx(2).margin(1));
   CHECK(mean_index(range.versions[2].replicates) == Approx(78).margin(1));
@@ -475,7 +475,7 @@ TEST_CASE(
     held += range.gpus[0]->lo <= 24 && 24 <= range.gpus[0]->hi ? 1 : 0;
     held_by_versions += range.gpus_by_case[0][0] == 24 ? 1 : 0;
   }
-  // Of 40 intervals of 95% fewer than 33 hold in one of 5,000 runs.
+  // Fewer than 33 of 40 intervals of 95% hold in one of 5,000 runs.
   CHECK(held >= 33);
   CHECK(held_by_versions < 30);
 }

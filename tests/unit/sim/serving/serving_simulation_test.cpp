@@ -322,7 +322,7 @@ TEST_CASE("rounds of requests whose rates follow their contexts are those of a r
     rounds += expected_rounds(request);
     tokens += static_cast<double>(request.output_tokens - 1);
   }
-  // What a round puts out beyond a bound is taken at the rate before it.
+  // The tokens that a round puts out beyond a bound are taken at the rate before it.
   CHECK(RoundsToCover(requests, contexts_of(law)).rounds({law}, 1, gamma).tokens_per_step ==
         Approx(tokens / rounds).epsilon(0.005));
   // Forgetting the contexts is no such error.

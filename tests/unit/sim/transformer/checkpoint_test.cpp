@@ -38,7 +38,7 @@ struct Parts {
   }
 };
 
-/// What load_checkpoint says of a fixture in which one file has been changed.
+/// The error of load_checkpoint for a fixture in which one file has been changed.
 std::string refusal(const std::string& fixture, const std::string& file,
                     const std::function<std::string(std::string)>& change) {
   const tests::TemporaryFolder folder;

@@ -24,7 +24,7 @@ sim::TransformerConfig read(const json& config) {
   return sim::read_config(folder.write("config.json", config.dump()));
 }
 
-/// What read_config says of a configuration with these entries changed; an entry set to "remove" is left out.
+/// The error of read_config for a configuration with these entries changed; an entry set to "remove" is left out.
 std::string refusal(json config, const json& changes) {
   for (const auto& [key, value] : changes.items()) {
     if (value == "remove") {

@@ -16,7 +16,7 @@ inline std::filesystem::path transformer_fixture(const std::string& name) {
   return std::filesystem::path(tests::source_dir()) / "tests" / "fixtures" / "transformer" / name;
 }
 
-/// What Hugging Face transformers computed for a fixture: a sequence of tokens and the logits after each.
+/// Values that Hugging Face transformers computed for a fixture: a sequence of tokens and the logits after each.
 struct ExpectedLogits {
   std::vector<sim::Token> tokens;
   /// Shape: (tokens, vocab_size).

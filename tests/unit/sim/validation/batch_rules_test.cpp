@@ -83,10 +83,9 @@ TEST_CASE("a known budget makes the tokens per cost of theory while the batch is
   KnownBudgetRule rule(6, cost);
   constexpr int rounds = 20'000;
   int left = rounds;
-  const Totals found =
-      totals_of(decode_in_batches(requests.texts, 6, rule, cost, 3, [&] { return left-- == 0; }));
-  const theory::VerificationBudget best = theory::best_budget(
-      survivals_of(requests, 6), [&](std::int64_t drafts) { return cost(6, 6, drafts); });
+  const Totals found = totals_of(decode_in_batches(requests.texts, 6, rule, cost, 3, [&] { return left-- == 0; }));
+  const theory::VerificationBudget best =
+      theory::best_budget(survivals_of(requests, 6), [&](std::int64_t drafts) { return cost(6, 6, drafts); });
   CHECK(found.verified == static_cast<double>(best.drafts) * rounds);
   CHECK(found.cost == Approx(best.cost * rounds));
   // Six texts of at most 7 tokens a round: a standard deviation below 6, so 0.04 of the mean's; 5 of them are exceeded
@@ -97,8 +96,8 @@ TEST_CASE("a known budget makes the tokens per cost of theory while the batch is
 TEST_CASE("no fixed gamma keeps up with a known budget where requests differ and tokens cost", "[batch_rules]") {
   const Requests requests({0.97, 0.9, 0.6, 0.4, 0.2, 0.1}, 100);
   const sim::BatchCost cost = linear_cost(0.05);
-  const theory::VerificationBudget best = theory::best_budget(
-      survivals_of(requests, 7), [&](std::int64_t drafts) { return cost(6, 7, drafts); });
+  const theory::VerificationBudget best =
+      theory::best_budget(survivals_of(requests, 7), [&](std::int64_t drafts) { return cost(6, 7, drafts); });
   for (std::int64_t gamma = 0; gamma <= 7; ++gamma)
     CHECK(fixed_throughput(requests, gamma, cost) < best.tokens / best.cost);
 }
@@ -134,7 +133,7 @@ TEST_CASE("a logistic curve learns which drafts stay from the draft's certainty"
   LogisticBudgetRule logistic(5, cost);
   CountingBudgetRule counting(5, cost);
   const double bound = throughput(known), learnt = throughput(logistic), counted = throughput(counting);
-  // What is missing: the budget is that of the round before, whose places are other ones.
+  // The rest is lost because the budget is that of the round before, whose places are other ones.
   CHECK(learnt > 0.85 * bound);
   CHECK(learnt > 1.05 * counted);
 }

@@ -68,7 +68,7 @@ validation::MethodResult searched(const validation::MethodSource& source, const 
 }  // namespace
 
 TEST_CASE("independent steps are Eq. (1) at the kept share, each round with its own gamma") {
-  // Of 4 judged steps 3 were kept; two rounds of gamma 2 and one of gamma 1.
+  // 3 of 4 judged steps were kept; two rounds of gamma 2 and one of gamma 1.
   const std::vector<BeamRounds> prompts{{.rounds = 2, .steps = 5, .judged = 3, .kept = 3, .drafted_at = {2, 1}},
                                         {.rounds = 1, .steps = 1, .judged = 1, .kept = 0, .drafted_at = {1, 1}}};
   const double a = 0.75;

@@ -36,7 +36,7 @@ TEST_CASE("timing measures every part of a step and forms the ratios by the plai
   CHECK(timing.target_step_seconds > 0);
   CHECK(timing.draft_step_seconds > 0);
   CHECK(timing.verify_seconds > 0);
-  // What sampling is taken to cost is subtracted, which on tables can be more than there is.
+  // The assumed cost of sampling is subtracted, which on tables can be more than there is.
   CHECK(timing.overhead_seconds >= 0);
   CHECK(timing.speedup > 0);
   CHECK(timing.c() == timing.draft_step_seconds / timing.target_step_seconds);
