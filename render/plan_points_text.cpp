@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "analysis/planning/batch_schedule.hpp"
+#include "analysis/planning/tree_plan.hpp"
 #include "planner/benchmark_command.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
@@ -27,6 +28,12 @@ constexpr std::size_t shown_verdicts = 12;
 
 std::string interval_text(const std::optional<estimate::Interval>& interval) {
   return interval && interval->lo < interval->hi ? fmt::format("{:.2f} to {:.2f}", interval->lo, interval->hi) : "-";
+}
+
+/// What a plan's draft is where it drafts: "gamma 3 to 4", or "tree 5-4-16".
+std::string drafting_text(const Plan& d, const std::string& gammas) {
+  const auto& tree = d.shown_plan().tree;
+  return tree ? planning::name_of(*tree) : "gamma " + gammas;
 }
 
 std::string gamma_text(const PointPlan& point) {
@@ -105,10 +112,16 @@ std::string_view what_range_holds(const Plan& d) {
 }
 
 /// If plain decoding is the best, the gammas that are no faster.
-std::string_view no_gamma(std::span<const PointPlan> points) {
+std::string_view no_gamma(const Plan& d, std::span<const PointPlan> points) {
+  if (d.shown_plan().tree) return "no tree";
   return std::any_of(points.begin(), points.end(), [](const PointPlan& point) { return point.prefers_plain(); })
              ? "no gamma that was measured"
              : "no gamma";
+}
+
+/// why_plain() of gammas or of the shown tree.
+std::string_view why_plain_at(const Plan& d, std::span<const PointPlan> points) {
+  return d.shown_plan().tree ? "no tree is faster than plain decoding" : why_plain(points);
 }
 
 /// If plain decoding is the best by the estimates of a stretch, and the intervals leave more open.
@@ -119,9 +132,9 @@ std::string drafts_may_gain(const Plan& d, std::span<const PointPlan> stretch, s
       if (most == nullptr || row.speedup_ci95.hi > most->speedup_ci95.hi) most = &row;
     }
   }
-  return fmt::format("Cannot tell at {}: by the estimate {}, but gamma {} may give up to {}, and {} is asked for.",
-                     where, why_plain(stretch), most->gamma, factor_text(most->speedup_ci95.hi),
-                     factor_text(1 + d.min_gain));
+  return fmt::format("Cannot tell at {}: by the estimate {}, but {} may give up to {}, and {} is asked for.", where,
+                     why_plain_at(d, stretch), drafting_text(d, fmt::format("{}", most->gamma)),
+                     factor_text(most->speedup_ci95.hi), factor_text(1 + d.min_gain));
 }
 
 std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) {
@@ -143,7 +156,7 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
     return a.speedup_estimate->value < b.speedup_estimate->value;
   });
   const std::int64_t least = gammas.first->optimal()->gamma, largest = gammas.second->optimal()->gamma;
-  const std::string gamma = from_to(static_cast<double>(least), static_cast<double>(largest));
+  const std::string drafts = drafting_text(d, from_to(static_cast<double>(least), static_cast<double>(largest)));
   const double low = speedups.first->speedup_estimate->value, high = speedups.second->speedup_estimate->value;
   const std::string speed = factor_text(low) == factor_text(high)
                                 ? factor_text(low)
@@ -157,12 +170,17 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
                                     : fmt::format(" (95% {})", interval_text(interval));
   switch (first.verdict) {
     case Verdict::speculate:
-      return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}{}.", where, gamma, speed,
+      return fmt::format("Speculate at {} with {}: {} the speed of plain decoding{}{}.", where, drafts, speed,
                          certainty, surest_text(d, stretch));
     case Verdict::do_not_speculate:
-      if (largest == 0) return fmt::format("Do not speculate at {}: {}.", where, why_plain(stretch));
+      if (largest == 0) return fmt::format("Do not speculate at {}: {}.", where, why_plain_at(d, stretch));
+      if (d.shown_plan().tree)
+        return fmt::format("Do not speculate at {}: {} gives {}{}, less than the {} asked for.", where, drafts,
+                           low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
+                           factor_text(1 + d.min_gain));
       return fmt::format("Do not speculate at {}: the best gamma, {}, gives {}{}, less than the {} asked for.", where,
-                         gamma, low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
+                         from_to(static_cast<double>(least), static_cast<double>(largest)),
+                         low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
                          factor_text(1 + d.min_gain));
     case Verdict::cannot_tell:
       break;
@@ -173,26 +191,25 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   }
   if (!decides) {
     const std::string what =
-        largest == 0 ? std::string(why_plain(stretch)) : fmt::format("gamma {} gives {}{}", gamma, speed, certainty);
+        largest == 0 ? std::string(why_plain_at(d, stretch)) : fmt::format("{} gives {}{}", drafts, speed, certainty);
     return fmt::format(
         "Cannot tell at {}, beyond what was measured: {} if {}, and --extrapolate decides by that.", where, what,
         d.cost().name() == "anchored" ? "rounds go on by the hardware's shape" : "all goes on as before");
   }
   if (!d.impossible.empty()) {
-    return fmt::format("Cannot tell at {}: by these runs gamma {} would give {}{}, and runs that agree are to be made.",
-                       where, gamma, speed, certainty);
+    return fmt::format("Cannot tell at {}: by these runs {} would give {}{}, and runs that agree are to be made.",
+                       where, drafts, speed, certainty);
   }
   if (const std::string refused = d.refused(); !refused.empty()) {
-    return largest == 0
-               ? fmt::format(
-                     "Cannot tell at {}: {}, and by its replay, which then means nothing, no gamma is faster "
-                     "than plain decoding.",
-                     where, refused)
-               : fmt::format("Cannot tell at {}: {}. Its replay, which then means nothing, gives gamma {} {}{}.", where,
-                             refused, gamma, speed, certainty);
+    return largest == 0 ? fmt::format(
+                              "Cannot tell at {}: {}, and by its replay, which then means nothing, no gamma is faster "
+                              "than plain decoding.",
+                              where, refused)
+                        : fmt::format("Cannot tell at {}: {}. Its replay, which then means nothing, gives {} {}{}.",
+                                      where, refused, drafts, speed, certainty);
   }
   if (largest == 0) return drafts_may_gain(d, stretch, where);
-  return fmt::format("Cannot tell at {}: gamma {} gives {}{}, and {} is asked for.", where, gamma, speed, certainty,
+  return fmt::format("Cannot tell at {}: {} gives {}{}, and {} is asked for.", where, drafts, speed, certainty,
                      factor_text(1 + d.min_gain));
 }
 
@@ -235,6 +252,24 @@ std::string about_impossible(const Plan& d) {
                                     d.impossible);
 }
 
+/// "The fastest is tree 5-4-16 at batch 1 to 8, chains at batch 32.", where it is not the same everywhere.
+std::string fastest_by_batch(const Plan& d) {
+  const std::vector<std::optional<std::size_t>>& best = d.deployment.best_draft;
+  const std::vector<PointPlan>& points = d.points();
+  std::vector<std::string> parts;
+  for (std::size_t first = 0; first < best.size();) {
+    std::size_t end = first + 1;
+    while (end < best.size() && best[end] == best[first] && points[end].batch > points[end - 1].batch) ++end;
+    const std::string what = best[first] ? d.deployment.drafts[*best[first]].name : std::string("plain decoding");
+    const std::string context =
+        has_several_contexts(d) ? fmt::format(", context {}", context_text(points[first].context)) : "";
+    parts.push_back(
+        fmt::format("{} at batch {}{}", what, from_to(points[first].batch, points[end - 1].batch), context));
+    first = end;
+  }
+  return parts.size() < 2 ? "" : fmt::format(" By the estimate the fastest is {}.", fmt::join(parts, ", "));
+}
+
 std::string which_draft(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
   if (!d.drafts_not_told_apart.empty()) {
@@ -248,7 +283,8 @@ std::string which_draft(const Plan& d) {
 
 std::string about_drafts(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
-  std::string text = wrapped(which_draft(d)) + "\n\n";
+  const bool of_runs = d.drafts.empty();
+  std::string text = wrapped(which_draft(d) + (of_runs ? fastest_by_batch(d) : "")) + "\n\n";
   std::vector<TextTable::Column> columns = {{"draft", TextTable::Align::left},
                                             {"acceptance", TextTable::Align::left},
                                             {"batch"},
@@ -261,14 +297,23 @@ std::string about_drafts(const Plan& d) {
   for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
     const auto& points = d.deployment.drafts[i].points;
     for (std::size_t j = 0; j < points.size(); ++j) {
-      const std::string& source = d.drafts[i].acceptance.text;
+      const bool not_run = of_runs && !planning::decides(points[j].basis, d.extrapolates());
+      const std::string source = of_runs ? "of its runs" : d.drafts[i].acceptance.text;
       table.add_row({d.deployment.drafts[i].name, source.size() > 24 ? source.substr(0, 21) + "..." : source,
                      whole_or_brief(points[j].batch), context_text(points[j].context), gamma_text(points[j]),
                      speedup_text(points[j]), interval_text(points[j]),
-                     d.deployment.best_draft[j] == i ? "fastest" : ""});
+                     d.deployment.best_draft[j] == i ? "fastest"
+                     : not_run                       ? "not run there"
+                                                     : ""});
     }
   }
   return text + table.to_string() + '\n';
+}
+
+/// "3", or "5-4-16" of a tree.
+std::string shape_text(const planning::BenchFigures& run) {
+  return run.tree ? fmt::format("{}-{}-{}", run.tree->depth, run.tree->top_k, run.tree->verified)
+                  : fmt::format("{}", run.gamma);
 }
 
 std::string runs_table(const planning::BenchPlan& bench) {
@@ -289,7 +334,7 @@ std::string runs_table(const planning::BenchPlan& bench) {
     }
     const auto& error = bench.leave_one_out[i].relative_error;
     table.add_row({run.max_concurrency ? brief(*run.max_concurrency) : "-", brief(run.batch, 3),
-                   context_text(run.context), fmt::format("{}", run.gamma), in_column(run.tokens_per_step),
+                   context_text(run.context), shape_text(run), in_column(run.tokens_per_step),
                    milliseconds(run.round_seconds), milliseconds(run.seconds_per_output_token), measured,
                    error ? fmt::format("{:+.1f}%", 100 * *error) : "-"});
   }
@@ -327,6 +372,8 @@ std::string about_runs(const Plan& d) {
       bench.runs.size(), bench.model.empty() ? "" : " of " + bench.model);
   if (bench.leave_one_out_error) text += fmt::format(" (median {})", percent(*bench.leave_one_out_error));
   if (!d.drafts.empty()) text += fmt::format(". The plan takes its acceptance from {}", d.drafts[0].acceptance.text);
+  if (std::any_of(bench.runs.begin(), bench.runs.end(), [](const auto& run) { return run.tree.has_value(); }))
+    text += ". The gamma of a tree is its steps, topk and draft tokens";
   text = wrapped(text + ".") + "\n\n" + runs_table(bench) + '\n';
   for (const planning::BenchPrediction& held : bench.backtest) {
     const std::string file = held.file.filename().string();
@@ -494,7 +541,7 @@ std::string about_crossover(const Plan& d) {
   const std::string gain = factor_text(1 + d.min_gain);
   const planning::CrossoverBounds& bounds = *plan.crossover_bounds;
   const std::string from =
-      fmt::format(" From batch {} on {} gives {}", *plan.crossover_batch, no_gamma(d.points()), gain);
+      fmt::format(" From batch {} on {} gives {}", *plan.crossover_batch, no_gamma(d, d.points()), gain);
   if (bounds.low == *plan.crossover_batch && bounds.high == plan.crossover_batch) return from + ".";
   return from + (bounds.high ? fmt::format(" by the estimate; by the intervals that begins between batch {} and {}.",
                                            bounds.low, *bounds.high)
@@ -509,7 +556,11 @@ std::string stretch_text(const Plan& d, const planning::PlannedStretch& stretch)
   if (!stretch.gamma) return fmt::format("not known at batch {} (no price)", batches);
   const bool decided = planning::decides(stretch.basis, d.extrapolates());
   const bool extrapolated = stretch.basis == planning::PriceBasis::extrapolated;
-  return fmt::format("{} at batch {}{}", *stretch.gamma, batches,
+  const auto& tree = d.shown_plan().tree;
+  const std::string drafts = !tree                 ? fmt::format("{}", *stretch.gamma)
+                             : *stretch.gamma == 0 ? std::string("none")
+                                                   : planning::name_of(*tree);
+  return fmt::format("{} at batch {}{}", drafts, batches,
                      is_untold(d, stretch) ? (extrapolated ? " (extrapolated, by the estimate)" : " (by the estimate)")
                      : !extrapolated       ? ""
                      : decided             ? " (extrapolated)"
@@ -522,7 +573,7 @@ std::string about_schedule_loss(const Plan& d) {
   if (!loss) return "";
   const bool gains_too_little = loss->scheduled == 0 && loss->speedup < 1 + d.min_gain;
   const std::string why =
-      gains_too_little ? fmt::format("{} gives {} there", no_gamma(d.points()), factor_text(1 + d.min_gain))
+      gains_too_little ? fmt::format("{} gives {} there", no_gamma(d, d.points()), factor_text(1 + d.min_gain))
       : has_several_contexts(d)
           ? "one gamma serves all contexts of a batch, and neighbouring batches within the tolerance"
           : "one gamma within the tolerance serves neighbouring batches";
@@ -544,7 +595,7 @@ std::string schedule_text(const Plan& d) {
   if (schedule.empty() || only_point || decides_nothing) return "";
   std::vector<std::string> parts;
   for (const planning::PlannedStretch& stretch : schedule) parts.push_back(stretch_text(d, stretch));
-  std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));
+  std::string text = fmt::format("Schedule: {}{}.", d.shown_plan().tree ? "" : "gamma ", fmt::join(parts, ", "));
   const auto untold = [&](const auto& stretch) { return is_untold(d, stretch); };
   if (std::any_of(schedule.begin(), schedule.end(), untold)) {
     const bool drafts_untold = std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) {
@@ -598,9 +649,9 @@ std::string reason(const Plan& d) {
   const DeploymentRow* const there = row_at(*gains, gamma);
   if (here == nullptr || there == nullptr) return "";
   std::string text =
-      fmt::format("Why: at {} a step with gamma {} {}: {}. At batch {} it {}: {}.", at_point(d, *loses), gamma,
-                  step_text(d, *loses, *here), factor_text(here->speedup), whole_or_brief(gains->batch),
-                  step_text(d, *gains, *there), factor_text(there->speedup));
+      fmt::format("Why: at {} a step with {} {}: {}. At batch {} it {}: {}.", at_point(d, *loses),
+                  drafting_text(d, fmt::format("{}", gamma)), step_text(d, *loses, *here), factor_text(here->speedup),
+                  whole_or_brief(gains->batch), step_text(d, *gains, *there), factor_text(there->speedup));
   return text;
 }
 

@@ -1754,6 +1754,31 @@ TEST_CASE("SGLang is asked for a run with all options that it takes together") {
         std::string::npos);
 }
 
+TEST_CASE("a tree that ran is planned, told by its shape and written for SGLang alone") {
+  const std::string runs = "--bench " + samples + "../bench/trees.csv ";
+  const ordered_json plan = json_of(runs);
+  const ordered_json tree = {{"depth", 5}, {"topk", 4}, {"verified_tokens", 16}};
+  REQUIRE(plan["drafts"].size() == 1);
+  CHECK(plan["drafts"][0]["name"] == "tree 5-4-16");
+  CHECK(plan["drafts"][0]["tree"] == tree);
+  CHECK(plan["runs"][0]["tree"].is_null());
+  CHECK(plan["runs"][1]["tree"] == tree);
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][2]["verdict"] == "cannot tell");
+  CHECK(plan["points"][2]["next_measurement"]["tree"] == tree);
+  const std::string text = run_specdec("plan " + runs).out;
+  CHECK(text.find("--speculative-num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16") !=
+        std::string::npos);
+  const std::string emitted = run_specdec("plan " + runs + "--draft-kind eagle --emit sglang --model m").out;
+  CHECK(emitted.find("--speculative-num-steps 5\n--speculative-eagle-topk 4\n--speculative-num-draft-tokens 16\n") !=
+        std::string::npos);
+  check_refused(runs + "--emit vllm",
+                "--emit is vllm, but depth, topk and verified tokens, which are all that runs tell of a tree, are "
+                "options of SGLang alone");
+  CHECK(run_specdec("capacity " + runs + "--isl 1000 --osl 200").err.find("but capacity is of chains") !=
+        std::string::npos);
+}
+
 /// Eight texts of 17,000 tokens, with these acceptances from these places on.
 std::string long_texts(const ScratchFolder& scratch, const std::string& name,
                        const std::vector<std::pair<std::int64_t, double>>& from) {
