@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cli/figures/token_strip.hpp"
+#include "cli/files.hpp"
 #include "cli/plan.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"

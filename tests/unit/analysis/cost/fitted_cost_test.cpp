@@ -225,10 +225,10 @@ TEST_CASE("a tree is priced better with what chains and other trees of the serve
 
     const auto price = shared.of_tree(middle_tree);
     for (const double batch : {1, 8, 32}) {
-      const double truth = std::log(its.chain(0, batch).seconds / its.tree(middle_tree, batch).seconds);
+      const double true_gain = std::log(its.chain(0, batch).seconds / its.tree(middle_tree, batch).seconds);
       const double value = std::log(price->round({.batch = batch, .context = 1000}).total() /
                                     price->round({.gamma = 5, .batch = batch, .context = 1000}).total());
-      held += std::abs(truth - value) <= log_half_width(*price, 5, batch, 1000) ? 1 : 0;
+      held += std::abs(true_gain - value) <= log_half_width(*price, 5, batch, 1000) ? 1 : 0;
       ++asked;
     }
   }
@@ -267,12 +267,12 @@ TEST_CASE("rounds of one start of a server err together, and intervals between s
     CHECK(within_one.start_error() == 0);
     for (const std::int64_t gamma : {1, 3, 5}) {
       for (const double batch : {1, 16, 64}) {
-        const double truth =
+        const double true_gain =
             std::log(its.chain(0, batch).seconds / its.chain(static_cast<double>(gamma), batch).seconds);
         const auto holds = [&](const FittedCost& cost) {
           const double value = std::log(cost.round({.batch = batch, .context = 1000}).total() /
                                         cost.round({.gamma = gamma, .batch = batch, .context = 1000}).total());
-          return std::abs(value - truth) <= log_half_width(cost, gamma, batch, 1000) ? 1 : 0;
+          return std::abs(value - true_gain) <= log_half_width(cost, gamma, batch, 1000) ? 1 : 0;
         };
         held += holds(price);
         held_left_out += holds(without);
