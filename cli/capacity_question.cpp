@@ -111,6 +111,9 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
 /// Acceptance and costs of benchmark runs.
 void take_runs(const CapacityOptions& o, AskedCapacity& asked) {
   const planner::Plan plan = planned(o.shared);
+  if (!plan.bench->acceptance) {
+    throw UsageError("--bench has runs with trees of drafts alone (topk above 1), but capacity is of chains");
+  }
   asked.cost.rounds = plan.bench->cost;
   asked.cost.draft = draft_words(o.shared);
   asked.cost.kind = plan.bench->cost->kind();

@@ -96,6 +96,7 @@ std::vector<Figure> figures_of(const HardwareSpec& hardware) {
   figures.push_back({"link_bytes_per_second", hardware.link_bytes_per_second});
   figures.push_back({"watts", hardware.watts});
   figures.push_back({"gpus_per_node", hardware.gpus_per_node});
+  figures.push_back({"point_error", hardware.point_error});
   return figures;
 }
 

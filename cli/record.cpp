@@ -13,6 +13,7 @@
 #include "cli/sampling_options.hpp"
 #include "cli/shard_options.hpp"
 #include "cli/shipped_models.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/methods/checkpoint_pair.hpp"
@@ -152,6 +153,21 @@ void require_shares(const std::filesystem::path& folder, std::int64_t of, std::i
   }
 }
 
+/// Records these texts of all into a trace, and finishes it.
+void write_texts(const sim::ModelPair& models, const std::vector<sim::Prompt>& prompts,
+                 const sim::RecordingOptions& options, const RecordedRange& texts, traces::TraceWriter& writer,
+                 bool quiet) {
+  const Progress progress = progress_line("recording", quiet);
+  std::int64_t written = 0;
+  if (texts.first < texts.end) {
+    sim::record_texts(models, prompts, options, texts.first, [&](const traces::PositionBatch& batch) {
+      writer.write(batch);
+      if (progress) progress(static_cast<double>(++written) / static_cast<double>(texts.end - texts.first));
+    });
+  }
+  writer.finish();
+}
+
 Report run(const RecordOptions& o, bool quiet) {
   o.output.require_path();
   const planner::CheckpointPair pair(o.paths, shipped_models());
@@ -168,23 +184,21 @@ Report run(const RecordOptions& o, bool quiet) {
   const TraceOutput output = output_of(o.output, shard);
   const traces::TraceMetadata metadata = metadata_of(pair, prompts.kept, o, options);
   if (shard.of > 1) require_shares(*o.output.path, shard.of, texts, metadata, options.max_new_tokens);
-  traces::TraceWriter writer = output.open(
-      metadata, {.whole_sequences = true, .resume = true, .expected_positions = sequences * options.max_new_tokens});
-  const std::int64_t there = writer.resumed_positions() / options.max_new_tokens;
-  if (there > sequences) {
-    refuse("--sequences", fmt::format("{}", sequences),
-           fmt::format("at least {}, the texts that {} holds already", there, *output.path));
+  // A share has its name when it is whole.
+  const bool is_done = shard.of > 1 && std::filesystem::exists(*output.path);
+  std::int64_t there = sequences;
+  if (!is_done) {
+    traces::TraceWriter writer = output.open(
+        metadata, {.whole_sequences = true, .resume = true, .expected_positions = sequences * options.max_new_tokens});
+    there = writer.resumed_positions() / options.max_new_tokens;
+    if (there > sequences) {
+      refuse("--sequences", fmt::format("{}", sequences),
+             fmt::format("at least {}, the texts that {} holds already", there, *output.path));
+    }
+    write_texts(pair.models(), prompts.kept, options, {range.first + there, range.end}, writer, quiet);
+  } else if (!quiet) {
+    say(fmt::format("specdec: share {} was done already, in {}\n", shard.name(), *output.path));
   }
-  const Progress progress = progress_line("recording", quiet);
-  std::int64_t written = there;
-  if (there < sequences) {
-    sim::record_texts(pair.models(), prompts.kept, options, range.first + there,
-                      [&](const traces::PositionBatch& batch) {
-                        writer.write(batch);
-                        if (progress) progress(static_cast<double>(++written) / static_cast<double>(sequences));
-                      });
-  }
-  writer.finish();
 
   Report report;
   report.json = {{"positions", sequences * options.max_new_tokens},

@@ -19,10 +19,12 @@ std::string server_setting(std::string_view engine, const planning::NextMeasurem
   const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
   const bool tensorrt = engine == "trtllm" || engine == "tensorrt-llm";
   // SGLang counts the token before the drafts, too, and takes the options of a chain together or not at all.
-  const std::string setting = engine == "sglang" ? fmt::format(
-                                                       "--speculative-num-steps {} --speculative-eagle-topk 1 "
-                                                       "--speculative-num-draft-tokens {}",
-                                                       next.gamma, next.gamma + 1)
+  const cost::DraftTree shape = next.tree.value_or(cost::DraftTree{next.gamma, 1, next.gamma + 1});
+  const std::string setting = next.tree || engine == "sglang"
+                                  ? fmt::format(
+                                        "--speculative-num-steps {} --speculative-eagle-topk {} "
+                                        "--speculative-num-draft-tokens {}",
+                                        shape.depth, shape.top_k, shape.verified)
                               : llamacpp ? fmt::format("--spec-draft-n-max {}", next.gamma)
                               : tensorrt ? fmt::format("max_draft_len {}", next.gamma)
                                          : fmt::format("num_speculative_tokens {}", next.gamma);

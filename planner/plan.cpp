@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <set>
 #include <utility>
 
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
 #include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
@@ -315,17 +317,20 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
 
 /// True if the recommended draft is faster than the rival at a point by more than the uncertainty of both.
 bool is_told_apart(const Plan& p, std::size_t rival, std::size_t point) {
-  if (!p.refused().empty() || !p.drafts[rival].acceptance.curve->refused().empty()) return false;
+  const bool other_refused = rival < p.drafts.size() && !p.drafts[rival].acceptance.curve->refused().empty();
+  if (!p.refused().empty() || other_refused) return false;
   const PointPlan& others = p.deployment.drafts[rival].points[point];
   const planning::DeploymentRow* const own = p.points()[point].optimal();
   const planning::DeploymentRow* const other = others.optimal();
   if (own == nullptr || other == nullptr || own->gamma == 0) return false;
+  // Replicates of runs have one error for all that was drafted.
+  const double of_runs = p.bench ? core::normal_half_width_95 * std::numbers::sqrt2 * p.bench->run_error : 0;
   const double gain =
       std::log(own->tokens_per_step * other->time.total() / (other->tokens_per_step * own->time.total()));
-  const double cost_error =
-      cost_ratio_error(*p.drafts[p.shown()].cost.rounds, *p.drafts[rival].cost.rounds,
-                       {own->gamma, others.batch, others.context}, {other->gamma, others.batch, others.context});
-  return gain > std::hypot(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval), cost_error);
+  const double cost_error = cost_ratio_error(p.cost(), p.cost(rival), {own->gamma, others.batch, others.context},
+                                             {other->gamma, others.batch, others.context});
+  return gain > std::hypot(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval),
+                           std::hypot(cost_error, of_runs));
 }
 
 void compare_drafts(Plan& p) {

@@ -163,7 +163,10 @@ struct Plan {
     return shown() < drafts.size() ? drafts[shown()].acceptance.curve->refused() : std::string();
   }
   /// The cost of the draft that is shown.
-  const cost::RoundCost& cost() const { return bench ? *bench->cost : *drafts[shown()].cost.rounds; }
+  const cost::RoundCost& cost() const { return cost(shown()); }
+  const cost::RoundCost& cost(std::size_t draft) const {
+    return bench ? *bench->costs[draft] : *drafts[draft].cost.rounds;
+  }
   /// True if the gamma in use is behind the recommended one by more than the accepted loss.
   bool exceeds_max_regret() const;
 };

@@ -39,6 +39,8 @@ void take_design_effect(planning::DeploymentPlan wider, Plan& plan);
 /// Completes a plan: notes, memory, the engine and its configuration.
 /// @param runs  set if the plan is from benchmark runs
 void conclude(const BenchFiles* runs, Plan& plan);
+/// Says which drafts may be as fast as the recommended one.
+void compare_drafts(Plan& plan);
 /// Adds the warning of --max-regret.
 void warn_of_regret(Plan& plan);
 /// Adds the plan's assumptions.

@@ -210,6 +210,7 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
         name_of(*p.question.emit), plan.schedule.empty() ? 1 : plan.schedule.back().batch_high));
   }
   request.fixed = *plan.fixed;
+  request.tree = plan.tree;
 }
 
 planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& shown, const Plan& p) {

@@ -70,9 +70,15 @@ ordered_json json_of(const Plan& d, const PointPlan& point, const DeploymentRow&
   return object;
 }
 
+ordered_json json_of(const std::optional<cost::DraftTree>& tree) {
+  if (!tree) return nullptr;
+  return {{"depth", tree->depth}, {"topk", tree->top_k}, {"verified_tokens", tree->verified}};
+}
+
 ordered_json json_of(const Plan& d, const std::optional<planning::NextMeasurement>& next) {
   if (!next) return nullptr;
   return {{"gamma", next->gamma},
+          {"tree", json_of(next->tree)},
           {"batch", next->batch},
           {"context", next->context},
           {"requests", or_null(next->requests)},
@@ -207,10 +213,10 @@ ordered_json json_drafts(const Plan& d) {
                     {"rule", its.rule ? ordered_json(traces::name_of(*its.rule)) : ordered_json()},
                     {"lacks_sampling_error", d.lacks_sampling(i)}};
     }
-    const cost::RoundCost& cost = d.bench ? *d.bench->cost : *d.drafts[i].cost.rounds;
     drafts.push_back({{"name", draft.name},
+                      {"tree", json_of(draft.tree)},
                       {"acceptance", acceptance},
-                      {"cost", cost.name()},
+                      {"cost", d.cost(i).name()},
                       {"points", points},
                       {"schedule", json_of(draft.schedule)},
                       {"crossover_batch", or_null(draft.crossover_batch)}});
@@ -252,6 +258,8 @@ ordered_json json_of(const planning::BenchFigures& run) {
           {"input_tokens", run.input_tokens},
           {"output_tokens", run.output_tokens},
           {"gamma", run.gamma},
+          {"tree", json_of(run.tree)},
+          {"server", run.server.empty() ? ordered_json() : ordered_json(run.server)},
           {"batch", run.batch},
           {"context", run.context},
           {"tokens_per_step", run.tokens_per_step},

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/planning/batch_schedule.hpp"
+#include "analysis/planning/tree_plan.hpp"
 #include "planner/benchmark_command.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
@@ -29,6 +30,12 @@ constexpr std::size_t shown_verdicts = 12;
 
 std::string interval_text(const std::optional<estimate::Interval>& interval) {
   return interval && interval->lo < interval->hi ? fmt::format("{:.2f} to {:.2f}", interval->lo, interval->hi) : "-";
+}
+
+/// What a plan's draft is where it drafts: "gamma 3 to 4", or "tree 5-4-16".
+std::string drafting_text(const Plan& d, const std::string& gammas) {
+  const auto& tree = d.shown_plan().tree;
+  return tree ? planning::name_of(*tree) : "gamma " + gammas;
 }
 
 std::string gamma_text(const PointPlan& point) {
@@ -113,10 +120,16 @@ std::string_view what_range_holds(const Plan& d) {
 }
 
 /// If plain decoding is the best, the gammas that are no faster.
-std::string_view no_gamma(std::span<const PointPlan> points) {
+std::string_view no_gamma(const Plan& d, std::span<const PointPlan> points) {
+  if (d.shown_plan().tree) return "no tree";
   return std::any_of(points.begin(), points.end(), [](const PointPlan& point) { return point.prefers_plain(); })
              ? "no gamma that was measured"
              : "no gamma";
+}
+
+/// why_plain() of gammas or of the shown tree.
+std::string_view why_plain_at(const Plan& d, std::span<const PointPlan> points) {
+  return d.shown_plan().tree ? "no tree is faster than plain decoding" : why_plain(points);
 }
 
 /// If plain decoding is the best by the estimates of a stretch, and the intervals leave more open.
@@ -127,10 +140,9 @@ std::string drafts_may_gain(const Plan& d, std::span<const PointPlan> stretch, s
       if (most == nullptr || row.speedup_ci95.hi > most->speedup_ci95.hi) most = &row;
     }
   }
-  return fmt::format(
-      "Cannot tell at {}: by the estimate {} is faster than plain decoding, but gamma {} may give up to {}, and {} is "
-      "asked for.",
-      where, no_gamma(stretch), most->gamma, factor_text(most->speedup_ci95.hi), factor_text(1 + d.min_gain));
+  return fmt::format("Cannot tell at {}: by the estimate {}, but {} may give up to {}, and {} is asked for.", where,
+                     why_plain_at(d, stretch), drafting_text(d, fmt::format("{}", most->gamma)),
+                     factor_text(most->speedup_ci95.hi), factor_text(1 + d.min_gain));
 }
 
 /// The least and the largest speedup of the best gammas of a stretch, at the ends of brackets where they are known as
@@ -162,7 +174,7 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
     return a.optimal()->gamma < b.optimal()->gamma;
   });
   const std::int64_t least = gammas.first->optimal()->gamma, largest = gammas.second->optimal()->gamma;
-  const std::string gamma = from_to(static_cast<double>(least), static_cast<double>(largest));
+  const std::string drafts = drafting_text(d, from_to(static_cast<double>(least), static_cast<double>(largest)));
   const auto [low, high] = speedups_of(stretch);
   const std::string speed =
       factor_text(low) == factor_text(high)
@@ -176,15 +188,19 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
                                 : d.lacks_sampling()
                                     ? fmt::format(" ({} {})", interval_text(interval), what_range_holds(d))
                                     : fmt::format(" (95% {})", interval_text(interval));
-  const std::string_view none = no_gamma(stretch);
   switch (first.verdict) {
     case Verdict::speculate:
-      return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}{}.", where, gamma, speed,
+      return fmt::format("Speculate at {} with {}: {} the speed of plain decoding{}{}.", where, drafts, speed,
                          certainty, surest_text(d, stretch));
     case Verdict::do_not_speculate:
-      if (largest == 0) return fmt::format("Do not speculate at {}: {} is faster than plain decoding.", where, none);
+      if (largest == 0) return fmt::format("Do not speculate at {}: {}.", where, why_plain_at(d, stretch));
+      if (d.shown_plan().tree)
+        return fmt::format("Do not speculate at {}: {} gives {}{}, less than the {} asked for.", where, drafts,
+                           low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
+                           factor_text(1 + d.min_gain));
       return fmt::format("Do not speculate at {}: the best gamma, {}, gives {}{}, less than the {} asked for.", where,
-                         gamma, low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
+                         from_to(static_cast<double>(least), static_cast<double>(largest)),
+                         low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
                          factor_text(1 + d.min_gain));
     case Verdict::cannot_tell:
       break;
@@ -194,27 +210,26 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
     return fmt::format("Cannot tell at {} whether drafts pay: no run without speculation goes with them.", where);
   }
   if (!decides) {
-    const std::string what = largest == 0 ? fmt::format("{} is faster than plain decoding", none)
-                                          : fmt::format("gamma {} gives {}{}", gamma, speed, certainty);
+    const std::string what =
+        largest == 0 ? std::string(why_plain_at(d, stretch)) : fmt::format("{} gives {}{}", drafts, speed, certainty);
     return fmt::format(
         "Cannot tell at {}, beyond what was measured: {} if {}, and --extrapolate decides by that.", where, what,
         d.cost().name() == "anchored" ? "rounds go on by the hardware's shape" : "all goes on as before");
   }
   if (!d.impossible.empty()) {
-    return fmt::format("Cannot tell at {}: by these runs gamma {} would give {}{}, and runs that agree are to be made.",
-                       where, gamma, speed, certainty);
+    return fmt::format("Cannot tell at {}: by these runs {} would give {}{}, and runs that agree are to be made.",
+                       where, drafts, speed, certainty);
   }
   if (const std::string refused = d.refused(); !refused.empty()) {
-    return largest == 0
-               ? fmt::format(
-                     "Cannot tell at {}: {}, and by its replay, which then means nothing, no gamma is faster "
-                     "than plain decoding.",
-                     where, refused)
-               : fmt::format("Cannot tell at {}: {}. Its replay, which then means nothing, gives gamma {} {}{}.", where,
-                             refused, gamma, speed, certainty);
+    return largest == 0 ? fmt::format(
+                              "Cannot tell at {}: {}, and by its replay, which then means nothing, no gamma is faster "
+                              "than plain decoding.",
+                              where, refused)
+                        : fmt::format("Cannot tell at {}: {}. Its replay, which then means nothing, gives {} {}{}.",
+                                      where, refused, drafts, speed, certainty);
   }
   if (largest == 0) return drafts_may_gain(d, stretch, where);
-  return fmt::format("Cannot tell at {}: gamma {} gives {}{}, and {} is asked for.", where, gamma, speed, certainty,
+  return fmt::format("Cannot tell at {}: {} gives {}{}, and {} is asked for.", where, drafts, speed, certainty,
                      factor_text(1 + d.min_gain));
 }
 
@@ -257,6 +272,24 @@ std::string about_impossible(const Plan& d) {
                                     d.impossible);
 }
 
+/// "The fastest is tree 5-4-16 at batch 1 to 8, chains at batch 32.", where it is not the same everywhere.
+std::string fastest_by_batch(const Plan& d) {
+  const std::vector<std::optional<std::size_t>>& best = d.deployment.best_draft;
+  const std::vector<PointPlan>& points = d.points();
+  std::vector<std::string> parts;
+  for (std::size_t first = 0; first < best.size();) {
+    std::size_t end = first + 1;
+    while (end < best.size() && best[end] == best[first] && points[end].batch > points[end - 1].batch) ++end;
+    const std::string what = best[first] ? d.deployment.drafts[*best[first]].name : std::string("plain decoding");
+    const std::string context =
+        has_several_contexts(d) ? fmt::format(", context {}", context_text(points[first].context)) : "";
+    parts.push_back(
+        fmt::format("{} at batch {}{}", what, from_to(points[first].batch, points[end - 1].batch), context));
+    first = end;
+  }
+  return parts.size() < 2 ? "" : fmt::format(" By the estimate the fastest is {}.", fmt::join(parts, ", "));
+}
+
 std::string which_draft(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
   if (!d.drafts_not_told_apart.empty()) {
@@ -270,7 +303,8 @@ std::string which_draft(const Plan& d) {
 
 std::string about_drafts(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
-  std::string text = wrapped(which_draft(d)) + "\n\n";
+  const bool of_runs = d.drafts.empty();
+  std::string text = wrapped(which_draft(d) + (of_runs ? fastest_by_batch(d) : "")) + "\n\n";
   std::vector<TextTable::Column> columns = {{"draft", TextTable::Align::left},
                                             {"acceptance", TextTable::Align::left},
                                             {"batch"},
@@ -283,14 +317,23 @@ std::string about_drafts(const Plan& d) {
   for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
     const auto& points = d.deployment.drafts[i].points;
     for (std::size_t j = 0; j < points.size(); ++j) {
-      const std::string& source = d.drafts[i].acceptance.text;
+      const bool not_run = of_runs && !planning::decides(points[j].basis, d.extrapolates());
+      const std::string source = of_runs ? "of its runs" : d.drafts[i].acceptance.text;
       table.add_row({d.deployment.drafts[i].name, source.size() > 24 ? source.substr(0, 21) + "..." : source,
                      whole_or_brief(points[j].batch), context_text(points[j].context), gamma_text(points[j]),
                      speedup_text(points[j]), interval_text(points[j]),
-                     d.deployment.best_draft[j] == i ? "fastest" : ""});
+                     d.deployment.best_draft[j] == i ? "fastest"
+                     : not_run                       ? "not run there"
+                                                     : ""});
     }
   }
   return text + table.to_string() + '\n';
+}
+
+/// "3", or "5-4-16" of a tree.
+std::string shape_text(const planning::BenchFigures& run) {
+  return run.tree ? fmt::format("{}-{}-{}", run.tree->depth, run.tree->top_k, run.tree->verified)
+                  : fmt::format("{}", run.gamma);
 }
 
 std::string runs_table(const planning::BenchPlan& bench) {
@@ -311,7 +354,7 @@ std::string runs_table(const planning::BenchPlan& bench) {
     }
     const auto& error = bench.leave_one_out[i].relative_error;
     table.add_row({run.max_concurrency ? brief(*run.max_concurrency) : "-", brief(run.batch, 3),
-                   context_text(run.context), fmt::format("{}", run.gamma), in_column(run.tokens_per_step),
+                   context_text(run.context), shape_text(run), in_column(run.tokens_per_step),
                    milliseconds(run.round_seconds), milliseconds(run.seconds_per_output_token), measured,
                    error ? fmt::format("{:+.1f}%", 100 * *error) : "-"});
   }
@@ -349,6 +392,8 @@ std::string about_runs(const Plan& d) {
       bench.runs.size(), bench.model.empty() ? "" : " of " + bench.model);
   if (bench.leave_one_out_error) text += fmt::format(" (median {})", percent(*bench.leave_one_out_error));
   if (!d.drafts.empty()) text += fmt::format(". The plan takes its acceptance from {}", d.drafts[0].acceptance.text);
+  if (std::any_of(bench.runs.begin(), bench.runs.end(), [](const auto& run) { return run.tree.has_value(); }))
+    text += ". The gamma of a tree is its steps, topk and draft tokens";
   text = wrapped(text + ".") + "\n\n" + runs_table(bench) + '\n';
   for (const planning::BenchPrediction& held : bench.backtest) {
     const std::string file = held.file.filename().string();
@@ -483,11 +528,25 @@ std::string about_bracket(const Plan& d) {
   if (d.points().size() != 1 || !best) return "";
   return fmt::format(
       "The best gamma lies between {} ({}) and {} ({}), at the ends of the brackets of the recording; gamma {} loses "
-      "at "
-      "most {} there.",
+      "at most {} there.",
       best->first->gamma, factor_text(best->first->speedup_bracket->lo), best->second->gamma,
       factor_text(best->second->speedup_bracket->hi), point.optimal()->gamma,
       percent(loss_at_ends(point, *point.optimal())));
+}
+
+/// Where the cost's uncertainty would go on to rounds shorter than plain steps: such ends are tokens per step.
+std::string about_cut_ends(const PointPlan& point) {
+  const auto is_cut = [](const DeploymentRow& row) {
+    return row.gamma > 0 && row.speedup < row.tokens_per_step &&
+           row.speedup_ci95.hi >= (1 - 1e-9) * row.tokens_per_step &&
+           row.speedup_ci95.hi <= (1 + 1e-9) * row.tokens_interval.hi;
+  };
+  return std::any_of(point.rows.begin(), point.rows.end(), is_cut)
+             ? wrapped(
+                   "An upper end that is the tokens per step is cut there, where drafts take no time: no round is "
+                   "shorter than a plain step.") +
+                   '\n'
+             : std::string();
 }
 
 /// The relevant gammas of the only point.
@@ -517,7 +576,7 @@ std::string rows_table(const Plan& d) {
     cells.push_back(row_notes(point, row));
     table.add_row(std::move(cells));
   }
-  return '\n' + table.to_string();
+  return '\n' + table.to_string() + about_cut_ends(point);
 }
 
 /// True if the intervals do not support the estimates for a stretch.
@@ -532,7 +591,7 @@ std::string about_crossover(const Plan& d) {
   const std::string gain = factor_text(1 + d.min_gain);
   const planning::CrossoverBounds& bounds = *plan.crossover_bounds;
   const std::string from =
-      fmt::format(" From batch {} on {} gives {}", *plan.crossover_batch, no_gamma(d.points()), gain);
+      fmt::format(" From batch {} on {} gives {}", *plan.crossover_batch, no_gamma(d, d.points()), gain);
   if (bounds.low == *plan.crossover_batch && bounds.high == plan.crossover_batch) return from + ".";
   return from + (bounds.high ? fmt::format(" by the estimate; by the intervals that begins between batch {} and {}.",
                                            bounds.low, *bounds.high)
@@ -547,7 +606,11 @@ std::string stretch_text(const Plan& d, const planning::PlannedStretch& stretch)
   if (!stretch.gamma) return fmt::format("not known at batch {} (no price)", batches);
   const bool decided = planning::decides(stretch.basis, d.extrapolates());
   const bool extrapolated = stretch.basis == planning::PriceBasis::extrapolated;
-  return fmt::format("{} at batch {}{}", *stretch.gamma, batches,
+  const auto& tree = d.shown_plan().tree;
+  const std::string drafts = !tree                 ? fmt::format("{}", *stretch.gamma)
+                             : *stretch.gamma == 0 ? std::string("none")
+                                                   : planning::name_of(*tree);
+  return fmt::format("{} at batch {}{}", drafts, batches,
                      is_untold(d, stretch) ? (extrapolated ? " (extrapolated, by the estimate)" : " (by the estimate)")
                      : !extrapolated       ? ""
                      : decided             ? " (extrapolated)"
@@ -560,7 +623,7 @@ std::string about_schedule_loss(const Plan& d) {
   if (!loss) return "";
   const bool gains_too_little = loss->scheduled == 0 && loss->speedup < 1 + d.min_gain;
   const std::string why =
-      gains_too_little ? fmt::format("{} gives {} there", no_gamma(d.points()), factor_text(1 + d.min_gain))
+      gains_too_little ? fmt::format("{} gives {} there", no_gamma(d, d.points()), factor_text(1 + d.min_gain))
       : has_several_contexts(d)
           ? "one gamma serves all contexts of a batch, and neighbouring batches within the tolerance"
           : "one gamma within the tolerance serves neighbouring batches";
@@ -572,13 +635,17 @@ std::string about_schedule_loss(const Plan& d) {
 std::string schedule_text(const Plan& d) {
   const auto& schedule = d.shown_plan().schedule;
   const bool decides_nothing = lacks_plain_runs(d) && !d.extrapolates();
+  const auto is_beyond = [](const planning::PlannedStretch& stretch) {
+    return stretch.basis == planning::PriceBasis::extrapolated;
+  };
   const bool only_point =
-      d.points().size() == 1 && !schedule.empty() &&
+      d.points().size() == 1 && !schedule.empty() && !planning::largest_schedule_loss(d.shown_plan()) &&
+      std::none_of(schedule.begin(), schedule.end(), is_beyond) &&
       static_cast<double>(schedule.back().batch_high) <= planning::whole_batch(d.points().front().batch);
   if (schedule.empty() || only_point || decides_nothing) return "";
   std::vector<std::string> parts;
   for (const planning::PlannedStretch& stretch : schedule) parts.push_back(stretch_text(d, stretch));
-  std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));
+  std::string text = fmt::format("Schedule: {}{}.", d.shown_plan().tree ? "" : "gamma ", fmt::join(parts, ", "));
   const auto untold = [&](const auto& stretch) { return is_untold(d, stretch); };
   if (std::any_of(schedule.begin(), schedule.end(), untold)) {
     const bool drafts_untold = std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) {
@@ -632,9 +699,9 @@ std::string reason(const Plan& d) {
   const DeploymentRow* const there = row_at(*gains, gamma);
   if (here == nullptr || there == nullptr) return "";
   std::string text =
-      fmt::format("Why: at {} a step with gamma {} {}: {}. At batch {} it {}: {}.", at_point(d, *loses), gamma,
-                  step_text(d, *loses, *here), factor_text(here->speedup), whole_or_brief(gains->batch),
-                  step_text(d, *gains, *there), factor_text(there->speedup));
+      fmt::format("Why: at {} a step with {} {}: {}. At batch {} it {}: {}.", at_point(d, *loses),
+                  drafting_text(d, fmt::format("{}", gamma)), step_text(d, *loses, *here), factor_text(here->speedup),
+                  whole_or_brief(gains->batch), step_text(d, *gains, *there), factor_text(there->speedup));
   return text;
 }
 
@@ -862,6 +929,18 @@ std::string calibration_text(std::string_view engine, const planning::NextMeasur
                     llamacpp ? "With drafts give the same" : "With drafts a pause is a round: give P / E", next.gamma);
   }
   return wrapped(text) + '\n';
+}
+
+std::string_view why_plain(std::span<const PointPlan> points) {
+  const auto some = [points](auto&& is) { return std::any_of(points.begin(), points.end(), is); };
+  if (some([](const PointPlan& point) { return point.prefers_plain(); })) {
+    return "no gamma that was measured is faster than plain decoding";
+  }
+  const auto has_faster = [](const PointPlan& point) {
+    return std::any_of(point.rows.begin(), point.rows.end(), [](const DeploymentRow& row) { return row.speedup > 1; });
+  };
+  return some(has_faster) ? "plain decoding loses least over the range of alpha"
+                          : "no gamma is faster than plain decoding";
 }
 
 std::string surest_text(const Plan& d, std::span<const PointPlan> points) {

@@ -103,10 +103,11 @@ const planning::DeploymentRow& judged_row(const Plan& a, const planning::PointPl
   return has_row ? point.rows[static_cast<std::size_t>(recommended->gamma)] : *point.optimal();
 }
 
-/// The gammas that are no faster than plain decoding, if that is preferred or fastest.
-std::string_view no_gamma(const Plan& a) {
-  const bool preferred = a.closed_form->plan.prefers_plain() || (a.has_points() && a.points().front().prefers_plain());
-  return preferred ? "no gamma that was measured" : "no gamma";
+/// As that of a point, which the closed form has or not.
+std::string_view why_plain(const Plan& a) {
+  if (a.closed_form->plan.prefers_plain()) return "no gamma that was measured is faster than plain decoding";
+  const planning::PointPlan* const point = point_of(a);
+  return point == nullptr ? "no gamma is faster than plain decoding" : render::why_plain({point, 1});
 }
 
 /// The first sentence if the point's verdict is not to speculate, or cannot be told.
@@ -115,7 +116,7 @@ std::string undrafted(const Plan& a, const planning::PointPlan& point) {
   const planning::DeploymentRow& best = *point.optimal();
   if (point.verdict == planning::Verdict::do_not_speculate) {
     if (best.gamma == 0) {
-      return fmt::format("Do not speculate: {} is faster than plain decoding ({}).", no_gamma(a), about);
+      return fmt::format("Do not speculate: {} ({}).", why_plain(a), about);
     }
     return fmt::format(
         "Do not speculate: the best gamma, {}, gives {}{}, less than the {} that --min-gain asks for ({}).", best.gamma,
@@ -129,18 +130,16 @@ std::string undrafted(const Plan& a, const planning::PointPlan& point) {
   const auto most = std::max_element(point.rows.begin(), point.rows.end(), [](const auto& one, const auto& other) {
     return one.speedup_ci95.hi < other.speedup_ci95.hi;
   });
-  return fmt::format(
-      "Cannot tell: {} {} is faster than plain decoding, but gamma {} may give up to {}, and --min-gain asks for {} "
-      "({}).",
-      a.closed_form->plan.interval ? "at the middle" : "by the estimate", no_gamma(a), most->gamma,
-      factor_text(most->speedup_ci95.hi), enough, about);
+  return fmt::format("Cannot tell: {} {}, but gamma {} may give up to {}, and --min-gain asks for {} ({}).",
+                     a.closed_form->plan.interval ? "at the middle" : "by the estimate", why_plain(a), most->gamma,
+                     factor_text(most->speedup_ci95.hi), enough, about);
 }
 
 std::string drafted(const Plan& a) {
   const planning::Plan& plan = a.closed_form->plan;
   const std::string about = acceptance_sentence(a);
   if (plan.basis == planning::Basis::not_worth_it) {
-    return fmt::format("Do not speculate: {} is faster than plain decoding ({}).", no_gamma(a), about);
+    return fmt::format("Do not speculate: {} ({}).", why_plain(a), about);
   }
   const planning::PlanRow& row = *plan.recommended;
   if (row.gamma == 0) return fmt::format("Do not draft: plain decoding is the safe choice ({}).", about);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -79,6 +81,12 @@ constexpr std::array<UsualTerm, cost_terms> usual_terms = {{{1, 10},
                                                             {0.0018, 1},
                                                             {0.0018, 0.9},
                                                             {0.05, 0.8}}};
+/// Standard deviation of the logarithm of what a tree's rounds take beyond all terms, at every batch alike: masks and
+/// the choice of nodes.
+constexpr double tree_size = 0.1;
+/// Standard deviation of the logarithm of what all rounds of a server's start share, and of its own logarithm over
+/// servers. Assumed: no published rounds repeat a configuration on two starts.
+constexpr double usual_start_error = 0.02, spread_of_start_errors = 0.8;
 /// The residual's standard deviation, and the distances over which it changes.
 constexpr double residual_size = 0.07;
 constexpr double batch_length = 1.4, gamma_length = 0.9, context_length = 1, least_context = 500;
@@ -95,17 +103,40 @@ struct Place {
   double gamma = 0, batch = 1, context = 0;
   /// Prompt tokens of other requests, per round.
   double prompt_tokens = 0;
+  /// Sequences that a pass of the draft but the first goes on with, and positions verified of each sequence.
+  double width = 1, verified = 1;
+
+  Place() = default;
+  Place(double its_gamma, double its_batch, double its_context, double prompts = 0,
+        const std::optional<DraftTree>& tree = std::nullopt)
+      : gamma(its_gamma),
+        batch(its_batch),
+        context(its_context),
+        prompt_tokens(prompts),
+        width(tree ? static_cast<double>(tree->top_k) : 1),
+        verified(tree ? static_cast<double>(tree->verified) : its_gamma + 1) {}
+
+  bool is_same_tree(const Place& other) const {
+    return width > 1 && gamma == other.gamma && width == other.width && verified == other.verified;
+  }
 };
 
 double squared(double x) { return x * x; }
 
+/// Of chains |ln((gamma + 1) / (gamma' + 1))|; trees are as far as depth and verified tokens are, and their width.
+double distance_of_drafts(const Place& a, const Place& b) {
+  const double depths = std::log((a.gamma + 1) / (b.gamma + 1)), tokens = std::log(a.verified / b.verified);
+  return std::sqrt((squared(depths) + squared(tokens)) / 2 + squared(std::log(a.width / b.width)));
+}
+
 double covariance(const Place& a, const Place& b) {
   if ((a.gamma > 0) != (b.gamma > 0)) return 0;
-  return squared(residual_size) *
-         std::exp(-0.5 *
-                  (squared(std::log(a.batch / b.batch) / batch_length) +
-                   squared(std::log((a.gamma + 1) / (b.gamma + 1)) / gamma_length) +
-                   squared(std::log((a.context + least_context) / (b.context + least_context)) / context_length)));
+  const double of_tree = a.is_same_tree(b) ? squared(tree_size) : 0;
+  return of_tree + squared(residual_size) *
+                       std::exp(-0.5 * (squared(std::log(a.batch / b.batch) / batch_length) +
+                                        squared(distance_of_drafts(a, b) / gamma_length) +
+                                        squared(std::log((a.context + least_context) / (b.context + least_context)) /
+                                                context_length)));
 }
 
 /// Seconds by term; those of the knee and of expert_tokens are 0, being part of the iteration and of the experts.
@@ -117,8 +148,8 @@ struct RoundLaw {
   bool knows_contexts = false;
 
   TermSeconds seconds(const LogTerms& log_terms, const Place& at) const {
-    const double tokens = (at.gamma + 1) * at.batch, passes = draft_passes(kind, at.gamma);
-    const double drafted = passes == 0 ? 0 : passes - 1 + longest_draft_pass(kind, at.gamma);
+    const double tokens = at.verified * at.batch, passes = draft_passes(kind, at.gamma);
+    const double drafted = passes == 0 ? 0 : (passes - 1) * at.width + longest_draft_pass(kind, at.gamma);
     const double drafts = at.gamma > 0 ? 1 : 0;
     const double over_knee = std::pow(tokens * std::exp(log_terms[knee]), knee_sharpness);
     const TermSeconds amounts = {std::pow(1 + over_knee, 1 / knee_sharpness),
@@ -146,14 +177,21 @@ struct RoundLaw {
     if (slopes != nullptr) {
       for (std::size_t j = 1; j < knee; ++j) (*slopes)[static_cast<Index>(j)] = parts[j] / total;
       (*slopes)[iteration] = 1;
-      const double over_knee = std::pow((at.gamma + 1) * at.batch * std::exp(log_terms[knee]), knee_sharpness);
+      const double over_knee = std::pow(at.verified * at.batch * std::exp(log_terms[knee]), knee_sharpness);
       (*slopes)[knee] = parts[iteration] / total * over_knee / (1 + over_knee);
-      const double met = (at.gamma + 1) * at.batch * std::exp(log_terms[expert_tokens]);
+      const double met = at.verified * at.batch * std::exp(log_terms[expert_tokens]);
       (*slopes)[expert_tokens] = std::exp(log_terms[iteration] + log_terms[experts] - met) * met / total;
     }
     return std::log(total);
   }
 };
+
+void require_legal(const DraftTree& tree) {
+  constexpr std::string_view function = "FittedCost";
+  core::require_in(function, "depth", tree.depth, 1, static_cast<std::int64_t>(most_of_a_run));
+  core::require_in(function, "top_k", tree.top_k, 1, static_cast<std::int64_t>(most_of_a_run));
+  core::require_in(function, "verified", tree.verified, tree.depth + 1, static_cast<std::int64_t>(most_of_a_run));
+}
 
 void require_legal(const ObservedRound& run) {
   constexpr std::string_view function = "FittedCost";
@@ -163,6 +201,7 @@ void require_legal(const ObservedRound& run) {
   core::require_in(function, "prompt tokens", run.prompt_tokens, 0, most_of_a_run);
   core::require_in(function, "seconds", run.seconds, least_of_a_run, most_of_a_run);
   core::require_in(function, "weight", run.weight, least_of_a_run, most_of_a_run);
+  if (run.tree) require_legal(*run.tree);
 }
 
 bool same(double a, double b) { return std::abs(a - b) <= same_point * std::max(a, b); }
@@ -193,15 +232,23 @@ struct FittedCost::Posterior {
     /// The residual and another run's error beyond these, in their standard deviations: of plain rounds and of
     /// speculative ones.
     std::array<double, 2> residual{}, noise{};
+    /// All rounds of another start share this error.
+    double start = 0;
+    /// Its seconds of the runs' rounds, (runs).
+    std::vector<double> seconds_of_runs = {};
   };
 
   Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts);
 
-  Place place_of(const RoundPoint& point) const;
+  Place place_of(const RoundPoint& point, const FittedCost& cost) const;
   /// The most probable terms for runs of these logarithms of seconds and priors of these means.
   LogTerms fit(const VectorXd& log_seconds, const LogTerms& means, LogTerms start) const;
   VectorXd log_seconds_of(const LogTerms& log_terms, MatrixXd* slopes = nullptr) const;
   VectorXd covariances_with(const Place& at) const;
+  /// 1 where two runs are of one start, else 0, (runs, runs).
+  MatrixXd same_starts() const;
+  /// The root of the start error's mean square given the runs, by their density at the linearised terms.
+  double start_error_given(const MatrixXd& of_runs, const MatrixXd& starts) const;
   void measure_errors(const FitOptions& options);
   /// Standard deviation of ln(measured / true) of a run by what repeats differ by, beside the usual one, which counts
   /// as so many degrees of freedom.
@@ -217,10 +264,18 @@ struct FittedCost::Posterior {
   double log_covariance(const Place& a, const Place& b) const;
   RoundTime time(const LogTerms& log_terms, const Place& at, double log_factor) const;
   RoundTime time(const Replicate& replicate, const Place& at, const Nearby& nearby) const;
+  /// The runs that held no more than rounds at a place, and those that held no less.
+  struct Around {
+    std::vector<std::size_t> fewer, more;
+  };
+  Around around(const Place& at) const;
 
   RoundLaw law;
-  std::function<double(const RoundPoint&)> prompt_tokens;
   std::vector<Place> places;
+  /// Of each run; empty where it names none.
+  std::vector<std::string> servers;
+  /// 0 unless runs name two starts.
+  double start_error = 0;
   /// ln measured, (runs)
   VectorXd measured;
   /// Covariances of the runs' residuals and errors, (runs, runs).
@@ -240,31 +295,41 @@ struct FittedCost::Posterior {
   /// Standard deviation of another run's error, as wide as Student's quantile over the normal one makes it.
   double run_error = 0;
   std::vector<Replicate> replicates;
+  /// Seconds of the runs by the most probable terms, (runs).
+  std::vector<double> seconds_of_runs;
 };
 
 FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
     : law{options.kind, knows_contexts},
-      prompt_tokens(options.prompt_tokens),
       measured(static_cast<Index>(runs.size())),
       means(LogTerms::Zero()),
       spreads(LogTerms::Zero()),
       noise(options.usual_error) {
   for (const ObservedRound& run : runs) {
     measured[static_cast<Index>(places.size())] = std::log(run.seconds);
-    places.push_back({run.gamma, run.batch, *run.context, run.prompt_tokens});
+    places.emplace_back(run.gamma, run.batch, *run.context, run.prompt_tokens, run.tree);
+    servers.push_back(run.server);
   }
   MatrixXd of_runs(measured.size(), measured.size());
   for (Index i = 0; i < measured.size(); ++i) {
     of_runs.col(i) = covariances_with(places[static_cast<std::size_t>(i)]);
     of_runs(i, i) += squared(noise) / runs[static_cast<std::size_t>(i)].weight;
   }
-  covariances.compute(of_runs);
   for (std::size_t j = 0; j < cost_terms; ++j) {
     means[static_cast<Index>(j)] = std::log(usual_share(j, law.kind));
     spreads[static_cast<Index>(j)] = usual_terms[j].spread;
   }
   means[iteration] = measured.minCoeff();
+  covariances.compute(of_runs);
   log_terms = fit(measured, means, means);
+  std::set<std::string> named(servers.begin(), servers.end());
+  named.erase("");
+  if (named.size() > 1) {
+    const MatrixXd starts = same_starts();
+    start_error = start_error_given(of_runs, starts);
+    covariances.compute(of_runs + squared(start_error) * starts);
+    log_terms = fit(measured, means, log_terms);
+  }
   MatrixXd slopes;
   weights = covariances.solve(measured - log_seconds_of(log_terms, &slopes));
   solved_slopes = covariances.solve(slopes);
@@ -275,13 +340,73 @@ FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitO
   measure_errors(options);
   for (std::size_t r = 0; r < options.replicates; ++r)
     replicates.push_back(draw(static_cast<std::uint32_t>(r), options));
+  for (const Place& place : places) {
+    const Nearby nearby = near(place);
+    seconds_of_runs.push_back(time(log_terms, place, nearby.covariances.dot(weights)).total());
+    for (Replicate& replicate : replicates) replicate.seconds_of_runs.push_back(time(replicate, place, nearby).total());
+  }
 }
 
-Place FittedCost::Posterior::place_of(const RoundPoint& point) const {
+FittedCost::Posterior::Around FittedCost::Posterior::around(const Place& at) const {
+  const auto holds_no_more = [](const Place& a, const Place& b) {
+    return a.gamma <= b.gamma && a.width <= b.width && a.verified <= b.verified && a.batch <= b.batch &&
+           a.context <= (1 + same_point) * b.context && a.prompt_tokens <= (1 + same_point) * b.prompt_tokens;
+  };
+  Around found;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (holds_no_more(places[i], at)) found.fewer.push_back(i);
+    if (holds_no_more(at, places[i])) found.more.push_back(i);
+  }
+  return found;
+}
+
+MatrixXd FittedCost::Posterior::same_starts() const {
+  MatrixXd same = MatrixXd::Identity(measured.size(), measured.size());
+  for (Index i = 0; i < measured.size(); ++i) {
+    for (Index j = 0; j < measured.size(); ++j) {
+      const std::string& its = servers[static_cast<std::size_t>(i)];
+      if (!its.empty() && its == servers[static_cast<std::size_t>(j)]) same(i, j) = 1;
+    }
+  }
+  return same;
+}
+
+double FittedCost::Posterior::start_error_given(const MatrixXd& of_runs, const MatrixXd& starts) const {
+  constexpr int steps = 12;
+  constexpr double furthest = 3;
+  MatrixXd slopes;
+  const VectorXd fitted = log_seconds_of(log_terms, &slopes);
+  const VectorXd misses = measured - fitted - slopes * (means - log_terms);
+  const MatrixXd without = of_runs + slopes * spreads.cwiseAbs2().asDiagonal() * slopes.transpose();
+  std::vector<double> squares, log_densities;
+  for (int step = -steps; step <= steps; ++step) {
+    const double deviation = furthest * step / steps;
+    squares.push_back(squared(usual_start_error * std::exp(spread_of_start_errors * deviation)));
+    const Eigen::LLT<MatrixXd> all(without + squares.back() * starts);
+    const double log_determinant = 2 * all.matrixLLT().diagonal().array().log().sum();
+    log_densities.push_back(-0.5 * (all.matrixL().solve(misses).squaredNorm() + log_determinant + squared(deviation)));
+  }
+  const double most = *std::max_element(log_densities.begin(), log_densities.end());
+  double sum = 0, weights_sum = 0;
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    const double weight = std::exp(log_densities[i] - most);
+    sum += weight * squares[i];
+    weights_sum += weight;
+  }
+  return std::sqrt(sum / weights_sum);
+}
+
+Place FittedCost::Posterior::place_of(const RoundPoint& point, const FittedCost& cost) const {
   cost::require_legal(point);
+  if (!cost.answers(point)) {
+    throw std::domain_error(fmt::format("FittedCost: gamma is {}, but must be 0 or {}, the depth of the tree",
+                                        point.gamma, cost.tree_->depth));
+  }
   // Without contexts the price and the residual are the same at each.
   const double context = law.knows_contexts ? point.context : 0;
-  return {static_cast<double>(point.gamma), point.batch, context, prompt_tokens ? prompt_tokens(point) : 0.0};
+  const auto& prompt_tokens = cost.options_.prompt_tokens;
+  return {static_cast<double>(point.gamma), point.batch, context, prompt_tokens ? prompt_tokens(point) : 0.0,
+          point.gamma > 0 ? cost.tree_ : std::nullopt};
 }
 
 VectorXd FittedCost::Posterior::log_seconds_of(const LogTerms& terms, MatrixXd* slopes) const {
@@ -381,7 +506,8 @@ double FittedCost::Posterior::repeated_error(const VectorXd& misses, const FitOp
     double count = 0, sum = 0, sum_of_squares = 0;
     for (std::size_t j = i; j < places.size(); ++j) {
       const Place &a = places[i], &b = places[j];
-      const bool repeats = a.gamma == b.gamma && same(a.batch, b.batch) && same(a.context, b.context);
+      const bool repeats = a.gamma == b.gamma && a.width == b.width && a.verified == b.verified &&
+                           servers[i] == servers[j] && same(a.batch, b.batch) && same(a.context, b.context);
       if (seen[j] || !repeats) continue;
       seen[j] = true;
       const double miss = misses[static_cast<Index>(j)];
@@ -408,9 +534,10 @@ FittedCost::Posterior::Replicate FittedCost::Posterior::draw(std::uint32_t index
   Replicate replicate;
   replicate.log_terms = fit(measured + widening * errors, prior, log_terms);
   replicate.weights = covariances.solve(measured - log_seconds_of(replicate.log_terms));
-  const VectorXd beyond = normals(residual_stream, 4);
+  const VectorXd beyond = normals(residual_stream, 5);
   replicate.residual = {widening * beyond[0], widening * beyond[1]};
   replicate.noise = {run_error * beyond[2], run_error * beyond[3]};
+  replicate.start = widening * start_error * beyond[4];
   return replicate;
 }
 
@@ -443,10 +570,31 @@ double FittedCost::Posterior::log_covariance(const Place& a, const Place& b) con
 
 RoundTime FittedCost::Posterior::time(const Replicate& replicate, const Place& at, const Nearby& nearby) const {
   const std::size_t drafts = at.gamma > 0 ? 1 : 0;
-  return time(
-      replicate.log_terms, at,
-      nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] + replicate.noise[drafts]);
+  return time(replicate.log_terms, at,
+              nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] +
+                  replicate.noise[drafts] + replicate.start);
 }
+
+namespace {
+
+RoundPoint plain_at(const RoundPoint& point) { return {0, point.batch, point.context, 0}; }
+
+/// Seconds no less than those of runs that held no more, and no more than those of runs that held no less, where the
+/// runs themselves are in this order.
+double between(double seconds, std::span<const double> of_runs, std::span<const std::size_t> fewer,
+               std::span<const std::size_t> more) {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  for (const std::size_t run : fewer) least = std::max(least, of_runs[run]);
+  for (const std::size_t run : more) most = std::min(most, of_runs[run]);
+  return least <= most ? std::clamp(seconds, least, most) : seconds;
+}
+
+RoundTime stretched(const RoundTime& round, double seconds) {
+  const double factor = seconds / round.total();
+  return {.target = factor * round.target, .draft = factor * round.draft, .overhead = factor * round.overhead};
+}
+
+}  // namespace
 
 std::string_view cost_term_name(std::size_t term) {
   constexpr std::array<std::string_view, cost_terms> names = {"iteration_seconds",
@@ -488,17 +636,20 @@ FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& op
     if (knows_contexts_) ranges.contexts = range_of(some, [](const ObservedRound& run) { return *run.context; });
     return ranges;
   };
+  std::vector<ObservedRound> plain, chains;
+  std::map<DraftTree, std::vector<ObservedRound>> trees;
+  for (const ObservedRound& run : complete)
+    (run.tree ? trees[*run.tree] : run.gamma > 0 ? chains : plain).push_back(run);
   all_ = ranges_of(complete);
-  for (const bool drafting : {false, true}) {
-    std::vector<ObservedRound> alike;
-    for (const ObservedRound& run : complete)
-      if ((run.gamma > 0) == drafting) alike.push_back(run);
-    if (!alike.empty()) ranges_[drafting ? 1 : 0] = ranges_of(alike);
-  }
+  if (!plain.empty()) ranges_[0] = ranges_of(plain);
+  if (!chains.empty()) ranges_[1] = ranges_of(chains);
+  if (!trees.empty())
+    all_.gammas = {plain.empty() && !chains.empty() ? ranges_[1]->gammas.lo : 0,
+                   chains.empty() ? 0 : ranges_[1]->gammas.hi};
+  for (const auto& [tree, its] : trees) tree_ranges_.emplace(tree, ranges_of(its));
   posterior_ = std::make_shared<const Posterior>(complete, options_, knows_contexts_);
   error_scale_ = posterior_->error_scale;
-  for (const ObservedRound& run : complete)
-    fitted_.push_back(seconds(run.gamma, run.batch, *run.context, run.prompt_tokens));
+  for (const ObservedRound& run : complete) fitted_.push_back(seconds(run));
   describe_terms();
   check_physics(complete);
 }
@@ -534,6 +685,7 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
   const auto plain = [](const ObservedRound& run) { return run.gamma == 0; };
   check_plain_steps(runs);
   check_order(runs);
+  check_gammas(runs);
   if (std::none_of(runs.begin(), runs.end(), plain))
     findings_.push_back({"no_plain_runs", "no run without speculation: what a plain step takes is not measured"});
   std::size_t worst = 0;
@@ -571,12 +723,25 @@ void FittedCost::check_plain_steps(std::span<const ObservedRound> runs) {
   if (more > 0) impossible_ += fmt::format(" ({} more)", more);
 }
 
+void FittedCost::check_gammas(std::span<const ObservedRound> runs) {
+  const auto drafts = std::find_if(runs.begin(), runs.end(), [](const ObservedRound& run) { return run.gamma > 0; });
+  if (drafts == runs.end() || looks_up(options_.kind)) return;
+  const auto is_another = [&](const ObservedRound& run) { return run.gamma > 0 && !same(run.gamma, drafts->gamma); };
+  if (std::any_of(runs.begin(), runs.end(), is_another)) return;
+  findings_.push_back({"rounds_of_one_gamma",
+                       fmt::format("all rounds with drafts have {:.3g} of them: how a round divides into drafts and "
+                                   "verification, and so what another gamma costs, is what is usual of servers, and "
+                                   "not measured; rounds of another gamma tell",
+                                   drafts->gamma)});
+}
+
 void FittedCost::check_order(std::span<const ObservedRound> runs) {
   const ObservedRound* fewer = nullptr;
   const ObservedRound* more = nullptr;
   double most = rounds_agree;
   for (const ObservedRound& a : runs) {
     for (const ObservedRound& b : runs) {
+      if (a.tree || b.tree) continue;
       const bool rises = 0 < a.gamma && a.gamma < b.gamma && a.batch * (1 - same_point) <= b.batch;
       if (!rises || !same(*a.context, *b.context) || a.seconds <= most * b.seconds) continue;
       most = a.seconds / b.seconds;
@@ -592,15 +757,28 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
                                    more->name, more->gamma, more->seconds, fewer->seconds, fewer->gamma, fewer->name)});
 }
 
-double FittedCost::seconds(double gamma, double batch, double context, double prompt_tokens) const {
-  const Place at{gamma, batch, knows_contexts_ ? context : usual_context_, prompt_tokens};
-  const double residual = posterior_->covariances_with(at).dot(posterior_->weights);
-  return std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + residual);
+double FittedCost::seconds(const ObservedRound& of) const {
+  const bool has_context = knows_contexts_ && of.context;
+  const Place at{of.gamma, of.batch, has_context ? *of.context : usual_context_, of.prompt_tokens, of.tree};
+  VectorXd shared = posterior_->covariances_with(at);
+  for (Index i = 0; i < shared.size(); ++i) {
+    const std::string& its = posterior_->servers[static_cast<std::size_t>(i)];
+    if (!its.empty() && its == of.server) shared[i] += squared(posterior_->start_error);
+  }
+  const Posterior::Around around = posterior_->around(at);
+  const double seconds =
+      between(std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + shared.dot(posterior_->weights)),
+              posterior_->seconds_of_runs, around.fewer, around.more);
+  return of.gamma > 0 ? std::max(seconds, round({0, of.batch, at.context, 0}).total()) : seconds;
 }
 
 RoundTime FittedCost::round(const RoundPoint& point) const {
-  const Place at = posterior_->place_of(point);
-  return posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
+  const Place at = posterior_->place_of(point, *this);
+  const RoundTime time =
+      posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
+  const Posterior::Around around = posterior_->around(at);
+  const double seconds = between(time.total(), posterior_->seconds_of_runs, around.fewer, around.more);
+  return stretched(time, point.gamma > 0 ? std::max(seconds, round(plain_at(point)).total()) : seconds);
 }
 
 bool FittedCost::extrapolates(const RoundPoint& point) const {
@@ -630,7 +808,7 @@ double FittedCost::correlation(const RoundPoint& a, const RoundPoint& b) {
 }
 
 bool FittedCost::parts_known(const RoundPoint& point) const {
-  const Place at = posterior_->place_of(point);
+  const Place at = posterior_->place_of(point, *this);
   if (draft_passes(options_.kind, at.gamma) == 0) return true;
   const auto share = [&](const LogTerms& terms) {
     const RoundTime time = posterior_->time(terms, at, 0);
@@ -644,28 +822,59 @@ bool FittedCost::parts_known(const RoundPoint& point) const {
 }
 
 double FittedCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {
-  return posterior_->log_covariance(posterior_->place_of(a), posterior_->place_of(b));
+  return posterior_->log_covariance(posterior_->place_of(a, *this), posterior_->place_of(b, *this));
+}
+
+std::shared_ptr<const FittedCost> FittedCost::of_tree(const DraftTree& tree,
+                                                      std::function<double(const RoundPoint&)> prompt_tokens) const {
+  require_legal(tree);
+  auto its = std::make_shared<FittedCost>(*this);
+  its->tree_ = tree;
+  its->options_.prompt_tokens = std::move(prompt_tokens);
+  its->all_.gammas = {0, static_cast<double>(tree.depth)};
+  const auto ran = tree_ranges_.find(tree);
+  its->ranges_[1] = ran == tree_ranges_.end() ? std::nullopt : std::optional(ran->second);
+  return its;
+}
+
+bool FittedCost::answers(const RoundPoint& point) const {
+  return !tree_ || point.gamma == 0 || point.gamma == tree_->depth;
 }
 
 double FittedCost::run_error() const { return posterior_->run_error; }
 
+double FittedCost::start_error() const { return posterior_->start_error; }
+
 std::size_t FittedCost::replicates() const { return posterior_->replicates.size(); }
 
 RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  const Place at = posterior_->place_of(point);
+  const Place at = posterior_->place_of(point, *this);
   if (index >= replicates()) {
     throw std::out_of_range(
         fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
   }
-  return posterior_->time(posterior_->replicates[index], at, posterior_->near(at));
+  const Posterior::Replicate& replicate = posterior_->replicates[index];
+  const RoundTime time = posterior_->time(replicate, at, posterior_->near(at));
+  const Posterior::Around around = posterior_->around(at);
+  const double seconds = between(time.total(), replicate.seconds_of_runs, around.fewer, around.more);
+  if (point.gamma == 0) return stretched(time, seconds);
+  return stretched(time, std::max(seconds, round_of_replicate(index, plain_at(point)).total()));
 }
 
 void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
-  const Place at = posterior_->place_of(point);
+  const Place at = posterior_->place_of(point, *this);
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const Posterior::Nearby nearby = posterior_->near(at);
-  for (std::size_t i = 0; i < totals.size(); ++i)
-    totals[i] = posterior_->time(posterior_->replicates[i], at, nearby).total();
+  const Posterior::Around around = posterior_->around(at);
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    const Posterior::Replicate& replicate = posterior_->replicates[i];
+    totals[i] =
+        between(posterior_->time(replicate, at, nearby).total(), replicate.seconds_of_runs, around.fewer, around.more);
+  }
+  if (point.gamma == 0) return;
+  std::vector<double> plain(totals.size());
+  totals_of_replicates(plain_at(point), plain);
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = std::max(totals[i], plain[i]);
 }
 
 std::optional<double> LeftOut::relative_error() const {
@@ -688,8 +897,7 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
     const auto alike = [&](const ObservedRound& other) { return (other.gamma > 0) == (runs[i].gamma > 0); };
     if (std::any_of(others.begin(), others.end(), alike)) {
       const FittedCost cost(others, alone);
-      prediction.predicted_seconds = cost.seconds(
-          runs[i].gamma, runs[i].batch, runs[i].context.value_or(cost.usual_context()), runs[i].prompt_tokens);
+      prediction.predicted_seconds = cost.seconds(runs[i]);
     }
     predictions.push_back(std::move(prediction));
   }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,7 +20,7 @@ namespace specdec::cost {
 struct ObservedRound {
   /// Names the run in messages.
   std::string name = {};
-  /// Drafted tokens per sequence, >= 0; 0 for a run without speculation.
+  /// Drafted tokens per sequence, >= 0; 0 for a run without speculation, the depth of a tree.
   double gamma = 0;
   /// Sequences decoded together, > 0.
   double batch = 1;
@@ -31,10 +32,16 @@ struct ObservedRound {
   double weight = 1;
   /// Prompt tokens of other requests that the server reads meanwhile, per round, >= 0.
   double prompt_tokens = 0;
+  /// Set where drafts were trees.
+  std::optional<DraftTree> tree = {};
+  /// Names the start of the server that ran it; empty where nothing tells.
+  std::string server = {};
 };
 
 /// The parts that a round's time is made of, in this order everywhere. With N = (gamma + 1) batch,
-/// D = draft_passes(kind, gamma) and M = D but for mirrored drafts, whose longest pass makes it 2 gamma + 1:
+/// D = draft_passes(kind, gamma) and M = D but for mirrored drafts, whose longest pass makes it 2 gamma + 1; of a tree
+/// gamma is its depth, N = verified batch, and each pass but the first runs over top_k sequences, M = 1 + (D - 1)
+/// top_k:
 ///
 ///   seconds = iteration (1 + (N / knee)^3)^(1/3) + sequence batch + context_token batch context
 ///             + [gamma > 0] (round + sequence_of_round batch)
@@ -88,9 +95,18 @@ struct FittedRanges {
 ///
 /// where ln t has a normal prior (usual shares of the iteration, with their spread among published servers; the
 /// iteration itself has none), g is a Gaussian process over ln batch, ln(gamma + 1) and ln(context + 500), apart for
-/// plain and speculative rounds, and the noise is a run's usual error. t is the most probable one; near a run the price
-/// is close to what it measured. A run without a context is taken at the mean of the others; where none says one, the
-/// term is left out and every context costs the same.
+/// plain and speculative rounds and with a level of its own for each tree, and the noise is a run's usual error. t is
+/// the most probable one; near a run the price is close to what it measured. A run without a context is taken at the
+/// mean of the others; where none says one, the term is left out and every context costs the same.
+///
+/// Where runs name two starts of a server or more, all rounds of a start share another error, normal with a standard
+/// deviation that is usually 2% and which the runs tell: start_error, the root of its mean square given them. A run
+/// that names none has a start of its own. Prices are of another start, so that between rounds of it that error
+/// cancels.
+///
+/// What holds no less takes no less: a price is at least that of every run of no larger gamma, batch, context and
+/// prompts, and at most that of every run of no smaller ones, where these are in order themselves; and no round with
+/// drafts is priced below its plain step. So are those of each replicate.
 ///
 /// Replicates draw t, g and the error of another run from their law given the runs, by fits to perturbed runs and
 /// priors. Their errors are those that are usual times
@@ -115,8 +131,14 @@ class FittedCost final : public RoundCost {
   /// draft: the terms of drafting; overhead: those of a speculative round; target: the others. The residual multiplies
   /// all of them.
   RoundTime round(const RoundPoint& point) const override;
-  /// The same in total for a gamma that is a mean.
-  double seconds(double gamma, double batch, double context, double prompt_tokens = 0) const;
+  /// What such a run is expected to take; its own seconds do not matter.
+  double seconds(const ObservedRound& of) const;
+  /// The same fit as the price of a tree: rounds of gamma = its depth are the tree's, and other drafts have no price.
+  /// Replicates of both belong together. Beyond the batches at which this tree ran, it extrapolates.
+  /// @param prompt_tokens  as in FitOptions
+  std::shared_ptr<const FittedCost> of_tree(const DraftTree& tree,
+                                            std::function<double(const RoundPoint&)> prompt_tokens = {}) const;
+  bool answers(const RoundPoint& point) const override;
   /// Outside the ranges of gamma, batch and context over the runs by more than 5%; also where the batch is further than
   /// a factor of 1.25 from those of the runs of its kind, plain or with drafts: fewer requests decode where they draft.
   /// Where no plain run is, plain rounds have no such bound.
@@ -150,6 +172,8 @@ class FittedCost final : public RoundCost {
   FittedRanges ranges(bool drafting) const;
   /// Correlation of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
   static double correlation(const RoundPoint& a, const RoundPoint& b);
+  /// Standard deviation of the logarithm of what a start's rounds share; 0 unless runs name two starts or more.
+  double start_error() const;
   /// Fitted seconds of each run, in their order.
   std::span<const double> fitted_seconds() const { return fitted_; }
 
@@ -160,6 +184,8 @@ class FittedCost final : public RoundCost {
   void check_physics(std::span<const ObservedRound> runs);
   /// A round holds a pass of the target.
   void check_plain_steps(std::span<const ObservedRound> runs);
+  /// Rounds of one gamma do not tell what a draft takes.
+  void check_gammas(std::span<const ObservedRound> runs);
   /// More drafts make no round cheaper.
   void check_order(std::span<const ObservedRound> runs);
 
@@ -171,8 +197,12 @@ class FittedCost final : public RoundCost {
   double error_scale_ = 1;
   std::vector<double> fitted_;
   FittedRanges all_;
-  /// Ranges of the plain runs, and of those that drafted; empty if there is none.
+  /// Ranges of the plain runs, and of those that drafted chains, or this tree; empty if there is none.
   std::array<std::optional<FittedRanges>, 2> ranges_;
+  /// Ranges of the runs of each tree.
+  std::map<DraftTree, FittedRanges> tree_ranges_;
+  /// The tree that drafts are; a chain if it is empty.
+  std::optional<DraftTree> tree_;
   double usual_context_ = 0;
   std::vector<Note> findings_;
   std::string impossible_;

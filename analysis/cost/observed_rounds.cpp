@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "traces/file_error.hpp"
 
@@ -108,10 +109,10 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma, 
 }
 
 std::optional<FallingThroughput> falling_throughput(std::span<const ServingCounts> runs) {
-  std::map<std::pair<std::string_view, std::int64_t>, std::vector<const ServingCounts*>> alike;
+  std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, std::vector<const ServingCounts*>> alike;
   for (const ServingCounts& run : runs) {
     if (!run.bench || !run.bench->max_concurrency || !(run.bench->output_throughput.value_or(0) > 0)) continue;
-    alike[{run.label("model_name"), run.gamma.value_or(0)}].push_back(&run);
+    alike[{run.label("model_name"), run.gamma.value_or(0), run.verified_per_round.value_or(0)}].push_back(&run);
   }
   std::optional<FallingThroughput> found;
   double least = throughput_held;

@@ -49,9 +49,9 @@ struct FallingThroughput {
 inline constexpr double throughput_held = 0.9;
 inline constexpr double several_times_the_load = 4;
 
-/// The two runs of one model and gamma between which the throughput of all requests together falls most, to less than
-/// throughput_held although the load is several_times_the_load or more: as throughput of each request does. More
-/// requests at a time put out more tokens together until a server is full, and hardly fewer from there on. Empty
+/// The two runs of one model and gamma, or tree, between which the throughput of all requests together falls most, to
+/// less than throughput_held although the load is several_times_the_load or more: as throughput of each request does.
+/// More requests at a time put out more tokens together until a server is full, and hardly fewer from there on. Empty
 /// if there are none; runs without a load or a throughput are passed over.
 std::optional<FallingThroughput> falling_throughput(std::span<const traces::ServingCounts> runs);
 

@@ -716,7 +716,24 @@ class RooflineCost::AllVersions {
 
   RoundTime without_errors(std::size_t version) const { return seconds_of(work_, cost_.losses_[version]); }
 
+  /// The estimate lies within what the contexts of a calibration make of it: their errors fade with the distance, and a
+  /// longer context takes no less. Replicates err at each context by themselves.
   double seconds(std::size_t version) {
+    const double seconds = seconds_by_itself(version);
+    if (version > 0 || iteration_.sequences == 0) return seconds;
+    double least = 0, most = std::numeric_limits<double>::infinity();
+    for (const double context : cost_.timed_contexts_) {
+      Iteration moved = iteration_;
+      moved.context_tokens = context * iteration_.sequences;
+      const double there = AllVersions(cost_, moved).seconds_by_itself(version);
+      if (moved.context_tokens < iteration_.context_tokens) least = std::max(least, there);
+      if (moved.context_tokens > iteration_.context_tokens) most = std::min(most, there);
+    }
+    return least <= most ? std::clamp(seconds, least, most) : seconds;
+  }
+
+ private:
+  double seconds_by_itself(std::size_t version) {
     const double factor = cost_.error_factor(version, place_, iteration_.gamma);
     const double round = cost_.between_timed(version, iteration_, factor * without_errors(version).total());
     if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
@@ -728,7 +745,6 @@ class RooflineCost::AllVersions {
     return std::max(round, cost_.between_timed(version, plain_, step));
   }
 
- private:
   const RooflineCost& cost_;
   Iteration iteration_, plain_;
   IterationWork work_;
@@ -992,7 +1008,8 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     const RoundPoint where{.gamma = point.gamma, .batch = point.batch, .context = point.context};
     works.push_back(work_of(iteration_of(where)));
     const auto j = static_cast<Eigen::Index>(works.size()) - 1;
-    result.timed_contexts_.push_back(point.context);
+    std::vector<double>& contexts = result.timed_contexts_;
+    if (std::find(contexts.begin(), contexts.end(), point.context) == contexts.end()) contexts.push_back(point.context);
     misses[j] = std::log(point.round_seconds / seconds_of(works.back(), losses_.front()).total());
     if (point.gamma > 0) deviations.drafting = std::max(deviations.drafting, result.deviation_by_losses(works.back()));
   }

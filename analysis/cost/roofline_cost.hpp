@@ -221,10 +221,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// tell; where plain times rose with the batch b by a power k of it more than is priced, by over 1.1 in all, and none
   /// had drafts, the rise goes on ("calibration_rises"): w e gains k ln(n / m), in replicates 2 u times that, u uniform
   /// in (0, 1). At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an
-  /// independent e' and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach. Where the
-  /// points together are further from T than those of 999 in 1000 such deployments, s, w and v are larger by the root
-  /// of their mean squared standardised distance ("roofline_misfit"). Where even so a point is missed by more than 3
-  /// relative_error, each replicate takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times
+  /// independent e' and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach; the
+  /// estimate is no less than that at a shorter timed context, and no more than that at a longer one. Where
+  /// the points together are further from T than those of 999 in 1000 such deployments, s, w and v are larger by the
+  /// root of their mean squared standardised distance ("roofline_misfit"). Where even so a point is missed by more than
+  /// 3 relative_error, each replicate takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times
   /// exp(m z_1 / 1.96), z normal and m the largest such miss.
   ///
   /// Times of one gamma, batch and context (within 5%) that differ by more than three such errors are reported

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,6 +48,18 @@ constexpr double longest_draft_pass(DraftKind kind, double gamma) {
 
 /// Whether a round after a full accept begins with one more draft token: not where the draft's cache holds it already.
 constexpr bool catches_up(DraftKind kind) { return kind != DraftKind::mirrored && !looks_up(kind); }
+
+/// The shape of drafts that branch: a draft of its own, since no gamma says what it verifies.
+struct DraftTree {
+  /// Drafts on its longest path, >= 1: passes of the draft.
+  std::int64_t depth = 1;
+  /// Sequences that each pass but the first goes on with, >= 1.
+  std::int64_t top_k = 1;
+  /// Positions that the target verifies a round, the root included, > depth.
+  std::int64_t verified = 2;
+
+  auto operator<=>(const DraftTree&) const = default;
+};
 
 /// Where the cost of a round is asked for.
 struct RoundPoint {

@@ -10,6 +10,7 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
+#include "analysis/estimate/serving_clusters.hpp"
 #include "analysis/estimate/two_rate_fit.hpp"
 #include "analysis/estimate/typed_acceptance.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
@@ -151,7 +152,8 @@ void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
     alone[j] = 1;
     const double error =
         moments_.standard_error(alone).value_or(moments_.standard_error_of_independent_rounds(alone)).value;
-    const double width = std::min({error, rates[j] / 2, (1 - rates[j]) / 2});
+    // Rounded: the error's last digits follow the order of the clusters, and a fit that is hardly determined them.
+    const double width = static_cast<float>(std::min({error, rates[j] / 2, (1 - rates[j]) / 2}));
     Shift& shift = shifts_.emplace_back();
     shift.width = width;
     if (!centre_.two_rates || j >= fitted_positions) {
@@ -308,8 +310,9 @@ Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool mea
   };
   const auto clusters = moments_.standard_error(gradient);
   if (!clusters) return bounded(iid);
-  if (moments_.clusters() < few_sequences) return hull(bounded(*clusters), bounded(iid));
-  return bounded(*clusters);
+  const Interval by_clusters = bounded(*clusters), by_rounds = bounded(iid);
+  const bool hold_both = moments_.clusters() < few_sequences || too_alike(by_clusters, by_rounds);
+  return hold_both ? hull(by_clusters, by_rounds) : by_clusters;
 }
 
 TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {

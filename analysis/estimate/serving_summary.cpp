@@ -136,14 +136,15 @@ class RoundIntervals {
 
   bool few_clusters() const { return summary_.clusters < few_sequences; }
 
-  /// By clusters, never narrower than for independent rounds while clusters or events are few.
+  /// By clusters, never narrower than for independent rounds while clusters or events are few, or clusters too alike.
   std::optional<Interval> around(double value, const Ratio& ratio) const {
     if (ratio.clusters.clusters() < 2) return ratio.iid;
     const std::optional<StandardError> error = standard_error(ratio.clusters);
     if (!error) return ratio.iid;
     const Interval by_clusters = std::isinf(ratio.hi) ? t_interval_above(value, *error, ratio.lo)
                                                       : bounded_t_interval(value, *error, ratio.lo, ratio.hi);
-    if ((few_clusters() || ratio.rare) && ratio.iid) return hull(by_clusters, *ratio.iid);
+    if (!ratio.iid) return by_clusters;
+    if (few_clusters() || ratio.rare || too_alike(by_clusters, *ratio.iid)) return hull(by_clusters, *ratio.iid);
     return by_clusters;
   }
 
@@ -432,7 +433,9 @@ class Summarising {
     Estimate conditional{rate, iid, std::string(name_of(IntervalBasis::iid_rounds))};
     if (const auto error = moments.standard_error(gradient)) {
       conditional.ci95 = bounded_t_interval(rate, *error, 0, 1);
-      if (intervals().few_clusters() || rare(accepted, looked_at)) conditional.ci95 = hull(*conditional.ci95, iid);
+      if (intervals().few_clusters() || rare(accepted, looked_at) || too_alike(*conditional.ci95, iid)) {
+        conditional.ci95 = hull(*conditional.ci95, iid);
+      }
       conditional.method = name_of(summary_.basis);
     }
     position.conditional = std::move(conditional);

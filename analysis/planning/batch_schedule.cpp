@@ -248,6 +248,19 @@ void add_not_priced(std::int64_t batch, std::vector<PlannedStretch>& schedule) {
   }
 }
 
+/// The batches of a stretch whose verdict is looked up, rising and with its last: the powers of two, and the points
+/// that are asked for.
+std::vector<std::int64_t> judged_batches(const PlannedStretch& stretch, const ScheduleRule& rule) {
+  std::vector<std::int64_t> batches = {stretch.batch_high};
+  const auto add = [&](std::int64_t batch) {
+    if (stretch.batch_low < batch && batch < stretch.batch_high) batches.push_back(batch);
+  };
+  for (std::int64_t batch = 2; batch < stretch.batch_high; batch *= 2) add(batch);
+  for (const double point : rule.points) add(static_cast<std::int64_t>(whole_batch(point)));
+  std::sort(batches.begin(), batches.end());
+  return batches;
+}
+
 }  // namespace
 
 double whole_batch(double batch) { return std::max(1.0, std::round(batch)); }
@@ -291,23 +304,27 @@ BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& c
 std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& stretches, const DraftScan& scan,
                                           const DeploymentQuestion& question, const ScheduleRule& rule) {
   std::vector<PlannedStretch> divided;
-  for (PlannedStretch rest : stretches) {
-    const Verdict last = batch_verdict(scan, rest.batch_high, question, rule);
-    for (;;) {
-      PlannedStretch part = rest;
-      part.verdict = batch_verdict(scan, rest.batch_low, question, rule);
-      if (part.verdict == last) break;
-      std::int64_t same = rest.batch_low, other = rest.batch_high;
-      while (other - same > 1) {
-        const std::int64_t middle = std::midpoint(same, other);
-        (batch_verdict(scan, middle, question, rule) == part.verdict ? same : other) = middle;
+  const auto verdict_at = [&](std::int64_t batch) { return batch_verdict(scan, batch, question, rule); };
+  for (const PlannedStretch& stretch : stretches) {
+    PlannedStretch part = stretch;
+    part.batch_high = part.batch_low;
+    part.verdict = verdict_at(part.batch_low);
+    for (const std::int64_t judged : judged_batches(stretch, rule)) {
+      const Verdict verdict = verdict_at(judged);
+      while (part.verdict != verdict) {
+        std::int64_t same = part.batch_high, other = judged;
+        while (other - same > 1) {
+          const std::int64_t middle = std::midpoint(same, other);
+          (verdict_at(middle) == part.verdict ? same : other) = middle;
+        }
+        part.batch_high = same;
+        divided.push_back(part);
+        part.batch_low = part.batch_high = other;
+        part.verdict = verdict_at(other);
       }
-      part.batch_high = same;
-      divided.push_back(part);
-      rest.batch_low = other;
+      part.batch_high = judged;
     }
-    rest.verdict = last;
-    divided.push_back(rest);
+    divided.push_back(part);
   }
   return divided;
 }
@@ -323,27 +340,16 @@ Verdict batch_verdict(const DraftScan& scan, std::int64_t batch, const Deploymen
   return some_may ? Verdict::cannot_tell : Verdict::do_not_speculate;
 }
 
-CrossoverBounds crossover_bounds(const DraftScan& scan, std::int64_t crossover, const DeploymentQuestion& question,
-                                 const ScheduleRule& rule) {
-  const auto is = [&](std::int64_t batch, Verdict verdict) {
-    return batch_verdict(scan, batch, question, rule) == verdict;
-  };
+CrossoverBounds crossover_bounds(const std::vector<PlannedStretch>& schedule, std::int64_t crossover) {
   CrossoverBounds bounds;
-  // Gains are certain up to `gains`, and no longer at `open`.
-  std::int64_t gains = 0, open = crossover;
-  while (open - gains > 1) {
-    const std::int64_t middle = std::midpoint(gains, open);
-    (is(middle, Verdict::speculate) ? gains : open) = middle;
+  for (const PlannedStretch& stretch : schedule) {
+    if (stretch.verdict == Verdict::speculate) bounds.low = std::min(crossover, stretch.batch_high + 1);
+    if (stretch.verdict != Verdict::do_not_speculate) {
+      bounds.high.reset();
+    } else if (!bounds.high) {
+      bounds.high = std::max(crossover, stretch.batch_low);
+    }
   }
-  bounds.low = open;
-  const std::int64_t last = *question.schedule_up_to;
-  if (!is(last, Verdict::do_not_speculate)) return bounds;
-  std::int64_t untold = crossover - 1, told = last;
-  while (told - untold > 1) {
-    const std::int64_t middle = std::midpoint(untold, told);
-    (is(middle, Verdict::do_not_speculate) ? told : untold) = middle;
-  }
-  bounds.high = told;
   return bounds;
 }
 

@@ -57,8 +57,9 @@ struct BatchSchedule {
 BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& contexts, std::int64_t up_to,
                              const ScheduleRule& rule = {});
 
-/// The schedule's stretches, divided where the verdict of the batches changes (batch_verdict), by bisection: batches
-/// between two with the same verdict are assumed to share it.
+/// The schedule's stretches, divided where the verdict of the batches changes (batch_verdict): looked up at the powers
+/// of two and at the rule's points, and between two of these by bisection. Batches between two with the same verdict
+/// are assumed to share it.
 std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& stretches, const DraftScan& scan,
                                           const DeploymentQuestion& question, const ScheduleRule& rule);
 
@@ -68,10 +69,9 @@ std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& str
 Verdict batch_verdict(const DraftScan& scan, std::int64_t batch, const DeploymentQuestion& question,
                       const ScheduleRule& rule);
 
-/// The batches around the crossover at which the verdict changes, by bisection: below it from speculate, above it to
-/// do_not_speculate. Batches between two batches with the same verdict are assumed to share it.
-CrossoverBounds crossover_bounds(const DraftScan& scan, std::int64_t crossover, const DeploymentQuestion& question,
-                                 const ScheduleRule& rule);
+/// The batches around the crossover at which the verdict of a divided schedule (with_verdicts) changes: below it from
+/// speculate, above it for good to do_not_speculate.
+CrossoverBounds crossover_bounds(const std::vector<PlannedStretch>& schedule, std::int64_t crossover);
 
 /// The first batch of the final stretches with gamma = 0 that are decided: from there on no draft gains min_gain.
 /// @param extrapolate  as in DeploymentQuestion

@@ -21,6 +21,9 @@ struct CountedRun {
 /// the interval holds however the two errors are correlated; the readings cover those of both. Beyond all of them it is
 /// the prediction of the nearest one.
 ///
+/// Where longer drafts counted fewer tokens per step than shorter ones, which no acceptance does, all take the mean of
+/// these counts by rounds (pooled adjacent violators), and their readings hold what was counted.
+///
 /// Runs of one gamma are the clusters of its interval. A gamma with a single run has the interval of independent rounds
 /// with design effect lone_run_design_effect.
 /// Source:   docs/theory.md#plans-over-batch-and-context
@@ -40,7 +43,21 @@ class BenchAcceptance : public estimate::AcceptanceCurve {
   bool measured(std::int64_t gamma) const { return by_gamma_.count(gamma) > 0; }
 
  private:
-  std::map<std::int64_t, estimate::MeasuredAcceptance> by_gamma_;
+  struct Measured {
+    estimate::MeasuredAcceptance acceptance;
+    double rounds = 1;
+    /// Tokens per step over those that were counted at this gamma.
+    double pooled = 1;
+
+    /// What the runs of this gamma predict at another one.
+    estimate::TokensPerStep tokens_at(std::int64_t gamma) const;
+  };
+
+  void pool();
+  /// At a gamma between two neighbours that were run; no less than at any shorter one between them.
+  estimate::TokensPerStep between_runs(std::int64_t gamma, std::int64_t shorter, std::int64_t longer) const;
+
+  std::map<std::int64_t, Measured> by_gamma_;
 };
 
 }  // namespace specdec::planning

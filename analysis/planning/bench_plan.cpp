@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -26,6 +27,7 @@
 #include "analysis/planning/batch_schedule.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
 #include "analysis/planning/contradicted_alpha.hpp"
+#include "analysis/planning/tree_plan.hpp"
 
 namespace specdec::planning {
 namespace {
@@ -49,11 +51,14 @@ struct Run {
   cost::ObservedRound round;
   /// Index of its workload.
   std::size_t workload = 0;
+  /// A tree's counts by depth, as those of a chain as long: what they say of this depth is the same. Null for chains.
+  std::shared_ptr<const ServingCounts> by_depth = {};
 
   bool speculative() const { return figures.gamma > 0; }
   /// True if it states how much of its drafts was accepted.
   bool says_acceptance() const { return speculative() && !cost::drafts_uncounted(*counts); }
-  CountedRun counted() const { return {counts, figures.gamma}; }
+  bool is_chain() const { return speculative() && !figures.tree; }
+  CountedRun counted() const { return {by_depth ? by_depth.get() : counts, figures.gamma}; }
 };
 
 using Runs = std::vector<Run>;
@@ -97,25 +102,46 @@ void take_lengths(const traces::BenchRun& bench, BenchFigures& figures) {
   if (bench.output_tokens_per_request) figures.output_tokens = *bench.output_tokens_per_request;
 }
 
-/// @param acceptance  for a run that does not state its own; null if there is none
+std::optional<cost::DraftTree> tree_of(const ServingCounts& run) {
+  if (run.shape != traces::DraftShape::tree) return std::nullopt;
+  const auto stated = [&](const char* field, const std::optional<std::int64_t>& value) {
+    if (!value) throw run.refusal(field, "missing", "given, since drafts were trees (topk above 1)");
+    return *value;
+  };
+  const cost::DraftTree tree{stated("the depth of its tree (gamma, num_steps)", run.gamma), stated("topk", run.top_k),
+                             stated("verified_tokens (num_draft_tokens)", run.verified_per_round)};
+  if (tree.verified > tree.depth) return tree;
+  throw run.refusal("verified_tokens (num_draft_tokens)", fmt::format("{}", tree.verified),
+                    fmt::format("above {}, the depth of its tree", tree.depth));
+}
+
+ServingCounts counted_by_depth(ServingCounts counts, const cost::DraftTree& tree) {
+  counts.shape = traces::DraftShape::chain;
+  counts.drafted.reset();
+  if (counts.rounds) counts.drafted = *counts.rounds * static_cast<double>(tree.depth);
+  return counts;
+}
+
+/// @param acceptance  of chains that do not state their own; null if there is none
 Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gamma,
              const estimate::AcceptanceCurve* acceptance) {
   if (!counts.bench) throw counts.refusal("document", "no result of a benchmark", "a benchmark run");
-  if (counts.shape == traces::DraftShape::tree) {
-    throw counts.refusal("the shape of drafts", "a tree (topk above 1)",
-                         "a chain: a tree verifies more tokens than its depth says, and no gamma plans it; run the "
-                         "server with --speculative-eagle-topk 1, or compare whole trees by their own tokens/s");
-  }
   const traces::BenchRun& bench = *counts.bench;
   Run run;
   run.counts = &counts;
   run.figures.gamma = gamma_of(counts, stated_gamma);
+  run.figures.tree = tree_of(counts);
+  if (run.figures.tree)
+    run.by_depth = std::make_shared<const ServingCounts>(counted_by_depth(counts, *run.figures.tree));
   std::optional<double> tokens_per_step;
-  if (cost::drafts_uncounted(counts) && acceptance != nullptr)
+  if (!run.figures.tree && cost::drafts_uncounted(counts) && acceptance != nullptr)
     tokens_per_step = acceptance->tokens_per_step(run.figures.gamma).value;
   const cost::BenchRounds rounds = cost::bench_rounds(
-      counts, run.speculative() ? std::optional(static_cast<double>(run.figures.gamma)) : 0.0, tokens_per_step);
+      *run.counted().counts, run.speculative() ? std::optional(static_cast<double>(run.figures.gamma)) : 0.0,
+      tokens_per_step);
   run.round = rounds.round;
+  run.round.tree = run.figures.tree;
+  run.figures.server = run.round.server = std::string(counts.label("server"));
   run.figures.file = counts.file;
   run.figures.line = counts.line;
   run.figures.model = std::string(counts.label("model_name"));
@@ -161,13 +187,9 @@ std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& r
   return first == nullptr ? std::nullopt : std::optional(std::string(first->counts->label("draft")));
 }
 
-/// No gamma says what a tree verifies, so that beside chains it is left out.
-bool is_left_out(const ServingCounts& run, std::span<const ServingCounts> runs) {
-  const auto is_chain = [&](const ServingCounts& other) {
-    return other.shape != traces::DraftShape::tree && other.label("model_name") == run.label("model_name") &&
-           is_speculative(other);
-  };
-  return run.shape == traces::DraftShape::tree && run.bench && std::any_of(runs.begin(), runs.end(), is_chain);
+/// An acceptance that is given is one of chains, and what a tree accepts does not follow from it.
+bool is_left_out(const ServingCounts& run, const BenchQuestion& question) {
+  return run.shape == traces::DraftShape::tree && run.bench && question.acceptance;
 }
 
 /// Runs that state their acceptance before those that do not, which take the acceptance of the question, or else of
@@ -177,15 +199,15 @@ Runs runs_of(const BenchQuestion& question, const std::string& model) {
   std::vector<CountedRun> counted;
   for (const ServingCounts& counts : question.runs) {
     if (counts.label("model_name") != model || cost::drafts_uncounted(counts)) continue;
-    if (is_left_out(counts, question.runs)) continue;
+    if (is_left_out(counts, question)) continue;
     runs.push_back(make_run(counts, question.gamma, nullptr));
-    if (runs.back().speculative()) counted.push_back(runs.back().counted());
+    if (runs.back().is_chain()) counted.push_back(runs.back().counted());
   }
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = question.acceptance;
   if (!acceptance && !counted.empty()) acceptance = std::make_shared<BenchAcceptance>(counted);
   for (const ServingCounts& counts : question.runs) {
     if (counts.label("model_name") != model || !cost::drafts_uncounted(counts)) continue;
-    if (is_left_out(counts, question.runs)) continue;
+    if (is_left_out(counts, question)) continue;
     runs.push_back(make_run(counts, question.gamma, acceptance.get()));
   }
   if (const auto draft = draft_of(question, runs)) {
@@ -236,7 +258,8 @@ void sort_runs(Runs& runs) {
     run->workload = like == run ? workloads++ : like->workload;
   }
   const auto key = [](const Run& run) {
-    return std::tuple(run.workload, run.figures.max_concurrency.value_or(run.figures.batch), run.figures.gamma);
+    return std::tuple(run.workload, run.figures.max_concurrency.value_or(run.figures.batch), run.figures.gamma,
+                      run.figures.tree);
   };
   std::stable_sort(runs.begin(), runs.end(), [&](const Run& a, const Run& b) { return key(a) < key(b); });
 }
@@ -248,13 +271,16 @@ bool is_plain_of(const Run& plain, const Run& run) {
 
 /// True if they ran the same configuration, so that they differ only by chance.
 bool are_repeats(const Run& a, const Run& b) {
-  return a.workload == b.workload && a.figures.gamma == b.figures.gamma && same_load(a, b);
+  return a.workload == b.workload && a.figures.gamma == b.figures.gamma && a.figures.tree == b.figures.tree &&
+         same_load(a, b);
 }
 
-std::vector<CountedRun> counted_runs(const Runs& runs, const Run* without = nullptr) {
+/// Those of chains, or of one tree.
+std::vector<CountedRun> counted_runs(const Runs& runs, const std::optional<cost::DraftTree>& tree = std::nullopt,
+                                     const Run* without = nullptr) {
   std::vector<CountedRun> counted;
   for (const Run& run : runs) {
-    if (&run != without && run.says_acceptance()) counted.push_back(run.counted());
+    if (&run != without && run.says_acceptance() && run.figures.tree == tree) counted.push_back(run.counted());
   }
   return counted;
 }
@@ -290,6 +316,12 @@ struct PlainInStep {
   const Run* beside = nullptr;
 };
 
+/// What is known of a tree that ran.
+struct MeasuredTree {
+  estimate::TokensPerStep tokens;
+  std::shared_ptr<const cost::RoundCost> cost;
+};
+
 class BenchPlanner {
  public:
   explicit BenchPlanner(const BenchQuestion& question) : question_(question) {}
@@ -300,6 +332,7 @@ class BenchPlanner {
   void read();
   void leave_out_plain_runs();
   bool has_plain_runs() const;
+  bool has_chains() const;
   void check_acceptance();
   void check_constant_alpha();
   void tell_prompts();
@@ -307,22 +340,29 @@ class BenchPlanner {
   void check_prompts();
   void check_repeats();
   void check_units();
-  void compare_trees();
+  void note_left_out_trees();
   void read_windows();
   void join_batches();
   void take_acceptance();
   void fit();
   void anchor();
   std::vector<PlainInStep> plain_in_step() const;
-  void widen_plain_in_step();
+  void find_plain_in_step();
+  std::shared_ptr<const cost::RoundCost> as_deployed(std::shared_ptr<const cost::RoundCost> rounds) const;
+  void price_trees();
   void predict_left_out();
   BenchPrediction prediction_of(const Run& run) const;
-  std::optional<double> half_width_of_ratio() const;
+  struct RepeatedError {
+    double variance = 0, degrees = 0;
+  };
+  std::optional<RepeatedError> repeated_error() const;
+  double half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const;
   void match();
   std::string other_lengths(const Run& run) const;
   std::vector<MeasuredSpeedup> measured_speedups(const std::vector<PlanPoint>& points) const;
-  std::optional<std::int64_t> speculative_requests() const;
+  std::optional<std::int64_t> speculative_requests(const std::optional<cost::DraftTree>& tree) const;
   void ask();
+  void plan_trees(const DeploymentQuestion& question);
   void compare_drafts();
   void compare_acceptance();
   std::string contradicted_speedup() const;
@@ -340,6 +380,11 @@ class BenchPlanner {
   std::shared_ptr<const cost::FittedCost> cost_;
   /// The acceptance of the runs, or of the question if no run states it.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance_;
+  std::map<cost::DraftTree, MeasuredTree> trees_;
+  /// By the batch how much longer plain steps may take out of step; empty if no longer.
+  std::function<double(double)> plain_out_of_step_;
+  /// Prompt tokens of others read in a round of so many tokens; empty where runs do not tell them apart.
+  std::function<double(const cost::RoundPoint&, double tokens)> prompts_;
 };
 
 void BenchPlanner::read() {
@@ -347,6 +392,13 @@ void BenchPlanner::read() {
   if (question_.gamma) core::require_in("plan_bench", "gamma", *question_.gamma, 1, largest_scanned_gamma);
   plan_.model = model_of(question_);
   runs_ = runs_of(question_, plan_.model);
+  for (const ServingCounts& run : question_.runs) {
+    const bool drafts = std::any_of(runs_.begin(), runs_.end(), [](const Run& one) { return one.speculative(); });
+    if (drafts || run.label("model_name") != plan_.model || !is_left_out(run, question_)) continue;
+    throw run.refusal("the shape of drafts", "a tree (topk above 1)",
+                      "a chain, as no other run drafted and the acceptance that is given is one of chains; what a tree "
+                      "accepts of that traffic only a run of it tells");
+  }
   if (runs_.empty()) {
     throw std::invalid_argument(fmt::format("plan_bench: no run is of model {}", plan_.model));
   }
@@ -378,19 +430,26 @@ void BenchPlanner::leave_out_plain_runs() {
   if (drafting == nullptr || !has_plain_runs()) return;
   const BenchFigures& figures = drafting->figures;
   const bool has_lengths = figures.input_tokens > 0 || figures.output_tokens > 0;
+  const std::string wanted =
+      fmt::format("one of the same model at {}{}", load_text(*drafting),
+                  has_lengths ? fmt::format(" whose lengths are within {:.0f}% of {}{}", 100 * (same_lengths - 1),
+                                            lengths_text(figures), other_lengths(*drafting))
+                              : std::string());
+  if (std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.speculative(); }) == 1) {
+    throw drafting->counts->refusal("the plain run beside it", "missing", wanted);
+  }
   note("plain_runs_left_out",
-       fmt::format(
-           "no plain run goes with {} or another drafting run, so that none is compared with: it would be one of "
-           "the same model at {}{}",
-           drafting->counts->place(), load_text(*drafting),
-           has_lengths ? fmt::format(" whose lengths are within {:.0f}% of {}{}", 100 * (same_lengths - 1),
-                                     lengths_text(figures), other_lengths(*drafting))
-                       : std::string()));
+       fmt::format("no plain run goes with {} or another drafting run, so that none is compared with: it would be {}",
+                   drafting->counts->place(), wanted));
   std::erase_if(runs_, [](const Run& run) { return !run.speculative(); });
 }
 
 bool BenchPlanner::has_plain_runs() const {
   return std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return !run.speculative(); });
+}
+
+bool BenchPlanner::has_chains() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.is_chain(); });
 }
 
 /// Prices points beyond the runs by the shape of the other cost.
@@ -400,6 +459,7 @@ void BenchPlanner::anchor() {
   plan_.log_covariance = [anchored](const auto& a, const auto& b) { return anchored->log_covariance(a, b); };
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const Run& run : runs_) {
+    if (run.figures.tree) continue;
     const double shape = question_.beyond->round({run.figures.gamma, run.figures.batch, run.figures.context}).total();
     least = std::min(least, run.round.seconds / shape);
     most = std::max(most, run.round.seconds / shape);
@@ -442,7 +502,7 @@ std::vector<PlainInStep> BenchPlanner::plain_in_step() const {
 }
 
 /// Intervals hold that plain steps out of step may take longer.
-void BenchPlanner::widen_plain_in_step() {
+void BenchPlanner::find_plain_in_step() {
   constexpr double least_factor = 1.03;
   const std::vector<PlainInStep> runs = plain_in_step();
   if (runs.empty()) return;
@@ -455,7 +515,7 @@ void BenchPlanner::widen_plain_in_step() {
     double& its = log_factors[std::log(run.plain->figures.batch)];
     its = std::max(its, std::log(run.factor));
   }
-  const auto most = [log_factors](double batch) {
+  plain_out_of_step_ = [log_factors](double batch) {
     const auto above = log_factors.lower_bound(std::log(batch));
     if (above == log_factors.begin()) return std::exp(above->second);
     const auto below = std::prev(above);
@@ -463,7 +523,6 @@ void BenchPlanner::widen_plain_in_step() {
     const double way = (std::log(batch) - below->first) / (above->first - below->first);
     return std::exp(std::lerp(below->second, above->second, way));
   };
-  plan_.cost = std::make_shared<cost::PlainRangeCost>(plan_.cost, most);
   const BenchFigures &plain = worst.plain->figures, &beside = worst.beside->figures;
   note("plain_in_step",
        fmt::format("{}: {:.3g} of {:g} requests were decoding on average, and {:.3g} in {}: requests of one length end "
@@ -498,7 +557,9 @@ void BenchPlanner::check_acceptance() {
 }
 
 void BenchPlanner::check_constant_alpha() {
-  const auto found = contradicted_alpha(counted_runs(runs_));
+  const std::vector<CountedRun> counted = counted_runs(runs_);
+  if (counted.empty()) return;
+  const auto found = contradicted_alpha(counted);
   if (!found) return;
   const char* at = found->by_position ? "draft" : "gamma";
   note("constant_alpha_falsified",
@@ -533,9 +594,12 @@ void BenchPlanner::tell_prompts() {
     const BenchFigures& run = runs_[i].figures;
     rounds_[i].prompt_tokens = per_round(run.batch, run.tokens_per_step, run.input_tokens, run.output_tokens);
   }
-  options_.prompt_tokens = [acceptance = plan_.acceptance, per_round, outputs](const cost::RoundPoint& point) {
-    const double tokens = point.gamma > 0 ? acceptance->tokens_per_step(point.gamma).value : 1;
+  prompts_ = [per_round, outputs](const cost::RoundPoint& point, double tokens) {
     return per_round(point.batch, tokens, std::max(0.0, point.context - outputs / 2), outputs);
+  };
+  options_.prompt_tokens = [acceptance = plan_.acceptance, prompts = prompts_](const cost::RoundPoint& point) {
+    const bool drafts = point.gamma > 0 && acceptance != nullptr;
+    return prompts(point, drafts ? acceptance->tokens_per_step(point.gamma).value : 1);
   };
 }
 
@@ -605,9 +669,9 @@ void BenchPlanner::check_units() {
 }
 
 /// Notes the trees that are left out, with their time beside the plain run of the same lengths and load.
-void BenchPlanner::compare_trees() {
+void BenchPlanner::note_left_out_trees() {
   for (const ServingCounts& tree : question_.runs) {
-    if (tree.label("model_name") != plan_.model || !is_left_out(tree, question_.runs)) continue;
+    if (tree.label("model_name") != plan_.model || !is_left_out(tree, question_)) continue;
     BenchFigures lengths;
     take_lengths(*tree.bench, lengths);
     const auto plain = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {
@@ -619,8 +683,10 @@ void BenchPlanner::compare_trees() {
       measured = fmt::format("; it took {:.4g} ms per token, {:.2f}x the speed of {}", milliseconds,
                              1e3 * plain->figures.seconds_per_output_token / milliseconds, plain->counts->place());
     }
-    note("tree_left_out", fmt::format("{} drafted trees (topk above 1), of which no gamma says what they verify{}",
-                                      tree.place(), measured));
+    note("tree_left_out",
+         fmt::format("{} drafted trees (topk above 1), and the acceptance that is given is one of chains: what a tree "
+                     "accepts of that traffic only a run of it tells{}",
+                     tree.place(), measured));
   }
 }
 
@@ -663,12 +729,41 @@ void BenchPlanner::fit() {
   plan_.run_error = cost_->run_error();
   plan_.log_covariance = [fit = cost_](const auto& a, const auto& b) { return fit->log_covariance(a, b); };
   if (question_.beyond) anchor();
-  widen_plain_in_step();
-  if (question_.overhead_seconds > 0 || question_.overhead_steps > 0) {
-    plan_.cost = std::make_shared<cost::OverheadCost>(plan_.cost, question_.overhead_seconds, question_.overhead_steps);
-  }
+  find_plain_in_step();
+  plan_.cost = as_deployed(plan_.cost);
+  price_trees();
   for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
+  if (cost_->start_error() > 0) {
+    note("server_starts",
+         fmt::format("runs name several starts of the server, and what all rounds of a start share is taken to err by "
+                     "{:.2g}%, by these runs and by what is usual: intervals between starts hold it, those within one "
+                     "do not",
+                     100 * cost_->start_error()));
+  }
   if (options_.prompt_tokens) note_prompts();
+}
+
+/// Plain steps out of step, and with the overhead of what is deployed.
+std::shared_ptr<const cost::RoundCost> BenchPlanner::as_deployed(std::shared_ptr<const cost::RoundCost> rounds) const {
+  if (plain_out_of_step_) rounds = std::make_shared<cost::PlainRangeCost>(rounds, plain_out_of_step_);
+  if (question_.overhead_seconds > 0 || question_.overhead_steps > 0)
+    rounds = std::make_shared<cost::OverheadCost>(rounds, question_.overhead_seconds, question_.overhead_steps);
+  return rounds;
+}
+
+void BenchPlanner::price_trees() {
+  for (const Run& run : runs_) {
+    if (!run.figures.tree || trees_.count(*run.figures.tree) > 0) continue;
+    const cost::DraftTree& tree = *run.figures.tree;
+    const estimate::TokensPerStep tokens = BenchAcceptance(counted_runs(runs_, tree)).tokens_per_step(tree.depth);
+    std::function<double(const cost::RoundPoint&)> prompts;
+    if (prompts_) {
+      prompts = [per_round = prompts_, made = tokens.value](const cost::RoundPoint& point) {
+        return per_round(point, point.gamma > 0 ? made : 1);
+      };
+    }
+    trees_[tree] = {tokens, as_deployed(cost_->of_tree(tree, prompts))};
+  }
 }
 
 void BenchPlanner::note_prompts() {
@@ -698,11 +793,12 @@ void BenchPlanner::predict_left_out() {
     row.file = run.figures.file;
     row.line = run.figures.line;
     row.measured = run.figures.seconds_per_output_token;
-    const std::vector<CountedRun> others = counted_runs(runs_, &run);
+    const std::vector<CountedRun> others = counted_runs(runs_, run.figures.tree, &run);
     if (!left_out[i].predicted_seconds) {
       row.reason = run.speculative() ? "no other run drafted" : "all other runs drafted";
     } else if (run.says_acceptance() && others.empty()) {
-      row.reason = "no other run says what is accepted";
+      row.reason =
+          run.figures.tree ? "no other run of its tree says what is accepted" : "no other run says what is accepted";
     } else {
       const double per_step = run.says_acceptance() ? BenchAcceptance(others).tokens_per_step(run.figures.gamma).value
                                                     : run.figures.tokens_per_step;
@@ -728,15 +824,24 @@ BenchPrediction BenchPlanner::prediction_of(const Run& run) const {
   row.file = run.figures.file;
   row.line = run.figures.line;
   row.measured = run.figures.seconds_per_output_token;
-  const estimate::TokensPerStep tokens = acceptance_->tokens_per_step(run.figures.gamma);
+  const auto tree = run.figures.tree ? trees_.find(*run.figures.tree) : trees_.end();
+  const bool is_tree = tree != trees_.end();
+  if (run.speculative() && !is_tree && (run.figures.tree || acceptance_ == nullptr)) {
+    row.reason = "no run of its tree, or of a chain, is among those that predict it";
+    return row;
+  }
+  const estimate::TokensPerStep tokens = is_tree             ? tree->second.tokens
+                                         : run.speculative() ? acceptance_->tokens_per_step(run.figures.gamma)
+                                                             : estimate::TokensPerStep{.full_accepts = 1};
+  const cost::RoundCost& cost = is_tree ? *tree->second.cost : *plan_.cost;
   const double batch = run.figures.batch;
   const bool joined = batch_ && batch <= one_batch * *batch_ && *batch_ <= one_batch * batch;
   const cost::RoundPoint point = {run.figures.gamma, joined ? *batch_ : batch, run.figures.context,
                                   tokens.full_accepts};
-  const double round = plan_.cost->round(point).total();
+  const double round = cost.round(point).total();
   row.predicted = round / tokens.value;
   row.relative_error = *row.predicted / row.measured - 1;
-  const cost::Range rounds = cost::central_range(*plan_.cost, point);
+  const cost::Range rounds = cost::central_range(cost, point);
   row.ci95 = interval_of_token(*row.predicted, round, rounds, tokens);
   row.round = PredictedFigure{round, run.round.seconds, {rounds.lo, rounds.hi}};
   if (run.says_acceptance()) row.tokens = tokens_of(run, tokens);
@@ -751,16 +856,16 @@ std::string BenchPlanner::other_lengths(const Run& run) const {
   return fmt::format("; those of {} are {}", plain->counts->place(), lengths_text(plain->figures));
 }
 
-/// Half-width for the logarithm of the ratio of two runs, 95%: from the pooled spread of repeated runs.
+/// Pooled variance of the logarithms of repeated runs of one start of a server.
 /// Empty if none is repeated, or none differs within the printed digits.
-std::optional<double> BenchPlanner::half_width_of_ratio() const {
+std::optional<BenchPlanner::RepeatedError> BenchPlanner::repeated_error() const {
   double squares = 0, degrees = 0;
   std::vector<bool> seen(runs_.size(), false);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (seen[i]) continue;
     std::vector<double> logs;
     for (std::size_t j = i; j < runs_.size(); ++j) {
-      if (!are_repeats(runs_[i], runs_[j])) continue;
+      if (!are_repeats(runs_[i], runs_[j]) || runs_[i].figures.server != runs_[j].figures.server) continue;
       seen[j] = true;
       logs.push_back(std::log(runs_[j].figures.seconds_per_output_token));
     }
@@ -770,21 +875,32 @@ std::optional<double> BenchPlanner::half_width_of_ratio() const {
     degrees += n - 1;
   }
   if (squares == 0) return std::nullopt;
-  return boost::math::quantile(boost::math::students_t(degrees), 0.975) * std::sqrt(2 * squares / degrees);
+  return RepeatedError{squares / degrees, degrees};
+}
+
+/// Half-width for the logarithm of the ratio of two runs, 95%; of two starts of a server with what each shares.
+double BenchPlanner::half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const {
+  const double of_runs =
+      boost::math::quantile(boost::math::students_t(repeats.degrees), 0.975) * std::sqrt(2 * repeats.variance);
+  const bool one_start = !a.figures.server.empty() && a.figures.server == b.figures.server;
+  const double of_starts = core::normal_half_width_95 * std::numbers::sqrt2 * cost_->start_error();
+  return one_start ? of_runs : std::hypot(of_runs, of_starts);
 }
 
 /// Measured speedups have the interval of the measurement, and none if nothing was measured twice.
 void BenchPlanner::match() {
   if (!has_plain_runs()) return;
-  const std::optional<double> half_width = half_width_of_ratio();
+  const std::optional<RepeatedError> repeats = repeated_error();
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
     if (!run.speculative()) continue;
     std::optional<std::size_t> baseline;
     for (std::size_t j = 0; j < runs_.size(); ++j) {
       if (!is_plain_of(runs_[j], run)) continue;
+      // A plain run of the same start is preferred.
       const auto distance = [&](std::size_t k) {
-        return std::abs(std::log(runs_[k].figures.batch / run.figures.batch));
+        return std::pair(runs_[k].figures.server != run.figures.server,
+                         std::abs(std::log(runs_[k].figures.batch / run.figures.batch)));
       };
       if (!baseline || distance(j) < distance(*baseline)) baseline = j;
     }
@@ -799,9 +915,10 @@ void BenchPlanner::match() {
     speedup.speculative = i;
     speedup.speedup.value = runs_[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
     speedup.speedup.method = "ratio of two runs";
-    if (half_width) {
-      speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-*half_width),
-                                                speedup.speedup.value * std::exp(*half_width)};
+    if (repeats) {
+      const double half_width = half_width_of_ratio(runs_[*baseline], run, *repeats);
+      speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-half_width),
+                                                speedup.speedup.value * std::exp(half_width)};
       speedup.speedup.method += ", in the interval of repeated runs";
     }
     plan_.speedups.push_back(std::move(speedup));
@@ -854,7 +971,7 @@ std::vector<MeasuredSpeedup> BenchPlanner::measured_speedups(const std::vector<P
   for (const BenchSpeedup& row : plan_.speedups) {
     const BenchFigures& plain = runs_[row.baseline].figures;
     const BenchFigures& run = runs_[row.speculative].figures;
-    if (run.gamma > question_.max_gamma) continue;
+    if (run.tree || run.gamma > question_.max_gamma) continue;
     const auto point = points.begin() + static_cast<std::ptrdiff_t>(nearest(points, plain));
     double tokens = run.tokens_per_step;
     try {
@@ -869,10 +986,10 @@ std::vector<MeasuredSpeedup> BenchPlanner::measured_speedups(const std::vector<P
   return measured;
 }
 
-std::optional<std::int64_t> BenchPlanner::speculative_requests() const {
+std::optional<std::int64_t> BenchPlanner::speculative_requests(const std::optional<cost::DraftTree>& tree) const {
   double requests = 0;
   for (const Run& run : runs_) {
-    if (run.says_acceptance()) requests += run.counts->bench->completed.value_or(0);
+    if (run.says_acceptance() && run.figures.tree == tree) requests += run.counts->bench->completed.value_or(0);
   }
   return requests < 2 ? std::nullopt : std::optional(static_cast<std::int64_t>(std::min(requests, 1e15)));
 }
@@ -888,7 +1005,7 @@ void BenchPlanner::ask() {
   DeploymentQuestion question;
   question.drafts = {{plan_.model, plan_.acceptance, plan_.cost}};
   DeploymentDraft& draft = question.drafts[0];
-  draft.clusters = question_.acceptance ? question_.clusters : speculative_requests();
+  draft.clusters = question_.acceptance ? question_.clusters : speculative_requests(std::nullopt);
   std::vector<PlanPoint> points = points_of(runs_, has_plain_runs());
   draft.measured = measured_speedups(points);
   leave_out_beyond(question_.schedule_up_to, points);
@@ -916,15 +1033,46 @@ void BenchPlanner::ask() {
   question.extrapolate = question_.extrapolate;
   question.schedule_up_to = question_.schedule_up_to.value_or(
       std::max<std::int64_t>(1, std::llround(std::min(static_cast<double>(largest_scheduled_batch), largest_batch))));
-  plan_.plan = plan_deployment(question);
+  if (question.points.empty()) {
+    for (const double context : question.contexts) {
+      for (const double batch : question.batches) question.points.push_back({batch, context});
+    }
+  }
+  if (has_chains()) {
+    if (!trees_.empty()) draft.name = "chains";
+    plan_.plan = plan_deployment(question);
+    plan_.costs.push_back(plan_.cost);
+  }
+  if (!trees_.empty()) plan_trees(question);
   if (!has_plain_runs()) compare_drafts();
+}
+
+/// Each tree beside the chains. At a point drafts are compared that ran near it; the others lose there.
+void BenchPlanner::plan_trees(const DeploymentQuestion& question) {
+  DeploymentPlan& plan = plan_.plan;
+  for (const auto& [tree, measured] : trees_) {
+    plan.drafts.push_back(
+        plan_tree({tree, measured.tokens, measured.cost, speculative_requests(tree)}, question.points, question));
+    plan_.costs.push_back(measured.cost);
+  }
+  plan.best_draft.clear();
+  plan.recommended_draft.reset();
+  choose_draft(
+      [&](std::size_t draft, std::size_t at) {
+        const PointPlan& point = plan.drafts[draft].points[at];
+        const bool counts = point.optimal_row && decides(point.basis, question.extrapolate);
+        return counts ? point.seconds_per_output_token->speculative : std::numeric_limits<double>::infinity();
+      },
+      plan);
 }
 
 /// The result of runs with drafts alone: the fastest of the gammas between them. The time of plain decoding is the
 /// next thing to measure.
 void BenchPlanner::compare_drafts() {
   std::int64_t first = largest_scanned_gamma, last = 1;
+  if (!has_chains()) return;
   for (const Run& run : runs_) {
+    if (!run.is_chain()) continue;
     first = std::min(first, run.figures.gamma);
     last = std::max(last, std::min(run.figures.gamma, question_.max_gamma));
   }
@@ -948,7 +1096,7 @@ void BenchPlanner::compare_acceptance() {
   double furthest = same_acceptance;
   std::string found;
   for (const Run& run : runs_) {
-    if (!run.says_acceptance()) continue;
+    if (!run.says_acceptance() || run.figures.tree) continue;
     const std::int64_t gamma = run.figures.gamma;
     estimate::TokensPerStep given;
     try {
@@ -982,6 +1130,7 @@ std::string BenchPlanner::contradicted_speedup() const {
   std::string found;
   for (const BenchSpeedup& row : plan_.speedups) {
     const Run& run = runs_[row.speculative];
+    if (run.figures.tree) continue;
     const PlanPoint& at = points[nearest(points, runs_[row.baseline].figures)];
     const std::vector<PointPlan>& planned = plan_.plan.drafts[0].points;
     const auto its = std::find_if(planned.begin(), planned.end(), [&](const PointPlan& point) {
@@ -1043,7 +1192,7 @@ BenchPlan BenchPlanner::plan() {
   check_constant_alpha();
   check_repeats();
   check_units();
-  compare_trees();
+  note_left_out_trees();
   read_windows();
   take_acceptance();
   tell_prompts();

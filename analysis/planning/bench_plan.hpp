@@ -71,8 +71,11 @@ struct BenchFigures {
   /// Mean tokens per request.
   double input_tokens = 0;
   double output_tokens = 0;
-  /// 0 for a plain run.
+  /// 0 for a plain run; the depth of a tree.
   std::int64_t gamma = 0;
+  std::optional<cost::DraftTree> tree = {};
+  /// The start of the server that ran it; empty where nothing tells.
+  std::string server;
   /// Little's law: output tokens/s times seconds per output token.
   double batch = 1;
   /// input_tokens + output_tokens / 2: the mean over a request's rounds.
@@ -148,16 +151,23 @@ struct BenchPlan {
   /// Covariance of the logs of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
   std::function<double(const cost::RoundPoint&, const cost::RoundPoint&)> log_covariance;
   double run_error = 0;
-  /// The question's acceptance if given, else that of the runs.
+  /// The question's acceptance if given, else that of the runs; null if all drafts were trees.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
-  /// A plan with one draft. Its intervals come from the prediction errors of left-out runs, and include the speedups.
+  /// The plan of the chains that ran, if any did, and then that of each tree, whose acceptance is its own. The
+  /// intervals come from the prediction errors of left-out runs, and those of chains include the speedups.
   DeploymentPlan plan;
+  /// The price of each draft of `plan`; replicates of all belong together.
+  std::vector<std::shared_ptr<const cost::RoundCost>> costs;
   std::vector<Note> notes;
 };
 
 /// Makes a plan from benchmark runs.
 ///
 ///   batch = output tokens/s x mean seconds per output token;   seconds per round = that mean x tokens per step
+///
+/// Drafts that branch are known by their shape (ServingCounts::gamma, top_k, verified_per_round): each tree that ran is
+/// a draft of its own, which shares with all others what rounds cost and with none what is accepted. Trees are left out
+/// of a plan with another acceptance, which is one of chains ("tree_left_out").
 ///
 /// Without plain runs the price of plain decoding is a typical value, every point lies beyond what was measured, and
 /// the drafts are compared with each other. A run that does not state its tokens per step takes those of the other runs

@@ -292,7 +292,7 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
       }
     }
     plan.crossover_batch = crossover_batch(plan.schedule, question.extrapolate);
-    if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(scan, *plan.crossover_batch, question, rule);
+    if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(plan.schedule, *plan.crossover_batch);
   }
   note_limits(scan, ends, question, plan);
   return plan;
@@ -319,15 +319,15 @@ double slowness(const DeploymentPlan& plan, const DeploymentQuestion& question, 
   return seconds ? at.seconds_per_output_token->speculative : 1 / at.optimal()->speedup;
 }
 
-/// The draft whose largest loss relative to the best one of each point is smallest; the mean loss breaks ties. A draft
-/// without an optimum loses everything.
-void compare_drafts(const DeploymentQuestion& question, DeploymentPlan& plan) {
+}  // namespace
+
+void choose_draft(const std::function<double(std::size_t draft, std::size_t point)>& slowness, DeploymentPlan& plan) {
   const std::size_t drafts = plan.drafts.size();
   const std::size_t points = plan.drafts[0].points.size();
   std::vector<double> worst(drafts), sum(drafts);
   for (std::size_t point = 0; point < points; ++point) {
     std::vector<double> slow;
-    for (std::size_t draft = 0; draft < drafts; ++draft) slow.push_back(slowness(plan, question, draft, point));
+    for (std::size_t draft = 0; draft < drafts; ++draft) slow.push_back(slowness(draft, point));
     const auto best = static_cast<std::size_t>(std::min_element(slow.begin(), slow.end()) - slow.begin());
     const bool pays = plan.drafts[best].points[point].optimal_row.value_or(0) > 0;
     plan.best_draft.push_back(pays ? std::optional(best) : std::nullopt);
@@ -347,8 +347,6 @@ void compare_drafts(const DeploymentQuestion& question, DeploymentPlan& plan) {
   plan.recommended_draft = recommended;
 }
 
-}  // namespace
-
 DeploymentPlan plan_deployment(const DeploymentQuestion& question) {
   require_question(question);
   DeploymentPlan plan;
@@ -359,7 +357,7 @@ DeploymentPlan plan_deployment(const DeploymentQuestion& question) {
     }
   }
   require_some_price(question, plan);
-  compare_drafts(question, plan);
+  choose_draft([&](std::size_t draft, std::size_t point) { return slowness(plan, question, draft, point); }, plan);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -197,6 +198,8 @@ struct NextMeasurement {
   std::optional<std::int64_t> requests;
   /// Also run without speculation, since the cost is in question.
   bool with_baseline = false;
+  /// The tree to draft, of which gamma is the depth; a chain if it is empty.
+  std::optional<cost::DraftTree> tree = {};
 };
 
 /// The contributions to the width of a speedup's interval; the two sum to 1.
@@ -291,6 +294,8 @@ struct PointPlan {
 
 struct DraftPlan {
   std::string name;
+  /// Set if the draft is a tree: its gamma is then the tree's depth, or 0.
+  std::optional<cost::DraftTree> tree = {};
   /// In order of context, then batch, as requested; or in the order of `points`.
   std::vector<PointPlan> points;
   /// Covers 1 to schedule_up_to without gaps; empty if not requested. With several contexts each batch has
@@ -354,5 +359,10 @@ struct DeploymentPlan {
 /// @throws std::invalid_argument if a required list is empty, a name occurs twice, or the deployed stretches
 ///   leave out a batch
 DeploymentPlan plan_deployment(const DeploymentQuestion& question);
+
+/// Sets which draft is the fastest at each point, and which one to take: the one whose largest loss relative to the
+/// best of each point is smallest; the mean loss breaks ties. A draft that has no optimum loses everything.
+/// @param slowness  of a draft at a point, the smaller the better, infinite without an optimum
+void choose_draft(const std::function<double(std::size_t draft, std::size_t point)>& slowness, DeploymentPlan& plan);
 
 }  // namespace specdec::planning

@@ -593,8 +593,11 @@ void Writer::write_vllm() {
   if (request_.rule && !cost::looks_up(request_.kind)) name_vllm_sampling(json);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  add_variant(scheduled ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
-                        : "vLLM releases whose speculative config has draft_sample_method (2026)",
+  // How drafts that are looked up are sampled has no key.
+  const bool looks_up = cost::looks_up(request_.kind);
+  add_variant(scheduled  ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
+              : looks_up ? "vLLM, every release that was read"
+                         : "vLLM releases whose speculative config has draft_sample_method (2026)",
               one_key_a_line(json));
 }
 
@@ -638,18 +641,20 @@ std::string_view Writer::sglang_algorithm() const {
 std::string Writer::sglang_options(std::int64_t gamma, char separator) const {
   std::vector<std::string> options = {fmt::format("--speculative-algorithm {}", sglang_algorithm())};
   if (names_draft()) options.push_back("--speculative-draft-model-path " + shell_word(draft()));
+  const cost::DraftTree shape = request_.tree.value_or(cost::DraftTree{gamma, 1, gamma + 1});
   if (request_.kind != DraftKind::parallel && !cost::looks_up(request_.kind)) {
-    options.push_back(fmt::format("--speculative-num-steps {}", gamma));
-    options.emplace_back("--speculative-eagle-topk 1");
+    options.push_back(fmt::format("--speculative-num-steps {}", shape.depth));
+    options.push_back(fmt::format("--speculative-eagle-topk {}", shape.top_k));
   }
-  options.push_back(fmt::format("--speculative-num-draft-tokens {}", gamma + 1));
+  options.push_back(fmt::format("--speculative-num-draft-tokens {}", shape.verified));
   if (samples_rejection()) options.emplace_back("--speculative-use-rejection-sampling");
   return fmt::format("{}", fmt::join(options, std::string(1, separator)));
 }
 
 void Writer::write_sglang() {
   const std::vector<ScheduleStretch> steps = lower_ends();
-  const bool adapts = request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp;
+  // Its schedules are of chains.
+  const bool adapts = !request_.tree && (request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp);
   const bool scheduled = adapts && steps.size() > 1 && has(EngineFeature::schedule);
   if (!scheduled) run_fixed(title_or("SGLang"));
   if (request_.kind == DraftKind::eagle) note("for the heads of the first EAGLE the algorithm is EAGLE");
@@ -944,6 +949,9 @@ std::string lacks_feature(Engine engine, const EngineRequest& request) {
 }  // namespace
 
 std::string lacks_option(Engine engine, const EngineRequest& request) {
+  if (request.tree && engine != Engine::sglang) {
+    return "depth, topk and verified tokens, which are all that runs tell of a tree, are options of SGLang alone";
+  }
   if (engine != Engine::vllm && request.kind == DraftKind::suffix)
     return fmt::format("{} looks up no suffixes in other texts; vLLM does, and the kind is suffix", name_of(engine));
   if (engine == Engine::trtllm && request.kind == DraftKind::parallel && family_of(request) == ParallelDraft::dspark) {

@@ -21,6 +21,8 @@ struct EngineRequest {
   /// Also configure the batches that are extrapolated.
   bool extrapolate = false;
   FixedGamma fixed;
+  /// What is drafted where gamma is above 0, then its depth; a chain if it is empty.
+  std::optional<cost::DraftTree> tree = {};
   /// The acceptance rule that the plan assumed; if empty, the engine's default is kept.
   std::optional<traces::AcceptanceRule> rule;
   /// In the form that the engine takes: served_model(). An empty one becomes the placeholder <TARGET> or <DRAFT>.
@@ -79,7 +81,7 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 ///             one draft length for heads)
 ///   sglang    of heads (eagle, mtp) the file of --speculative-adaptive-config, low -> {"candidate_steps": [gamma]},
 ///             and CUDA graphs that end where the ranges do, since it looks the gamma of a padded batch up; else one
-///             chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1
+///             chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1, or the tree
 ///   llamacpp  one draft length, the fixed gamma
 ///
 /// It covers the batches whose schedule is decided: by the estimates; a note names those for which the intervals do

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cli/figures/token_strip.hpp"
+#include "cli/files.hpp"
 #include "cli/plan.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"
@@ -178,7 +179,9 @@ Report run(const ReportOptions& o, const Options& options) {
                                             [](const Note& warning) { return warning.explains_null; }),
                              plan.report.warnings.end());
   page.answer = with_envelope("plan", inputs, plan.report);
-  if (script) {
+  // The page's controls plan chains.
+  const bool of_tree = plan.plan->has_points() && plan.plan->shown_plan().tree;
+  if (script && !of_tree) {
     std::span<const planning::LenienceEstimate> lenience;
     if (analysis) lenience = analysis->recording.lenience;
     std::string allowed_by = fmt::format("'sha256-{}'", base64_sha256(*script));

@@ -23,6 +23,7 @@
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "planner/sources/same_bytes.hpp"
+#include "traces/formats/timing_table.hpp"
 #include "traces/open_trace.hpp"
 #include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/read_serving_counts.hpp"
@@ -149,6 +150,15 @@ std::optional<EngineSettings> settings_of(const traces::FileHead& head) {
   return settings;
 }
 
+/// Whether a file is a table of timed passes, which is read to its end: llama-bench's, or one of one's own.
+bool holds_times(const std::string& file) {
+  try {
+    return !traces::read_timing_table(file).passes.empty();
+  } catch (const FileError&) {
+    return false;
+  }
+}
+
 void check_settings(const EngineSettings& settings, const std::vector<estimate::ServingSummary>& summaries,
                     Suspicions& suspicions) {
   if (settings.rejection_method == "synthetic") {
@@ -205,10 +215,14 @@ class Examination {
       }
       if (!checked.kind.empty()) continue;
       const std::optional<EngineSettings> settings = settings_of(head);
+      if (!settings && holds_times(file)) {
+        checked.kind = "times";
+        continue;
+      }
       if (!settings) {
         head.refuse_format(
-            "counts of a server, a benchmark's result, a recording or an engine's configuration: docs/counters.md, "
-            "docs/trace_format.md",
+            "counts of a server, a benchmark's result, a recording, times of passes or an engine's configuration: "
+            "docs/counters.md, docs/trace_format.md, docs/cli.md",
             traces::tables_of_counts);
       }
       checked.kind = "configuration";

@@ -6,7 +6,7 @@
 
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
-#include "traces/formats/timing_table.hpp"
+#include "planner/sources/timed_passes.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -54,7 +54,7 @@ void check_peaks(const std::string& file, const std::string& who, const traces::
 
 void check_file(const std::string& file, const std::string& who, const cost::RooflineCost& roofline,
                 Suspicions& suspicions) {
-  const traces::TimingTable table = traces::read_timing_table(file);
+  const traces::TimingTable table = timed_passes("--draft-cost", file);
   check_peaks(file, who, table, roofline, suspicions);
   const ComparedPass middle = middle_pass(table, roofline);
   if (middle.ratio() <= far_above_roofline) return;

@@ -14,25 +14,34 @@
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"
+#include "planner/sources/timed_passes.hpp"
 #include "traces/serving/engine_log.hpp"
+#include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {
+traces::TimingTable timed_passes(std::string_view option, const std::string& file) {
+  try {
+    return traces::read_timing_table(file);
+  } catch (const traces::FileError&) {
+    const traces::FileHead head = traces::FileHead::of(file);
+    if (traces::times_answers(head)) {
+      throw QuestionError(fmt::format(
+          "{} is {}, a log of llama.cpp, which times whole answers and no passes: time passes with llama-bench "
+          "(-p 2,3,5,9 -n 32), or give answers with their timings to --bench",
+          option, file));
+    }
+    if (!traces::recognised_counts(head)) throw;
+    throw QuestionError(fmt::format(
+        "{} is {}, which counts drafts and times none of their passes, but must be a table of timed passes, what "
+        "llama-bench wrote, or a log of llama.cpp with the statistics of its drafts",
+        option, file));
+  }
+}
+
 namespace {
 
 using cost::DraftKind;
 using traces::TimedPass;
-
-traces::TimingTable timing_table(std::string_view option, const std::string& file) {
-  try {
-    return traces::read_timing_table(file);
-  } catch (const traces::FileError&) {
-    if (!traces::times_answers(traces::FileHead::of(file))) throw;
-    throw QuestionError(fmt::format(
-        "{} is {}, a log of llama.cpp, which times whole answers and no passes: time passes with llama-bench "
-        "(-p 2,3,5,9 -n 32), or give answers with their timings to --bench",
-        option, file));
-  }
-}
 
 /// The parts that all measured costs share.
 Cost measured_cost(const std::optional<std::string>& model, const DraftWords& draft) {
@@ -69,6 +78,9 @@ std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOption
 void add_scraped_rounds(const std::vector<traces::ServingCounts>& windows, std::vector<cost::ObservedRound>& rounds,
                         std::vector<Note>& warnings) {
   const auto has_times = [](const traces::ServingCounts& window) { return window.window || window.round_times; };
+  std::int64_t priced = 0;
+  std::optional<cost::ScrapedRound> widest;
+  std::string place;
   for (const traces::ServingCounts& window : windows) {
     if (!window.window && window.engine != "vllm") {
       throw QuestionError(fmt::format(
@@ -85,12 +97,21 @@ void add_scraped_rounds(const std::vector<traces::ServingCounts>& windows, std::
     if (!window.round_times) continue;
     const cost::ScrapedRound scraped = cost::scraped_round(window);
     rounds.push_back(scraped.round);
-    warnings.push_back({"round_of_scrapes",
-                        fmt::format("{}: a round of gamma {} at batch {} takes {} to {} ms without prompts, which the "
-                                    "buckets of times between tokens leave open",
-                                    window.place(), brief(scraped.round.gamma), brief(scraped.round.batch),
-                                    brief(1000 * scraped.seconds.lo), brief(1000 * scraped.seconds.hi))});
+    ++priced;
+    const auto openness = [](const cost::ScrapedRound& one) { return one.seconds.hi / one.seconds.lo; };
+    if (!widest || openness(scraped) > openness(*widest)) {
+      widest = scraped;
+      place = window.place();
+    }
   }
+  if (!widest) return;
+  const std::string others =
+      priced > 1 ? fmt::format("{} windows of scrapes price rounds, the least well told of them ", priced) : "";
+  warnings.push_back({"round_of_scrapes",
+                      fmt::format("{}{}: a round of gamma {} at batch {} takes {} to {} ms without prompts, which the "
+                                  "buckets of times between tokens leave open",
+                                  others, place, brief(widest->round.gamma), brief(widest->round.batch),
+                                  brief(1000 * widest->seconds.lo), brief(1000 * widest->seconds.hi))});
 }
 
 }  // namespace
@@ -98,7 +119,7 @@ void add_scraped_rounds(const std::vector<traces::ServingCounts>& windows, std::
 Timings::Timings(const std::vector<std::string>& files, std::string option)
     : option_(std::move(option)), files_(files) {
   for (const std::string& file : files) {
-    tables_.push_back(timing_table(option_, file));
+    tables_.push_back(timed_passes(option_, file));
     append(warnings_, tables_.back().warnings);
   }
 }

@@ -132,7 +132,9 @@ bool has_plain_run(const planning::BenchPlan& bench) {
 
 std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) {
   planning::NextRunQuestion question;
-  const std::vector<planning::PointPlan>& points = p.points();
+  // The runs of a tree tell of no other drafts.
+  if (!p.bench->acceptance) return std::nullopt;
+  const std::vector<planning::PointPlan>& points = p.deployment.drafts.front().points;
   const std::size_t count = std::min(points.size(), market_points);
   std::size_t gammas = planning::largest_scanned_gamma;
   for (std::size_t i = 0; i < count; ++i) {
@@ -204,6 +206,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   }
   if (p.bench->cost->impossible().empty()) p.next_run = next_run(p, !acceptance);
   conclude(&files, p);
+  compare_drafts(p);
   warn_of_regret(p);
   assume(&files, p);
   return p;

@@ -17,7 +17,6 @@ struct RunFigures {
   std::vector<GapCount> gaps;
   double requests_per_second = 0;
   double mean_batch = 0;
-  double output_tokens_per_second = 0;
   double preemptions_per_request = 0;
 };
 
@@ -34,7 +33,6 @@ RunFigures figures_of(ServingResult run, double requests_per_second) {
   figures.mean_ttft = mean_first_token_seconds(run);
   figures.tpot = seconds_per_token(run);
   figures.mean_batch = run.mean_batch;
-  figures.output_tokens_per_second = run.output_tokens_per_second;
   figures.preemptions_per_request = static_cast<double>(run.preemptions) / static_cast<double>(run.requests.size());
   figures.gaps = std::move(run.gaps);
   return figures;
@@ -71,10 +69,12 @@ ReplicaAtLoad replica_at(ReplicaRuns& runs, const ReplicaLoad& load) {
   result.tpot_seconds = percentiles_over(values_of(figures, &RunFigures::tpot), percent);
   result.gap_seconds = percentiles_over(values_of(figures, &RunFigures::gaps), percent);
   result.mean_batch = mean(&RunFigures::mean_batch);
-  result.output_tokens_per_second = mean(&RunFigures::output_tokens_per_second);
+  // Not what was counted while a run filled up and ran empty: what is served is what comes, as in the cost of a token.
+  const double tokens = runs.planned().output_tokens();
+  const SimulatedValue& served = result.requests_per_second;
+  result.output_tokens_per_second = {tokens * served.value, tokens * served.lo, tokens * served.hi};
   result.preemptions_per_request = mean(&RunFigures::preemptions_per_request).value;
-  result.gpu_seconds_per_token = static_cast<double>(question.gpus_per_replica) /
-                                 (result.requests_per_second.value * runs.planned().output_tokens());
+  result.gpu_seconds_per_token = static_cast<double>(question.gpus_per_replica) / result.output_tokens_per_second.value;
   result.cost_per_million_tokens = cost_per_million_tokens(question, result.gpu_seconds_per_token);
   result.steady = runs.planned().steady_at(load);
   return result;

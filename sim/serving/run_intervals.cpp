@@ -11,8 +11,15 @@
 namespace specdec::sim {
 namespace {
 
-/// A value over all runs together, with an interval from the runs' own values (sectioning).
+/// A value over all runs together, with an interval from the runs' own values (sectioning): of the logarithm, so that
+/// no end leaves the positive numbers, or of the value itself where one is 0.
 SimulatedValue sectioned(double value, std::vector<double> of_runs) {
+  const auto is_positive = [](double x) { return x > 0; };
+  if (is_positive(value) && std::all_of(of_runs.begin(), of_runs.end(), is_positive)) {
+    for (double& of_run : of_runs) of_run = std::log(of_run / value);
+    const double factor = std::exp(half_width_of(of_runs));
+    return {value, value / factor, value * factor};
+  }
   for (double& of_run : of_runs) of_run -= value;
   const double half = half_width_of(of_runs);
   return {value, std::max(0.0, value - half), value + half};

@@ -78,6 +78,7 @@ RUNS = {
         f"--alpha 0.7 --draft-kind ngram --batch 1,4,8 --cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl "
         "--extrapolate --emit llamacpp",
         f"--bench {BENCH} --holdout {ROOT}/traces/samples/bench/held_out/c16-k3.json --gamma 5",
+        f"--bench {ROOT}/traces/samples/bench/trees.csv",
     ],
     "capacity": [
         f"{CAPACITY} --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b --draft-kind eagle --alpha 0.7 "

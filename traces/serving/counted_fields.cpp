@@ -159,6 +159,7 @@ void clear_counts(ServingCounts& counts) {
   counts.shape = DraftShape::unknown;
   counts.gamma.reset();
   counts.verified_per_round.reset();
+  counts.top_k.reset();
   counts.rounds.reset();
   counts.rounds_between.reset();
   counts.steps.reset();

@@ -25,21 +25,23 @@ constexpr std::string_view format_name = "run table";
 /// Batch, throughput and time of one run contradict each other where Little's law is off by more.
 constexpr double rounding = 0.05;
 
-constexpr std::array<std::string_view, 14> columns = {
-    "concurrency",  "batch",           "gamma",         "output_tokens_per_second",
-    "ms_per_token", "tokens_per_step", "rounds",        "topk",
-    "model",        "input_tokens",    "output_tokens", "requests",
-    "draft",        "engine"};
+constexpr std::array<std::string_view, 16> columns = {
+    "concurrency",     "batch",           "gamma",        "output_tokens_per_second",
+    "ms_per_token",    "tokens_per_step", "rounds",       "topk",
+    "verified_tokens", "model",           "input_tokens", "output_tokens",
+    "requests",        "draft",           "engine",       "server"};
 constexpr std::string_view columns_text =
     "one of concurrency, batch, gamma, output_tokens_per_second, ms_per_token, tokens_per_step, rounds, topk, "
-    "input_tokens, output_tokens, requests, model, draft, engine";
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> other_names = {
+    "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine, server";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> other_names = {
     {{"max_concurrency", "concurrency"},
      {"num_speculative_tokens", "gamma"},
      {"output_throughput", "output_tokens_per_second"},
      {"mean_tpot_ms", "ms_per_token"},
      {"acceptance_length", "tokens_per_step"},
-     {"accept_length", "tokens_per_step"}}};
+     {"accept_length", "tokens_per_step"},
+     {"num_steps", "gamma"},
+     {"num_draft_tokens", "verified_tokens"}}};
 
 std::string column_named(std::string_view header) {
   std::string name;
@@ -104,6 +106,7 @@ class RunTable {
     counts_.engine = text("engine").value_or(run_table_engine);
     set_label(counts_, "model_name", text("model"));
     set_label(counts_, "draft", text("draft"));
+    set_label(counts_, "server", text("server"));
     take_load();
     take_drafts();
     return true;
@@ -182,7 +185,7 @@ class RunTable {
     if (!gamma) records_.refuse("gamma", "missing", "a whole number, 0 for a run without speculation");
     const auto tokens = number("tokens_per_step", 1);
     const auto rounds = number("rounds", 1);
-    const auto topk = number("topk", 1, true);
+    const auto topk = number("topk", 1, true), verified = number("verified_tokens", 1, true);
     if (*gamma == 0) {
       if (tokens.value_or(1) != 1) records_.refuse("tokens_per_step", shown(*tokens), "1 or empty where gamma is 0");
       return;
@@ -190,7 +193,7 @@ class RunTable {
     if (*gamma > CountedFields::longest_draft)
       records_.refuse("gamma", shown(*gamma), fmt::format("at most {}", CountedFields::longest_draft));
     counts_.gamma = static_cast<std::int64_t>(*gamma);
-    counts_.shape = topk.value_or(1) > 1 ? DraftShape::tree : DraftShape::chain;
+    take_shape(static_cast<std::int64_t>(topk.value_or(1)), verified);
     if (rounds && !tokens) records_.refuse("tokens_per_step", "missing", "given, since rounds are");
     if (!tokens) return;
     if (*tokens > *gamma + 1)
@@ -202,6 +205,21 @@ class RunTable {
     counts_.drafted = *rounds * *gamma;
     counts_.accepted = std::round((*tokens - 1) * *rounds);
     counts_.from_rates = true;
+  }
+
+  void take_shape(std::int64_t topk, std::optional<double> verified) {
+    const double chain = static_cast<double>(*counts_.gamma) + 1;
+    counts_.shape = topk > 1 ? DraftShape::tree : DraftShape::chain;
+    if (counts_.shape == DraftShape::chain) {
+      if (verified.value_or(chain) != chain)
+        records_.refuse("verified_tokens", shown(*verified), fmt::format("{} or empty where topk is 1", chain));
+      return;
+    }
+    counts_.top_k = topk;
+    if (!verified) return;
+    if (*verified < chain)
+      records_.refuse("verified_tokens", shown(*verified), fmt::format("at least {}, gamma and the root", chain));
+    counts_.verified_per_round = static_cast<std::int64_t>(*verified);
   }
 
   CsvRecords records_;

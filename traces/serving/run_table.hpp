@@ -19,9 +19,11 @@ namespace specdec::traces {
 //   output_tokens_per_second (output_throughput)   of all requests, > 0; and or: ms_per_token (mean_tpot_ms), > 0
 //   tokens_per_step (acceptance_length, accept_length)   bonus token included, in [1, gamma + 1]
 //   rounds                             that tokens_per_step is the mean of, >= 1
-//   topk                               drafts at one position: a tree where it is above 1
+//   topk                               drafts at one position: a tree where it is above 1; gamma (num_steps): its depth
+//   verified_tokens (num_draft_tokens) of a tree: positions that a round verifies, the root included, above gamma
 //   input_tokens, output_tokens        means over requests, >= 0;   requests: how many were completed
 //   model, draft, engine               names
+//   server                             names the start of the server that ran it: a date, a number, ...
 //
 // The first three must be there, a field may be empty. Of throughput and time one gives the other by Little's law, the
 // batch being as stated, or else as large as the concurrency. Where rounds are not given the tokens per step are a mean

@@ -121,6 +121,8 @@ struct ServingCounts {
   std::optional<std::int64_t> gamma;
   /// Target positions verified a round, the root included, where it is a tree.
   std::optional<std::int64_t> verified_per_round;
+  /// Drafts at one position that a tree goes on from, where the source tells them.
+  std::optional<std::int64_t> top_k;
 
   /// Verification rounds, >= 0.
   std::optional<double> rounds;

@@ -16,6 +16,7 @@ void read_from(const CountedFields& fields, ServingCounts& counts) {
   if ((top_k && *top_k > 1) || (verified && steps && *verified > *steps + 1)) {
     counts.shape = DraftShape::tree;
     if (verified) counts.verified_per_round = static_cast<std::int64_t>(*verified);
+    if (top_k) counts.top_k = static_cast<std::int64_t>(*top_k);
   } else if (steps && (top_k || verified)) {
     counts.shape = DraftShape::chain;
   }

@@ -84,6 +84,7 @@ class SpecforgeResults {
     const bool tree = top_k.value_or(1) > 1 || tokens.value_or(0) > *steps + 1;
     counts_.shape = tree ? DraftShape::tree : DraftShape::chain;
     if (tree && tokens.value_or(0) > 0) counts_.verified_per_round = static_cast<std::int64_t>(*tokens);
+    if (tree && top_k) counts_.top_k = static_cast<std::int64_t>(*top_k);
   }
 
   void read_metrics(const CountedFields& configuration, const CountedFields& metrics) {

@@ -385,6 +385,8 @@ WORDS = [
     "counters --convert vllm.mean_acceptance_length=9 --gamma 3", "counters --convert gamma=3", "counters --convert =",
     "counters --convert accepted_drafts_per_step=2 --gamma 1", "counters --convert alpha=0.8,gamma=3 --beyond zero",
     "doctor", "doctor nowhere", "doctor /dev/zero", f"doctor {TRACE} {TRACE}", f"doctor --target {TRACE}",
+    f"plan --bench {SAMPLES}/bench/c1-plain.json {SAMPLES}/bench/c32-k3.json",
+    f"doctor --draft-cost {SAMPLES}/serving/vllm_k4.log --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b",
     f"doctor {SAMPLES}/llamacpp/target.kld", f"doctor {TRACE} --false-alarm-rate 0",
     "diff", "diff nowhere nowhere", f"diff {TRACE}", f"diff {TRACE} {TRACE}", f"diff {TRACE} {SAMPLES}/serving/vllm_requests.jsonl",
     f"diff {TRACE} {TRACE} --draft-array a,b,c --gamma 2", f"diff {SAMPLES}/serving/vllm_requests.jsonl {TRACE} --draft-array x --gamma 2",

@@ -137,3 +137,12 @@ TEST_CASE("another temperature than the one written down, and a draft of other s
   CHECK(is_found("alphas_disagree", with_overlap(folder, [](float overlap) { return std::sqrt(overlap); })));
   CHECK_FALSE(is_found("alphas_disagree", with_overlap(folder, [](float overlap) { return overlap; })));
 }
+
+TEST_CASE("tables of timed passes are read as such, and no unknown format") {
+  for (const char* const name : {"llama-bench.md", "batched-bench.md", "batched-bench.jsonl"}) {
+    INFO(name);
+    const ordered_json checked = document_of_run("doctor " + engine_files + "llamacpp/" + name);
+    CHECK(checked["files"][0]["kind"] == "times");
+    CHECK(checked["findings"].empty());
+  }
+}

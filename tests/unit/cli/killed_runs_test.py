@@ -97,9 +97,16 @@ class KilledRuns(unittest.TestCase):
                 share_of = [*words, "--shard", share, "--output", str(folder)]
                 if folder == killed:
                     self.kill_at_random(share_of, seconds / 2, int(share[0]))
-                # A share has its name when it is whole, also where the run was killed between that and its end.
-                if not (folder / f"{share.replace('/', '-of-')}.safetensors").exists():
-                    self.run_whole(*share_of)
+                self.run_whole(*share_of)
+        self.assertEqual({file.name: file.read_bytes() for file in killed.iterdir()},
+                         {file.name: file.read_bytes() for file in whole.iterdir()})
+        # A task that is requeued although it had ended.
+        again = self.run_whole(*words, "--shard", "1/2", "--output", str(whole), "--format", "json")
+        self.assertRegex(again.stderr, r"\Aspecdec: share 1/2 was done already, in .*1-of-2.safetensors\n\Z")
+        self.assertEqual(json.loads(again.stdout)["resumed_sequences"], 30)
+        other = subprocess.run([SPECDEC, *words, "--seed", "7", "--shard", "1/2", "--output", str(whole)],
+                               capture_output=True, encoding="utf-8", check=False)
+        self.assertEqual(other.returncode, 2, other.stderr)
         self.assertEqual({file.name: file.read_bytes() for file in killed.iterdir()},
                          {file.name: file.read_bytes() for file in whole.iterdir()})
 

@@ -1754,6 +1754,31 @@ TEST_CASE("SGLang is asked for a run with all options that it takes together") {
         std::string::npos);
 }
 
+TEST_CASE("a tree that ran is planned, told by its shape and written for SGLang alone") {
+  const std::string runs = "--bench " + samples + "../bench/trees.csv ";
+  const ordered_json plan = json_of(runs);
+  const ordered_json tree = {{"depth", 5}, {"topk", 4}, {"verified_tokens", 16}};
+  REQUIRE(plan["drafts"].size() == 1);
+  CHECK(plan["drafts"][0]["name"] == "tree 5-4-16");
+  CHECK(plan["drafts"][0]["tree"] == tree);
+  CHECK(plan["runs"][0]["tree"].is_null());
+  CHECK(plan["runs"][1]["tree"] == tree);
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][2]["verdict"] == "cannot tell");
+  CHECK(plan["points"][2]["next_measurement"]["tree"] == tree);
+  const std::string text = run_specdec("plan " + runs).out;
+  CHECK(text.find("--speculative-num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16") !=
+        std::string::npos);
+  const std::string emitted = run_specdec("plan " + runs + "--draft-kind eagle --emit sglang --model m").out;
+  CHECK(emitted.find("--speculative-num-steps 5\n--speculative-eagle-topk 4\n--speculative-num-draft-tokens 16\n") !=
+        std::string::npos);
+  check_refused(runs + "--emit vllm",
+                "--emit is vllm, but depth, topk and verified tokens, which are all that runs tell of a tree, are "
+                "options of SGLang alone");
+  CHECK(run_specdec("capacity " + runs + "--isl 1000 --osl 200").err.find("but capacity is of chains") !=
+        std::string::npos);
+}
+
 /// Eight texts of 17,000 tokens, with these acceptances from these places on.
 std::string long_texts(const ScratchFolder& scratch, const std::string& name,
                        const std::vector<std::pair<std::int64_t, double>>& from) {
@@ -1882,4 +1907,40 @@ TEST_CASE("a plan of a head without an acceptance is one from published lengths,
   CHECK(warns(json_of("--hardware h100 --model qwen3-32b --draft a:model=eagle3-qwen3-32b --draft "
                       "b:alpha=0.7,model=eagle3-qwen3-32b"),
               "acceptance_from_prior"));
+}
+
+TEST_CASE("what logs and scrapes of one gamma leave open is said once") {
+  const std::string serving = specdec::tests::source_dir() + "/traces/samples/serving/";
+  const auto counted = [](const ordered_json& plan, const std::string& code) {
+    const auto is_it = [&](const ordered_json& warning) { return warning["code"] == code; };
+    return std::count_if(plan["warnings"].begin(), plan["warnings"].end(), is_it);
+  };
+  const std::string pairs = serving + "vllm_k4_before.prom " + serving + "vllm_k4_after.prom ";
+  const ordered_json plan = json_of("--counters " + pairs + "--cost " + pairs + serving + "vllm_plain_before.prom " +
+                                    serving + "vllm_plain_after.prom");
+  CHECK(counted(plan, "round_of_scrapes") == 1);
+  CHECK(counted(plan, "rounds_of_one_gamma") == 1);
+  CHECK(counted(json_of("--bench" + bench_files()), "rounds_of_one_gamma") == 0);
+}
+
+TEST_CASE("a schedule that is warned of is shown, and the text says which ends are cut") {
+  CHECK_THAT(run_specdec("plan --bench" + bench_files() + " --batch 100").out,
+             Catch::Contains("\nSchedule: gamma 3") && Catch::Contains("schedule_extrapolated"));
+  const std::string device = "plan --alpha 0.8 --model llama-3.1-8b --draft-model llama-3.2-1b --hardware mi300x ";
+  CHECK_THAT(run_specdec(device + "--context 1000").out, Catch::Contains("An upper end that is the tokens per step"));
+  CHECK_THAT(run_specdec("plan --alpha 0.6:0.8 --c 0.1 --batch 1").out, !Catch::Contains("An upper end"));
+}
+
+TEST_CASE("plain decoding that loses least over a range of rates is not called the fastest") {
+  const std::string text = run_specdec(
+                               "plan --alpha 0.4082:0.6506 --hardware b200 --model qwen3-8b --draft-model "
+                               "qwen3-0.6b --context 600 --min-gain 0")
+                               .out;
+  CHECK_THAT(text, Catch::Contains("by the estimate plain decoding loses least over the range of alpha") &&
+                       !Catch::Contains("no gamma is faster"));
+}
+
+TEST_CASE("n-grams are configured for releases, and not for a key that they have no use for") {
+  CHECK_THAT(run_specdec("plan --alpha 0.5 --c 0 --draft-kind ngram --emit vllm --model org/t").out,
+             Catch::Contains("vLLM, every release that was read:") && !Catch::Contains("draft_sample_method"));
 }

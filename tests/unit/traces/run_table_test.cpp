@@ -70,6 +70,22 @@ TEST_CASE("columns of a table of runs have other names, separators and order, an
   CHECK(taken("concurrency,gamma,ms_per_token,topk\n1,3,4,1\n1,3,4,4\n").units[1].shape == traces::DraftShape::tree);
 }
 
+TEST_CASE("a tree in a table of runs has its depth, topk and verified tokens, by SGLang's names, too") {
+  const auto runs = taken("concurrency,num_steps,ms_per_token,topk,num_draft_tokens\n1,5,4,8,32\n1,5,4,1,6\n");
+  CHECK(runs.units[0].shape == traces::DraftShape::tree);
+  CHECK(runs.units[0].gamma == 5);
+  CHECK(runs.units[0].top_k == 8);
+  CHECK(runs.units[0].verified_per_round == 32);
+  CHECK(runs.units[1].shape == traces::DraftShape::chain);
+  CHECK_FALSE(runs.units[1].top_k);
+  CHECK_FALSE(runs.units[1].verified_per_round);
+  const std::string header = "concurrency,gamma,ms_per_token,topk,verified_tokens\n";
+  CHECK(refusal(header + "1,5,4,8,5\n") ==
+        "runs.csv:2: verified_tokens is 5, but must be at least 6, gamma and the root");
+  CHECK(refusal(header + "1,5,4,1,32\n") ==
+        "runs.csv:2: verified_tokens is 32, but must be 6 or empty where topk is 1");
+}
+
 TEST_CASE("a table of runs is told from other tables by the columns that it must have") {
   CHECK(tests::recognises(format, "concurrency,gamma,ms_per_token\n"));
   CHECK(tests::recognises(format, "concurrency\tms_per_token\n"));
@@ -85,7 +101,7 @@ TEST_CASE("a table of runs is told from other tables by the columns that it must
 TEST_CASE("what a table of runs lacks or contradicts is refused with line and column") {
   const std::string columns =
       "one of concurrency, batch, gamma, output_tokens_per_second, ms_per_token, tokens_per_step, rounds, topk, "
-      "input_tokens, output_tokens, requests, model, draft, engine";
+      "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine, server";
   CHECK(refusal("concurrency,gamma,tok/s\n") == "runs.csv:1: column tok/s is there, but must be " + columns);
   CHECK(refusal("concurrency,gamma,tokens_per_step\n") ==
         "runs.csv:1: column output_tokens_per_second or ms_per_token is missing, but must be in the header of a table "

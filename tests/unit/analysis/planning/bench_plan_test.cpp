@@ -659,27 +659,206 @@ TEST_CASE("prompts that cost nothing are not said to take some time") {
   CHECK(note->message.find("may take nothing") != std::string::npos);
 }
 
-TEST_CASE("trees are refused with what to run instead, and left out beside chains with what they took") {
+/// A tree of the server, and the tokens of its rounds.
+struct TreeOfServer {
+  cost::DraftTree tree;
+  double tokens = 1;
+
+  double round(const Server& server, double batch, double context) const {
+    const auto depth = static_cast<double>(tree.depth), width = static_cast<double>(tree.top_k);
+    return server.fixed + server.per_draft * depth + server.per_drafted * (1 + (depth - 1) * width) * batch +
+           server.per_verified * static_cast<double>(tree.verified) * batch + server.per_context * batch * context;
+  }
+  double speedup(const Server& server, double batch, double context) const {
+    return tokens * server.round(0, batch, context) / round(server, batch, context);
+  }
+  /// Its run, as SGLang describes it: the drafts are the tree's, root included.
+  ServingCounts run(const Server& server, double concurrency) const {
+    ServingCounts counts = server.run(tree.depth, concurrency);
+    counts.file = fmt::format("t{}_c{:g}.json", tree.verified, concurrency);
+    counts.shape = traces::DraftShape::tree;
+    counts.top_k = tree.top_k;
+    counts.verified_per_round = tree.verified;
+    counts.drafted = *counts.rounds * static_cast<double>(tree.verified);
+    counts.accepted = *counts.rounds * (tokens - 1);
+    counts.accepted_at.clear();
+    const double batch = 0.9 * concurrency, tpot = round(server, batch, 1100) / tokens;
+    counts.bench->mean_tpot_ms = 1e3 * tpot;
+    counts.bench->output_throughput = batch / tpot;
+    return counts;
+  }
+};
+
+const TreeOfServer small_tree = {{4, 2, 8}, 3.3}, large_tree = {{6, 8, 48}, 4.8};
+
+/// Runs whose prompts are of one length.
+BenchQuestion short_sweep(const Server& server, const std::vector<std::int64_t>& gammas,
+                          const std::vector<double>& concurrencies) {
+  BenchQuestion question;
+  for (const std::int64_t gamma : gammas)
+    for (const double concurrency : concurrencies) question.runs.push_back(server.run(gamma, concurrency));
+  return question;
+}
+
+BenchQuestion with_trees(const Server& server) {
+  BenchQuestion question = short_sweep(server, {0, 4}, {1, 8, 32});
+  for (const double concurrency : {1, 8, 32}) {
+    question.runs.push_back(small_tree.run(server, concurrency));
+    question.runs.push_back(large_tree.run(server, concurrency));
+  }
+  return question;
+}
+
+TEST_CASE("a tree is a draft of its own, priced by what it verifies and with the tokens that it made") {
+  const Server server;
+  const BenchPlan plan = planning::plan_bench(with_trees(server));
+  REQUIRE(plan.plan.drafts.size() == 3);
+  CHECK(plan.plan.drafts[0].name == "chains");
+  CHECK_FALSE(plan.plan.drafts[0].tree.has_value());
+  CHECK(plan.plan.drafts[1].name == "tree 4-2-8");
+  CHECK(plan.plan.drafts[2].tree == large_tree.tree);
+  REQUIRE(plan.costs.size() == 3);
+  for (const auto& [draft, its] : {std::pair(1, small_tree), std::pair(2, large_tree)}) {
+    const auto& points = plan.plan.drafts[static_cast<std::size_t>(draft)].points;
+    REQUIRE(points.size() == 3);
+    for (const planning::PointPlan& point : points) {
+      INFO(draft << " at " << point.batch);
+      REQUIRE(point.rows.size() == 2);
+      const planning::DeploymentRow& row = point.rows[1];
+      const double truth = its.speedup(server, point.batch, point.context);
+      CHECK(row.gamma == its.tree.depth);
+      CHECK(row.tokens_per_step == Approx(its.tokens));
+      CHECK(row.speedup == Approx(truth).epsilon(0.03));
+      CHECK((row.speedup_ci95.lo < truth && truth < row.speedup_ci95.hi));
+      CHECK((point.verdict == planning::Verdict::speculate) == (row.speedup_ci95.lo > 1.05));
+    }
+  }
+  // Which is the fastest hangs on the batch; every run says it.
+  for (std::size_t i = 0; i < plan.plan.drafts[0].points.size(); ++i) {
+    const planning::PointPlan& point = plan.plan.drafts[0].points[i];
+    const double of_chain = server.speedup(point.optimal()->gamma, point.batch, point.context);
+    const double of_small = small_tree.speedup(server, point.batch, point.context);
+    const double of_large = large_tree.speedup(server, point.batch, point.context);
+    const std::size_t fastest = of_large > std::max(of_small, of_chain) ? 2 : of_small > of_chain ? 1 : 0;
+    CHECK(plan.plan.best_draft[i] == fastest);
+  }
+  CHECK(plan.plan.best_draft.front() == 2);
+  CHECK(plan.plan.best_draft.back() != 2);
+}
+
+TEST_CASE("what one tree accepts says nothing of another, nor of chains") {
+  const Server server;
+  const BenchQuestion question = with_trees(server);
+  const BenchPlan before = planning::plan_bench(question);
+  BenchQuestion changed = question;
+  for (ServingCounts& run : changed.runs)
+    if (run.verified_per_round == large_tree.tree.verified) run.accepted = *run.rounds * 2;
+  const BenchPlan after = planning::plan_bench(changed);
+  const auto tokens = [](const BenchPlan& plan, std::size_t draft) {
+    std::vector<double> all;
+    for (const auto& row : plan.plan.drafts[draft].points.front().rows) all.push_back(row.tokens_per_step);
+    return all;
+  };
+  CHECK(tokens(after, 0) == tokens(before, 0));
+  CHECK(tokens(after, 1) == tokens(before, 1));
+  CHECK(tokens(after, 2)[1] == Approx(3));
+  CHECK(tokens(before, 2)[1] == Approx(4.8));
+}
+
+TEST_CASE("where a tree did not run, nothing is decided of it and its run is asked for") {
+  const Server server;
+  BenchQuestion question = short_sweep(server, {0, 4}, {1, 8, 32});
+  for (const double concurrency : {1, 8}) question.runs.push_back(small_tree.run(server, concurrency));
+  const auto& point = planning::plan_bench(question).plan.drafts[1].points.back();
+  CHECK(point.basis == planning::PriceBasis::extrapolated);
+  CHECK(point.verdict == planning::Verdict::cannot_tell);
+  REQUIRE(point.next);
+  CHECK(point.next->tree == small_tree.tree);
+  CHECK(planning::plan_bench(question).plan.best_draft.back() != 1);
+}
+
+TEST_CASE("runs of trees alone are planned, and held-out runs of theirs are predicted") {
+  const Server server;
+  BenchQuestion question = short_sweep(server, {0}, {1, 8, 32});
+  for (const double concurrency : {1, 32}) question.runs.push_back(small_tree.run(server, concurrency));
+  question.holdout = {small_tree.run(server, 8), large_tree.run(server, 8), server.run(4, 8)};
+  const BenchPlan plan = planning::plan_bench(question);
+  REQUIRE(plan.plan.drafts.size() == 1);
+  CHECK(plan.acceptance == nullptr);
+  CHECK(plan.plan.recommended_draft == 0u);
+  REQUIRE(plan.backtest.size() == 3);
+  CHECK(*plan.backtest[0].predicted == Approx(plan.backtest[0].measured).epsilon(0.1));
+  CHECK(plan.backtest[0].drifted() == "");
+  for (const std::size_t other : {1, 2}) {
+    CHECK_FALSE(plan.backtest[other].predicted.has_value());
+    CHECK(plan.backtest[other].reason == "no run of its tree, or of a chain, is among those that predict it");
+  }
+}
+
+TEST_CASE("trees are left out of a plan with another acceptance, with what they took") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
-  const BenchPlan chains = planning::plan_bench(question);
+  question.acceptance =
+      std::make_shared<fakes::Curve>([](std::int64_t gamma) { return fakes::constant_rate(0.6, gamma); });
   ServingCounts tree = server.run(4, 8, 1000, 0.9);
   tree.file = "tree.json";
   tree.shape = traces::DraftShape::tree;
   question.runs.insert(question.runs.begin(), tree);
   const BenchPlan beside = planning::plan_bench(question);
-  REQUIRE(has_note(beside, "tree_left_out"));
   const auto note = std::find_if(beside.notes.begin(), beside.notes.end(),
                                  [](const auto& one) { return one.code == "tree_left_out"; });
+  REQUIRE(note != beside.notes.end());
   CHECK_THAT(note->message, Catch::Contains("tree.json:1 drafted trees"));
   // 7.2 sequences decode at 8 in flight.
   const double speedup = server.speedup(4, 7.2, 1100) / 0.9;
   CHECK_THAT(note->message, Catch::Contains(fmt::format("{:.2f}x the speed of g0_c8.json:1", speedup)));
-  CHECK(beside.plan.drafts[0].points[0].optimal()->speedup == chains.plan.drafts[0].points[0].optimal()->speedup);
+  CHECK(beside.plan.drafts.size() == 1);
   for (ServingCounts& run : question.runs)
     if (run.gamma) run.shape = traces::DraftShape::tree;
   CHECK_THROWS_WITH(planning::plan_bench(question),
-                    Catch::Contains("is a tree (topk above 1)") && Catch::Contains("--speculative-eagle-topk 1"));
+                    Catch::Contains("is a tree (topk above 1)") && Catch::Contains("only a run of it tells"));
+}
+
+TEST_CASE("measured speedups between two starts of a server are less certain than within one") {
+  const Server server;
+  const auto widths = [&](bool named, const std::string& of_drafts) {
+    BenchQuestion question;
+    for (const std::int64_t gamma : {0, 4}) {
+      for (const double concurrency : {1, 8, 32}) {
+        for (const double noise : {0.995, 1.005}) {
+          question.runs.push_back(server.run(gamma, concurrency, 1000, noise));
+          if (named) question.runs.back().labels.push_back({"server", gamma == 0 ? "monday" : of_drafts});
+        }
+      }
+    }
+    const BenchPlan plan = planning::plan_bench(question);
+    CHECK(has_note(plan, "server_starts") == (named && of_drafts != "monday"));
+    const estimate::Estimate& speedup = plan.speedups.front().speedup;
+    return std::log(speedup.ci95->hi / speedup.ci95->lo);
+  };
+  CHECK(widths(true, "monday") == Approx(widths(false, "")));
+  CHECK(widths(true, "tuesday") > 1.5 * widths(true, "monday"));
+}
+
+TEST_CASE("a tree's run must say its shape") {
+  const Server server;
+  const auto refusal_without = [&](auto member) {
+    BenchQuestion question = sweep(server, {0}, {1, 8});
+    question.runs.push_back(small_tree.run(server, 8));
+    (question.runs.back().*member).reset();
+    try {
+      static_cast<void>(planning::plan_bench(question));
+    } catch (const traces::FileError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(refusal_without(&ServingCounts::top_k), Catch::Contains("topk is missing, but must be given"));
+  CHECK_THAT(refusal_without(&ServingCounts::verified_per_round), Catch::Contains("verified_tokens"));
+  BenchQuestion question = sweep(server, {0}, {1, 8});
+  question.runs.push_back(small_tree.run(server, 8));
+  question.runs.back().verified_per_round = 4;
+  CHECK_THROWS_WITH(planning::plan_bench(question), Catch::Contains("is 4, but must be above 4"));
 }
 
 TEST_CASE("a run without the length of its drafts needs it stated") {

@@ -1,0 +1,824 @@
+#!/usr/bin/env python3
+"""Asks the program random questions and holds its answers to what is true of every answer.
+
+usage: random_questions.py SPECDEC [--questions N] [--seed N] [--only INDEX] [--keep FOLDER]
+
+Each question is drawn from (seed, index) alone: an acceptance (rates, intervals, lengths, positions, published, what
+servers counted), a cost (constants, tables of times, hardware, benchmark runs) and what is asked of plan, counters,
+synthetic or capacity. An answer in itself: intervals hold their values, ranges are ordered, rows hold the arithmetic of
+docs/theory.md, the verdict and the recommendation are those of the rows, and text, CSV and the emitted configuration say
+what the JSON says. Two answers: the question printed by the program, and files in another order, give the same one;
+more acceptance gains no less, and dearer drafts no more. --only answers for one question, --keep leaves its files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import csv
+import io
+import json
+import math
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+SAMPLES = Path(__file__).resolve().parents[3] / "traces" / "samples"
+SECONDS = 120
+TOLERANCE = 1e-9  # relative: sums in another order
+SCATTER = 0.06  # of fits between benchmark runs, by which runs themselves may differ
+
+
+class Violation(Exception):
+    pass
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise Violation(message)
+
+
+def at_most(low: float, high: float) -> bool:
+    return low <= high + TOLERANCE * max(1.0, abs(high))
+
+
+def same(one: float, other: float, tolerance: float = TOLERANCE) -> bool:
+    return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
+
+
+# ---------------------------------------------------------------------------------------------------------- the question
+
+
+@dataclass(frozen=True)
+class Question:
+    command: str
+    options: dict[str, list[str]] = field(default_factory=dict)  # positional files under ""
+    files: dict[str, str] = field(default_factory=dict)
+
+    def words(self, **more: str) -> list[str]:
+        listed = [self.command]
+        for name, values in {**self.options, **{k.replace("_", "-"): [v] for k, v in more.items()}}.items():
+            listed += ([f"--{name}"] if name else []) + values
+        return listed
+
+    def with_option(self, name: str, *values: str) -> Question:
+        return replace(self, options={**self.options, name: list(values)})
+
+    def with_file(self, name: str, content: str) -> Question:
+        return replace(self, files={**self.files, name: content})
+
+
+def number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}"
+
+
+def survival(draw: random.Random, length: int) -> list[float]:
+    """The rates at which the first, second, ... draft is accepted, of all rounds; each draft's own rate falls a little."""
+    rate, kept, rates = draw.uniform(0.2, 0.97), 1.0, []
+    for _ in range(length):
+        kept *= rate
+        rates.append(kept)
+        rate *= draw.uniform(0.9, 1.0)
+    return rates
+
+
+def counted_requests(draw: random.Random, gamma: int) -> str:
+    """What vLLM says of each request: how many rounds accepted 0, 1, ... drafts."""
+    lines = []
+    for request in range(draw.choice([1, 2, 5, 20, 40])):
+        rates = [1.0, *survival(draw, gamma), 0.0]
+        shares = [before - after for before, after in zip(rates, rates[1:])]
+        rounds = draw.choices(range(gamma + 1), shares, k=draw.randint(1, 200))
+        histogram = [rounds.count(accepted) for accepted in range(gamma + 1)]
+        accepted = sum(index * count for index, count in enumerate(histogram))
+        lines.append(json.dumps({"id": f"cmpl-{request}", "model": "target", "metrics": {"speculative_decoding": {
+            "acceptance_histogram": histogram, "num_spec_steps": len(rounds), "num_accepted_draft_tokens": accepted,
+            "num_draft_tokens": len(rounds) * gamma, "num_spec_tokens": gamma}}}))
+    return "\n".join(lines) + "\n"
+
+
+def scrapes(draw: random.Random, gamma: int, count: int) -> list[str]:
+    """Counters of vLLM after 0, 1, ... windows."""
+    totals, pages, alike = [0] * (gamma + 1), [], draw.random() < 0.2
+    rounds, rates = draw.randint(50, 5000), survival(draw, gamma)
+    for _ in range(count + 1):
+        name = 'vllm:spec_decode_num_{}_total{{engine="0",model_name="target"{}}} {}\n'
+        page = name.format("drafts", "", totals[0]) + name.format("draft_tokens", "", totals[0] * gamma)
+        page += name.format("accepted_tokens", "", sum(totals[1:]))
+        for position in range(gamma):
+            page += name.format("accepted_tokens_per_pos", f',position="{position}"', totals[position + 1])
+        pages.append(page)
+        if not alike:
+            rounds, rates = draw.randint(50, 5000), survival(draw, gamma)
+        for position, rate in enumerate([1.0, *rates]):
+            totals[position] += round(rounds * rate)
+    return pages
+
+
+def acceptance(draw: random.Random, question: Question) -> Question:
+    kind = draw.choice(["alpha", "alpha", "interval", "rejection", "length", "lengths", "positions", "conditional",
+                        "published", "requests", "scrapes"])
+    gamma = draw.randint(1, 7)
+    rates = survival(draw, gamma)
+    if kind == "alpha":
+        return question.with_option("alpha", number(draw.choice([0, 1, *(draw.random() for _ in range(8))])))
+    if kind == "interval":
+        low, high = sorted((draw.random(), draw.random()))
+        return question.with_option("alpha", f"{low:.4f}:{high:.4f}")
+    if kind == "rejection":
+        return question.with_option("rejection", number(draw.uniform(0, 1) ** draw.choice([1, 4])))
+    if kind == "published":
+        return question.with_option("published", draw.choice(
+            ["ende-t5-small-t0", "dialog-lamda-8b-t0", "lm1b-bigram-t1", "cnndm-t5-base-t1"]))
+    if kind == "requests":
+        for index in range(draw.choice([1, 1, 2, 3])):
+            name = f"requests{index}.jsonl"
+            question = question.with_file(name, counted_requests(draw, gamma))
+            listed = question.options.get("counters", [])
+            question = question.with_option("counters", *listed, name)
+        return question
+    if kind == "scrapes":
+        pages = scrapes(draw, gamma, draw.choice([1, 2, 5, 20]))
+        for index, page in enumerate(pages):
+            question = question.with_file(f"scrape{index:02}.prom", page)
+        return question.with_option("counters", *(f"scrape{index:02}.prom" for index in range(len(pages))))
+    if kind == "length":
+        question = question.with_option("acceptance-length", f"{1 + sum(rates):.{draw.choice([2, 3])}f}")
+        question = question.with_option("at", str(gamma))
+    if kind == "lengths":
+        kept = sorted(draw.sample(range(1, gamma + 1), draw.randint(1, gamma)))
+        question = question.with_option("acceptance-length", ",".join(f"{g}:{1 + sum(rates[:g]):.2f}" for g in kept))
+    if kind == "positions":
+        question = question.with_option("acceptance-per-position", ",".join(f"{rate:.3f}" for rate in rates))
+    if kind == "conditional":
+        own = [after / before for before, after in zip([1.0, *rates], rates)]
+        question = question.with_option("acceptance-per-position", ",".join(f"{rate:.3f}" for rate in own))
+        question = question.with_option("conditional")
+    return question.with_option("rounds", number(10 ** draw.uniform(1, 5), 3)) if draw.random() < 0.5 else question
+
+
+BATCHES = [1, 2, 4, 8, 16, 32, 64, 128]
+
+
+def times(draw: random.Random, passes: list[int], noise: float, scale: float) -> str:
+    """A roofline's times by batch, positions of a sequence and context, as somebody would have measured them."""
+    weights, position, cache = scale * 10 ** draw.uniform(-3, -1.7), 10 ** draw.uniform(-2.6, -1), draw.uniform(0, 2e-5)
+    lines = ["batch,tokens,context,seconds"]
+    for context in draw.choice([[1000], [500, 4000]]):
+        for batch in BATCHES:
+            for tokens in passes:
+                seconds = weights * (max(1.0, position * batch * tokens) + cache * batch * context ** 0.9)
+                lines.append(f"{batch},{tokens},{context},{seconds * math.exp(draw.gauss(0, noise)):.6g}")
+    return "\n".join(lines) + "\n"
+
+
+def benchmark(draw: random.Random) -> str:
+    """Runs with and without drafts, whose speed scatters by a percent."""
+    lines = ["concurrency,gamma,output_tokens_per_second,tokens_per_step,rounds,input_tokens,output_tokens"]
+    rates, c, position = survival(draw, 8), draw.uniform(0.02, 0.3), draw.uniform(0.002, 0.06)
+    for batch in draw.choice([[1], [1, 8], [2, 16, 64], [1, 4, 16, 64]]):
+        for gamma in [0, *sorted(draw.sample(range(1, 8), draw.randint(1, 3)))]:
+            tokens = 1 + sum(rates[:gamma])
+            seconds = 0.006 * (max(1, position * batch * (gamma + 1)) + c * gamma) * math.exp(draw.gauss(0, 0.01))
+            counted = f"{tokens:.3f},{draw.randint(500, 20000)}" if gamma else ","
+            lines.append(f"{batch},{gamma},{batch * tokens / seconds:.1f},{counted},1024,{draw.randint(240, 260)}")
+    return "\n".join(lines) + "\n"
+
+
+def hardware(draw: random.Random, question: Question) -> Question:
+    device = draw.choice(["h100-sxm", "h200-sxm", "a100-80gb-sxm", "mi300x", "l40s", "gh200-96gb", "b200"])
+    target, draft = draw.choice([("llama-3.1-8b", "llama-3.2-1b"), ("qwen3-8b", "qwen3-0.6b"),
+                                 ("llama-3.3-70b", "llama-3.2-1b"), ("qwen3-30b-a3b", "qwen3-0.6b")])
+    question = question.with_option("hardware", device).with_option("model", target).with_option("draft-model", draft)
+    if target == "llama-3.3-70b" or draw.random() < 0.2:
+        question = question.with_option("tp", draw.choice(["4", "8"]))
+    if draw.random() < 0.15:
+        milliseconds = number(draw.uniform(5, 12), 3)
+        question = question.with_option("calibrate", f"batch=4,tpot_ms={milliseconds},context=1000")
+    return question
+
+
+def cost(draw: random.Random, question: Question) -> Question:
+    kind = draw.choice(["constant", "constant", "table", "hardware", "hardware"])
+    if kind == "hardware":
+        return hardware(draw, question)
+    if kind == "constant":
+        question = question.with_option("c", number(draw.choice([0, draw.uniform(0, 0.4), draw.uniform(0, 1.2)])))
+        if draw.random() < 0.3:
+            steps = sorted(draw.uniform(1, 1.6) for _ in range(3))
+            question = question.with_option("verify-factor", ",".join(
+                f"{n}:{v:.3f}" for n, v in zip([2, 5, 9], steps)))
+        return question.with_option("overhead", number(draw.uniform(0, 0.2))) if draw.random() < 0.3 else question
+    noise = draw.choice([0, 0.02])
+    question = question.with_file("target.csv", times(draw, [1, 2, 4, 6, 9], noise, 1.0))
+    question = question.with_file("draft.csv", times(draw, [1], noise, draw.uniform(0.05, 0.5)))
+    return question.with_option("cost", "target.csv").with_option("draft-cost", "draft.csv")
+
+
+def some(draw: random.Random, values: list, most: int) -> str:
+    return ",".join(map(str, sorted(draw.sample(values, draw.randint(1, most)))))
+
+
+def asked_of_plan(draw: random.Random, question: Question) -> Question:
+    if draw.random() < 0.7:
+        question = question.with_option("batch", some(draw, BATCHES, 4))
+        if "c" not in question.options and draw.random() < 0.7:
+            question = question.with_option("context", some(draw, [600, 1000, 2000, 3500], 2))
+    if draw.random() < 0.3:
+        question = question.with_option("max-gamma", str(draw.randint(1, 12)))
+    if draw.random() < 0.3:
+        question = question.with_option("min-gain", number(draw.choice([0, draw.uniform(0, 0.5)]), 2))
+    if draw.random() < 0.3:
+        question = question.with_option("gamma", str(draw.randint(0, 5)))
+    if draw.random() < 0.5:
+        question = question.with_option("emit", "vllm")
+        for name, value in [("model", "org/target"), ("draft-model", "org/draft")]:
+            if name not in question.options:
+                question = question.with_option(name, value)
+    return question
+
+
+def draw_question(seed: int, index: int) -> Question:
+    draw = random.Random(f"{seed}/{index}")
+    command = draw.choices(["plan", "counters", "synthetic", "capacity"], [14, 2, 2, 1])[0]
+    question = Question(command)
+    if command == "plan":
+        if draw.random() < 0.2:
+            question = question.with_file("runs.csv", benchmark(draw)).with_option("bench", "runs.csv")
+        else:
+            question = cost(draw, acceptance(draw, question))
+        return asked_of_plan(draw, question)
+    if command == "counters":
+        while "counters" not in question.options:
+            question = acceptance(draw, Question(command))
+        listed = question.options.pop("counters")
+        return question.with_option("max-gamma", str(draw.randint(1, 12))).with_option("", *listed)
+    if command == "synthetic":
+        return acceptance(draw, question).with_option("gamma", str(draw.randint(1, 9)))
+    question = hardware(draw, question.with_option("alpha", number(draw.random())))
+    gammas = sorted(draw.sample(range(1, 7), draw.randint(1, 2)))
+    asked = {"prompt-tokens": f"{draw.randint(50, 2000)}:0.5", "output-tokens": f"{draw.randint(20, 300)}:0.5",
+             "gamma": ",".join(map(str, gammas)), "price": "2", "replications": draw.choice(["2", "3"]), "num-requests": "100",
+             "threads": "1"}
+    if draw.random() < 0.5:
+        asked["arrival-rate"] = number(10 ** draw.uniform(0, 2), 3)
+    for name, value in asked.items():
+        question = question.with_option(name, value)
+    return question.with_option("tpot-ms", "60") if draw.random() < 0.5 else question
+
+
+# ------------------------------------------------------------------------------------------------------------ the answer
+
+
+class Folder:
+    """The files of one question, and the program in their folder."""
+
+    def __init__(self, specdec: str, path: Path):
+        self.specdec, self.path = specdec, path
+
+    def run(self, question: Question, **more: str) -> str | None:
+        """What the program prints, or none if it refuses the question."""
+        for name, content in question.files.items():
+            (self.path / name).write_text(content, encoding="utf-8")
+        return self.run_words(question.words(**more))
+
+    def run_words(self, words: list[str]) -> str | None:
+        done = subprocess.run([self.specdec, *words], cwd=self.path, capture_output=True, text=True, timeout=SECONDS,
+                              encoding="utf-8")
+        require(done.returncode in (0, 1, 2), f"exit {done.returncode}: {done.stderr[-500:]}")
+        return None if done.returncode == 2 else done.stdout
+
+    def answer(self, question: Question, **more: str) -> dict | None:
+        printed = self.run(question, format="json", **more)
+        return None if printed is None else json.loads(printed)
+
+
+def walk(value, path: str = ""):
+    yield path, value
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from walk(member, f"{path}.{key}")
+    if isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from walk(member, f"{path}[{index}]")
+
+
+# What bounds lie around, where they are not called after it.
+BOUNDED = {"ci95": ["value"], "bounds": ["value"], "iid_rounds_ci95": ["value"], "design_effect_3_ci95": ["value"],
+           "interval": [], "tokens_per_step_interval": ["tokens_per_step"], "speedup_ci95": ["speedup"],
+           "speedup_interval": ["speedup"], "gpus_bounds": ["gpus"], "alpha_interval": [], "rejection_interval": [],
+           "predicted_ci95": ["predicted_seconds_per_output_token"], "tokens_per_step_readings": [],
+           "crossover_interval": [], "reading_bounds": []}
+
+
+def check_intervals(answer: dict) -> None:
+    for path, holder in walk({key: value for key, value in answer.items() if key not in ("inputs", "assumptions")}):
+        if not isinstance(holder, dict):
+            continue
+        for key, names in BOUNDED.items():
+            ends = holder.get(key)
+            if not isinstance(ends, list) or len(ends) != 2:
+                continue
+            low, high = (-math.inf if ends[0] is None else ends[0]), (math.inf if ends[1] is None else ends[1])
+            require(low <= high, f"{path}.{key} is {ends}")
+            for name in names:
+                value = holder.get(name)
+                if value is not None:
+                    require(at_most(low, value) and at_most(value, high), f"{path}.{name} is {value}, outside {ends}")
+
+
+def check_rows(rows: list[dict], tokens_key: str, where: str) -> None:
+    for row in rows:
+        gamma, tokens, speedup = row["gamma"], row[tokens_key], row["speedup"]
+        if tokens is not None:
+            require(at_most(1, tokens) and at_most(tokens, gamma + 1), f"{where}: {tokens} tokens at gamma {gamma}")
+        if gamma == 0:
+            require(speedup is None or same(speedup, 1), f"{where}: speedup {speedup} at gamma 0")
+        if speedup is not None:
+            require(speedup >= 0, f"{where}: speedup {speedup}")
+    for before, after in zip(rows, rows[1:]):
+        if before[tokens_key] is not None and after[tokens_key] is not None:
+            require(at_most(before[tokens_key], after[tokens_key]), f"{where}: tokens fall at gamma {after['gamma']}")
+
+
+def check_rounds(rows: list[dict], where: str, scatter: float) -> None:
+    plain = rows[0]
+    for row in rows:
+        if row["round_steps"] is None:
+            continue
+        if row["target_steps"] is not None:
+            parts = row["target_steps"] + row["draft_steps"] + row["overhead_steps"]
+            require(same(parts, row["round_steps"]), f"{where}: the parts of a round at gamma {row['gamma']}: {parts}")
+        planned = row["tokens_per_step"] * plain["round_steps"] / row["round_steps"]
+        require(same(planned, row["speedup"]), f"{where}: speedup {row['speedup']} at gamma {row['gamma']}, not {planned}")
+    priced = [row for row in rows if row["round_steps"] is not None]
+    for before, after in zip(priced, priced[1:]):
+        require(at_most(before["round_steps"], after["round_steps"] * (1 + scatter)),
+                f"{where}: a round is cheaper at gamma {after['gamma']}")
+        require(at_most(plain["round_steps"], after["round_steps"]), f"{where}: gamma {after['gamma']} below a plain step")
+
+
+def states_range(answer: dict) -> bool:
+    """Whether rates are a range, over which the choice loses least: it may not be the fastest at the middle."""
+    return any(":" in (answer["inputs"][name] or "") for name in ("alpha", "rejection"))
+
+
+def check_choice(point: dict, gain: float, minimax: bool, where: str) -> None:
+    best, rows = point["optimal"], {row["gamma"]: row for row in point["rows"]}
+    if best is None:
+        require(point["verdict"] == "cannot tell", f"{where}: {point['verdict']} without a best gamma")
+        return
+    if best["gamma"] is None:
+        return
+    row = rows[best["gamma"]]
+    require(same(row["speedup"], best["speedup"]), f"{where}: the best gamma's speedup is another in its row")
+    require(row["speedup_ci95"] == best["speedup_estimate"]["ci95"], f"{where}: the best gamma's interval is another")
+    fastest = max(r["speedup"] for r in rows.values() if r["speedup"] is not None)
+    preferred = point["passed_over_gamma"] is not None or point["at_limit"] or minimax
+    require(preferred or at_most(fastest, best["speedup"]), f"{where}: gamma {best['gamma']} is not the fastest")
+    for r in rows.values():
+        if r["regret"] is not None:
+            require(same(1 - r["speedup"] / fastest, r["regret"], 1e-7), f"{where}: regret of gamma {r['gamma']}")
+    ends = {gamma: r["speedup_ci95"] for gamma, r in rows.items() if gamma > 0 and r["speedup_ci95"] is not None}
+    sure = max((low for low, _ in ends.values()), default=0)
+    hoped = max((high for _, high in ends.values()), default=0)
+    if point["verdict"] == "speculate":
+        require(best["gamma"] > 0, f"{where}: speculate with gamma 0")
+        require(at_most(1 + gain, sure), f"{where}: speculate, and no gamma surely gains {gain}")
+        require(at_most(1, row["speedup_ci95"][0]), f"{where}: speculate with a gamma that may lose")
+    if point["verdict"] == "do not speculate":
+        require(at_most(hoped, 1 + gain), f"{where}: do not speculate, and {hoped} is in reach")
+    surest = point["surest_gamma"]
+    if surest is not None:
+        require(same(ends[surest][0], sure), f"{where}: gamma {surest} is not the surest")
+
+
+def check_times(point: dict, where: str) -> None:
+    seconds, speed = point["seconds_per_output_token"], point["output_tokens_per_second"]
+    if seconds is None or point["optimal"] is None:
+        return
+    for kind in ("baseline", "speculative"):
+        if seconds[kind] is not None:
+            require(same(seconds[kind] * speed[kind], point["batch"]), f"{where}: {kind} time and throughput")
+    if seconds["baseline"] is not None and seconds["speculative"] is not None:
+        require(same(seconds["baseline"] / seconds["speculative"], point["optimal"]["speedup"]), f"{where}: times and speedup")
+    rows = {row["gamma"]: row for row in point["rows"]}
+    row = rows[point["optimal"]["gamma"]]
+    if row["round_seconds"] is not None and seconds["speculative"] is not None:
+        require(same(row["round_seconds"] / row["tokens_per_step"], seconds["speculative"]), f"{where}: round and time")
+
+
+def check_over_points(points: list[dict], scatter: float) -> None:
+    for one in points:
+        for other in points:
+            larger = (one["batch"] <= other["batch"] and one["context"] == other["context"]) or (
+                one["context"] <= other["context"] and one["batch"] == other["batch"])
+            if not larger:
+                continue
+            for before, after in zip(one["rows"], other["rows"]):
+                if before["round_seconds"] is None or after["round_seconds"] is None or before["gamma"] != after["gamma"]:
+                    continue
+                require(at_most(before["round_seconds"], after["round_seconds"] * (1 + scatter)),
+                        f"a round of gamma {before['gamma']} takes less at batch {other['batch']}, context "
+                        f"{other['context']} than at {one['batch']}, {one['context']}")
+
+
+def check_schedule(answer: dict, gain: float) -> None:
+    schedule = answer["schedule"] or []
+    for before, after in zip(schedule, schedule[1:]):
+        require(before["batch_high"] + 1 == after["batch_low"], "the schedule leaves out batches")
+    contexts = {point["context"] for point in answer["points"]}
+    if len(contexts) != 1:
+        return
+    for point in answer["points"]:
+        for stretch in schedule:
+            if point["batch"] != round(point["batch"]) or not stretch["batch_low"] <= point["batch"] <= stretch["batch_high"]:
+                continue
+            where = f"batch {point['batch']}"
+            if point["optimal"] is None:
+                require(stretch["gamma"] is None or stretch["basis"] == "extrapolated", f"{where}: unpriced, and scheduled")
+                continue
+            if stretch["gamma"] is None:
+                continue
+            if stretch["verdict"] != point["verdict"]:
+                require(stretch["verdict"] == "cannot tell" and stretch["batch_low"] != stretch["batch_high"],
+                        f"{where}: {point['verdict']}, and {stretch['verdict']} in the schedule")
+            rows = {row["gamma"]: row for row in point["rows"]}
+            gains = point["optimal"]["speedup"] >= 1 + gain and point["verdict"] != "do not speculate"
+            planned = point["optimal"]["gamma"] if gains else 0
+            loss = rows[stretch["gamma"]]["regret"] - rows[planned]["regret"] if stretch["gamma"] in rows else 0
+            require(stretch["gamma"] == planned or loss <= 0.011 or states_range(answer),
+                    f"{where}: gamma {planned}, and {stretch['gamma']} in the schedule, {loss:.1%} slower")
+
+
+def check_config(answer: dict) -> None:
+    config, schedule = answer["config"], answer["schedule"]
+    if config is None or schedule is None:
+        return
+    for run in config["runs"]:
+        planned = next((s["gamma"] for s in schedule if s["batch_low"] <= run["batch_low"] <= s["batch_high"]), None)
+        one_for_all = len(config["runs"]) == 1
+        require(run["held"] or one_for_all or planned == run["gamma"], f"the engine runs {run}, the plan says {planned}")
+    for variant in config["variants"]:
+        if not variant["text"].lstrip().startswith("{"):
+            continue
+        text = json.loads(variant["text"])
+        gammas = [run["gamma"] for run in config["runs"]]
+        drafted = text.get("num_speculative_tokens_per_batch_size")
+        if drafted is None:
+            require(gammas == [text["num_speculative_tokens"]] * len(gammas), f"{variant['text']} for {gammas}")
+            continue
+        by_batch = {batch: gamma for low, high, gamma in drafted for batch in (low, high)}
+        for run in config["runs"]:
+            require(by_batch.get(run["batch_low"], run["gamma"]) == run["gamma"], f"{drafted} for {config['runs']}")
+
+
+def check_plan(answer: dict) -> None:
+    gain = next(a["value"] for a in answer["assumptions"] if a["name"] == "min_gain")
+    scatter = SCATTER if answer["bench"] is not None else 0.0
+    for point in answer["points"]:
+        where = f"batch {point['batch']}, context {point['context']}"
+        if not point["rows"]:
+            continue
+        check_rows(point["rows"], "tokens_per_step", where)
+        check_rounds(point["rows"], where, scatter)
+        check_choice(point, gain, states_range(answer), where)
+        check_times(point, where)
+    check_over_points(answer["points"], scatter)
+    check_schedule(answer, gain)
+    check_config(answer)
+    if answer["rows"] is None:
+        return
+    check_rows(answer["rows"], "expected_tokens", "rows")
+    in_point = {row["gamma"]: row for row in answer["points"][0]["rows"]}
+    for row in answer["rows"]:
+        other = in_point.get(row["gamma"])
+        if other is not None and other["speedup"] is not None and row["speedup"] is not None:
+            require(same(other["speedup"], row["speedup"], 1e-7), f"gamma {row['gamma']} has two speedups")
+    chosen, point = answer["recommended"], answer["points"][0]
+    if chosen is not None and point["optimal"] is not None and point["verdict"] == "speculate":
+        gammas = {point["optimal"]["gamma"], *point["near_optimal_gammas"]}
+        require(chosen["gamma"] in gammas, f"gamma {chosen['gamma']} is recommended, and {gammas} in the point")
+    if chosen is not None and point["verdict"] == "do not speculate":
+        require(chosen["gamma"] == 0, f"do not speculate, and gamma {chosen['gamma']} is recommended")
+
+
+def check_counters(answer: dict) -> None:
+    for group in answer["groups"]:
+        rows = group["gammas"]
+        tokens = group["tokens_per_step"]
+        if tokens["ci95"] is not None and 1 < tokens["value"] < group["longest_draft"] + 1:
+            require(tokens["ci95"][0] < tokens["ci95"][1], "an interval without width")
+        for row in rows:
+            value = row["tokens_per_step"]["value"]
+            require(value is None or (at_most(1, value) and at_most(value, row["gamma"] + 1)), f"{value} tokens at {row['gamma']}")
+            require(value is None or at_most(row["reading_bounds"][0], value) and at_most(value, row["reading_bounds"][1]),
+                    f"{value} tokens outside its readings at {row['gamma']}")
+        values = [row["tokens_per_step"]["value"] for row in rows]
+        require(all(at_most(b, a) for b, a in zip(values, values[1:]) if a is not None and b is not None), "tokens fall")
+        kept = [position["unconditional"]["value"] for position in group["positions"] or []]
+        require(all(at_most(a, b) for b, a in zip(kept, kept[1:])), "positions rise")
+        if kept and group["fixed_length"]:
+            require(same(1 + sum(kept), group["tokens_per_step"]["value"]), "tokens are not one more than the positions")
+
+
+def check_synthetic(answer: dict) -> None:
+    law = [row["unconditional"] for row in answer["law"]]
+    require(all(at_most(after, before) for before, after in zip([1.0, *law], law)), f"the law rises: {law}")
+    require(same(1 + sum(law), answer["tokens_per_step"]["value"], 1e-6), "tokens are not one more than the law")
+    for setting in answer["settings"]:
+        require(same(1 + sum(setting["survival"]), setting["tokens_per_step"], 1e-5), f"{setting['engine']}: its survival")
+        off = abs(setting["tokens_per_step"] - answer["tokens_per_step"]["value"])
+        require(off < 0.02 or setting["notes"], f"{setting['engine']} accepts {setting['tokens_per_step']} without a note")
+
+
+def check_capacity(answer: dict) -> None:
+    scenarios = answer["scenarios"]
+    for scenario in scenarios:
+        where = scenario["name"]
+        served, most = scenario["requests_per_second_per_replica"]["value"], scenario["saturated_requests_per_second_per_replica"]["value"]
+        if served is not None and most is not None:
+            require(at_most(served, most), f"{where}: {served} requests/s within limits, {most} without")
+        for kind in ("ttft_seconds", "tpot_seconds", "gap_seconds"):
+            values = [scenario[kind][name]["value"] for name in ("p50", "p90", "p99")]
+            if None not in values:
+                require(values == sorted(values), f"{where}: {kind} {values}")
+            for name, figure in scenario[kind].items():
+                known = figure["value"] is not None and figure["ci95"][1] is not None
+                require(not known or figure["ci95"][0] > 0, f"{where}: {kind} {name} from {figure['ci95']}")
+        cost, speed = scenario["cost_per_million_tokens"], scenario["output_tokens_per_second_per_gpu"]["value"]
+        if cost is not None and speed:
+            require(same(cost, 2e6 / 3600 / speed), f"{where}: {cost} a million tokens at {speed} tokens/s of each GPU")
+    chosen = answer["recommended"]
+    if chosen is not None:
+        require(chosen["gpus"] == scenarios[chosen["scenario"]]["gpus"], "the recommendation's GPUs")
+        fewest = min(s["gpus"] for s in scenarios if s["gpus"] is not None and s["meets_load"])
+        require(chosen["gpus"] == fewest, f"{chosen['gpus']} GPUs are recommended, and {fewest} are enough")
+
+
+CHECKS = {"plan": check_plan, "counters": check_counters, "synthetic": check_synthetic, "capacity": check_capacity}
+
+# -------------------------------------------------------------------------------------------- other forms of the answer
+
+
+def flattened(row: dict, prefix: str = "") -> dict:
+    cells: dict = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            cells.update(flattened(value, f"{prefix}{key}_"))
+        elif isinstance(value, list) and len(value) == 2 and not isinstance(value[0], dict):
+            cells[f"{prefix}{key}_low"], cells[f"{prefix}{key}_high"] = value
+            cells[prefix + key] = value
+        else:
+            cells[prefix + key] = value
+    return cells
+
+
+def check_csv(printed: str, rows: list[dict]) -> None:
+    lines = list(csv.DictReader(io.StringIO(printed)))
+    require(len(lines) == len(rows), f"CSV has {len(lines)} rows, JSON {len(rows)}")
+    for line, row in zip(lines, rows):
+        cells = flattened(row)
+        for name, text in line.items():
+            if name not in cells or isinstance(cells[name], (list, bool)):
+                continue
+            value = cells[name]
+            read = float(text) if isinstance(value, (int, float)) and text else text
+            require(read == value or (value is None and not text), f"CSV says {name} {text}, JSON {value}")
+
+
+def main_rows(command: str, answer: dict) -> tuple[str, list[dict]]:
+    """The table that CSV prints, and its rows."""
+    if command == "plan":
+        return ("rows", answer["rows"]) if answer["rows"] is not None else ("points", answer["points"])
+    table = {"counters": "groups", "synthetic": "settings", "capacity": "scenarios"}[command]
+    return table, answer[table]
+
+
+def tables_of(text: str) -> list[list[dict[str, str]]]:
+    """Every table of a text: columns are aligned, and stand two spaces or more apart."""
+    tables = []
+    for block in text.split("\n\n"):
+        lines = block.split("\n")
+        heads = [re.split(r"  +", line.strip()) for line in lines]
+        for index, head in enumerate(heads):
+            if head[0] in ("gamma", "batch") and len(head) > 2:
+                rows = [dict(zip(head, cells)) for cells in heads[index + 1:] if len(cells) >= 3]
+                tables.append(rows)
+                break
+    return tables
+
+
+def shown(text: str, value: float) -> bool:
+    """Whether a number as it is printed may be this one, rounded."""
+    digits = text.rstrip("x").replace("%", "")
+    try:
+        printed = float(digits)
+    except ValueError:
+        return True
+    mantissa = digits.split("e")[0]
+    unit = 10.0 ** -(len(mantissa.split(".")[1]) if "." in mantissa else 0)
+    return abs(printed - value) <= 0.501 * unit + 1e-9 * abs(value) or same(printed, value, 5e-4)
+
+
+def check_text(printed: str, answer: dict) -> None:
+    """The numbers of the plan's tables, and the verdict of its first words."""
+    rows = {row["gamma"]: row for row in (answer["rows"] or (answer["points"][0]["rows"] if len(answer["points"]) == 1 else []))}
+    points = {(point["batch"], point["context"]): point for point in answer["points"]}
+    for table in tables_of(printed):
+        for line in table:
+            if "batch" in line and "verdict" in line:
+                near = [p for p in points.values() if shown(line["batch"], p["batch"])
+                        and ("context" not in line or shown(line["context"], p["context"]))]
+                require(bool(near), f"no point of JSON is {line}")
+                best = near[0]["optimal"] if len(near) == 1 else None
+                if best is not None and best["gamma"] is None:
+                    require(line["gamma"] == "-", f"{line} without a best gamma")
+                elif best is not None:
+                    require(line["gamma"] == str(best["gamma"]), f"{line} for gamma {best['gamma']}")
+                    require(shown(line["speedup"], best["speedup"]), f"{line} for {best['speedup']}")
+            elif "gamma" in line and "speedup" in line and line["gamma"].isdigit() and int(line["gamma"]) in rows:
+                row = rows[int(line["gamma"])]
+                require(row["speedup"] is None or shown(line["speedup"], row["speedup"]), f"{line} for {row}")
+    if len(answer["points"]) != 1:
+        return
+    verdict = answer["points"][0]["verdict"]
+    starts = {"speculate": ("Speculate", "Draft"), "do not speculate": ("Do not",), "cannot tell": ("Cannot tell",)}
+    require(printed.startswith(starts[verdict]), f"{verdict}, and the text begins {printed[:80]!r}")
+
+
+def check_forms(folder: Folder, question: Question, answer: dict) -> None:
+    table, rows = main_rows(question.command, answer)
+    printed = folder.run(question, format="csv", table=table)
+    require(printed is not None, "CSV is refused")
+    check_csv(printed, rows)
+    if question.command == "plan":
+        check_text(folder.run(question) or "", answer)
+
+
+# ----------------------------------------------------------------------------------------------------- another question
+
+
+def essence(answer: dict) -> dict:
+    """An answer without what it was asked by."""
+    return {key: value for key, value in answer.items() if key not in ("inputs", "warnings", "assumptions", "backtest", "runs")}
+
+
+def differences(one, other, path: str = "", tolerance: float = 1e-9) -> str | None:
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return next(filter(None, (differences(one[key], other[key], f"{path}.{key}", tolerance) for key in one)), None)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return next(filter(None, (differences(a, b, f"{path}[{i}]", tolerance) for i, (a, b) in enumerate(zip(one, other)))), None)
+    if isinstance(one, float) and isinstance(other, float) and same(one, other, tolerance):
+        return None
+    return None if one == other else f"{path}: {str(one)[:120]} and {str(other)[:120]}"
+
+
+def printed_question(folder: Folder, question: Question, answer: dict) -> None:
+    printed = folder.run_words([*question.words(), "--print-config"])
+    require(printed is not None, "--print-config is refused")
+    (folder.path / "question.toml").write_text(printed, encoding="utf-8")
+    again = folder.run_words([question.command, "--config", "question.toml", "--format", "json"])
+    require(again is not None, "the printed question is refused")
+    found = differences(essence(answer), essence(json.loads(again)))
+    require(found is None, f"the printed question is answered otherwise: {found}")
+
+
+def other_order(folder: Folder, question: Question, answer: dict) -> None:
+    for name in ("counters", ""):
+        listed = question.options.get(name, [])
+        if len(listed) < 2 or not listed[0].startswith("requests"):
+            continue
+        turned = folder.answer(question.with_option(name, *reversed(listed)))
+        require(turned is not None, "files in another order are refused")
+        one, other = essence(answer), essence(turned)
+        for group in [*one.get("groups", []), *other.get("groups", [])]:
+            group["files"] = sorted(group["files"])
+        found = differences(one, other)
+        require(found is None, f"files in another order are answered otherwise: {found}")
+    for name in ("target.csv", "draft.csv", "runs.csv"):
+        if name in question.files:
+            head, *lines = question.files[name].splitlines()
+            turned = folder.answer(question.with_file(name, "\n".join([head, *reversed(lines)]) + "\n"))
+            require(turned is not None, "rows in another order are refused")
+            found = differences(essence(answer), essence(turned), tolerance=1e-6)
+            require(found is None, f"rows of {name} in another order are answered otherwise: {found}")
+            folder.answer(question)
+
+
+def no_faster(slower: dict, faster: dict, what: str) -> None:
+    for one, other in zip(slower["points"], faster["points"]):
+        rows = {row["gamma"]: row for row in other["rows"]}
+        for row in one["rows"]:
+            against = rows.get(row["gamma"])
+            if against is None or row["speedup"] is None or against["speedup"] is None:
+                continue
+            require(at_most(row["speedup"], against["speedup"]),
+                    f"{what}: {row['speedup']} at gamma {row['gamma']}, {against['speedup']} with it")
+
+
+def more_acceptance(folder: Folder, question: Question, answer: dict) -> None:
+    if question.command != "plan":
+        return
+    options = question.options
+    if "alpha" in options:
+        raised = ":".join(number(1 - 0.9 * (1 - float(end)), 8) for end in options["alpha"][0].split(":"))
+        better = folder.answer(question.with_option("alpha", raised))
+    elif "acceptance-per-position" in options:
+        raised = ",".join(number(float(end) ** 0.9, 6) for end in options["acceptance-per-position"][0].split(","))
+        better = folder.answer(question.with_option("acceptance-per-position", raised))
+    else:
+        return
+    require(better is not None, "more acceptance is refused")
+    no_faster(answer, better, "more acceptance gains less")
+
+
+def dearer_drafts(folder: Folder, question: Question, answer: dict) -> None:
+    if question.command != "plan":
+        return
+    if "c" in question.options:
+        dearer = folder.answer(question.with_option("c", number(float(question.options["c"][0]) * 1.1 + 0.001, 8)))
+    elif "draft.csv" in question.files:
+        head, *lines = question.files["draft.csv"].splitlines()
+        raised = [",".join([*line.split(",")[:3], number(1.1 * float(line.split(",")[3]), 8)]) for line in lines]
+        dearer = folder.answer(question.with_file("draft.csv", "\n".join([head, *raised]) + "\n"))
+        folder.answer(question)
+    else:
+        return
+    require(dearer is not None, "dearer drafts are refused")
+    no_faster(dearer, answer, "dearer drafts gain more")
+
+
+def other_commands(folder: Folder, question: Question, answer: dict) -> None:
+    """A plan, the counters and a law by the same files say the same tokens per step."""
+    files = question.options.get("counters")
+    if question.command not in ("plan", "synthetic") or not files or question.options.get("bench"):
+        return
+    counted = folder.answer(Question("counters", {"": files}))
+    require(counted is not None, "counters refuses what plan reads")
+    tokens = {row["gamma"]: row["tokens_per_step"]["value"] for row in counted["groups"][0]["gammas"]}
+    if question.command == "synthetic":
+        said = {answer["gamma"]: answer["tokens_per_step"]["value"]}
+    else:
+        said = {row["gamma"]: row["tokens_per_step"] for row in answer["points"][0]["rows"] if row["gamma"]}
+    for gamma, value in said.items():
+        if gamma in tokens and value is not None and tokens[gamma] is not None:
+            require(same(value, tokens[gamma], 1e-6), f"{value} tokens at gamma {gamma}, {tokens[gamma]} by counters")
+
+
+RELATIONS = [printed_question, other_order, more_acceptance, dearer_drafts, other_commands]
+
+
+def check(specdec: str, seed: int, index: int, folder: Path) -> str | None:
+    """What is wrong with the answer to a question, or "refused" if it has none."""
+    question = draw_question(seed, index)
+    asked = Folder(specdec, folder)
+    try:
+        answer = asked.answer(question)
+        if answer is None:
+            return "refused"
+        check_intervals(answer)
+        CHECKS[question.command](answer)
+        check_forms(asked, question, answer)
+        for relation in RELATIONS:
+            relation(asked, question, answer)
+    except (Violation, KeyError, TypeError, ValueError, IndexError, StopIteration) as violation:
+        where = "" if isinstance(violation, Violation) else "".join(traceback.format_exc().splitlines(True)[-3:])
+        return f"{index}: {violation}\n    {shlex.join(question.words())}\n{where}"
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("specdec", type=os.path.abspath)
+    parser.add_argument("--questions", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int)
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args()
+    indices = range(options.questions) if options.only is None else [options.only]
+
+    def one(index: int) -> str | None:
+        if options.keep is not None:
+            options.keep.mkdir(parents=True, exist_ok=True)
+            return check(options.specdec, options.seed, index, options.keep)
+        with tempfile.TemporaryDirectory() as folder:
+            return check(options.specdec, options.seed, index, Path(folder))
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(one, indices))
+    refused = found.count("refused")
+    wrong = [message for message in found if message not in (None, "refused")]
+    print("\n".join(wrong) + ("\n" if wrong else "") + f"{len(found)} questions, {refused} refused, {len(wrong)} answered wrongly")
+    return 1 if wrong or 3 * refused > len(found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
