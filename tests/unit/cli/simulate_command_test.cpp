@@ -18,6 +18,7 @@ using specdec::tests::Metadata;
 using specdec::tests::Run;
 using specdec::tests::run_specdec;
 using specdec::tests::ScratchFolder;
+using specdec::tests::top_k_trace;
 using specdec::tests::warns;
 using specdec::tests::write_tensors;
 
@@ -443,6 +444,22 @@ TEST_CASE("accepted lengths replay the methods of their rule alone") {
       "accepted lengths are those of the recorded rule, rejection, and do not tell acceptance by greedy-draft";
   check_run_refused("compare greedy-draft --gamma 2 --source trace --trace " + file, "greedy-draft: " + refusal);
   check_run_refused("analyze --acceptance greedy-draft " + file, refusal);
+}
+
+TEST_CASE("methods whose acceptance a recording knows within bounds alone are refused in these words") {
+  const ScratchFolder folder;
+  const std::string trace = top_k_trace(folder / "trace.safetensors", 200).string();
+  const auto check_refused = [&](const std::string& method, const std::string& lack) {
+    check_run_refused("compare " + method + " --gamma 3 --source trace --trace " + trace, method + ": " + lack);
+  };
+  check_refused("algorithm1", "the recording knows acceptance within bounds alone; specdec replay plays both ends");
+  check_refused("matching", "the recording knows acceptance within bounds alone");
+  check_refused("threshold+greedy-draft",
+                "the recording knows the draft's probability of some tokens within bounds alone");
+  const ordered_json left = document_of_run("compare --gamma 3 --source trace --trace " + trace);
+  for (const ordered_json& row : left["results"]) {
+    CHECK(row["method"].get<std::string>().find("greedy-draft") != std::string::npos);
+  }
 }
 
 TEST_CASE("a parameter changes what the methods do that are said to use it, and is refused where none does") {
