@@ -152,6 +152,26 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   CHECK(text.find("Warning (no_confidence)") == std::string::npos);
 }
 
+TEST_CASE("too few texts to judge a confidence threshold are counted by prompt, and the judged ones by group") {
+  const ScratchFolder folder;
+  const RecordedPair pair = recorded_pair(12, 300, 30, 5);
+  const std::string texts = full_trace(folder / "texts.safetensors", pair).string();
+  CHECK(unwrapped("analyze --c 0.1 --samples 0 " + texts).find("cannot be told from 10 sequences: half of them") !=
+        std::string::npos);
+  std::vector<std::int64_t> prompt;
+  for (const std::int64_t sequence : pair.sequence) prompt.push_back(sequence / 2);
+  const std::string prompts =
+      write_tensors(
+          folder / "prompts.safetensors",
+          {floats("p.probs", {pair.positions, pair.vocab}, pair.target),
+           floats("q.probs", {pair.positions, pair.vocab}, pair.draft), ints("token", {pair.positions}, pair.token),
+           longs("seq", {pair.positions}, pair.sequence), longs("prompt", {pair.positions}, prompt)})
+          .string();
+  CHECK(std::regex_search(unwrapped("analyze --c 0.1 --samples 0 " + prompts),
+                          std::regex("cannot be told from 5 prompts: half of them choose it, and the others make up "
+                                     "[1-7] independent groups?, where it takes 8 to judge it")));
+}
+
 TEST_CASE("whole rows decide whether a confidence threshold pays, and lists do under greedy drafting") {
   const ScratchFolder folder;
   const std::string full = full_trace(folder / "full.safetensors", recorded_pair(12, 2400, 30, 5)).string();
