@@ -414,8 +414,16 @@ std::string percent_range(const Interval& interval) {
   return fmt::format("{:.1f}% to {:.1f}%", 100 * interval.lo, 100 * interval.hi);
 }
 
+/// "15 prompts", or sequences where prompts are unknown.
+std::string units_of_adaptive(const TraceAnalysis& t) {
+  const AcceptanceEstimate* const alpha = t.best_alpha();
+  if (alpha && alpha->prompts) return counted(alpha->clusters, "prompt");
+  return counted(t.adaptive->chosen_on + t.adaptive->judged_on, "sequence");
+}
+
 /// Says whether a confidence threshold pays.
-std::string threshold_sentence(const estimate::AdaptiveReport& report) {
+std::string threshold_sentence(const TraceAnalysis& t) {
+  const estimate::AdaptiveReport& report = *t.adaptive;
   if (!report.threshold) return "";
   const estimate::JudgedThreshold& judged = *report.threshold;
   const std::string policy =
@@ -437,9 +445,9 @@ std::string threshold_sentence(const estimate::AdaptiveReport& report) {
   }
   if (!judged.gain_ci95) {
     return fmt::format(
-        "Whether a confidence threshold pays cannot be told from {}: half of them choose it, and it "
-        "takes {} among the others to judge it.",
-        counted(report.chosen_on + report.judged_on, "sequence"), counted(estimate::fewest_judged, "independent one"));
+        "Whether a confidence threshold pays cannot be told from {}: half of them choose it, and the others make up "
+        "{}, where it takes {} to judge it.",
+        units_of_adaptive(t), counted(judged.groups, "independent group"), estimate::fewest_judged);
   }
   return fmt::format(
       "Whether a confidence threshold pays cannot be told: the best one, {}, changes the speed of {} by "
@@ -447,8 +455,8 @@ std::string threshold_sentence(const estimate::AdaptiveReport& report) {
       policy, fixed, percent_range(*judged.gain_ci95), on);
 }
 
-/// @param notes  including the reason why a threshold was not judged
-std::string adaptive_table(const estimate::AdaptiveReport& report, const std::vector<Note>& notes) {
+std::string adaptive_table(const TraceAnalysis& t) {
+  const estimate::AdaptiveReport& report = *t.adaptive;
   using Align = TextTable::Align;
   TextTable table({{"drafting", Align::left}, {"speedup"}, {"drafted"}, {"", Align::left}});
   if (report.fixed) {
@@ -464,10 +472,10 @@ std::string adaptive_table(const estimate::AdaptiveReport& report, const std::ve
   };
   add_bound("by someone who knows each beta", report.known_acceptance);
   add_bound("by someone who knows each outcome", report.outcome_oracle);
-  std::string sentence = threshold_sentence(report);
+  std::string sentence = threshold_sentence(t);
   const auto why =
-      std::find_if(notes.begin(), notes.end(), [](const Note& note) { return note.code == "no_confidence"; });
-  if (sentence.empty() && why != notes.end()) sentence = "W" + why->message.substr(1) + ".";
+      std::find_if(t.notes.begin(), t.notes.end(), [](const Note& note) { return note.code == "no_confidence"; });
+  if (sentence.empty() && why != t.notes.end()) sentence = "W" + why->message.substr(1) + ".";
   std::string text = (sentence.empty() ? "" : wrapped(sentence) + "\n\n") + table.to_string();
   if (report.fixed) {
     text += fmt::format("(chosen on {}, judged on {} others, the bounds too)\n", counted(report.chosen_on, "sequence"),
@@ -497,7 +505,7 @@ std::string text_of(const planner::Analysis& a) {
   const std::string law = (t.replay ? position_lines(t) : "") + law_lines(t);
   add_table(!law.empty(), law);
   add_table(t.tasks.size() > 1, task_table(a));
-  add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(*t.adaptive, t.notes) : "");
+  add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(t) : "");
   add_table(!t.lenience.empty(), lenience_table(t));
   add_table(!t.sweep.empty(), sweep_table(a));
   return text;

@@ -307,12 +307,14 @@ JudgedThreshold AdaptiveDrafting::judged(const Policy& policy, std::int64_t fixe
   result.speedup = {tokens / sum(policy.most), tokens / sum(policy.fewest)};
   result.drafted_per_step = {policy.drafted_fewest.value() / steps, policy.drafted_most.value() / steps};
   result.gain = {sum(fixed) / sum(policy.most) - 1, sum(fixed) / sum(policy.fewest) - 1};
+  result.groups = std::count_if(policy.most.begin(), policy.most.end(),
+                                [](const core::ExactSum& cost) { return cost.value() > 0; });
+  if (result.groups < fewest_judged) return result;
   const auto interval = [&](const std::array<core::ExactSum, groups>& cost) -> std::optional<Interval> {
     std::vector<RatioTerm> terms;
     for (std::size_t g = 0; g < groups; ++g) {
       if (cost[g].value() > 0) terms.push_back({fixed[g].value(), cost[g].value()});
     }
-    if (static_cast<std::int64_t>(terms.size()) < fewest_judged) return std::nullopt;
     const auto error = standard_error(terms);
     if (!error) return std::nullopt;
     return t_interval(sum(fixed) / sum(cost) - 1, *error);

@@ -66,7 +66,10 @@ struct JudgedThreshold {
   /// The gain over the fixed gamma: the quotient of the speedups minus 1, at the two ends. Over the sequences that
   /// are not too long.
   Interval gain;
-  /// Interval covering both ends: a ratio of sums over groups of sequences, Student's t. Empty below fewest_judged.
+  /// The number of groups, of sequences or of the texts of a prompt, that were judged; several may share one.
+  std::int64_t groups = 0;
+  /// Interval covering both ends: a ratio of sums over groups, Student's t. Empty if there are fewer than
+  /// fewest_judged.
   std::optional<Interval> gain_ci95;
 };
 

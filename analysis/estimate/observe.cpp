@@ -30,9 +30,13 @@ std::string sampling_text(const TraceMetadata& metadata) {
 /// The reason why the rule cannot be evaluated; empty if it can.
 std::optional<std::string> reason_against(const TraceMetadata& metadata, Tier tier, AcceptanceRule rule,
                                           const ObserveOptions& options) {
-  if (tier == Tier::accepted_length || at_temperature_zero(metadata) || stored_as_sampled(metadata, options)) {
-    return std::nullopt;
+  if (at_temperature_zero(metadata)) return std::nullopt;
+  if (tier == Tier::accepted_length) {
+    if (metadata.acceptance.value_or(rule) == rule) return std::nullopt;
+    return fmt::format("accepted lengths are those of the recorded rule, {}, and do not tell acceptance by {}",
+                       name_of(*metadata.acceptance), name_of(rule));
   }
+  if (stored_as_sampled(metadata, options)) return std::nullopt;
   const bool raw = metadata.logprob_space == LogprobSpace::raw;
   if (tier == Tier::full) {
     if (raw || (options.target && options.draft)) return std::nullopt;

@@ -50,11 +50,12 @@ core::Standardisation sampling_of(const traces::TraceMetadata& metadata);
 /// The rule that an analysis follows: the option, else the recording's, else rejection.
 traces::AcceptanceRule effective_rule(const traces::TraceMetadata& metadata, const ObserveOptions& options);
 
-/// Throws unless the rule is defined for data of this tier. Raw log-probabilities, and those of unknown space,
-/// of text sampled at a temperature other than 1 or with top-k, top-p or min-p, are refused for rejection in the top-k
-/// and scalar tiers unless options.assume_processed: the normaliser of the reshaped distribution is lost. At
-/// temperature 0 the scalar tier is judged by ranks, whose presence Observer checks. Full rows of unknown space are
-/// refused there too, since they might silently be reshaped twice.
+/// Throws unless the rule is defined for data of this tier. Accepted lengths are refused for another rule than the one
+/// that the recording names, but for temperature 0, where all rules are one. Raw log-probabilities, and those of
+/// unknown space, of text sampled at a temperature other than 1 or with top-k, top-p or min-p, are refused for
+/// rejection in the top-k and scalar tiers unless options.assume_processed: the normaliser of the reshaped distribution
+/// is lost. At temperature 0 the scalar tier is judged by ranks, whose presence Observer checks. Full rows of unknown
+/// space are refused there too, since they might silently be reshaped twice.
 ///
 /// Source:   docs/theory.md#what-a-recording-says-of-acceptance
 /// @throws RuleUndefined

@@ -1,7 +1,6 @@
 #include "analysis/estimate/observing.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -66,32 +65,40 @@ double surprisal_under(const traces::TargetRow& row, std::int64_t token, std::in
                                                       : known_surprisal + (core::stored_value(row, known) - value);
 }
 
-/// The neighbours to which the first rows of the batch belong, if their own tokens are impossible under them: all of
-/// the tokens after them, or else before them, are possible.
+/// The deviation of a token's surprisal under p from its mean, and its variance.
+void add_token(const std::vector<double>& p, std::int64_t token, SurprisalFit& fit) {
+  if (token < 0) return;
+  double entropy = 0, square = 0;
+  for (const double value : p) {
+    if (value <= 0) continue;
+    const double logprob = std::log(value);
+    entropy -= value * logprob;
+    square += value * logprob * logprob;
+  }
+  fit.add(-std::log(p[index(token)]) - entropy, std::max(0.0, square - entropy * entropy));
+}
+
+/// The neighbours to which the batch's first rows belong rather than to their own tokens, in words; empty if there are
+/// none. Reads on until the variance suffices for a warning.
 std::optional<std::string> shift_that_fits(const PositionBatch& batch, const core::Standardisation& how) {
-  constexpr std::int64_t looked_at = 256, needed = 8;
-  struct Fit {
-    std::int64_t step, seen = 0, possible = 0;
+  constexpr std::int64_t fewest_rows = 256;
+  SurprisalFit own, previous, next;
+  const auto undecided = [&] {
+    const double variance = own.sums.variance.value();
+    return variance > 0 && variance < least_surprisal_variance;
   };
-  std::array<Fit, 2> fits = {Fit{1}, Fit{-1}};
   std::vector<double> p;
-  for (std::int64_t i = 0; i < std::min(batch.size, looked_at); ++i) {
+  for (std::int64_t i = 0; i < batch.size && (i < fewest_rows || undecided()); ++i) {
     const traces::TargetRow row = batch.target_rows[i];
     p.resize(index(row.vocab));
     if (core::read_probabilities(row, core::RowRole::target, p)) return std::nullopt;
     core::standardise(p, how);
-    for (Fit& fit : fits) {
-      const std::int64_t token = token_beside(batch, i, fit.step);
-      if (token < 0) continue;
-      ++fit.seen;
-      fit.possible += p[index(token)] > 0 ? 1 : 0;
-    }
+    add_token(p, token_beside(batch, i, 0), own);
+    add_token(p, token_beside(batch, i, -1), previous);
+    add_token(p, token_beside(batch, i, 1), next);
   }
-  for (const Fit& fit : fits) {
-    if (fit.seen < needed || fit.possible < fit.seen) continue;
-    return std::string(fit.step > 0 ? rows_of_next_token : rows_of_previous_token);
-  }
-  return std::nullopt;
+  const auto shift = rows_shifted_by(own, previous, next);
+  return shift ? std::optional(std::string(about_shift(*shift))) : std::nullopt;
 }
 
 void allocate_full(Observations& out, bool tokens, std::size_t leniences) {

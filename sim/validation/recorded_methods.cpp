@@ -99,6 +99,13 @@ class RecordedAcceptance {
     return options;
   }
 
+  static bool has_unknown(const std::vector<double>& column) {
+    return std::any_of(column.begin(), column.end(), [](double value) { return std::isnan(value); });
+  }
+
+  /// True if the rule that is played is the recording's, or the default of recordings that name none.
+  bool rule_known() const { return source_->metadata().acceptance || seen_.rule == traces::AcceptanceRule::rejection; }
+
   void require_recorded() {
     const bool own_column = play_.verifier == "matching" || play_.verifier == "rejection";
     if (!columns_->take(seen_)) throw NotRecorded("the recording says nothing of acceptance under this rule");
@@ -109,7 +116,13 @@ class RecordedAcceptance {
     if (play_.policy == "confidence" && seen_.draft_top_probability.empty())
       throw NotRecorded("the recording does not hold the draft's largest probability");
     if (!own_column && !columns_->exact())
-      throw NotRecorded("acceptance is known within brackets only; specdec replay plays both ends");
+      throw NotRecorded("the recording knows acceptance within bounds alone; specdec replay plays both ends");
+    if (play_.needs_probability() && has_unknown(seen_.draft_token_probability))
+      throw NotRecorded(own_column ? "the recording knows acceptance within bounds alone"
+                                   : "the recording knows the draft's probability of some tokens within bounds alone");
+    if (!seen_.accepted_length.empty() && !rule_known())
+      throw NotRecorded(
+          "the recording does not name the rule of its accepted lengths, which are taken for rejection's");
     if (play_.policy == "budget-certainty" && seen_.draft_top_probability.empty())
       throw NotRecorded("the recording does not hold the draft's largest probability");
     if (play_.policy == "budget-certainty" && depths() > 1)

@@ -12,9 +12,15 @@
 using nlohmann::ordered_json;
 using specdec::tests::check_run_refused;
 using specdec::tests::document_of_run;
+using specdec::tests::ints;
+using specdec::tests::longs;
+using specdec::tests::Metadata;
 using specdec::tests::Run;
 using specdec::tests::run_specdec;
+using specdec::tests::ScratchFolder;
+using specdec::tests::top_k_trace;
 using specdec::tests::warns;
+using specdec::tests::write_tensors;
 
 namespace {
 
@@ -408,6 +414,52 @@ TEST_CASE("over a recording with rows matching, rejection and confidence accept 
   CHECK(std::count(all["assumptions"].begin(), all["assumptions"].end(), charge) == 1);
   // algorithm1, greedy-draft, matching, rejection; threshold, product, confidence, heuristic.
   CHECK(all["results"].size() == 4 + 4);
+}
+
+TEST_CASE("accepted lengths replay the methods of their rule alone") {
+  const ScratchFolder folder;
+  const auto trace = [&](const Metadata& metadata) {
+    std::vector<std::int32_t> lengths(100, 3);
+    std::vector<std::int64_t> sequence;
+    for (std::int64_t i = 0; i < 100; ++i) sequence.push_back(i / 20);
+    return write_tensors(folder / "lengths.safetensors",
+                         {ints("acc_len", {100}, lengths), longs("seq", {100}, sequence)}, metadata)
+        .string();
+  };
+  const auto methods_of = [](const std::string& file) {
+    const ordered_json json = document_of_run("compare --gamma 2 --source trace --trace " + file);
+    std::vector<std::string> methods;
+    for (const ordered_json& row : json["results"]) methods.push_back(row["method"]);
+    return methods;
+  };
+  using Methods = std::vector<std::string>;
+  CHECK(methods_of(trace({{"acceptance", "rejection"}})) == Methods{"algorithm1"});
+  CHECK(methods_of(trace({{"acceptance", "greedy-draft"}})) == Methods{"greedy-draft"});
+  CHECK(methods_of(trace({})) == Methods{"algorithm1"});
+  check_run_refused("compare greedy-draft --gamma 2 --source trace --trace " + trace({}),
+                    "greedy-draft: the recording does not name the rule of its accepted lengths, which are taken for "
+                    "rejection's");
+  const std::string file = trace({{"acceptance", "rejection"}});
+  const std::string refusal =
+      "accepted lengths are those of the recorded rule, rejection, and do not tell acceptance by greedy-draft";
+  check_run_refused("compare greedy-draft --gamma 2 --source trace --trace " + file, "greedy-draft: " + refusal);
+  check_run_refused("analyze --acceptance greedy-draft " + file, refusal);
+}
+
+TEST_CASE("methods whose acceptance a recording knows within bounds alone are refused in these words") {
+  const ScratchFolder folder;
+  const std::string trace = top_k_trace(folder / "trace.safetensors", 200).string();
+  const auto check_refused = [&](const std::string& method, const std::string& lack) {
+    check_run_refused("compare " + method + " --gamma 3 --source trace --trace " + trace, method + ": " + lack);
+  };
+  check_refused("algorithm1", "the recording knows acceptance within bounds alone; specdec replay plays both ends");
+  check_refused("matching", "the recording knows acceptance within bounds alone");
+  check_refused("threshold+greedy-draft",
+                "the recording knows the draft's probability of some tokens within bounds alone");
+  const ordered_json left = document_of_run("compare --gamma 3 --source trace --trace " + trace);
+  for (const ordered_json& row : left["results"]) {
+    CHECK(row["method"].get<std::string>().find("greedy-draft") != std::string::npos);
+  }
 }
 
 TEST_CASE("a parameter changes what the methods do that are said to use it, and is refused where none does") {

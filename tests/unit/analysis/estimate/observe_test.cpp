@@ -363,6 +363,25 @@ TEST_CASE("the rule comes from the option, else from the recording, else it is r
   CHECK(estimate::effective_rule(metadata, with_rule(AcceptanceRule::greedy)) == AcceptanceRule::greedy);
 }
 
+TEST_CASE("accepted lengths tell the recorded rule alone") {
+  TraceMetadata metadata;
+  const auto require = [&](AcceptanceRule rule) {
+    estimate::require_rule_defined(metadata, Tier::accepted_length, rule, {});
+  };
+  // A recording that names no rule has the one that its reader does.
+  for (const AcceptanceRule rule : {AcceptanceRule::rejection, AcceptanceRule::greedy_draft, AcceptanceRule::greedy}) {
+    CHECK_NOTHROW(require(rule));
+  }
+  metadata.acceptance = AcceptanceRule::greedy;
+  CHECK_NOTHROW(require(AcceptanceRule::greedy));
+  CHECK_THROWS_WITH(require(AcceptanceRule::rejection),
+                    "accepted lengths are those of the recorded rule, greedy, and do not tell acceptance by rejection");
+  CHECK_THROWS_AS(require(AcceptanceRule::greedy_draft), RuleUndefined);
+  // At temperature 0 all rules are one.
+  metadata.temperature = 0;
+  CHECK_NOTHROW(require(AcceptanceRule::rejection));
+}
+
 TEST_CASE("greedy-draft on numbers without ranks says what to record") {
   const RecordedPair pair = recorded_pair(5, 4, 4, 10);
   const Scalars scalars(pair);

@@ -1,8 +1,10 @@
 #include "analysis/estimate/text_source_tests.hpp"
 
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/support/catch.hpp"
@@ -153,4 +155,86 @@ TEST_CASE("too little variance or missing columns give no z") {
   CHECK_FALSE(tested(scalar).acceptance.z);
   CHECK_FALSE(tested(scalar).suspicious());
   CHECK_FALSE(tested({}).surprisal.z);
+}
+
+namespace {
+
+/// Independent rows over 8 tokens, and a text drawn from them.
+class ShiftedText {
+ public:
+  ShiftedText(std::uint64_t seed, std::size_t positions) {
+    std::mt19937_64 generator(seed);
+    std::exponential_distribution<> exponential;
+    for (std::size_t t = 0; t < positions; ++t) {
+      std::vector<double> p(8);
+      double sum = 0;
+      for (double& value : p) sum += value = std::pow(exponential(generator), 2) + 1e-3;
+      for (double& value : p) value /= sum;
+      tokens_.push_back(std::discrete_distribution<std::size_t>(p.begin(), p.end())(generator));
+      rows_.push_back(std::move(p));
+    }
+  }
+
+  /// Each row with the token `step` places behind its own; every `impossible_every`-th token counts as impossible.
+  SurprisalFit fit(int step, std::size_t impossible_every = 0) const {
+    SurprisalFit result;
+    for (std::size_t t = 1; t + 1 < rows_.size(); ++t) {
+      double entropy = 0, square = 0;
+      for (const double p : rows_[t]) {
+        entropy -= p * std::log(p);
+        square += p * std::log(p) * std::log(p);
+      }
+      const std::size_t token = tokens_[t - 1 + static_cast<std::size_t>(step + 1)];
+      const bool impossible = impossible_every > 0 && t % impossible_every == 0;
+      result.add(impossible ? std::numeric_limits<double>::infinity() : -std::log(rows_[t][token]) - entropy,
+                 square - entropy * entropy);
+    }
+    return result;
+  }
+
+ private:
+  std::vector<std::vector<double>> rows_;
+  std::vector<std::size_t> tokens_;
+};
+
+}  // namespace
+
+// 400 texts of 1,000 rows, of which one in 15,800 fails the test of its own tokens: right code would fail for one in 40
+// choices of seeds; these are fixed. The broken twin, which asks only that the neighbours' tokens be possible, would
+// name a shift in every text, since they all are.
+TEST_CASE("a shift is named where rows fit their neighbours' tokens and not their own") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const ShiftedText text(seed, 1000);
+    const SurprisalFit own = text.fit(0), behind = text.fit(1), before = text.fit(-1);
+    CHECK(own.passes());
+    CHECK_FALSE(rows_shifted_by(own, before, behind));
+    CHECK(rows_shifted_by(behind, before, own) == 1);
+    CHECK(rows_shifted_by(behind, own, before) == -1);
+    CHECK_FALSE(rows_shifted_by(behind, before, before));
+    // A token of ten that is impossible says nothing of the other rows, and one of five does.
+    CHECK_FALSE(rows_shifted_by(text.fit(0, 11), before, behind));
+    CHECK_FALSE(rows_shifted_by(text.fit(0, 11), before, own));
+    CHECK(rows_shifted_by(text.fit(0, 5), before, own) == 1);
+    CHECK_FALSE(rows_shifted_by(text.fit(0, 5), before, behind));
+    CHECK(behind.impossible == 0);
+  }
+}
+
+TEST_CASE("where no variance is left rows fit 8 possible tokens, and no impossible one") {
+  const double impossible = std::numeric_limits<double>::infinity();
+  const auto fit = [&](int possible, int wrong) {
+    SurprisalFit result;
+    for (int i = 0; i < possible; ++i) result.add(0, 0);
+    for (int i = 0; i < wrong; ++i) result.add(impossible, 0);
+    return result;
+  };
+  CHECK(fit(8, 0).passes());
+  CHECK_FALSE(fit(7, 0).passes());
+  CHECK_FALSE(fit(8, 1).passes());
+  CHECK(rows_shifted_by(fit(80, 20), fit(80, 20), fit(100, 0)) == 1);
+  CHECK_FALSE(rows_shifted_by(fit(99, 1), fit(100, 0), fit(100, 0)));
+  // Too little variance for a z.
+  SurprisalFit brief = fit(8, 0);
+  brief.add(0, 1);
+  CHECK_FALSE(brief.passes());
 }
