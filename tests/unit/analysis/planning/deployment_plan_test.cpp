@@ -964,9 +964,10 @@ TEST_CASE("texts of one token decide nothing, and no rate that they exclude is a
 TEST_CASE("over a bracket of acceptance the best gamma is that of least worst regret at its ends") {
   const double c = 0.05;
   const auto tokens = [](double alpha, std::int64_t gamma) { return fakes::constant_rate(alpha, gamma).value; };
-  for (const auto& [low, high] : {std::pair(0.5, 0.75), std::pair(0.3, 0.9), std::pair(0.8, 0.82)}) {
+  for (const Interval& rates : {Interval{0.5, 0.75}, {0.3, 0.9}, {0.8, 0.82}}) {
+    const double low = rates.lo, high = rates.hi;
     CAPTURE(low, high);
-    const auto acceptance = std::make_shared<fakes::Curve>([&, low = low, high = high](std::int64_t gamma) {
+    const auto acceptance = std::make_shared<fakes::Curve>([&](std::int64_t gamma) {
       estimate::TokensPerStep of;
       of.bracket = {tokens(low, gamma), tokens(high, gamma)};
       of.value = (of.bracket->lo + of.bracket->hi) / 2;
