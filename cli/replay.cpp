@@ -135,17 +135,11 @@ void play(traces::PositionSource& source, const ReplayOptions& o, const Progress
     planner::tell_of_reading(progress, source, batch);
   }
   if (!columns) throw UsageError("the recording holds no position");
-  if (const auto longest = columns->longest_draft(); longest && o.gamma > *longest) {
-    refuse("--gamma", fmt::format("{}", o.gamma),
-           fmt::format("at most {}: {}", *longest, planning::no_longer_draft(*longest)));
-  }
+  planner::require_drafted(columns->longest_draft(), o.gamma);
   played.lower->simulation.finish();
   if (played.upper) played.upper->simulation.finish();
   append(report.warnings, observer.notes());
-  if (columns->depths() > 1 && o.gamma > columns->depths())
-    report.warnings.push_back({"depth_held", fmt::format("drafts are recorded to depth {}; that of the last is held "
-                                                         "beyond",
-                                                         columns->depths())});
+  if (const auto note = columns->depth_held(o.gamma)) report.warnings.push_back(*note);
 }
 
 /// Drafted tokens, a bracket where a policy's end is not recorded.

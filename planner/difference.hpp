@@ -50,7 +50,13 @@ struct RunsDifference {
   DifferenceQuestion question;
   ComparedRun a, b;
   estimate::RunDifference difference;
+  /// Why `difference` decides nothing whatever its interval: a text that is not the target's own, or lengths of texts
+  /// that may be all of it; it then has no `clusters_to_tell` and `detectable`. Empty if nothing speaks against it.
+  std::string undecided;
   std::vector<std::string> files;
+
+  /// Whether the runs are told apart.
+  bool tells() const { return undecided.empty() && difference.tokens.tells(); }
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
 };

@@ -79,9 +79,9 @@ ordered_json time_difference_json(const RunDifference& found) {
           {"seconds_per_round_b", found.time->seconds_per_round_b}};
 }
 
-std::string_view verdict_of(const Difference& tokens) {
-  if (!tokens.p_value || *tokens.p_value >= 0.05) return "cannot tell";
-  return tokens.value > 0 ? "b accepts more" : "b accepts less";
+std::string_view verdict_of(const RunsDifference& answer) {
+  if (!answer.tells()) return "cannot tell";
+  return answer.difference.tokens.value > 0 ? "b accepts more" : "b accepts less";
 }
 
 }  // namespace
@@ -91,7 +91,8 @@ ordered_json json_of(const RunsDifference& answer) {
   ordered_json json = {{"a", compared_run_json(answer.a, found.units_a, found.clusters_a, found.tokens_a)},
                        {"b", compared_run_json(answer.b, found.units_b, found.clusters_b, found.tokens_b)},
                        {"paired", found.paired},
-                       {"verdict", verdict_of(found.tokens)},
+                       {"verdict", verdict_of(answer)},
+                       {"undecided", answer.undecided.empty() ? ordered_json() : ordered_json(answer.undecided)},
                        {"tokens_per_step", difference_json(found.tokens)},
                        {"clusters_to_tell", number_or_null(found.clusters_to_tell)},
                        {"detectable_difference", number_or_null(found.detectable)},

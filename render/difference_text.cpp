@@ -104,14 +104,18 @@ std::string power_text(const RunDifference& found) {
   return wrapped(text + ".") + '\n';
 }
 
-std::string difference_verdict_text(const RunDifference& found) {
+std::string difference_verdict_text(const RunsDifference& answer) {
+  const RunDifference& found = answer.difference;
   const Difference& tokens = found.tokens;
   const std::string by = fmt::format("{} tokens per step", fixed(std::abs(tokens.value)));
   const std::string pairs = found.paired > 0 ? fmt::format("; {} prompts are paired", found.paired) : "";
   if (!tokens.ci95) return fmt::format("B - A is {} tokens per step; no interval.", fixed(tokens.value));
   const std::string interval = fmt::format("95% of B - A: {} to {}, p {}{}", fixed(tokens.ci95->lo),
                                            fixed(tokens.ci95->hi), p_value_text(tokens), pairs);
-  if (*tokens.p_value >= 0.05) return fmt::format("It cannot be told whether A or B accepts more ({}).", interval);
+  if (!answer.tells()) {
+    return fmt::format("It cannot be told whether A or B accepts more{}{} ({}).", answer.undecided.empty() ? "" : ": ",
+                       answer.undecided, interval);
+  }
   return fmt::format("B puts out {} {} than A ({}).", by, tokens.value > 0 ? "more" : "less", interval);
 }
 
@@ -119,7 +123,7 @@ std::string difference_verdict_text(const RunDifference& found) {
 
 std::string text_of(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
-  return wrapped(difference_verdict_text(found)) + '\n' + power_text(found) + '\n' +
+  return wrapped(difference_verdict_text(answer)) + '\n' + power_text(found) + '\n' +
          compared_run_text("A", answer.a, found.units_a, found.tokens_a) +
          compared_run_text("B", answer.b, found.units_b, found.tokens_b) + position_differences_text(found) +
          group_differences_text(found) + rule_difference_text(found) + time_difference_text(found);

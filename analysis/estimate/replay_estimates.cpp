@@ -271,11 +271,6 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
   report.sequences = material.sequences;
   report.tokens = static_cast<std::int64_t>(material.total.tokens);
   if (report.tokens == 0) return report;
-  const theory::ReplayOptions& replay = material.options.replay;
-  if (replay.depths > 1 && replay.max_gamma > replay.depths) {
-    report.notes.push_back(
-        fmt::format("gammas above {} hold the last recorded depth and are approximate", replay.depths));
-  }
   if (material.few()) {
     const bool rejections = material.total.rejections < material.acceptances();
     const char* const what = rejections ? "rejections" : "acceptances";

@@ -49,6 +49,9 @@ struct Difference {
   std::optional<Interval> ci95;
   /// Two-sided, of no difference.
   std::optional<double> p_value;
+
+  /// Whether it is told from no difference, at p < 0.05.
+  bool tells() const { return p_value && *p_value < 0.05; }
 };
 
 struct PositionDifference {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <string>
@@ -16,9 +17,11 @@ double gain_without_ends(const GammaReplay& row) {
 
 double unended_speedup(const GammaReplay& row) { return row.speedup->value * gain_without_ends(row); }
 
-std::string mean_length(const ReplayReport& report) {
-  return fmt::format("{:.4g}", static_cast<double>(report.tokens) / static_cast<double>(report.sequences));
+double tokens_of_text(const ReplayReport& report) {
+  return static_cast<double>(report.tokens) / static_cast<double>(report.sequences);
 }
+
+std::string mean_length(const ReplayReport& report) { return fmt::format("{:.4g}", tokens_of_text(report)); }
 
 const GammaReplay& best_without_ends(const ReplayReport& report) {
   return *std::max_element(report.gammas.begin(), report.gammas.end(), [](const GammaReplay& a, const GammaReplay& b) {
@@ -74,7 +77,31 @@ std::optional<std::string> without_cost(const ReplayReport& report) {
           : fmt::format(" and {:.1f}% at gamma {}", 100 * (gain_without_ends(last) - 1), last.gamma));
 }
 
+/// Whether the difference keeps its sign, half of its size, and an interval without 0 if its value is `unended`.
+bool survives(const Difference& difference, double unended) {
+  if (!difference.ci95) return false;
+  const double moved = unended - difference.value;
+  const bool apart = difference.value > 0 ? difference.ci95->lo + moved > 0 : difference.ci95->hi + moved < 0;
+  return apart && unended / difference.value >= 0.5;
+}
+
 }  // namespace
+
+EndsInDifference ends_in_difference(const ReplayReport& a, const ReplayReport& b, std::int64_t gamma,
+                                    const Difference& difference) {
+  const GammaReplay& row_a = a.gammas.at(static_cast<std::size_t>(gamma));
+  const GammaReplay& row_b = b.gammas.at(static_cast<std::size_t>(gamma));
+  EndsInDifference ends{{}, tokens_of_text(a), tokens_of_text(b)};
+  if (!row_a.unended_tokens_per_step || !row_b.unended_tokens_per_step) {
+    ends.may_be_all = ends.matter = ends.mean_length_a != ends.mean_length_b;
+    return ends;
+  }
+  ends.unended = *row_b.unended_tokens_per_step - *row_a.unended_tokens_per_step;
+  ends.may_be_all = !survives(difference, *ends.unended);
+  ends.matter = std::abs(*ends.unended - difference.value) >
+                text_ends_matter * std::min(row_a.tokens_per_step.value, row_b.tokens_per_step.value);
+  return ends;
+}
 
 std::optional<Note> short_texts(const ReplayReport& report, const std::optional<ReplayReport>& upper) {
   const ReplayReport& highest = upper ? *upper : report;

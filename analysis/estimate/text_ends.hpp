@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "analysis/estimate/replay_estimates.hpp"
+#include "analysis/estimate/run_difference.hpp"
 #include "traces/note.hpp"
 
 namespace specdec::estimate {
@@ -29,5 +31,25 @@ std::optional<Note> short_texts(const ReplayReport& report, const std::optional<
 
 /// Warns ("no_draft_looked_at") where every text holds one token, which a step yields without any draft.
 std::optional<Note> no_draft_looked_at(const ReplayReport& report);
+
+/// What the ends of texts are of a difference d = tau_b - tau_a of tokens per step between two recordings.
+struct EndsInDifference {
+  /// d' = tau'_b - tau'_a with GammaReplay::unended_tokens_per_step as tau'; empty if one of them is.
+  std::optional<double> unended;
+  /// Tokens of a text.
+  double mean_length_a = 0, mean_length_b = 0;
+  /// d may be one of lengths alone: d' / d < 1/2, or the interval of d moved by d' - d contains 0. Without d': the
+  /// mean lengths differ.
+  bool may_be_all = false;
+  /// |d' - d| is above text_ends_matter of the smaller tau, or unknown while the mean lengths differ.
+  bool matter = false;
+};
+
+/// Source:   docs/theory.md#the-difference-of-two-runs
+/// @param a,b         reports of whole recordings up to `gamma` or more
+/// @param gamma       that of d
+/// @param difference  d with its interval
+EndsInDifference ends_in_difference(const ReplayReport& a, const ReplayReport& b, std::int64_t gamma,
+                                    const Difference& difference);
 
 }  // namespace specdec::estimate

@@ -114,6 +114,7 @@ void RecordingReplay::finish(const AlphaEnds& alpha, bool proposes_one_token, Tr
   if (upper_) replay.upper = upper_->report(alpha.upper);
   replay.positions = position_acceptance(lower_, upper_ ? &*upper_ : nullptr, last_gamma);
   result.replay = std::move(replay);
+  if (const auto note = columns_.depth_held(last_gamma)) notes.push_back(*note);
   for (const std::string& note : result.replay->highest().notes) notes.push_back({"replay", note});
   finish_adaptive(proposes_one_token, result, notes);
 }

@@ -73,6 +73,14 @@ std::optional<std::int64_t> ReplayColumns::longest_draft() const {
   return std::max(1, largest_length_ - 1);
 }
 
+std::optional<Note> ReplayColumns::depth_held(std::int64_t gamma) const {
+  if (depths_ == 1 || gamma <= depths_) return std::nullopt;
+  return Note{
+      "depth_held",
+      fmt::format("drafts are recorded to depth {}; the acceptance of the last is held beyond, which is approximate",
+                  depths_)};
+}
+
 std::string no_longer_draft(std::int64_t longest) {
   return fmt::format(
       "no accepted length exceeds {}, so that the recording does not tell whether drafts of more than {} were made, "

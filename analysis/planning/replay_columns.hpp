@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/estimate/observations.hpp"
+#include "traces/note.hpp"
 #include "traces/position_batch.hpp"
 
 namespace specdec::planning {
@@ -29,6 +30,9 @@ class ReplayColumns {
   /// The longest draft that the accepted lengths taken so far tell of: the largest one less the target's own token, at
   /// least 1. It is not known whether longer drafts were made. Empty without accepted lengths.
   std::optional<std::int64_t> longest_draft() const;
+
+  /// A note ("depth_held") if drafts were recorded to some depth and those of this gamma go deeper.
+  std::optional<Note> depth_held(std::int64_t gamma) const;
 
   /// Takes the next batch.
   /// @return false if it has no data on acceptance

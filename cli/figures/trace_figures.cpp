@@ -16,6 +16,7 @@
 #include "cli/shipped_models.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/methods/checkpoint_pair.hpp"
+#include "planner/sources/recording_files.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "sim/recording.hpp"
 #include "traces/open_trace.hpp"
@@ -315,10 +316,7 @@ Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInput
                     .draft_probability = {}});
   }
   if (!columns) throw UsageError("the recording holds no position");
-  if (const auto longest = columns->longest_draft(); longest && inputs.gamma > *longest) {
-    refuse("--gamma", fmt::format("{}", inputs.gamma),
-           fmt::format("at most {}: {}", *longest, planning::no_longer_draft(*longest)));
-  }
+  planner::require_drafted(columns->longest_draft(), inputs.gamma);
   simulation.finish();
   const std::int64_t drawn = std::ssize(sequences.drawn());
   Chart chart = token_strip_chart(sequences.drawn(), inputs.gamma, inputs.seed,

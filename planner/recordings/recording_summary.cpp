@@ -1,6 +1,5 @@
 #include "planner/recordings/recording_summary.hpp"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis_answer.hpp"
+#include "planner/sources/recording_files.hpp"
 #include "traces/batch_slice.hpp"
 #include "traces/formats/streams.hpp"
 
@@ -80,10 +80,7 @@ planning::TraceAnalysisOptions options_of(const Analysis& answer, bool sweeps_un
 /// Leaves the gammas up to the largest one that the recording tells of.
 /// @throws QuestionError if none is left
 void leave_out_above(std::int64_t longest, std::vector<std::int64_t>& gammas) {
-  if (gammas.front() > longest) {
-    refuse("--gamma", fmt::format("{}", gammas.front()),
-           fmt::format("at most {}: {}", longest, planning::no_longer_draft(longest)));
-  }
+  require_drafted(longest, gammas.front());
   gammas.erase(std::upper_bound(gammas.begin(), gammas.end(), longest), gammas.end());
 }
 

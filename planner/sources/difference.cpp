@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "analysis/estimate/observe.hpp"
+#include "analysis/estimate/text_ends.hpp"
 #include "analysis/planning/replay_columns.hpp"
+#include "analysis/planning/trace_analysis.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 #include "planner/assumption.hpp"
 #include "planner/question_error.hpp"
+#include "planner/sources/recorded_difference.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "planner/sources/same_bytes.hpp"
 #include "traces/serving/read_serving_counts.hpp"
@@ -30,6 +34,8 @@ using traces::ServingCounts;
 struct ReadRun {
   ComparedRun about;
   std::vector<RunUnit> units;
+  /// Of a recording.
+  std::optional<planning::TraceAnalysis> recording = {};
 };
 
 std::string_view name_of(CountUnit unit) {
@@ -106,19 +112,12 @@ std::unique_ptr<traces::PositionSource> opened(const ComparedFiles& files) {
 /// Replays a recording text by text.
 class TextReplay {
  public:
-  /// @param by_sequence  texts are told by their number, not by their prompt
+  /// @param by_sequence  texts without a prompt are told by their number
   TextReplay(std::vector<std::string> task_names, std::int64_t depths, std::int64_t gamma, bool by_sequence)
-      : task_names_(std::move(task_names)),
-        by_sequence_(by_sequence),
-        gamma_(gamma),
-        columns_(depths),
-        stream_({gamma, depths, true}) {}
+      : task_names_(std::move(task_names)), by_sequence_(by_sequence), gamma_(gamma), stream_({gamma, depths, true}) {}
 
-  /// @return false if acceptance is known within bounds alone, or not at all
-  bool add(const estimate::Observations& seen) {
-    if (!columns_.take(seen) || !columns_.exact()) return false;
-    const estimate::PositionLabels labels = seen.labels();
-    const std::size_t depths = static_cast<std::size_t>(columns_.depths());
+  void add(const estimate::PositionLabels& labels, const planning::ReplayColumns& columns) {
+    const std::size_t depths = static_cast<std::size_t>(columns.depths());
     for (std::size_t begin = 0; begin < labels.size();) {
       std::size_t end = begin + 1;
       while (end < labels.size() && labels.sequence[end] == labels.sequence[begin]) ++end;
@@ -126,10 +125,9 @@ class TextReplay {
         finish();
         start(labels, begin);
       }
-      stream_.add(columns_.lower().subspan(begin * depths, (end - begin) * depths));
+      stream_.add(columns.lower().subspan(begin * depths, (end - begin) * depths));
       begin = end;
     }
-    return true;
   }
   std::vector<RunUnit> units() {
     finish();
@@ -140,10 +138,10 @@ class TextReplay {
   void start(const estimate::PositionLabels& labels, std::size_t i) {
     sequence_ = labels.sequence[i];
     RunUnit unit;
-    if (by_sequence_) {
-      unit.prompt = fmt::format("text {}", labels.sequence[i]);
-    } else if (labels.has_prompt(i)) {
+    if (labels.has_prompt(i)) {
       unit.prompt = fmt::format("prompt {}", labels.prompt[i]);
+    } else if (by_sequence_) {
+      unit.prompt = fmt::format("text {}", labels.sequence[i]);
     }
     unit.group = traces::task_name(task_names_, labels.task_of(i));
     units_.push_back(std::move(unit));
@@ -162,11 +160,29 @@ class TextReplay {
   std::vector<std::string> task_names_;
   bool by_sequence_;
   std::int64_t gamma_;
-  planning::ReplayColumns columns_;
   theory::StreamingReplay stream_;
   std::optional<std::int64_t> sequence_;
   std::vector<RunUnit> units_;
 };
+
+planning::TraceAnalysisOptions analysis_at(std::int64_t gamma, std::optional<AcceptanceRule> rule) {
+  planning::TraceAnalysisOptions how;
+  how.observe.rule = rule;
+  how.observe.lenience.clear();
+  how.max_gamma = gamma;
+  how.judges_drafting = false;
+  return how;
+}
+
+/// @throws QuestionError if the batch is not known exactly
+const planning::ReplayColumns& exact_columns(const planning::TraceAnalyzer& analyzer,
+                                             const traces::PositionBatch& batch, const std::string& file) {
+  const planning::ReplayColumns* const columns = analyzer.replayed();
+  if (columns != nullptr && columns->exact()) return *columns;
+  throw QuestionError(fmt::format("{} cannot be compared: {}", file,
+                                  columns != nullptr ? "it knows acceptance within bounds alone"
+                                                     : planning::nothing_of_acceptance(planning::lacks_tokens(batch))));
+}
 
 /// @param rule  empty: the recording's own
 ReadRun replayed_run(const ComparedFiles& files, const DifferenceQuestion& question,
@@ -178,23 +194,28 @@ ReadRun replayed_run(const ComparedFiles& files, const DifferenceQuestion& quest
     refuse("--by", question.by.label, fmt::format("task: {} is a recording", files.file));
   }
   const auto source = opened(files);
-  estimate::ObserveOptions how;
-  how.rule = rule;
-  how.lenience.clear();
-  estimate::Observer observer(source->metadata(), how);
-  TextReplay replay(source->metadata().task_names, observer.replayed_depths(source->depths(), *question.gamma),
-                    *question.gamma, question.a.file == question.b.file);
+  const std::int64_t gamma = *question.gamma;
+  planning::TraceAnalyzer analyzer(source->metadata(), source->depths(), analysis_at(gamma, rule));
+  std::optional<TextReplay> replay;
   traces::PositionBatch batch;
   while (source->read(batch)) {
-    if (!replay.add(observer.observe(*source, batch))) {
-      throw QuestionError(fmt::format("{} cannot be compared: it knows acceptance within bounds alone", files.file));
+    const estimate::Observations& seen = analyzer.add(*source, batch);
+    const planning::ReplayColumns& columns = exact_columns(analyzer, batch, files.file);
+    if (!replay) {
+      replay.emplace(source->metadata().task_names, columns.depths(), gamma, question.a.file == question.b.file);
     }
+    replay->add(seen.labels(), columns);
     tell_of_reading(question.progress, *source, batch);
   }
+  if (!replay) throw QuestionError(fmt::format("{} holds no text", files.file));
+  require_drafted(analyzer.replayed()->longest_draft(), gamma, files.file);
   ReadRun run;
-  run.about = {files.file, "recording", "text", observer.rule(), question.gamma};
-  run.units = replay.units();
-  if (run.units.empty()) throw QuestionError(fmt::format("{} holds no text", files.file));
+  run.recording = analyzer.finish(source->metadata().task_names);
+  std::vector<Note>& notes = run.recording->notes;
+  append(notes, source->notes());
+  if (const auto note = estimate::short_texts(run.recording->replay->highest())) notes.push_back(*note);
+  run.about = {files.file, "recording", "text", run.recording->rule, gamma};
+  run.units = replay->units();
   return run;
 }
 
@@ -266,6 +287,23 @@ void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDiffere
   }
 }
 
+bool lacks_prompts(const ReadRun& run) {
+  return run.recording && std::ranges::any_of(run.units, [](const RunUnit& unit) { return unit.prompt.empty(); });
+}
+
+/// Texts of the same prompts differ by less than others.
+void warn_of_pairs(const ReadRun& a, const ReadRun& b, const RunsDifference& answer, std::vector<Note>& warnings) {
+  const bool of_a = lacks_prompts(a), of_b = lacks_prompts(b);
+  if (answer.tells() || !(of_a || of_b)) return;
+  warnings.push_back(
+      {"prompts_not_paired",
+       fmt::format("{} not say which texts continue one prompt (column prompt): if both runs had the same prompts, "
+                   "the column pairs their texts, and fewer tell a difference",
+                   of_a && of_b ? "A and B do"
+                   : of_a       ? "A does"
+                                : "B does")});
+}
+
 /// "code, chat"; "none" without labels.
 std::string groups_of(const ReadRun& run) {
   std::vector<std::string> names;
@@ -284,6 +322,16 @@ void warn_of_groups(const ReadRun& a, const ReadRun& b, const RunsDifference& an
        fmt::format("the runs have no group in common ({} in {}, {} in {}): what is of the mix and what of "
                    "acceptance in a group cannot be told",
                    of_a, a.about.file, of_b, b.about.file)});
+}
+
+/// Takes what speaks against the difference of two recordings; more texts would not change that.
+void take_limits(const ComparedRecordings& recordings, RunsDifference& answer) {
+  if (recordings.a == nullptr && recordings.b == nullptr) return;
+  estimate::RunDifference& found = answer.difference;
+  answer.undecided = undecided_by(recordings, *answer.question.gamma, found.tokens, answer.warnings);
+  if (answer.undecided.empty()) return;
+  found.clusters_to_tell.reset();
+  found.detectable.reset();
 }
 
 }  // namespace
@@ -314,6 +362,11 @@ RunsDifference difference(const DifferenceQuestion& question) {
           {"same_content", fmt::format("{} holds the same bytes as {}: they are one run, given twice", question.b.file,
                                        question.a.file)});
     }
+    const ComparedRecordings recordings = {a.recording ? &*a.recording : nullptr,
+                                           b.recording ? &*b.recording : nullptr};
+    append(answer.warnings, notes_of(recordings));
+    take_limits(recordings, answer);
+    warn_of_pairs(a, b, answer, answer.warnings);
     warn_of_runs(a, b, answer.difference, answer.warnings);
     warn_of_groups(a, b, answer, answer.warnings);
     answer.a = a.about;

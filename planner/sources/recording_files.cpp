@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "analysis/planning/replay_columns.hpp"
 #include "planner/distinct_files.hpp"
 #include "planner/question_error.hpp"
 
@@ -54,6 +55,13 @@ void tell_of_reading(const std::function<void(double share)>& progress, const tr
                      const traces::PositionBatch& batch) {
   if (!progress || !source.positions()) return;
   progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*source.positions()));
+}
+
+void require_drafted(std::optional<std::int64_t> longest, std::int64_t gamma, const std::string& file) {
+  if (!longest || gamma <= *longest) return;
+  refuse("--gamma", fmt::format("{}", gamma),
+         fmt::format("at most {}{}: {}", *longest, file.empty() ? "" : " for " + file,
+                     planning::no_longer_draft(*longest)));
 }
 
 }  // namespace specdec::planner

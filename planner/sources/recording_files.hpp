@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,5 +34,11 @@ std::unique_ptr<traces::PositionSource> grouped_recording(std::unique_ptr<traces
 /// Passes to `progress` the share of `source` read up to the end of `batch`, if both are known.
 void tell_of_reading(const std::function<void(double share)>& progress, const traces::PositionSource& source,
                      const traces::PositionBatch& batch);
+
+/// Refuses a --gamma above the longest draft that the accepted lengths of a recording tell of.
+/// @param longest  planning::ReplayColumns::longest_draft
+/// @param file     the recording's, where there are several
+/// @throws QuestionError
+void require_drafted(std::optional<std::int64_t> longest, std::int64_t gamma, const std::string& file = "");
 
 }  // namespace specdec::planner

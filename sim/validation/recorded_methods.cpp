@@ -156,6 +156,8 @@ class RecordedAcceptance {
 struct RecordedSequence {
   std::int64_t number = 0;
   std::int32_t task = -1;
+  /// estimate::PositionLabels::cluster: its prompt, or itself where that is unknown.
+  std::uint64_t cluster = 0;
   std::vector<std::int64_t> numbers = {};
   std::vector<std::int64_t> places = {};
   std::vector<double> acceptance = {};
@@ -167,6 +169,7 @@ struct RecordedSequence {
 /// Sums over one sequence.
 struct ReplayedSequence {
   std::int32_t task = -1;
+  std::uint64_t cluster = 0;
   sim::Counters counters;
   theory::ReplayedSteps exact;
   double accepted_expected = 0;
@@ -199,7 +202,8 @@ class RecordedExperiment {
         if (!sequence || sequence->number != seen.sequence[i]) {
           if (sequence) take(std::move(*sequence), positions.depths());
           if (hooks.interrupted()) return summarise(positions, compared);
-          sequence = RecordedSequence{.number = seen.sequence[i], .task = seen.task.empty() ? -1 : seen.task[i]};
+          sequence = RecordedSequence{
+              .number = seen.sequence[i], .task = seen.labels().task_of(i), .cluster = seen.labels().cluster(i)};
         }
         collect(positions, i, *sequence);
       }
@@ -230,15 +234,16 @@ class RecordedExperiment {
                        .group = one.task + 1});
     const sim::BatchCost cost = batch_cost(settings.cost);
     const std::unique_ptr<sim::BatchRule> rule = method_.policy->batch_rule(settings, cost);
-    const std::vector<sim::BatchedRun> runs = sim::decode_in_batches(texts, settings.batch, *rule, cost, settings.seed,
-                                                                     [&] { return hooks.interrupted(); });
+    const std::vector<sim::BatchedRun> runs =
+        sim::decode_in_batches(texts, settings.batch, *rule, cost, settings.seed, [&] { return hooks.interrupted(); });
     for (std::size_t s = 0; s < runs.size(); ++s)
-      if (runs[s].tokens == texts[s].tokens) sequences_.push_back(result_of(runs[s], kept_[s].task));
+      if (runs[s].tokens == texts[s].tokens) sequences_.push_back(result_of(runs[s], kept_[s]));
   }
 
-  static ReplayedSequence result_of(const sim::BatchedRun& run, std::int32_t task) {
+  static ReplayedSequence result_of(const sim::BatchedRun& run, const RecordedSequence& sequence) {
     ReplayedSequence result;
-    result.task = task;
+    result.task = sequence.task;
+    result.cluster = sequence.cluster;
     result.accepted_expected = run.accepted_expected;
     result.judged = static_cast<double>(run.judged);
     result.cost = run.cost;
@@ -288,6 +293,7 @@ class RecordedExperiment {
   void replay(const RecordedSequence& sequence, std::int64_t depths) {
     ReplayedSequence result;
     result.task = sequence.task;
+    result.cluster = sequence.cluster;
     sim::Counters& counters = result.counters;
     const auto at_depth = [&](std::int64_t place, std::int64_t depth) {
       return sequence.acceptance[static_cast<std::size_t>(place * depths + std::min(depth, depths - 1))];
@@ -369,18 +375,24 @@ class RecordedExperiment {
     return result;
   }
 
-  // Ratio of two sums, each sequence a cluster; empty if the denominator is 0.
+  // Ratio of two sums over clusters; empty if the denominator is 0.
   template <class Numerator, class Denominator>
   static std::optional<estimate::Estimate> ratio(const std::vector<const ReplayedSequence*>& members,
                                                  const Numerator& numerator, const Denominator& denominator) {
-    std::vector<double> sums;
-    std::vector<double> counts;
+    std::map<std::uint64_t, estimate::RatioTerm> clusters;
     for (const ReplayedSequence* member : members) {
       if (denominator(*member) == 0) continue;
-      sums.push_back(numerator(*member));
-      counts.push_back(denominator(*member));
+      estimate::RatioTerm& cluster = clusters[member->cluster];
+      cluster.numerator += numerator(*member);
+      cluster.denominator += denominator(*member);
     }
-    if (counts.empty()) return std::nullopt;
+    if (clusters.empty()) return std::nullopt;
+    std::vector<double> sums;
+    std::vector<double> counts;
+    for (const auto& [key, cluster] : clusters) {
+      sums.push_back(cluster.numerator);
+      counts.push_back(cluster.denominator);
+    }
     return estimate::ratio_of_sums(sums, counts);
   }
 

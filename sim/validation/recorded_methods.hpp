@@ -16,11 +16,13 @@
 /// draft's largest probability: from a position at which that is below the threshold nothing is accepted. All other
 /// methods need what no recording holds, other drafts or the text that other rules would have made.
 ///
-/// Policies that decide for a batch (PolicyKind::batch_rule) decode `settings.batch` texts together, in the order of the
-/// recording, and cost a round in plain steps of the same batch: c a drafted token, v(1 + verified drafts / texts) for
-/// the target. Their certainty of a drafted token is that at its place of the recorded text, which is the draft's own
-/// as far as its drafts are accepted. They hold the whole recording in memory, have no closed form, and their intervals
-/// take texts as independent that share rounds.
+/// Policies that decide for a batch (PolicyKind::batch_rule) decode `settings.batch` texts together, in the order of
+/// the recording, and cost a round in plain steps of the same batch: c a drafted token, v(1 + verified drafts / texts)
+/// for the target. Their certainty of a drafted token is that at its place of the recorded text, which is the draft's
+/// own as far as its drafts are accepted. They hold the whole recording in memory, have no closed form, and their
+/// intervals take prompts as independent whose texts share rounds.
+///
+/// The independent units of intervals are prompts, or texts whose prompt was not recorded.
 ///
 /// The closed form is theory's exact replay of the same recording (docs/theory.md#replay); none for the policy
 /// heuristic either. Its deviation is that of the steps, and positive if there are fewer.

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -105,6 +106,40 @@ TEST_CASE("diff refuses what it cannot compare, by name") {
   const ordered_json one = difference_of(counts + " " + a + " --gamma 2");
   CHECK(one["tokens_per_step"]["ci95"].is_null());
   CHECK(one["warnings"].dump().find("one_cluster") != std::string::npos);
+}
+
+TEST_CASE("diff decides nothing that the lengths of texts may be all of, and warns as analyze does") {
+  const ScratchFolder folder;
+  // Acceptance 0.8 throughout: only the lengths differ.
+  const auto texts_of = [&](const char* name, std::int64_t texts, std::int64_t tokens, bool with_prompts) {
+    std::vector<double> acceptance;
+    std::vector<std::int64_t> sequence, prompt;
+    for (std::int64_t i = 0; i < texts * tokens; ++i) {
+      acceptance.push_back(i % 5 == 0 ? 0.7 : 0.825);
+      sequence.push_back(i / tokens);
+      prompt.push_back(i / tokens);
+    }
+    if (!with_prompts) prompt.clear();
+    return scalar_trace(folder / name, acceptance, sequence, {}, {}, {}, prompt).string();
+  };
+  const std::string brief = texts_of("brief.safetensors", 40, 11, false);
+  const std::string usual = texts_of("usual.safetensors", 20, 201, true);
+  const ordered_json answer = difference_of(brief + " " + usual + " --gamma 5");
+  CHECK(answer["tokens_per_step"]["p_value"].get<double>() < 1e-6);
+  CHECK(answer["verdict"] == "cannot tell");
+  CHECK(answer["undecided"].get<std::string>().find("11 tokens on average in A and 201 in B") != std::string::npos);
+  CHECK(answer["clusters_to_tell"].is_null());
+  std::map<std::string, std::string> warnings;
+  for (const ordered_json& warning : answer["warnings"]) warnings[warning["code"]] = warning["message"];
+  for (const char* code : {"short_texts", "text_ends_matter", "prompts_unknown", "prompts_not_paired"}) {
+    INFO(code);
+    CHECK(warnings.count(code) == 1);
+  }
+  CHECK(warnings["short_texts"].starts_with("A: texts are short, 11 tokens"));
+  CHECK(warnings["prompts_not_paired"].starts_with("A does not say"));
+  // Texts of one length: nothing but the drafts differs.
+  const std::string alike = texts_of("alike.safetensors", 30, 201, true);
+  CHECK(difference_of(usual + " " + alike + " --gamma 5")["undecided"].is_null());
 }
 
 TEST_CASE("diff warns of one run that is given twice under two names") {

@@ -89,6 +89,12 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
     CHECK(warns(document_of_run(command + shifted), code));
     CHECK_FALSE(warns(document_of_run(command + own), code));
   }
+  const std::string another = full_trace(folder / "another.safetensors", recorded_pair(40, 2000, 50, 11)).string();
+  const ordered_json difference = document_of_run("diff --gamma 3 " + another + " " + shifted);
+  CHECK(warns(difference, code));
+  CHECK(difference["verdict"] == "cannot tell");
+  CHECK(difference["undecided"].get<std::string>().starts_with("the text of B does not look like the target's own"));
+  CHECK_FALSE(warns(document_of_run("diff --gamma 3 " + another + " " + own), code));
   const ordered_json report =
       document_of_run("report --static --c 0.05 --output " + (folder / "page.html").string() + " --trace " + shifted);
   CHECK(warns(report, code));
@@ -143,6 +149,47 @@ TEST_CASE("accepted lengths of drafts of two say nothing of longer ones, and not
   // Drafts of six tell of all that are asked for here.
   const std::string six = lengths_of(folder / "six.jsonl", 6, 0.8).string();
   CHECK_FALSE(warns(document_of_run("analyze --samples 0 --gamma 1:6 --c 0.05 " + six), "gamma_not_drafted"));
+}
+
+TEST_CASE("gammas beyond the recorded depth are said to hold the last one, by every command that replays them") {
+  const ScratchFolder folder;
+  const auto of_two_depths = [&](const char* name, float second) {
+    std::vector<float> target(60, std::log(0.5F)), draft;
+    std::vector<std::int64_t> sequence;
+    for (std::int64_t i = 0; i < 60; ++i) {
+      draft.insert(draft.end(), {std::log(0.45F), std::log(second)});
+      sequence.push_back(i / 20);
+    }
+    return write_tensors(folder / name, {floats("p.token_logprob", {60}, target),
+                                         floats("q.token_logprob", {60, 2}, draft), longs("seq", {60}, sequence)})
+        .string();
+  };
+  const std::string a = of_two_depths("a.safetensors", 0.4F), b = of_two_depths("b.safetensors", 0.3F);
+  for (const std::string& command : std::vector<std::string>{"analyze --samples 0 ", "replay ", "diff " + b + " "}) {
+    CAPTURE(command);
+    CHECK(warns(document_of_run(command + a + " --gamma 4"), "depth_held"));
+    CHECK_FALSE(warns(document_of_run(command + a + " --gamma 2"), "depth_held"));
+  }
+  CHECK(warns(document_of_run("plan --c 0.05 --trace " + a), "depth_held"));
+}
+
+TEST_CASE("diff compares no drafts longer than accepted lengths tell of") {
+  const ScratchFolder folder;
+  const auto recording = [&](const char* name, std::int32_t longest) {
+    std::vector<std::int32_t> lengths;
+    std::vector<std::int64_t> sequence;
+    for (std::int32_t i = 0; i < 60; ++i) {
+      lengths.push_back(1 + i % longest);
+      sequence.push_back(i / 20);
+    }
+    return write_tensors(folder / name, {ints("acc_len", {60}, lengths), longs("seq", {60}, sequence)}).string();
+  };
+  const std::string two = recording("two.safetensors", 3), four = recording("four.safetensors", 5);
+  check_run_refused("diff --gamma 4 " + four + " " + two,
+                    "--gamma is 4, but must be at most 2 for " + two +
+                        ": no accepted length exceeds 3, so that the recording does not tell whether drafts of more "
+                        "than 2 tokens were made, nor what they would have gained");
+  CHECK(document_of_run("diff --gamma 2 " + four + " " + two)["a"]["gamma"] == 2);
 }
 
 TEST_CASE("a configuration for llama.cpp is planned by its own rule, where the recording tells it") {

@@ -19,7 +19,8 @@ using Metadata = std::map<std::string, std::string>;
 inline std::filesystem::path scalar_trace(const std::filesystem::path& path, const std::vector<double>& acceptance,
                                           const std::vector<std::int64_t>& sequence, const Metadata& metadata = {},
                                           const std::vector<float>& overlap = {},
-                                          const std::vector<std::int32_t>& task = {}) {
+                                          const std::vector<std::int32_t>& task = {},
+                                          const std::vector<std::int64_t>& prompt = {}) {
   const auto size = std::ssize(acceptance);
   std::vector<float> target(acceptance.size(), static_cast<float>(std::log(0.5)));
   std::vector<float> draft;
@@ -28,6 +29,7 @@ inline std::filesystem::path scalar_trace(const std::filesystem::path& path, con
                                       floats("q.token_logprob", {size}, draft), longs("seq", {size}, sequence)};
   if (!overlap.empty()) tensors.push_back(floats("overlap", {size}, overlap));
   if (!task.empty()) tensors.push_back(ints("task", {size}, task));
+  if (!prompt.empty()) tensors.push_back(longs("prompt", {size}, prompt));
   return write_tensors(path, tensors, metadata);
 }
 

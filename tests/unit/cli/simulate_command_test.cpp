@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -459,6 +460,41 @@ TEST_CASE("methods whose acceptance a recording knows within bounds alone are re
   const ordered_json left = document_of_run("compare --gamma 3 --source trace --trace " + trace);
   for (const ordered_json& row : left["results"]) {
     CHECK(row["method"].get<std::string>().find("greedy-draft") != std::string::npos);
+  }
+}
+
+TEST_CASE("over a recording the texts of one prompt are one unit of the intervals") {
+  const specdec::tests::ScratchFolder folder;
+  // Drafts of prompt k are accepted at every k-th token alone, so that rounds leave nothing to chance.
+  const auto recording = [&](const char* name, std::int64_t copies, bool with_prompts) {
+    std::vector<double> acceptance;
+    std::vector<std::int64_t> sequence, prompt;
+    for (std::int64_t k = 2; k < 8; ++k) {
+      for (std::int64_t t = 0; t < 40 * copies; ++t) {
+        acceptance.push_back(t % 40 % k == 0 ? 1 : 1e-30);
+        sequence.push_back(copies * k + t / 40);
+        prompt.push_back(k);
+      }
+    }
+    if (!with_prompts) prompt.clear();
+    return specdec::tests::scalar_trace(folder / name, acceptance, sequence, {}, {}, {}, prompt).string();
+  };
+  const auto interval = [&](const std::string& trace, const char* figure) {
+    const ordered_json row =
+        document_of_run("compare algorithm1 --gamma 3 --c 0.1 --source trace --trace " + trace)["results"][0];
+    return row[figure]["ci95"].get<std::array<double, 2>>();
+  };
+  // A ratio of sums and its interval do not depend on the unit in which its clusters are measured.
+  const std::string once = recording("once.safetensors", 1, false), often = recording("often.safetensors", 4, true);
+  const std::string apart = recording("apart.safetensors", 4, false);
+  for (const char* figure : {"tokens_per_step", "speedup"}) {
+    INFO(figure);
+    const auto of_one = interval(once, figure), of_prompts = interval(often, figure),
+               of_texts = interval(apart, figure);
+    CHECK(of_prompts[0] == Approx(of_one[0]).epsilon(1e-12));
+    CHECK(of_prompts[1] == Approx(of_one[1]).epsilon(1e-12));
+    // 23 degrees of freedom and a quarter of the variance in the place of 5.
+    CHECK(of_texts[1] - of_texts[0] < 0.5 * (of_one[1] - of_one[0]));
   }
 }
 

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "analysis/theory/streaming_replay.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "tests/support/catch.hpp"
 
@@ -32,6 +35,32 @@ ReplayReport report_of(const std::vector<std::vector<double>>& texts, std::int64
   estimates.add({acceptance, PositionLabels{sequence, {}}});
   estimates.finish();
   return estimates.report();
+}
+
+/// Texts of one draft each of whose tokens is accepted with a rate of its own text, about the same on average.
+struct RandomRecording {
+  std::vector<RunUnit> units;
+  ReplayReport report;
+};
+
+RandomRecording random_recording(std::int64_t texts, std::size_t tokens, double mean, std::int64_t gamma,
+                                 std::mt19937& generator) {
+  std::normal_distribution<double> spread(0, 0.1);
+  RandomRecording recording;
+  std::vector<std::vector<double>> acceptances;
+  theory::StreamingReplay replay({.max_gamma = gamma, .by_position = true});
+  for (std::int64_t i = 0; i < texts; ++i) {
+    const double rate = std::clamp(mean + spread(generator), 0.01, 0.99);
+    std::bernoulli_distribution sure(rate);
+    std::vector<double> acceptance;
+    for (std::size_t t = 0; t < tokens; ++t) acceptance.push_back(sure(generator) ? (1 + rate) / 2 : rate / 2);
+    replay.add(acceptance);
+    const double rounds = replay.finish_sequence().steps(gamma);
+    recording.units.push_back({.rounds = rounds, .accepted = static_cast<double>(tokens) - rounds});
+    acceptances.push_back(std::move(acceptance));
+  }
+  recording.report = report_of(acceptances, 1, {}, gamma);
+  return recording;
 }
 
 std::vector<double> same(double a, std::size_t tokens) { return std::vector<double>(tokens, a); }
@@ -90,6 +119,53 @@ TEST_CASE("texts that end before drafting gains are told to hide what it would g
 TEST_CASE("without a cost short texts are told by what their ends take of the usual gammas") {
   CHECK(mentions(short_texts(report_of({same(0.9, 24)}, 20, {})), "tokens per step would be"));
   CHECK_FALSE(short_texts(report_of({same(0.9, 3600)}, 2, {})));
+}
+
+// A test at 5% that is right decides in 22 or more of 200 repeats once in 2,000.
+TEST_CASE("texts of one acceptance and other lengths are told apart no more often than by chance") {
+  std::mt19937 generator(3);
+  int told = 0, told_without_guard = 0, told_of_other_drafts = 0;
+  constexpr std::int64_t gamma = 4;
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const RandomRecording brief = random_recording(150, 20, 0.7, gamma, generator);
+    const RandomRecording usual = random_recording(150, 200, 0.7, gamma, generator);
+    const RandomRecording better = random_recording(150, 200, 0.8, gamma, generator);
+    const auto decided = [&](const RandomRecording& other) {
+      const Difference tokens = run_difference(brief.units, other.units).tokens;
+      return tokens.tells() && !ends_in_difference(brief.report, other.report, gamma, tokens).may_be_all;
+    };
+    told += decided(usual) ? 1 : 0;
+    told_without_guard += run_difference(brief.units, usual.units).tokens.tells() ? 1 : 0;
+    told_of_other_drafts += decided(better) ? 1 : 0;
+  }
+  CAPTURE(told, told_without_guard, told_of_other_drafts);
+  CHECK(told < 22);
+  CHECK(told_without_guard > 100);
+  CHECK(told_of_other_drafts > 190);
+}
+
+TEST_CASE("the ends of texts are told by what the two recordings would differ by without them") {
+  const ReplayReport brief = report_of({same(0.8, 10)}, 20, {}), usual = report_of({same(0.8, 400)}, 20, {});
+  const auto difference = [](const ReplayReport& a, const ReplayReport& b) {
+    const double value = b.gammas[4].tokens_per_step.value - a.gammas[4].tokens_per_step.value;
+    return Difference{value, Interval{value - 0.01, value + 0.01}, 1e-9};
+  };
+  // Eq. 1 of both is the same, whatever the lengths.
+  const EndsInDifference alike = ends_in_difference(brief, usual, 4, difference(brief, usual));
+  CHECK(*alike.unended == Approx(0).margin(1e-9));
+  CHECK(alike.may_be_all);
+  CHECK(alike.matter);
+  CHECK(alike.mean_length_b == 400);
+  const ReplayReport other = report_of({same(0.9, 400)}, 20, {});
+  const EndsInDifference apart = ends_in_difference(usual, other, 4, difference(usual, other));
+  CHECK(*apart.unended == Approx(theory::expected_tokens(core::AcceptanceRate(0.9), 4) -
+                                 theory::expected_tokens(core::AcceptanceRate(0.8), 4)));
+  CHECK_FALSE(apart.may_be_all);
+  CHECK_FALSE(apart.matter);
+  // Texts of three tokens look at no fourth draft.
+  const ReplayReport three = report_of({same(0.8, 3)}, 20, {});
+  CHECK(ends_in_difference(three, usual, 4, difference(three, usual)).may_be_all);
+  CHECK_FALSE(ends_in_difference(three, three, 4, difference(three, three)).matter);
 }
 
 TEST_CASE("intervals of tokens per step end at the longest text") {
