@@ -292,7 +292,7 @@ TEST_CASE("plan and analyze tell the same of a bracket, and no middle leads") {
   CHECK(point["break_even_c"].is_null());
   CHECK(warns(plan, "bracketed"));
   const std::string text = run_specdec("plan --c 0.1 --trace " + trace).out;
-  CHECK(std::regex_search(text, std::regex("between \\d\\.\\d\\dx and \\d\\.\\d\\dx")));
+  CHECK(std::regex_search(text, std::regex("between\\s+\\d\\.\\d+x\\s+and\\s+\\d\\.\\d+x")));
   CHECK(text.find("The best gamma lies between") != std::string::npos);
 }
 
