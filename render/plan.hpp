@@ -42,8 +42,8 @@ std::string interval_heading_of_drafts(const planner::Plan& plan);
 /// At the first point where the best gamma's own interval reaches below what is asked for, the gamma that surely gives
 /// it: "; the 1.05x asked for is sure with gamma 4, which gives at least 1.26x". Empty if there is no such point.
 std::string surest_text(const planner::Plan& plan, std::span<const planning::PointPlan> points);
-/// The reason why plain decoding is the best at all of these points, in a main clause: no gamma is faster, none that was
-/// measured is, or over a range of acceptance rates it loses least.
+/// The reason why plain decoding is the best at all of these points, in a main clause: no gamma is faster, none that
+/// was measured is, or over a range of acceptance rates it loses least.
 std::string_view why_plain(std::span<const planning::PointPlan> points);
 /// Instructions to give a plan by hardware the times of the next measurement: a line or two.
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next);

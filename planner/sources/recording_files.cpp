@@ -9,6 +9,7 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "planner/distinct_files.hpp"
 #include "planner/question_error.hpp"
+#include "traces/context_stretches.hpp"
 
 namespace specdec::planner {
 namespace {
