@@ -329,8 +329,9 @@ bool is_told_apart(const Plan& p, std::size_t rival, std::size_t point) {
       std::log(own->tokens_per_step * other->time.total() / (other->tokens_per_step * own->time.total()));
   const double cost_error = cost_ratio_error(p.cost(), p.cost(rival), {own->gamma, others.batch, others.context},
                                              {other->gamma, others.batch, others.context});
-  return gain > std::hypot(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval),
-                           std::hypot(cost_error, of_runs));
+  const double tokens_error =
+      core::half_of_both(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval));
+  return gain > core::half_of_both(tokens_error, core::half_of_both(cost_error, of_runs));
 }
 
 void compare_drafts(Plan& p) {

@@ -884,7 +884,7 @@ double BenchPlanner::half_width_of_ratio(const Run& a, const Run& b, const Repea
       boost::math::quantile(boost::math::students_t(repeats.degrees), 0.975) * std::sqrt(2 * repeats.variance);
   const bool one_start = !a.figures.server.empty() && a.figures.server == b.figures.server;
   const double of_starts = core::normal_half_width_95 * std::numbers::sqrt2 * cost_->start_error();
-  return one_start ? of_runs : std::hypot(of_runs, of_starts);
+  return one_start ? of_runs : core::half_of_both(of_runs, of_starts);
 }
 
 /// Measured speedups have the interval of the measurement, and none if nothing was measured twice.
