@@ -1775,8 +1775,11 @@ TEST_CASE("a tree that ran is planned, told by its shape and written for SGLang 
   check_refused(runs + "--emit vllm",
                 "--emit is vllm, but depth, topk and verified tokens, which are all that runs tell of a tree, are "
                 "options of SGLang alone");
-  CHECK(run_specdec("capacity " + runs + "--isl 1000 --osl 200").err.find("but capacity is of chains") !=
-        std::string::npos);
+  const Run capacity =
+      run_specdec("capacity " + runs +
+                  "--prompt-tokens 1000 --output-tokens 200 --arrival-rate 1 --kv-cache-tokens 100000 --decode-only");
+  CHECK(capacity.exit_code == 2);
+  CHECK(capacity.err.find("but capacity is of chains") != std::string::npos);
 }
 
 /// Eight texts of 17,000 tokens, with these acceptances from these places on.

@@ -478,7 +478,9 @@ TEST_CASE("clients are served as they ask, and none is missing") {
     // Little's law over 64 requests; the mean time to the first token has the burst of the beginning, too: 7%.
     const double seconds = served.ttft_seconds->mean.value + 39 * served.tpot_seconds->mean.value;
     CHECK(served.at_requests_per_second * seconds == Approx(8).epsilon(0.07));
-    CHECK(served.output_tokens_per_second_per_replica.value == Approx(40 * served.at_requests_per_second));
+    // Rates of a few runs, averaged in two ways.
+    CHECK(served.output_tokens_per_second_per_replica.value ==
+          Approx(40 * served.at_requests_per_second).epsilon(0.005));
     REQUIRE(served.steady);
     CHECK(std::abs(*served.engines_relative_difference) < 0.05);
     REQUIRE(served.gap_seconds);
