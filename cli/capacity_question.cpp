@@ -110,7 +110,10 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
 
 /// Acceptance and costs of benchmark runs.
 void take_runs(const CapacityOptions& o, AskedCapacity& asked) {
-  const planner::Plan plan = planned(o.shared);
+  planner::BenchFiles files = bench_files(o.shared);
+  files.prompts_apart = true;
+  files.prompt_tokens_per_second = o.prefill_tokens_per_second;
+  const planner::Plan plan = planned_of_runs(o.shared, files);
   if (!plan.bench->acceptance) {
     throw UsageError("--bench has runs with trees of drafts alone (topk above 1), but capacity is of chains");
   }

@@ -214,17 +214,6 @@ planner::Draft draft_of(const DraftText& text, const PlanOptions& o, std::int64_
   return {text.name, std::move(acceptance), pricing.cost_of(words, own)};
 }
 
-planner::BenchFiles bench_files(const PlanOptions& o) {
-  planner::BenchFiles files{o.bench, o.holdout, o.model, draft_words(o)};
-  // With --acceptance-length it is the gamma of that length.
-  if (!o.acceptance_length) files.at = o.at;
-  if (o.roofline.hardware) files.hardware = hardware_cost(o.roofline, o.model, draft_words(o));
-  files.overhead_seconds = o.overhead_seconds;
-  files.overhead = o.cost.overhead;
-  files.acceptance = rule_of(o);
-  return files;
-}
-
 OwnCost own_cost(const PlanOptions& o) { return {o.cost.c, o.draft_cost_files}; }
 
 }  // namespace
@@ -312,14 +301,28 @@ planner::PlanQuestion question_of(const PlanOptions& o) {
   return q;
 }
 
-planner::Plan planned(const PlanOptions& o) {
+planner::BenchFiles bench_files(const PlanOptions& o) {
+  planner::BenchFiles files{o.bench, o.holdout, o.model, draft_words(o)};
+  // With --acceptance-length it is the gamma of that length.
+  if (!o.acceptance_length) files.at = o.at;
+  if (o.roofline.hardware) files.hardware = hardware_cost(o.roofline, o.model, draft_words(o));
+  files.overhead_seconds = o.overhead_seconds;
+  files.overhead = o.cost.overhead;
+  files.acceptance = rule_of(o);
+  return files;
+}
+
+planner::Plan planned_of_runs(const PlanOptions& o, const planner::BenchFiles& files) {
   const planner::PlanQuestion question = question_of(o);
-  if (!o.bench.empty()) {
-    std::optional<Acceptance> acceptance;
-    if (o.states_acceptance())
-      acceptance = acceptance_of(o, {question.largest_compared_gamma(planner::usual_max_gamma_of_runs)});
-    return planner::plan_runs(bench_files(o), acceptance, question);
-  }
+  std::optional<Acceptance> acceptance;
+  if (o.states_acceptance())
+    acceptance = acceptance_of(o, {question.largest_compared_gamma(planner::usual_max_gamma_of_runs)});
+  return planner::plan_runs(files, acceptance, question);
+}
+
+planner::Plan planned(const PlanOptions& o) {
+  if (!o.bench.empty()) return planned_of_runs(o, bench_files(o));
+  const planner::PlanQuestion question = question_of(o);
   const Pricing pricing(o);
   const std::int64_t max_gamma = question.largest_compared_gamma(planner::usual_max_gamma);
   if (!o.drafts.empty()) {

@@ -49,4 +49,11 @@ PlanOptions with_scrapes(PlanOptions o, const std::vector<std::string>& scrapes)
 /// @throws UsageError, traces::FileError, std::domain_error
 planner::Plan planned(const PlanOptions& o);
 
+/// Files of --bench and what the options say of them.
+/// @throws UsageError, traces::FileError
+planner::BenchFiles bench_files(const PlanOptions& o);
+/// The plan of runs.
+/// @throws as planned()
+planner::Plan planned_of_runs(const PlanOptions& o, const planner::BenchFiles& files);
+
 }  // namespace specdec::cli

@@ -202,6 +202,9 @@ struct BenchFiles {
   std::optional<double> overhead = {};
   /// The engine's acceptance rule, if known.
   std::optional<traces::AcceptanceRule> acceptance = {};
+  /// As in planning::BenchQuestion.
+  bool prompts_apart = false;
+  std::optional<double> prompt_tokens_per_second = {};
 };
 
 /// Makes a plan from a server's measurements. Component `sources`.

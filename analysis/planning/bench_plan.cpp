@@ -335,6 +335,7 @@ class BenchPlanner {
   bool has_chains() const;
   void check_acceptance();
   void check_constant_alpha();
+  void take_out_prompts();
   void tell_prompts();
   void note_prompts();
   void check_prompts();
@@ -570,20 +571,47 @@ void BenchPlanner::check_constant_alpha() {
            question_.acceptance ? "" : "the plan takes what was counted, and "));
 }
 
+/// Prompt tokens of other requests that are read per round of a batch: while a round yields its tokens, the other
+/// requests end and begin at the same pace, each with a prompt.
+double prompts_per_round(double batch, double tokens_per_step, double input_tokens, double output_tokens) {
+  return std::max(0.0, batch - 1) * tokens_per_step * input_tokens / output_tokens;
+}
+
+/// Takes the reading of other requests' prompts out of the runs' rounds, at the rate that is given.
+void BenchPlanner::take_out_prompts() {
+  double largest_share = 0;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const BenchFigures& run = runs_[i].figures;
+    if (run.input_tokens <= 0 || run.output_tokens <= 0) continue;
+    const double reading = prompts_per_round(run.batch, run.tokens_per_step, run.input_tokens, run.output_tokens) /
+                           *question_.prompt_tokens_per_second;
+    const double share = reading / rounds_[i].seconds;
+    if (!(share < 1)) {
+      throw std::domain_error(fmt::format(
+          "{}: a round takes {:.4g} ms, but reading the prompts of other requests at {:g} tokens/s would take "
+          "{:.4g} ms of it",
+          rounds_[i].name, 1e3 * rounds_[i].seconds, *question_.prompt_tokens_per_second, 1e3 * reading));
+    }
+    largest_share = std::max(largest_share, share);
+    rounds_[i].seconds -= reading;
+  }
+  if (largest_share == 0) return;
+  note("prompts_taken_out",
+       fmt::format(
+           "reading the prompts of other requests at {:g} tokens/s, up to {:.0f}% of the time per token of a run, "
+           "is taken out of the runs' times",
+           *question_.prompt_tokens_per_second, 100 * largest_share));
+}
+
 /// Where prompt tokens per output token differ between runs, their reading is priced apart from the rounds that it
-/// delays: while a round yields its tokens, the other requests of the batch end and begin at the same pace, each with a
-/// prompt.
-///
-///   prompt tokens per round = (batch - 1) tokens per step x input tokens / output tokens
+/// delays.
 void BenchPlanner::tell_prompts() {
+  if (question_.prompt_tokens_per_second) return take_out_prompts();
   double outputs = 0;
   for (const Run& run : runs_) {
     if (run.figures.input_tokens <= 0 || run.figures.output_tokens <= 0) return;
     outputs += run.figures.output_tokens / static_cast<double>(runs_.size());
   }
-  const auto per_round = [](double batch, double tokens, double input, double output) {
-    return std::max(0.0, batch - 1) * tokens * input / output;
-  };
   const BenchFigures& first = runs_.front().figures;
   const double share = first.input_tokens / first.output_tokens;
   const auto alike = [&](const Run& run) {
@@ -592,10 +620,11 @@ void BenchPlanner::tell_prompts() {
   if (std::all_of(runs_.begin(), runs_.end(), alike)) return;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const BenchFigures& run = runs_[i].figures;
-    rounds_[i].prompt_tokens = per_round(run.batch, run.tokens_per_step, run.input_tokens, run.output_tokens);
+    rounds_[i].prompt_tokens = prompts_per_round(run.batch, run.tokens_per_step, run.input_tokens, run.output_tokens);
   }
-  prompts_ = [per_round, outputs](const cost::RoundPoint& point, double tokens) {
-    return per_round(point.batch, tokens, std::max(0.0, point.context - outputs / 2), outputs);
+  if (question_.prompts_apart) return;
+  prompts_ = [outputs](const cost::RoundPoint& point, double tokens) {
+    return prompts_per_round(point.batch, tokens, std::max(0.0, point.context - outputs / 2), outputs);
   };
   options_.prompt_tokens = [acceptance = plan_.acceptance, prompts = prompts_](const cost::RoundPoint& point) {
     const bool drafts = point.gamma > 0 && acceptance != nullptr;
@@ -606,7 +635,9 @@ void BenchPlanner::tell_prompts() {
 /// Under load, runs include the prompts of other requests in their time per token, by an amount that a single prompt
 /// length does not separate from decoding.
 void BenchPlanner::check_prompts() {
-  if (options_.prompt_tokens) return;
+  const bool told =
+      std::any_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round.prompt_tokens > 0; });
+  if (told || question_.prompt_tokens_per_second) return;
   const auto length = [](const Run& run) { return run.figures.input_tokens; };
   const double first = length(runs_.front());
   const auto alike = [&](const Run& run) { return same_length(length(run), first); };
@@ -614,6 +645,14 @@ void BenchPlanner::check_prompts() {
   if (first == 0 || !std::all_of(runs_.begin(), runs_.end(), alike) ||
       std::none_of(runs_.begin(), runs_.end(), under_load))
     return;
+  if (question_.prompts_apart) {
+    note("prompts_in_rounds",
+         fmt::format("all runs have prompts of about {:.0f} tokens: how much of their time per token is the reading of "
+                     "other requests' prompts cannot be told, and it is counted once more where prompts are served; "
+                     "the rate at which prompts are read tells, or runs with another length of prompts",
+                     first));
+    return;
+  }
   const double context = runs_.front().figures.context;
   const auto other = std::find_if(question_.contexts.begin(), question_.contexts.end(),
                                   [&](double asked) { return !same_length(asked, context); });

@@ -41,6 +41,10 @@ struct BenchQuestion {
   /// and plain target steps, each >= 0.
   double overhead_seconds = 0;
   double overhead_steps = 0;
+  /// True where prompts are served by themselves, as in a capacity: rounds are priced without those of other requests,
+  /// whose reading is taken out of the runs' times at this rate, > 0; without one, by what the runs tell of it.
+  bool prompts_apart = false;
+  std::optional<double> prompt_tokens_per_second = {};
   /// The acceptance to plan with instead of that of the runs, and the clusters behind its interval. The runs are still
   /// predicted from their own acceptance, except those that do not state it.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = {};

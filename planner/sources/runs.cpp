@@ -187,6 +187,8 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
     warning.message += fmt::format("; {}", cost::remedy_of_falling_throughput);
   }
   take_question(p, question);
+  question.prompts_apart = files.prompts_apart;
+  question.prompt_tokens_per_second = files.prompt_tokens_per_second;
   if (files.hardware) take_cost(*files.hardware, p);
   p.engine = engine_of(question.runs.front());
   p.bench = planning::plan_bench(question);

@@ -151,6 +151,7 @@ ordered_json plan_rows(const Plan& plan) {
     row["gpus"] = number(gpus);
     const planning::PointPlan& point = plan.points()[i];
     put_times(point, one.gamma == 0, gpus, row);
+    if (!plan.misfit.empty() && one.gamma > 0) row["why"] = plan.misfit;
     if (!plan.shortfall.empty()) row["why"] = plan.shortfall;
     if (!one.gamma) row["why"] = why_nothing(plan, point);
   }

@@ -618,6 +618,47 @@ TEST_CASE(
   CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_priced"));
 }
 
+TEST_CASE("where prompts are served apart rounds are priced without those of other requests") {
+  const Server server;
+  constexpr double prompt_token = 2e-5, input = 1000, context = input + 50;
+  BenchQuestion question;
+  for (const int concurrency : {1, 16, 48}) {
+    for (const std::int64_t gamma : {0, 4}) {
+      question.runs.push_back(closed_loop(server, gamma, concurrency, input, prompt_token));
+    }
+  }
+  const auto relative_errors = [&](const BenchPlan& plan) {
+    std::vector<double> errors;
+    for (const double batch : {1, 16, 40}) {
+      for (const std::int64_t gamma : {0, 4}) {
+        const double priced = plan.cost->round({.gamma = gamma, .batch = batch, .context = context}).total();
+        errors.push_back(priced / server.round(static_cast<double>(gamma), batch, context) - 1);
+      }
+    }
+    return errors;
+  };
+  question.prompts_apart = true;
+  const BenchPlan untold = planning::plan_bench(question);
+  CHECK(has_note(untold, "prompts_in_rounds"));
+  CHECK(relative_errors(untold).back() > 0.3);
+
+  question.prompt_tokens_per_second = 1 / prompt_token;
+  const BenchPlan stated = planning::plan_bench(question);
+  CHECK(has_note(stated, "prompts_taken_out"));
+  for (const double error : relative_errors(stated)) CHECK(std::abs(error) < 0.04);
+
+  question.prompt_tokens_per_second = 100;
+  CHECK_THROWS_WITH(planning::plan_bench(question), Catch::Contains("reading the prompts of other requests at 100 tokens/s"));
+
+  question.prompt_tokens_per_second.reset();
+  for (const int concurrency : {1, 16, 48}) {
+    for (const std::int64_t gamma : {0, 4}) {
+      question.runs.push_back(closed_loop(server, gamma, concurrency, 3 * input, prompt_token));
+    }
+  }
+  for (const double error : relative_errors(planning::plan_bench(question))) CHECK(std::abs(error) < 0.05);
+}
+
 TEST_CASE("plain requests that end and begin together may take longer out of step") {
   // Runs of two servers: where 16 requests are in flight, plain tokens hold no prompts and take 0.8 of their time, so
   // that 0.72 of the clients decode beside 0.9 with drafts.
