@@ -240,7 +240,7 @@ TEST_CASE("capacity refuses a head that cannot read the target's states") {
     std::ofstream(scratch / name) << run;
   }
   check_refused(
-      runs + " --kv-cache-tokens 100000 --prefill-tokens-per-second 5000 --draft-model eagle3-llama-3.1-8b" + fast +
+      runs + " --kv-cache-tokens 100000 --prefill-tokens-per-second 50000 --draft-model eagle3-llama-3.1-8b" + fast +
           lengths,
       "--draft-model is eagle3-llama-3.1-8b, but eagle3-llama-3.1-8b reads states of width 4096, and those of "
       "llama-3.3-70b have 8192; made for it is eagle3-llama-3.3-70b");

@@ -810,7 +810,7 @@ TEST_CASE("where a tree did not run, nothing is decided of it and its run is ask
   const Server server;
   BenchQuestion question = short_sweep(server, {0, 4}, {1, 8, 32});
   for (const double concurrency : {1, 8}) question.runs.push_back(small_tree.run(server, concurrency));
-  const auto& point = planning::plan_bench(question).plan.drafts[1].points.back();
+  const planning::PointPlan point = planning::plan_bench(question).plan.drafts[1].points.back();
   CHECK(point.basis == planning::PriceBasis::extrapolated);
   CHECK(point.verdict == planning::Verdict::cannot_tell);
   REQUIRE(point.next);
