@@ -393,8 +393,8 @@ void BenchPlanner::read() {
   if (question_.gamma) core::require_in("plan_bench", "gamma", *question_.gamma, 1, largest_scanned_gamma);
   plan_.model = model_of(question_);
   runs_ = runs_of(question_, plan_.model);
+  const bool drafts = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.speculative(); });
   for (const ServingCounts& run : question_.runs) {
-    const bool drafts = std::any_of(runs_.begin(), runs_.end(), [](const Run& one) { return one.speculative(); });
     if (drafts || run.label("model_name") != plan_.model || !is_left_out(run, question_)) continue;
     throw run.refusal("the shape of drafts", "a tree (topk above 1)",
                       "a chain, as no other run drafted and the acceptance that is given is one of chains; what a tree "

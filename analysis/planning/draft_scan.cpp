@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "analysis/core/acceptance_rate.hpp"
+#include "analysis/core/quantile.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {
@@ -74,6 +75,23 @@ std::string no_time(std::int64_t gamma, double batch, double context, double sec
 }
 
 }  // namespace
+
+LogError error_of_tokens(const estimate::TokensPerStep& tokens) {
+  return {std::log(tokens.value / tokens.ci95.lo) + std::log(tokens.value / tokens.readings.lo),
+          std::log(tokens.ci95.hi / tokens.value) + std::log(tokens.readings.hi / tokens.value)};
+}
+
+LogError error_of_ratio(const cost::RoundCost& cost, const cost::RoundPoint& numerator,
+                        const cost::RoundPoint& denominator) {
+  std::vector<double> ratios(cost.replicates()), divisors(cost.replicates());
+  if (ratios.empty()) return {};
+  cost.totals_of_replicates(numerator, ratios);
+  cost.totals_of_replicates(denominator, divisors);
+  for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= divisors[i];
+  std::sort(ratios.begin(), ratios.end());
+  return log_error(cost.round(numerator).total() / cost.round(denominator).total(),
+                   {core::sorted_quantile(ratios, 0.025), core::sorted_quantile(ratios, 0.975)});
+}
 
 DraftScan::DraftScan(const DeploymentDraft& draft, std::int64_t max_gamma) : draft_(&draft) {
   for (std::int64_t gamma = 0; gamma <= max_gamma; ++gamma) {

@@ -21,6 +21,12 @@ struct LogError {
   double squares() const { return below * below + above * above; }
 };
 
+/// That of tokens per step: the half-widths of its confidence interval and of its readings, added.
+LogError error_of_tokens(const estimate::TokensPerStep& tokens);
+/// That of the ratio of two rounds' seconds, 95% of the replicates; 0 without any.
+LogError error_of_ratio(const cost::RoundCost& cost, const cost::RoundPoint& numerator,
+                        const cost::RoundPoint& denominator);
+
 /// A draft's acceptance at every compared gamma, looked up once, and the prices of its rounds at any requested
 /// point.
 class DraftScan {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analysis/core/normal_interval.hpp"
-#include "analysis/core/quantile.hpp"
 #include "analysis/planning/batch_schedule.hpp"
 #include "analysis/planning/draft_scan.hpp"
 
@@ -22,39 +21,18 @@ class TreePlanner {
   PointPlan plan(double batch, double context) const;
 
  private:
-  cost::RoundPoint point(bool drafts, double batch, double context) const {
-    return {drafts ? draft_.tree.depth : 0, batch, context, drafts ? draft_.tokens.full_accepts : 0};
-  }
-  LogError acceptance_error() const;
-  LogError cost_error(double batch, double context, double ratio) const;
   void judge(PointPlan& plan, const LogError& acceptance, const LogError& cost) const;
 
   const TreeDraft& draft_;
   const DeploymentQuestion& question_;
 };
 
-LogError TreePlanner::acceptance_error() const {
-  const estimate::TokensPerStep& tokens = draft_.tokens;
-  return {std::log(tokens.value / tokens.ci95.lo) + std::log(tokens.value / tokens.readings.lo),
-          std::log(tokens.ci95.hi / tokens.value) + std::log(tokens.readings.hi / tokens.value)};
-}
-
-LogError TreePlanner::cost_error(double batch, double context, double ratio) const {
-  std::vector<double> ratios(draft_.cost->replicates()), rounds(ratios.size());
-  if (ratios.empty()) return {};
-  draft_.cost->totals_of_replicates(point(false, batch, context), ratios);
-  draft_.cost->totals_of_replicates(point(true, batch, context), rounds);
-  for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= rounds[i];
-  std::sort(ratios.begin(), ratios.end());
-  return {std::max(0.0, std::log(ratio / core::sorted_quantile(ratios, 0.025))),
-          std::max(0.0, std::log(core::sorted_quantile(ratios, 0.975) / ratio))};
-}
-
 PointPlan TreePlanner::plan(double batch, double context) const {
   PointPlan plan;
   plan.batch = batch;
   plan.context = context;
-  const cost::RoundPoint at_plain = point(false, batch, context), at_tree = point(true, batch, context);
+  const cost::RoundPoint at_plain{0, batch, context, 0};
+  const cost::RoundPoint at_tree{draft_.tree.depth, batch, context, draft_.tokens.full_accepts};
   const double tokens = draft_.tokens.value;
   DeploymentRow plain, tree;
   plain.time = draft_.cost->round(at_plain);
@@ -64,7 +42,7 @@ PointPlan TreePlanner::plan(double batch, double context) const {
   tree.extrapolated = plain.extrapolated || draft_.cost->extrapolates(at_tree);
   tree.tokens_per_step = tokens;
   const double ratio = plain.time.total() / tree.time.total();
-  const LogError acceptance = acceptance_error(), cost = cost_error(batch, context, ratio);
+  const LogError acceptance = error_of_tokens(draft_.tokens), cost = error_of_ratio(*draft_.cost, at_plain, at_tree);
   tree.tokens_interval = {tokens * std::exp(-acceptance.below), tokens * std::exp(acceptance.above)};
   tree.speedup = tokens * ratio;
   tree.speedup_ci95 = {tree.speedup * std::exp(-core::half_of_both(acceptance.below, cost.below)),
