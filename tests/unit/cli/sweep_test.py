@@ -147,7 +147,7 @@ class Sweeping(unittest.TestCase):
     def test_layouts_that_engines_refuse_are_held_against_no_other(self):
         for command, load in (("plan", 'batch = 1\ncontext = 1000\n'),
                               ("capacity", 'prompt-tokens = 500\noutput-tokens = 100\narrival-rate = 1\ngamma = 2\n'
-                                           'num-requests = 100\nreplications = 2\nkv-cache-tokens = 50000\n')):
+                                           'num-requests = 100\nreplications = 2\n')):
             placed = 'hardware = "h200"\nmodel = "llama-3.1-8b"\ndraft-model = "eagle3-llama-3.1-8b"\nalpha = 0.7\n'
             rows = document("sweep", self.file(f"[{command}]\n{placed}tp = [2, 3]\n{load}"))["rows"]
             self.assertIsNone(rows[0]["why"])
