@@ -114,8 +114,10 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"kv_capacity_tokens", r.memory[i].tokens},
       {"kv_left_tokens", r.memory[i].left_tokens},
       {"memory_per_gpu", json_memory(r.memory[i])},
+      {"gpus_per_replica", r.simulation.gpus_per_replica},
       {"replicas", or_null(s.replicas)},
       {"gpus", or_null(s.gpus)},
+      {"requests_per_second_of_gpus", number_or_null(r.requests_per_second_together(i))},
       {"gpus_bounds", json_gpu_range(r.range.gpus[i])},
       {"gpus_by_version", json_versions(r.range.gpus_by_case[i])},
       {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
@@ -165,6 +167,7 @@ ordered_json json_layout(const planner::TriedLayout& tried) {
           {"expert_parallel", tried.layout.expert_parallel},
           {"gpus_per_replica", tried.layout.accelerators()},
           {"refused", tried.refusal.empty() ? ordered_json() : ordered_json(tried.refusal)},
+          {"simulated_scenarios", tried.simulated},
           {"cheapest_scenario", cheapest ? ordered_json(cheapest->scenario) : ordered_json()},
           {"cheapest_replicas", cheapest ? ordered_json(cheapest->replicas) : ordered_json()},
           {"cheapest_gpu_seconds_per_token", of(cheapest, &planner::LayoutPoint::gpu_seconds_per_token)},
@@ -178,7 +181,13 @@ ordered_json json_layouts(const Capacity& r) {
   ordered_json tried = ordered_json::array(), frontier = ordered_json::array();
   for (const planner::TriedLayout& layout : r.layouts->layouts) tried.push_back(json_layout(layout));
   for (const planner::LayoutPoint& point : r.layouts->frontier) frontier.push_back(json_point(*r.layouts, point));
-  return {{"gpus", r.layouts->gpus}, {"chosen", r.layouts->chosen}, {"tried", tried}, {"frontier", frontier}};
+  return {{"gpus", r.layouts->gpus},
+          {"chosen", r.layouts->chosen},
+          {"within_limits", r.layouts->is_within_limits},
+          {"without_speculation", or_null(r.layouts->plain)},
+          {"simulated", r.layouts->simulated()},
+          {"tried", tried},
+          {"frontier", frontier}};
 }
 
 ordered_json json_prefill(const Capacity& r) {
@@ -254,10 +263,12 @@ ordered_json json_of(const Capacity& r) {
                        {"cost_replicates", r.range.cost_ends}};
   ordered_json& scenarios = json["scenarios"] = ordered_json::array();
   for (std::size_t i = 0; i < r.scenarios().size(); ++i) scenarios.push_back(json_scenario(r, i));
+  if (r.plain_elsewhere) scenarios.push_back(json_scenario(r.of_plain(), r.of_plain().plain()));
   json["partial"] = r.partial;
   json["decided"] = r.is_decided();
   json["recommended"] = r.answer().recommended ? json_place(r, *r.answer().recommended) : ordered_json();
-  json["without_speculation"] = json_place(r, r.plain());
+  json["without_speculation"] = json_place(r.of_plain(), r.of_plain().plain());
+  if (r.plain_elsewhere) json["without_speculation"]["scenario"] = r.scenarios().size();
   ordered_json& frontier = json["frontier"] = ordered_json::array();
   for (const std::size_t place : r.answer().frontier) frontier.push_back(json_place(r, place));
   json["budget_gain"] = json_budget(r);

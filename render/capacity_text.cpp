@@ -164,6 +164,67 @@ std::string_view rank_of(const Capacity& r, std::size_t best) {
   return std::any_of(r.scenarios().begin(), r.scenarios().end(), is_faster) ? "cheapest per token" : "fastest";
 }
 
+/// "2.08 (95% 0.544 to 5.19) requests/s per replica with gamma 3, 8.32 by 8 GPUs (4 replicas of 2)"
+std::string most_text(const Capacity& r, std::size_t i, std::string_view unit) {
+  const ScenarioCapacity& s = r.scenarios()[i];
+  std::string text =
+      fmt::format("{}{} {}", with_interval(r, s, s.requests_per_second_per_replica), unit, marked_way(r, i));
+  if (const auto together = r.requests_per_second_together(i)) {
+    text += fmt::format(", {} by {}", shown(*together),
+                        gpus_text(r, r.replicas_that_fit() * r.simulation.gpus_per_replica));
+  }
+  return text;
+}
+
+/// The largest load of a replica, and whether the given ones take what is asked for.
+std::string largest_load_decision(const Capacity& r) {
+  const std::size_t best = *r.answer().recommended, plain = r.plain();
+  std::string text = "Up to " + most_text(r, best, " requests/s per replica");
+  if (best != plain)
+    text += ", instead of " + most_text(r.of_plain(), r.of_plain().plain(), r.plain_elsewhere ? " per replica" : "");
+  text += limits_text(r.simulation.limits) + ".";
+  if (!r.asks_for_load()) return text;
+  const std::string range = replicas_range_text(r);
+  std::string how;
+  if (best != plain) {
+    how = r.scenarios()[plain].meets_load
+              ? fmt::format(" either way, best {}{}", by_estimate_faster(r), marked_way(r, best))
+              : fmt::format(", but not {}", way(r, plain));
+  }
+  return text + fmt::format(" {}{} {} {}{}.{}", range.empty() ? "" : "By the estimate ", replicas_text(r),
+                            *r.simulation.replicas == 1 ? "takes" : "take", load_text(r), how, range);
+}
+
+/// What plain decoding needs, behind what drafts do.
+std::string plain_need_text(const Capacity& r, std::string_view beside) {
+  const Capacity& of_plain = r.of_plain();
+  const ScenarioCapacity& other = r.plain_scenario();
+  const std::string how = way(of_plain, of_plain.plain());
+  const std::string needs = other.meets_load && other.gpus ? gpus_text(of_plain, *other.gpus) : "no number of GPUs";
+  if (r.layouts && !r.layouts->plain) {
+    return fmt::format("; {} no layout of {} GPUs does, and in this one {}", how, r.layouts->gpus,
+                       other.meets_load ? needs + " would" : needs);
+  }
+  return other.meets_load ? fmt::format(" {} {} {}", beside, needs, how) : fmt::format("; {} {} does", how, needs);
+}
+
+/// Over what is uncertain; empty if all cases agree.
+std::string gpus_over_cases(const Capacity& r, std::string_view beside) {
+  const std::size_t best = *r.answer().recommended;
+  const bool drafts = best != r.plain();
+  const Capacity& of_plain = r.of_plain();
+  const std::string range = gpu_range_text(r.range.gpus[best]);
+  const std::string other_range = gpu_range_text(of_plain.range.gpus[of_plain.plain()]);
+  if (range.empty() && (!drafts || other_range.empty())) return "";
+  const auto or_count = [](const std::string& of, const std::optional<std::int64_t>& gpus) {
+    return of.empty() ? fmt::format("{}", *gpus) : of;
+  };
+  std::string text = " Over what is uncertain: " + or_count(range, r.scenarios()[best].gpus);
+  if (drafts && r.plain_scenario().gpus)
+    text += fmt::format(" {} {}", beside, or_count(other_range, r.plain_scenario().gpus));
+  return text + " GPUs" + (drafts ? fewer_text(r.gpus_against_plain()) : ".");
+}
+
 /// The number of GPUs that a load needs, or the load that a number of GPUs can take, by the estimate.
 std::string estimated_decision(const Capacity& r) {
   const std::string limits = limits_text(r.simulation.limits);
@@ -174,58 +235,30 @@ std::string estimated_decision(const Capacity& r) {
                        range.empty() ? "" : "By the estimate ", load_text(r), limits,
                        r.simulation.replicas ? " by " + replicas_text(r) : "", range);
   }
+  if (!r.asks_for_load() || r.simulation.replicas) return largest_load_decision(r);
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const ScenarioCapacity& chosen = r.scenarios()[best];
-  const ScenarioCapacity& other = r.scenarios()[plain];
-  const auto rate = [&](const ScenarioCapacity& s) { return with_interval(r, s, s.requests_per_second_per_replica); };
-  if (!r.asks_for_load() || r.simulation.replicas) {
-    std::string text = fmt::format("Up to {} requests/s per replica {}", rate(chosen), marked_way(r, best));
-    if (best != plain) text += fmt::format(", instead of {} {}", rate(other), way(r, plain));
-    text += limits + ".";
-    if (r.asks_for_load()) {
-      const std::string range = replicas_range_text(r);
-      std::string how;
-      if (best != plain) {
-        how = other.meets_load ? fmt::format(" either way, best {}{}", by_estimate_faster(r), marked_way(r, best))
-                               : fmt::format(", but not {}", way(r, plain));
-      }
-      text += fmt::format(" {}{} {} {}{}.{}", range.empty() ? "" : "By the estimate ", replicas_text(r),
-                          *r.simulation.replicas == 1 ? "takes" : "take", load_text(r), how, range);
-    }
-    return text;
-  }
   const auto needs_as_many = [&](const ScenarioCapacity& s) {
     return &s != &chosen && s.meets_load && s.gpus == chosen.gpus && sim::is_plain(s.scenario) != (best == plain);
   };
   const bool either_way = std::any_of(r.scenarios().begin(), r.scenarios().end(), needs_as_many);
   const bool by_estimate = r.saves_by_estimate_alone();
-  const char* const beside = by_estimate || either_way ? "and" : "instead of";
+  const bool as_many = either_way || r.plain_scenario().gpus == chosen.gpus;
+  const char* const beside = by_estimate || as_many ? "and" : "instead of";
   std::string text = fmt::format(
       "{}{} {}{}", by_estimate ? "By the estimate " : "", gpus_text(r, chosen.gpus.value_or(0)),
       either_way ? fmt::format("with or without speculation, {} {}", rank_of(r, best), by_estimate_faster(r)) : "",
       marked_way(r, best));
-  if (best != plain && !either_way) {
-    text += other.meets_load && other.gpus ? fmt::format(" {} {} {}", beside, gpus_text(r, *other.gpus), way(r, plain))
-                                           : fmt::format("; {} no number of GPUs does", way(r, plain));
-  }
-  text += fmt::format(": {}{}.", load_text(r), limits);
-  const std::string range = gpu_range_text(r.range.gpus[best]), other_range = gpu_range_text(r.range.gpus[plain]);
-  if (!range.empty() || (best != plain && !other_range.empty())) {
-    text +=
-        fmt::format(" Over what is uncertain: {}", range.empty() ? brief(static_cast<double>(*chosen.gpus)) : range);
-    if (best != plain && other.gpus) {
-      text +=
-          fmt::format(" {} {}", beside, other_range.empty() ? brief(static_cast<double>(*other.gpus)) : other_range);
-    }
-    text += " GPUs" + (best == plain ? "." : fewer_text(sim::compare_gpus(r.range, best, plain)));
-  }
-  return text;
+  if (best != plain && !either_way) text += plain_need_text(r, beside);
+  return text + fmt::format(": {}{}.", load_text(r), limits) + gpus_over_cases(r, beside);
 }
 
 /// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
 std::string decision(const Capacity& r) {
   const std::string of_pool =
-      (r.exceeds_gpus ? fmt::format("More than the {} GPUs given are needed. ", *r.question.gpus) : "") +
+      (r.exceeds_gpus ? fmt::format("More than the {} GPUs given are needed{}. ", *r.question.gpus,
+                                    r.layouts->is_within_limits ? " in this layout" : " in any layout")
+                      : "") +
       both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
   if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);
@@ -242,13 +275,15 @@ std::string cell(const std::optional<double>& value, int decimals) {
 
 /// Which cases the times at the requested load cover, where that is not plain; with a space before.
 std::string cases_of_times(const Capacity& r) {
-  const std::size_t best = *r.answer().recommended, plain = r.plain();
+  const std::size_t best = *r.answer().recommended;
   const std::size_t cases = r.range.rates_by_version[best].size();
   std::vector<std::string> growing;
-  for (const std::size_t place : {best, plain}) {
-    if (r.range.overloaded[place] > 0)
-      growing.push_back(fmt::format("{} {}", r.range.overloaded[place], way(r, place)));
-  }
+  const auto add = [&growing](const Capacity& of, std::size_t place) {
+    if (of.range.overloaded[place] > 0)
+      growing.push_back(fmt::format("{} {}", of.range.overloaded[place], way(of, place)));
+  };
+  add(r, best);
+  add(r.of_plain(), r.of_plain().plain());
   if (cases == 1 || (!r.has_limits() && growing.empty())) return "";
   std::string text = fmt::format(" Times are those of all {} cases of cost and acceptance on these GPUs", cases);
   if (r.has_limits()) text += ", within the limits or not";
@@ -261,12 +296,12 @@ std::string cases_of_times(const Capacity& r) {
 std::string comparison(const Capacity& r) {
   if (!r.asks_for_load() || !r.answer().recommended || *r.answer().recommended == r.plain()) return "";
   const ScenarioCapacity& chosen = r.scenarios()[*r.answer().recommended];
-  const ScenarioCapacity& other = r.scenarios()[r.plain()];
+  const ScenarioCapacity& other = r.plain_scenario();
   std::vector<std::string> parts;
   if (chosen.tpot_seconds && other.tpot_seconds) {
     parts.push_back(fmt::format("{} ms per output token at p50 instead of {}",
                                 with_interval(r, chosen, chosen.tpot_seconds->p50, 1000),
-                                with_interval(r, other, other.tpot_seconds->p50, 1000)));
+                                with_interval(r.of_plain(), other, other.tpot_seconds->p50, 1000)));
   }
   // On the same GPUs at the same load both cost the same.
   std::vector<std::string> costs;
@@ -295,6 +330,25 @@ std::string interval(const SimulatedValue& value) {
   return std::isinf(value.hi) ? "-" : fmt::format("{} to {}", shown(value.lo), shown(value.hi));
 }
 
+/// A row of the table of scenarios.
+std::vector<std::string> cells_of(const Capacity& r, std::size_t i) {
+  const ScenarioCapacity& s = r.scenarios()[i];
+  std::vector<std::string> cells = {s.scenario.name + (r.is_extrapolated(i) ? "*" : ""),
+                                    fmt::format("{}", s.scenario.engine.max_num_seqs),
+                                    shown(s.requests_per_second_per_replica.value),
+                                    interval(s.requests_per_second_per_replica),
+                                    s.gpus ? fmt::format("{}", *s.gpus) : "-",
+                                    shown(s.at_requests_per_second),
+                                    shown(s.mean_batch.value) + (r.price_extrapolated[i] ? "+" : ""),
+                                    s.ttft_seconds ? milliseconds(s.ttft_seconds->asked) : "-",
+                                    s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
+                                    s.tpot_seconds ? milliseconds(s.tpot_seconds->asked) : "-"};
+  if (r.question.price) cells.push_back(cell(s.cost_per_million_tokens, 2));
+  if (r.simulation.watts_per_gpu) cells.push_back(s.joules_per_token ? brief(*s.joules_per_token, 3) : "-");
+  cells.emplace_back(planning::name_of(s.limited_by));
+  return cells;
+}
+
 std::string table_of(const Capacity& r) {
   const bool has_price = r.question.price.has_value(), has_power = r.simulation.watts_per_gpu.has_value();
   const std::string asked = fmt::format("p{}", brief(r.question.percentile));
@@ -313,24 +367,11 @@ std::string table_of(const Capacity& r) {
   columns.push_back({"limited by", TextTable::Align::left});
   TextTable table(columns);
   for (std::size_t i = 0; i < r.scenarios().size(); ++i) {
-    const ScenarioCapacity& s = r.scenarios()[i];
-    std::vector<std::string> cells = {s.scenario.name + (r.is_extrapolated(i) ? "*" : ""),
-                                      fmt::format("{}", s.scenario.engine.max_num_seqs),
-                                      shown(s.requests_per_second_per_replica.value),
-                                      interval(s.requests_per_second_per_replica),
-                                      s.gpus ? fmt::format("{}", *s.gpus) : "-",
-                                      shown(s.at_requests_per_second),
-                                      shown(s.mean_batch.value) + (r.price_extrapolated[i] ? "+" : ""),
-                                      s.ttft_seconds ? milliseconds(s.ttft_seconds->asked) : "-",
-                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
-                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->asked) : "-"};
-    if (has_price) cells.push_back(cell(s.cost_per_million_tokens, 2));
-    if (has_power) cells.push_back(s.joules_per_token ? brief(*s.joules_per_token, 3) : "-");
-    std::string what(planning::name_of(s.limited_by));
-    if (r.answer().recommended == i) what += ", best";
-    cells.push_back(what);
+    std::vector<std::string> cells = cells_of(r, i);
+    if (r.answer().recommended == i) cells.back() += ", best";
     table.add_row(std::move(cells));
   }
+  if (r.plain_elsewhere) table.add_row(cells_of(r.of_plain(), r.of_plain().plain()));
   std::string text =
       table.to_string() +
       "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
@@ -377,19 +418,30 @@ std::string budget_text(const Capacity& r) {
 /// Largest ratio of the time per token in a shown row of the frontier to that in the shown row before.
 constexpr double shown_ratio = 0.85;
 
+/// Why layouts that serve were not simulated; empty if all were.
+std::string left_out_text(const planner::LayoutSearch& search, std::ptrdiff_t refused) {
+  const std::size_t left_out = search.layouts.size() - static_cast<std::size_t>(refused) - search.simulated();
+  if (left_out == 0) return "";
+  return fmt::format(" The other{} can be neither within them nor cheaper by formulas and their error.",
+                     left_out == 1 ? "" : "s");
+}
+
 /// The layouts that none beats in both cost and time, and what was chosen.
 std::string layouts_text(const Capacity& r) {
   if (!r.layouts) return "";
   const planner::LayoutSearch& search = *r.layouts;
   const auto refused = std::count_if(search.layouts.begin(), search.layouts.end(),
                                      [](const planner::TriedLayout& tried) { return !tried.refusal.empty(); });
-  std::string text = wrapped(
-      fmt::format("Of {} layouts on up to {} GPUs, of which {} do not serve, {} is taken: {}. By formulas, from "
-                  "the cheapest to the fastest, none beaten in both:",
-                  search.layouts.size(), search.gpus, refused, text_of(search.layouts[search.chosen].layout),
-                  search.is_within_limits ? "the first one by cost within the limits"
-                                          : "the first one by formulas, since in a short simulation none of "
-                                            "those tried serves within the limits and the GPUs"));
+  std::string text = wrapped(fmt::format(
+      "{} of {} layout{} on up to {} GPUs {}, {} simulated, and {} is taken: {}.{} By formulas, from the cheapest to "
+      "the fastest, none beaten in both:",
+      search.layouts.size() - refused, search.layouts.size(), search.layouts.size() == 1 ? "" : "s", search.gpus,
+      search.layouts.size() - refused == 1 ? "serves" : "serve",
+      search.simulated() == 1 ? "1 was" : fmt::format("{} were", search.simulated()),
+      text_of(search.layouts[search.chosen].layout),
+      search.is_within_limits ? "the cheapest within the limits"
+                              : "none of those simulated is within the limits on these GPUs",
+      left_out_text(search, refused)));
   const bool has_price = r.question.price.has_value();
   TextTable table({{"layout", TextTable::Align::left},
                    {"replicas"},
@@ -461,7 +513,7 @@ std::string gaps_text(const sim::SimulatedPercentiles& gaps) {
 std::string pauses_text(const Capacity& r) {
   const std::size_t best = r.shown(), plain = r.plain();
   const auto& with = r.scenarios()[best].gap_seconds;
-  const auto& without = r.scenarios()[plain].gap_seconds;
+  const auto& without = r.plain_scenario().gap_seconds;
   if (!with) return "";
   std::string text = fmt::format("Pauses between outputs {}: {}", way(r, best), gaps_text(*with));
   if (best != plain && without) text += fmt::format("; {}: {}", way(r, plain), gaps_text(*without));

@@ -58,7 +58,7 @@ Chart layouts_from_options(CapacityOptions o) {
     assumptions.push_back({"gpus", usual_gpus, "default"});
   }
   const AskedCapacity given = asked_capacity(o);
-  const planner::LayoutSearch search = planner::search_layouts(given.acceptance, given.cost, given.question);
+  const planner::LayoutSearch search = planner::price_layouts(given.acceptance, given.cost, given.question);
   std::string who = o.shared.model.value_or("");
   if (o.shared.draft_model) who += " with " + *o.shared.draft_model;
   Chart chart = layouts_chart(search, given.question.tpot_ms, who + " on " + o.roofline.hardware.value_or(""));

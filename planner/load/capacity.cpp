@@ -827,6 +827,47 @@ Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, con
   return c;
 }
 
+void warn_of_gpus(Capacity& c) {
+  const std::optional<std::int64_t> needed = c.prefill ? both_pools(c).gpus : c.scenarios()[c.shown()].gpus;
+  c.exceeds_gpus = (c.asks_for_load() || c.prefill) && needed && *needed > *c.question.gpus;
+  if (!c.exceeds_gpus) return;
+  const char* const why = c.layouts->is_within_limits ? "the layout is searched for by the replicas that decode alone"
+                                                      : "no layout takes it on fewer";
+  c.warnings.push_back({"more_gpus_than_given",
+                        fmt::format("{} GPUs are wanted for {}, where {} are given: {}", *needed,
+                                    c.asks_for_load() ? "the load" : "the largest load of a replica that decodes",
+                                    *c.question.gpus, why)});
+}
+
+/// Plans plain decoding in the layout that is best for it, where that is not the one of the recommended drafts.
+void compare_with_plain_elsewhere(const Cost& cost, const core::RunHooks& hooks, Capacity& c) {
+  const LayoutSearch& search = *c.layouts;
+  const auto& recommended = c.answer().recommended;
+  if (c.partial || c.prefill || !search.plain || *search.plain == search.chosen) return;
+  if (!recommended || sim::is_plain(c.scenarios()[*recommended].scenario)) return;
+  CapacityQuestion question = c.question;
+  question.gamma = std::vector<std::int64_t>{};
+  question.schedule.clear();
+  question.verification_budget = false;
+  question.alpha_spread.reset();
+  const Cost placed = in_layout(cost, search.layouts[*search.plain].layout);
+  auto plain = std::make_shared<Capacity>(asked_capacity({}, placed, question));
+  for (CapacityScenario& scenario : plain->simulation.scenarios)
+    scenario.name += ", " + text_of(search.layouts[*search.plain].layout);
+  sim::CapacityAnswer answer = sim::plan_capacity(plain->simulation, {{}, hooks.interrupt});
+  if (!answer.interrupted) {
+    plain->range = sim::over_versions_of(c.range, plain->simulation, std::move(answer), {{}, hooks.interrupt});
+  }
+  if (answer.interrupted || plain->range.interrupted) {
+    c.partial = true;
+    c.warnings.push_back(
+        {"partial", "interrupted before plain decoding was simulated in the layout that is best for it"});
+    return;
+  }
+  mark_extrapolated_prices(placed, *plain);
+  c.plain_elsewhere = std::move(plain);
+}
+
 }  // namespace
 
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
@@ -837,30 +878,27 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
   if (cost.draft.states_lookups() || (cost::looks_up(cost.kind) && acceptance && acceptance->lookups))
     throw QuestionError("--gpus is given, but does not go with hit rates, stated or counted");
-  LayoutSearch search = search_layouts(acceptance, cost, question);
+  LayoutSearch search = search_layouts(acceptance, cost, question, {{}, hooks.interrupt});
   const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);
   Capacity c = capacity_in_layout(acceptance, chosen, question, hooks);
-  const std::optional<std::int64_t> needed = c.prefill ? both_pools(c).gpus : c.scenarios()[c.shown()].gpus;
-  c.exceeds_gpus = (c.asks_for_load() || c.prefill) && needed && *needed > *question.gpus;
-  if (c.exceeds_gpus) {
-    c.warnings.push_back(
-        {"more_gpus_than_given",
-         fmt::format("{} GPUs are wanted for {}, where {} are given: the formulas by which layouts were searched say "
-                     "less",
-                     *needed, c.asks_for_load() ? "the load" : "the largest load of a replica that decodes",
-                     *question.gpus)});
-  }
   c.layouts = std::move(search);
+  warn_of_gpus(c);
+  compare_with_plain_elsewhere(cost, hooks, c);
   return c;
 }
 
-bool Capacity::beats_in_all_cases(std::size_t i, std::size_t other) const {
-  const auto &ours = scenarios()[i], &theirs = scenarios()[other];
-  const auto &of_ours = range.rates_by_version[i], &of_theirs = range.rates_by_version[other];
-  if (!asks_for_load())
-    return std::equal(of_ours.begin(), of_ours.end(), of_theirs.begin(), of_theirs.end(), std::greater<>());
-  if (ours.gpus == theirs.gpus) return sim::is_faster_in_all(range, i, other);
-  const sim::GpuComparison cases = sim::compare_gpus(range, i, other);
+bool Capacity::beats_in_all_cases(std::size_t i, const Capacity& of_other, std::size_t other) const {
+  const sim::CapacityRange& theirs = of_other.range;
+  if (!asks_for_load()) {
+    const double replicas =
+        static_cast<double>(of_other.simulation.gpus_per_replica) / static_cast<double>(simulation.gpus_per_replica);
+    const auto &of_ours = range.rates_by_version[i], &of_theirs = theirs.rates_by_version[other];
+    return std::equal(of_ours.begin(), of_ours.end(), of_theirs.begin(), of_theirs.end(),
+                      [replicas](double a, double b) { return replicas * a > b; });
+  }
+  if (scenarios()[i].gpus == of_other.scenarios()[other].gpus)
+    return sim::is_faster_in_all(range.median_tpot_by_version[i], theirs.median_tpot_by_version[other]);
+  const sim::GpuComparison cases = sim::compare_gpus(range.gpus_by_case[i], theirs.gpus_by_case[other]);
   return cases.fewer == cases.cases;
 }
 
@@ -876,17 +914,32 @@ bool Capacity::is_told() const {
   if (!is_decided() || !answer().recommended) return false;
   const std::size_t best = *answer().recommended;
   const std::vector<std::size_t> others = rivals(best);
-  return std::all_of(others.begin(), others.end(), [&](std::size_t i) { return beats_in_all_cases(best, i); });
+  return std::all_of(others.begin(), others.end(), [&](std::size_t i) { return beats_in_all_cases(best, *this, i); }) &&
+         (!plain_elsewhere || beats_in_all_cases(best, *plain_elsewhere, plain_elsewhere->plain()));
 }
 
 bool Capacity::saves_by_estimate_alone() const {
   if (!asks_for_load() || simulation.replicas || !answer().recommended) return false;
   const std::size_t best = *answer().recommended;
   const auto& with = scenarios()[best].gpus;
-  const auto& without = scenarios()[plain()].gpus;
+  const auto& without = plain_scenario().gpus;
   if (!with || !without || *with >= *without) return false;
-  const sim::GpuComparison cases = sim::compare_gpus(range, best, plain());
+  const sim::GpuComparison cases = gpus_against_plain();
   return cases.fewer < cases.cases;
+}
+
+sim::GpuComparison Capacity::gpus_against_plain() const {
+  return sim::compare_gpus(range.gpus_by_case.at(answer().recommended.value()),
+                           of_plain().range.gpus_by_case.at(of_plain().plain()));
+}
+
+std::int64_t Capacity::replicas_that_fit() const {
+  return question.gpus.value_or(simulation.gpus_per_replica) / simulation.gpus_per_replica;
+}
+
+std::optional<double> Capacity::requests_per_second_together(std::size_t i) const {
+  if (!question.gpus || question.prefill || asks_for_load()) return std::nullopt;
+  return static_cast<double>(replicas_that_fit()) * scenarios()[i].requests_per_second_per_replica.value;
 }
 
 std::optional<BudgetGain> Capacity::budget_gain() const {
@@ -931,7 +984,7 @@ bool Capacity::has_extrapolated() const {
 }
 
 bool Capacity::decides_by_extrapolated_prices() const {
-  return price_extrapolated[shown()] || price_extrapolated[plain()];
+  return price_extrapolated[shown()] || of_plain().price_extrapolated[of_plain().plain()];
 }
 
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -159,6 +160,9 @@ struct Capacity {
   sim::CapacityRange range;
   /// The layouts that were tried; empty if the layout was given.
   std::optional<LayoutSearch> layouts;
+  /// Plain decoding in the layout that is best for it, over the same versions of what is uncertain; null if drafts are
+  /// not recommended, or that layout is this one, or none is within the limits and the accelerators.
+  std::shared_ptr<const Capacity> plain_elsewhere;
   /// Empty if replicas compute their own prompts, or nothing is served.
   std::optional<PrefillPool> prefill;
   /// The acceptances at the ends of its interval; empty if it is taken as exact.
@@ -169,7 +173,7 @@ struct Capacity {
   std::vector<bool> price_extrapolated;
   /// True if it was interrupted: scenarios, or versions of what is uncertain, are missing, and nothing is decided.
   bool partial = false;
-  /// True if more GPUs are needed than the question's `gpus`.
+  /// True if more GPUs are needed than the question's `gpus`, by both pools if prompts have one of their own.
   bool exceeds_gpus = false;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
@@ -198,6 +202,17 @@ struct Capacity {
   const std::vector<sim::ScenarioCapacity>& scenarios() const { return range.answer.scenarios; }
   /// The index of the best scenario without speculation: with the fewest GPUs, else with the largest sustainable load.
   std::size_t plain() const;
+  /// The answer in the layout that plain decoding is compared in.
+  const Capacity& of_plain() const { return plain_elsewhere ? *plain_elsewhere : *this; }
+  /// Its best scenario without speculation.
+  const sim::ScenarioCapacity& plain_scenario() const { return of_plain().scenarios()[of_plain().plain()]; }
+  /// The recommended scenario against plain_scenario().
+  sim::GpuComparison gpus_against_plain() const;
+  /// Without a load, on the accelerators given: requests/s that as many replicas as they hold take together, each as
+  /// much as one of the scenario. Empty otherwise.
+  std::optional<double> requests_per_second_together(std::size_t i) const;
+  /// The replicas of this layout that the accelerators given hold.
+  std::int64_t replicas_that_fit() const;
   bool asks_for_load() const { return simulation.workload.requests_per_second || simulation.workload.clients; }
   /// True if it lies outside the range that its acceptance was measured at, on either side.
   bool is_extrapolated(std::size_t i) const;
@@ -225,7 +240,7 @@ struct Capacity {
   std::size_t shown() const { return answer().recommended.value_or(plain()); }
 
  private:
-  bool beats_in_all_cases(std::size_t i, std::size_t other) const;
+  bool beats_in_all_cases(std::size_t i, const Capacity& of_other, std::size_t other) const;
 };
 
 /// Compares plain decoding with every requested gamma, by simulation.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <tuple>
 #include <utility>
@@ -20,11 +21,11 @@ namespace {
 constexpr double batch_step = std::numbers::sqrt2;
 /// Numbers of replicas that are tried for a load, in equal ratios.
 constexpr int most_replica_counts = 8;
-/// Requests that the formulas and the short simulations know.
+/// Requests that the formulas know.
 constexpr std::int64_t sampled_requests = 250;
 constexpr std::int64_t sampled_replications = 2;
-/// Layouts that are simulated.
-constexpr std::size_t most_simulated = 8;
+/// Relative error of the formulas' loads and times per token against the simulated ones that the search allows for.
+constexpr double formula_error = 0.25;
 
 bool divides_experts(const cost::ModelSpec& model, std::int64_t parts) {
   return std::all_of(model.layers.begin(), model.layers.end(),
@@ -54,28 +55,39 @@ std::vector<std::int64_t> replica_counts(std::int64_t fewest, std::int64_t most)
 /// One layout under the question's scenarios.
 class PricedLayout {
  public:
-  PricedLayout(const Capacity& asked, std::int64_t budget)
-      : question_(asked.simulation),
-        price_(asked.question.price),
-        most_replicas_(budget / asked.simulation.gpus_per_replica),
+  PricedLayout(sim::CapacityQuestion asked, std::int64_t budget)
+      : question_(sampled(std::move(asked))),
+        most_replicas_(budget / question_.gpus_per_replica),
         formulas_(sim::scenario_formulas(question_)) {}
 
-  std::vector<LayoutPoint> points() const {
+  /// [scenario], by rising batch; empty where the formulas do not apply.
+  std::vector<std::vector<LayoutPoint>> over_batches() const {
+    std::vector<std::vector<LayoutPoint>> found(formulas_.size());
+    for (std::size_t s = 0; s < formulas_.size(); ++s) {
+      if (formulas_[s].saturation) found[s] = at_batches(s);
+    }
+    return found;
+  }
+
+  /// Where a load is asked for those that share it, else those over batches.
+  std::vector<LayoutPoint> points(const std::vector<std::vector<LayoutPoint>>& over_batches) const {
+    const std::optional<double>& load = question_.workload.requests_per_second;
     std::vector<LayoutPoint> found;
     for (std::size_t s = 0; s < formulas_.size(); ++s) {
-      if (!formulas_[s].saturation) continue;
-      const std::vector<LayoutPoint> over_batches = at_batches(s);
-      if (!question_.workload.requests_per_second) {
-        found.insert(found.end(), over_batches.begin(), over_batches.end());
-        continue;
-      }
-      for (const LayoutPoint& point : at_load(*question_.workload.requests_per_second, over_batches, s))
-        found.push_back(point);
+      const std::vector<LayoutPoint> of_one = load ? at_load(*load, over_batches[s], s) : over_batches[s];
+      found.insert(found.end(), of_one.begin(), of_one.end());
     }
     return found;
   }
 
  private:
+  static sim::CapacityQuestion sampled(sim::CapacityQuestion question) {
+    question.workload.requests = sampled_requests;
+    question.replications = sampled_replications;
+    question.threads = 1;
+    return question;
+  }
+
   /// By rising batch, on as many replicas as there are accelerators for.
   std::vector<LayoutPoint> at_batches(std::size_t s) const {
     const sim::ScenarioFormulas& formulas = formulas_[s];
@@ -126,12 +138,12 @@ class PricedLayout {
                       .gpu_seconds_per_token =
                           static_cast<double>(question_.gpus_per_replica) / (load * formulas_[s].load.output_tokens),
                       .cost_per_million_tokens = {}};
-    if (price_) point.cost_per_million_tokens = *price_ / 3600 * point.gpu_seconds_per_token * 1e6;
+    if (const auto& price = question_.price_per_gpu_hour)
+      point.cost_per_million_tokens = *price / 3600 * point.gpu_seconds_per_token * 1e6;
     return point;
   }
 
-  const sim::CapacityQuestion& question_;
-  std::optional<double> price_;
+  sim::CapacityQuestion question_;
   std::int64_t most_replicas_;
   std::vector<sim::ScenarioFormulas> formulas_;
 };
@@ -143,50 +155,18 @@ bool is_within(const CapacityQuestion& q, const LayoutPoint& point) {
   return !q.tpot_ms || 1000 * point.tpot_seconds <= *q.tpot_ms;
 }
 
-/// A question with fewer requests and replications about one layout, for the search.
-CapacityQuestion brief_question(const CapacityQuestion& asked) {
-  CapacityQuestion q = asked;
-  q.gpus.reset();
-  q.prefill.reset();
-  if (asked.prefill) q.decode_only = true;
-  q.replications = sampled_replications;
-  q.workload.requests = sampled_requests;
-  q.threads = 1;
-  return q;
-}
+/// A layout as it is searched: what capacity simulates in it, and its scenarios' points by formulas.
+struct SearchedLayout {
+  /// Empty if it is refused.
+  std::optional<sim::CapacityQuestion> simulation;
+  /// [scenario], over batches.
+  std::vector<std::vector<LayoutPoint>> over_batches;
+  std::vector<LayoutPoint> points;
+};
 
-/// Whether the point's scenario meets the limits at its load in a short simulation.
-bool meets_limits(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& q,
-                  const LayoutPoint& point) {
-  sim::CapacityQuestion simulation = asked_capacity(acceptance, cost, brief_question(q)).simulation;
-  std::erase_if(simulation.scenarios, [&](const sim::CapacityScenario& scenario) {
-    return scenario.name != point.scenario || scenario.engine.max_num_seqs != point.max_num_seqs;
-  });
-  // A pool of its own computes prompts.
-  if (q.prefill) simulation.limits.ttft_seconds.reset();
-  simulation.threads = q.threads;
-  const sim::ScenarioCapacity found = sim::plan_capacity(simulation).scenarios.front();
-  return found.meets_load && (!found.gpus || *found.gpus <= *q.gpus);
-}
-
-/// The cheapest point of each layout within the limit, cheapest first.
-std::vector<LayoutPoint> candidates(const CapacityQuestion& q, const std::vector<std::vector<LayoutPoint>>& points) {
-  std::vector<LayoutPoint> best;
-  for (const std::vector<LayoutPoint>& of_layout : points) {
-    std::vector<LayoutPoint> within;
-    std::copy_if(of_layout.begin(), of_layout.end(), std::back_inserter(within),
-                 [&](const LayoutPoint& point) { return is_within(q, point); });
-    if (within.empty()) continue;
-    best.push_back(*std::min_element(within.begin(), within.end(),
-                                     [](const auto& a, const auto& b) { return by_cost(a) < by_cost(b); }));
-  }
-  std::stable_sort(best.begin(), best.end(), [](const auto& a, const auto& b) { return by_cost(a) < by_cost(b); });
-  return best;
-}
-
-std::vector<LayoutPoint> frontier_of(const std::vector<std::vector<LayoutPoint>>& points) {
+std::vector<LayoutPoint> frontier_of(const std::vector<SearchedLayout>& layouts) {
   std::vector<LayoutPoint> all, frontier;
-  for (const std::vector<LayoutPoint>& of_layout : points) all.insert(all.end(), of_layout.begin(), of_layout.end());
+  for (const SearchedLayout& layout : layouts) all.insert(all.end(), layout.points.begin(), layout.points.end());
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return by_cost(a) < by_cost(b); });
   for (const LayoutPoint& point : all) {
     if (frontier.empty() || point.tpot_seconds < frontier.back().tpot_seconds) frontier.push_back(point);
@@ -194,18 +174,138 @@ std::vector<LayoutPoint> frontier_of(const std::vector<std::vector<LayoutPoint>>
   return frontier;
 }
 
-void choose(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& q,
-            const std::vector<std::vector<LayoutPoint>>& points, LayoutSearch& search) {
-  const std::vector<LayoutPoint> best = candidates(q, points);
-  search.chosen = best.empty() ? search.frontier.back().layout : best.front().layout;
-  for (std::size_t i = 0; i < std::min(best.size(), most_simulated); ++i) {
-    const std::size_t layout = best[i].layout;
-    if (!meets_limits(acceptance, in_layout(cost, search.layouts[layout].layout), q, best[i])) continue;
-    search.chosen = layout;
-    search.is_within_limits = true;
-    return;
+/// By formulas: the layout of the cheapest point within the limit on the time per token, else of the fastest one.
+std::size_t likeliest_layout(const CapacityQuestion& q, const LayoutSearch& search) {
+  for (const LayoutPoint& point : search.frontier) {
+    if (is_within(q, point)) return point.layout;
   }
+  return search.frontier.back().layout;
 }
+
+/// Requests/s of a replica at a time per token, between the points, which rise in both; 0 if it is below all of them.
+double rate_within(const std::vector<LayoutPoint>& points, double tpot_seconds) {
+  double rate = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const LayoutPoint& here = points[i];
+    if (here.tpot_seconds <= tpot_seconds) {
+      rate = std::max(rate, here.requests_per_second_per_replica);
+    } else if (i > 0 && points[i - 1].tpot_seconds <= tpot_seconds) {
+      const LayoutPoint& before = points[i - 1];
+      const double share =
+          std::log(tpot_seconds / before.tpot_seconds) / std::log(here.tpot_seconds / before.tpot_seconds);
+      rate = std::max(
+          rate, before.requests_per_second_per_replica *
+                    std::pow(here.requests_per_second_per_replica / before.requests_per_second_per_replica, share));
+    }
+  }
+  return rate;
+}
+
+/// A scenario of a layout that may be simulated.
+struct Candidate {
+  std::size_t layout = 0, scenario = 0;
+  /// The least GPU-seconds per request by the formulas and their error.
+  double least = 0;
+};
+
+/// What was simulated of a candidate. Requests, of which all candidates have the same, are not of equally many tokens
+/// in the formulas' sample of them.
+struct Simulated {
+  std::size_t layout = 0;
+  double gpu_seconds_per_request = 0, median_tpot_seconds = 0;
+};
+
+/// Simulates scenarios of layouts, and keeps the best with and without speculation.
+class LayoutSimulation {
+ public:
+  LayoutSimulation(const std::vector<SearchedLayout>& layouts, LayoutSearch& search, const core::RunHooks& hooks)
+      : layouts_(layouts), search_(search), hooks_(hooks) {}
+
+  void run() {
+    for (const Candidate& candidate : candidates()) {
+      if (!can_be_best(candidate)) continue;
+      simulate(candidate);
+    }
+    if (best_ || beyond_) search_.chosen = best_ ? best_->layout : beyond_->layout;
+    search_.is_within_limits = best_.has_value();
+    if (plain_) search_.plain = plain_->layout;
+  }
+
+ private:
+  /// Those that may be within the limit on the time per token and the accelerators, cheapest first.
+  std::vector<Candidate> candidates() const {
+    std::vector<Candidate> all;
+    for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      for (std::size_t s = 0; layouts_[i].simulation && s < layouts_[i].over_batches.size(); ++s) {
+        if (const auto least = least_cost(*layouts_[i].simulation, layouts_[i].over_batches[s]))
+          all.push_back({i, s, *least});
+      }
+    }
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.least < b.least; });
+    return all;
+  }
+
+  /// GPU-seconds per request if loads are larger and times shorter than the formulas' by their error; empty if not even
+  /// then the limit or the accelerators suffice.
+  std::optional<double> least_cost(const sim::CapacityQuestion& question,
+                                   const std::vector<LayoutPoint>& points) const {
+    const std::optional<double>& limit = question.limits.tpot_seconds;
+    const double longest = limit ? *limit / (1 - formula_error) : std::numeric_limits<double>::infinity();
+    const double rate = rate_within(points, longest) / (1 - formula_error);
+    if (!(rate > 0)) return std::nullopt;
+    const auto each = static_cast<double>(question.gpus_per_replica);
+    const std::optional<double>& load = question.workload.requests_per_second;
+    if (!load) return each / rate;
+    const double gpus = each * std::ceil(*load / rate * (1 - 1e-12));
+    return gpus <= static_cast<double>(search_.gpus) ? std::optional(gpus / *load) : std::nullopt;
+  }
+
+  bool is_plain(const Candidate& candidate) const {
+    return sim::is_plain(layouts_[candidate.layout].simulation->scenarios[candidate.scenario]);
+  }
+
+  bool can_be_best(const Candidate& candidate) const {
+    const std::optional<Simulated>& best = is_plain(candidate) ? plain_ : best_;
+    return !best || candidate.least <= best->gpu_seconds_per_request;
+  }
+
+  void simulate(const Candidate& candidate) {
+    sim::CapacityQuestion question = *layouts_[candidate.layout].simulation;
+    question.scenarios = {question.scenarios[candidate.scenario]};
+    question.finds_rate_intervals = false;
+    TriedLayout& tried = search_.layouts[candidate.layout];
+    sim::CapacityAnswer answer;
+    try {
+      answer = sim::plan_capacity(question, {{}, hooks_.interrupt});
+    } catch (const sim::CacheTooSmall& error) {
+      tried.refusal = fmt::format("{} needs {} tokens of cache, and these GPUs leave {}", error.request,
+                                  error.needed_tokens, error.cache_tokens);
+      return;
+    }
+    if (answer.interrupted) throw QuestionError("interrupted before the layouts were simulated");
+    ++tried.simulated;
+    const sim::ScenarioCapacity& found = answer.scenarios.front();
+    if (!found.meets_load) return;
+    const double served = question.workload.requests_per_second.value_or(found.at_requests_per_second);
+    const Simulated simulated = {candidate.layout, static_cast<double>(*found.gpus) / served,
+                                 found.tpot_seconds ? found.tpot_seconds->p50.value : 0};
+    if (*found.gpus > search_.gpus) return keep_better(simulated, beyond_);
+    tried.refusal.clear();
+    keep_better(simulated, best_);
+    if (is_plain(candidate)) keep_better(simulated, plain_);
+  }
+
+  static void keep_better(const Simulated& one, std::optional<Simulated>& best) {
+    const auto key = [](const Simulated& of) { return std::pair(of.gpu_seconds_per_request, of.median_tpot_seconds); };
+    if (!best || key(one) < key(*best)) best = one;
+  }
+
+  const std::vector<SearchedLayout>& layouts_;
+  LayoutSearch& search_;
+  const core::RunHooks& hooks_;
+  /// Within the limits and the accelerators, and within the limits alone.
+  std::optional<Simulated> best_, plain_, beyond_;
+};
 
 }  // namespace
 
@@ -262,8 +362,14 @@ Cost in_layout(const Cost& cost, const Layout& layout) {
   return placed;
 }
 
-LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
-                            const CapacityQuestion& question) {
+std::size_t LayoutSearch::simulated() const {
+  return static_cast<std::size_t>(
+      std::count_if(layouts.begin(), layouts.end(), [](const TriedLayout& tried) { return tried.simulated > 0; }));
+}
+
+namespace {
+
+void require_searchable(const Cost& cost, const CapacityQuestion& question) {
   if (!cost.roofline || !cost.words) throw QuestionError("--gpus is given, but needs --hardware beside it");
   if (question.concurrency) throw QuestionError("--gpus is given, but must not be beside --concurrency");
   if (question.replicas) throw QuestionError("--gpus is given, but must not be beside --replicas, which it finds");
@@ -271,42 +377,73 @@ LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const C
     throw QuestionError(
         "--calibrate is given beside --gpus, but was timed in one layout, which --tp, --dp and --ep state");
   require_in("--gpus", question.gpus, capacity_ranges.gpus);
-  LayoutSearch search;
+}
+
+/// @param place  index into search.layouts, which is told why it is refused, else its cheapest and fastest points
+SearchedLayout price_layout(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                            const CapacityQuestion& question, std::size_t place, LayoutSearch& search) {
+  TriedLayout& tried = search.layouts[place];
+  SearchedLayout layout;
+  try {
+    layout.simulation = asked_capacity(acceptance, in_layout(cost, tried.layout), question).simulation;
+  } catch (const QuestionError& error) {
+    tried.refusal = error.with_options();
+    return layout;
+  }
+  const PricedLayout priced(*layout.simulation, search.gpus);
+  layout.over_batches = priced.over_batches();
+  layout.points = priced.points(layout.over_batches);
+  for (LayoutPoint& point : layout.points) point.layout = place;
+  if (layout.points.empty()) {
+    tried.refusal = fmt::format("{} GPUs do not take the load", search.gpus);
+    return layout;
+  }
+  const auto least = [&](auto key) {
+    return *std::min_element(layout.points.begin(), layout.points.end(),
+                             [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  };
+  tried.cheapest = least([](const LayoutPoint& point) { return by_cost(point); });
+  tried.fastest = least([](const LayoutPoint& point) { return by_time(point); });
+  return layout;
+}
+
+/// Fills the search but for what is chosen. @return [layout]
+std::vector<SearchedLayout> priced_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                                           const CapacityQuestion& question, LayoutSearch& search) {
+  require_searchable(cost, question);
   search.gpus = *question.gpus;
   for (const Layout& layout : layouts_within(search.gpus, *cost.roofline, cost.words->options))
     search.layouts.push_back({layout, {}, {}, {}});
   if (search.layouts.empty())
     throw QuestionError(fmt::format("--gpus is {}, but no layout that is asked for has so few", search.gpus));
-  const CapacityQuestion asked = brief_question(question);
-  std::vector<std::vector<LayoutPoint>> points(search.layouts.size());
-  core::for_each_index(static_cast<std::int64_t>(points.size()), question.threads, [&](std::int64_t i, std::int64_t) {
+  std::vector<SearchedLayout> layouts(search.layouts.size());
+  core::for_each_index(static_cast<std::int64_t>(layouts.size()), question.threads, [&](std::int64_t i, std::int64_t) {
     const auto place = static_cast<std::size_t>(i);
-    TriedLayout& tried = search.layouts[place];
-    try {
-      const Capacity capacity = asked_capacity(acceptance, in_layout(cost, tried.layout), asked);
-      points[place] = PricedLayout(capacity, search.gpus).points();
-    } catch (const QuestionError& error) {
-      tried.refusal = error.with_options();
-      return;
-    }
-    for (LayoutPoint& point : points[place]) point.layout = place;
-    if (points[place].empty()) {
-      tried.refusal = fmt::format("{} GPUs do not take the load", search.gpus);
-      return;
-    }
-    const auto least = [&](auto key) {
-      return *std::min_element(points[place].begin(), points[place].end(),
-                               [&](const auto& a, const auto& b) { return key(a) < key(b); });
-    };
-    tried.cheapest = least([](const LayoutPoint& point) { return by_cost(point); });
-    tried.fastest = least([](const LayoutPoint& point) { return by_time(point); });
+    layouts[place] = price_layout(acceptance, cost, question, place, search);
   });
-  search.frontier = frontier_of(points);
+  search.frontier = frontier_of(layouts);
   if (search.frontier.empty()) {
     throw QuestionError(fmt::format("--gpus is {}, but no layout serves; {}: {}", search.gpus,
                                     text_of(search.layouts.back().layout), search.layouts.back().refusal));
   }
-  choose(acceptance, cost, question, points, search);
+  return layouts;
+}
+
+}  // namespace
+
+LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                           const CapacityQuestion& question) {
+  LayoutSearch search;
+  priced_layouts(acceptance, cost, question, search);
+  return search;
+}
+
+LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                            const CapacityQuestion& question, const core::RunHooks& hooks) {
+  LayoutSearch search;
+  const std::vector<SearchedLayout> layouts = priced_layouts(acceptance, cost, question, search);
+  search.chosen = likeliest_layout(question, search);
+  LayoutSimulation(layouts, search, hooks).run();
   return search;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/core/run_hooks.hpp"
 #include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
 
@@ -49,6 +50,8 @@ struct TriedLayout {
   /// With the fewest GPU-seconds per token, and the least time per token; empty if it is refused or cannot take the
   /// load.
   std::optional<LayoutPoint> cheapest, fastest;
+  /// Its scenarios that were simulated.
+  std::size_t simulated = 0;
 };
 
 /// Layouts within a number of accelerators.
@@ -57,11 +60,18 @@ struct LayoutSearch {
   std::vector<TriedLayout> layouts;
   /// Points that none beats in both GPU-seconds per token and time per token, by rising GPU-seconds.
   std::vector<LayoutPoint> frontier;
-  /// Index into `layouts` of the first in the order of their cheapest points within the limit on the time per token
-  /// that meets all limits in a short simulation, the cheapest if none does; the fastest if none is within it.
+  /// Index into `layouts` of the one with the simulated scenario of the fewest GPU-seconds per request, at equal ones
+  /// of the shortest median time per token, within the limits and the accelerators. If none is within them: the one
+  /// that takes the load with the fewest, else the cheapest by formulas within the limit on the time per token, else
+  /// the fastest by formulas.
   std::size_t chosen = 0;
-  /// True if it met them.
+  /// True if its scenario is within the limits and the accelerators.
   bool is_within_limits = false;
+  /// The same among scenarios without speculation; empty if none is within the limits and the accelerators.
+  std::optional<std::size_t> plain;
+
+  /// Layouts of which a scenario was simulated.
+  std::size_t simulated() const;
 };
 
 /// Powers of two of accelerators that divide the model's heads and experts evenly, within `gpus` and what a link joins.
@@ -69,12 +79,18 @@ struct LayoutSearch {
 std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& cost, const HardwareOptions& options);
 
 /// Prices every layout by planning::balanced_load, at several numbers of replicas where a load is asked for, else at
-/// batches from 1 on of as many replicas as there are accelerators for, with every scenario of the question.
-/// Source:   docs/capacity.md#layouts
+/// batches from 1 on of as many replicas as there are accelerators for, with every scenario of the question. None is
+/// chosen.
+/// Source:   docs/capacity.md#search
 /// @param cost  that of hardware; the layout that its words state is kept
 /// @throws QuestionError without hardware, for a value outside its range, or if no layout serves
+LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                           const CapacityQuestion& question);
+/// The same, and chooses by simulation: scenarios of all layouts in the order of the least that they may cost by the
+/// formulas and their error, those left out that by this cannot be cheaper than the best one simulated.
+/// @throws QuestionError as price_layouts, or if it was interrupted
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
-                            const CapacityQuestion& question);
+                            const CapacityQuestion& question, const core::RunHooks& hooks = {});
 
 /// The cost in another layout.
 /// @throws QuestionError as Cost::of

@@ -169,7 +169,7 @@ ordered_json plan_rows(const Plan& plan) {
 ordered_json capacity_rows(const Capacity& capacity) {
   ordered_json row = empty_row(capacity_columns());
   const sim::CapacityAnswer& answer = capacity.answer();
-  put_load(capacity, capacity.plain(), "plain_", row);
+  put_load(capacity.of_plain(), capacity.of_plain().plain(), "plain_", row);
   if (!answer.recommended) {
     row["why"] = "no scenario carries the load within the limits";
     return ordered_json::array({row});

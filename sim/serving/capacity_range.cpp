@@ -367,7 +367,11 @@ void run_versions(const CapacityQuestion& question, std::size_t first, std::size
 }
 
 /// The answer's own values.
-void begin_with_answer(const CapacityQuestion& question, CapacityRange& range) {
+CapacityRange range_of_answer(const CapacityQuestion& question, CapacityAnswer answer) {
+  core::require_same_size("over_versions", "answer", answer.scenarios.size(), "question.scenarios",
+                          question.scenarios.size());
+  CapacityRange range;
+  range.answer = std::move(answer);
   const bool asks_for_load = question.workload.requests_per_second || question.workload.clients;
   const std::size_t scenarios = question.scenarios.size();
   range.gpus.resize(scenarios);
@@ -379,19 +383,32 @@ void begin_with_answer(const CapacityQuestion& question, CapacityRange& range) {
   }
   for (std::size_t i = 0; asks_for_load && i < scenarios; ++i)
     range.gpus_by_case[i].push_back(gpus_of(question, range.answer.scenarios[i]));
+  return range;
+}
+
+std::vector<SimulatedValue> rates_of(const CapacityAnswer& answer) {
+  std::vector<SimulatedValue> rates;
+  for (const ScenarioCapacity& own : answer.scenarios) rates.push_back(own.requests_per_second_per_replica);
+  return rates;
+}
+
+/// Once all versions have run. @param own_rates  the answer's, before versions widened them
+void sum_up(const CapacityQuestion& question, std::span<const SimulatedValue> own_rates, CapacityRange& range) {
+  if (!range.interrupted) add_simulation_ends(question, own_rates, range);
+  for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
+    const auto& medians = range.median_tpot_by_version[i];
+    range.overloaded[i] =
+        static_cast<std::size_t>(std::count(medians.begin(), medians.end(), std::numeric_limits<double>::infinity()));
+    if (!range.interrupted) range.gpus[i] = range_of(range.gpus_by_case[i]);
+  }
 }
 
 }  // namespace
 
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
                             std::span<const std::vector<RequestAcceptance>> acceptances, const core::RunHooks& hooks) {
-  core::require_same_size("over_versions", "answer", answer.scenarios.size(), "question.scenarios",
-                          question.scenarios.size());
-  CapacityRange range;
-  range.answer = std::move(answer);
-  begin_with_answer(question, range);
-  std::vector<SimulatedValue> own_rates;
-  for (const ScenarioCapacity& own : range.answer.scenarios) own_rates.push_back(own.requests_per_second_per_replica);
+  CapacityRange range = range_of_answer(question, std::move(answer));
+  const std::vector<SimulatedValue> own_rates = rates_of(range.answer);
   add_single_versions(question, acceptances, range);
   RequestSets requests = requests_of(question);
   const std::size_t most = most_versions(question, acceptances);
@@ -401,13 +418,20 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
     add_joint_versions(question, range);
     run_versions(question, singles, most, hooks, requests, range);
   }
-  if (!range.interrupted) add_simulation_ends(question, own_rates, range);
-  for (std::size_t i = 0; i < range.answer.scenarios.size(); ++i) {
-    const auto& medians = range.median_tpot_by_version[i];
-    range.overloaded[i] =
-        static_cast<std::size_t>(std::count(medians.begin(), medians.end(), std::numeric_limits<double>::infinity()));
-    if (!range.interrupted) range.gpus[i] = range_of(range.gpus_by_case[i]);
-  }
+  sum_up(question, own_rates, range);
+  return range;
+}
+
+CapacityRange over_versions_of(const CapacityRange& other, const CapacityQuestion& question, CapacityAnswer answer,
+                               const core::RunHooks& hooks) {
+  CapacityRange range = range_of_answer(question, std::move(answer));
+  const std::vector<SimulatedValue> own_rates = rates_of(range.answer);
+  range.versions = other.versions;
+  range.cost_ends = other.cost_ends;
+  range.acceptances = other.acceptances;
+  RequestSets requests = requests_of(question);
+  run_versions(question, 1, std::max<std::size_t>(1, range.versions.size() - 1), hooks, requests, range);
+  sum_up(question, own_rates, range);
   return range;
 }
 
@@ -418,9 +442,8 @@ std::size_t most_versions(const CapacityQuestion& question,
   return 4 + (question.acceptance_is_range ? 3 : 2) * acceptances.size();
 }
 
-GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {
-  const auto& ours = range.gpus_by_case.at(scenario);
-  const auto& theirs = range.gpus_by_case.at(other);
+GpuComparison compare_gpus(std::span<const std::optional<std::int64_t>> ours,
+                           std::span<const std::optional<std::int64_t>> theirs) {
   core::require_same_size("compare_gpus", "cases of the scenario", ours.size(), "those of the other", theirs.size());
   GpuComparison comparison;
   comparison.cases = ours.size();
@@ -433,13 +456,17 @@ GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std
   return comparison;
 }
 
+GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {
+  return compare_gpus(range.gpus_by_case.at(scenario), range.gpus_by_case.at(other));
+}
+
+bool is_faster_in_all(std::span<const std::optional<double>> ours, std::span<const std::optional<double>> theirs) {
+  return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                    [](const auto& one, const auto& other) { return one && other && *one < *other; });
+}
+
 bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::size_t other) {
-  const auto& ours = range.median_tpot_by_version.at(scenario);
-  const auto& theirs = range.median_tpot_by_version.at(other);
-  for (std::size_t v = 0; v < ours.size(); ++v) {
-    if (!ours[v] || !theirs.at(v) || !(*ours[v] < *theirs[v])) return false;
-  }
-  return true;
+  return is_faster_in_all(range.median_tpot_by_version.at(scenario), range.median_tpot_by_version.at(other));
 }
 
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,

@@ -81,6 +81,12 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
                             std::span<const std::vector<RequestAcceptance>> acceptances,
                             const core::RunHooks& hooks = {});
 
+/// The same over the versions of another range, by which both have the same cases: for plain decoding under a cost
+/// whose replicates are drawn like those of the other's.
+/// @throws std::invalid_argument unless the answer has as many scenarios as the question
+CapacityRange over_versions_of(const CapacityRange& other, const CapacityQuestion& question, CapacityAnswer answer,
+                               const core::RunHooks& hooks = {});
+
 /// The largest number of versions that over_versions plans, excluding the answer's own.
 std::size_t most_versions(const CapacityQuestion& question,
                           std::span<const std::vector<RequestAcceptance>> acceptances);
@@ -92,8 +98,12 @@ struct GpuComparison {
   std::size_t fewer = 0, more = 0, cases = 0;
 };
 
-/// @param scenario, other  indices into range.gpus_by_case, with equally many cases of both
-/// @throws std::out_of_range, std::invalid_argument if they are not
+/// @param ours, theirs  of gpus_by_case, equally many
+/// @throws std::invalid_argument if they are not
+GpuComparison compare_gpus(std::span<const std::optional<std::int64_t>> ours,
+                           std::span<const std::optional<std::int64_t>> theirs);
+/// @param scenario, other  indices into range.gpus_by_case
+/// @throws std::out_of_range, std::invalid_argument as above
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other);
 
 /// The main source of uncertainty of a scenario's capacity, and the run that would reduce it.
@@ -102,7 +112,10 @@ struct CapacityDoubt {
   planning::NextMeasurement next;
 };
 
-/// True if the scenario's median time per output token is below the other's in every version.
+/// True if the median time per output token of `ours` is below that of `theirs` in every version.
+/// @param ours, theirs  of median_tpot_by_version, equally many
+bool is_faster_in_all(std::span<const std::optional<double>> ours, std::span<const std::optional<double>> theirs);
+/// @param scenario, other  indices into range.median_tpot_by_version
 /// @throws std::out_of_range
 bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::size_t other);
 

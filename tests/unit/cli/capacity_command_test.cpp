@@ -428,7 +428,7 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   const ordered_json more = json_of(few, 1);
   CHECK(more["prefill_pool"]["gpus_of_both_pools"].get<int>() > 2);
   CHECK(warns(more, "more_gpus_than_given"));
-  CHECK(run_specdec("capacity " + few).out.rfind("More than the 2 GPUs given are needed. ", 0) == 0);
+  CHECK(run_specdec("capacity " + few).out.rfind("More than the 2 GPUs given are needed in this layout. ", 0) == 0);
   check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
   check_refused(small_model + lengths + " --dp 2",
                 "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "
@@ -496,6 +496,35 @@ TEST_CASE("clients that send too few requests are refused, and what is fastest b
                          .out;
   std::replace(near.begin(), near.end(), '\n', ' ');
   CHECK(near.find("1 GPU with or without speculation, fastest by the estimate ") != std::string::npos);
+}
+
+TEST_CASE(
+    "a load is carried by whichever layout does on the GPUs given, and drafts are held against plain decoding's own") {
+  const std::string large =
+      "--hardware h200-sxm --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b --prompt-tokens 2000:0.5 "
+      "--output-tokens 500:0.5 --num-requests 400 --replications 2 --price 3 --gpus 8 --gamma ";
+  // Two GPUs a replica are the cheapest by formulas, and take ten.
+  const ordered_json carried = json_of(large + "3,5 --tpot-ms 20 --arrival-rate 6.5");
+  CHECK(carried["recommended"]["gpus"] == 8);
+  CHECK(carried["layouts"]["within_limits"] == true);
+  CHECK(carried["layouts"]["without_speculation"].is_null());
+  CHECK(run_specdec("capacity " + large + "3,5 --tpot-ms 20 --arrival-rate 6.5").out.find("no number of GPUs") ==
+        std::string::npos);
+  const ordered_json against = json_of(large + "3,5 --tpot-ms 30 --arrival-rate 5");
+  CHECK(against["recommended"]["gpus"] == 6);
+  const ordered_json& plain = against["without_speculation"];
+  CHECK(plain["gpus"] == 8);
+  CHECK(plain["scenario"] == 3);
+  REQUIRE(against["scenarios"].size() == 4);
+  CHECK(against["scenarios"][3]["name"] == "plain, tp 8");
+  CHECK(against["scenarios"][3]["gpus_per_replica"] == 8);
+  CHECK(against["scenarios"][3]["cost_per_million_tokens"] == plain["cost_per_million_tokens"]);
+  // What plain decoding alone needs.
+  const ordered_json alone = json_of(large + "0 --tpot-ms 30 --arrival-rate 5");
+  CHECK(alone["recommended"]["gpus"] == plain["gpus"]);
+  CHECK(alone["recommended"]["cost_per_million_tokens"] == plain["cost_per_million_tokens"]);
+  const std::string text = run_specdec("capacity " + large + "3,5 --tpot-ms 25").out;
+  CHECK(text.find("by 8 GPUs (2 replicas of 4),\ninstead of") != std::string::npos);
 }
 
 TEST_CASE("tables of a layout search that was not asked for have a heading and no row") {

@@ -103,6 +103,57 @@ TEST_CASE("the layout that is chosen is the one that capacity answers for") {
   CHECK(none.chosen == none.frontier.back().layout);
 }
 
+TEST_CASE(
+    "the layout found is the best of all that can be stated, and plain decoding is compared in its own best one") {
+  CapacityQuestion question = small_load();
+  question.workload.prompt_tokens = {2000, 0.5};
+  question.workload.output_tokens = {500, 0.5};
+  question.workload.requests = 300;
+  question.gamma = {{3, 5}};
+  question.price = 3;
+  const auto cost_with = [](std::optional<std::int64_t> tensor) {
+    planner::HardwareOptions options{.draft = {.model = "eagle3-llama-3.3-70b"}};
+    options.tensor_parallel = tensor;
+    return Cost::of_hardware("h200-sxm", "llama-3.3-70b", options);
+  };
+  const auto acceptance = Acceptance::of_rate(0.65);
+  struct Asked {
+    std::optional<double> arrival_rate;
+    double tpot_ms;
+  };
+  for (const Asked& asked : {Asked{{}, 30}, Asked{6.5, 20}}) {
+    CAPTURE(asked.tpot_ms);
+    question.arrival_rate = asked.arrival_rate;
+    question.tpot_ms = asked.tpot_ms;
+    question.gpus.reset();
+    // What every layout by itself says.
+    constexpr double none = 1e300;
+    double least = none, least_plain = none;
+    for (const std::int64_t tensor : {2, 4, 8}) {
+      const sim::CapacityQuestion stated = planner::asked_capacity(acceptance, cost_with(tensor), question).simulation;
+      for (const sim::ScenarioCapacity& s : sim::plan_capacity(stated).scenarios) {
+        if (!s.meets_load || *s.gpus > 8) continue;
+        least = std::min(least, s.gpu_seconds_per_token);
+        if (sim::is_plain(s.scenario)) least_plain = std::min(least_plain, s.gpu_seconds_per_token);
+      }
+    }
+    question.gpus = 8;
+    const Capacity found = planner::capacity(acceptance, cost_with({}), question);
+    CHECK(found.layouts->is_within_limits);
+    CHECK_FALSE(found.exceeds_gpus);
+    CHECK(found.scenarios()[*found.answer().recommended].gpu_seconds_per_token == Approx(least).epsilon(1e-9));
+    CHECK(found.layouts->plain.has_value() == (least_plain < none));
+    // Nothing to compare with elsewhere at the load, which plain decoding does not carry.
+    CHECK((found.plain_elsewhere == nullptr) == asked.arrival_rate.has_value());
+    if (!found.layouts->plain) continue;
+    CHECK(found.plain_scenario().gpu_seconds_per_token == Approx(least_plain).epsilon(1e-9));
+    const std::size_t plain = found.of_plain().plain();
+    CHECK(found.of_plain().range.rates_by_version[plain].size() == found.range.rates_by_version[0].size());
+    CHECK(*found.requests_per_second_together(0) == Approx(static_cast<double>(8 / found.simulation.gpus_per_replica) *
+                                                           found.scenarios()[0].requests_per_second_per_replica.value));
+  }
+}
+
 TEST_CASE("groups of accelerators have the cache, places and positions of all of them") {
   const CapacityQuestion question = small_load();
   CapacityQuestion plain = question;
