@@ -200,6 +200,7 @@ LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t
     ScenarioOverLoads& scenario = in.scenarios.emplace_back();
     scenario.name = scenario_text(found.scenario);
     scenario.is_plain = sim::is_plain(found.scenario);
+    if (scenario.is_plain && capacity.plain_elsewhere) scenario.name += " in this layout";
     scenario.sustainable = found.requests_per_second_per_replica;
     scenario.saturated = found.saturated_requests_per_second_per_replica;
     if (loads == 0) continue;
