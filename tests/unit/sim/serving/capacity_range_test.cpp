@@ -480,6 +480,23 @@ TEST_CASE(
   CHECK(held_by_versions < 30);
 }
 
+TEST_CASE("plain decoding over the versions of another range has the cases that it has in that range") {
+  const sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  const sim::CapacityRange both = range_of(question, {{{{0.4}}}});
+  sim::CapacityQuestion alone = question;
+  alone.scenarios = {question.scenarios[0]};
+  alone.acceptance.clear();
+  const sim::CapacityRange plain = sim::over_versions_of(both, alone, sim::plan_capacity(alone));
+  CHECK(plain.gpus_by_case[0] == both.gpus_by_case[0]);
+  CHECK(plain.rates_by_version[0] == both.rates_by_version[0]);
+  CHECK(plain.median_tpot_by_version[0] == both.median_tpot_by_version[0]);
+  CHECK(plain.answer.scenarios[0].requests_per_second_per_replica.lo ==
+        both.answer.scenarios[0].requests_per_second_per_replica.lo);
+  CHECK(plain.cost_ends == both.cost_ends);
+  CHECK_FALSE(plain.interrupted);
+  CHECK_THROWS_AS(sim::over_versions_of(both, alone, {}), std::invalid_argument);
+}
+
 TEST_CASE("cases with fewer and with more GPUs are counted, and no number of them is more than any") {
   sim::CapacityRange range;
   range.gpus_by_case = {{2, 4, 4, std::nullopt, 8, std::nullopt}, {4, 4, 2, 8, std::nullopt, std::nullopt}, {1}};
