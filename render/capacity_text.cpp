@@ -228,6 +228,9 @@ std::string decision(const Capacity& r) {
       (r.exceeds_gpus ? fmt::format("More than the {} GPUs given are needed. ", *r.question.gpus) : "") +
       both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
+  if (r.lookups_unknown)
+    return "Cannot tell: nothing says how often a lookup finds something. If each finds all that is asked for: " +
+           of_pool + estimated_decision(r);
   if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);
   if (r.is_decided()) return "If all goes on as before beyond what was measured: " + of_pool + estimated_decision(r);
   return fmt::format(
