@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -46,38 +49,28 @@ std::string long_law_of(const MethodResult& r) {
                           : fmt::format("no, total variation {:.4f} per token", *r.total_variation_per_token);
 }
 
-/// The table of `compare`, or of the tasks of one method.
-std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
-  using Align = TextTable::Align;
-  TextTable table({{by_task ? "task" : "method", Align::left},
-                   {"lossless", Align::left},
-                   {"tokens/step"},
-                   {"closed"},
-                   {"z"},
-                   {"target"},
-                   {"draft"},
-                   {"ops"},
-                   {"mem"},
-                   {"speedup"}});
-  const auto add = [&](const MethodResult& r) {
-    table.add_row({by_task ? r.task : name_of(r.method), law_of(r), render::with_interval(r.tokens_per_step, 2),
-                   decimals(r.closed_form_tokens_per_step, 2), decimals(r.deviation_standard_errors, 1),
-                   decimals(r.target_calls_per_token, 2), decimals(r.draft_calls_per_token, 2),
-                   decimals(r.operations_factor, 2), decimals(r.memory_factor, 2),
-                   with_interval_or_dash(r.speedup, 2)});
-  };
-  std::vector<MethodResult> searches;
-  for (const MethodResult& r : results) {
-    if (r.task.empty() == by_task) continue;
-    if (is_search(r)) {
-      searches.push_back(r);
-    } else {
-      add(r);
-    }
-  }
-  if (!searches.empty()) table.add_heading("beside plain beam search of the same width:");
-  for (const MethodResult& r : searches) add(r);
-  return table.to_string();
+/// The table of `compare`, or of the tasks of one method; searches stand behind the other methods.
+Table table_of(const std::vector<MethodResult>& results, bool by_task) {
+  std::vector<MethodResult> rows;
+  std::copy_if(results.begin(), results.end(), std::back_inserter(rows),
+               [&](const MethodResult& r) { return r.task.empty() != by_task; });
+  const auto first_search = std::stable_partition(rows.begin(), rows.end(), std::not_fn(is_search)) - rows.begin();
+  Table table =
+      make_table(rows, {{by_task ? "task" : "method",
+                         [=](const auto& r) { return by_task ? r.task : name_of(r.method); },
+                         {Align::left}},
+                        {"lossless", law_of, {Align::left}},
+                        {"tokens/step", [](const auto& r) { return render::with_interval(r.tokens_per_step, 2); }},
+                        {"closed", [](const auto& r) { return decimals(r.closed_form_tokens_per_step, 2); }},
+                        {"z", [](const auto& r) { return decimals(r.deviation_standard_errors, 1); }},
+                        {"target", [](const auto& r) { return decimals(r.target_calls_per_token, 2); }},
+                        {"draft", [](const auto& r) { return decimals(r.draft_calls_per_token, 2); }},
+                        {"ops", [](const auto& r) { return decimals(r.operations_factor, 2); }},
+                        {"mem", [](const auto& r) { return decimals(r.memory_factor, 2); }},
+                        {"speedup", [](const auto& r) { return with_interval_or_dash(r.speedup, 2); }}});
+  if (first_search < std::ssize(rows))
+    table.rows[static_cast<std::size_t>(first_search)].above = "beside plain beam search of the same width:";
+  return table;
 }
 
 constexpr char method_legend[] =
@@ -131,14 +124,14 @@ std::string text_of(const planner::Simulation& simulation) {
   if (r.memory_factor) line("memory factor", decimals(r.memory_factor, 3));
   if (r.speedup) line("speedup", render::with_interval(*r.speedup, 3));
   if (results.size() > 1)
-    text += fmt::format("\n{}\n{}", table_of(results, true), legends(results));
+    text += fmt::format("\n{}\n{}", text_of(table_of(results, true)), legends(results));
   else if (is_search(r))
     text += wrapped(search_legend) + '\n';
   return text;
 }
 
 std::string text_of(const planner::Comparison& comparison) {
-  return fmt::format("{}\n{}", table_of(comparison.results, false), legends(comparison.results));
+  return fmt::format("{}\n{}", text_of(table_of(comparison.results, false)), legends(comparison.results));
 }
 
 }  // namespace specdec::render

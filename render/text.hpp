@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "analysis/estimate/estimate.hpp"
@@ -51,6 +50,13 @@ std::string point_words(double batch, double context);
 /// A number in a column: three decimals if they suffice, else as brief.
 std::string in_column(double value);
 
+/// A batch or a gamma; the mean batch of a run need not be an integer.
+std::string whole_or_brief(double count);
+/// "1" or "1 to 8".
+std::string from_to(double first, double last);
+/// Seconds as milliseconds, to four digits.
+std::string milliseconds(double seconds);
+
 /// An estimate with the given number of decimals and its 95% interval: "1.97 +-0.04" if that is symmetric about the
 /// value to a tenth of its half, else "1.97 [1.90, 2.00]"; the value alone if there is none.
 std::string with_interval(const estimate::Estimate& estimate, int decimals);
@@ -64,29 +70,5 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, std::
 
 /// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
 std::string without_control_characters(std::string_view text);
-
-/// Columns aligned under their headings, right-aligned unless told otherwise, two blanks apart.
-class TextTable {
- public:
-  enum class Align { left, right };
-  struct Column {
-    std::string heading;
-    Align align = Align::right;
-  };
-
-  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
-
-  /// @throws std::invalid_argument unless there is one cell for each column
-  void add_row(std::vector<std::string> cells);
-  /// A heading across the columns, above the rows that follow.
-  void add_heading(std::string heading) { headings_.emplace_back(rows_.size(), std::move(heading)); }
-  std::string to_string() const;
-
- private:
-  std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;
-  /// The row before which each stands.
-  std::vector<std::pair<std::size_t, std::string>> headings_;
-};
 
 }  // namespace specdec::render
