@@ -144,10 +144,10 @@ std::string position_table(const ServingSummary& s) {
   const auto known = [&s](std::size_t j) { return j < s.rounds_by_accepted.size(); };
   return text_of(make_table(
       places, {{s.shape == traces::DraftShape::tree ? "depth" : "draft", [](auto j) { return fmt::format("{}", j); }},
-               {"rounds that end there", [&](auto j) { return known(j) ? count_text(s.rounds_by_accepted[j]) : "-"; },
-                of_histogram},
-               {"share", [&](auto j) { return known(j) && rounds > 0 ? fixed(s.rounds_by_accepted[j] / rounds) : "-"; },
-                of_histogram},
+               {"rounds that end there", of_histogram,
+                [&](auto j) { return known(j) ? count_text(s.rounds_by_accepted[j]) : "-"; }},
+               {"share", of_histogram,
+                [&](auto j) { return known(j) && rounds > 0 ? fixed(s.rounds_by_accepted[j] / rounds) : "-"; }},
                {"accepted", of_position([](const auto& position) { return count_text(position.accepted); })},
                {"looked at", of_position([](const auto& position) {
                   return position.evaluated ? count_text(*position.evaluated) : "-";
@@ -187,11 +187,9 @@ std::string gamma_table(const CountersGroup& group) {
        {"hazards", [](const auto& row) { return fixed(row.readings.hazards); }},
        {"two states", [](const auto& row) { return row.readings.two_state ? fixed(*row.readings.two_state) : "-"; }},
        {"all accepted", [](const auto& row) { return fixed(row.tokens.full_accepts); }},
-       {"",
-        [](const auto& row) { return row.measured              ? "measured"
-                                     : row.tokens.extrapolated ? "extrapolated"
-                                                               : ""; },
-        {Align::left}}});
+       {"", {Align::left}, [](const auto& row) {
+          return row.measured ? "measured" : row.tokens.extrapolated ? "extrapolated" : "";
+        }}});
   std::string text = text_of(table) +
                      wrapped(
                          "95%: of sampling; the columns behind it are three readings of the same "
@@ -225,9 +223,9 @@ std::string group_text(const CountersGroup& group) {
 }
 
 Column<CountersGroup> group_column() {
-  return {"group",
-          [](const CountersGroup& group) { return title_of(group.summary); },
-          {.align = Align::left, .widest = widest_title}};
+  return {"group", {.align = Align::left, .widest = widest_title}, [](const CountersGroup& group) {
+            return title_of(group.summary);
+          }};
 }
 
 std::string group_table(const CountersAnswer& a) {
@@ -313,9 +311,9 @@ std::string conversion_text(const CountersAnswer& a) {
   return text +
          text_of(make_table(
              a.conversion->figures,
-             {{"figure", [](const auto& row) { return std::string(row.figure.convention->name); }, {Align::left}},
-              {"value", value, {Align::left}},
-              {"", rests_on, {Align::left}}}));
+             {{"figure", {Align::left}, [](const auto& row) { return std::string(row.figure.convention->name); }},
+              {"value", {Align::left}, value},
+              {"", {Align::left}, rests_on}}));
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_s
     return [type](const HardwareSpec& hardware) { return peak(hardware, type); };
   };
   std::string text =
-      text_of(make_table(presets, {{"hardware", [](const auto* hardware) { return hardware->name; }, {Align::left}},
+      text_of(make_table(presets, {{"hardware", {Align::left}, [](const auto* hardware) { return hardware->name; }},
                                    figure("memory GB", &HardwareSpec::memory_bytes, 1e9),
                                    figure("GB/s", &HardwareSpec::memory_bandwidth_bytes_per_second, 1e9),
                                    figure("bf16 TFLOP/s", peak_of("bf16"), 1e12),
@@ -239,14 +239,14 @@ std::string weights_text(const ModelSpec& model) {
 std::string text_of(const std::vector<const ModelSpec*>& presets, bool with_sources) {
   const Table table = make_table(
       presets,
-      {{"model", [](const auto* model) { return model->name; }, {Align::left}},
+      {{"model", {Align::left}, [](const auto* model) { return model->name; }},
        {"parameters", [](const auto* model) { return parameters_text(parameters_of(*model)); }},
        {"active",
         [](const auto* model) { return has_shape(*model) ? parameters_text(active_parameters(*model)) : "-"; }},
        {"KV kB per token",
         [](const auto* model) { return has_shape(*model) ? brief(kv_bytes_per_token(*model) / 1e3) : "-"; }},
        {"context", [](const auto* model) { return model->max_context ? fmt::format("{}", *model->max_context) : "-"; }},
-       {"weights", [](const auto* model) { return weights_text(*model); }, {Align::left}}});
+       {"weights", {Align::left}, [](const auto* model) { return weights_text(*model); }}});
   const bool is_shapeless =
       std::any_of(presets.begin(), presets.end(), [](const ModelSpec* model) { return !has_shape(*model); });
   std::string text =
@@ -325,7 +325,7 @@ void add_rows(const PublishedLength& figure, ordered_json& rows) {
 
 std::string text_of(const std::vector<const PublishedPrior*>& priors, bool with_sources) {
   std::vector<Column<const PublishedPrior*>> columns = {
-      {"prior", [](const auto* prior) { return prior->name; }, {Align::left}},
+      {"prior", {Align::left}, [](const auto* prior) { return prior->name; }},
       {"figures", [](const auto* prior) { return fmt::format("{}", prior->figures.size()); }},
       {"drafts", [](const auto* prior) { return fmt::format("{}", prior->deployments); }}};
   for (std::size_t i = 0; i < std::size(planning::prior_gammas); ++i) {
@@ -360,9 +360,9 @@ std::string text_of(const std::vector<const PublishedPrior*>& priors, bool with_
 
 std::string text_of(const std::vector<const PublishedAcceptance*>& presets, bool with_sources) {
   const Table table = make_table(
-      presets, {{"acceptance", [](const auto* p) { return p->name; }, {Align::left}},
-                {"target", [](const auto* p) { return p->target_model; }, {Align::left}},
-                {"draft", [](const auto* p) { return p->draft_model; }, {Align::left}},
+      presets, {{"acceptance", {Align::left}, [](const auto* p) { return p->name; }},
+                {"target", {Align::left}, [](const auto* p) { return p->target_model; }},
+                {"draft", {Align::left}, [](const auto* p) { return p->draft_model; }},
                 {"alpha", [](const auto* p) { return brief(p->alpha); }},
                 {"95%",
                  [](const auto* p) {

@@ -247,7 +247,7 @@ Report list_figures(const AllOptions& all, const Options& options) {
   rows.push_back({{"name", steps_figure_name}, {"about", "paper"}, {"summary", steps_figure_summary}, {"file", page}});
   const auto column_of = [](std::string heading, const char* key) {
     return Column<ordered_json>{
-        std::move(heading), [key](const ordered_json& row) { return row[key].get<std::string>(); }, {Align::left}};
+        std::move(heading), {Align::left}, [key](const ordered_json& row) { return row[key].get<std::string>(); }};
   };
   const Table table =
       make_table(rows, {column_of("figure", "name"), column_of("about", "about"), column_of("shows", "summary")});

@@ -212,7 +212,7 @@ std::string text_of(const ordered_json& json) {
   text += fmt::format(", seed {}.\n\n", json["seed"].get<std::int64_t>());
   text += text_of(make_table(
       json["runs"],
-      {{"acceptance", [](const auto& run) { return run["acceptance"].template get<std::string>(); }, {Align::left}},
+      {{"acceptance", {Align::left}, [](const auto& run) { return run["acceptance"].template get<std::string>(); }},
        numbers_of("tokens", "tokens"),
        numbers_of("steps", "steps"),
        {"expected", [](const auto& run) { return fixed(run["expected_steps"].template get<double>(), 1); }},

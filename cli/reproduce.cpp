@@ -174,7 +174,7 @@ ordered_json json_of(const Reproduction& r) {
 
 // ---------------------------------------------------------------------------------------------------------- text
 
-std::string_view short_name(Agreement agreement) {
+const char* short_name(Agreement agreement) {
   switch (agreement) {
     case Agreement::at_printed_inputs:
       return "agrees";
@@ -195,15 +195,13 @@ std::string as_printed(const Comparison& c) {
 /// @param comparison  the row's member
 template <class Row>
 std::vector<Column<Row>> with_comparison(std::vector<Column<Row>> columns, Comparison Row::*comparison) {
-  const auto add = [&](const char* heading, std::string (*cell)(const Comparison&), ColumnLook look = {}) {
-    columns.push_back({heading, [=](const Row& row) { return cell(row.*comparison); }, std::move(look)});
-  };
-  add("printed", as_printed);
-  add("computed", [](const Comparison& c) { return fixed(c.computed, 4); });
-  add("range", [](const Comparison& c) {
-    return c.lowest == c.highest ? std::string() : fmt::format("{:.3f} to {:.3f}", c.lowest, c.highest);
-  });
-  add("", [](const Comparison& c) { return std::string(short_name(c.agreement)); }, {Align::left});
+  columns.push_back({"printed", [=](const Row& row) { return as_printed(row.*comparison); }});
+  columns.push_back({"computed", [=](const Row& row) { return fixed((row.*comparison).computed, 4); }});
+  columns.push_back({"range", [=](const Row& row) {
+                       const Comparison& c = row.*comparison;
+                       return c.lowest == c.highest ? "" : fmt::format("{:.3f} to {:.3f}", c.lowest, c.highest);
+                     }});
+  columns.push_back({"", {Align::left}, [=](const Row& row) { return short_name((row.*comparison).agreement); }});
   return columns;
 }
 
@@ -221,15 +219,15 @@ std::string text_table_1(const std::vector<planning::Table1Row>& rows) {
   return text_of(make_table(
       quantities, with_comparison<Quantity>({{"alpha", [](const auto& q) { return brief(q.row.alpha); }},
                                              {"gamma", [](const auto& q) { return fmt::format("{}", q.row.gamma); }},
-                                             {"quantity", &Quantity::name, {Align::left}}},
+                                             {"quantity", {Align::left}, &Quantity::name}},
                                             &Quantity::comparison)));
 }
 
 std::string text_table_4(const std::vector<planning::Table4Row>& rows) {
   return text_of(
       make_table(rows, with_comparison<planning::Table4Row>(
-                           {{"task", [](const auto& row) { return std::string(row.task); }, {Align::left}},
-                            {"draft", [](const auto& row) { return std::string(row.draft_model); }, {Align::left}},
+                           {{"task", {Align::left}, [](const auto& row) { return std::string(row.task); }},
+                            {"draft", {Align::left}, [](const auto& row) { return std::string(row.draft_model); }},
                             {"T", [](const auto& row) { return fmt::format("{}", row.temperature); }},
                             {"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
                             {"best", [](const auto& row) { return fmt::format("{}", row.best_gamma); }},

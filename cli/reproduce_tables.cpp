@@ -141,7 +141,7 @@ std::string section(std::string_view heading, const std::string& body, std::stri
 
 std::string text_table_2(const std::vector<planning::Table2Row>& rows) {
   const Table table =
-      make_table(rows, {{"setting", [](const auto& row) { return row.setting->name; }, {Align::left}},
+      make_table(rows, {{"setting", {Align::left}, [](const auto& row) { return row.setting->name; }},
                         {"gamma", [](const auto& row) { return fmt::format("{}", row.setting->measured->gamma); }},
                         {"c", [](const auto& row) { return brief(row.setting->measured->c); }},
                         {"EMP", [](const auto& row) { return fixed(row.setting->measured->speed, 1); }},
@@ -169,7 +169,7 @@ constexpr double shown_costs[] = {0.02, 0.05, 0.1, 0.2};
 
 std::string text_table_3(const MeasuredTables& tables) {
   std::vector<Column<planning::Table3Row>> columns = {
-      {"acceptance", [](const auto& row) { return row.setting->name; }, {Align::left}},
+      {"acceptance", {Align::left}, [](const auto& row) { return row.setting->name; }},
       {"alpha", [](const auto& row) { return brief(row.setting->alpha); }},
       {"gamma 3", [](const auto& row) { return fixed(row.speedup_at_gamma_3); }},
       {"limit", [](const auto& row) { return fixed(row.limit.value); }},
@@ -201,7 +201,7 @@ std::string text_temperatures(const std::vector<planning::TemperaturePair>& pair
 
 std::string text_table_5(const std::vector<planning::Table5Row>& rows) {
   const Table table =
-      make_table(rows, {{"acceptance", [](const auto& row) { return row.setting->name; }, {Align::left}},
+      make_table(rows, {{"acceptance", {Align::left}, [](const auto& row) { return row.setting->name; }},
                         {"lenience", [](const auto& row) { return brief(row.setting->lenience); }},
                         {"alpha", [](const auto& row) { return brief(row.setting->alpha); }},
                         {"c", [](const auto& row) { return brief(row.c); }},

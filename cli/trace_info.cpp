@@ -112,19 +112,19 @@ std::string text_of(const TraceDescription& d) {
                                          counted(std::ssize(d.files), "file"), size_text(bytes_of(d)))) +
                      '\n' + wrapped(metadata_text(d.metadata)) + "\n\n";
   text += text_of(make_table(
-      d.tiers, {{"tier", [](const auto& row) { return std::string(traces::name_of(row.tier)); }, {Align::left}},
+      d.tiers, {{"tier", {Align::left}, [](const auto& row) { return std::string(traces::name_of(row.tier)); }},
                 {"positions", [](const auto& row) { return fmt::format("{}", row.positions); }},
                 {"sequences", [](const auto& row) { return fmt::format("{}", row.sequences); }}}));
   const auto task = [&d](const auto& row) {
     return row.first < 0 ? "(none)" : traces::task_name(d.metadata.task_names, row.first);
   };
   if (!d.tasks.empty())
-    text += '\n' + text_of(make_table(d.tasks, {{"task", task, {Align::left}}, {"positions", [](const auto& row) {
+    text += '\n' + text_of(make_table(d.tasks, {{"task", {Align::left}, task}, {"positions", [](const auto& row) {
                                                                                   return fmt::format("{}", row.second);
                                                                                 }}}));
   return text + '\n' +
-         text_of(make_table(d.columns, {{"column", [](const auto& row) { return row.first; }, {Align::left}},
-                                        {"type", [](const auto& row) { return row.second; }, {Align::left}}}));
+         text_of(make_table(d.columns, {{"column", {Align::left}, [](const auto& row) { return row.first; }},
+                                        {"type", {Align::left}, [](const auto& row) { return row.second; }}}));
 }
 
 Report run(const TraceInput& input) {

@@ -110,7 +110,7 @@ std::string table_of(const validation::Report& report) {
   const auto same = [](double value) { return value; };
   return text_of(make_table(
       report.configurations,
-      {{"task", &Configuration::task, {Align::left}},
+      {{"task", {Align::left}, &Configuration::task},
        {"T", [](const auto& c) { return fmt::format("{}", c.temperature); }},
        {"gamma", [](const auto& c) { return fmt::format("{}", c.gamma); }},
        {"alpha", [](const auto& c) { return with_interval(c.alpha, 3); }},

@@ -270,7 +270,7 @@ std::string iid_table(const planner::Analysis& a) {
   return text_of(make_table(
       a.gammas, {{"gamma", [](auto gamma) { return fmt::format("{}", gamma); }},
                  {"Eq.1", [&](auto gamma) { return fixed(*at(gamma).tokens_per_step); }},
-                 {"Thm3.8", [&](auto gamma) { return fixed(*at(gamma).speedup); }, {.shown = a.cost.has_value()}}}));
+                 {"Thm3.8", {.shown = a.cost.has_value()}, [&](auto gamma) { return fixed(*at(gamma).speedup); }}}));
 }
 
 /// The replay of one gamma, at both ends of a bracket if acceptance is one.
@@ -294,32 +294,31 @@ std::string gamma_table(const planner::Analysis& a) {
   }
   const ColumnLook of_cost = {.shown = a.cost.has_value()};
   return text_of(make_table(
-      rows, {{"gamma", [](const auto& row) { return fmt::format("{}", row.low.gamma); }},
-             {"tokens",
-              [](const auto& row) {
-                return figure_text(row.low.tokens_per_step,
-                                   row.high ? std::optional(row.high->tokens_per_step) : std::nullopt);
-              }},
-             {"Eq.1", [](const auto& row) { return number_cell(row.exact(row.low.iid_tokens_per_step)); }},
-             {"error",
-              [](const auto& row) {
-                const auto difference = row.exact(row.low.difference);
-                return difference ? fmt::format("{:+.1f}%", 100 * *difference / row.low.tokens_per_step.value) : "-";
-              }},
-             {"simulated", [](const auto& row) { return row.simulated; }},
-             {"speedup",
-              [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); },
-              of_cost},
-             {"Thm3.8", [](const auto& row) { return number_cell(row.exact(row.low.iid_speedup)); }, of_cost},
-             {"wins",
-              [](const auto& row) {
-                const auto share = row.exact(row.low.share_best);
-                return share ? percent(*share) : "-";
-              },
-              of_cost},
-             {"",
-              [&](const auto& row) { return row.high ? "" : notes_on(lower, row.low.gamma); },
-              {Align::left, a.cost.has_value()}}}));
+      rows,
+      {{"gamma", [](const auto& row) { return fmt::format("{}", row.low.gamma); }},
+       {"tokens",
+        [](const auto& row) {
+          return figure_text(row.low.tokens_per_step,
+                             row.high ? std::optional(row.high->tokens_per_step) : std::nullopt);
+        }},
+       {"Eq.1", [](const auto& row) { return number_cell(row.exact(row.low.iid_tokens_per_step)); }},
+       {"error",
+        [](const auto& row) {
+          const auto difference = row.exact(row.low.difference);
+          return difference ? fmt::format("{:+.1f}%", 100 * *difference / row.low.tokens_per_step.value) : "-";
+        }},
+       {"simulated", [](const auto& row) { return row.simulated; }},
+       {"speedup", of_cost,
+        [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); }},
+       {"Thm3.8", of_cost, [](const auto& row) { return number_cell(row.exact(row.low.iid_speedup)); }},
+       {"wins", of_cost,
+        [](const auto& row) {
+          const auto share = row.exact(row.low.share_best);
+          return share ? percent(*share) : "-";
+        }},
+       {"", {.align = Align::left, .shown = a.cost.has_value()}, [&](const auto& row) {
+          return row.high ? "" : notes_on(lower, row.low.gamma);
+        }}}));
 }
 
 std::string position_lines(const TraceAnalysis& t) {
@@ -376,12 +375,12 @@ std::string sweep_table(const planner::Analysis& a) {
   return text_of(make_table(
              a.recording.sweep,
              {{"sampled with",
-               [](const auto& row) { return setting_text(row.setting.standardisation); },
-               {Align::left}},
-              {"of", [](const auto& row) { return std::string(name_of(row.setting.applies)); }, {Align::left}},
+               {Align::left},
+               [](const auto& row) { return setting_text(row.setting.standardisation); }},
+              {"of", {Align::left}, [](const auto& row) { return std::string(name_of(row.setting.applies)); }},
               {"alpha", [](const auto& row) { return value_text(row.alpha.bounds); }},
-              {"gamma", [](const auto& row) { return row.gamma ? fmt::format("{}", *row.gamma) : "-"; }, of_cost},
-              {"Thm3.8", [](const auto& row) { return number_cell(row.speedup); }, of_cost}})) +
+              {"gamma", of_cost, [](const auto& row) { return row.gamma ? fmt::format("{}", *row.gamma) : "-"; }},
+              {"Thm3.8", of_cost, [](const auto& row) { return number_cell(row.speedup); }}})) +
          "(over the prefixes that were recorded, whatever they were sampled with)\n";
 }
 
@@ -455,10 +454,10 @@ std::string adaptive_table(const TraceAnalysis& t) {
       std::find_if(t.notes.begin(), t.notes.end(), [](const Note& note) { return note.code == "no_confidence"; });
   if (sentence.empty() && why != t.notes.end()) sentence = "W" + why->message.substr(1) + ".";
   std::string text = (sentence.empty() ? "" : wrapped(sentence) + "\n\n") +
-                     text_of(make_table(rows, {{"drafting", &AdaptiveRow::drafting, {Align::left}},
+                     text_of(make_table(rows, {{"drafting", {Align::left}, &AdaptiveRow::drafting},
                                                {"speedup", &AdaptiveRow::speedup},
                                                {"drafted", &AdaptiveRow::drafted},
-                                               {"", &AdaptiveRow::note, {Align::left}}}));
+                                               {"", {Align::left}, &AdaptiveRow::note}}));
   if (report.fixed) {
     text += fmt::format("(chosen on {}, judged on {} others, the bounds too)\n", counted(report.chosen_on, "sequence"),
                         report.judged_on);
@@ -488,28 +487,28 @@ Table task_table(const planner::Analysis& a) {
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.task.alpha && row.task.alpha_emitted; });
   return make_table(
       rows,
-      {{"task", [](const auto& row) { return row.task.name.empty() ? "(none)" : row.task.name; }, {Align::left}},
+      {{"task", {Align::left}, [](const auto& row) { return row.task.name.empty() ? "(none)" : row.task.name; }},
        {"positions", [](const auto& row) { return fmt::format("{}", row.task.positions); }},
        {"sequences", [](const auto& row) { return fmt::format("{}", row.task.sequences); }},
        {"alpha", [](const auto& row) { return row.alpha ? value_text(row.alpha->bounds) : "-"; }},
        {"95%",
-        [](const auto& row) { return row.alpha ? range_text(row.alpha->ci95) : "-"; },
-        {.title = "95% interval"}},
+        {.title = "95% interval"},
+        [](const auto& row) { return row.alpha ? range_text(row.alpha->ci95) : "-"; }},
        {"emitted",
-        [](const auto& row) { return row.task.alpha_emitted ? rate_text(*row.task.alpha_emitted) : "-"; },
-        {.shown = both, .title = "Alpha of the emitted tokens", .page_only = true}},
+        {.shown = both, .title = "Alpha of the emitted tokens", .page_only = true},
+        [](const auto& row) { return row.task.alpha_emitted ? rate_text(*row.task.alpha_emitted) : "-"; }},
        {"pooled",
-        [](const auto& row) { return row.pooled ? fixed(row.pooled->value) : "-"; },
-        {.shown = pooled.has_value()}},
+        {.shown = pooled.has_value()},
+        [](const auto& row) { return row.pooled ? fixed(row.pooled->value) : "-"; }},
        {"95%",
-        [](const auto& row) { return row.pooled ? range_text(row.pooled->ci95) : "-"; },
-        {.shown = pooled.has_value(), .title = "95% interval of the pooled"}},
+        {.shown = pooled.has_value(), .title = "95% interval of the pooled"},
+        [](const auto& row) { return row.pooled ? range_text(row.pooled->ci95) : "-"; }},
        {"gamma",
-        [](const auto& row) { return row.best ? fmt::format("{}", row.best->gamma) : "-"; },
-        {.shown = a.cost.has_value()}},
+        {.shown = a.cost.has_value()},
+        [](const auto& row) { return row.best ? fmt::format("{}", row.best->gamma) : "-"; }},
        {"speedup",
-        [](const auto& row) { return row.best ? fixed(row.best->speedup) : "-"; },
-        {.shown = a.cost.has_value()}}},
+        {.shown = a.cost.has_value()},
+        [](const auto& row) { return row.best ? fixed(row.best->speedup) : "-"; }}},
       "Acceptance by task");
 }
 
@@ -518,11 +517,11 @@ Table lenience_table(const planner::Analysis& a) {
                     {{"lenience", [](const auto& row) { return brief(row.lenience); }},
                      {"alpha", [](const auto& row) { return fixed(row.alpha.value); }},
                      {"TV, residual kept",
-                      [](const auto& row) { return fixed(row.distance_strict.value); },
-                      {.title = "Total variation, residual kept"}},
+                      {.title = "Total variation, residual kept"},
+                      [](const auto& row) { return fixed(row.distance_strict.value); }},
                      {"TV, residual scaled",
-                      [](const auto& row) { return fixed(row.distance_lenient.value); },
-                      {.title = "Total variation, residual scaled"}}},
+                      {.title = "Total variation, residual scaled"},
+                      [](const auto& row) { return fixed(row.distance_lenient.value); }}},
                     "Lenience: what acceptance costs in fidelity");
 }
 

@@ -306,7 +306,7 @@ Table scenario_table(const Capacity& r) {
   };
   return make_table(
       places,
-      {{"", [&](auto i) { return of[i].scenario.name + (r.is_extrapolated(i) ? "*" : ""); }, {Align::left}},
+      {{"", {Align::left}, [&](auto i) { return of[i].scenario.name + (r.is_extrapolated(i) ? "*" : ""); }},
        {"seqs", [&](auto i) { return fmt::format("{}", of[i].scenario.engine.max_num_seqs); }},
        {"req/s max", [&](auto i) { return shown(of[i].requests_per_second_per_replica.value); }},
        {r.is_range ? "range" : "95%", [&](auto i) { return interval(of[i].requests_per_second_per_replica); }},
@@ -317,16 +317,14 @@ Table scenario_table(const Capacity& r) {
        {"TPOT p50", [&](auto i) { return tpot(i, &sim::SimulatedPercentiles::p50); }},
        {asked, [&](auto i) { return tpot(i, &sim::SimulatedPercentiles::asked); }},
        {"cost/M",
-        [&](auto i) { return cell(of[i].cost_per_million_tokens, 2); },
-        {.shown = r.question.price.has_value()}},
+        {.shown = r.question.price.has_value()},
+        [&](auto i) { return cell(of[i].cost_per_million_tokens, 2); }},
        {r.question.watts_per_gpu ? "J/token" : "TDP J/t",
-        [&](auto i) { return of[i].joules_per_token ? brief(*of[i].joules_per_token, 3) : "-"; },
-        {.shown = r.simulation.watts_per_gpu.has_value()}},
-       {"limited by",
-        [&](auto i) {
+        {.shown = r.simulation.watts_per_gpu.has_value()},
+        [&](auto i) { return of[i].joules_per_token ? brief(*of[i].joules_per_token, 3) : "-"; }},
+       {"limited by", {Align::left}, [&](auto i) {
           return fmt::format("{}{}", planning::name_of(of[i].limited_by), r.answer().recommended == i ? ", best" : "");
-        },
-        {Align::left}}});
+        }}});
 }
 
 std::string scenarios_text(const Capacity& r) {
@@ -395,9 +393,9 @@ std::string layouts_text(const Capacity& r) {
     if (rows.empty() || point.tpot_seconds <= shown_ratio * rows.back().tpot_seconds) rows.push_back(point);
   }
   const Table table = make_table(
-      rows, {{"layout", [&](const auto& p) { return text_of(search.layouts[p.layout].layout); }, {Align::left}},
+      rows, {{"layout", {Align::left}, [&](const auto& p) { return text_of(search.layouts[p.layout].layout); }},
              {"replicas", [](const auto& p) { return fmt::format("{}", p.replicas); }},
-             {"", [](const auto& p) { return p.scenario; }, {Align::left}},
+             {"", {Align::left}, [](const auto& p) { return p.scenario; }},
              {"req/s each", [](const auto& p) { return shown(p.requests_per_second_per_replica); }},
              {"batch", [](const auto& p) { return shown(p.mean_batch); }},
              {"TPOT mean", [](const auto& p) { return shown(1000 * p.tpot_seconds); }},

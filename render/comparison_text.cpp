@@ -57,9 +57,9 @@ Table table_of(const std::vector<MethodResult>& results, bool by_task) {
   const auto first_search = std::stable_partition(rows.begin(), rows.end(), std::not_fn(is_search)) - rows.begin();
   Table table =
       make_table(rows, {{by_task ? "task" : "method",
-                         [=](const auto& r) { return by_task ? r.task : name_of(r.method); },
-                         {Align::left}},
-                        {"lossless", law_of, {Align::left}},
+                         {Align::left},
+                         [=](const auto& r) { return by_task ? r.task : name_of(r.method); }},
+                        {"lossless", {Align::left}, law_of},
                         {"tokens/step", [](const auto& r) { return render::with_interval(r.tokens_per_step, 2); }},
                         {"closed", [](const auto& r) { return decimals(r.closed_form_tokens_per_step, 2); }},
                         {"z", [](const auto& r) { return decimals(r.deviation_standard_errors, 1); }},

@@ -127,22 +127,22 @@ Table closed_form_table(const Plan& d) {
   return make_table(
       plan.rows,
       {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
-       {"tokens", [](const auto& row) { return in_column(row.expected_tokens); }, {.title = "Tokens per step"}},
+       {"tokens", {.title = "Tokens per step"}, [](const auto& row) { return in_column(row.expected_tokens); }},
        {"speedup", [](const auto& row) { return in_column(row.speedup); }},
        {interval_heading(d),
-        [&](const auto& row) { return range_cell(planner::speedup_interval(acceptance, row)); },
-        {.shown = acceptance.stated->typed || has_interval}},
-       {"operations", [](const auto& row) { return in_column(row.operations_factor); }, {.title = "Operations factor"}},
+        {.shown = acceptance.stated->typed || has_interval},
+        [&](const auto& row) { return range_cell(planner::speedup_interval(acceptance, row)); }},
+       {"operations", {.title = "Operations factor"}, [](const auto& row) { return in_column(row.operations_factor); }},
        {"memory",
-        [](const auto& row) { return in_column(row.memory_access_factor); },
-        {.title = "Memory access factor"}},
+        {.title = "Memory access factor"},
+        [](const auto& row) { return in_column(row.memory_access_factor); }},
        {"finite",
-        [](const auto& row) { return row.finite_speedup ? in_column(*row.finite_speedup) : "-"; },
-        {.shown = d.question.tokens.has_value(), .title = "Speedup, finite"}},
+        {.shown = d.question.tokens.has_value(), .title = "Speedup, finite"},
+        [](const auto& row) { return row.finite_speedup ? in_column(*row.finite_speedup) : "-"; }},
        {"max regret",
-        [](const auto& row) { return row.worst_regret ? percent(*row.worst_regret) : "-"; },
-        {.shown = has_interval, .title = "Largest regret"}},
-       {"", [&](const auto& row) { return notes_on(d, row); }, {Align::left}}},
+        {.shown = has_interval, .title = "Largest regret"},
+        [](const auto& row) { return row.worst_regret ? percent(*row.worst_regret) : "-"; }},
+       {"", {Align::left}, [&](const auto& row) { return notes_on(d, row); }}},
       "Every gamma; the recommended one is marked", [&](const auto& row) { return recommends(d, row.gamma); });
 }
 
@@ -158,34 +158,30 @@ Table points_table(const Plan& d) {
   return make_table(
       d.points(),
       {{"batch", [](const auto& point) { return whole_or_brief(point.batch); }},
-       {"context", [](const auto& point) { return context_cell(point.context); }, {.shown = contexts}},
+       {"context", {.shown = contexts}, [](const auto& point) { return context_cell(point.context); }},
        {"gamma", gamma_cell},
        {"speedup", speedup_cell},
        {interval_heading(d), interval_cell},
-       {"ms/token",
-        of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->speculative); }),
-        of_seconds("ms/token")},
-       {"plain", of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->baseline); }),
-        of_seconds("ms/token, plain")},
-       {"tokens/s", of_best([](const auto& point) { return brief(point.output_tokens_per_second->speculative); }),
-        of_seconds("tokens/s")},
-       {"plain", of_best([](const auto& point) { return brief(point.output_tokens_per_second->baseline); }),
-        of_seconds("tokens/s, plain")},
-       {"tokens",
-        of_best([](const auto& point) {
+       {"ms/token", of_seconds("ms/token"),
+        of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->speculative); })},
+       {"plain", of_seconds("ms/token, plain"),
+        of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->baseline); })},
+       {"tokens/s", of_seconds("tokens/s"),
+        of_best([](const auto& point) { return brief(point.output_tokens_per_second->speculative); })},
+       {"plain", of_seconds("tokens/s, plain"),
+        of_best([](const auto& point) { return brief(point.output_tokens_per_second->baseline); })},
+       {"tokens", {.shown = !d.in_seconds, .title = "Tokens per step"}, of_best([](const auto& point) {
           return bracket_cell(point.optimal()->tokens_per_step, point.optimal()->tokens_bracket);
-        }),
-        {.title = "Tokens per step", .page_only = d.in_seconds}},
-       {"near-best", of_best(near_cell), {.title = "Near-best gammas", .page_only = d.in_seconds}},
+        })},
+       {"near-best", {.shown = !d.in_seconds, .title = "Near-best gammas"}, of_best(near_cell)},
        {"verdict",
+        {Align::left},
         [](const auto& point) {
           return point.verdict == planning::Verdict::do_not_speculate ? "do not" : std::string(name_of(point.verdict));
-        },
-        {Align::left}},
-       {"bound",
-        of_best(
-            [&d](const auto& point) { return std::string(bound_of(d, point, point.optimal()->gamma).value_or("-")); }),
-        {Align::left, d.has_roofline()}}},
+        }},
+       {"bound", {.align = Align::left, .shown = d.has_roofline()}, of_best([&d](const auto& point) {
+          return std::string(bound_of(d, point, point.optimal()->gamma).value_or("-"));
+        })}},
       "Best gamma at each batch and context");
 }
 
@@ -193,22 +189,22 @@ Table gammas_table(const Plan& d, const PointPlan& point) {
   return make_table(relevant_rows(point),
                     {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
                      {"tokens",
-                      [](const auto& row) { return bracket_cell(row.tokens_per_step, row.tokens_bracket); },
-                      {.title = "Tokens per step"}},
+                      {.title = "Tokens per step"},
+                      [](const auto& row) { return bracket_cell(row.tokens_per_step, row.tokens_bracket); }},
                      {"round ms",
-                      [](const auto& row) { return milliseconds(row.time.total()); },
-                      {.shown = d.in_seconds, .title = "Round, ms", .page_only = true}},
+                      {.shown = d.in_seconds, .title = "Round, ms", .page_only = true},
+                      [](const auto& row) { return milliseconds(row.time.total()); }},
                      {"round",
-                      [](const auto& row) { return in_column(row.tokens_per_step / row.speedup); },
-                      {.title = "Round, plain steps"}},
+                      {.title = "Round, plain steps"},
+                      [](const auto& row) { return in_column(row.tokens_per_step / row.speedup); }},
                      {"speedup", [](const auto& row) { return bracket_cell(row.speedup, row.speedup_bracket); }},
                      {interval_heading(d), [](const auto& row) { return speedup_range(row.speedup_ci95); }},
                      {best_at_ends(point) ? "most regret" : "regret",
                       [&](const auto& row) { return point.optimal_row ? percent(loss_at_ends(point, row)) : "-"; }},
                      {"bound",
-                      [&](const auto& row) { return std::string(bound_of(d, point, row.gamma).value_or("-")); },
-                      {Align::left, d.has_roofline()}},
-                     {"", [&](const auto& row) { return notes_on(point, row); }, {Align::left}}},
+                      {.align = Align::left, .shown = d.has_roofline()},
+                      [&](const auto& row) { return std::string(bound_of(d, point, row.gamma).value_or("-")); }},
+                     {"", {Align::left}, [&](const auto& row) { return notes_on(point, row); }}},
                     fmt::format("Every gamma at {}; the best one is marked", point_words(point.batch, point.context)),
                     [&](const auto& row) { return point.optimal_row && row.gamma == point.optimal()->gamma; });
 }
@@ -219,8 +215,8 @@ Table schedule_table(const Plan& d) {
       {{"from batch", [](const auto& stretch) { return fmt::format("{}", stretch.batch_low); }},
        {"to batch", [](const auto& stretch) { return fmt::format("{}", stretch.batch_high); }},
        {"gamma", [](const auto& stretch) { return stretch.gamma ? fmt::format("{}", *stretch.gamma) : "-"; }},
-       {"verdict", [](const auto& stretch) { return std::string(name_of(stretch.verdict)); }, {Align::left}},
-       {"", [&](const auto& stretch) { return said_of_basis(d, stretch.basis); }, {Align::left}}},
+       {"verdict", {Align::left}, [](const auto& stretch) { return std::string(name_of(stretch.verdict)); }},
+       {"", {Align::left}, [&](const auto& stretch) { return said_of_basis(d, stretch.basis); }}},
       "Schedule: gamma by batch");
 }
 
@@ -241,18 +237,18 @@ Table drafts_table(const Plan& d) {
   }
   constexpr std::size_t widest_acceptance = 24;
   return make_table(rows,
-                    {{"draft", &DraftAtPoint::name, {Align::left}},
-                     {"acceptance", &DraftAtPoint::acceptance, {.align = Align::left, .widest = widest_acceptance}},
+                    {{"draft", {Align::left}, &DraftAtPoint::name},
+                     {"acceptance", {.align = Align::left, .widest = widest_acceptance}, &DraftAtPoint::acceptance},
                      {"batch", [](const auto& row) { return whole_or_brief(row.point.batch); }},
                      {"context", [](const auto& row) { return context_cell(row.point.context); }},
                      {"gamma", [](const auto& row) { return gamma_cell(row.point); }},
                      {"speedup", [](const auto& row) { return speedup_cell(row.point); }},
                      {interval_heading_of_drafts(d), [](const auto& row) { return interval_cell(row.point); }},
                      {"",
+                      {Align::left},
                       [](const auto& row) { return row.is_fastest ? "fastest"
                                                    : row.is_run   ? ""
-                                                                  : "not run there"; },
-                      {Align::left}}},
+                                                                  : "not run there"; }}},
                     "Drafts", [](const auto& row) { return row.is_fastest; });
 }
 
@@ -270,43 +266,40 @@ Table runs_table(const planning::BenchPlan& bench) {
   }
   return make_table(
       runs,
-      {{"file", [](const auto& run) { return run.figures.file.string(); }, {.align = Align::left, .page_only = true}},
+      {{"file", {.align = Align::left, .page_only = true}, [](const auto& run) { return run.figures.file.string(); }},
        {"concurrency",
         [](const auto& run) { return run.figures.max_concurrency ? brief(*run.figures.max_concurrency) : "-"; }},
        {"batch", [](const auto& run) { return brief(run.figures.batch, 3); }},
        {"context", [](const auto& run) { return context_cell(run.figures.context); }},
        {"gamma", [](const auto& run) { return shape_cell(run.figures); }},
-       {"tokens", [](const auto& run) { return in_column(run.figures.tokens_per_step); }, {.title = "Tokens per step"}},
-       {"round ms", [](const auto& run) { return milliseconds(run.figures.round_seconds); }, {.title = "Round, ms"}},
+       {"tokens", {.title = "Tokens per step"}, [](const auto& run) { return in_column(run.figures.tokens_per_step); }},
+       {"round ms", {.title = "Round, ms"}, [](const auto& run) { return milliseconds(run.figures.round_seconds); }},
        {"ms/token",
-        [](const auto& run) { return milliseconds(run.figures.seconds_per_output_token); },
-        {.title = "ms/token"}},
+        {.title = "ms/token"},
+        [](const auto& run) { return milliseconds(run.figures.seconds_per_output_token); }},
        {"measured",
+        {.title = "Measured speedup"},
         [](const auto& run) {
           return run.speedup ? factor_text(*run.speedup) : std::string(run.figures.gamma == 0 ? "" : "-");
-        },
-        {.title = "Measured speedup"}},
-       {"predicted ms/token",
-        [](const auto& run) { return run.prediction.predicted ? milliseconds(*run.prediction.predicted) : "-"; },
-        {.title = "ms/token, predicted", .page_only = true}},
-       {"predicted", [](const auto& run) { return error_cell(run.prediction.relative_error); }, {.title = "Error"}}},
+        }},
+       {"predicted", {.title = "Error"}, [](const auto& run) { return error_cell(run.prediction.relative_error); }}},
       "Benchmark runs");
 }
 
 Table held_out_table(const planning::BenchPlan& bench) {
   return make_table(
       bench.backtest,
-      {{"file", [](const auto& held) { return held.file.string(); }, {Align::left}},
+      {{"file", {Align::left}, [](const auto& held) { return held.file.string(); }},
        {"predicted",
-        [](const auto& held) { return held.predicted ? milliseconds(*held.predicted) : "-"; },
-        {.title = "Predicted, ms/token"}},
+        {.title = "Predicted, ms/token"},
+        [](const auto& held) { return held.predicted ? milliseconds(*held.predicted) : "-"; }},
        {"95% interval",
         [](const auto& held) {
           return held.ci95 ? fmt::format("{} to {}", milliseconds(held.ci95->lo), milliseconds(held.ci95->hi)) : "-";
         }},
-       {"measured", [](const auto& held) { return milliseconds(held.measured); }, {.title = "Measured, ms/token"}},
+       {"measured", {.title = "Measured, ms/token"}, [](const auto& held) { return milliseconds(held.measured); }},
        {"error", [](const auto& held) { return error_cell(held.relative_error); }},
-       {"", drift_cell, {Align::left}}},
+       {"", {Align::left}, drift_cell}},
       "Runs held out: used for nothing but this comparison");
 }
 
@@ -316,13 +309,13 @@ Table relative_table(const planning::BenchPlan& bench) {
       {{"batch", [](const auto& row) { return whole_or_brief(row.batch); }},
        {"context", [](const auto& row) { return context_cell(row.context); }},
        {"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
-       {"tokens", [](const auto& row) { return in_column(row.tokens_per_step); }, {.title = "Tokens per step"}},
-       {"ms/token", [](const auto& row) { return milliseconds(row.seconds_per_output_token); }, {.title = "ms/token"}},
+       {"tokens", {.title = "Tokens per step"}, [](const auto& row) { return in_column(row.tokens_per_step); }},
+       {"ms/token", {.title = "ms/token"}, [](const auto& row) { return milliseconds(row.seconds_per_output_token); }},
        {"over fastest",
-        [](const auto& row) { return in_column(row.slower.value); },
-        {.title = "ms/token over that of the fastest"}},
+        {.title = "ms/token over that of the fastest"},
+        [](const auto& row) { return in_column(row.slower.value); }},
        {"95% interval", [](const auto& row) { return speedup_range(row.slower.ci95); }},
-       {"", [](const auto& row) { return row.fastest ? "fastest" : ""; }, {Align::left}}},
+       {"", {Align::left}, [](const auto& row) { return row.fastest ? "fastest" : ""; }}},
       "Gammas compared with each other", [](const auto& row) { return row.fastest; });
 }
 

@@ -78,8 +78,8 @@ std::vector<AnswerColumn> answer_columns(const Sweep& sweep, const std::string& 
 
 Column<ordered_json> column_of(const AnswerColumn& column, Align align = Align::right) {
   return {column.heading,
-          [key = column.key, format = column.format](const ordered_json& row) { return format(row.at(key)); },
-          {.align = align, .shown = column.shown}};
+          {.align = align, .shown = column.shown},
+          [key = column.key, format = column.format](const ordered_json& row) { return format(row.at(key)); }};
 }
 
 Table table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, const std::string& cost) {

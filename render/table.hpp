@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-/// Tables of answers, built once and printed as text (text_of) and as HTML (render/page/html.hpp).
+/// Tables of answers, built once and printed as text and as HTML.
 namespace specdec::render {
 
 enum class Align { left, right };
@@ -27,9 +27,15 @@ struct ColumnLook {
 /// A column of a table over rows of this type.
 template <class Row>
 struct Column {
+  using Cell = std::function<std::string(const Row&)>;
+
+  Column(std::string text, Cell of_row) : Column(std::move(text), {}, std::move(of_row)) {}
+  Column(std::string text, ColumnLook shown_as, Cell of_row)
+      : heading(std::move(text)), look(std::move(shown_as)), cell(std::move(of_row)) {}
+
   std::string heading;
-  std::function<std::string(const Row&)> cell;
-  ColumnLook look = {};
+  ColumnLook look;
+  Cell cell;
 };
 
 /// Headings and cells as a reader sees them.

@@ -113,8 +113,8 @@ bool is_column(const ChartSeries& s) {
 std::string shared_table(const ChartPanel& panel, const std::vector<const ChartSeries*>& series) {
   const std::vector<double>& x = series.front()->x;
   std::vector<Column<std::size_t>> columns = {{panel.x.key,
-                                               [&](std::size_t i) { return cell_text(panel.x, x[i]); },
-                                               {panel.x.categories.empty() ? Align::right : Align::left}}};
+                                               {panel.x.categories.empty() ? Align::right : Align::left},
+                                               [&](std::size_t i) { return cell_text(panel.x, x[i]); }}};
   for (const ChartSeries* const s : series) {
     columns.push_back({s->name.empty() ? panel.y.key : visible(s->name),
                        [&panel, s](std::size_t i) { return cell_text(panel.y, s->y[i]); }});
@@ -134,7 +134,7 @@ std::string own_table(const ChartPanel& panel, const ChartSeries& s) {
              : value.is_string() ? visible(value.get<std::string>())
                                  : cell_text(ChartAxis{}, value.get<double>());
     };
-    columns.push_back({key, cell, {first.is_string() ? Align::left : Align::right}});
+    columns.push_back({key, {first.is_string() ? Align::left : Align::right}, cell});
   }
   const std::string name = s.name.empty() ? std::string(name_of(s.mark)) : visible(s.name);
   return fmt::format("{}:\n{}{}", name, text_of(make_table(rows, columns)), note_of_rows(length_of(s)));
