@@ -95,6 +95,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost.rounds, draft.acceptance.clusters});
     question.drafts.back().states_range = draft.acceptance.states_range();
     question.drafts.back().by_context = draft.acceptance.by_context;
+    question.drafts.back().can_be_served = p.misfits[question.drafts.size() - 1].empty();
     if (q.context.empty() && !draft.acceptance.by_context.empty())
       throw QuestionError("--by is given, but needs --context beside it: each context has the acceptance of its range");
   }
@@ -297,6 +298,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   p.engine = engine_of(first);
   p.in_seconds = first.cost.rounds->in_seconds();
   for (const Draft& draft : p.drafts) take_acceptance(draft.acceptance, p);
+  for (const Draft& draft : p.drafts) p.misfits.push_back(why_not_served(draft, p));
   planning::DeploymentQuestion question = deployment_question(p);
   const double longest = *std::max_element(question.contexts.begin(), question.contexts.end());
   for (const Draft& draft : p.drafts)
@@ -338,7 +340,7 @@ void compare_drafts(Plan& p) {
   if (!p.deployment.recommended_draft) return;
   std::vector<std::string> names;
   for (std::size_t rival = 0; rival < p.deployment.drafts.size(); ++rival) {
-    if (rival == p.shown()) continue;
+    if (rival == p.shown() || !p.misfits[rival].empty()) continue;
     bool is_told = false;
     for (std::size_t point = 0; point < p.points().size(); ++point) is_told = is_told || is_told_apart(p, rival, point);
     if (is_told) continue;

@@ -128,8 +128,9 @@ struct Plan {
   /// The server for the next run: that of `emit`, else the one named by runs, logs, counters or timings, in this
   /// order.
   std::optional<std::string> engine;
-  /// The reason why the draft that is shown cannot draft for the target at all; empty if there is none.
-  std::string misfit;
+  /// The reason why no server, or not the one that is asked for, starts with a draft; empty if there is none. One for
+  /// each draft.
+  std::vector<std::string> misfits;
   /// The weights, or the caches beside them, that the device's memory cannot hold; empty if all fits, or the memory
   /// is unknown.
   std::string shortfall;
@@ -162,6 +163,8 @@ struct Plan {
   std::string refused() const {
     return shown() < drafts.size() ? drafts[shown()].acceptance.curve->refused() : std::string();
   }
+  /// The reason why no server starts with the draft that is shown; empty if there is none.
+  std::string misfit() const { return shown() < misfits.size() ? misfits[shown()] : std::string(); }
   /// The cost of the draft that is shown.
   const cost::RoundCost& cost() const { return cost(shown()); }
   const cost::RoundCost& cost(std::size_t draft) const {

@@ -125,6 +125,23 @@ std::string_view no_other_vocabulary(planning::Engine engine, const DraftAndTarg
   return "";
 }
 
+/// The reason why a server does not start with the pair: none at all, or `engine`; empty if it does, as far as known.
+/// @param placed  null if nobody says on which accelerators
+std::string why_refused(const DraftAndTarget& pair, const cost::RooflineOptions* placed,
+                        const std::optional<planning::Engine>& engine) {
+  if (auto unfit = unfit_head(pair.draft, pair.target)) return *std::move(unfit);
+  if (!engine) return "";
+  if (placed != nullptr && *engine != planning::Engine::llamacpp) {
+    std::string uneven = cost::uneven_heads(placed->target);
+    if (uneven.empty() && placed->draft) uneven = cost::uneven_heads(*placed->draft);
+    if (!uneven.empty()) return uneven + "";
+  }
+  const auto note = mismatch(pair.kind, pair.draft, pair.target);
+  if (!note || note->code != "vocabularies_differ") return "";
+  const std::string_view why = no_other_vocabulary(*engine, pair);
+  return why.empty() ? "" : note->message + std::string(why);
+}
+
 /// Warns of mismatched models, and of contexts that they cannot read.
 void warn_of_models(const DraftAndTarget& shown, Plan& p) {
   const auto warn = [&](const std::optional<Note>& note) {
@@ -135,7 +152,10 @@ void warn_of_models(const DraftAndTarget& shown, Plan& p) {
     warn(mismatch(pair.kind, pair.draft, pair.target));
   }
   if (p.drafts.empty()) warn(mismatch(shown.kind, shown.draft, shown.target));
-  p.misfit = unfit_head(shown.draft, shown.target).value_or("");
+  if (p.misfits.empty()) {
+    p.misfits.assign(std::max<std::size_t>(1, p.deployment.drafts.size()),
+                     unfit_head(shown.draft, shown.target).value_or(""));
+  }
   if (!p.has_roofline()) return;
   double longest = 0;
   for (const planning::PointPlan& point : p.points()) longest = std::max(longest, point.context);
@@ -148,25 +168,15 @@ void warn_of_models(const DraftAndTarget& shown, Plan& p) {
 
 /// Refuses to configure a server that would not start.
 void require_it_runs(const DraftAndTarget& shown, const Plan& p, const std::optional<Note>& shortfall) {
-  const planning::Engine engine = *p.question.emit;
   const auto refuse_server = [&](const std::string& why) {
-    throw QuestionError(fmt::format("--emit is {}, but {}", name_of(engine), why));
+    throw QuestionError(fmt::format("--emit is {}, but {}", name_of(*p.question.emit), why));
   };
   if (shortfall) refuse_server(shortfall->message);
-  if (!p.misfit.empty()) refuse_server(p.misfit);
+  const cost::RooflineOptions* placed = p.has_roofline() ? &p.drafts[p.shown()].cost.roofline->options() : nullptr;
+  if (const std::string why = why_refused(shown, placed, p.question.emit); !why.empty()) refuse_server(why);
   if (shown.target != nullptr && shown.target->idle_parameters > 0) {
     refuse_server(fmt::format("{} has an encoder, and the engine serves decoders alone", shown.target->name));
   }
-  if (p.has_roofline() && engine != planning::Engine::llamacpp) {
-    const cost::RooflineOptions& placed = p.drafts[p.shown()].cost.roofline->options();
-    std::string uneven = cost::uneven_heads(placed.target);
-    if (uneven.empty() && placed.draft) uneven = cost::uneven_heads(*placed.draft);
-    if (!uneven.empty()) refuse_server(uneven + ": the server would not start");
-  }
-  const auto note = mismatch(shown.kind, shown.draft, shown.target);
-  if (!note || note->code != "vocabularies_differ") return;
-  const std::string_view why = no_other_vocabulary(engine, shown);
-  if (!why.empty()) refuse_server(note->message + std::string(why));
 }
 
 /// The engine's name for a model, with a note if the plan holds for other repositories as well.
@@ -254,6 +264,11 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
 }
 
 }  // namespace
+
+std::string why_not_served(const Draft& draft, const Plan& plan) {
+  const cost::RooflineOptions* placed = draft.cost.roofline ? &draft.cost.roofline->options() : nullptr;
+  return why_refused(draft_and_target(draft, plan), placed, plan.question.emit);
+}
 
 std::optional<planning::EngineRelease> release_of(planning::Engine engine, const std::optional<std::string>& version) {
   if (!version) return std::nullopt;

@@ -32,6 +32,8 @@ void put_points(const planner::Plan& plan, nlohmann::ordered_json& json);
 /// For the tables of benchmark runs, which most plans lack, a row by the table's name: its keys are the columns.
 std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_runs();
 
+/// True for a draft that is passed over because no server, or not the one asked for, starts with it.
+bool is_passed_over(const planner::Plan& plan, std::size_t draft);
 /// The best gammas at the lower and at the upper ends of a recording's brackets; empty unless the best gamma's speedup
 /// is known as a bracket.
 std::optional<std::pair<const planning::DeploymentRow*, const planning::DeploymentRow*>> best_at_ends(

@@ -217,6 +217,7 @@ ordered_json json_drafts(const Plan& d) {
                       {"tree", json_of(draft.tree)},
                       {"acceptance", acceptance},
                       {"cost", d.cost(i).name()},
+                      {"misfit", d.misfits[i].empty() ? ordered_json() : ordered_json(d.misfits[i])},
                       {"points", points},
                       {"schedule", json_of(draft.schedule)},
                       {"crossover_batch", or_null(draft.crossover_batch)}});

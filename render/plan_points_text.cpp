@@ -46,7 +46,10 @@ std::string at_point(const Plan& d, const PointPlan& point) {
 /// True for benchmark runs that all drafted.
 bool lacks_plain_runs(const Plan& d) { return d.bench && !d.bench->relative.empty(); }
 
-/// Groups of neighbouring batches with one context, verdict and basis.
+/// True if plain decoding is the best by the estimate.
+bool is_plain(const PointPlan& point) { return point.optimal() != nullptr && point.optimal()->gamma == 0; }
+
+/// Groups of neighbouring batches with one context, verdict and basis, of a tree those with it and those without apart.
 std::vector<std::span<const PointPlan>> stretches_of(const Plan& d) {
   std::vector<std::span<const PointPlan>> stretches;
   const std::vector<PointPlan>& points = d.points();
@@ -54,7 +57,8 @@ std::vector<std::span<const PointPlan>> stretches_of(const Plan& d) {
     std::size_t end = first + 1;
     while (end < points.size() && planner::same_context(points[end].context, points[first].context) &&
            points[end].batch > points[end - 1].batch && points[end].verdict == points[first].verdict &&
-           points[end].basis == points[first].basis) {
+           points[end].basis == points[first].basis &&
+           (!d.shown_plan().tree || is_plain(points[end]) == is_plain(points[first]))) {
       ++end;
     }
     stretches.emplace_back(&points[first], end - first);
@@ -215,7 +219,7 @@ std::vector<std::string> verdicts(const Plan& d) {
 }
 
 std::string about_misfit(const Plan& d) {
-  return d.misfit.empty() ? "" : fmt::format("But no server starts with this draft: {}.", d.misfit);
+  return d.misfit().empty() ? "" : fmt::format("But no server starts with this draft: {}.", d.misfit());
 }
 
 /// Figures by a rule that the configured engine does not have.
@@ -268,11 +272,22 @@ std::string which_draft(const Plan& d) {
                            d.shown_plan().name);
 }
 
+std::string about_passed_over(const Plan& d) {
+  std::string text;
+  for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
+    if (!is_passed_over(d, i)) continue;
+    const std::string server =
+        d.question.emit ? fmt::format("{} does not start", planning::title_of(*d.question.emit)) : "No server starts";
+    text += fmt::format(" {} with {}: {}.", server, d.deployment.drafts[i].name, d.misfits[i]);
+  }
+  return text;
+}
+
 std::string about_drafts(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
   const bool of_runs = d.drafts.empty();
-  std::string text = wrapped(which_draft(d) + (of_runs ? fastest_by_batch(d) : "")) + "\n\n";
-  return text + text_of(drafts_table(d)) + '\n';
+  return wrapped(which_draft(d) + (of_runs ? fastest_by_batch(d) : "") + about_passed_over(d)) + "\n\n" +
+         text_of(drafts_table(d)) + '\n';
 }
 
 /// The deviations of the held-out runs from the plan.
@@ -525,15 +540,19 @@ std::string about_alike(const Plan& d) {
 /// For benchmark runs one run is worth more than the others, whichever points are in doubt.
 NextStep next_run_step(const Plan& d) {
   const planning::NextRun& run = *d.next_run;
+  const auto& drafts = d.deployment.drafts;
+  const bool has_trees = std::any_of(drafts.begin(), drafts.end(), [](const auto& draft) { return draft.tree; });
   const planning::NextMeasurement next = {run.gamma, run.batch, run.context, std::nullopt, false};
   const std::string place = has_several_contexts(d) ? fmt::format("batch {}, context {}", whole_or_brief(run.batch),
                                                                   context_text(run.context))
                                                     : fmt::format("batch {}", whole_or_brief(run.batch));
-  return {fmt::format("The next run to buy is {} at {}: of {} it is expected to lower the regret of the "
-                      "fastest choice by the estimate most per minute of the server, from {} to {} in {} "
-                      "minutes. Run the server {}, and",
+  return {fmt::format("The next run {}to buy is {} at {}: of {} it is expected to lower the regret of the "
+                      "{} by the estimate most per minute of the server, from {} to {} in {} minutes. Run the "
+                      "server {}, and",
+                      has_trees ? "of chains " : "",
                       run.gamma == 0 ? "one without speculation" : fmt::format("gamma {}", run.gamma), place,
-                      run.candidates, percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2),
+                      run.candidates, has_trees ? "fastest chain" : "fastest choice", percent(run.regret_now),
+                      percent(run.regret_after), brief(run.minutes, 2),
                       planner::server_setting(d.engine.value_or(""), next)),
           planner::next_run_command(d), ""};
 }
@@ -611,6 +630,8 @@ std::string about_config(const Plan& d) {
 }
 
 }  // namespace
+
+bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty() && !d.misfits[draft].empty(); }
 
 std::optional<std::pair<const DeploymentRow*, const DeploymentRow*>> best_at_ends(const PointPlan& point) {
   if (!point.optimal_row || !point.optimal()->speedup_bracket) return std::nullopt;

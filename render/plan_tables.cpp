@@ -224,16 +224,20 @@ Table drafts_table(const Plan& d) {
   struct DraftAtPoint {
     std::string name, acceptance;
     const PointPlan& point;
-    bool is_fastest, is_run;
+    std::string note;
   };
   const bool of_runs = d.drafts.empty();
   std::vector<DraftAtPoint> rows;
   for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
     const planning::DraftPlan& draft = d.deployment.drafts[i];
-    for (std::size_t j = 0; j < draft.points.size(); ++j)
-      rows.push_back({draft.name, of_runs ? "of its runs" : d.drafts[i].acceptance.text, draft.points[j],
-                      d.deployment.best_draft[j] == i,
-                      !of_runs || planning::decides(draft.points[j].basis, d.extrapolates())});
+    for (std::size_t j = 0; j < draft.points.size(); ++j) {
+      const bool is_run = !of_runs || planning::decides(draft.points[j].basis, d.extrapolates());
+      const std::string note = d.deployment.best_draft[j] == i ? "fastest"
+                               : is_passed_over(d, i)          ? "not served"
+                               : is_run                        ? ""
+                                                               : "not run there";
+      rows.push_back({draft.name, of_runs ? "of its runs" : d.drafts[i].acceptance.text, draft.points[j], note});
+    }
   }
   constexpr std::size_t widest_acceptance = 24;
   return make_table(rows,
@@ -244,12 +248,8 @@ Table drafts_table(const Plan& d) {
                      {"gamma", [](const auto& row) { return gamma_cell(row.point); }},
                      {"speedup", [](const auto& row) { return speedup_cell(row.point); }},
                      {interval_heading_of_drafts(d), [](const auto& row) { return interval_cell(row.point); }},
-                     {"",
-                      {Align::left},
-                      [](const auto& row) { return row.is_fastest ? "fastest"
-                                                   : row.is_run   ? ""
-                                                                  : "not run there"; }}},
-                    "Drafts", [](const auto& row) { return row.is_fastest; });
+                     {"", {Align::left}, &DraftAtPoint::note}},
+                    "Drafts", [](const auto& row) { return row.note == "fastest"; });
 }
 
 Table runs_table(const planning::BenchPlan& bench) {

@@ -188,9 +188,9 @@ struct RoundLaw {
 
 void require_legal(const DraftTree& tree) {
   constexpr std::string_view function = "FittedCost";
-  core::require_in(function, "depth", tree.depth, 1, static_cast<std::int64_t>(most_of_a_run));
-  core::require_in(function, "top_k", tree.top_k, 1, static_cast<std::int64_t>(most_of_a_run));
-  core::require_in(function, "verified", tree.verified, tree.depth + 1, static_cast<std::int64_t>(most_of_a_run));
+  core::require_in(function, "depth", tree.depth, 1, DraftTree::largest);
+  core::require_in(function, "top_k", tree.top_k, 1, DraftTree::largest);
+  core::require_in(function, "verified", tree.verified, tree.depth + 1, tree.candidates() + 1);
 }
 
 void require_legal(const ObservedRound& run) {

@@ -51,12 +51,19 @@ constexpr bool catches_up(DraftKind kind) { return kind != DraftKind::mirrored &
 
 /// The shape of drafts that branch: a draft of its own, since no gamma says what it verifies.
 struct DraftTree {
-  /// Drafts on its longest path, >= 1: passes of the draft.
+  /// The largest depth and top_k, so that all can be counted.
+  static constexpr std::int64_t largest = 1'000'000;
+
+  /// Drafts on its longest path, [1, largest]: passes of the draft.
   std::int64_t depth = 1;
-  /// Sequences that each pass but the first goes on with, >= 1.
+  /// Sequences that each pass but the first goes on with, [1, largest].
   std::int64_t top_k = 1;
-  /// Positions that the target verifies a round, the root included, > depth.
+  /// Positions that the target verifies a round, the root included, > depth, and at most candidates() + 1.
   std::int64_t verified = 2;
+
+  /// Tokens that the draft proposes, of which the most probable ones are verified: the first pass proposes top_k, each
+  /// other one top_k for each of top_k sequences; top_k + (depth - 1) top_k^2.
+  constexpr std::int64_t candidates() const { return top_k + (depth - 1) * top_k * top_k; }
 
   auto operator<=>(const DraftTree&) const = default;
 };

@@ -106,13 +106,20 @@ std::optional<cost::DraftTree> tree_of(const ServingCounts& run) {
   if (run.shape != traces::DraftShape::tree) return std::nullopt;
   const auto stated = [&](const char* field, const std::optional<std::int64_t>& value) {
     if (!value) throw run.refusal(field, "missing", "given, since drafts were trees (topk above 1)");
+    if (*value > cost::DraftTree::largest)
+      throw run.refusal(field, fmt::format("{}", *value), fmt::format("at most {}", cost::DraftTree::largest));
     return *value;
   };
   const cost::DraftTree tree{stated("the depth of its tree (gamma, num_steps)", run.gamma), stated("topk", run.top_k),
                              stated("verified_tokens (num_draft_tokens)", run.verified_per_round)};
-  if (tree.verified > tree.depth) return tree;
-  throw run.refusal("verified_tokens (num_draft_tokens)", fmt::format("{}", tree.verified),
-                    fmt::format("above {}, the depth of its tree", tree.depth));
+  const auto refuse = [&](const std::string& expected) {
+    throw run.refusal("verified_tokens (num_draft_tokens)", fmt::format("{}", tree.verified), expected);
+  };
+  if (tree.verified <= tree.depth) refuse(fmt::format("above {}, the depth of its tree", tree.depth));
+  if (tree.verified > tree.candidates() + 1)
+    refuse(fmt::format("at most {}: {} passes with topk {} propose {} tokens", tree.candidates() + 1, tree.depth,
+                       tree.top_k, tree.candidates()));
+  return tree;
 }
 
 ServingCounts counted_by_depth(ServingCounts counts, const cost::DraftTree& tree) {

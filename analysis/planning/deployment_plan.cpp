@@ -310,11 +310,15 @@ void require_some_price(const DeploymentQuestion& question, const DeploymentPlan
 }
 
 /// The measure by which drafts are compared at a point, the smaller the better: seconds per output token if all know
-/// them, else the same in plain steps; infinite without an optimum.
+/// them, else the same in plain steps; infinite without an optimum, and for a draft that cannot be served beside one
+/// that can.
 double slowness(const DeploymentPlan& plan, const DeploymentQuestion& question, std::size_t draft, std::size_t point) {
   const auto in_seconds = [](const DeploymentDraft& d) { return d.cost->in_seconds(); };
   const PointPlan& at = plan.drafts[draft].points[point];
-  if (!at.optimal_row) return std::numeric_limits<double>::infinity();
+  const auto can_be_served = [](const DeploymentDraft& d) { return d.can_be_served; };
+  const bool is_out = !question.drafts[draft].can_be_served &&
+                      std::any_of(question.drafts.begin(), question.drafts.end(), can_be_served);
+  if (!at.optimal_row || is_out) return std::numeric_limits<double>::infinity();
   const bool seconds = std::all_of(question.drafts.begin(), question.drafts.end(), in_seconds);
   return seconds ? at.seconds_per_output_token->speculative : 1 / at.optimal()->speedup;
 }

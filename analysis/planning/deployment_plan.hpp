@@ -48,6 +48,8 @@ struct DeploymentDraft {
   bool states_range = false;
   /// From rising contexts, the first of them 0; empty if acceptance is the same at all.
   std::vector<ContextAcceptance> by_context = {};
+  /// False if no server would start with it: it is taken only if that is so of all.
+  bool can_be_served = true;
 };
 
 /// A point for which a plan is requested.

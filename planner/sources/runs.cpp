@@ -95,10 +95,14 @@ void require_runs(planning::BenchQuestion& question) {
   }
 }
 
-/// The engine of runs that state it; neither a table nor a plain run of AIPerf identifies a server.
-std::optional<std::string> engine_of(const ServingCounts& run) {
-  const bool is_unknown = run.engine == traces::run_table_engine || run.engine == traces::aiperf_engine;
-  return is_unknown ? std::nullopt : std::optional(run.engine);
+/// The engine of runs that state it; neither a table nor a plain run of AIPerf identifies a server. Trees of this shape
+/// are SGLang's.
+std::optional<std::string> engine_of(const std::vector<ServingCounts>& runs) {
+  const std::string& first = runs.front().engine;
+  if (first != traces::run_table_engine && first != traces::aiperf_engine) return first;
+  const bool has_tree = std::any_of(runs.begin(), runs.end(),
+                                    [](const ServingCounts& run) { return run.shape == traces::DraftShape::tree; });
+  return has_tree ? std::optional<std::string>("sglang") : std::nullopt;
 }
 
 /// Copies where to plan, and the limits.
@@ -190,7 +194,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   question.prompts_apart = files.prompts_apart;
   question.prompt_tokens_per_second = files.prompt_tokens_per_second;
   if (files.hardware) take_cost(*files.hardware, p);
-  p.engine = engine_of(question.runs.front());
+  p.engine = engine_of(question.runs);
   p.bench = planning::plan_bench(question);
   p.deployment = p.bench->plan;
   p.in_seconds = true;

@@ -53,8 +53,15 @@ void put_times(const planning::PointPlan& point, bool plain, const std::optional
   }
 }
 
+/// The reason why engines refuse the layout; empty if they do not.
+std::string why_uneven(const std::vector<Note>& warnings) {
+  const auto uneven = std::find_if(warnings.begin(), warnings.end(),
+                                   [](const Note& note) { return note.code == "tensor_parallel_uneven"; });
+  return uneven == warnings.end() ? "" : uneven->message;
+}
+
 std::string why_nothing(const Plan& plan, const planning::PointPlan& point) {
-  if (!plan.misfit.empty()) return plan.misfit;
+  if (!plan.misfit().empty()) return plan.misfit();
   if (!point.price_limit.empty()) return point.price_limit;
   return "no gamma has a price there";
 }
@@ -151,7 +158,8 @@ ordered_json plan_rows(const Plan& plan) {
     row["gpus"] = number(gpus);
     const planning::PointPlan& point = plan.points()[i];
     put_times(point, one.gamma == 0, gpus, row);
-    if (!plan.misfit.empty() && one.gamma > 0) row["why"] = plan.misfit;
+    if (!plan.misfit().empty() && one.gamma > 0) row["why"] = plan.misfit();
+    if (const std::string uneven = why_uneven(plan.warnings); !uneven.empty()) row["why"] = uneven;
     if (!plan.shortfall.empty()) row["why"] = plan.shortfall;
     if (!one.gamma) row["why"] = why_nothing(plan, point);
   }
@@ -178,6 +186,7 @@ ordered_json capacity_rows(const Capacity& capacity) {
   if (scenario.tpot_seconds) row["tpot_seconds_p99"] = number(scenario.tpot_seconds->p99.value);
   if (scenario.replicas) row["replicas"] = *scenario.replicas;
   put_load(capacity, *answer.recommended, "", row);
+  if (const std::string uneven = why_uneven(capacity.warnings); !uneven.empty()) row["why"] = uneven;
   return ordered_json::array({row});
 }
 

@@ -853,11 +853,9 @@ TEST_CASE("no server is configured that would not start, with what would be miss
                 "--emit is sglang, but at batch 1000 and context 100000 weights and caches take 9048 GB of each "
                 "h100-sxm, which has 80 GB; dividing the models over more would not help");
   check_refused(placed + "trtllm --tp 3 --draft-model llama-3.2-1b",
-                "--emit is trtllm, but 3 accelerators cannot evenly divide 64 heads of llama-3.3-70b: the server would "
-                "not start");
+                "--emit is trtllm, but 3 accelerators cannot evenly divide 64 heads of llama-3.3-70b");
   check_refused(placed + "vllm --tp 8 --draft-model qwen2.5-7b",
-                "--emit is vllm, but 8 accelerators cannot evenly divide 28 heads of qwen2.5-7b: the server would not "
-                "start");
+                "--emit is vllm, but 8 accelerators cannot evenly divide 28 heads of qwen2.5-7b");
   CHECK(json_of(placed + "llamacpp --tp 3 --draft-model llama-3.2-1b")["config"]["engine"] == "llamacpp");
   check_refused(placed + "llamacpp --tp 4 --draft-model llama-3.2-1b --kv-cache-dtype fp8",
                 "--emit is llamacpp, but llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and "
@@ -1747,6 +1745,33 @@ TEST_CASE("times in different units are warned of, and passes that no batch was 
   CHECK_FALSE(warns(plan, "times_far_apart"));
 }
 
+TEST_CASE("a draft with which no server starts is not the one to take") {
+  const std::string models = "--hardware h100 --model llama-3.3-70b --tp 4 --batch 1,8 --context 1000 ";
+  const std::string small = "--draft small:alpha=0.7,model=llama-3.2-1b ";
+  const std::string of_another = "--draft head:alpha=0.85,model=eagle3-llama-3.1-8b ";
+  const ordered_json plan = json_of(models + of_another + small);
+  CHECK(plan["recommended_draft"] == "small");
+  CHECK(plan["drafts"][0]["misfit"].get<std::string>().find("reads states of width 4096") != std::string::npos);
+  CHECK(plan["drafts"][1]["misfit"].is_null());
+  CHECK(plan["drafts"][0]["points"][0]["best"] == false);
+  // It would be the faster one.
+  CHECK(plan["drafts"][0]["points"][0]["speedup_estimate"]["value"] >
+        plan["drafts"][1]["points"][0]["speedup_estimate"]["value"]);
+  const std::string text = run_specdec("plan " + models + of_another + small).out;
+  CHECK(text.find("No server starts with head: ") != std::string::npos);
+  CHECK(text.find("not served") != std::string::npos);
+  CHECK(json_of(models + of_another + small + "--emit vllm")["config"]["engine"] == "vllm");
+
+  // vLLM takes no draft model of another vocabulary, and llama.cpp does.
+  const std::string of_other_tokens = "--draft other:alpha=0.9,model=qwen2.5-0.5b ";
+  const std::string one = "--hardware h100 --model llama-3.1-8b --batch 1 --context 1000 ";
+  CHECK(json_of(one + of_other_tokens + small)["recommended_draft"] == "other");
+  CHECK(json_of(one + of_other_tokens + small + "--emit llamacpp")["recommended_draft"] == "other");
+  CHECK(json_of(one + of_other_tokens + small + "--emit vllm")["recommended_draft"] == "small");
+  CHECK(run_specdec("plan " + one + of_other_tokens + small + "--emit vllm").out.find("vLLM does not start with other") !=
+        std::string::npos);
+}
+
 TEST_CASE("SGLang is asked for a run with all options that it takes together") {
   const std::string text =
       run_specdec("plan --alpha 0.3:0.7 --c 0.5 --emit sglang --model org/t --draft-model org/d").out;
@@ -1772,6 +1797,9 @@ TEST_CASE("a tree that ran is planned, told by its shape and written for SGLang 
   const std::string emitted = run_specdec("plan " + runs + "--draft-kind eagle --emit sglang --model m").out;
   CHECK(emitted.find("--speculative-num-steps 5\n--speculative-eagle-topk 4\n--speculative-num-draft-tokens 16\n") !=
         std::string::npos);
+  // Only SGLang's servers have such trees.
+  CHECK(text.find("python -m sglang.bench_serving") != std::string::npos);
+  CHECK(text.find("vllm") == std::string::npos);
   check_refused(runs + "--emit vllm",
                 "--emit is vllm, but depth, topk and verified tokens, which are all that runs tell of a tree, are "
                 "options of SGLang alone");

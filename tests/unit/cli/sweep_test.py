@@ -144,6 +144,18 @@ class Sweeping(unittest.TestCase):
         for row in known:
             self.assertEqual(row["pareto"], not any(beats(other, row) for other in known))
 
+    def test_layouts_that_engines_refuse_are_held_against_no_other(self):
+        for command, load in (("plan", 'batch = 1\ncontext = 1000\n'),
+                              ("capacity", 'prompt-tokens = 500\noutput-tokens = 100\narrival-rate = 1\ngamma = 2\n'
+                                           'num-requests = 100\nreplications = 2\n')):
+            placed = 'hardware = "h200"\nmodel = "llama-3.1-8b"\ndraft-model = "eagle3-llama-3.1-8b"\nalpha = 0.7\n'
+            rows = document("sweep", self.file(f"[{command}]\n{placed}tp = [2, 3]\n{load}"))["rows"]
+            self.assertIsNone(rows[0]["why"])
+            self.assertTrue(rows[0]["pareto"])
+            self.assertIn("3 accelerators cannot evenly divide 32 heads", rows[1]["why"])
+            self.assertIsNone(rows[1]["pareto"])
+            self.assertIsNotNone(rows[1]["seconds_per_output_token"])
+
     def test_what_cannot_be_priced_is_a_row_that_says_why(self):
         swept = document("sweep", self.file(CONSTANTS))
         self.assertEqual((swept["points"], swept["unpriced"], swept["repeated"]), (8, 2, 0))

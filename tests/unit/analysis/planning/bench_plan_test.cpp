@@ -900,6 +900,14 @@ TEST_CASE("a tree's run must say its shape") {
   question.runs.push_back(small_tree.run(server, 8));
   question.runs.back().verified_per_round = 4;
   CHECK_THROWS_WITH(planning::plan_bench(question), Catch::Contains("is 4, but must be above 4"));
+  // Four passes of topk 2 propose 2 + 3 * 4 tokens.
+  question.runs.back().top_k = 2;
+  question.runs.back().verified_per_round = 15;
+  CHECK_NOTHROW(planning::plan_bench(question));
+  question.runs.back().verified_per_round = 16;
+  CHECK_THROWS_WITH(planning::plan_bench(question), Catch::Contains("is 16, but must be at most 15"));
+  question.runs.back().top_k = 4'000'000'000;
+  CHECK_THROWS_WITH(planning::plan_bench(question), Catch::Contains("topk is 4000000000, but must be at most 1000000"));
 }
 
 TEST_CASE("a run without the length of its drafts needs it stated") {
