@@ -179,17 +179,16 @@ std::string fixed_interval(const std::optional<Interval>& ci95) {
 std::string gamma_table(const CountersGroup& group) {
   const bool without_interval = group.summary.basis == estimate::IntervalBasis::none;
   const Table table = make_table(
-      group.gammas,
-      {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
-       {"tokens", [](const auto& row) { return fixed(row.tokens.value); }},
-       {"95%", [&](const auto& row) { return without_interval ? "-" : fixed_interval(row.tokens.ci95); }},
-       {"constant alpha", [](const auto& row) { return fixed(row.readings.constant_rate); }},
-       {"hazards", [](const auto& row) { return fixed(row.readings.hazards); }},
-       {"two states", [](const auto& row) { return row.readings.two_state ? fixed(*row.readings.two_state) : "-"; }},
-       {"all accepted", [](const auto& row) { return fixed(row.tokens.full_accepts); }},
-       {"", {Align::left}, [](const auto& row) {
-          return row.measured ? "measured" : row.tokens.extrapolated ? "extrapolated" : "";
-        }}});
+      group.gammas, {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
+                     {"tokens", [](const auto& row) { return fixed(row.tokens.value); }},
+                     {"95%", [&](const auto& row) { return without_interval ? "-" : fixed_interval(row.tokens.ci95); }},
+                     {"constant alpha", [](const auto& row) { return fixed(row.readings.constant_rate); }},
+                     {"hazards", [](const auto& row) { return fixed(row.readings.hazards); }},
+                     {"two states", [](const auto& row) { return fixed(row.readings.two_state); }},
+                     {"all accepted", [](const auto& row) { return fixed(row.tokens.full_accepts); }},
+                     {"", {Align::left}, [](const auto& row) {
+                        return row.measured ? "measured" : row.tokens.extrapolated ? "extrapolated" : "";
+                      }}});
   std::string text = text_of(table) +
                      wrapped(
                          "95%: of sampling; the columns behind it are three readings of the same "

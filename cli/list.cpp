@@ -72,8 +72,6 @@ std::vector<const Preset*> chosen(const std::vector<std::string>& names, std::sp
   return presets;
 }
 
-std::string or_dash(const std::optional<std::string>& text) { return text.value_or("-"); }
-
 // ------------------------------------------------------------------------------------------------------- hardware
 
 struct Figure {
@@ -125,7 +123,7 @@ ordered_json json_of(const HardwareSpec& hardware) {
 
 /// A figure in this unit.
 std::string cell(const std::optional<SourcedNumber>& number, double unit) {
-  return or_dash(number ? std::optional(brief(number->value / unit)) : std::nullopt);
+  return number ? brief(number->value / unit) : "-";
 }
 
 std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_sources) {

@@ -151,7 +151,7 @@ std::string text_table_2(const std::vector<planning::Table2Row>& rows) {
                         {"needs v", [](const auto& row) { return fixed(row.verify_factor.value, 2); }},
                         {"range", [](const auto& row) { return range(row.verify_factor); }},
                         {"or c", [](const auto& row) { return fixed(row.c.value); }},
-                        {"or alpha", [](const auto& row) { return row.alpha ? fixed(*row.alpha, 2) : "-"; }}});
+                        {"or alpha", [](const auto& row) { return fixed(row.alpha, 2); }}});
   const planning::Table2Errors errors = planning::errors_of(rows);
   const auto explained =
       std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.verification_explains(); });
@@ -173,7 +173,7 @@ std::string text_table_3(const MeasuredTables& tables) {
       {"alpha", [](const auto& row) { return brief(row.setting->alpha); }},
       {"gamma 3", [](const auto& row) { return fixed(row.speedup_at_gamma_3); }},
       {"limit", [](const auto& row) { return fixed(row.limit.value); }},
-      {"5% to c", [](const auto& row) { return row.largest_c ? fixed(*row.largest_c) : "-"; }}};
+      {"5% to c", [](const auto& row) { return fixed(row.largest_c); }}};
   for (const double c : shown_costs) {
     columns.push_back({fmt::format("c {}", c), [&tables, c](const planning::Table3Row& row) {
                          const auto at = std::find_if(

@@ -254,8 +254,6 @@ std::string range_text(const std::optional<Interval>& interval) {
   return interval ? fmt::format("{} to {}", fixed(interval->lo), fixed(interval->hi)) : "-";
 }
 
-std::string number_cell(const std::optional<double>& value) { return value ? fixed(*value) : "-"; }
-
 std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
   if (!report.optimum) return "";
   if (gamma == report.optimum->gamma) return "best";
@@ -301,7 +299,7 @@ std::string gamma_table(const planner::Analysis& a) {
           return figure_text(row.low.tokens_per_step,
                              row.high ? std::optional(row.high->tokens_per_step) : std::nullopt);
         }},
-       {"Eq.1", [](const auto& row) { return number_cell(row.exact(row.low.iid_tokens_per_step)); }},
+       {"Eq.1", [](const auto& row) { return fixed(row.exact(row.low.iid_tokens_per_step)); }},
        {"error",
         [](const auto& row) {
           const auto difference = row.exact(row.low.difference);
@@ -310,7 +308,7 @@ std::string gamma_table(const planner::Analysis& a) {
        {"simulated", [](const auto& row) { return row.simulated; }},
        {"speedup", of_cost,
         [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); }},
-       {"Thm3.8", of_cost, [](const auto& row) { return number_cell(row.exact(row.low.iid_speedup)); }},
+       {"Thm3.8", of_cost, [](const auto& row) { return fixed(row.exact(row.low.iid_speedup)); }},
        {"wins", of_cost,
         [](const auto& row) {
           const auto share = row.exact(row.low.share_best);
@@ -380,7 +378,7 @@ std::string sweep_table(const planner::Analysis& a) {
               {"of", {Align::left}, [](const auto& row) { return std::string(name_of(row.setting.applies)); }},
               {"alpha", [](const auto& row) { return value_text(row.alpha.bounds); }},
               {"gamma", of_cost, [](const auto& row) { return row.gamma ? fmt::format("{}", *row.gamma) : "-"; }},
-              {"Thm3.8", of_cost, [](const auto& row) { return number_cell(row.speedup); }}})) +
+              {"Thm3.8", of_cost, [](const auto& row) { return fixed(row.speedup); }}})) +
          "(over the prefixes that were recorded, whatever they were sampled with)\n";
 }
 

@@ -237,10 +237,6 @@ std::string decision(const Capacity& r) {
       of_pool, estimated_decision(r));
 }
 
-std::string cell(const std::optional<double>& value, int decimals) {
-  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
-}
-
 /// Which cases the times at the requested load cover, where that is not plain; with a space before.
 std::string cases_of_times(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
@@ -275,7 +271,7 @@ std::string comparison(const Capacity& r) {
     if (with != without) costs.push_back(fmt::format("{} {} instead of {}", with, unit, without));
   };
   if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
-    compare(cell(chosen.cost_per_million_tokens, 2), cell(other.cost_per_million_tokens, 2),
+    compare(fixed(chosen.cost_per_million_tokens, 2), fixed(other.cost_per_million_tokens, 2),
             "per million output tokens");
   }
   if (chosen.joules_per_token && other.joules_per_token) {
@@ -318,7 +314,7 @@ Table scenario_table(const Capacity& r) {
        {asked, [&](auto i) { return tpot(i, &sim::SimulatedPercentiles::asked); }},
        {"cost/M",
         {.shown = r.question.price.has_value()},
-        [&](auto i) { return cell(of[i].cost_per_million_tokens, 2); }},
+        [&](auto i) { return fixed(of[i].cost_per_million_tokens, 2); }},
        {r.question.watts_per_gpu ? "J/token" : "TDP J/t",
         {.shown = r.simulation.watts_per_gpu.has_value()},
         [&](auto i) { return of[i].joules_per_token ? brief(*of[i].joules_per_token, 3) : "-"; }},
@@ -419,7 +415,7 @@ std::string prefill_text(const Capacity& r) {
       shown(1000 * pool.transfer_seconds), shown(pool.link_bytes_per_second / bytes_per_gigabyte));
   if (both.cost_per_million_tokens)
     text +=
-        fmt::format(" Both pools together take {} per million output tokens.", cell(both.cost_per_million_tokens, 2));
+        fmt::format(" Both pools together take {} per million output tokens.", fixed(both.cost_per_million_tokens, 2));
   if (both.ttft_seconds) {
     text += fmt::format(" To the first token it is {} ms at p{}, the sum of both pools' and the way.",
                         shown(1000 * *both.ttft_seconds), brief(r.question.percentile));

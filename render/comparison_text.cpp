@@ -19,10 +19,6 @@ using validation::MethodResult;
 
 bool is_search(const MethodResult& r) { return r.method.keeps() == Keeps::beams; }
 
-std::string decimals(const std::optional<double>& value, int digits) {
-  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
-}
-
 std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value, int digits) {
   return value ? render::with_interval(*value, digits) : "-";
 }
@@ -61,12 +57,12 @@ Table table_of(const std::vector<MethodResult>& results, bool by_task) {
                          [=](const auto& r) { return by_task ? r.task : name_of(r.method); }},
                         {"lossless", {Align::left}, law_of},
                         {"tokens/step", [](const auto& r) { return render::with_interval(r.tokens_per_step, 2); }},
-                        {"closed", [](const auto& r) { return decimals(r.closed_form_tokens_per_step, 2); }},
-                        {"z", [](const auto& r) { return decimals(r.deviation_standard_errors, 1); }},
-                        {"target", [](const auto& r) { return decimals(r.target_calls_per_token, 2); }},
-                        {"draft", [](const auto& r) { return decimals(r.draft_calls_per_token, 2); }},
-                        {"ops", [](const auto& r) { return decimals(r.operations_factor, 2); }},
-                        {"mem", [](const auto& r) { return decimals(r.memory_factor, 2); }},
+                        {"closed", [](const auto& r) { return fixed(r.closed_form_tokens_per_step, 2); }},
+                        {"z", [](const auto& r) { return fixed(r.deviation_standard_errors, 1); }},
+                        {"target", [](const auto& r) { return fixed(r.target_calls_per_token, 2); }},
+                        {"draft", [](const auto& r) { return fixed(r.draft_calls_per_token, 2); }},
+                        {"ops", [](const auto& r) { return fixed(r.operations_factor, 2); }},
+                        {"mem", [](const auto& r) { return fixed(r.memory_factor, 2); }},
                         {"speedup", [](const auto& r) { return with_interval_or_dash(r.speedup, 2); }}});
   if (first_search < std::ssize(rows))
     table.rows[static_cast<std::size_t>(first_search)].above = "beside plain beam search of the same width:";
@@ -101,12 +97,12 @@ std::string text_of(const planner::Simulation& simulation) {
     text += fmt::format("  {:<24}{}\n", what, value);
   };
   line("lossless", long_law_of(r));
-  if (r.kullback_leibler_per_token) line("divergence per token", decimals(r.kullback_leibler_per_token, 4) + " nats");
-  if (r.blocks_per_token) line("blocks per token", decimals(r.blocks_per_token, 3));
+  if (r.kullback_leibler_per_token) line("divergence per token", fixed(r.kullback_leibler_per_token, 4) + " nats");
+  if (r.blocks_per_token) line("blocks per token", fixed(r.blocks_per_token, 3));
   line("tokens per step", render::with_interval(r.tokens_per_step, 3));
   if (r.closed_form_tokens_per_step) {
     line("  by the closed form",
-         decimals(r.closed_form_tokens_per_step, 3) +
+         fixed(r.closed_form_tokens_per_step, 3) +
              (r.deviation_standard_errors ? fmt::format(", {:+.1f} standard errors away", *r.deviation_standard_errors)
                                           : ""));
   }
@@ -118,10 +114,10 @@ std::string text_of(const planner::Simulation& simulation) {
          fmt::format(
              "{} nodes, {} levels{}", tree.parents.size(), tree.depth,
              tree.expected_tokens ? fmt::format("; planned tokens per step {:.3f}", *tree.expected_tokens) : ""));
-  line("target calls per token", decimals(r.target_calls_per_token, 3));
-  line("draft calls per token", decimals(r.draft_calls_per_token, 3));
-  if (r.operations_factor) line("operations factor", decimals(r.operations_factor, 3));
-  if (r.memory_factor) line("memory factor", decimals(r.memory_factor, 3));
+  line("target calls per token", fixed(r.target_calls_per_token, 3));
+  line("draft calls per token", fixed(r.draft_calls_per_token, 3));
+  if (r.operations_factor) line("operations factor", fixed(r.operations_factor, 3));
+  if (r.memory_factor) line("memory factor", fixed(r.memory_factor, 3));
   if (r.speedup) line("speedup", render::with_interval(*r.speedup, 3));
   if (results.size() > 1)
     text += fmt::format("\n{}\n{}", text_of(table_of(results, true)), legends(results));

@@ -39,6 +39,8 @@ std::string rate_above_rounding(double rate) {
 
 std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
+std::string fixed(const std::optional<double>& value, int decimals) { return value ? fixed(*value, decimals) : "-"; }
+
 std::string listed_ranges(const std::vector<std::int64_t>& numbers) {
   std::vector<std::string> ranges;
   for (std::size_t first = 0; first < numbers.size();) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// A rate above which something pays, to three digits; 0 where no more than the rounding of costs is left of it.
 std::string rate_above_rounding(double rate);
 
-/// A number with the given number of decimals.
+/// A number with the given number of decimals; "-" if there is none.
 std::string fixed(double value, int decimals = 3);
+std::string fixed(const std::optional<double>& value, int decimals = 3);
 
 /// "1 text", "2 texts".
 std::string counted(std::int64_t number, std::string_view what);
