@@ -232,6 +232,8 @@ struct FittedCost::Posterior {
     /// The residual and another run's error beyond these, in their standard deviations: of plain rounds and of
     /// speculative ones.
     std::array<double, 2> residual{}, noise{};
+    /// The factor by which another run's error changes its seconds.
+    double run_factor(bool drafts) const { return std::exp(noise[drafts ? 1 : 0]); }
     /// All rounds of another start share this error.
     double start = 0;
     /// Its seconds of the runs' rounds, (runs).
@@ -263,12 +265,14 @@ struct FittedCost::Posterior {
   Nearby near(const Place& at) const;
   double log_covariance(const Place& a, const Place& b) const;
   RoundTime time(const LogTerms& log_terms, const Place& at, double log_factor) const;
+  /// Without a run's own error.
   RoundTime time(const Replicate& replicate, const Place& at, const Nearby& nearby) const;
-  /// The runs that held no more than rounds at a place, and those that held no less.
+  /// The runs that held no more than rounds at a place, and those that held no less; of either kind, plain rounds and
+  /// those with drafts, alone where runs contradict it that a round holds a plain step.
   struct Around {
     std::vector<std::size_t> fewer, more;
   };
-  Around around(const Place& at) const;
+  Around around(const Place& at, bool rounds_hold_plain_steps) const;
 
   RoundLaw law;
   std::vector<Place> places;
@@ -347,13 +351,14 @@ FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitO
   }
 }
 
-FittedCost::Posterior::Around FittedCost::Posterior::around(const Place& at) const {
+FittedCost::Posterior::Around FittedCost::Posterior::around(const Place& at, bool rounds_hold_plain_steps) const {
   const auto holds_no_more = [](const Place& a, const Place& b) {
     return a.gamma <= b.gamma && a.width <= b.width && a.verified <= b.verified && a.batch <= b.batch &&
            a.context <= (1 + same_point) * b.context && a.prompt_tokens <= (1 + same_point) * b.prompt_tokens;
   };
   Around found;
   for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!rounds_hold_plain_steps && (places[i].gamma > 0) != (at.gamma > 0)) continue;
     if (holds_no_more(places[i], at)) found.fewer.push_back(i);
     if (holds_no_more(at, places[i])) found.more.push_back(i);
   }
@@ -571,8 +576,7 @@ double FittedCost::Posterior::log_covariance(const Place& a, const Place& b) con
 RoundTime FittedCost::Posterior::time(const Replicate& replicate, const Place& at, const Nearby& nearby) const {
   const std::size_t drafts = at.gamma > 0 ? 1 : 0;
   return time(replicate.log_terms, at,
-              nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] +
-                  replicate.noise[drafts] + replicate.start);
+              nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] + replicate.start);
 }
 
 namespace {
@@ -649,6 +653,7 @@ FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& op
   for (const auto& [tree, its] : trees) tree_ranges_.emplace(tree, ranges_of(its));
   posterior_ = std::make_shared<const Posterior>(complete, options_, knows_contexts_);
   error_scale_ = posterior_->error_scale;
+  check_plain_steps(complete);
   for (const ObservedRound& run : complete) fitted_.push_back(seconds(run));
   describe_terms();
   check_physics(complete);
@@ -683,7 +688,6 @@ void FittedCost::describe_terms() {
 
 void FittedCost::check_physics(std::span<const ObservedRound> runs) {
   const auto plain = [](const ObservedRound& run) { return run.gamma == 0; };
-  check_plain_steps(runs);
   check_order(runs);
   check_gammas(runs);
   if (std::none_of(runs.begin(), runs.end(), plain))
@@ -765,20 +769,22 @@ double FittedCost::seconds(const ObservedRound& of) const {
     const std::string& its = posterior_->servers[static_cast<std::size_t>(i)];
     if (!its.empty() && its == of.server) shared[i] += squared(posterior_->start_error);
   }
-  const Posterior::Around around = posterior_->around(at);
+  const Posterior::Around around = posterior_->around(at, rounds_hold_plain_steps());
   const double seconds =
       between(std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + shared.dot(posterior_->weights)),
               posterior_->seconds_of_runs, around.fewer, around.more);
-  return of.gamma > 0 ? std::max(seconds, round({0, of.batch, at.context, 0}).total()) : seconds;
+  return of.gamma > 0 && rounds_hold_plain_steps() ? std::max(seconds, round({0, of.batch, at.context, 0}).total())
+                                                   : seconds;
 }
 
 RoundTime FittedCost::round(const RoundPoint& point) const {
   const Place at = posterior_->place_of(point, *this);
   const RoundTime time =
       posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
-  const Posterior::Around around = posterior_->around(at);
+  const Posterior::Around around = posterior_->around(at, rounds_hold_plain_steps());
   const double seconds = between(time.total(), posterior_->seconds_of_runs, around.fewer, around.more);
-  return stretched(time, point.gamma > 0 ? std::max(seconds, round(plain_at(point)).total()) : seconds);
+  const bool is_bound = point.gamma > 0 && rounds_hold_plain_steps();
+  return stretched(time, is_bound ? std::max(seconds, round(plain_at(point)).total()) : seconds);
 }
 
 bool FittedCost::extrapolates(const RoundPoint& point) const {
@@ -854,27 +860,31 @@ RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& po
         fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
   }
   const Posterior::Replicate& replicate = posterior_->replicates[index];
-  const RoundTime time = posterior_->time(replicate, at, posterior_->near(at));
-  const Posterior::Around around = posterior_->around(at);
-  const double seconds = between(time.total(), replicate.seconds_of_runs, around.fewer, around.more);
-  if (point.gamma == 0) return stretched(time, seconds);
-  return stretched(time, std::max(seconds, round_of_replicate(index, plain_at(point)).total()));
+  std::vector<double> bounded(1);
+  bounded_totals(point, index, bounded);
+  return stretched(posterior_->time(replicate, at, posterior_->near(at)),
+                   bounded.front() * replicate.run_factor(point.gamma > 0));
 }
 
-void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
+void FittedCost::bounded_totals(const RoundPoint& point, std::size_t first, std::span<double> totals) const {
   const Place at = posterior_->place_of(point, *this);
-  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const Posterior::Nearby nearby = posterior_->near(at);
-  const Posterior::Around around = posterior_->around(at);
+  const Posterior::Around around = posterior_->around(at, rounds_hold_plain_steps());
   for (std::size_t i = 0; i < totals.size(); ++i) {
-    const Posterior::Replicate& replicate = posterior_->replicates[i];
+    const Posterior::Replicate& replicate = posterior_->replicates[first + i];
     totals[i] =
         between(posterior_->time(replicate, at, nearby).total(), replicate.seconds_of_runs, around.fewer, around.more);
   }
-  if (point.gamma == 0) return;
+  if (point.gamma == 0 || !rounds_hold_plain_steps()) return;
   std::vector<double> plain(totals.size());
-  totals_of_replicates(plain_at(point), plain);
+  bounded_totals(plain_at(point), first, plain);
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = std::max(totals[i], plain[i]);
+}
+
+void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
+  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
+  bounded_totals(point, 0, totals);
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] *= posterior_->replicates[i].run_factor(point.gamma > 0);
 }
 
 std::optional<double> LeftOut::relative_error() const {

@@ -106,7 +106,8 @@ struct FittedRanges {
 ///
 /// What holds no less takes no less: a price is at least that of every run of no larger gamma, batch, context and
 /// prompts, and at most that of every run of no smaller ones, where these are in order themselves; and no round with
-/// drafts is priced below its plain step. So are those of each replicate.
+/// drafts is priced below its plain step, unless runs are impossible(), by which it is. So are those of each replicate,
+/// before the error of another run.
 ///
 /// Replicates draw t, g and the error of another run from their law given the runs, by fits to perturbed runs and
 /// priors. Their errors are those that are usual times
@@ -188,6 +189,10 @@ class FittedCost final : public RoundCost {
   void check_gammas(std::span<const ObservedRound> runs);
   /// More drafts make no round cheaper.
   void check_order(std::span<const ObservedRound> runs);
+  /// False if runs contradict it, so that prices follow what they say.
+  bool rounds_hold_plain_steps() const { return impossible_.empty(); }
+  /// Totals of replicates from `first` on, within their bounds and without another run's own error.
+  void bounded_totals(const RoundPoint& point, std::size_t first, std::span<double> totals) const;
 
   FitOptions options_;
   std::shared_ptr<const Posterior> posterior_;

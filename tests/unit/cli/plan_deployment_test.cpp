@@ -1768,8 +1768,9 @@ TEST_CASE("a draft with which no server starts is not the one to take") {
   CHECK(json_of(one + of_other_tokens + small)["recommended_draft"] == "other");
   CHECK(json_of(one + of_other_tokens + small + "--emit llamacpp")["recommended_draft"] == "other");
   CHECK(json_of(one + of_other_tokens + small + "--emit vllm")["recommended_draft"] == "small");
-  CHECK(run_specdec("plan " + one + of_other_tokens + small + "--emit vllm").out.find("vLLM does not start with other") !=
-        std::string::npos);
+  CHECK(
+      run_specdec("plan " + one + of_other_tokens + small + "--emit vllm").out.find("vLLM does not start with other") !=
+      std::string::npos);
 }
 
 TEST_CASE("SGLang is asked for a run with all options that it takes together") {

@@ -472,7 +472,8 @@ TEST_CASE("the same seed gives the same replicates and another one others") {
   CHECK_THROWS_AS(one.round_of_replicate(200, point), std::out_of_range);
   std::vector<double> totals(one.replicates());
   one.totals_of_replicates(point, totals);
-  for (std::size_t i = 0; i < totals.size(); ++i) CHECK(totals[i] == one.round_of_replicate(i, point).total());
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    CHECK(totals[i] == Approx(one.round_of_replicate(i, point).total()).epsilon(1e-14));
 }
 
 TEST_CASE("what cannot be in observed rounds is reported") {
@@ -488,6 +489,34 @@ TEST_CASE("what cannot be in observed rounds is reported") {
   CHECK(has_finding(FittedCost(runs_of(truth, {1, 3}, {1, 8}, {1000}), {}), "no_plain_runs"));
   runs[4].seconds = 0.2 * runs[1].seconds;
   CHECK(has_finding(FittedCost(runs, {}), "poor_fit"));
+}
+
+TEST_CASE("a round holds a plain step but for the error of a run, unless runs say that it does not") {
+  const auto priced = [](double seconds_of_three) {
+    return FittedCost(
+        std::vector<ObservedRound>{{.gamma = 0, .seconds = 0.010}, {.gamma = 3, .seconds = seconds_of_three}}, {});
+  };
+  const auto least_ratio = [](const FittedCost& price, std::int64_t gamma) {
+    std::vector<double> plain(price.replicates()), rounds(price.replicates());
+    price.totals_of_replicates({.gamma = 0}, plain);
+    price.totals_of_replicates({.gamma = gamma}, rounds);
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < plain.size(); ++i) least = std::min(least, rounds[i] / plain[i]);
+    return least;
+  };
+  // Within what runs differ by: the round takes a plain step, and another run of both may say less.
+  const FittedCost near = priced(0.0098);
+  REQUIRE(near.impossible().empty());
+  const double plain = near.round({.gamma = 0}).total();
+  for (const std::int64_t gamma : {1, 3, 5}) CHECK(near.round({.gamma = gamma}).total() >= plain * (1 - 1e-12));
+  CHECK(least_ratio(near, 3) < 0.99);
+  CHECK(least_ratio(near, 3) > 0.8);
+  // Tokens per step of other texts than the run's make rounds of half a plain step: prices are by what runs say.
+  const FittedCost beyond = priced(0.005);
+  REQUIRE_FALSE(beyond.impossible().empty());
+  CHECK(beyond.round({.gamma = 3}).total() == Approx(0.005).epsilon(0.05));
+  CHECK(beyond.round({.gamma = 5}).total() < 0.008);
+  CHECK(beyond.round({.gamma = 5}).total() > 0.005);
 }
 
 TEST_CASE("rounds that get cheaper with more drafts are reported beyond noise, at one load and context") {

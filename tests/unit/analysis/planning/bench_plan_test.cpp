@@ -648,7 +648,8 @@ TEST_CASE("where prompts are served apart rounds are priced without those of oth
   for (const double error : relative_errors(stated)) CHECK(std::abs(error) < 0.04);
 
   question.prompt_tokens_per_second = 100;
-  CHECK_THROWS_WITH(planning::plan_bench(question), Catch::Contains("reading the prompts of other requests at 100 tokens/s"));
+  CHECK_THROWS_WITH(planning::plan_bench(question),
+                    Catch::Contains("reading the prompts of other requests at 100 tokens/s"));
 
   question.prompt_tokens_per_second.reset();
   for (const int concurrency : {1, 16, 48}) {
