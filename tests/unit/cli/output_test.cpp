@@ -115,6 +115,9 @@ TEST_CASE("numbers for humans keep a few digits") {
   CHECK(in_column(2.0) == "2.000");
   CHECK(in_column(0.000123456) == "0.0001235");
   CHECK(in_column(1.23456e9) == "1.235e+09");
+  CHECK(fixed(1.23456) == "1.235");
+  CHECK(fixed(std::optional(1.23456), 1) == "1.2");
+  CHECK(fixed(std::optional<double>()) == "-");
 }
 
 TEST_CASE("an interval is half of it where it lies evenly around the value, else its ends") {
