@@ -2,9 +2,11 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "cli/counters_answer.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::cli {
@@ -126,37 +128,34 @@ std::string with_half_width(const Estimate& estimate) {
   return fmt::format("{} +-{}", fixed(estimate.value), fixed((estimate.ci95->hi - estimate.ci95->lo) / 2));
 }
 
-/// One row for 0, 1, ... accepted drafts: the rounds that ended there, and the position itself.
+/// 0, 1, ... accepted drafts: the rounds that ended there, and the position itself.
 std::string position_table(const ServingSummary& s) {
-  const bool histogram = !s.rounds_by_accepted.empty();
-  const char* const place = s.shape == traces::DraftShape::tree ? "depth" : "draft";
-  std::vector<TextTable::Column> columns = {{place}};
-  if (histogram) columns.insert(columns.end(), {{"rounds that end there"}, {"share"}});
-  for (const char* heading : {"accepted", "looked at", "of all rounds", "of those looked at"}) {
-    columns.push_back({heading});
-  }
-  TextTable table(columns);
+  const ColumnLook of_histogram = {.shown = !s.rounds_by_accepted.empty()};
   const double rounds = std::accumulate(s.rounds_by_accepted.begin(), s.rounds_by_accepted.end(), 0.0);
-  const std::size_t rows = std::max(s.rounds_by_accepted.size(), s.positions.size() + 1);
-  for (std::size_t j = histogram ? 0 : 1; j < rows; ++j) {
-    std::vector<std::string> cells = {fmt::format("{}", j)};
-    if (histogram) {
-      const bool known = j < s.rounds_by_accepted.size();
-      cells.push_back(known ? count_text(s.rounds_by_accepted[j]) : "-");
-      cells.push_back(known && rounds > 0 ? fixed(s.rounds_by_accepted[j] / rounds) : "-");
-    }
-    if (j == 0 || j > s.positions.size()) {
-      cells.insert(cells.end(), 4, j == 0 ? "" : "-");
-    } else {
-      const estimate::PositionAcceptance& position = s.positions[j - 1];
-      cells.push_back(count_text(position.accepted));
-      cells.push_back(position.evaluated ? count_text(*position.evaluated) : "-");
-      cells.push_back(with_half_width(position.survival));
-      cells.push_back(position.conditional ? with_half_width(*position.conditional) : "-");
-    }
-    table.add_row(std::move(cells));
-  }
-  return table.to_string();
+  std::vector<std::size_t> places(std::max(s.rounds_by_accepted.size(), s.positions.size() + 1));
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  if (!of_histogram.shown) places.erase(places.begin());
+  /// The cell of a position, which the place before the first one is not, and those behind the last are not known.
+  const auto of_position = [&s](const auto& text) {
+    return [&s, text](std::size_t j) {
+      return j == 0 ? std::string() : j > s.positions.size() ? "-" : text(s.positions[j - 1]);
+    };
+  };
+  const auto known = [&s](std::size_t j) { return j < s.rounds_by_accepted.size(); };
+  return text_of(make_table(
+      places, {{s.shape == traces::DraftShape::tree ? "depth" : "draft", [](auto j) { return fmt::format("{}", j); }},
+               {"rounds that end there", of_histogram,
+                [&](auto j) { return known(j) ? count_text(s.rounds_by_accepted[j]) : "-"; }},
+               {"share", of_histogram,
+                [&](auto j) { return known(j) && rounds > 0 ? fixed(s.rounds_by_accepted[j] / rounds) : "-"; }},
+               {"accepted", of_position([](const auto& position) { return count_text(position.accepted); })},
+               {"looked at", of_position([](const auto& position) {
+                  return position.evaluated ? count_text(*position.evaluated) : "-";
+                })},
+               {"of all rounds", of_position([](const auto& position) { return with_half_width(position.survival); })},
+               {"of those looked at", of_position([](const auto& position) {
+                  return position.conditional ? with_half_width(*position.conditional) : "-";
+                })}}));
 }
 
 std::string draft_lengths_sentence(const ServingSummary& s) {
@@ -173,27 +172,24 @@ std::string draft_lengths_sentence(const ServingSummary& s) {
   return wrapped(fmt::format("Tokens drafted: {} of the rounds.", fmt::join(shares, ", ")), 2) + '\n';
 }
 
+std::string fixed_interval(const std::optional<Interval>& ci95) {
+  return ci95 ? fmt::format("{} to {}", fixed(ci95->lo), fixed(ci95->hi)) : "-";
+}
+
 std::string gamma_table(const CountersGroup& group) {
-  TextTable table({{"gamma"},
-                   {"tokens"},
-                   {"95%"},
-                   {"constant alpha"},
-                   {"hazards"},
-                   {"two states"},
-                   {"all accepted"},
-                   {"", TextTable::Align::left}});
   const bool without_interval = group.summary.basis == estimate::IntervalBasis::none;
-  for (const CountersGamma& row : group.gammas) {
-    table.add_row(
-        {fmt::format("{}", row.gamma), fixed(row.tokens.value),
-         without_interval ? "-" : fmt::format("{} to {}", fixed(row.tokens.ci95.lo), fixed(row.tokens.ci95.hi)),
-         fixed(row.readings.constant_rate), fixed(row.readings.hazards),
-         row.readings.two_state ? fixed(*row.readings.two_state) : "-", fixed(row.tokens.full_accepts),
-         row.measured              ? "measured"
-         : row.tokens.extrapolated ? "extrapolated"
-                                   : ""});
-  }
-  std::string text = table.to_string() +
+  const Table table = make_table(
+      group.gammas, {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
+                     {"tokens", [](const auto& row) { return fixed(row.tokens.value); }},
+                     {"95%", [&](const auto& row) { return without_interval ? "-" : fixed_interval(row.tokens.ci95); }},
+                     {"constant alpha", [](const auto& row) { return fixed(row.readings.constant_rate); }},
+                     {"hazards", [](const auto& row) { return fixed(row.readings.hazards); }},
+                     {"two states", [](const auto& row) { return fixed(row.readings.two_state); }},
+                     {"all accepted", [](const auto& row) { return fixed(row.tokens.full_accepts); }},
+                     {"", {Align::left}, [](const auto& row) {
+                        return row.measured ? "measured" : row.tokens.extrapolated ? "extrapolated" : "";
+                      }}});
+  std::string text = text_of(table) +
                      wrapped(
                          "95%: of sampling; the columns behind it are three readings of the same "
                          "counts, whose spread `plan` adds to it.",
@@ -225,48 +221,44 @@ std::string group_text(const CountersGroup& group) {
   return text;
 }
 
-/// At most so many bytes of UTF-8, no character in parts.
-std::string beginning_of(const std::string& text, std::size_t bytes) {
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
-  return text.substr(0, bytes);
+Column<CountersGroup> group_column() {
+  return {"group", {.align = Align::left, .widest = widest_title}, [](const CountersGroup& group) {
+            return title_of(group.summary);
+          }};
 }
 
 std::string group_table(const CountersAnswer& a) {
-  TextTable table(
-      {{"group", TextTable::Align::left}, {"rounds"}, {"tokens"}, {"95%"}, {"alpha_hat"}, {"95%"}, {"acc./drafted"}});
-  const auto sure = [](const std::optional<Interval>& ci95) {
-    return ci95 ? fmt::format("{} to {}", fixed(ci95->lo), fixed(ci95->hi)) : "-";
+  /// The cell of a figure; "-" if it is unknown.
+  const auto of = [](auto ServingSummary::*figure, const auto& text) {
+    return [=](const CountersGroup& group) {
+      const auto& known = group.summary.*figure;
+      return known ? text(*known) : "-";
+    };
   };
-  for (const CountersGroup& group : a.groups) {
-    const ServingSummary& s = group.summary;
-    std::string title = without_control_characters(title_of(s));
-    if (title.size() > widest_title) title = beginning_of(title, widest_title - 3) + "...";
-    std::string alpha = "-";
-    if (s.alpha_hat) {
-      const Interval& bounds = s.alpha_hat->bounds;
-      alpha =
-          s.alpha_hat->value ? fixed(*s.alpha_hat->value) : fmt::format("{}..{}", fixed(bounds.lo), fixed(bounds.hi));
-    }
-    table.add_row(
-        {title, s.rounds ? count_text(*s.rounds) : "-", s.tokens_per_step ? fixed(s.tokens_per_step->value) : "-",
-         s.tokens_per_step ? sure(s.tokens_per_step->ci95) : "-", alpha, s.alpha_hat ? sure(s.alpha_hat->ci95) : "-",
-         s.draft_acceptance_rate ? fixed(s.draft_acceptance_rate->value) : "-"});
-  }
-  return table.to_string();
+  const auto value = [](const auto& estimate) { return fixed(estimate.value); };
+  const auto interval = [](const auto& estimate) { return fixed_interval(estimate.ci95); };
+  const auto rate_or_bounds = [](const estimate::CountedRate& rate) {
+    return rate.value ? fixed(*rate.value) : fmt::format("{}..{}", fixed(rate.bounds.lo), fixed(rate.bounds.hi));
+  };
+  return text_of(make_table(a.groups, {group_column(),
+                                       {"rounds", of(&ServingSummary::rounds, count_text)},
+                                       {"tokens", of(&ServingSummary::tokens_per_step, value)},
+                                       {"95%", of(&ServingSummary::tokens_per_step, interval)},
+                                       {"alpha_hat", of(&ServingSummary::alpha_hat, rate_or_bounds)},
+                                       {"95%", of(&ServingSummary::alpha_hat, interval)},
+                                       {"acc./drafted", of(&ServingSummary::draft_acceptance_rate, value)}}));
 }
 
 /// The groups' rates beside those drawn towards the mean of their model's groups.
 std::string pooling_table(const CountersAnswer& a) {
-  TextTable table({{"group", TextTable::Align::left}, {"alpha_hat"}, {"pooled"}, {"95%"}});
-  for (const CountersGroup& group : a.groups) {
-    if (!group.alpha_pooled) continue;
-    std::string title = without_control_characters(title_of(group.summary));
-    if (title.size() > widest_title) title = beginning_of(title, widest_title - 3) + "...";
-    const Interval& ci95 = *group.alpha_pooled->ci95;
-    table.add_row({title, fixed(*group.summary.alpha_hat->value), fixed(group.alpha_pooled->value),
-                   fmt::format("{} to {}", fixed(ci95.lo), fixed(ci95.hi))});
-  }
-  std::string text = table.to_string();
+  std::vector<CountersGroup> pooled;
+  std::copy_if(a.groups.begin(), a.groups.end(), std::back_inserter(pooled),
+               [](const CountersGroup& group) { return group.alpha_pooled.has_value(); });
+  std::string text = text_of(
+      make_table(pooled, {group_column(),
+                          {"alpha_hat", [](const auto& group) { return fixed(*group.summary.alpha_hat->value); }},
+                          {"pooled", [](const auto& group) { return fixed(group.alpha_pooled->value); }},
+                          {"95%", [](const auto& group) { return fixed_interval(group.alpha_pooled->ci95); }}}));
   for (const CountersPooling& pooling : a.pooling) {
     const estimate::PooledRates& rates = pooling.rates;
     const auto groups =
@@ -305,20 +297,22 @@ std::string conversion_text(const CountersAnswer& a) {
   std::string text = fmt::format("{}{}", fmt::join(given, ", "),
                                  a.conversion->gamma ? fmt::format(" at gamma {}", *a.conversion->gamma) : "");
   text = wrapped(text + " is", 2) + "\n\n";
-  TextTable table(
-      {{"figure", TextTable::Align::left}, {"value", TextTable::Align::left}, {"", TextTable::Align::left}});
-  for (const estimate::ConvertedFigure& converted : a.conversion->figures) {
-    const estimate::AcceptanceConvention& c = *converted.figure.convention;
-    if (converted.figure.values.empty()) {
-      table.add_row({std::string(c.name), "-", converted.missing});
-      continue;
-    }
-    const char* rests_on = "";
-    if (converted.basis == estimate::ConversionBasis::equal_drafts) rests_on = "if drafts are equal";
-    if (converted.basis == estimate::ConversionBasis::constant_alpha) rests_on = "if alpha is constant";
-    table.add_row({std::string(c.name), values_text(converted.figure.values) + (c.percent ? "%" : ""), rests_on});
-  }
-  return text + table.to_string();
+  const auto rests_on = [](const estimate::ConvertedFigure& converted) {
+    if (converted.figure.values.empty()) return converted.missing;
+    if (converted.basis == estimate::ConversionBasis::equal_drafts) return std::string("if drafts are equal");
+    if (converted.basis == estimate::ConversionBasis::constant_alpha) return std::string("if alpha is constant");
+    return std::string();
+  };
+  const auto value = [](const estimate::ConvertedFigure& converted) {
+    const auto& [convention, values] = converted.figure;
+    return values.empty() ? "-" : values_text(values) + (convention->percent ? "%" : "");
+  };
+  return text +
+         text_of(make_table(
+             a.conversion->figures,
+             {{"figure", {Align::left}, [](const auto& row) { return std::string(row.figure.convention->name); }},
+              {"value", {Align::left}, value},
+              {"", {Align::left}, rests_on}}));
 }
 
 }  // namespace

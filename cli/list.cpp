@@ -19,6 +19,7 @@
 #include "analysis/planning/published_lengths.hpp"
 #include "cli/values.hpp"
 #include "planner/near_names.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::cli {
@@ -71,8 +72,6 @@ std::vector<const Preset*> chosen(const std::vector<std::string>& names, std::sp
   return presets;
 }
 
-std::string or_dash(const std::optional<std::string>& text) { return text.value_or("-"); }
-
 // ------------------------------------------------------------------------------------------------------- hardware
 
 struct Figure {
@@ -124,25 +123,26 @@ ordered_json json_of(const HardwareSpec& hardware) {
 
 /// A figure in this unit.
 std::string cell(const std::optional<SourcedNumber>& number, double unit) {
-  return or_dash(number ? std::optional(brief(number->value / unit)) : std::nullopt);
+  return number ? brief(number->value / unit) : "-";
 }
 
 std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_sources) {
-  TextTable table({{"hardware", TextTable::Align::left},
-                   {"memory GB"},
-                   {"GB/s"},
-                   {"bf16 TFLOP/s"},
-                   {"fp8 TFLOP/s"},
-                   {"link GB/s"},
-                   {"watts"}});
-  for (const HardwareSpec* const hardware : presets) {
-    table.add_row({hardware->name, cell(hardware->memory_bytes, 1e9),
-                   cell(hardware->memory_bandwidth_bytes_per_second, 1e9), cell(peak(*hardware, "bf16"), 1e12),
-                   cell(peak(*hardware, "fp8"), 1e12), cell(hardware->link_bytes_per_second, 1e9),
-                   cell(hardware->watts, 1)});
-  }
+  const auto figure = [](std::string heading, auto number, double unit) {
+    return Column<const HardwareSpec*>{
+        std::move(heading), [=](const auto* hardware) { return cell(std::invoke(number, *hardware), unit); }};
+  };
+  const auto peak_of = [](std::string_view type) {
+    return [type](const HardwareSpec& hardware) { return peak(hardware, type); };
+  };
   std::string text =
-      table.to_string() + "\nPeaks are dense; the link is one accelerator's, in each direction. 1 GB is 10^9 bytes.\n";
+      text_of(make_table(presets, {{"hardware", {Align::left}, [](const auto* hardware) { return hardware->name; }},
+                                   figure("memory GB", &HardwareSpec::memory_bytes, 1e9),
+                                   figure("GB/s", &HardwareSpec::memory_bandwidth_bytes_per_second, 1e9),
+                                   figure("bf16 TFLOP/s", peak_of("bf16"), 1e12),
+                                   figure("fp8 TFLOP/s", peak_of("fp8"), 1e12),
+                                   figure("link GB/s", &HardwareSpec::link_bytes_per_second, 1e9),
+                                   figure("watts", &HardwareSpec::watts, 1)})) +
+      "\nPeaks are dense; the link is one accelerator's, in each direction. 1 GB is 10^9 bytes.\n";
   std::vector<std::string> measured;
   for (const HardwareSpec* const hardware : presets)
     if (has_kernel_times(*hardware)) measured.push_back(hardware->name);
@@ -235,21 +235,20 @@ std::string weights_text(const ModelSpec& model) {
 }
 
 std::string text_of(const std::vector<const ModelSpec*>& presets, bool with_sources) {
-  using Align = TextTable::Align;
-  TextTable table(
-      {{"model", Align::left}, {"parameters"}, {"active"}, {"KV kB per token"}, {"context"}, {"weights", Align::left}});
-  for (const ModelSpec* const model : presets) {
-    const bool known = has_shape(*model);
-    table.add_row({model->name, parameters_text(parameters_of(*model)),
-                   known ? parameters_text(active_parameters(*model)) : "-",
-                   known ? brief(kv_bytes_per_token(*model) / 1e3) : "-",
-                   or_dash(model->max_context ? std::optional(fmt::format("{}", *model->max_context)) : std::nullopt),
-                   weights_text(*model)});
-  }
+  const Table table = make_table(
+      presets,
+      {{"model", {Align::left}, [](const auto* model) { return model->name; }},
+       {"parameters", [](const auto* model) { return parameters_text(parameters_of(*model)); }},
+       {"active",
+        [](const auto* model) { return has_shape(*model) ? parameters_text(active_parameters(*model)) : "-"; }},
+       {"KV kB per token",
+        [](const auto* model) { return has_shape(*model) ? brief(kv_bytes_per_token(*model) / 1e3) : "-"; }},
+       {"context", [](const auto* model) { return model->max_context ? fmt::format("{}", *model->max_context) : "-"; }},
+       {"weights", {Align::left}, [](const auto* model) { return weights_text(*model); }}});
   const bool is_shapeless =
       std::any_of(presets.begin(), presets.end(), [](const ModelSpec* model) { return !has_shape(*model); });
   std::string text =
-      table.to_string() + '\n' +
+      text_of(table) + '\n' +
       wrapped(
           "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
           "layers with a window keep no more than that. Weights as the configuration stores them." +
@@ -323,24 +322,20 @@ void add_rows(const PublishedLength& figure, ordered_json& rows) {
 }
 
 std::string text_of(const std::vector<const PublishedPrior*>& priors, bool with_sources) {
-  using Align = TextTable::Align;
-  std::vector<TextTable::Column> columns = {{"prior", Align::left}, {"figures"}, {"drafts"}};
-  for (const std::int64_t gamma : planning::prior_gammas) {
-    columns.push_back({fmt::format("at {}", gamma)});
-    columns.push_back({"95%"});
-  }
-  TextTable table(columns);
-  for (const PublishedPrior* const prior : priors) {
-    std::vector<std::string> row = {prior->name, fmt::format("{}", prior->figures.size()),
-                                    fmt::format("{}", prior->deployments)};
-    for (const planning::PriorLength& length : prior->lengths) {
-      row.push_back(fmt::format("{:.2f}", length.tokens_per_step));
-      row.push_back(fmt::format("{:.2f} to {:.2f}", length.ci95.lo, length.ci95.hi));
-    }
-    table.add_row(row);
+  std::vector<Column<const PublishedPrior*>> columns = {
+      {"prior", {Align::left}, [](const auto* prior) { return prior->name; }},
+      {"figures", [](const auto* prior) { return fmt::format("{}", prior->figures.size()); }},
+      {"drafts", [](const auto* prior) { return fmt::format("{}", prior->deployments); }}};
+  for (std::size_t i = 0; i < std::size(planning::prior_gammas); ++i) {
+    columns.push_back({fmt::format("at {}", planning::prior_gammas[i]),
+                       [i](const auto* prior) { return fixed(prior->lengths[i].tokens_per_step, 2); }});
+    columns.push_back({"95%", [i](const auto* prior) {
+                         const auto& [lo, hi] = prior->lengths[i].ci95;
+                         return fmt::format("{:.2f} to {:.2f}", lo, hi);
+                       }});
   }
   std::string text =
-      table.to_string() + '\n' +
+      text_of(make_table(priors, columns)) + '\n' +
       wrapped(
           "Tokens per step at a gamma: priors say what a head not yet measured may accept on a task of its own, from "
           "published acceptance lengths "
@@ -362,24 +357,20 @@ std::string text_of(const std::vector<const PublishedPrior*>& priors, bool with_
 }
 
 std::string text_of(const std::vector<const PublishedAcceptance*>& presets, bool with_sources) {
-  using Align = TextTable::Align;
-  TextTable table({{"acceptance", Align::left},
-                   {"target", Align::left},
-                   {"draft", Align::left},
-                   {"alpha"},
-                   {"95%"},
-                   {"gamma"},
-                   {"c"},
-                   {"speedup"}});
-  for (const PublishedAcceptance* const p : presets) {
-    const auto& measured = p->measured;
-    table.add_row({p->name, p->target_model, p->draft_model, brief(p->alpha),
-                   fmt::format("{:.3f} to {:.3f}", p->interval.low.alpha(), p->interval.high.alpha()),
-                   measured ? fmt::format("{}", measured->gamma) : "-", measured ? brief(measured->c) : "-",
-                   measured ? fmt::format("{:.1f}", measured->speed) : "-"});
-  }
+  const Table table = make_table(
+      presets, {{"acceptance", {Align::left}, [](const auto* p) { return p->name; }},
+                {"target", {Align::left}, [](const auto* p) { return p->target_model; }},
+                {"draft", {Align::left}, [](const auto* p) { return p->draft_model; }},
+                {"alpha", [](const auto* p) { return brief(p->alpha); }},
+                {"95%",
+                 [](const auto* p) {
+                   return fmt::format("{:.3f} to {:.3f}", p->interval.low.alpha(), p->interval.high.alpha());
+                 }},
+                {"gamma", [](const auto* p) { return p->measured ? fmt::format("{}", p->measured->gamma) : "-"; }},
+                {"c", [](const auto* p) { return p->measured ? brief(p->measured->c) : "-"; }},
+                {"speedup", [](const auto* p) { return p->measured ? fixed(p->measured->speed, 1) : "-"; }}});
   std::string text =
-      table.to_string() + '\n' +
+      text_of(table) + '\n' +
       wrapped(
           "Names are task, draft and temperature, and l the lenience. Printed rates are known to half a unit of their "
           "last digit and as well as their tokens tell, where these "

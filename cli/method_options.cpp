@@ -87,7 +87,8 @@ void MethodOptions::declare_settings(Options& options) {
   options.integer("--most-drafts", settings.most_drafts, integers("--most-drafts"),
                   "drafted tokens per step at most of oracle and known-beta");
   options.text("--schedule", schedule, "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch");
-  options.integer("--batch,--concurrency", batch, integers("--batch"), "the batch that it looks up, and that moving-average and budget-... decode together [1]");
+  options.integer("--batch,--concurrency", batch, integers("--batch"),
+                  "the batch that it looks up, and that moving-average and budget-... decode together [1]");
   options.integer("--beams", settings.beams, integers("--beams"), "w of beam: the texts that it keeps");
   options.integer("--draft-beams", draft_beams, integers("--draft-beams"),
                   "u of it: those that its draft keeps, at least w [2 w]");

@@ -232,7 +232,7 @@ void declare(Options& options, PlanOptions& o) {
   options.number("--overhead-seconds", o.overhead_seconds, {},
                  "other time of a speculative step, with --cost or --bench\n(there beyond that of the runs) [0]");
   options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
-                 "how drafts are made [model; mirrored with times or\nruns of llama.cpp]");
+                 "how drafts are made [model; mirrored of llama.cpp]");
   declare_lookups(options, o);
   options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
   declare(options, o.roofline);

@@ -18,6 +18,7 @@
 #include "render/figures/drawing.hpp"
 #include "render/figures/gnuplot_script.hpp"
 #include "render/step_figure.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::cli {
@@ -220,8 +221,6 @@ Report list_figures(const AllOptions& all, const Options& options) {
   if (all.all) make_folder(*all.output);
   Report report;
   ordered_json& rows = report.json["figures"] = ordered_json::array();
-  TextTable table(
-      {{"figure", TextTable::Align::left}, {"about", TextTable::Align::left}, {"shows", TextTable::Align::left}});
   for (const FigureList& list : all_figures()) {
     for (const FigureKind& kind : list.figures) {
       ordered_json file;
@@ -235,7 +234,6 @@ Report list_figures(const AllOptions& all, const Options& options) {
         file = path;
       }
       rows.push_back({{"name", kind.name}, {"about", list.about}, {"summary", kind.summary}, {"file", file}});
-      table.add_row({kind.name, list.about, kind.summary});
     }
   }
   ordered_json page;
@@ -247,8 +245,13 @@ Report list_figures(const AllOptions& all, const Options& options) {
     page = path;
   }
   rows.push_back({{"name", steps_figure_name}, {"about", "paper"}, {"summary", steps_figure_summary}, {"file", page}});
-  table.add_row({steps_figure_name, "paper", steps_figure_summary});
-  report.text = table.to_string() + '\n' +
+  const auto column_of = [](std::string heading, const char* key) {
+    return Column<ordered_json>{
+        std::move(heading), {Align::left}, [key](const ordered_json& row) { return row[key].get<std::string>(); }};
+  };
+  const Table table =
+      make_table(rows, {column_of("figure", "name"), column_of("about", "about"), column_of("shows", "summary")});
+  report.text = text_of(table) + '\n' +
                 wrapped(all.all ? fmt::format("Drawn to {}.", without_control_characters(*all.output))
                                 : "specdec plot FIGURE prints a figure's data, --output FILE.svg, .png or .pdf draws "
                                   "it, --terminal here; --help lists its options. specdec plot --all --output DIR "

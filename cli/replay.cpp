@@ -14,6 +14,7 @@
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/sources/recording_files.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 #include "sim/replay_simulation.hpp"
 
@@ -193,40 +194,41 @@ std::string range_text(const ordered_json& bounds) {
   return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
 }
 
+/// A column of the numbers that rows have under a key.
+Column<ordered_json> numbers_of(const char* key, std::string heading) {
+  return {std::move(heading), [key](const ordered_json& row) {
+            return row[key].is_number_float() ? in_column(row[key].get<double>()) : row[key].dump();
+          }};
+}
+
+Column<ordered_json> drafted_column() {
+  return {"drafted", [](const auto& row) { return range_text(row["drafted"]["bounds"]); }};
+}
+
 std::string text_of(const ordered_json& json) {
-  using Align = TextTable::Align;
   std::string text =
       fmt::format("One run, gamma {}, policy {}", json["gamma"].get<std::int64_t>(), json["policy"].get<std::string>());
   if (!json["threshold"].is_null()) text += fmt::format(", threshold {}", json["threshold"].get<double>());
   text += fmt::format(", seed {}.\n\n", json["seed"].get<std::int64_t>());
-  TextTable runs({{"acceptance", Align::left},
-                  {"tokens"},
-                  {"steps"},
-                  {"expected"},
-                  {"drafted"},
-                  {"accepted"},
-                  {"tokens per step"},
-                  {"expected"}});
-  for (const ordered_json& run : json["runs"]) {
-    runs.add_row({run["acceptance"].get<std::string>(), run["tokens"].dump(), run["steps"].dump(),
-                  fmt::format("{:.1f}", run["expected_steps"].get<double>()), range_text(run["drafted"]["bounds"]),
-                  run["accepted"].dump(), in_column(run["tokens_per_step"].get<double>()),
-                  in_column(run["expected_tokens_per_step"].get<double>())});
-  }
-  text += runs.to_string() + '\n';
-  TextTable positions({{"draft"}, {"looked at"}, {"accepted"}, {"of all steps"}, {"of those looked at"}});
-  for (const ordered_json& row : json["position_acceptance"]) {
-    positions.add_row({row["position"].dump(), row["examined"].dump(), row["accepted"].dump(),
-                       in_column(row["unconditional"].get<double>()), in_column(row["conditional"].get<double>())});
-  }
-  text += positions.to_string();
+  text += text_of(make_table(
+      json["runs"],
+      {{"acceptance", {Align::left}, [](const auto& run) { return run["acceptance"].template get<std::string>(); }},
+       numbers_of("tokens", "tokens"),
+       numbers_of("steps", "steps"),
+       {"expected", [](const auto& run) { return fixed(run["expected_steps"].template get<double>(), 1); }},
+       drafted_column(),
+       numbers_of("accepted", "accepted"),
+       numbers_of("tokens_per_step", "tokens per step"),
+       numbers_of("expected_tokens_per_step", "expected")}));
+  text += '\n' + text_of(make_table(json["position_acceptance"],
+                                    {numbers_of("position", "draft"), numbers_of("examined", "looked at"),
+                                     numbers_of("accepted", "accepted"), numbers_of("unconditional", "of all steps"),
+                                     numbers_of("conditional", "of those looked at")}));
   if (json["rounds"].empty()) return text;
-  TextTable rounds({{"sequence"}, {"place"}, {"drafted"}, {"accepted"}, {"emitted"}});
-  for (const ordered_json& row : json["rounds"]) {
-    rounds.add_row({row["sequence"].dump(), row["place"].dump(), range_text(row["drafted"]["bounds"]),
-                    row["accepted"].dump(), row["emitted"].dump()});
-  }
-  return text + '\n' + rounds.to_string();
+  return text + '\n' +
+         text_of(make_table(json["rounds"],
+                            {numbers_of("sequence", "sequence"), numbers_of("place", "place"), drafted_column(),
+                             numbers_of("accepted", "accepted"), numbers_of("emitted", "emitted")}));
 }
 
 Report run(const ReplayOptions& o, bool quiet) {

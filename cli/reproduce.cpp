@@ -7,6 +7,7 @@
 
 #include "analysis/planning/published.hpp"
 #include "cli/reproduce_tables.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::cli {
@@ -173,7 +174,7 @@ ordered_json json_of(const Reproduction& r) {
 
 // ---------------------------------------------------------------------------------------------------------- text
 
-std::string_view short_name(Agreement agreement) {
+const char* short_name(Agreement agreement) {
   switch (agreement) {
     case Agreement::at_printed_inputs:
       return "agrees";
@@ -190,61 +191,67 @@ std::string as_printed(const Comparison& c) {
   return fmt::format("{:.{}f}", c.printed, std::lround(-std::log10(2 * c.half_unit)));
 }
 
-std::vector<std::string> with_comparison(std::vector<std::string> cells, const Comparison& c) {
-  const std::string interval = c.lowest == c.highest ? "" : fmt::format("{:.3f} to {:.3f}", c.lowest, c.highest);
-  for (std::string cell :
-       {as_printed(c), fmt::format("{:.4f}", c.computed), interval, std::string(short_name(c.agreement))}) {
-    cells.push_back(std::move(cell));
-  }
-  return cells;
-}
-
-std::vector<TextTable::Column> with_comparison(std::vector<TextTable::Column> columns) {
-  columns.insert(columns.end(), {{"printed"}, {"computed"}, {"range"}, {"", TextTable::Align::left}});
+/// Columns, and behind them what was computed beside what was printed.
+/// @param comparison  the row's member
+template <class Row>
+std::vector<Column<Row>> with_comparison(std::vector<Column<Row>> columns, Comparison Row::*comparison) {
+  columns.push_back({"printed", [=](const Row& row) { return as_printed(row.*comparison); }});
+  columns.push_back({"computed", [=](const Row& row) { return fixed((row.*comparison).computed, 4); }});
+  columns.push_back({"range", [=](const Row& row) {
+                       const Comparison& c = row.*comparison;
+                       return c.lowest == c.highest ? "" : fmt::format("{:.3f} to {:.3f}", c.lowest, c.highest);
+                     }});
+  columns.push_back({"", {Align::left}, [=](const Row& row) { return short_name((row.*comparison).agreement); }});
   return columns;
 }
 
 std::string text_table_1(const std::vector<planning::Table1Row>& rows) {
-  TextTable table(with_comparison({{"alpha"}, {"gamma"}, {"quantity", TextTable::Align::left}}));
+  struct Quantity {
+    const planning::Table1Row& row;
+    std::string name;
+    Comparison comparison;
+  };
+  std::vector<Quantity> quantities;
   for (const auto& row : rows) {
-    for (const auto& [quantity, comparison] : {std::pair{"operations", row.operations}, {"speed", row.speed}}) {
-      table.add_row(with_comparison({brief(row.alpha), fmt::format("{}", row.gamma), quantity}, comparison));
-    }
+    quantities.push_back({row, "operations", row.operations});
+    quantities.push_back({row, "speed", row.speed});
   }
-  return table.to_string();
+  return text_of(make_table(
+      quantities, with_comparison<Quantity>({{"alpha", [](const auto& q) { return brief(q.row.alpha); }},
+                                             {"gamma", [](const auto& q) { return fmt::format("{}", q.row.gamma); }},
+                                             {"quantity", {Align::left}, &Quantity::name}},
+                                            &Quantity::comparison)));
 }
 
 std::string text_table_4(const std::vector<planning::Table4Row>& rows) {
-  TextTable table(with_comparison({{"task", TextTable::Align::left},
-                                   {"draft", TextTable::Align::left},
-                                   {"T"},
-                                   {"gamma"},
-                                   {"best"},
-                                   {"alpha"},
-                                   {"c"}}));
-  for (const auto& row : rows) {
-    table.add_row(with_comparison(
-        {std::string(row.task), std::string(row.draft_model), fmt::format("{}", row.temperature),
-         fmt::format("{}", row.gamma), fmt::format("{}", row.best_gamma), brief(row.alpha), brief(row.c)},
-        row.speedup));
-  }
-  return table.to_string();
+  return text_of(
+      make_table(rows, with_comparison<planning::Table4Row>(
+                           {{"task", {Align::left}, [](const auto& row) { return std::string(row.task); }},
+                            {"draft", {Align::left}, [](const auto& row) { return std::string(row.draft_model); }},
+                            {"T", [](const auto& row) { return fmt::format("{}", row.temperature); }},
+                            {"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
+                            {"best", [](const auto& row) { return fmt::format("{}", row.best_gamma); }},
+                            {"alpha", [](const auto& row) { return brief(row.alpha); }},
+                            {"c", [](const auto& row) { return brief(row.c); }}},
+                           &planning::Table4Row::speedup)));
 }
 
 std::string text_lenience(const std::vector<planning::LenienceRow>& rows) {
-  TextTable table(with_comparison({{"lenience"}, {"alpha"}, {"c"}, {"gamma"}}));
-  for (const auto& row : rows) {
-    table.add_row(with_comparison({brief(row.lenience), brief(row.alpha), brief(row.c), fmt::format("{}", row.gamma)},
-                                  row.speedup));
-  }
-  return table.to_string();
+  return text_of(make_table(rows, with_comparison<planning::LenienceRow>(
+                                      {{"lenience", [](const auto& row) { return brief(row.lenience); }},
+                                       {"alpha", [](const auto& row) { return brief(row.alpha); }},
+                                       {"c", [](const auto& row) { return brief(row.c); }},
+                                       {"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }}},
+                                      &planning::LenienceRow::speedup)));
 }
 
 std::string text_bigram(const planning::BigramFigure& figure) {
-  TextTable table(with_comparison({{"alpha"}, {"gamma"}, {"c"}}));
-  table.add_row(
-      with_comparison({brief(figure.alpha), fmt::format("{}", figure.gamma), brief(figure.c)}, figure.speedup));
-  return table.to_string();
+  return text_of(make_table(
+      std::vector{figure},
+      with_comparison<planning::BigramFigure>({{"alpha", [](const auto& row) { return brief(row.alpha); }},
+                                               {"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
+                                               {"c", [](const auto& row) { return brief(row.c); }}},
+                                              &planning::BigramFigure::speedup)));
 }
 
 /// Curves side by side: one line for every second alpha, one column for each curve. Curves follow each other in
@@ -253,15 +260,13 @@ template <class Point, class Name, class Value>
 std::string text_figure(const std::vector<Point>& points, const Name& name, const Value& value) {
   const auto alphas = static_cast<std::size_t>(std::count_if(
       points.begin(), points.end(), [&](const Point& point) { return name(point) == name(points.front()); }));
-  std::vector<TextTable::Column> columns = {{"alpha"}};
-  for (std::size_t first = 0; first < points.size(); first += alphas) columns.push_back({name(points[first])});
-  TextTable table(columns);
-  for (std::size_t i = 0; i < alphas; i += 2) {
-    std::vector<std::string> cells = {fmt::format("{:.1f}", points[i].alpha)};
-    for (std::size_t at = i; at < points.size(); at += alphas) cells.push_back(value(points[at]));
-    table.add_row(std::move(cells));
-  }
-  return table.to_string();
+  using Columns = std::vector<Column<std::size_t>>;
+  Columns columns = {{"alpha", [&](auto i) { return fixed(points[i].alpha, 1); }}};
+  for (std::size_t first = 0; first < points.size(); first += alphas)
+    columns.push_back({name(points[first]), [&, first](auto i) { return value(points[first + i]); }});
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < alphas; i += 2) shown.push_back(i);
+  return text_of(make_table(shown, columns));
 }
 
 std::string text_figure_2(const std::vector<planning::Figure2Point>& points) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/values.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::cli {
@@ -139,29 +140,22 @@ std::string section(std::string_view heading, const std::string& body, std::stri
 }
 
 std::string text_table_2(const std::vector<planning::Table2Row>& rows) {
-  TextTable table({{"setting", TextTable::Align::left},
-                   {"gamma"},
-                   {"c"},
-                   {"EMP"},
-                   {"EXP"},
-                   {"formula"},
-                   {"error"},
-                   {"needs v"},
-                   {"range"},
-                   {"or c"},
-                   {"or alpha"}});
-  for (const planning::Table2Row& row : rows) {
-    const planning::PublishedSpeed& measured = *row.setting->measured;
-    table.add_row({row.setting->name, fmt::format("{}", measured.gamma), brief(measured.c),
-                   fmt::format("{:.1f}", measured.speed), fmt::format("{:.1f}", measured.expected),
-                   fmt::format("{:.3f}", row.speed.computed), percent(row.error.value),
-                   fmt::format("{:.2f}", row.verify_factor.value), range(row.verify_factor),
-                   fmt::format("{:.3f}", row.c.value), row.alpha ? fmt::format("{:.2f}", *row.alpha) : "-"});
-  }
+  const Table table =
+      make_table(rows, {{"setting", {Align::left}, [](const auto& row) { return row.setting->name; }},
+                        {"gamma", [](const auto& row) { return fmt::format("{}", row.setting->measured->gamma); }},
+                        {"c", [](const auto& row) { return brief(row.setting->measured->c); }},
+                        {"EMP", [](const auto& row) { return fixed(row.setting->measured->speed, 1); }},
+                        {"EXP", [](const auto& row) { return fixed(row.setting->measured->expected, 1); }},
+                        {"formula", [](const auto& row) { return fixed(row.speed.computed); }},
+                        {"error", [](const auto& row) { return percent(row.error.value); }},
+                        {"needs v", [](const auto& row) { return fixed(row.verify_factor.value, 2); }},
+                        {"range", [](const auto& row) { return range(row.verify_factor); }},
+                        {"or c", [](const auto& row) { return fixed(row.c.value); }},
+                        {"or alpha", [](const auto& row) { return fixed(row.alpha, 2); }}});
   const planning::Table2Errors errors = planning::errors_of(rows);
   const auto explained =
       std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.verification_explains(); });
-  return table.to_string() +
+  return text_of(table) +
          wrapped(fmt::format("Measured is {} of the formula in the geometric mean; errors {} in the mean, {:.0f}% in "
                              "the root mean square, {:.0f}% at most. In {} of {} rows some verify factor of at least 1 "
                              "explains the speed.",
@@ -174,23 +168,21 @@ std::string text_table_2(const std::vector<planning::Table2Row>& rows) {
 constexpr double shown_costs[] = {0.02, 0.05, 0.1, 0.2};
 
 std::string text_table_3(const MeasuredTables& tables) {
-  std::vector<TextTable::Column> columns = {
-      {"acceptance", TextTable::Align::left}, {"alpha"}, {"gamma 3"}, {"limit"}, {"5% to c"}};
-  for (const double c : shown_costs) columns.push_back({fmt::format("c {}", c)});
-  TextTable table(columns);
-  for (const planning::Table3Row& row : tables.table_3) {
-    std::vector<std::string> cells = {
-        row.setting->name, brief(row.setting->alpha), fmt::format("{:.3f}", row.speedup_at_gamma_3),
-        fmt::format("{:.3f}", row.limit.value), row.largest_c ? fmt::format("{:.3f}", *row.largest_c) : "-"};
-    for (const Table3Cost& cost : tables.table_3_costs) {
-      const bool is_shown = std::find(std::begin(shown_costs), std::end(shown_costs), cost.c) != std::end(shown_costs);
-      if (cost.setting == row.setting && is_shown) {
-        cells.push_back(cost.gamma == 0 ? "-" : fmt::format("{:.2f} ({})", cost.speedup, cost.gamma));
-      }
-    }
-    table.add_row(std::move(cells));
+  std::vector<Column<planning::Table3Row>> columns = {
+      {"acceptance", {Align::left}, [](const auto& row) { return row.setting->name; }},
+      {"alpha", [](const auto& row) { return brief(row.setting->alpha); }},
+      {"gamma 3", [](const auto& row) { return fixed(row.speedup_at_gamma_3); }},
+      {"limit", [](const auto& row) { return fixed(row.limit.value); }},
+      {"5% to c", [](const auto& row) { return fixed(row.largest_c); }}};
+  for (const double c : shown_costs) {
+    columns.push_back({fmt::format("c {}", c), [&tables, c](const planning::Table3Row& row) {
+                         const auto at = std::find_if(
+                             tables.table_3_costs.begin(), tables.table_3_costs.end(),
+                             [&](const Table3Cost& cost) { return cost.setting == row.setting && cost.c == c; });
+                         return at->gamma == 0 ? "-" : fmt::format("{:.2f} ({})", at->speedup, at->gamma);
+                       }});
   }
-  return table.to_string();
+  return text_of(make_table(tables.table_3, columns));
 }
 
 std::string text_temperatures(const std::vector<planning::TemperaturePair>& pairs) {
@@ -208,22 +200,18 @@ std::string text_temperatures(const std::vector<planning::TemperaturePair>& pair
 }
 
 std::string text_table_5(const std::vector<planning::Table5Row>& rows) {
-  TextTable table({{"acceptance", TextTable::Align::left},
-                   {"lenience"},
-                   {"alpha"},
-                   {"c"},
-                   {"gamma"},
-                   {"speedup"},
-                   {"gain"},
-                   {"l alpha"}});
-  for (const planning::Table5Row& row : rows) {
-    table.add_row({row.setting->name, brief(row.setting->lenience), brief(row.setting->alpha), brief(row.c),
-                   row.gamma ? fmt::format("{}", *row.gamma) : "limit", fmt::format("{:.3f}", row.speedup),
-                   fmt::format("{:.3f}", row.gain), fmt::format("{:.3f}", row.scaled_alpha)});
-  }
+  const Table table =
+      make_table(rows, {{"acceptance", {Align::left}, [](const auto& row) { return row.setting->name; }},
+                        {"lenience", [](const auto& row) { return brief(row.setting->lenience); }},
+                        {"alpha", [](const auto& row) { return brief(row.setting->alpha); }},
+                        {"c", [](const auto& row) { return brief(row.c); }},
+                        {"gamma", [](const auto& row) { return row.gamma ? fmt::format("{}", *row.gamma) : "limit"; }},
+                        {"speedup", [](const auto& row) { return fixed(row.speedup); }},
+                        {"gain", [](const auto& row) { return fixed(row.gain); }},
+                        {"l alpha", [](const auto& row) { return fixed(row.scaled_alpha); }}});
   const auto broken =
       std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.is_concave && !*row.is_concave; });
-  return table.to_string() +
+  return text_of(table) +
          wrapped(broken == 0 ? "The rates of each draft go together: l alpha is concave within rounding."
                              : fmt::format("At {} leniences l alpha is not concave.", broken)) +
          '\n';

@@ -5,6 +5,7 @@
 
 #include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 #include "traces/check_trace.hpp"
 
@@ -110,24 +111,20 @@ std::string text_of(const TraceDescription& d) {
                                          counted(d.positions, "position"), counted(d.sequences, "sequence"), lengths,
                                          counted(std::ssize(d.files), "file"), size_text(bytes_of(d)))) +
                      '\n' + wrapped(metadata_text(d.metadata)) + "\n\n";
-  using Align = TextTable::Align;
-  TextTable tiers({{"tier", Align::left}, {"positions"}, {"sequences"}});
-  for (const TraceDescription::TierCount& tier : d.tiers) {
-    tiers.add_row({std::string(traces::name_of(tier.tier)), fmt::format("{}", tier.positions),
-                   fmt::format("{}", tier.sequences)});
-  }
-  text += tiers.to_string();
-  if (!d.tasks.empty()) {
-    TextTable tasks({{"task", Align::left}, {"positions"}});
-    for (const auto& [id, positions] : d.tasks) {
-      tasks.add_row({id < 0 ? "(none)" : without_control_characters(traces::task_name(d.metadata.task_names, id)),
-                     fmt::format("{}", positions)});
-    }
-    text += '\n' + tasks.to_string();
-  }
-  TextTable columns({{"column", Align::left}, {"type", Align::left}});
-  for (const auto& [name, type] : d.columns) columns.add_row({name, type});
-  return text + '\n' + columns.to_string();
+  text += text_of(make_table(
+      d.tiers, {{"tier", {Align::left}, [](const auto& row) { return std::string(traces::name_of(row.tier)); }},
+                {"positions", [](const auto& row) { return fmt::format("{}", row.positions); }},
+                {"sequences", [](const auto& row) { return fmt::format("{}", row.sequences); }}}));
+  const auto task = [&d](const auto& row) {
+    return row.first < 0 ? "(none)" : traces::task_name(d.metadata.task_names, row.first);
+  };
+  if (!d.tasks.empty())
+    text += '\n' + text_of(make_table(d.tasks, {{"task", {Align::left}, task}, {"positions", [](const auto& row) {
+                                                                                  return fmt::format("{}", row.second);
+                                                                                }}}));
+  return text + '\n' +
+         text_of(make_table(d.columns, {{"column", {Align::left}, [](const auto& row) { return row.first; }},
+                                        {"type", {Align::left}, [](const auto& row) { return row.second; }}}));
 }
 
 Report run(const TraceInput& input) {

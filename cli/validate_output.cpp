@@ -1,6 +1,7 @@
 #include "cli/validate_output.hpp"
 
 #include "cli/report.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -106,37 +107,26 @@ std::string cell(const std::optional<Value>& value, int digits, const Get& get) 
 std::string p_value(const std::optional<double>& value) { return value ? fmt::format("{:.1e}", *value) : "-"; }
 
 std::string table_of(const validation::Report& report) {
-  using Align = TextTable::Align;
-  TextTable table({{"task", Align::left},
-                   {"T"},
-                   {"gamma"},
-                   {"alpha"},
-                   {"Eq.1"},
-                   {"error"},
-                   {"replay"},
-                   {"tokens/step"},
-                   {"c"},
-                   {"v"},
-                   {"ops"},
-                   {"Thm3.8"},
-                   {"general"},
-                   {"speedup"},
-                   {"least p"},
-                   {"z"},
-                   {"ok"}});
   const auto same = [](double value) { return value; };
-  for (const Configuration& c : report.configurations) {
-    table.add_row({c.task, fmt::format("{}", c.temperature), fmt::format("{}", c.gamma), with_interval(c.alpha, 3),
-                   fixed(c.tokens_per_step.iid, 2), fmt::format("{:+.1f}%", 100 * c.tokens_per_step.iid_error()),
-                   fixed(c.tokens_per_step.replay, 2), with_interval(c.tokens_per_step.measured, 2),
-                   cell(c.timing, 2, [](const Timing& t) { return t.c(); }),
-                   cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }),
-                   cell(c.operations.measured, 2, same), cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }),
-                   cell(c.speedup, 2, [](const Speedup& s) { return s.generalised; }),
-                   cell(c.speedup, 2, [](const Speedup& s) { return s.measured; }), p_value(c.smallest_p_value),
-                   cell(c.steps_z, 1, same), c.passed ? "yes" : "NO"});
-  }
-  return table.to_string();
+  return text_of(make_table(
+      report.configurations,
+      {{"task", {Align::left}, &Configuration::task},
+       {"T", [](const auto& c) { return fmt::format("{}", c.temperature); }},
+       {"gamma", [](const auto& c) { return fmt::format("{}", c.gamma); }},
+       {"alpha", [](const auto& c) { return with_interval(c.alpha, 3); }},
+       {"Eq.1", [](const auto& c) { return fixed(c.tokens_per_step.iid, 2); }},
+       {"error", [](const auto& c) { return fmt::format("{:+.1f}%", 100 * c.tokens_per_step.iid_error()); }},
+       {"replay", [](const auto& c) { return fixed(c.tokens_per_step.replay, 2); }},
+       {"tokens/step", [](const auto& c) { return with_interval(c.tokens_per_step.measured, 2); }},
+       {"c", [](const auto& c) { return cell(c.timing, 2, [](const Timing& t) { return t.c(); }); }},
+       {"v", [](const auto& c) { return cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }); }},
+       {"ops", [&](const auto& c) { return cell(c.operations.measured, 2, same); }},
+       {"Thm3.8", [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }); }},
+       {"general", [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.generalised; }); }},
+       {"speedup", [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.measured; }); }},
+       {"least p", [](const auto& c) { return p_value(c.smallest_p_value); }},
+       {"z", [&](const auto& c) { return cell(c.steps_z, 1, same); }},
+       {"ok", [](const auto& c) { return c.passed ? "yes" : "NO"; }}}));
 }
 
 std::vector<std::string> failures(const Configuration& c) {

@@ -76,9 +76,7 @@ Cost Cost::of_constants(const StepTimes& times, DraftWords draft, std::string ta
   }
   options.step = times.with_c(c.value_or(0));
   options.kind = cost.kind;
-  if (!draft.kind && cost.kind != cost::DraftKind::model) {
-    cost.assumptions.push_back({"draft_kind", name_of(cost.kind), "preset"});
-  }
+  if (auto kind = assumed_kind(draft, cost.kind)) cost.assumptions.push_back(*std::move(kind));
   append_new(cost.assumptions, times.assumptions());
   cost.rounds = std::make_shared<cost::ConstantCost>(std::move(options));
   cost.constants = times;

@@ -56,9 +56,15 @@ DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& 
     refuse_head();
   }
   if (draft.kind) return *draft.kind;
-  if (!spec || spec->next_token_layers.empty()) return DraftKind::model;
+  const DraftKind whole_model = draft.of_llamacpp ? DraftKind::mirrored : DraftKind::model;
+  if (!spec || spec->next_token_layers.empty()) return whole_model;
   const std::optional<ModelSpec> of_target = known_model(target, known, reads);
-  return of_target && of_target->name == spec->name ? DraftKind::mtp : DraftKind::model;
+  return of_target && of_target->name == spec->name ? DraftKind::mtp : whole_model;
+}
+
+std::optional<Assumption> assumed_kind(const DraftWords& draft, DraftKind kind) {
+  if (draft.kind || kind == DraftKind::model) return std::nullopt;
+  return Assumption{"draft_kind", name_of(kind), kind == DraftKind::mirrored ? "default" : "preset"};
 }
 
 std::optional<double> c_of_kind(DraftKind kind, const std::optional<double>& c, const DraftWords& draft) {

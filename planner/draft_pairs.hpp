@@ -6,6 +6,7 @@
 
 #include "analysis/cost/model_spec.hpp"
 #include "analysis/cost/round_cost.hpp"
+#include "planner/assumption.hpp"
 #include "planner/named_specs.hpp"
 #include "traces/note.hpp"
 
@@ -24,6 +25,9 @@ struct DraftWords {
   /// on average, >= 1; see core::LookupLaw.
   std::optional<double> hit_rate = {};
   std::optional<double> mean_draft_length = {};
+  /// True if llama.cpp drafts with it, whose draft models decode what the target verifies, too: `mirrored` unless
+  /// `kind` says otherwise.
+  bool of_llamacpp = false;
   /// Its name among several drafts, for messages; empty if it is the only one.
   std::string name = {};
 
@@ -37,13 +41,16 @@ std::string option_of(const DraftWords& draft, std::string_view key);
 std::string draft_option_of(const DraftWords& draft, std::string_view key);
 
 /// The kind of a draft: as stated, else by the models: `eagle` for a head that reads its target's states, `mtp`
-/// for a model with a module for the next token that is named as its own draft, `model` for others and if neither
-/// is known.
+/// for a model with a module for the next token that is named as its own draft, `model`, or `mirrored` of llama.cpp,
+/// for others and if neither is known.
 /// @param reads  looks into the models' files, if they are files
 /// @throws QuestionError for a kind that such a head cannot have: a preset that drafts token by token is not a
 ///   `parallel` draft; traces::FileError
 cost::DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& target, const NamedSpecs& known,
                            bool reads);
+
+/// The kind as an assumption where it is neither stated nor `model`.
+std::optional<Assumption> assumed_kind(const DraftWords& draft, cost::DraftKind kind);
 
 /// The share of a target step, c, that a draft step of this kind can have; empty if it makes no step, for which
 /// 0 may be given.

@@ -452,9 +452,7 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   cost.draft_weight_dtype = o.draft_weight_dtype;
   cost.kv_cache_dtype = o.kv_cache_dtype;
   cost.kind = draft_kind(o.draft, model, o.known, true);
-  if (o.drafts && !o.draft.kind && cost.kind != cost::DraftKind::model) {
-    cost.assumptions.push_back({"draft_kind", name_of(cost.kind), "preset"});
-  }
+  if (auto kind = assumed_kind(o.draft, cost.kind); kind && o.drafts) cost.assumptions.push_back(*std::move(kind));
   cost::RooflineOptions options;
   options.hardware = hardware_of(hardware, o.known, cost);
   if (options.hardware.point_error) options.point_error = options.hardware.point_error->value;

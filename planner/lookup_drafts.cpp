@@ -23,17 +23,30 @@ core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind) {
   return {*draft.hit_rate, draft.mean_draft_length};
 }
 
-/// The law that the counters tell, for a draft that states nothing.
-std::optional<core::LookupLaw> counted_law(const Acceptance* acceptance, Cost& cost) {
-  const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;
-  if (taken || !cost::looks_up(cost.kind) || acceptance == nullptr || !acceptance->engine) return std::nullopt;
-  if (!acceptance->lookups) {
-    cost.warnings.push_back({"hit_rate_unknown",
-                             "the counts do not tell in how many steps a lookup found nothing, which are not counted "
-                             "or fewer than the rounds: every round is taken to draft gamma tokens; --hit-rate and "
-                             "--mean-draft-length say it"});
-  }
-  return acceptance->lookups;
+template <class Wrap>
+void wrap_curves(Acceptance& acceptance, const Wrap& wrapped) {
+  const auto wrap = [&](std::shared_ptr<const estimate::AcceptanceCurve>& curve) {
+    if (curve) curve = wrapped(curve);
+  };
+  wrap(acceptance.curve);
+  wrap(acceptance.curve_at_design_effect_3);
+  for (planning::ContextAcceptance& part : acceptance.by_context) wrap(part.acceptance);
+}
+
+/// Counts, and what somebody states, are of proposed drafts; recordings hold the rounds without any, too.
+void take_unknown(Acceptance& acceptance, Cost& cost) {
+  const bool taken = std::dynamic_pointer_cast<const estimate::UnknownLookups>(acceptance.curve) != nullptr;
+  if (taken || !(acceptance.engine || acceptance.stated)) return;
+  const std::string_view why =
+      acceptance.engine ? "the counts do not tell in how many steps a lookup found nothing, which are not counted or "
+                          "fewer than the rounds"
+                        : "nothing says in how many steps a lookup finds something";
+  cost.warnings.push_back(
+      {"hit_rate_unknown", std::string(why) +
+                               ": every round is taken to draft gamma tokens, the most that there can be, and "
+                               "speedups may be as little as 1; --hit-rate and --mean-draft-length say it"});
+  cost.assumptions.push_back({"hit_rate", 1.0, "default"});
+  wrap_curves(acceptance, [](const auto& curve) { return std::make_shared<estimate::UnknownLookups>(curve); });
 }
 
 }  // namespace
@@ -41,9 +54,10 @@ std::optional<core::LookupLaw> counted_law(const Acceptance* acceptance, Cost& c
 void take_lookups(Acceptance* acceptance, Cost& cost) {
   DraftWords& draft = cost.draft;
   const bool stated = draft.states_lookups();
-  const std::optional<core::LookupLaw> law =
-      stated ? std::optional(lookup_law(draft, cost.kind)) : counted_law(acceptance, cost);
-  if (!law) return;
+  const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;
+  if (!stated && (taken || !cost::looks_up(cost.kind) || acceptance == nullptr)) return;
+  const std::optional<core::LookupLaw> law = stated ? std::optional(lookup_law(draft, cost.kind)) : acceptance->lookups;
+  if (!law) return take_unknown(*acceptance, cost);
   const char* const source = stated ? "user" : "file";
   cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, *law);
   if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, *law);
@@ -59,12 +73,7 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   draft.mean_draft_length.reset();
   if (acceptance == nullptr) return;
   acceptance->lookups.reset();
-  const auto wrap = [&](std::shared_ptr<const estimate::AcceptanceCurve>& curve) {
-    if (curve) curve = std::make_shared<estimate::LookupCurve>(curve, *law);
-  };
-  wrap(acceptance->curve);
-  wrap(acceptance->curve_at_design_effect_3);
-  for (planning::ContextAcceptance& part : acceptance->by_context) wrap(part.acceptance);
+  wrap_curves(*acceptance, [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law); });
 }
 
 }  // namespace specdec::planner

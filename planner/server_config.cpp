@@ -295,6 +295,11 @@ void conclude(const BenchFiles* runs, Plan& p) {
                           "without --context rounds are priced with an empty cache, which no server has for long: each "
                           "token that is cached makes plain and speculative steps slower"});
   }
+  if (p.question.emit == planning::Engine::llamacpp && shown.kind == DraftKind::model) {
+    p.warnings.push_back({"draft_not_mirrored",
+                          "llama.cpp's draft model decodes what the target verifies, too, in a pass more of each "
+                          "round (mirrored), which these figures leave out"});
+  }
   const std::optional<Note> shortfall = memory_shortfall(p);
   if (shortfall) {
     p.warnings.push_back(*shortfall);

@@ -83,7 +83,8 @@ struct Answer {
   /// A plan's configuration for an engine, where one was asked for and there is one to be written.
   std::optional<std::string> config;
   /// The beginning of a page, JSON: "subject" and "words", null where there are none, and "warnings" without
-  /// those that explain a null. Also "columns", a row by the name of each table whose nulls have columns of their own.
+  /// those that explain a null, and of a plan "plan", its sections. Also "columns", a row by the name of each table
+  /// whose nulls have columns of their own.
   std::string about;
   /// Its figures; empty where it has none.
   std::function<Figures()> figures;
@@ -96,12 +97,15 @@ std::string written(const ordered_json& json) {
 using RowsByTable = std::map<std::string, ordered_json, std::less<>>;
 
 std::string about(const std::vector<Note>& warnings, const ordered_json& subject, const ordered_json& words,
-                  const RowsByTable& columns) {
+                  const RowsByTable& columns, const ordered_json& plan = nullptr) {
   std::vector<Note> shown;
   std::copy_if(warnings.begin(), warnings.end(), std::back_inserter(shown),
                [](const Note& warning) { return !warning.explains_null; });
-  return written(
-      {{"subject", subject}, {"words", words}, {"warnings", render::notes_json(shown)}, {"columns", columns}});
+  return written({{"subject", subject},
+                  {"words", words},
+                  {"warnings", render::notes_json(shown)},
+                  {"columns", columns},
+                  {"plan", plan}});
 }
 
 /// @param answered  a plan, a capacity, an analysis or what became of methods
@@ -131,8 +135,12 @@ Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
   if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
-  answer.about =
-      about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs());
+  const render::PlanSections sections = render::sections_of(*plan);
+  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs(),
+                       {{"configuration", sections.configuration},
+                        {"numbers", sections.numbers},
+                        {"backtest", sections.backtest},
+                        {"next", sections.next}});
   answer.figures = [plan] { return Figures{render::plan_charts(*plan), render::plan_charts(*plan, render::page_map)}; };
   return answer;
 }
@@ -182,10 +190,19 @@ std::string page(const std::string& given) {
   page.subject = put.at("subject");
   page.made_on = put.at("made_on");
   page.words = put.at("words");
-  page.answer = put.at("answer");
+  page.inputs = put.at("inputs");
   page.figures = put.at("figures");
-  page.text = put.at("text");
-  for (const auto& [caption, rows] : put.at("tables").items()) page.tables.push_back({caption, rows});
+  for (const ordered_json& warning : put.at("warnings"))
+    page.warnings.push_back({warning.at("code"), warning.at("message")});
+  for (const ordered_json& assumption : put.at("assumptions"))
+    page.assumptions.push_back({assumption.at("name"), assumption.at("value"), assumption.at("source")});
+  if (const ordered_json& plan = put.at("plan"); plan.is_null()) {
+    page.text = put.at("text");
+    for (const auto& [caption, rows] : put.at("tables").items())
+      page.tables.push_back(render::table_of_rows(caption, rows));
+  } else {
+    page.plan = {plan.at("configuration"), plan.at("numbers"), plan.at("backtest"), plan.at("next")};
+  }
   return render::html_of(page);
 }
 

@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "planner/recordings/analysis.hpp"
+#include "render/table.hpp"
 
 /// Rendering of the answer of `specdec analyze`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Analysis& analysis);
 std::string text_of(const planner::Analysis& analysis);
+/// Acceptance by task, and by lenience; without rows if the recording has none.
+Table task_table(const planner::Analysis& analysis);
+Table lenience_table(const planner::Analysis& analysis);
 /// The introductory sentences, one paragraph each.
 std::vector<std::string> words_of(const planner::Analysis& analysis);
 

@@ -250,7 +250,9 @@ std::string simulated_text(const planner::Analysis& a, std::size_t row) {
   return a.monte_carlo_upper.empty() ? fixed(low) : bracket_text(low, a.monte_carlo_upper[row].tokens_per_step);
 }
 
-std::string number_cell(const std::optional<double>& value) { return value ? fixed(*value) : "-"; }
+std::string range_text(const std::optional<Interval>& interval) {
+  return interval ? fmt::format("{} to {}", fixed(interval->lo), fixed(interval->hi)) : "-";
+}
 
 std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
   if (!report.optimum) return "";
@@ -262,47 +264,59 @@ std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
 /// Without replay, the figures that follow from alpha alone; empty if that is not known exactly.
 std::string iid_table(const planner::Analysis& a) {
   if (!tells_tokens(a)) return "";
-  std::vector<TextTable::Column> columns = {{"gamma"}, {"Eq.1"}};
-  if (a.cost) columns.push_back({"Thm3.8"});
-  TextTable table(columns);
-  for (const std::int64_t gamma : a.gammas) {
-    const planning::IidRow& row = a.recording.iid[static_cast<std::size_t>(gamma - 1)];
-    std::vector<std::string> cells = {fmt::format("{}", gamma), fixed(*row.tokens_per_step)};
-    if (a.cost) cells.push_back(fixed(*row.speedup));
-    table.add_row(std::move(cells));
-  }
-  return table.to_string();
+  const auto at = [&a](std::int64_t gamma) { return a.recording.iid[static_cast<std::size_t>(gamma - 1)]; };
+  return text_of(make_table(
+      a.gammas, {{"gamma", [](auto gamma) { return fmt::format("{}", gamma); }},
+                 {"Eq.1", [&](auto gamma) { return fixed(*at(gamma).tokens_per_step); }},
+                 {"Thm3.8", {.shown = a.cost.has_value()}, [&](auto gamma) { return fixed(*at(gamma).speedup); }}}));
 }
+
+/// The replay of one gamma, at both ends of a bracket if acceptance is one.
+struct ReplayedGamma {
+  const GammaReplay& low;
+  const GammaReplay* high;
+  std::string simulated;
+
+  /// A figure that is known without a bracket alone.
+  std::optional<double> exact(const std::optional<double>& figure) const { return high ? std::nullopt : figure; }
+};
 
 std::string gamma_table(const planner::Analysis& a) {
   if (!a.recording.replay) return iid_table(a);
-  const bool costs = a.cost.has_value();
-  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"Eq.1"}, {"error"}, {"simulated"}};
-  if (costs) {
-    for (const char* heading : {"speedup", "Thm3.8", "wins"}) columns.push_back({heading});
-    columns.push_back({"", TextTable::Align::left});
-  }
-  TextTable table(columns);
+  const estimate::ReplayReport& lower = a.recording.replay->lower;
+  const auto& upper = a.recording.replay->upper;
+  std::vector<ReplayedGamma> rows;
   for (std::size_t i = 0; i < a.gammas.size(); ++i) {
     const auto at = static_cast<std::size_t>(a.gammas[i]);
-    const GammaReplay& low = a.recording.replay->lower.gammas[at];
-    const GammaReplay* const high = a.recording.replay->upper ? &a.recording.replay->upper->gammas[at] : nullptr;
-    const auto exact = [&](const std::optional<double>& value) { return high ? std::nullopt : value; };
-    std::vector<std::string> cells = {
-        fmt::format("{}", low.gamma),
-        figure_text(low.tokens_per_step, high ? std::optional(high->tokens_per_step) : std::nullopt),
-        number_cell(exact(low.iid_tokens_per_step)),
-        exact(low.difference) ? fmt::format("{:+.1f}%", 100 * *low.difference / low.tokens_per_step.value) : "-",
-        simulated_text(a, i)};
-    if (costs) {
-      cells.push_back(figure_text(low.speedup, high ? high->speedup : std::nullopt));
-      cells.push_back(number_cell(exact(low.iid_speedup)));
-      cells.push_back(!high && low.share_best ? percent(*low.share_best) : "-");
-      cells.push_back(high ? "" : notes_on(a.recording.replay->lower, low.gamma));
-    }
-    table.add_row(std::move(cells));
+    rows.push_back({lower.gammas[at], upper ? &upper->gammas[at] : nullptr, simulated_text(a, i)});
   }
-  return table.to_string();
+  const ColumnLook of_cost = {.shown = a.cost.has_value()};
+  return text_of(make_table(
+      rows,
+      {{"gamma", [](const auto& row) { return fmt::format("{}", row.low.gamma); }},
+       {"tokens",
+        [](const auto& row) {
+          return figure_text(row.low.tokens_per_step,
+                             row.high ? std::optional(row.high->tokens_per_step) : std::nullopt);
+        }},
+       {"Eq.1", [](const auto& row) { return fixed(row.exact(row.low.iid_tokens_per_step)); }},
+       {"error",
+        [](const auto& row) {
+          const auto difference = row.exact(row.low.difference);
+          return difference ? fmt::format("{:+.1f}%", 100 * *difference / row.low.tokens_per_step.value) : "-";
+        }},
+       {"simulated", [](const auto& row) { return row.simulated; }},
+       {"speedup", of_cost,
+        [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); }},
+       {"Thm3.8", of_cost, [](const auto& row) { return fixed(row.exact(row.low.iid_speedup)); }},
+       {"wins", of_cost,
+        [](const auto& row) {
+          const auto share = row.exact(row.low.share_best);
+          return share ? percent(*share) : "-";
+        }},
+       {"", {.align = Align::left, .shown = a.cost.has_value()}, [&](const auto& row) {
+          return row.high ? "" : notes_on(lower, row.low.gamma);
+        }}}));
 }
 
 std::string position_lines(const TraceAnalysis& t) {
@@ -345,15 +359,6 @@ std::string law_lines(const TraceAnalysis& t) {
   return text.empty() ? "" : wrapped(text) + '\n';
 }
 
-std::string lenience_table(const TraceAnalysis& t) {
-  TextTable table({{"lenience"}, {"alpha"}, {"TV, residual kept"}, {"TV, residual scaled"}});
-  for (const planning::LenienceEstimate& row : t.lenience) {
-    table.add_row({brief(row.lenience), fixed(row.alpha.value), fixed(row.distance_strict.value),
-                   fixed(row.distance_lenient.value)});
-  }
-  return table.to_string();
-}
-
 std::string setting_text(const core::Standardisation& s) {
   std::string text = fmt::format("temperature {}", brief(s.temperature));
   if (s.top_k > 0) text += fmt::format(", top-k {}", s.top_k);
@@ -364,49 +369,17 @@ std::string setting_text(const core::Standardisation& s) {
 }
 
 std::string sweep_table(const planner::Analysis& a) {
-  using Align = TextTable::Align;
-  std::vector<TextTable::Column> columns = {{"sampled with", Align::left}, {"of", Align::left}, {"alpha"}};
-  if (a.cost) columns.insert(columns.end(), {{"gamma"}, {"Thm3.8"}});
-  TextTable table(columns);
-  for (const planning::SweepRow& row : a.recording.sweep) {
-    std::vector<std::string> cells = {setting_text(row.setting.standardisation),
-                                      std::string(name_of(row.setting.applies)), value_text(row.alpha.bounds)};
-    if (a.cost) {
-      cells.push_back(row.gamma ? fmt::format("{}", *row.gamma) : "-");
-      cells.push_back(number_cell(row.speedup));
-    }
-    table.add_row(std::move(cells));
-  }
-  return table.to_string() + "(over the prefixes that were recorded, whatever they were sampled with)\n";
-}
-
-std::string task_table(const planner::Analysis& a) {
-  std::vector<TextTable::Column> columns = {
-      {"task", TextTable::Align::left}, {"positions"}, {"sequences"}, {"alpha"}, {"95%"}};
-  const auto& pooled = a.recording.pooled_tasks;
-  if (pooled) columns.insert(columns.end(), {{"pooled"}, {"95%"}});
-  if (a.cost) columns.insert(columns.end(), {{"gamma"}, {"speedup"}});
-  TextTable table(columns);
-  for (std::size_t i = 0; i < a.recording.tasks.size(); ++i) {
-    const planning::TaskAnalysis& task = a.recording.tasks[i];
-    const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
-    std::vector<std::string> cells = {
-        task.name.empty() ? "(none)" : without_control_characters(task.name), fmt::format("{}", task.positions),
-        fmt::format("{}", task.sequences), alpha ? value_text(alpha->bounds) : "-",
-        alpha && alpha->ci95 ? fmt::format("{} to {}", fixed(alpha->ci95->lo), fixed(alpha->ci95->hi)) : "-"};
-    if (pooled) {
-      const auto& drawn = pooled->groups[i];
-      cells.push_back(drawn ? fixed(drawn->value) : "-");
-      cells.push_back(drawn ? fmt::format("{} to {}", fixed(drawn->ci95->lo), fixed(drawn->ci95->hi)) : "-");
-    }
-    if (a.cost) {
-      const bool known = task.replay && task.replay->optimum && !task.replay_upper;
-      cells.push_back(known ? fmt::format("{}", task.replay->optimum->gamma) : "-");
-      cells.push_back(known ? fixed(task.replay->optimum->speedup) : "-");
-    }
-    table.add_row(std::move(cells));
-  }
-  return table.to_string();
+  const ColumnLook of_cost = {.shown = a.cost.has_value()};
+  return text_of(make_table(
+             a.recording.sweep,
+             {{"sampled with",
+               {Align::left},
+               [](const auto& row) { return setting_text(row.setting.standardisation); }},
+              {"of", {Align::left}, [](const auto& row) { return std::string(name_of(row.setting.applies)); }},
+              {"alpha", [](const auto& row) { return value_text(row.alpha.bounds); }},
+              {"gamma", of_cost, [](const auto& row) { return row.gamma ? fmt::format("{}", *row.gamma) : "-"; }},
+              {"Thm3.8", of_cost, [](const auto& row) { return fixed(row.speedup); }}})) +
+         "(over the prefixes that were recorded, whatever they were sampled with)\n";
 }
 
 /// "1.3% to 4.2%".
@@ -455,20 +428,22 @@ std::string threshold_sentence(const TraceAnalysis& t) {
       policy, fixed, percent_range(*judged.gain_ci95), on);
 }
 
+struct AdaptiveRow {
+  std::string drafting, speedup, drafted = {}, note = {};
+};
+
 std::string adaptive_table(const TraceAnalysis& t) {
   const estimate::AdaptiveReport& report = *t.adaptive;
-  using Align = TextTable::Align;
-  TextTable table({{"drafting", Align::left}, {"speedup"}, {"drafted"}, {"", Align::left}});
-  if (report.fixed) {
-    table.add_row({fmt::format("gamma {} throughout", report.fixed->gamma), fixed(report.fixed->speedup), "", ""});
-  }
+  std::vector<AdaptiveRow> rows;
+  if (report.fixed)
+    rows.push_back({fmt::format("gamma {} throughout", report.fixed->gamma), fixed(report.fixed->speedup)});
   if (report.threshold) {
     const estimate::JudgedThreshold& judged = *report.threshold;
-    table.add_row({fmt::format("until q of the token < {}, at most {}", brief(judged.threshold), judged.limit),
-                   value_text(judged.speedup), value_text(judged.drafted_per_step, 3), ""});
+    rows.push_back({fmt::format("until q of the token < {}, at most {}", brief(judged.threshold), judged.limit),
+                    value_text(judged.speedup), value_text(judged.drafted_per_step, 3)});
   }
   const auto add_bound = [&](const std::string& who, const std::optional<estimate::Bound>& bound) {
-    if (bound) table.add_row({who, fixed(bound->speedup), "", "sees the future: a bound"});
+    if (bound) rows.push_back({who, fixed(bound->speedup), "", "sees the future: a bound"});
   };
   add_bound("by someone who knows each beta", report.known_acceptance);
   add_bound("by someone who knows each outcome", report.outcome_oracle);
@@ -476,7 +451,11 @@ std::string adaptive_table(const TraceAnalysis& t) {
   const auto why =
       std::find_if(t.notes.begin(), t.notes.end(), [](const Note& note) { return note.code == "no_confidence"; });
   if (sentence.empty() && why != t.notes.end()) sentence = "W" + why->message.substr(1) + ".";
-  std::string text = (sentence.empty() ? "" : wrapped(sentence) + "\n\n") + table.to_string();
+  std::string text = (sentence.empty() ? "" : wrapped(sentence) + "\n\n") +
+                     text_of(make_table(rows, {{"drafting", {Align::left}, &AdaptiveRow::drafting},
+                                               {"speedup", &AdaptiveRow::speedup},
+                                               {"drafted", &AdaptiveRow::drafted},
+                                               {"", {Align::left}, &AdaptiveRow::note}}));
   if (report.fixed) {
     text += fmt::format("(chosen on {}, judged on {} others, the bounds too)\n", counted(report.chosen_on, "sequence"),
                         report.judged_on);
@@ -485,6 +464,64 @@ std::string adaptive_table(const TraceAnalysis& t) {
 }
 
 }  // namespace
+
+Table task_table(const planner::Analysis& a) {
+  /// A task with its rate drawn towards the mean of all.
+  struct PooledTask {
+    const planning::TaskAnalysis& task;
+    std::optional<AcceptanceEstimate> alpha;
+    std::optional<Estimate> pooled;
+    std::optional<estimate::ReplayOptimum> best;
+  };
+  const auto& pooled = a.recording.pooled_tasks;
+  std::vector<PooledTask> rows;
+  for (std::size_t i = 0; i < a.recording.tasks.size(); ++i) {
+    const planning::TaskAnalysis& task = a.recording.tasks[i];
+    const bool is_replayed = task.replay && !task.replay_upper;
+    rows.push_back({task, task.alpha ? task.alpha : task.alpha_emitted, pooled ? pooled->groups[i] : std::nullopt,
+                    is_replayed ? task.replay->optimum : std::nullopt});
+  }
+  const bool both =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.task.alpha && row.task.alpha_emitted; });
+  return make_table(
+      rows,
+      {{"task", {Align::left}, [](const auto& row) { return row.task.name.empty() ? "(none)" : row.task.name; }},
+       {"positions", [](const auto& row) { return fmt::format("{}", row.task.positions); }},
+       {"sequences", [](const auto& row) { return fmt::format("{}", row.task.sequences); }},
+       {"alpha", [](const auto& row) { return row.alpha ? value_text(row.alpha->bounds) : "-"; }},
+       {"95%",
+        {.title = "95% interval"},
+        [](const auto& row) { return row.alpha ? range_text(row.alpha->ci95) : "-"; }},
+       {"emitted",
+        {.shown = both, .title = "Alpha of the emitted tokens", .page_only = true},
+        [](const auto& row) { return row.task.alpha_emitted ? rate_text(*row.task.alpha_emitted) : "-"; }},
+       {"pooled",
+        {.shown = pooled.has_value()},
+        [](const auto& row) { return row.pooled ? fixed(row.pooled->value) : "-"; }},
+       {"95%",
+        {.shown = pooled.has_value(), .title = "95% interval of the pooled"},
+        [](const auto& row) { return row.pooled ? range_text(row.pooled->ci95) : "-"; }},
+       {"gamma",
+        {.shown = a.cost.has_value()},
+        [](const auto& row) { return row.best ? fmt::format("{}", row.best->gamma) : "-"; }},
+       {"speedup",
+        {.shown = a.cost.has_value()},
+        [](const auto& row) { return row.best ? fixed(row.best->speedup) : "-"; }}},
+      "Acceptance by task");
+}
+
+Table lenience_table(const planner::Analysis& a) {
+  return make_table(a.recording.lenience,
+                    {{"lenience", [](const auto& row) { return brief(row.lenience); }},
+                     {"alpha", [](const auto& row) { return fixed(row.alpha.value); }},
+                     {"TV, residual kept",
+                      {.title = "Total variation, residual kept"},
+                      [](const auto& row) { return fixed(row.distance_strict.value); }},
+                     {"TV, residual scaled",
+                      {.title = "Total variation, residual scaled"},
+                      [](const auto& row) { return fixed(row.distance_lenient.value); }}},
+                    "Lenience: what acceptance costs in fidelity");
+}
 
 std::vector<std::string> words_of(const planner::Analysis& a) {
   std::vector<std::string> words = {acceptance_sentence(a.recording), text_source_sentence(a)};
@@ -504,9 +541,9 @@ std::string text_of(const planner::Analysis& a) {
   add_table(!gammas.empty(), gammas);
   const std::string law = (t.replay ? position_lines(t) : "") + law_lines(t);
   add_table(!law.empty(), law);
-  add_table(t.tasks.size() > 1, task_table(a));
+  add_table(t.tasks.size() > 1, text_of(task_table(a)));
   add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(t) : "");
-  add_table(!t.lenience.empty(), lenience_table(t));
+  add_table(!t.lenience.empty(), text_of(lenience_table(a)));
   add_table(!t.sweep.empty(), sweep_table(a));
   return text;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "planner/load/prefill_pool.hpp"
 #include "render/capacity.hpp"
 #include "render/plan.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -261,16 +262,15 @@ std::string decision(const Capacity& r) {
                       : "") +
       both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
+  if (r.lookups_unknown)
+    return "Cannot tell: nothing says how often a lookup finds something. If each finds all that is asked for: " +
+           of_pool + estimated_decision(r);
   if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);
   if (r.is_decided()) return "If all goes on as before beyond what was measured: " + of_pool + estimated_decision(r);
   return fmt::format(
       "Cannot tell: replicas would run beyond what was measured. If all goes on as before: {}{} "
       "--extrapolate decides by that.",
       of_pool, estimated_decision(r));
-}
-
-std::string cell(const std::optional<double>& value, int decimals) {
-  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
 /// Which cases the times at the requested load cover, where that is not plain; with a space before.
@@ -309,7 +309,7 @@ std::string comparison(const Capacity& r) {
     if (with != without) costs.push_back(fmt::format("{} {} instead of {}", with, unit, without));
   };
   if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
-    compare(cell(chosen.cost_per_million_tokens, 2), cell(other.cost_per_million_tokens, 2),
+    compare(fixed(chosen.cost_per_million_tokens, 2), fixed(other.cost_per_million_tokens, 2),
             "per million output tokens");
   }
   if (chosen.joules_per_token && other.joules_per_token) {
@@ -330,52 +330,70 @@ std::string interval(const SimulatedValue& value) {
   return std::isinf(value.hi) ? "-" : fmt::format("{} to {}", shown(value.lo), shown(value.hi));
 }
 
-/// A row of the table of scenarios.
-std::vector<std::string> cells_of(const Capacity& r, std::size_t i) {
-  const ScenarioCapacity& s = r.scenarios()[i];
-  std::vector<std::string> cells = {s.scenario.name + (r.is_extrapolated(i) ? "*" : ""),
-                                    fmt::format("{}", s.scenario.engine.max_num_seqs),
-                                    shown(s.requests_per_second_per_replica.value),
-                                    interval(s.requests_per_second_per_replica),
-                                    s.gpus ? fmt::format("{}", *s.gpus) : "-",
-                                    shown(s.at_requests_per_second),
-                                    shown(s.mean_batch.value) + (r.price_extrapolated[i] ? "+" : ""),
-                                    s.ttft_seconds ? milliseconds(s.ttft_seconds->asked) : "-",
-                                    s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
-                                    s.tpot_seconds ? milliseconds(s.tpot_seconds->asked) : "-"};
-  if (r.question.price) cells.push_back(cell(s.cost_per_million_tokens, 2));
-  if (r.simulation.watts_per_gpu) cells.push_back(s.joules_per_token ? brief(*s.joules_per_token, 3) : "-");
-  cells.emplace_back(planning::name_of(s.limited_by));
-  return cells;
+/// A scenario of the table, of the answer or of plain decoding in another layout.
+struct TableRow {
+  const Capacity* answer;
+  std::size_t place;
+
+  const ScenarioCapacity& scenario() const { return answer->scenarios()[place]; }
+};
+
+std::vector<TableRow> table_rows(const Capacity& r) {
+  std::vector<TableRow> rows;
+  for (std::size_t i = 0; i < r.scenarios().size(); ++i) rows.push_back({&r, i});
+  if (r.plain_elsewhere) rows.push_back({&r.of_plain(), r.of_plain().plain()});
+  return rows;
 }
 
-std::string table_of(const Capacity& r) {
-  const bool has_price = r.question.price.has_value(), has_power = r.simulation.watts_per_gpu.has_value();
+Table scenario_table(const Capacity& r) {
+  using Row = TableRow;
   const std::string asked = fmt::format("p{}", brief(r.question.percentile));
-  std::vector<TextTable::Column> columns = {{"", TextTable::Align::left},
-                                            {"seqs"},
-                                            {"req/s max"},
-                                            {r.is_range ? "range" : "95%"},
-                                            {"GPUs"},
-                                            {"at"},
-                                            {"batch"},
-                                            {"TTFT " + asked},
-                                            {"TPOT p50"},
-                                            {asked}};
-  if (has_price) columns.push_back({"cost/M"});
-  if (has_power) columns.push_back({r.question.watts_per_gpu ? "J/token" : "TDP J/t"});
-  columns.push_back({"limited by", TextTable::Align::left});
-  TextTable table(columns);
-  for (std::size_t i = 0; i < r.scenarios().size(); ++i) {
-    std::vector<std::string> cells = cells_of(r, i);
-    if (r.answer().recommended == i) cells.back() += ", best";
-    table.add_row(std::move(cells));
-  }
-  if (r.plain_elsewhere) table.add_row(cells_of(r.of_plain(), r.of_plain().plain()));
+  const auto tpot = [](const Row& row, SimulatedValue sim::SimulatedPercentiles::*figure) {
+    const auto& seconds = row.scenario().tpot_seconds;
+    return seconds ? milliseconds((*seconds).*figure) : "-";
+  };
+  const auto is_best = [&r](const Row& row) { return row.answer == &r && r.answer().recommended == row.place; };
+  return make_table(
+      table_rows(r),
+      {{"",
+        {Align::left},
+        [](const Row& row) {
+          return row.scenario().scenario.name + (row.answer->is_extrapolated(row.place) ? "*" : "");
+        }},
+       {"seqs", [](const Row& row) { return fmt::format("{}", row.scenario().scenario.engine.max_num_seqs); }},
+       {"req/s max", [](const Row& row) { return shown(row.scenario().requests_per_second_per_replica.value); }},
+       {r.is_range ? "range" : "95%",
+        [](const Row& row) { return interval(row.scenario().requests_per_second_per_replica); }},
+       {"GPUs", [](const Row& row) { return row.scenario().gpus ? fmt::format("{}", *row.scenario().gpus) : "-"; }},
+       {"at", [](const Row& row) { return shown(row.scenario().at_requests_per_second); }},
+       {"batch",
+        [](const Row& row) {
+          return shown(row.scenario().mean_batch.value) + (row.answer->price_extrapolated[row.place] ? "+" : "");
+        }},
+       {"TTFT " + asked,
+        [](const Row& row) {
+          return row.scenario().ttft_seconds ? milliseconds(row.scenario().ttft_seconds->asked) : "-";
+        }},
+       {"TPOT p50", [&](const Row& row) { return tpot(row, &sim::SimulatedPercentiles::p50); }},
+       {asked, [&](const Row& row) { return tpot(row, &sim::SimulatedPercentiles::asked); }},
+       {"cost/M",
+        {.shown = r.question.price.has_value()},
+        [](const Row& row) { return fixed(row.scenario().cost_per_million_tokens, 2); }},
+       {r.question.watts_per_gpu ? "J/token" : "TDP J/t",
+        {.shown = r.simulation.watts_per_gpu.has_value()},
+        [](const Row& row) {
+          return row.scenario().joules_per_token ? brief(*row.scenario().joules_per_token, 3) : "-";
+        }},
+       {"limited by", {Align::left}, [&](const Row& row) {
+          return fmt::format("{}{}", planning::name_of(row.scenario().limited_by), is_best(row) ? ", best" : "");
+        }}});
+}
+
+std::string scenarios_text(const Capacity& r) {
   std::string text =
-      table.to_string() +
+      text_of(scenario_table(r)) +
       "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
-  if (has_power) {
+  if (r.simulation.watts_per_gpu) {
     const std::string watts = brief(*r.simulation.watts_per_gpu);
     text += r.question.watts_per_gpu
                 ? fmt::format("J/token: GPUs x {} W / output tokens a second.\n", watts)
@@ -442,25 +460,21 @@ std::string layouts_text(const Capacity& r) {
       search.is_within_limits ? "the cheapest within the limits"
                               : "none of those simulated is within the limits on these GPUs",
       left_out_text(search, refused)));
-  const bool has_price = r.question.price.has_value();
-  TextTable table({{"layout", TextTable::Align::left},
-                   {"replicas"},
-                   {"", TextTable::Align::left},
-                   {"req/s each"},
-                   {"batch"},
-                   {"TPOT mean"},
-                   {has_price ? "cost/M" : "GPU-s/M"}});
-  double last = std::numeric_limits<double>::infinity();
+  std::vector<planner::LayoutPoint> rows;
   for (const planner::LayoutPoint& point : search.frontier) {
     // JSON and CSV have all of them.
-    if (point.tpot_seconds > shown_ratio * last) continue;
-    last = point.tpot_seconds;
-    table.add_row({text_of(search.layouts[point.layout].layout), fmt::format("{}", point.replicas), point.scenario,
-                   shown(point.requests_per_second_per_replica), shown(point.mean_batch),
-                   shown(1000 * point.tpot_seconds),
-                   shown(point.cost_per_million_tokens.value_or(1e6 * point.gpu_seconds_per_token))});
+    if (rows.empty() || point.tpot_seconds <= shown_ratio * rows.back().tpot_seconds) rows.push_back(point);
   }
-  return text + '\n' + table.to_string() + '\n';
+  const Table table = make_table(
+      rows, {{"layout", {Align::left}, [&](const auto& p) { return text_of(search.layouts[p.layout].layout); }},
+             {"replicas", [](const auto& p) { return fmt::format("{}", p.replicas); }},
+             {"", {Align::left}, [](const auto& p) { return p.scenario; }},
+             {"req/s each", [](const auto& p) { return shown(p.requests_per_second_per_replica); }},
+             {"batch", [](const auto& p) { return shown(p.mean_batch); }},
+             {"TPOT mean", [](const auto& p) { return shown(1000 * p.tpot_seconds); }},
+             {r.question.price ? "cost/M" : "GPU-s/M",
+              [](const auto& p) { return shown(p.cost_per_million_tokens.value_or(1e6 * p.gpu_seconds_per_token)); }}});
+  return text + '\n' + text_of(table) + '\n';
 }
 
 /// The pool that computes prompts, and what both pools take.
@@ -478,7 +492,7 @@ std::string prefill_text(const Capacity& r) {
       shown(1000 * pool.transfer_seconds), shown(pool.link_bytes_per_second / bytes_per_gigabyte));
   if (both.cost_per_million_tokens)
     text +=
-        fmt::format(" Both pools together take {} per million output tokens.", cell(both.cost_per_million_tokens, 2));
+        fmt::format(" Both pools together take {} per million output tokens.", fixed(both.cost_per_million_tokens, 2));
   if (both.ttft_seconds) {
     text += fmt::format(" To the first token it is {} ms at p{}, the sum of both pools' and the way.",
                         shown(1000 * *both.ttft_seconds), brief(r.question.percentile));
@@ -575,7 +589,8 @@ std::string next_text(const Capacity& r) {
                      wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
                                          name_of(doubt->source), planner::server_setting(r.engine, next))) +
                      '\n' + command_lines(benchmark_command(r, *doubt));
-  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) text += calibration_text(r.engine, next);
+  if (doubt->source == planning::UncertaintySource::cost && r.calibrated)
+    text += wrapped(calibration_text(r.engine, next)) + '\n';
   return text;
 }
 
@@ -585,7 +600,7 @@ std::string text_of(const Capacity& r) {
   std::string text = r.impossible.empty() ? "" : wrapped(about_impossible(r)) + '\n';
   text += wrapped(decision(r)) + '\n';
   text += comparison(r) + prefill_text(r);
-  text += certainty_text(r) + '\n' + table_of(r) + '\n';
+  text += certainty_text(r) + '\n' + scenarios_text(r) + '\n';
   text += layouts_text(r) + budget_text(r) + frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
   return text + next_text(r);
 }

@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -15,10 +18,6 @@ using validation::Keeps;
 using validation::MethodResult;
 
 bool is_search(const MethodResult& r) { return r.method.keeps() == Keeps::beams; }
-
-std::string decimals(const std::optional<double>& value, int digits) {
-  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
-}
 
 std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value, int digits) {
   return value ? render::with_interval(*value, digits) : "-";
@@ -46,38 +45,28 @@ std::string long_law_of(const MethodResult& r) {
                           : fmt::format("no, total variation {:.4f} per token", *r.total_variation_per_token);
 }
 
-/// The table of `compare`, or of the tasks of one method.
-std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
-  using Align = TextTable::Align;
-  TextTable table({{by_task ? "task" : "method", Align::left},
-                   {"lossless", Align::left},
-                   {"tokens/step"},
-                   {"closed"},
-                   {"z"},
-                   {"target"},
-                   {"draft"},
-                   {"ops"},
-                   {"mem"},
-                   {"speedup"}});
-  const auto add = [&](const MethodResult& r) {
-    table.add_row({by_task ? r.task : name_of(r.method), law_of(r), render::with_interval(r.tokens_per_step, 2),
-                   decimals(r.closed_form_tokens_per_step, 2), decimals(r.deviation_standard_errors, 1),
-                   decimals(r.target_calls_per_token, 2), decimals(r.draft_calls_per_token, 2),
-                   decimals(r.operations_factor, 2), decimals(r.memory_factor, 2),
-                   with_interval_or_dash(r.speedup, 2)});
-  };
-  std::vector<MethodResult> searches;
-  for (const MethodResult& r : results) {
-    if (r.task.empty() == by_task) continue;
-    if (is_search(r)) {
-      searches.push_back(r);
-    } else {
-      add(r);
-    }
-  }
-  if (!searches.empty()) table.add_heading("beside plain beam search of the same width:");
-  for (const MethodResult& r : searches) add(r);
-  return table.to_string();
+/// The table of `compare`, or of the tasks of one method; searches stand behind the other methods.
+Table table_of(const std::vector<MethodResult>& results, bool by_task) {
+  std::vector<MethodResult> rows;
+  std::copy_if(results.begin(), results.end(), std::back_inserter(rows),
+               [&](const MethodResult& r) { return r.task.empty() != by_task; });
+  const auto first_search = std::stable_partition(rows.begin(), rows.end(), std::not_fn(is_search)) - rows.begin();
+  Table table =
+      make_table(rows, {{by_task ? "task" : "method",
+                         {Align::left},
+                         [=](const auto& r) { return by_task ? r.task : name_of(r.method); }},
+                        {"lossless", {Align::left}, law_of},
+                        {"tokens/step", [](const auto& r) { return render::with_interval(r.tokens_per_step, 2); }},
+                        {"closed", [](const auto& r) { return fixed(r.closed_form_tokens_per_step, 2); }},
+                        {"z", [](const auto& r) { return fixed(r.deviation_standard_errors, 1); }},
+                        {"target", [](const auto& r) { return fixed(r.target_calls_per_token, 2); }},
+                        {"draft", [](const auto& r) { return fixed(r.draft_calls_per_token, 2); }},
+                        {"ops", [](const auto& r) { return fixed(r.operations_factor, 2); }},
+                        {"mem", [](const auto& r) { return fixed(r.memory_factor, 2); }},
+                        {"speedup", [](const auto& r) { return with_interval_or_dash(r.speedup, 2); }}});
+  if (first_search < std::ssize(rows))
+    table.rows[static_cast<std::size_t>(first_search)].above = "beside plain beam search of the same width:";
+  return table;
 }
 
 constexpr char method_legend[] =
@@ -108,12 +97,12 @@ std::string text_of(const planner::Simulation& simulation) {
     text += fmt::format("  {:<24}{}\n", what, value);
   };
   line("lossless", long_law_of(r));
-  if (r.kullback_leibler_per_token) line("divergence per token", decimals(r.kullback_leibler_per_token, 4) + " nats");
-  if (r.blocks_per_token) line("blocks per token", decimals(r.blocks_per_token, 3));
+  if (r.kullback_leibler_per_token) line("divergence per token", fixed(r.kullback_leibler_per_token, 4) + " nats");
+  if (r.blocks_per_token) line("blocks per token", fixed(r.blocks_per_token, 3));
   line("tokens per step", render::with_interval(r.tokens_per_step, 3));
   if (r.closed_form_tokens_per_step) {
     line("  by the closed form",
-         decimals(r.closed_form_tokens_per_step, 3) +
+         fixed(r.closed_form_tokens_per_step, 3) +
              (r.deviation_standard_errors ? fmt::format(", {:+.1f} standard errors away", *r.deviation_standard_errors)
                                           : ""));
   }
@@ -125,20 +114,20 @@ std::string text_of(const planner::Simulation& simulation) {
          fmt::format(
              "{} nodes, {} levels{}", tree.parents.size(), tree.depth,
              tree.expected_tokens ? fmt::format("; planned tokens per step {:.3f}", *tree.expected_tokens) : ""));
-  line("target calls per token", decimals(r.target_calls_per_token, 3));
-  line("draft calls per token", decimals(r.draft_calls_per_token, 3));
-  if (r.operations_factor) line("operations factor", decimals(r.operations_factor, 3));
-  if (r.memory_factor) line("memory factor", decimals(r.memory_factor, 3));
+  line("target calls per token", fixed(r.target_calls_per_token, 3));
+  line("draft calls per token", fixed(r.draft_calls_per_token, 3));
+  if (r.operations_factor) line("operations factor", fixed(r.operations_factor, 3));
+  if (r.memory_factor) line("memory factor", fixed(r.memory_factor, 3));
   if (r.speedup) line("speedup", render::with_interval(*r.speedup, 3));
   if (results.size() > 1)
-    text += fmt::format("\n{}\n{}", table_of(results, true), legends(results));
+    text += fmt::format("\n{}\n{}", text_of(table_of(results, true)), legends(results));
   else if (is_search(r))
     text += wrapped(search_legend) + '\n';
   return text;
 }
 
 std::string text_of(const planner::Comparison& comparison) {
-  return fmt::format("{}\n{}", table_of(comparison.results, false), legends(comparison.results));
+  return fmt::format("{}\n{}", text_of(table_of(comparison.results, false)), legends(comparison.results));
 }
 
 }  // namespace specdec::render

@@ -12,6 +12,7 @@
 #include "analysis/planning/tree_plan.hpp"
 #include "planner/benchmark_command.hpp"
 #include "render/plan.hpp"
+#include "render/plan_tables.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -28,44 +29,10 @@ constexpr std::size_t shown_measurements = 3;
 /// Number of sentences on verdicts before further ones are only counted.
 constexpr std::size_t shown_verdicts = 12;
 
-std::string interval_text(const std::optional<estimate::Interval>& interval) {
-  return interval && interval->lo < interval->hi ? fmt::format("{:.2f} to {:.2f}", interval->lo, interval->hi) : "-";
-}
-
 /// What a plan's draft is where it drafts: "gamma 3 to 4", or "tree 5-4-16".
 std::string drafting_text(const Plan& d, const std::string& gammas) {
   const auto& tree = d.shown_plan().tree;
   return tree ? planning::name_of(*tree) : "gamma " + gammas;
-}
-
-std::string gamma_text(const PointPlan& point) {
-  return point.optimal_row ? fmt::format("{}", point.optimal()->gamma) : "-";
-}
-
-/// The ends of a bracket, where a figure is known as one.
-std::string bracket_text(double value, const std::optional<estimate::Interval>& bracket) {
-  return bracket && bracket->lo < bracket->hi ? fmt::format("{}..{}", in_column(bracket->lo), in_column(bracket->hi))
-                                              : in_column(value);
-}
-
-std::string speedup_text(const PointPlan& point) {
-  return point.speedup_estimate ? bracket_text(point.speedup_estimate->value, point.optimal()->speedup_bracket) : "-";
-}
-
-std::string interval_text(const PointPlan& point) {
-  return point.speedup_estimate ? interval_text(point.speedup_estimate->ci95) : "-";
-}
-
-std::string milliseconds(double seconds) { return brief(1000 * seconds); }
-
-/// A batch or a gamma; the mean batch of a run need not be an integer.
-std::string whole_or_brief(double count) {
-  return count == std::round(count) ? fmt::format("{:.0f}", count) : brief(count, 3);
-}
-
-/// "1" or "1 to 8".
-std::string from_to(double first, double last) {
-  return first == last ? whole_or_brief(first) : fmt::format("{} to {}", whole_or_brief(first), whole_or_brief(last));
 }
 
 std::string context_text(double context) { return fmt::format("{:.0f}", context); }
@@ -190,8 +157,8 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   const bool has_width = interval && interval->hi - interval->lo > 1e-6 * interval->hi;
   const std::string certainty = stretch.size() != 1 || !has_width ? ""
                                 : d.lacks_sampling()
-                                    ? fmt::format(" ({} {})", interval_text(interval), what_range_holds(d))
-                                    : fmt::format(" (95% {})", interval_text(interval));
+                                    ? fmt::format(" ({} {})", speedup_range(interval), what_range_holds(d))
+                                    : fmt::format(" (95% {})", speedup_range(interval));
   switch (first.verdict) {
     case Verdict::speculate:
       return fmt::format("Speculate at {} with {}: {} the speed of plain decoding{}{}.", where, drafts, speed,
@@ -305,9 +272,6 @@ std::string which_draft(const Plan& d) {
                            d.shown_plan().name);
 }
 
-/// True for a draft that is passed over because no server, or not the one asked for, starts with it.
-bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty() && !d.misfits[draft].empty(); }
-
 std::string about_passed_over(const Plan& d) {
   std::string text;
   for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
@@ -322,62 +286,8 @@ std::string about_passed_over(const Plan& d) {
 std::string about_drafts(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
   const bool of_runs = d.drafts.empty();
-  std::string text = wrapped(which_draft(d) + (of_runs ? fastest_by_batch(d) : "") + about_passed_over(d)) + "\n\n";
-  std::vector<TextTable::Column> columns = {{"draft", TextTable::Align::left},
-                                            {"acceptance", TextTable::Align::left},
-                                            {"batch"},
-                                            {"context"},
-                                            {"gamma"},
-                                            {"speedup"},
-                                            {interval_heading_of_drafts(d)},
-                                            {"", TextTable::Align::left}};
-  TextTable table(columns);
-  for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
-    const auto& points = d.deployment.drafts[i].points;
-    for (std::size_t j = 0; j < points.size(); ++j) {
-      const bool not_run = of_runs && !planning::decides(points[j].basis, d.extrapolates());
-      const std::string source = of_runs ? "of its runs" : d.drafts[i].acceptance.text;
-      table.add_row({d.deployment.drafts[i].name, source.size() > 24 ? source.substr(0, 21) + "..." : source,
-                     whole_or_brief(points[j].batch), context_text(points[j].context), gamma_text(points[j]),
-                     speedup_text(points[j]), interval_text(points[j]),
-                     d.deployment.best_draft[j] == i ? "fastest"
-                     : is_passed_over(d, i)          ? "not served"
-                     : not_run                       ? "not run there"
-                                                     : ""});
-    }
-  }
-  return text + table.to_string() + '\n';
-}
-
-/// "3", or "5-4-16" of a tree.
-std::string shape_text(const planning::BenchFigures& run) {
-  return run.tree ? fmt::format("{}-{}-{}", run.tree->depth, run.tree->top_k, run.tree->verified)
-                  : fmt::format("{}", run.gamma);
-}
-
-std::string runs_table(const planning::BenchPlan& bench) {
-  TextTable table({{"concurrency"},
-                   {"batch"},
-                   {"context"},
-                   {"gamma"},
-                   {"tokens"},
-                   {"round ms"},
-                   {"ms/token"},
-                   {"measured"},
-                   {"predicted"}});
-  for (std::size_t i = 0; i < bench.runs.size(); ++i) {
-    const planning::BenchFigures& run = bench.runs[i];
-    std::string measured = run.gamma == 0 ? "" : "-";
-    for (const planning::BenchSpeedup& speedup : bench.speedups) {
-      if (speedup.speculative == i) measured = factor_text(speedup.speedup.value);
-    }
-    const auto& error = bench.leave_one_out[i].relative_error;
-    table.add_row({run.max_concurrency ? brief(*run.max_concurrency) : "-", brief(run.batch, 3),
-                   context_text(run.context), shape_text(run), in_column(run.tokens_per_step),
-                   milliseconds(run.round_seconds), milliseconds(run.seconds_per_output_token), measured,
-                   error ? fmt::format("{:+.1f}%", 100 * *error) : "-"});
-  }
-  return table.to_string();
+  return wrapped(which_draft(d) + (of_runs ? fastest_by_batch(d) : "") + about_passed_over(d)) + "\n\n" +
+         text_of(drafts_table(d)) + '\n';
 }
 
 /// The deviations of the held-out runs from the plan.
@@ -413,7 +323,7 @@ std::string about_runs(const Plan& d) {
   if (!d.drafts.empty()) text += fmt::format(". The plan takes its acceptance from {}", d.drafts[0].acceptance.text);
   if (std::any_of(bench.runs.begin(), bench.runs.end(), [](const auto& run) { return run.tree.has_value(); }))
     text += ". The gamma of a tree is its steps, topk and draft tokens";
-  text = wrapped(text + ".") + "\n\n" + runs_table(bench) + '\n';
+  text = wrapped(text + ".") + "\n\n" + text_of(runs_table(bench)) + '\n';
   for (const planning::BenchPrediction& held : bench.backtest) {
     const std::string file = held.file.filename().string();
     text +=
@@ -445,100 +355,12 @@ std::string fastest_drafts(const Plan& d) {
                      fmt::join(places, ", "));
 }
 
-std::string relative_table(const Plan& d) {
-  if (!lacks_plain_runs(d)) return "";
-  TextTable table({{"batch"},
-                   {"context"},
-                   {"gamma"},
-                   {"tokens"},
-                   {"ms/token"},
-                   {"over fastest"},
-                   {"95% interval"},
-                   {"", TextTable::Align::left}});
-  for (const planning::GammaComparison& row : d.bench->relative) {
-    table.add_row({whole_or_brief(row.batch), context_text(row.context), fmt::format("{}", row.gamma),
-                   in_column(row.tokens_per_step), milliseconds(row.seconds_per_output_token),
-                   in_column(row.slower.value), interval_text(row.slower.ci95), row.fastest ? "fastest" : ""});
-  }
-  return table.to_string() + '\n';
-}
-
-std::string points_table(const Plan& d) {
-  const bool seconds = d.in_seconds;
-  const bool contexts = has_several_contexts(d) || d.points().front().context > 0;
-  std::vector<TextTable::Column> columns = {{"batch"}};
-  if (contexts) columns.push_back({"context"});
-  for (const std::string& name : {std::string("gamma"), std::string("speedup"), interval_heading(d)}) {
-    columns.push_back({name});
-  }
-  if (seconds) {
-    for (const char* name : {"ms/token", "plain", "tokens/s", "plain"}) columns.push_back({name});
-  } else {
-    for (const char* name : {"tokens", "near-best"}) columns.push_back({name});
-  }
-  columns.push_back({"verdict", TextTable::Align::left});
-  if (d.has_roofline()) columns.push_back({"bound", TextTable::Align::left});
-  TextTable table(columns);
-  for (const PointPlan& point : d.points()) {
-    std::vector<std::string> cells = {whole_or_brief(point.batch)};
-    if (contexts) cells.push_back(context_text(point.context));
-    cells.push_back(gamma_text(point));
-    cells.push_back(speedup_text(point));
-    cells.push_back(interval_text(point));
-    if (!point.optimal_row) {
-      cells.insert(cells.end(), seconds ? 4 : 2, "-");
-    } else if (seconds) {
-      cells.push_back(milliseconds(point.seconds_per_output_token->speculative));
-      cells.push_back(milliseconds(point.seconds_per_output_token->baseline));
-      cells.push_back(brief(point.output_tokens_per_second->speculative));
-      cells.push_back(brief(point.output_tokens_per_second->baseline));
-    } else {
-      cells.push_back(bracket_text(point.optimal()->tokens_per_step, point.optimal()->tokens_bracket));
-      const auto& near = point.near_optimal_gammas;
-      cells.push_back(near.empty() ? "-"
-                                   : from_to(static_cast<double>(near.front()), static_cast<double>(near.back())));
-    }
-    cells.push_back(point.verdict == Verdict::do_not_speculate ? "do not" : std::string(name_of(point.verdict)));
-    if (d.has_roofline()) {
-      const auto bound = point.optimal_row ? bound_of(d, point, point.optimal()->gamma) : std::nullopt;
-      cells.emplace_back(bound.value_or("-"));
-    }
-    table.add_row(std::move(cells));
-  }
-  return table.to_string();
-}
-
 const DeploymentRow* row_at(const PointPlan& point, std::int64_t gamma) {
   for (const DeploymentRow& row : point.rows) {
     if (row.gamma == gamma) return &row;
   }
   return nullptr;
 }
-
-std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
-  std::vector<std::string> words;
-  const auto& near = point.near_optimal_gammas;
-  if (point.optimal_row && row.gamma == point.optimal()->gamma) {
-    words.push_back(row.regret > 0 || row.speedup_bracket ? "recommended" : "best");
-  } else if (point.optimal_row && point.optimal()->regret > 0 && row.regret == 0 && !row.speedup_bracket) {
-    words.push_back("fastest");
-  } else if (std::find(near.begin(), near.end(), row.gamma) != near.end()) {
-    words.push_back("near-best");
-  }
-  if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
-  if (row.extrapolated) words.push_back("extrapolated");
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-/// What a gamma loses to the best one, at either end of a bracket.
-double loss_at_ends(const PointPlan& point, const DeploymentRow& row) {
-  const auto best = best_at_ends(point);
-  if (!best || !row.speedup_bracket) return row.regret;
-  return std::max(1 - row.speedup_bracket->lo / best->first->speedup_bracket->lo,
-                  1 - row.speedup_bracket->hi / best->second->speedup_bracket->hi);
-}
-
-std::string regret_text(const PointPlan& point, const DeploymentRow& row) { return percent(loss_at_ends(point, row)); }
 
 /// The best gammas at the ends of a bracket, in the words of `analyze`.
 std::string about_bracket(const Plan& d) {
@@ -566,36 +388,6 @@ std::string about_cut_ends(const PointPlan& point) {
                    "shorter than a plain step.") +
                    '\n'
              : std::string();
-}
-
-/// The relevant gammas of the only point.
-std::string rows_table(const Plan& d) {
-  const PointPlan& point = d.points().front();
-  std::vector<TextTable::Column> columns = {{"gamma"},
-                                            {"tokens"},
-                                            {"round"},
-                                            {"speedup"},
-                                            {interval_heading(d)},
-                                            {best_at_ends(point) ? "most regret" : "regret"}};
-  if (d.has_roofline()) columns.push_back({"bound", TextTable::Align::left});
-  columns.push_back({"", TextTable::Align::left});
-  TextTable table(columns);
-  if (point.rows.empty()) return "";
-  const std::int64_t last = std::max({point.optimal_row ? point.optimal()->gamma + 4 : std::int64_t{0}, std::int64_t{8},
-                                      point.deployed ? point.deployed->gamma : std::int64_t{0}});
-  for (const DeploymentRow& row : point.rows) {
-    if (row.gamma > last) break;
-    std::vector<std::string> cells = {fmt::format("{}", row.gamma),
-                                      bracket_text(row.tokens_per_step, row.tokens_bracket),
-                                      in_column(row.tokens_per_step / row.speedup),
-                                      bracket_text(row.speedup, row.speedup_bracket),
-                                      interval_text(row.speedup_ci95),
-                                      point.optimal_row ? regret_text(point, row) : "-"};
-    if (const auto bound = bound_of(d, point, row.gamma)) cells.emplace_back(*bound);
-    cells.push_back(row_notes(point, row));
-    table.add_row(std::move(cells));
-  }
-  return '\n' + table.to_string() + about_cut_ends(point);
 }
 
 /// True if the intervals do not support the estimates for a stretch.
@@ -746,7 +538,7 @@ std::string about_alike(const Plan& d) {
 }
 
 /// For benchmark runs one run is worth more than the others, whichever points are in doubt.
-std::string next_run_text(const Plan& d) {
+NextStep next_run_step(const Plan& d) {
   const planning::NextRun& run = *d.next_run;
   const auto& drafts = d.deployment.drafts;
   const bool has_trees = std::any_of(drafts.begin(), drafts.end(), [](const auto& draft) { return draft.tree; });
@@ -754,39 +546,28 @@ std::string next_run_text(const Plan& d) {
   const std::string place = has_several_contexts(d) ? fmt::format("batch {}, context {}", whole_or_brief(run.batch),
                                                                   context_text(run.context))
                                                     : fmt::format("batch {}", whole_or_brief(run.batch));
-  return '\n' +
-         wrapped(fmt::format("The next run {}to buy is {} at {}: of {} it is expected to lower the regret of the "
-                             "{} by the estimate most per minute of the server, from {} to {} in {} minutes. Run the "
-                             "server {}, and",
-                             has_trees ? "of chains " : "",
-                             run.gamma == 0 ? "one without speculation" : fmt::format("gamma {}", run.gamma), place,
-                             run.candidates, has_trees ? "fastest chain" : "fastest choice", percent(run.regret_now),
-                             percent(run.regret_after), brief(run.minutes, 2),
-                             planner::server_setting(d.engine.value_or(""), next))) +
-         '\n' + command_lines(planner::next_run_command(d));
+  return {fmt::format("The next run {}to buy is {} at {}: of {} it is expected to lower the regret of the "
+                      "{} by the estimate most per minute of the server, from {} to {} in {} minutes. Run the "
+                      "server {}, and",
+                      has_trees ? "of chains " : "",
+                      run.gamma == 0 ? "one without speculation" : fmt::format("gamma {}", run.gamma), place,
+                      run.candidates, has_trees ? "fastest chain" : "fastest choice", percent(run.regret_now),
+                      percent(run.regret_after), brief(run.minutes, 2),
+                      planner::server_setting(d.engine.value_or(""), next)),
+          planner::next_run_command(d), ""};
 }
 
 std::string next_measurements(const Plan& d) {
-  if (d.next_run) return next_run_text(d);
+  const std::vector<NextStep> steps = next_steps(d);
+  const std::size_t shown = std::min(steps.size(), shown_measurements);
   std::string text;
-  std::size_t shown = 0, left = 0;
-  for (const PointPlan& point : d.points()) {
-    if (!point.next) continue;
-    if (shown == shown_measurements) {
-      ++left;
-      continue;
-    }
-    ++shown;
-    const planning::NextMeasurement& next = *point.next;
-    text +=
-        '\n' +
-        wrapped(fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",
-                            at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
-                            planner::server_setting(d.engine.value_or(""), next))) +
-        '\n' + command_lines(planner::benchmark_command(d, next));
-    if (d.has_roofline() && next.with_baseline) text += calibration_text(d.engine.value_or(""), next);
+  for (const NextStep& step : std::span(steps).first(shown)) {
+    text += '\n' + wrapped(step.words) + '\n' + command_lines(step.command);
+    if (!step.calibration.empty()) text += wrapped(step.calibration) + '\n';
   }
-  if (left > 0) text += wrapped(fmt::format("{} more points cannot be told; --format json has them all.", left)) + '\n';
+  if (steps.size() > shown)
+    text +=
+        wrapped(fmt::format("{} more points cannot be told; --format json has them all.", steps.size() - shown)) + '\n';
   return text;
 }
 
@@ -850,6 +631,8 @@ std::string about_config(const Plan& d) {
 
 }  // namespace
 
+bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty() && !d.misfits[draft].empty(); }
+
 std::optional<std::pair<const DeploymentRow*, const DeploymentRow*>> best_at_ends(const PointPlan& point) {
   if (!point.optimal_row || !point.optimal()->speedup_bracket) return std::nullopt;
   const DeploymentRow *low = point.optimal(), *high = low;
@@ -858,6 +641,34 @@ std::optional<std::pair<const DeploymentRow*, const DeploymentRow*>> best_at_end
     if (row.speedup_bracket->hi > high->speedup_bracket->hi) high = &row;
   }
   return std::pair{low, high};
+}
+
+double loss_at_ends(const PointPlan& point, const DeploymentRow& row) {
+  const auto best = best_at_ends(point);
+  if (!best || !row.speedup_bracket) return row.regret;
+  return std::max(1 - row.speedup_bracket->lo / best->first->speedup_bracket->lo,
+                  1 - row.speedup_bracket->hi / best->second->speedup_bracket->hi);
+}
+
+std::vector<NextStep> next_steps(const Plan& d) {
+  if (d.next_run) return {next_run_step(d)};
+  std::vector<NextStep> steps;
+  for (const PointPlan& point : d.points()) {
+    if (!point.next) continue;
+    const planning::NextMeasurement& next = *point.next;
+    const std::string engine = d.engine.value_or("");
+    steps.push_back(
+        {fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",
+                     at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
+                     planner::server_setting(engine, next)),
+         planner::benchmark_command(d, next),
+         d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""});
+  }
+  return steps;
+}
+
+std::string speedup_range(const std::optional<estimate::Interval>& interval) {
+  return interval && interval->lo < interval->hi ? fmt::format("{:.2f} to {:.2f}", interval->lo, interval->hi) : "-";
 }
 
 std::string interval_heading(const Plan& d) { return d.lacks_sampling() ? "range" : "95% interval"; }
@@ -922,13 +733,15 @@ std::string text_of(const Plan& d) {
   add("", about_misfit(d));
   add("", about_alike(d));
   if (d.points().size() == 1) add("", break_even(d.points().front()));
-  text += '\n' + about_drafts(d) + about_runs(d) + relative_table(d) + points_table(d);
-  if (d.points().size() == 1) text += rows_table(d);
+  text += '\n' + about_drafts(d) + about_runs(d);
+  if (lacks_plain_runs(d)) text += text_of(relative_table(*d.bench)) + '\n';
+  text += text_of(points_table(d));
+  if (d.points().size() == 1 && !d.points().front().rows.empty())
+    text += '\n' + text_of(gammas_table(d, d.points().front())) + about_cut_ends(d.points().front());
   for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add("\n", part(d));
   return text + next_measurements(d) + about_config(d);
 }
 
-/// Instructions to read times off a run by the engine's own benchmark, and to give them to a plan.
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next) {
   // The requests of llama.cpp's script have contexts of their own.
   const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
@@ -951,7 +764,7 @@ std::string calibration_text(std::string_view engine, const planning::NextMeasur
         fmt::format(" {} with gamma={},tokens_per_step=E, too.",
                     llamacpp ? "With drafts give the same" : "With drafts a pause is a round: give P / E", next.gamma);
   }
-  return wrapped(text) + '\n';
+  return text;
 }
 
 std::string_view why_plain(std::span<const PointPlan> points) {

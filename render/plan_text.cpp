@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "render/plan_tables.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -234,14 +235,6 @@ std::string surroundings(const Plan& a) {
   return text;
 }
 
-/// Plain decoding if the verdict is not to speculate.
-bool recommends(const Plan& a, std::int64_t gamma) {
-  const planning::PointPlan* const point = point_of(a);
-  if (point != nullptr && point->verdict == planning::Verdict::do_not_speculate) return gamma == 0;
-  const auto& recommended = a.closed_form->plan.recommended;
-  return recommended && recommended->gamma == gamma;
-}
-
 std::string about_gamma_in_use(const Plan& a) {
   const planning::DeployedGamma& deployed = *a.closed_form->plan.deployed;
   const bool recommended = recommends(a, deployed.gamma);
@@ -267,50 +260,14 @@ std::string about_finite(const planning::FinitePlan& finite) {
                       : fmt::format("not all gammas above {} were, since they take too long", finite.searched_up_to));
 }
 
-std::string notes(const Plan& a, const planning::PlanRow& row) {
-  const planning::Plan& plan = a.closed_form->plan;
-  const auto is_near = [&](const theory::GammaRange& r) { return r.first <= row.gamma && row.gamma <= r.last; };
-  std::vector<std::string> words;
-  const bool is_preferred = a.closed_form->plan.prefers_measured() && row.gamma == plan.recommended->gamma;
-  if (is_preferred) words.push_back("recommended");
-  if (plan.best_row && row.gamma == plan.best_row->gamma) {
-    words.push_back("best");
-  } else if (std::any_of(plan.near_best.begin(), plan.near_best.end(), is_near)) {
-    words.push_back("near-best");
-  }
-  if (plan.basis == planning::Basis::minimax_regret && row.gamma == plan.recommended->gamma) {
-    words.push_back("minimax");
-  }
-  if (plan.deployed && row.gamma == plan.deployed->gamma) words.push_back("in use");
-  if (row.extrapolated) words.push_back("extrapolated");
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::string table_of(const Plan& a) {
-  const bool finite = a.question.tokens.has_value();
-  const bool interval = a.closed_form->plan.interval.has_value();
-  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"speedup"}, {"operations"}, {"memory"}};
-  if (finite) columns.push_back({"finite"});
-  if (interval) columns.push_back({"max regret"});
-  if (stated_of(a).typed || interval) columns.insert(columns.begin() + 3, {interval_heading(a)});
-  columns.push_back({"", TextTable::Align::left});
-  TextTable table(columns);
-  for (const planning::PlanRow& row : a.closed_form->plan.rows) {
-    std::vector<std::string> cells = {fmt::format("{}", row.gamma), in_column(row.expected_tokens),
-                                      in_column(row.speedup), in_column(row.operations_factor),
-                                      in_column(row.memory_access_factor)};
-    if (finite) cells.push_back(row.finite_speedup ? in_column(*row.finite_speedup) : "-");
-    if (interval) cells.push_back(row.worst_regret ? percent(*row.worst_regret) : "-");
-    if (const auto range = planner::speedup_interval(a.drafts.front().acceptance, row)) {
-      cells.insert(cells.begin() + 3, fmt::format("{:.2f} to {:.2f}", range->lo, range->hi));
-    }
-    cells.push_back(notes(a, row));
-    table.add_row(std::move(cells));
-  }
-  return table.to_string();
-}
-
 }  // namespace
+
+bool recommends(const Plan& a, std::int64_t gamma) {
+  const planning::PointPlan* const point = point_of(a);
+  if (point != nullptr && point->verdict == planning::Verdict::do_not_speculate) return gamma == 0;
+  const auto& recommended = a.closed_form->plan.recommended;
+  return recommended && recommended->gamma == gamma;
+}
 
 std::vector<std::string> closed_form_words(const Plan& a) {
   std::vector<std::string> words = {recommendation(a)};
@@ -324,7 +281,7 @@ std::vector<std::string> closed_form_words(const Plan& a) {
 std::string closed_form_text(const Plan& a) {
   std::string text;
   for (const std::string& paragraph : closed_form_words(a)) text += wrapped(paragraph) + '\n';
-  return text + '\n' + table_of(a);
+  return text + '\n' + text_of(closed_form_table(a));
 }
 
 }  // namespace specdec::render

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/sweeps/sweep_rows.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -29,31 +30,11 @@ std::string cell(const ordered_json& value) {
     for (const ordered_json& one : value) text += (text.empty() ? "" : " ") + cell(one);
     return text;
   }
-  return without_control_characters(value.is_string() ? value.get<std::string>() : value.dump());
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 std::string seconds_cell(const ordered_json& value) {
   return value.is_number() ? fixed(milliseconds_per_second * value.get<double>(), 2) : "-";
-}
-
-/// Columns shown of an answer behind those that vary: key, heading.
-std::vector<std::pair<std::string, std::string>> shown_columns(const Sweep& sweep, const std::string& cost) {
-  const std::string cost_heading = cost == "cost_per_million_tokens" ? "cost/Mtok" : "GPU s/Mtok";
-  if (sweep.command == SweepCommand::plan) {
-    return {{"recommended_gamma", "gamma"},
-            {"speedup", "speedup"},
-            {"seconds_per_output_token", "ms/token"},
-            {"gpus", "GPUs"},
-            {cost, cost_heading},
-            {"verdict", "verdict"}};
-  }
-  return {{"recommended_gamma", "gamma"},
-          {"requests_per_second_per_replica", "requests/s"},
-          {"seconds_per_output_token", "ms/token"},
-          {"gpus", "GPUs"},
-          {"gpus_bounds", "95%"},
-          {cost, cost_heading},
-          {"verdict", "verdict"}};
 }
 
 /// "1 to 4", or "1 to none" where in some case no number will do.
@@ -75,31 +56,43 @@ std::vector<ordered_json> best_rows(const std::vector<ordered_json>& rows, bool 
   return best;
 }
 
-std::string table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, const std::string& cost) {
-  std::vector<TextTable::Column> columns = {{"point"}};
-  const auto answers = shown_columns(sweep, cost);
-  std::vector<std::string> varied;
+struct AnswerColumn {
+  std::string key;
+  std::string heading;
+  std::string (*format)(const ordered_json&) = cell;
+  bool shown = true;
+};
+
+/// Columns of an answer behind those that vary.
+std::vector<AnswerColumn> answer_columns(const Sweep& sweep, const std::string& cost) {
+  const bool is_plan = sweep.command == SweepCommand::plan;
+  return {{"recommended_gamma", "gamma"},
+          {"speedup", "speedup", cell, is_plan},
+          {"requests_per_second_per_replica", "requests/s", cell, !is_plan},
+          {"seconds_per_output_token", "ms/token", seconds_cell},
+          {"gpus", "GPUs"},
+          {"gpus_bounds", "95%", interval_cell, !is_plan},
+          {cost, cost == "cost_per_million_tokens" ? "cost/Mtok" : "GPU s/Mtok"},
+          {"verdict", "verdict"}};
+}
+
+Column<ordered_json> column_of(const AnswerColumn& column, Align align = Align::right) {
+  return {column.heading,
+          {.align = align, .shown = column.shown},
+          [key = column.key, format = column.format](const ordered_json& row) { return format(row.at(key)); }};
+}
+
+Table table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, const std::string& cost) {
+  std::vector<Column<ordered_json>> columns = {column_of({"point", "point"})};
+  const std::vector<AnswerColumn> answers = answer_columns(sweep, cost);
   for (const std::string& option : sweep.varied) {
     // The recommended value has a column of its own name; batch and context are those of the row.
-    if (std::any_of(answers.begin(), answers.end(), [&](const auto& column) { return column.first == option; }))
+    if (std::any_of(answers.begin(), answers.end(), [&](const AnswerColumn& column) { return column.key == option; }))
       continue;
-    varied.push_back(option);
-    columns.push_back({option, TextTable::Align::left});
+    columns.push_back(column_of({option, option}, Align::left));
   }
-  for (const auto& [key, heading] : answers) columns.push_back({heading});
-  TextTable table(std::move(columns));
-  for (std::size_t i = 0; i < std::min(rows.size(), most_rows); ++i) {
-    std::vector<std::string> cells = {cell(rows[i].at("point"))};
-    for (const std::string& option : varied) cells.push_back(cell(rows[i].at(option)));
-    for (const auto& [key, heading] : answers) {
-      const ordered_json& value = rows[i].at(key);
-      cells.push_back(key == "seconds_per_output_token" ? seconds_cell(value)
-                      : key == "gpus_bounds"            ? interval_cell(value)
-                                                        : cell(value));
-    }
-    table.add_row(std::move(cells));
-  }
-  return table.to_string();
+  for (const AnswerColumn& answer : answers) columns.push_back(column_of(answer));
+  return make_table(rows, columns);
 }
 
 std::string reasons(const std::vector<ordered_json>& rows) {
@@ -140,7 +133,7 @@ std::string text_of(const Sweep& sweep) {
   const std::vector<ordered_json> rows = sweep.rows();
   const bool has_front =
       std::any_of(rows.begin(), rows.end(), [](const ordered_json& row) { return row.at("pareto").is_boolean(); });
-  const std::vector<ordered_json> best = best_rows(rows, has_front);
+  std::vector<ordered_json> best = best_rows(rows, has_front);
   std::string text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
   if (sweep.repeated > 0) text += fmt::format(", {} more that repeat one", sweep.repeated);
   if (sweep.from_cache > 0) text += fmt::format(", {} from the cache", sweep.from_cache);
@@ -149,7 +142,8 @@ std::string text_of(const Sweep& sweep) {
     const std::string what =
         has_front ? "Not beaten in both time per token and cost by another of the same work" : "The largest speedups";
     const std::string cut = best.size() > most_rows ? fmt::format(" (the first {} of {})", most_rows, best.size()) : "";
-    text += fmt::format("\n{}{}:\n{}", what, cut, table_of(sweep, best, planner::pareto_cost_column(rows)));
+    best.resize(std::min(best.size(), most_rows));
+    text += fmt::format("\n{}{}:\n{}", what, cut, text_of(table_of(sweep, best, planner::pareto_cost_column(rows))));
   }
   if (const std::int64_t unpriced = sweep.unpriced(); unpriced > 0)
     text += fmt::format("\n{} without an answer:\n{}", counted(unpriced, "point"), reasons(rows));

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/core/checks.hpp"
-
 namespace specdec::render {
 namespace {
 
@@ -40,6 +38,8 @@ std::string rate_above_rounding(double rate) {
 }
 
 std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
+
+std::string fixed(const std::optional<double>& value, int decimals) { return value ? fixed(*value, decimals) : "-"; }
 
 std::string listed_ranges(const std::vector<std::int64_t>& numbers) {
   std::vector<std::string> ranges;
@@ -74,6 +74,16 @@ std::string in_column(double value) {
   const bool shows = value == 0 || (std::abs(value) >= 0.01 && std::abs(value) < 1e6);
   return shows ? fmt::format("{:.3f}", value) : brief(value);
 }
+
+std::string whole_or_brief(double count) {
+  return count == std::round(count) ? fmt::format("{:.0f}", count) : brief(count, 3);
+}
+
+std::string from_to(double first, double last) {
+  return first == last ? whole_or_brief(first) : fmt::format("{} to {}", whole_or_brief(first), whole_or_brief(last));
+}
+
+std::string milliseconds(double seconds) { return brief(milliseconds_per_second * seconds); }
 
 std::string with_interval(const estimate::Estimate& estimate, int decimals) {
   const auto fixed = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
@@ -145,35 +155,6 @@ std::string without_control_characters(std::string_view text) {
     shown += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
   }
   return shown;
-}
-
-void TextTable::add_row(std::vector<std::string> cells) {
-  core::require_same_size("TextTable::add_row", "cells", cells.size(), "columns", columns_.size());
-  rows_.push_back(std::move(cells));
-}
-
-std::string TextTable::to_string() const {
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    widths.push_back(columns_[c].heading.size());
-    for (const auto& row : rows_) widths[c] = std::max(widths[c], row[c].size());
-  }
-  const auto line = [&](const auto& cell) {
-    std::string text;
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      const char* const form = columns_[c].align == Align::left ? "{}{:<{}}" : "{}{:>{}}";
-      text += fmt::format(fmt::runtime(form), c == 0 ? "" : "  ", cell(c), widths[c]);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text + '\n';
-  };
-  std::string table = line([&](std::size_t c) { return columns_[c].heading; });
-  auto heading = headings_.begin();
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    for (; heading != headings_.end() && heading->first == r; ++heading) table += heading->second + '\n';
-    table += line([&](std::size_t c) { return rows_[r][c]; });
-  }
-  return table;
 }
 
 std::string point_words(double batch, double context) {

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "analysis/estimate/estimate.hpp"
@@ -32,8 +32,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// A rate above which something pays, to three digits; 0 where no more than the rounding of costs is left of it.
 std::string rate_above_rounding(double rate);
 
-/// A number with the given number of decimals.
+/// A number with the given number of decimals; "-" if there is none.
 std::string fixed(double value, int decimals = 3);
+std::string fixed(const std::optional<double>& value, int decimals = 3);
 
 /// "1 text", "2 texts".
 std::string counted(std::int64_t number, std::string_view what);
@@ -51,6 +52,13 @@ std::string point_words(double batch, double context);
 /// A number in a column: three decimals if they suffice, else as brief.
 std::string in_column(double value);
 
+/// A batch or a gamma; the mean batch of a run need not be an integer.
+std::string whole_or_brief(double count);
+/// "1" or "1 to 8".
+std::string from_to(double first, double last);
+/// Seconds as milliseconds, to four digits.
+std::string milliseconds(double seconds);
+
 /// An estimate with the given number of decimals and its 95% interval: "1.97 +-0.04" if that is symmetric about the
 /// value to a tenth of its half, else "1.97 [1.90, 2.00]"; the value alone if there is none.
 std::string with_interval(const estimate::Estimate& estimate, int decimals);
@@ -64,29 +72,5 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, std::
 
 /// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
 std::string without_control_characters(std::string_view text);
-
-/// Columns aligned under their headings, right-aligned unless told otherwise, two blanks apart.
-class TextTable {
- public:
-  enum class Align { left, right };
-  struct Column {
-    std::string heading;
-    Align align = Align::right;
-  };
-
-  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
-
-  /// @throws std::invalid_argument unless there is one cell for each column
-  void add_row(std::vector<std::string> cells);
-  /// A heading across the columns, above the rows that follow.
-  void add_heading(std::string heading) { headings_.emplace_back(rows_.size(), std::move(heading)); }
-  std::string to_string() const;
-
- private:
-  std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;
-  /// The row before which each stands.
-  std::vector<std::pair<std::size_t, std::string>> headings_;
-};
 
 }  // namespace specdec::render

@@ -5,11 +5,22 @@
 
 namespace specdec::estimate {
 
+namespace {
+
+std::shared_ptr<const AcceptanceCurve> require_given(const char* who, std::shared_ptr<const AcceptanceCurve> proposed) {
+  if (!proposed) throw std::invalid_argument(std::string(who) + ": there is no acceptance of what is proposed");
+  return proposed;
+}
+
+}  // namespace
+
 LookupCurve::LookupCurve(std::shared_ptr<const AcceptanceCurve> proposed, const core::LookupLaw& law)
-    : proposed_(std::move(proposed)), law_(law) {
-  if (!proposed_) throw std::invalid_argument("LookupCurve: there is no acceptance of what is proposed");
+    : proposed_(require_given("LookupCurve", std::move(proposed))), law_(law) {
   law.require_valid();
 }
+
+UnknownLookups::UnknownLookups(std::shared_ptr<const AcceptanceCurve> proposed)
+    : proposed_(require_given("UnknownLookups", std::move(proposed))) {}
 
 std::vector<double> LookupCurve::survival(std::int64_t gamma) const {
   std::vector<double> survival = proposed_->survival(gamma);

@@ -29,4 +29,21 @@ class LookupCurve final : public AcceptanceCurve {
   core::LookupLaw law_;
 };
 
+/// The acceptance of drafts that are looked up where nobody knows how many are: that of what is proposed, as if every
+/// round proposed gamma tokens.
+class UnknownLookups final : public AcceptanceCurve {
+ public:
+  /// @throws std::invalid_argument if proposed is null
+  explicit UnknownLookups(std::shared_ptr<const AcceptanceCurve> proposed);
+
+  TokensPerStep tokens_per_step(std::int64_t gamma) const override { return proposed_->tokens_per_step(gamma); }
+  std::vector<double> survival(std::int64_t gamma) const override { return proposed_->survival(gamma); }
+  bool may_not_draft() const override { return true; }
+  bool assumes_beyond() const override { return proposed_->assumes_beyond(); }
+  std::string refused() const override { return proposed_->refused(); }
+
+ private:
+  std::shared_ptr<const AcceptanceCurve> proposed_;
+};
+
 }  // namespace specdec::estimate

@@ -111,6 +111,7 @@ void PointPlanner::make_rows() {
     row.time = times_[gamma];
     row.speedup = tokens.value * plain / row.time.total();
     row.speedup_ci95 = {row.speedup * std::exp(-total.below), row.speedup * std::exp(total.above)};
+    if (scan_.draft().acceptance->may_not_draft()) row.speedup_ci95.lo = std::min(1.0, row.speedup_ci95.lo);
     if (tokens.bracket) {
       row.tokens_bracket = tokens.bracket;
       row.speedup_bracket = {tokens.bracket->lo * plain / row.time.total(),
@@ -224,7 +225,7 @@ void PointPlanner::explain_doubt(std::size_t row) {
     plan_.dominant_source = UncertaintySource::extrapolation;
     next.requests = requests_needed(row);
     next.with_baseline = extrapolates(next.gamma) || extrapolates(0);
-  } else if (sampling + readings >= cost) {
+  } else if (sampling + readings >= cost || scan_.draft().acceptance->may_not_draft()) {
     plan_.dominant_source = UncertaintySource::acceptance;
     next.requests = requests_needed(row);
   } else {

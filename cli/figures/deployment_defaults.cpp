@@ -58,6 +58,7 @@ void declare_deployment(Options& options, PlanOptions& o) {
   options.text("--draft-model", o.draft_model, "NAME|FILE", "draft, the same");
   options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
                  "how drafts are made [model]");
+  declare_lookups(options, o);
 }
 
 std::vector<Assumption> default_service(CapacityOptions& o) {

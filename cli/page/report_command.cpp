@@ -138,8 +138,7 @@ Report run(const ReportOptions& o, const Options& options) {
   std::optional<planner::Analysis> analysis;
   if (!o.plan.trace.empty()) {
     analysis = analysed(o.plan, plan.plan->drafts.front().acceptance.rule);
-    page.analysis = render::json_of(*analysis);
-    page.analysis_words = render::words_of(*analysis);
+    page.recording = recording_section(*analysis);
   }
 
   Report report;
@@ -171,14 +170,13 @@ Report run(const ReportOptions& o, const Options& options) {
     shown = drawn(std::move(charts), page.command, report);
   }
   for (const PageChart& chart : shown) page.figures.push_back(figure_html(chart));
-  plan.report.warnings = report.warnings;
-  ordered_json inputs = effective;
-  if (!report.files.empty()) inputs["files"] = report.files;
-  if (!report.presets.empty()) inputs["presets"] = report.presets;
-  plan.report.warnings.erase(std::remove_if(plan.report.warnings.begin(), plan.report.warnings.end(),
-                                            [](const Note& warning) { return warning.explains_null; }),
-                             plan.report.warnings.end());
-  page.answer = with_envelope("plan", inputs, plan.report);
+  page.plan = sections_of(*plan.plan);
+  page.assumptions = report.assumptions;
+  page.inputs = effective;
+  if (!report.files.empty()) page.inputs["files"] = report.files;
+  if (!report.presets.empty()) page.inputs["presets"] = report.presets;
+  std::copy_if(report.warnings.begin(), report.warnings.end(), std::back_inserter(page.warnings),
+               [](const Note& warning) { return !warning.explains_null; });
   // The page's controls plan chains.
   const bool of_tree = plan.plan->has_points() && plan.plan->shown_plan().tree;
   if (script && !of_tree) {

@@ -219,8 +219,13 @@ struct Capacity {
   bool has_extrapolated() const;
   /// True if the price of the scenario shown, or of plain decoding, lies outside of what was measured.
   bool decides_by_extrapolated_prices() const;
-  /// False if it does and the question does not ask to decide by such prices, or if it is partial.
-  bool is_decided() const { return !partial && (question.extrapolate || !decides_by_extrapolated_prices()); }
+  /// True if drafts are looked up and nobody knows how often something is found.
+  bool lookups_unknown = false;
+  /// False if prices lie outside of what was measured and the question does not ask to decide by these, if lookups are
+  /// unknown, or if it is partial.
+  bool is_decided() const {
+    return !partial && !lookups_unknown && (question.extrapolate || !decides_by_extrapolated_prices());
+  }
   /// The scenarios that do not draft if this one does, else those that do.
   std::vector<std::size_t> rivals(std::size_t of) const;
   /// True if it is decided and the recommended scenario beats all that draft, or all that do not, whichever it does

@@ -49,9 +49,7 @@ Cost measured_cost(const std::optional<std::string>& model, const DraftWords& dr
   cost.draft = draft;
   cost.target_model = model.value_or("");
   cost.kind = draft_kind(draft, model, {}, false);
-  if (!draft.kind && cost.kind != DraftKind::model) {
-    cost.assumptions.push_back({"draft_kind", name_of(cost.kind), "preset"});
-  }
+  if (auto kind = assumed_kind(draft, cost.kind)) cost.assumptions.push_back(*std::move(kind));
   return cost;
 }
 
@@ -166,14 +164,10 @@ std::optional<std::string> Timings::named(const std::string& name) const {
 }
 
 Cost Cost::of_timings(const Timings& target, const TimingOptions& o) {
-  Cost cost = measured_cost(o.model, o.draft);
-  if (target.of_llamacpp()) {
-    cost.engine = "llama.cpp";
-    if (!o.draft.kind && cost.kind == DraftKind::model) {
-      cost.kind = DraftKind::mirrored;
-      cost.assumptions.push_back({"draft_kind", name_of(cost.kind), "default"});
-    }
-  }
+  DraftWords draft = o.draft;
+  draft.of_llamacpp = draft.of_llamacpp || target.of_llamacpp();
+  Cost cost = measured_cost(o.model, draft);
+  if (target.of_llamacpp()) cost.engine = "llama.cpp";
   cost.files = target.files();
   cost.warnings = target.warnings();
   cost::MeasuredOptions options;

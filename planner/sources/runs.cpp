@@ -57,11 +57,11 @@ void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   question.gamma = files.at ? files.at : q.gamma && *q.gamma > 0 ? q.gamma : std::nullopt;
   require_drafts_told(question.windows, question.gamma);
   require_drafts_told(question.runs, question.gamma);
-  question.kind = draft_kind(files.draft, files.model, {}, false);
+  DraftWords draft = files.draft;
+  draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
+  question.kind = draft_kind(draft, files.model, {}, false);
   question.overhead_seconds = files.overhead_seconds.value_or(0);
   question.overhead_steps = files.overhead.value_or(0);
-  const bool of_llamacpp = question.runs.front().engine == "llama.cpp";
-  if (of_llamacpp && !files.draft.kind && question.kind == DraftKind::model) question.kind = DraftKind::mirrored;
 }
 
 /// @throws QuestionError if no run and no other source states how much is accepted

@@ -280,7 +280,7 @@ class Answer:
             message = "the page shows data in the place of figures: matplotlib is not installed"
             warnings.append({"code": "figures_not_drawn", "message": message})
         # A plan has sections of its own.
-        is_plan = isinstance(self, Plan)
+        plan = self._about.get("plan")
         stated = os.environ.get("SOURCE_DATE_EPOCH")
         now = datetime.datetime.now(datetime.timezone.utc)
         day = datetime.datetime.fromtimestamp(int(stated), datetime.timezone.utc) if stated else now
@@ -288,10 +288,13 @@ class Answer:
             "subject": self._about.get("subject") or self._subject,
             "made_on": day.strftime("%Y-%m-%d"),
             "words": self._about.get("words") or [" ".join(self.summary.split())],
-            "answer": {**self._document, "warnings": warnings},
+            "warnings": warnings,
+            "assumptions": self._document["assumptions"],
+            "inputs": self._document["inputs"],
             "figures": [_with_drawing(element, drawings.get(name)) for name, element in made.items()],
-            "text": "" if is_plan else self._text,
-            "tables": {} if is_plan else {name: self.rows(name) for name in self.tables},
+            "plan": plan,
+            "text": self._text,
+            "tables": {} if plan else {name: self.rows(name) for name in self.tables},
         }
         return _core.page(json.dumps(put))
 

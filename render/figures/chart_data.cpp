@@ -8,6 +8,7 @@
 #include "render/figures/chart_looks.hpp"
 #include "render/json_values.hpp"
 #include "render/step_figure.hpp"
+#include "render/table.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -110,37 +111,33 @@ bool is_column(const ChartSeries& s) {
 }
 
 std::string shared_table(const ChartPanel& panel, const std::vector<const ChartSeries*>& series) {
-  std::vector<TextTable::Column> columns = {
-      {panel.x.key, panel.x.categories.empty() ? TextTable::Align::right : TextTable::Align::left}};
-  for (const ChartSeries* const s : series) columns.push_back({s->name.empty() ? panel.y.key : visible(s->name)});
-  TextTable table(columns);
   const std::vector<double>& x = series.front()->x;
-  for (const std::size_t i : printed_rows(x.size())) {
-    std::vector<std::string> cells = {cell_text(panel.x, x[i])};
-    for (const ChartSeries* const s : series) cells.push_back(cell_text(panel.y, s->y[i]));
-    table.add_row(std::move(cells));
+  std::vector<Column<std::size_t>> columns = {{panel.x.key,
+                                               {panel.x.categories.empty() ? Align::right : Align::left},
+                                               [&](std::size_t i) { return cell_text(panel.x, x[i]); }}};
+  for (const ChartSeries* const s : series) {
+    columns.push_back({s->name.empty() ? panel.y.key : visible(s->name),
+                       [&panel, s](std::size_t i) { return cell_text(panel.y, s->y[i]); }});
   }
-  return table.to_string() + note_of_rows(x.size());
+  return text_of(make_table(printed_rows(x.size()), columns)) + note_of_rows(x.size());
 }
 
 std::string own_table(const ChartPanel& panel, const ChartSeries& s) {
-  const ordered_json first = mark_json(panel, s, 0);
-  std::vector<TextTable::Column> columns;
-  for (const auto& [key, value] : first.items())
-    columns.push_back({key, value.is_string() ? TextTable::Align::left : TextTable::Align::right});
-  TextTable table(columns);
-  for (const std::size_t i : printed_rows(length_of(s))) {
-    std::vector<std::string> cells;
-    const ordered_json row = mark_json(panel, s, i);
-    for (const auto& [key, value] : row.items()) {
-      cells.push_back(value.is_null()     ? "-"
-                      : value.is_string() ? visible(value.get<std::string>())
-                                          : cell_text(ChartAxis{}, value.get<double>()));
-    }
-    table.add_row(std::move(cells));
+  std::vector<ordered_json> rows;
+  for (const std::size_t i : printed_rows(length_of(s))) rows.push_back(mark_json(panel, s, i));
+  const ordered_json keys = mark_json(panel, s, 0);
+  std::vector<Column<ordered_json>> columns;
+  for (const auto& [key, first] : keys.items()) {
+    const auto cell = [key = key](const ordered_json& row) {
+      const ordered_json& value = row.at(key);
+      return value.is_null()     ? "-"
+             : value.is_string() ? visible(value.get<std::string>())
+                                 : cell_text(ChartAxis{}, value.get<double>());
+    };
+    columns.push_back({key, {first.is_string() ? Align::left : Align::right}, cell});
   }
   const std::string name = s.name.empty() ? std::string(name_of(s.mark)) : visible(s.name);
-  return fmt::format("{}:\n{}{}", name, table.to_string(), note_of_rows(length_of(s)));
+  return fmt::format("{}:\n{}{}", name, text_of(make_table(rows, columns)), note_of_rows(length_of(s)));
 }
 
 std::string panel_text(const ChartPanel& panel) {

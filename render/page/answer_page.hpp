@@ -5,6 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "planner/assumption.hpp"
+#include "render/page/page_sections.hpp"
+#include "render/table.hpp"
+#include "traces/note.hpp"
+
 namespace specdec::render {
 
 /// The program with which a browser recomputes the plan: the built page script, and the values it starts from.
@@ -15,12 +20,6 @@ struct PageProgram {
   nlohmann::ordered_json start;
   /// page_chart_json of the figures, in their order.
   nlohmann::ordered_json charts;
-};
-
-/// The rows of a table of an answer, each an object of numbers and texts.
-struct PageTable {
-  std::string caption;
-  nlohmann::ordered_json rows;
 };
 
 /// Everything that stands on the page of one answer.
@@ -34,18 +33,24 @@ struct AnswerPage {
   std::string made_on;
   /// A paragraph each, the recommendation first.
   std::vector<std::string> words;
-  /// The JSON output of the command that gives the answer.
-  nlohmann::ordered_json answer;
-  /// The command's text for an answer that is no plan, and its tables, in place of a plan's sections.
+  std::vector<Note> warnings;
+  /// Of a plan; empty for any other answer.
+  std::optional<PlanSections> plan;
+  /// The command's text for an answer that is no plan, and its tables.
   std::string text;
-  std::vector<PageTable> tables;
-  /// Output of `specdec analyze --format json` and its words, where there is a recording.
-  nlohmann::ordered_json analysis;
-  std::vector<std::string> analysis_words;
+  std::vector<Table> tables;
+  /// recording_section, where there is a recording.
+  std::string recording;
   /// figure_html of each.
   std::vector<std::string> figures;
+  std::vector<planner::Assumption> assumptions;
+  /// "inputs" of the JSON output: the options in effect, and the files and presets that were used.
+  nlohmann::ordered_json inputs;
   std::optional<PageProgram> program;
 };
+
+/// A table of rows of the JSON output, each an object: its columns are the keys that some row has a value for.
+Table table_of_rows(const std::string& caption, const nlohmann::ordered_json& rows);
 
 /// One HTML file that asks for nothing else: a document with headings, tables and drawings, readable without script.
 std::string html_of(const AnswerPage& page);

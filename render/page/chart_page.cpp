@@ -32,21 +32,22 @@ struct DataColumn {
   const std::vector<double>* values;
 };
 
-std::string data_table(const std::string& caption, const std::vector<DataColumn>& columns,
+std::string data_table(const std::string& caption, const std::vector<DataColumn>& data,
                        const std::vector<std::string>& labels) {
-  std::vector<HtmlTable::Column> headings;
-  for (const DataColumn& column : columns) headings.push_back({column.heading, column.axis->categories.empty()});
-  if (!labels.empty()) headings.push_back({"label", false});
-  const std::size_t rows = columns.front().values->size();
-  const std::size_t step = (rows + most_rows - 1) / most_rows;
-  HtmlTable table(step > 1 ? fmt::format("{} (every {}th row)", caption, step) : caption, std::move(headings));
-  for (std::size_t row = 0; row < rows; row += step) {
-    std::vector<std::string> cells;
-    for (const DataColumn& column : columns) cells.push_back(cell_of(*column.axis, (*column.values)[row]));
-    if (!labels.empty()) cells.push_back(labels[row]);
-    table.add_row(std::move(cells));
+  const std::size_t count = data.front().values->size();
+  const std::size_t step = (count + most_rows - 1) / most_rows;
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < count; row += step) rows.push_back(row);
+  std::vector<Column<std::size_t>> columns;
+  for (const DataColumn& column : data) {
+    columns.push_back({column.heading,
+                       {.align = column.axis->categories.empty() ? Align::right : Align::left, .title = column.heading},
+                       [column](std::size_t row) { return cell_of(*column.axis, (*column.values)[row]); }});
   }
-  return table.to_string();
+  columns.push_back({"label",
+                     {.align = Align::left, .shown = !labels.empty(), .title = "label"},
+                     [&labels](std::size_t row) { return labels[row]; }});
+  return html_of(make_table(rows, columns, step > 1 ? fmt::format("{} (every {}th row)", caption, step) : caption));
 }
 
 /// Lines and points over the x of the first one stand side by side.

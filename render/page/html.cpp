@@ -1,7 +1,7 @@
 #include "render/page/html.hpp"
 
 #include <fmt/format.h>
-#include <stdexcept>
+#include <algorithm>
 
 #include "render/step_figure.hpp"
 
@@ -45,32 +45,64 @@ std::string script_json(const nlohmann::ordered_json& document) {
   return result;
 }
 
-void HtmlTable::add_row(std::vector<std::string> cells, bool mark) {
-  if (cells.size() != columns_.size()) {
-    throw std::invalid_argument(
-        fmt::format("HtmlTable::add_row: cells has {} entries, but must have {}", cells.size(), columns_.size()));
-  }
-  rows_.push_back({std::move(cells), mark});
+std::string capitalised(std::string text) {
+  if (!text.empty() && 'a' <= text[0] && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
 }
 
-std::string HtmlTable::to_string() const {
+std::string paragraphs(const std::vector<std::string>& words) {
+  std::string html;
+  for (const std::string& paragraph : words) html += fmt::format("<p>{}</p>\n", escaped(paragraph));
+  return html;
+}
+
+std::string preformatted(std::string_view text) {
+  std::string html = "<pre><code>";
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    html += escaped(text.substr(at, end - at)) + '\n';
+    at = end + 1;
+  }
+  return html + "</code></pre>\n";
+}
+
+namespace {
+
+std::string_view class_of(const Table::Heading& heading) {
+  return heading.look.align == Align::right ? " class=\"n\"" : "";
+}
+
+std::string html_of(const Table::Row& row, const std::vector<Table::Heading>& headings) {
+  std::string html;
+  if (!row.above.empty()) {
+    html +=
+        fmt::format("<tr><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n", headings.size(), escaped(row.above));
+  }
+  html += row.is_marked ? "<tr class=\"mark\">" : "<tr>";
+  for (std::size_t c = 0; c < headings.size(); ++c) {
+    html += fmt::format(fmt::runtime(c == 0 ? "<th scope=\"row\"{}>{}</th>" : "<td{}>{}</td>"), class_of(headings[c]),
+                        escaped(row.cells[c]));
+  }
+  return html + "</tr>\n";
+}
+
+}  // namespace
+
+std::string html_of(const Table& table) {
+  if (table.rows.empty()) return "";
   // Whoever scrolls by keyboard must be able to focus what scrolls, and what has focus needs a name.
-  std::string html = fmt::format("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n",
-                                 escaped(caption_));
-  html += fmt::format("<caption>{}</caption>\n<thead><tr>", escaped(caption_));
-  for (const Column& column : columns_) {
-    html += fmt::format("<th scope=\"col\"{}>{}</th>", column.is_number ? " class=\"n\"" : "", escaped(column.heading));
+  std::string html = fmt::format(
+      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table>\n<caption>{0}</caption>\n"
+      "<thead><tr>",
+      escaped(table.caption));
+  for (const Table::Heading& heading : table.headings) {
+    const std::string& title = heading.look.title;
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", class_of(heading),
+                        escaped(title.empty() ? capitalised(heading.text) : title));
   }
   html += "</tr></thead>\n<tbody>\n";
-  for (const TableRow& row : rows_) {
-    html += row.mark ? "<tr class=\"mark\">" : "<tr>";
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const std::string_view kind = columns_[i].is_number ? " class=\"n\"" : "";
-      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", kind, escaped(row.cells[i]))
-                     : fmt::format("<td{}>{}</td>", kind, escaped(row.cells[i]));
-    }
-    html += "</tr>\n";
-  }
+  for (const Table::Row& row : table.rows) html += html_of(row, table.headings);
   return html + "</tbody>\n</table>\n</div>\n";
 }
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "render/table.hpp"
+
 /// Pieces of HTML. Whatever a user or a file wrote goes through `escaped`.
 namespace specdec::render {
 
@@ -15,33 +17,17 @@ std::string escaped(std::string_view text);
 /// A document within <script type="application/json">, which none of its strings can end.
 std::string script_json(const nlohmann::ordered_json& document);
 
-/// A table with a caption, column headings, and rows whose first cells are their headings. It scrolls by itself where
-/// the page is narrower.
-class HtmlTable {
- public:
-  struct Column {
-    std::string heading;
-    bool is_number = true;
-  };
+/// `text` with a capital first letter.
+std::string capitalised(std::string text);
 
-  HtmlTable(std::string caption, std::vector<Column> columns)
-      : caption_(std::move(caption)), columns_(std::move(columns)) {}
+/// A paragraph each.
+std::string paragraphs(const std::vector<std::string>& words);
 
-  /// @param cells  text, one for each column
-  /// @param mark   the row is what the table is about
-  void add_row(std::vector<std::string> cells, bool mark = false);
-  bool is_empty() const { return rows_.empty(); }
-  std::string to_string() const;
+/// Lines as they are.
+std::string preformatted(std::string_view text);
 
- private:
-  struct TableRow {
-    std::vector<std::string> cells;
-    bool mark = false;
-  };
-
-  std::string caption_;
-  std::vector<Column> columns_;
-  std::vector<TableRow> rows_;
-};
+/// A table with a caption, column headings, and rows whose first cells are their headings; empty if it has no rows. It
+/// scrolls by itself where the page is narrower.
+std::string html_of(const Table& table);
 
 }  // namespace specdec::render

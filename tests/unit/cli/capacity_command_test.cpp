@@ -538,7 +538,7 @@ TEST_CASE("tables of a layout search that was not asked for have a heading and n
 TEST_CASE("the first line of capacity claims no saving of GPUs that not every case has") {
   const auto first_lines = [](const std::string& alpha_and_rate) {
     std::string out = run_specdec("capacity " + more_runs +
-                                  " --prompt-tokens 200 --output-tokens 100 --draft-kind ngram --gamma 3 "
+                                  " --prompt-tokens 200 --output-tokens 100 --draft-kind ngram --hit-rate 1 --gamma 3 "
                                   "--tpot-ms 10 --alpha " +
                                   alpha_and_rate)
                           .out;

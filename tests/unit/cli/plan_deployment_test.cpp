@@ -1745,6 +1745,39 @@ TEST_CASE("times in different units are warned of, and passes that no batch was 
   CHECK_FALSE(warns(plan, "times_far_apart"));
 }
 
+TEST_CASE("llama.cpp's draft models decode what is verified, too, wherever it is known to be the engine") {
+  const std::string rates = "--alpha 0.55 --c 0.3 --batch 1 ", stated = rates + "--draft-model d.gguf --model t.gguf ";
+  const ordered_json emitted = json_of(stated + "--emit llamacpp");
+  const ordered_json mirrored = json_of(rates + "--draft-kind mirrored");
+  CHECK(emitted["points"] == mirrored["points"]);
+  CHECK(emitted["points"][0]["verdict"] == "do not speculate");
+  CHECK(json_of(rates)["points"][0]["verdict"] == "speculate");
+  // 1.55 / (1 + 2 * 0.3)
+  CHECK(emitted["points"][0]["rows"][1]["speedup"].get<double>() == Approx(1.55 / 1.6).epsilon(1e-12));
+  CHECK(emitted.dump().find("draft_kind") != std::string::npos);
+  const Run told = run_specdec("plan " + stated + "--emit llamacpp --draft-kind model --format json");
+  CHECK(told.out.find("draft_not_mirrored") != std::string::npos);
+  CHECK(run_specdec("plan " + stated + "--emit vllm --format json").out.find("mirrored") == std::string::npos);
+  const std::string named = "--draft d:alpha=0.55,c=0.3,model=d.gguf --model t.gguf --emit llamacpp";
+  CHECK(json_of(named)["points"][0]["verdict"] == "do not speculate");
+}
+
+TEST_CASE("a lookup whose hits nobody knows decides nothing, and says so") {
+  const std::string stated = "--alpha 0.5 --c 0 --draft-kind ngram --batch 1 ";
+  const ordered_json unknown = json_of(stated);
+  CHECK(unknown["points"][0]["verdict"] == "cannot tell");
+  CHECK(unknown.dump().find("hit_rate_unknown") != std::string::npos);
+  const auto interval = unknown["points"][0]["optimal"]["speedup_estimate"]["ci95"];
+  for (const char* hit_rate : {"0.05", "0.3", "1"}) {
+    const ordered_json known = json_of(stated + "--hit-rate " + hit_rate);
+    const double speedup = known["points"][0]["optimal"]["speedup"];
+    CHECK(interval[0].get<double>() <= speedup);
+    CHECK(speedup <= interval[1].get<double>() * (1 + 1e-12));
+    CHECK(known.dump().find("hit_rate_unknown") == std::string::npos);
+  }
+  CHECK(json_of(stated + "--hit-rate 1")["points"][0]["verdict"] == "speculate");
+}
+
 TEST_CASE("a draft with which no server starts is not the one to take") {
   const std::string models = "--hardware h100 --model llama-3.3-70b --tp 4 --batch 1,8 --context 1000 ";
   const std::string small = "--draft small:alpha=0.7,model=llama-3.2-1b ";

@@ -101,7 +101,7 @@ TEST_CASE("a figure over batches ends speculation where the plan does, however f
 
 TEST_CASE("a gain up to the largest batch is claimed with the batches whose intervals do not bear it out") {
   const std::string deployment =
-      "plot speedup-over-batch --hardware h100-sxm --tp 2 --model mixtral-8x7b --draft-kind ngram "
+      "plot speedup-over-batch --hardware h100-sxm --tp 2 --model mixtral-8x7b --draft-kind ngram --hit-rate 1 "
       "--batch 1,4,16,64 --context 1000 --alpha ";
   const auto caption = [&](const std::string& alpha) {
     return document_of_run(deployment + alpha)["figure"]["caption"].get<std::string>();

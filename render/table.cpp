@@ -1,0 +1,59 @@
+#include "render/table.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "render/text.hpp"
+
+namespace specdec::render {
+namespace {
+
+/// At most so many bytes of UTF-8, no character in parts.
+std::string beginning_of(const std::string& text, std::size_t bytes) {
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
+std::string cell_text(const std::string& cell, std::size_t widest) {
+  std::string text = without_control_characters(cell);
+  return widest > 0 && text.size() > widest ? beginning_of(text, widest - 3) + "..." : text;
+}
+
+struct TextColumn {
+  Align align;
+  std::size_t width;
+  /// The heading first.
+  std::vector<std::string> cells;
+};
+
+std::string line(const std::vector<TextColumn>& columns, std::size_t row) {
+  std::string text;
+  for (const TextColumn& column : columns) {
+    const char* const form = column.align == Align::left ? "{}{:<{}}" : "{}{:>{}}";
+    text += fmt::format(fmt::runtime(form), &column == &columns.front() ? "" : "  ", column.cells[row], column.width);
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text + '\n';
+}
+
+}  // namespace
+
+std::string text_of(const Table& table) {
+  std::vector<TextColumn> columns;
+  for (std::size_t c = 0; c < table.headings.size(); ++c) {
+    const auto& [heading, look] = table.headings[c];
+    if (look.page_only) continue;
+    TextColumn column{look.align, 0, {cell_text(heading, 0)}};
+    for (const Table::Row& row : table.rows) column.cells.push_back(cell_text(row.cells[c], look.widest));
+    for (const std::string& cell : column.cells) column.width = std::max(column.width, cell.size());
+    columns.push_back(std::move(column));
+  }
+  std::string text = line(columns, 0);
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    if (!table.rows[r].above.empty()) text += table.rows[r].above + '\n';
+    text += line(columns, r + 1);
+  }
+  return text;
+}
+
+}  // namespace specdec::render
