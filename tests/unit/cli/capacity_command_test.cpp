@@ -561,10 +561,11 @@ TEST_CASE("the first line of capacity claims no saving of GPUs that not every ca
 }
 
 TEST_CASE("the table of capacity begins with the decision and says what it compares") {
-  const std::string out = run_specdec("capacity " + more_runs + lengths +
-                                      " --alpha 0.8 --draft-kind ngram --gamma 3 --arrival-rate 100 --tpot-ms 10 "
-                                      "--kernel-times none")
-                              .out;
+  const std::string out =
+      run_specdec("capacity " + more_runs + lengths +
+                  " --alpha 0.8 --draft-kind ngram --hit-rate 1 --gamma 3 --arrival-rate 100 --tpot-ms 10 "
+                  "--kernel-times none")
+          .out;
   CHECK(out.rfind("By the estimate 2 GPUs with ", 0) == 0);
   CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
   CHECK(out.find("uncalibrated") != std::string::npos);
