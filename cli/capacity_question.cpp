@@ -128,9 +128,8 @@ void take_runs(const CapacityOptions& o, AskedCapacity& asked) {
   asked.acceptance->text = fmt::format("{} benchmark runs", plan.bench->runs.size());
 }
 
-planner::Cost cost_of_capacity(const CapacityOptions& o, const std::optional<planner::Acceptance>& acceptance,
-                               bool drafts) {
-  planner::DraftWords draft = acceptance ? draft_words(o.shared, *acceptance) : draft_words(o.shared);
+planner::Cost cost_of_capacity(const CapacityOptions& o, bool drafts) {
+  planner::DraftWords draft = draft_words(o.shared);
   if (o.roofline.hardware) return hardware_cost(o.roofline, o.shared.model, draft, drafts);
   if (!drafts) draft.kind = cost::DraftKind::ngram;
   return cost_of(o.shared, draft);
@@ -152,7 +151,7 @@ AskedCapacity asked_capacity(const CapacityOptions& o) {
     // Here --model names what is priced.
     asked.acceptance = acceptance_of(o.shared, {std::max<std::int64_t>(1, gamma), true, false});
   }
-  asked.cost = cost_of_capacity(o, asked.acceptance, gamma > 0);
+  asked.cost = cost_of_capacity(o, gamma > 0);
   if (gamma > 0 && o.shared.leaves_acceptance_to_draft()) asked.acceptance = planner::Acceptance::prior_for(asked.cost);
   return asked;
 }

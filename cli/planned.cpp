@@ -46,9 +46,6 @@ bool are_served_logs(const std::vector<std::string>& files) {
                   *log, *table));
 }
 
-/// The name of llama.cpp as the engine that counted.
-constexpr std::string_view llamacpp = "llama.cpp";
-
 /// The cost of a draft as its own options state it.
 struct OwnCost {
   std::optional<double> c;
@@ -200,7 +197,6 @@ Acceptance acceptance_of(const DraftText& text, PlanOptions own, std::optional<s
 planner::Draft draft_of(const DraftText& text, const PlanOptions& o, std::int64_t max_gamma, const Pricing& pricing) {
   const std::string prefix = text.prefix();
   DraftWords words;
-  words.of_llamacpp = o.emit == "llamacpp";
   words.name = text.name;
   words.model = text.one("model");
   if (const auto kind = text.one("kind")) words.kind = kind_named(prefix + "kind", *kind);
@@ -215,7 +211,6 @@ planner::Draft draft_of(const DraftText& text, const PlanOptions& o, std::int64_
     return {text.name, std::move(prior), std::move(cost)};
   }
   Acceptance acceptance = acceptance_of(text, stated, o.at, max_gamma);
-  words.of_llamacpp = words.of_llamacpp || acceptance.engine == llamacpp;
   return {text.name, std::move(acceptance), pricing.cost_of(words, own)};
 }
 
@@ -239,13 +234,6 @@ DraftWords draft_words(const PlanOptions& o) {
   words.tensor_parallel = o.roofline.draft_tensor_parallel;
   words.hit_rate = o.hit_rate;
   words.mean_draft_length = o.mean_draft_length;
-  words.of_llamacpp = o.emit == "llamacpp";
-  return words;
-}
-
-DraftWords draft_words(const PlanOptions& o, const Acceptance& acceptance) {
-  DraftWords words = draft_words(o);
-  words.of_llamacpp = words.of_llamacpp || acceptance.engine == llamacpp;
   return words;
 }
 
@@ -347,7 +335,7 @@ planner::Plan planned(const PlanOptions& o) {
     return planner::plan(Acceptance::prior_for(cost, rule_of(o)), cost, question);
   }
   const Acceptance acceptance = acceptance_of(o, {max_gamma});
-  return planner::plan(acceptance, pricing.cost_of(draft_words(o, acceptance), own_cost(o)), question);
+  return planner::plan(acceptance, pricing.cost_of(draft_words(o), own_cost(o)), question);
 }
 
 }  // namespace specdec::cli

@@ -14,8 +14,6 @@ namespace specdec::cli {
 /// The settings stated for the only draft.
 /// @throws UsageError
 planner::DraftWords draft_words(const PlanOptions& o);
-/// The same where `acceptance` says whose draft it is.
-planner::DraftWords draft_words(const PlanOptions& o, const planner::Acceptance& acceptance);
 
 /// Settings for reading a recording or counters.
 struct AcceptanceReading {

@@ -163,6 +163,7 @@ struct Acceptance {
   std::optional<std::string> model;
   /// The engine that counted, if any: "vllm", "sglang", "tensorrt-llm", "llama.cpp".
   std::optional<std::string> engine;
+  bool is_of_llamacpp() const { return engine == "llama.cpp"; }
   /// The origin of the interval: "exact", "stated", "iid_rounds", "clusters", "batch_means", "sequences".
   std::string method;
   /// Rates of requests or sequences, if requested and available.

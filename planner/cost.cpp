@@ -90,6 +90,18 @@ Cost Cost::of_constants(const StepTimes& times, DraftWords draft, std::string ta
   return cost;
 }
 
+Cost with_drafts_of_llamacpp(const Cost& cost) {
+  Cost made = cost;
+  if (cost.words && !cost.draft.kind && cost.kind == cost::DraftKind::model) {
+    CostWords words = *cost.words;
+    words.options.draft.of_llamacpp = true;
+    made = Cost::of(words);
+    made.draft = cost.draft;
+  }
+  made.draft.of_llamacpp = true;
+  return made;
+}
+
 Cost Cost::of(const CostWords& words) {
   const HardwareOptions& o = words.options;
   if (!words.hardware) {

@@ -204,6 +204,10 @@ struct Cost {
   static Cost of_logs(const std::vector<std::string>& files, const LogOptions& options = {});
 };
 
+/// The cost where llama.cpp drafts: of a whole model without a stated kind made again from its words with `mirrored`
+/// drafts; the prices of others, and of timed passes and logs, stay.
+Cost with_drafts_of_llamacpp(const Cost& cost);
+
 /// Doubts about the timed iterations of a cost beside what is asked: "calibration_without_context" if one counts as of
 /// an empty cache and the question does not, "calibration_acceptance_differs" if one states tokens per step that lie
 /// outside the interval of the acceptance by more than 5%, "prior_beside_measured" if it states some beside a prior.

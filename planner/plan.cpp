@@ -407,7 +407,11 @@ Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& qu
 Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
   if (drafts.empty()) throw QuestionError("--draft is missing: there is nothing to plan");
   require_ranges(question);
-  for (Draft& draft : drafts) take_lookups(&draft.acceptance, draft.cost);
+  for (Draft& draft : drafts) {
+    if (question.emit == planning::Engine::llamacpp || draft.acceptance.is_of_llamacpp())
+      draft.cost = with_drafts_of_llamacpp(draft.cost);
+    take_lookups(&draft.acceptance, draft.cost);
+  }
   if (has_closed_form(drafts, question)) return plan_closed_form(std::move(drafts.front()), question);
   if (question.tokens || question.c_hat) {
     throw QuestionError(

@@ -223,9 +223,7 @@ Words words_from(const ordered_json& from, const char* part) {
 }  // namespace
 
 Plan plan(const PlanRequest& request) {
-  CostWords words = request.cost;
-  words.options.draft.of_llamacpp = request.question.emit == planning::Engine::llamacpp;
-  const Cost cost = Cost::of(words);
+  const Cost cost = Cost::of(request.cost);
   return plan(Acceptance::of(request.acceptance, cost), cost, request.question);
 }
 

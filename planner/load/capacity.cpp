@@ -802,7 +802,7 @@ Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost&
 Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question) {
   std::optional<Acceptance> found = acceptance;
-  Cost of_found = cost;
+  Cost of_found = acceptance && acceptance->is_of_llamacpp() ? with_drafts_of_llamacpp(cost) : cost;
   find_drafts(found, of_found);
   return asked_of_found(found, of_found, question);
 }
@@ -874,6 +874,8 @@ void compare_with_plain_elsewhere(const Cost& cost, const core::RunHooks& hooks,
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
                   const core::RunHooks& hooks) {
   require_ranges(question);
+  if (acceptance && acceptance->is_of_llamacpp() && !cost.draft.of_llamacpp)
+    return capacity(acceptance, with_drafts_of_llamacpp(cost), question, hooks);
   if (question.prefill && !cost.roofline)
     throw QuestionError("--disaggregated is given, but needs --hardware beside it");
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);

@@ -673,13 +673,20 @@ def test_progress_of_a_simulation_is_told_and_ctrl_c_before_its_first_scenario_r
 
 def test_ctrl_c_ends_a_capacity_with_what_there_is() -> None:
     cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
-    threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT)).start()
-    started = time.monotonic()
-    answer = specdec.capacity(
-        Acceptance.of_rate(0.8), cost, prompt_tokens=100, output_tokens=20, num_requests=200, replications=100,
-        gamma=list(range(1, 65)), max_num_seqs=[1, 2, 4],
-    )
-    assert time.monotonic() - started < 60
+
+    def interrupted_after(seconds: float) -> specdec.Capacity | None:
+        threading.Timer(seconds, lambda: signal.raise_signal(signal.SIGINT)).start()
+        try:
+            return specdec.capacity(
+                Acceptance.of_rate(0.8), cost, prompt_tokens=100, output_tokens=20, num_requests=200, replications=100,
+                gamma=list(range(1, 65)), max_num_seqs=[1, 2, 4],
+            )
+        except KeyboardInterrupt:
+            return None
+
+    # A busy machine may not have simulated a scenario by then.
+    answers = (interrupted_after(seconds) for seconds in (1, 4, 16, 64))
+    answer = next(answer for answer in answers if answer is not None)
     assert answer.partial
     assert not answer.decided
     assert 0 < len(answer.scenarios) < 3 * 65
