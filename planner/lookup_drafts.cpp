@@ -1,5 +1,6 @@
 #include "planner/lookup_drafts.hpp"
 
+#include <fmt/format.h>
 #include <memory>
 
 #include "analysis/cost/lookup_cost.hpp"
@@ -51,10 +52,30 @@ void take_unknown(Acceptance& acceptance, Cost& cost) {
 
 }  // namespace
 
+namespace {
+
+/// Counts of an engine whose steps mostly had no draft, taken for drafts of every round.
+void doubt_every_round(Acceptance& acceptance, Cost& cost) {
+  constexpr double every_round = 0.9;
+  const bool taken = std::dynamic_pointer_cast<const estimate::UnknownLookups>(acceptance.curve) != nullptr;
+  if (taken || cost.draft.kind || !acceptance.lookups || acceptance.lookups->hit_rate >= every_round) return;
+  cost.warnings.push_back(
+      {"steps_without_drafts",
+       fmt::format(
+           "the counts tell that {} of the steps drafted, as where drafts are looked up: every step is taken to "
+           "draft, and speedups may be as little as 1; {} ngram or suffix takes the steps without drafts into "
+           "account, and model says that others are priced",
+           percent(acceptance.lookups->hit_rate), draft_option_of(cost.draft, "kind"))});
+  wrap_curves(acceptance, [](const auto& curve) { return std::make_shared<estimate::UnknownLookups>(curve); });
+}
+
+}  // namespace
+
 void take_lookups(Acceptance* acceptance, Cost& cost) {
   DraftWords& draft = cost.draft;
   const bool stated = draft.states_lookups();
   const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;
+  if (!stated && acceptance != nullptr && !cost::looks_up(cost.kind)) doubt_every_round(*acceptance, cost);
   if (!stated && (taken || !cost::looks_up(cost.kind) || acceptance == nullptr)) return;
   const std::optional<core::LookupLaw> law = stated ? std::optional(lookup_law(draft, cost.kind)) : acceptance->lookups;
   if (!law) return take_unknown(*acceptance, cost);

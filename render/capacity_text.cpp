@@ -254,13 +254,18 @@ std::string estimated_decision(const Capacity& r) {
   return text + fmt::format(": {}{}.", load_text(r), limits) + gpus_over_cases(r, beside);
 }
 
+/// That the GPUs given are too few, by the estimate where they are enough in some cases.
+std::string about_more_gpus(const Capacity& r) {
+  const auto& recommended = r.answer().recommended;
+  const auto* const range = recommended && r.range.gpus[*recommended] ? &*r.range.gpus[*recommended] : nullptr;
+  const bool some_do = range != nullptr && range->lo <= *r.question.gpus;
+  return fmt::format("{} than the {} GPUs given are needed{}. ", some_do ? "By the estimate more" : "More",
+                     *r.question.gpus, r.layouts->is_within_limits ? " in this layout" : " in any layout");
+}
+
 /// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
 std::string decision(const Capacity& r) {
-  const std::string of_pool =
-      (r.exceeds_gpus ? fmt::format("More than the {} GPUs given are needed{}. ", *r.question.gpus,
-                                    r.layouts->is_within_limits ? " in this layout" : " in any layout")
-                      : "") +
-      both_pools_text(r);
+  const std::string of_pool = (r.exceeds_gpus ? about_more_gpus(r) : "") + both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
   if (r.lookups_unknown)
     return "Cannot tell: nothing says how often a lookup finds something. If each finds all that is asked for: " +

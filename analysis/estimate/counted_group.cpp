@@ -22,7 +22,7 @@ SeriesKey series_of(const ServingCounts& counts) {
   for (const traces::CountLabel& label : counts.labels) {
     series.source += label.name + '\0' + label.value + '\0';
   }
-  if (counts.line > 0) series.log = counts.file.string();
+  if (!counts.between_scrapes) series.log = counts.file.string();
   return series;
 }
 

@@ -69,8 +69,7 @@ class Warnings {
   std::map<std::string, std::pair<std::string, std::int64_t>> by_code_;
 };
 
-/// Whose windows follow one another: those of one source, which labels tell apart, in one log, as windows without lines
-/// are between two scrapes.
+/// Whose windows follow one another: those of one source, which labels tell apart, in one log or between scrapes.
 struct SeriesKey {
   std::string source, log;
 

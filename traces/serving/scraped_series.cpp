@@ -746,6 +746,7 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
     if (set.engine == "vllm" && drafts(snapshots[i - 1]) != drafts(snapshots[i])) continue;
     ServingCounts counts = Window(*this, set, &snapshots[i - 1], snapshots[i], sink).counts();
     counts.unit = CountUnit::window;
+    counts.between_scrapes = true;
     counts.begin_s = snapshots[i - 1].time_s;
     take(counts);
   }

@@ -114,6 +114,8 @@ struct ServingCounts {
   std::vector<CountLabel> labels;
   /// Unix seconds.
   std::optional<double> begin_s, end_s;
+  /// True for what lies between two scrapes, which may be files of their own.
+  bool between_scrapes = false;
 
   std::optional<AcceptanceRule> rule;
   DraftShape shape = DraftShape::unknown;

@@ -569,3 +569,23 @@ TEST_CASE("broken files of AIPerf are refused with line and key") {
                                       R"("inter_token_latency":{"unit":"sec","avg":0.002}})");
   check_refused(summary, summary + ":1: inter_token_latency.unit is sec, but must be ms");
 }
+
+TEST_CASE("windows between scrapes follow one another, also where each scrape is a file of its own") {
+  const ScratchFolder folder;
+  std::string files;
+  std::int64_t rounds = 0, accepted = 0;
+  for (int scrape = 0; scrape <= 20; ++scrape) {
+    const auto counter = [](const std::string& name, std::int64_t value) {
+      return fmt::format("vllm:spec_decode_{}_total{{engine=\"0\",model_name=\"m\"}} {}\n", name, value);
+    };
+    files += ' ' + written(folder, fmt::format("scrape{:02}.prom", scrape),
+                           counter("num_drafts", rounds) + counter("num_draft_tokens", 4 * rounds) +
+                               counter("num_accepted_tokens", accepted));
+    rounds += 200;
+    // Ten windows of much acceptance, then ten of little.
+    accepted += scrape < 10 ? 500 : 260;
+  }
+  const ordered_json summary = document_of_run("counters" + files);
+  const auto& warnings = summary["warnings"];
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const auto& one) { return one["code"] == "windows_alike"; }));
+}

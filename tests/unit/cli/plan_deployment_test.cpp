@@ -1762,6 +1762,17 @@ TEST_CASE("llama.cpp's draft models decode what is verified, too, wherever it is
   CHECK(json_of(named)["points"][0]["verdict"] == "do not speculate");
 }
 
+TEST_CASE("counts of steps that mostly had no draft decide nothing until somebody says how drafts are made") {
+  const std::string counted = "--counters " + specdec::tests::source_dir() +
+                              "/traces/samples/serving/vllm_ngram_before.prom " + specdec::tests::source_dir() +
+                              "/traces/samples/serving/vllm_ngram_after.prom --c 0 --batch 1 ";
+  const ordered_json untold = json_of(counted);
+  CHECK(untold.dump().find("steps_without_drafts") != std::string::npos);
+  CHECK(untold["points"][0]["verdict"] == "cannot tell");
+  for (const char* kind : {"--draft-kind ngram", "--draft-kind suffix"})
+    CHECK(json_of(counted + kind).dump().find("steps_without_drafts") == std::string::npos);
+}
+
 TEST_CASE("a lookup whose hits nobody knows decides nothing, and says so") {
   const std::string stated = "--alpha 0.5 --c 0 --draft-kind ngram --batch 1 ";
   const ordered_json unknown = json_of(stated);
