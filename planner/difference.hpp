@@ -50,8 +50,8 @@ struct RunsDifference {
   DifferenceQuestion question;
   ComparedRun a, b;
   estimate::RunDifference difference;
-  /// Why `difference` decides nothing whatever its interval: a text that is not the target's own, or lengths of texts
-  /// that may be all of it; it then has no `clusters_to_tell` and `detectable`. Empty if nothing speaks against it.
+  /// Why `difference` decides nothing whatever its interval: a text that is not the target's own, lengths of texts
+  /// that may be all of it, or shares of steps without a draft that differ; it then has no `clusters_to_tell` and `detectable`. Empty if nothing speaks against it.
   std::string undecided;
   std::vector<std::string> files;
 

@@ -1,8 +1,10 @@
 #include "planner/difference.hpp"
+#include "planner/number_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,6 +18,7 @@
 #include "analysis/planning/trace_analysis.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 #include "planner/assumption.hpp"
+#include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/recorded_difference.hpp"
 #include "planner/sources/recording_files.hpp"
@@ -36,6 +39,8 @@ struct ReadRun {
   std::vector<RunUnit> units;
   /// Of a recording.
   std::optional<planning::TraceAnalysis> recording = {};
+  /// Of counts: the share of steps that drafted; empty if they do not tell.
+  std::optional<double> drafting_share = {};
 };
 
 std::string_view name_of(CountUnit unit) {
@@ -66,8 +71,13 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
   std::set<std::optional<AcceptanceRule>> rules;
   std::set<std::optional<std::int64_t>> gammas;
   std::set<std::string> models;
+  double rounds = 0, steps = 0;
+  bool tells_steps = true;
   traces::CountsSink sink;
   sink.take = [&](const ServingCounts& counts) {
+    rounds += counts.rounds.value_or(0);
+    steps += counts.steps.value_or(0);
+    tells_steps = tells_steps && counts.steps.has_value();
     const auto unit = estimate::run_unit(counts, question.gamma, by);
     if (!unit) return;
     run.units.push_back(*unit);
@@ -87,6 +97,7 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
     warnings.push_back(
         {"several_models", fmt::format("{} counts {} models, which are taken as one run", files.file, models.size())});
   }
+  if (tells_steps && steps > 0) run.drafting_share = std::min(1.0, rounds / steps);
   const auto kind = only(kinds);
   run.about.unit = kind ? std::string(name_of(*kind)) : "unit";
   run.about.rule = only(rules).value_or(std::nullopt);
@@ -324,11 +335,24 @@ void warn_of_groups(const ReadRun& a, const ReadRun& b, const RunsDifference& an
                    of_a, a.about.file, of_b, b.about.file)});
 }
 
-/// Takes what speaks against the difference of two recordings; more texts would not change that.
-void take_limits(const ComparedRecordings& recordings, RunsDifference& answer) {
-  if (recordings.a == nullptr && recordings.b == nullptr) return;
+/// Counts of rounds leave out the steps without a draft, of which a run that looks drafts up has many.
+std::string undecided_by_steps(const ReadRun& a, const ReadRun& b) {
+  constexpr double alike = 0.05;
+  const double of_a = a.drafting_share.value_or(1), of_b = b.drafting_share.value_or(1);
+  if (std::abs(of_a - of_b) <= alike) return "";
+  const auto share = [](const ReadRun& run) {
+    return run.drafting_share ? percent(*run.drafting_share) : std::string("an unknown share");
+  };
+  return fmt::format("A drafted in {} of its steps, B in {}, and these are the tokens of the steps that drafted",
+                     share(a), share(b));
+}
+
+/// Takes what speaks against the difference; more texts would not change that.
+void take_limits(const ReadRun& a, const ReadRun& b, const ComparedRecordings& recordings, RunsDifference& answer) {
   estimate::RunDifference& found = answer.difference;
-  answer.undecided = undecided_by(recordings, *answer.question.gamma, found.tokens, answer.warnings);
+  answer.undecided = recordings.a == nullptr && recordings.b == nullptr
+                         ? undecided_by_steps(a, b)
+                         : undecided_by(recordings, *answer.question.gamma, found.tokens, answer.warnings);
   if (answer.undecided.empty()) return;
   found.clusters_to_tell.reset();
   found.detectable.reset();
@@ -365,7 +389,7 @@ RunsDifference difference(const DifferenceQuestion& question) {
     const ComparedRecordings recordings = {a.recording ? &*a.recording : nullptr,
                                            b.recording ? &*b.recording : nullptr};
     append(answer.warnings, notes_of(recordings));
-    take_limits(recordings, answer);
+    take_limits(a, b, recordings, answer);
     warn_of_pairs(a, b, answer, answer.warnings);
     warn_of_runs(a, b, answer.difference, answer.warnings);
     warn_of_groups(a, b, answer, answer.warnings);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -93,6 +94,31 @@ TEST_CASE("diff replays recordings as analyze does, and compares a recording wit
   const ordered_json mixed = difference_of(a + " " + counts + " --gamma 2");
   CHECK(mixed["b"]["kind"] == "counts");
   CHECK(mixed["a"]["clusters"] == 2);
+}
+
+TEST_CASE("diff decides nothing between counts of which one left out most of its steps") {
+  const ScratchFolder folder;
+  // Rounds of 3 drafts of which 1 or 2 are accepted, and of 3 of which all are; out of steps as the completions say.
+  const auto requests_of = [&](const std::string& name, std::int64_t rounds, std::int64_t accepted,
+                               std::int64_t tokens) {
+    std::string lines;
+    for (int i = 0; i < 8; ++i) {
+      const std::int64_t more = accepted + i % 2;
+      lines += fmt::format(
+          R"({{"id":"v{}","model":"m","usage":{{"completion_tokens":{},"prompt_tokens":100}},"metrics":{{)"
+          R"("speculative_decoding":{{"num_spec_steps":{},"num_accepted_draft_tokens":{},"num_draft_tokens":{},)"
+          R"("num_spec_tokens":3}}}}}})"
+          "\n",
+          i, tokens + more, rounds, more, 3 * rounds);
+    }
+    return written(folder / name, lines);
+  };
+  const std::string always = requests_of("always.jsonl", 40, 50, 41), seldom = requests_of("seldom.jsonl", 10, 20, 61);
+  const ordered_json answer = difference_of(always + " " + seldom);
+  CHECK(answer["tokens_per_step"]["difference"].get<double>() > 0);
+  CHECK(answer["undecided"].get<std::string>().find("A drafted in 100% of its steps, B in 17%") != std::string::npos);
+  CHECK(run_specdec("diff " + always + " " + seldom).out.find("cannot be told") != std::string::npos);
+  CHECK(difference_of(always + " " + requests_of("more.jsonl", 40, 70, 41))["undecided"].is_null());
 }
 
 TEST_CASE("diff refuses what it cannot compare, by name") {
