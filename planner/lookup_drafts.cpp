@@ -50,10 +50,6 @@ void take_unknown(Acceptance& acceptance, Cost& cost) {
   wrap_curves(acceptance, [](const auto& curve) { return std::make_shared<estimate::UnknownLookups>(curve); });
 }
 
-}  // namespace
-
-namespace {
-
 /// Counts of an engine whose steps mostly had no draft, taken for drafts of every round.
 void doubt_every_round(Acceptance& acceptance, Cost& cost) {
   constexpr double every_round = 0.9;

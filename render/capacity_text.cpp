@@ -268,8 +268,8 @@ std::string decision(const Capacity& r) {
   const std::string of_pool = (r.exceeds_gpus ? about_more_gpus(r) : "") + both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
   if (r.lookups_unknown)
-    return "Cannot tell: nothing says how often a lookup finds something. If each finds all that is asked for: " +
-           of_pool + estimated_decision(r);
+    return "Cannot tell: not every step may draft. If all do, as much as is asked for: " + of_pool +
+           estimated_decision(r);
   if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);
   if (r.is_decided()) return "If all goes on as before beyond what was measured: " + of_pool + estimated_decision(r);
   return fmt::format(
