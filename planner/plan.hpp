@@ -128,8 +128,8 @@ struct Plan {
   /// The server for the next run: that of `emit`, else the one named by runs, logs, counters or timings, in this
   /// order.
   std::optional<std::string> engine;
-  /// The reason why no server, or not the one that is asked for, starts with a draft; empty if there is none. One for
-  /// each draft.
+  /// Of each draft the reason why the server that is asked for, or any if none is, does not start with it; empty if
+  /// there is none.
   std::vector<std::string> misfits;
   /// The weights, or the caches beside them, that the device's memory cannot hold; empty if all fits, or the memory
   /// is unknown.

@@ -36,7 +36,7 @@ void take_acceptance(const Acceptance& acceptance, Plan& plan);
 /// Takes verdicts from the plan with a third of the rounds where it decides less: intervals of independent rounds are a
 /// lower bound on the width.
 void take_design_effect(planning::DeploymentPlan wider, Plan& plan);
-/// The reason why the server that is asked for, or none at all if none is, starts with the draft and its target; empty
+/// The reason why the server that is asked for, or any if none is, does not start with the draft and its target; empty
 /// if it does, as far as known.
 std::string why_not_served(const Draft& draft, const Plan& plan);
 /// Completes a plan: notes, memory, the engine and its configuration.

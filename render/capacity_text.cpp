@@ -267,7 +267,7 @@ std::string about_more_gpus(const Capacity& r) {
 std::string decision(const Capacity& r) {
   const std::string of_pool = (r.exceeds_gpus ? about_more_gpus(r) : "") + both_pools_text(r);
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
-  if (r.lookups_unknown)
+  if (r.may_not_draft)
     return "Cannot tell: not every step may draft. If all do, as much as is asked for: " + of_pool +
            estimated_decision(r);
   if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);

@@ -43,7 +43,8 @@ class AcceptanceCurve {
   virtual bool assumes_beyond() const { return false; }
   /// The reason why nothing is decided by these figures, whatever their intervals; empty if there is none.
   virtual std::string refused() const { return {}; }
-  /// True if nobody knows in how many rounds nothing is drafted, which are plain steps: the figures are of none.
+  /// True if nobody knows in how many rounds nothing is drafted, which are plain steps; the figures are those of rounds
+  /// that all draft.
   virtual bool may_not_draft() const { return false; }
 };
 

@@ -789,7 +789,7 @@ Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost&
   take_cost(cost, c);
   const std::int64_t max_gamma = question.largest_gamma(acceptance.has_value());
   if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
-  c.lookups_unknown = max_gamma > 0 && acceptance && acceptance->curve->may_not_draft();
+  c.may_not_draft = max_gamma > 0 && acceptance && acceptance->curve->may_not_draft();
   append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? &*acceptance : nullptr,
                                         c.simulation.workload.middle_context()));
   require_budget_priced(cost, c);

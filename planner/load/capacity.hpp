@@ -173,6 +173,8 @@ struct Capacity {
   std::vector<bool> price_extrapolated;
   /// True if it was interrupted: scenarios, or versions of what is uncertain, are missing, and nothing is decided.
   bool partial = false;
+  /// True if nobody knows in how many steps something is drafted; figures are then those of drafts in all.
+  bool may_not_draft = false;
   /// True if more GPUs are needed than the question's `gpus`, by both pools if prompts have one of their own.
   bool exceeds_gpus = false;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
@@ -219,12 +221,10 @@ struct Capacity {
   bool has_extrapolated() const;
   /// True if the price of the scenario shown, or of plain decoding, lies outside of what was measured.
   bool decides_by_extrapolated_prices() const;
-  /// True if drafts are looked up and nobody knows how often something is found.
-  bool lookups_unknown = false;
-  /// False if prices lie outside of what was measured and the question does not ask to decide by these, if lookups are
-  /// unknown, or if it is partial.
+  /// False if prices lie outside of what was measured and the question does not ask to decide by these, if nobody
+  /// knows in how many steps something is drafted, or if it is partial.
   bool is_decided() const {
-    return !partial && !lookups_unknown && (question.extrapolate || !decides_by_extrapolated_prices());
+    return !partial && !may_not_draft && (question.extrapolate || !decides_by_extrapolated_prices());
   }
   /// The scenarios that do not draft if this one does, else those that do.
   std::vector<std::size_t> rivals(std::size_t of) const;
