@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "analysis/core/acceptance_profile.hpp"
-#include "analysis/core/lookup_law.hpp"
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/measured_acceptance.hpp"
@@ -100,6 +99,17 @@ struct RecordingOptions {
   std::function<void(double share)> progress = {};
 };
 
+/// Drafts that are looked up, according to counters.
+struct CountedLookups {
+  /// The share of the steps in which a lookup found something; empty if the counts do not tell the others.
+  std::optional<double> hit_rate;
+  /// m of core::LookupLaw; empty if hits fill gamma.
+  std::optional<double> mean_length;
+  /// The acceptance of all steps, the misses and the ends of short drafts included: traces::counted_by_step. Null
+  /// without a hit rate.
+  std::shared_ptr<const estimate::AcceptanceCurve> curve, curve_at_design_effect_3;
+};
+
 struct Acceptance;
 struct Cost;
 
@@ -150,8 +160,8 @@ struct Acceptance {
   std::optional<traces::AcceptanceRule> rule;
   /// The source of the rule, as in an Assumption; empty without a rule.
   std::string rule_source;
-  /// The share of steps with drafts and the drafts' lengths, if counters tell them; for drafts that are looked up.
-  std::optional<core::LookupLaw> lookups;
+  /// What counters tell of drafts that are looked up; `curve` is that of what was proposed.
+  std::optional<CountedLookups> lookups;
   /// The number of requests, windows, ... behind the interval.
   std::optional<std::int64_t> clusters;
   /// "alpha 0.8", "counters of m (vllm metrics)", ... for human readers.

@@ -2,26 +2,59 @@
 
 #include <fmt/format.h>
 #include <memory>
+#include <utility>
 
 #include "analysis/cost/lookup_cost.hpp"
 #include "analysis/estimate/lookup_curve.hpp"
+#include "analysis/estimate/serving_summary.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 
 namespace specdec::planner {
 namespace {
 
-core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind) {
+/// What is stated, and what of it counts tell where it is not.
+core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind,
+                           const std::optional<CountedLookups>& counted) {
   const std::string hit_rate = option_of(draft, "hit-rate"), length = option_of(draft, "mean-draft-length");
   if (!cost::looks_up(kind)) {
     throw QuestionError((draft.hit_rate ? hit_rate : length) + " is given, but needs " +
                         draft_option_of(draft, "kind") +
                         " ngram or suffix beside it: other drafts propose in every round");
   }
-  if (!draft.hit_rate) throw QuestionError(length + " is given, but needs " + hit_rate + " beside it");
+  if (!draft.hit_rate && !(counted && counted->hit_rate))
+    throw QuestionError(length + " is given, but needs " + hit_rate + " beside it");
   require_in(hit_rate, draft.hit_rate, {.hi = 1});
   require_in(length, draft.mean_draft_length, {.lo = 1, .hi = 1e6});
-  return {*draft.hit_rate, draft.mean_draft_length};
+  core::LookupLaw law;
+  if (counted) law = {counted->hit_rate.value_or(1), counted->mean_length};
+  if (draft.hit_rate) law.hit_rate = *draft.hit_rate;
+  if (draft.mean_draft_length) law.mean_length = draft.mean_draft_length;
+  return law;
+}
+
+/// The law of the counts alone; empty if they do not tell it.
+std::optional<core::LookupLaw> counted_law(const std::optional<CountedLookups>& counted) {
+  if (!counted || !counted->hit_rate) return std::nullopt;
+  return core::LookupLaw{*counted->hit_rate, counted->mean_length};
+}
+
+/// Stated figures that are not those counted.
+void compare_with_counts(const DraftWords& draft, const core::LookupLaw& counted, Cost& cost) {
+  constexpr double alike = 1.05;
+  const auto differ = [](double a, double b) { return a > alike * b || b > alike * a; };
+  std::string found;
+  if (draft.hit_rate && differ(*draft.hit_rate, counted.hit_rate))
+    found = fmt::format("{} is {}, and in the counts a share of {} of the steps drafted", option_of(draft, "hit-rate"),
+                        brief(*draft.hit_rate), brief(counted.hit_rate));
+  if (draft.mean_draft_length && counted.mean_length && differ(*draft.mean_draft_length, *counted.mean_length))
+    found += fmt::format("{}{} is {}, and that of the counts {}", found.empty() ? "" : "; ",
+                         option_of(draft, "mean-draft-length"), brief(*draft.mean_draft_length),
+                         brief(*counted.mean_length));
+  if (found.empty()) return;
+  cost.warnings.push_back(
+      {"lookups_contradict_counts",
+       found + ": the plan takes what is stated, which is right where its traffic is not that of the counts"});
 }
 
 template <class Wrap>
@@ -54,14 +87,15 @@ void take_unknown(Acceptance& acceptance, Cost& cost) {
 void doubt_every_round(Acceptance& acceptance, Cost& cost) {
   constexpr double every_round = 0.9;
   const bool taken = std::dynamic_pointer_cast<const estimate::UnknownLookups>(acceptance.curve) != nullptr;
-  if (taken || cost.draft.kind || !acceptance.lookups || acceptance.lookups->hit_rate >= every_round) return;
+  if (taken || cost.draft.kind || !acceptance.lookups || acceptance.lookups->hit_rate.value_or(1) >= every_round)
+    return;
   cost.warnings.push_back(
       {"steps_without_drafts",
        fmt::format(
            "the counts tell that {} of the steps drafted, as where drafts are looked up: every step is taken to "
            "draft, and speedups may be as little as 1; {} ngram or suffix takes the steps without drafts into "
            "account, and model says that others are priced",
-           percent(acceptance.lookups->hit_rate), draft_option_of(cost.draft, "kind"))});
+           percent(*acceptance.lookups->hit_rate), draft_option_of(cost.draft, "kind"))});
   wrap_curves(acceptance, [](const auto& curve) { return std::make_shared<estimate::UnknownLookups>(curve); });
 }
 
@@ -73,24 +107,41 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;
   if (!stated && acceptance != nullptr && !cost::looks_up(cost.kind)) doubt_every_round(*acceptance, cost);
   if (!stated && (taken || !cost::looks_up(cost.kind) || acceptance == nullptr)) return;
-  const std::optional<core::LookupLaw> law = stated ? std::optional(lookup_law(draft, cost.kind)) : acceptance->lookups;
+  const std::optional<CountedLookups> counted =
+      acceptance == nullptr ? std::nullopt : std::exchange(acceptance->lookups, std::nullopt);
+  const std::optional<core::LookupLaw> of_counts = counted_law(counted);
+  const std::optional<core::LookupLaw> law = stated ? std::optional(lookup_law(draft, cost.kind, counted)) : of_counts;
   if (!law) return take_unknown(*acceptance, cost);
-  const char* const source = stated ? "user" : "file";
-  cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, *law);
-  if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, *law);
-  cost.assumptions.push_back({"hit_rate", law->hit_rate, source});
+  if (of_counts) compare_with_counts(draft, *of_counts, cost);
+  const bool states_length = draft.mean_draft_length || (draft.hit_rate && !counted);
+  if (!cost.of_lookup_steps) {
+    cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, *law);
+    if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, *law);
+  }
+  cost.assumptions.push_back({"hit_rate", law->hit_rate, draft.hit_rate ? "user" : "file"});
   if (law->mean_length) {
-    cost.assumptions.push_back(
-        {"draft lengths", "geometric of mean " + brief(*law->mean_length) + ", up to gamma", source});
+    cost.assumptions.push_back({"draft lengths", "geometric of mean " + brief(*law->mean_length) + ", up to gamma",
+                                states_length ? "user" : "file"});
   } else {
-    cost.assumptions.push_back({"draft lengths", "gamma in every hit", stated ? "default" : "file"});
+    cost.assumptions.push_back({"draft lengths", "gamma in every hit", states_length ? "default" : "file"});
   }
   // The law has been taken, so the settings are cleared.
   draft.hit_rate.reset();
   draft.mean_draft_length.reset();
   if (acceptance == nullptr) return;
-  acceptance->lookups.reset();
-  wrap_curves(*acceptance, [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law); });
+  if (!of_counts) {
+    wrap_curves(*acceptance, [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law); });
+    return;
+  }
+  // By step, drafts of all lengths are gamma tokens, some of them rejected.
+  std::erase_if(acceptance->warnings, [](const Note& note) {
+    return note.code == estimate::drafts_end_early || note.code == estimate::alpha_is_bounded;
+  });
+  acceptance->curve = counted->curve;
+  acceptance->curve_at_design_effect_3 = counted->curve_at_design_effect_3;
+  if (!stated || !(of_counts->hit_rate > 0)) return;
+  wrap_curves(*acceptance,
+              [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law, *of_counts); });
 }
 
 }  // namespace specdec::planner

@@ -388,6 +388,7 @@ void assume(const BenchFiles* runs, Plan& p) {
     if (p.bench->cost->kind() == cost::DraftKind::mirrored && !runs->draft.kind) {
       all.push_back({"draft_kind", name_of(cost::DraftKind::mirrored), "default"});
     }
+    if (cost::looks_up(p.bench->cost->kind())) all.push_back({"rounds", "every step, with a draft or without", "file"});
     if (runs->hardware) append_new(all, runs->hardware->assumptions);
     if (runs->overhead) all.push_back({"overhead", *runs->overhead, "user"});
     if (runs->overhead_seconds) all.push_back({"overhead_seconds", *runs->overhead_seconds, "user"});

@@ -58,7 +58,7 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   drafted.add(normal.drafted);
   accepted.add(normal.accepted);
   emitted.add(normal.emitted);
-  steps.add(counts.steps);
+  steps.add(traces::steps_of(counts));
   if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
   const std::pair<double, double> between =
       normal.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
@@ -75,6 +75,10 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   if (counts.engine == "llama.cpp" && normal.shape == DraftShape::chain && !normal.longest_draft &&
       normal.rounds.value_or(0) > 0 && normal.drafted.value_or(0) > 0) {
     without_gamma.add(counts, *normal.rounds, *normal.drafted);
+  }
+  if (normal.shape == DraftShape::chain && !normal.fixed_gamma && normal.rounds && normal.drafted) {
+    rounds_of_lengths += *normal.rounds;
+    drafted_of_lengths += *normal.drafted;
   }
   exact += normal.evaluation == Evaluation::exact ? 1 : 0;
   bounded += normal.evaluation == Evaluation::bounds ? 1 : 0;

@@ -100,6 +100,8 @@ struct CountedGroup {
 
     void add(const traces::ServingCounts& counts, double its_rounds, double its_drafted);
   } without_gamma;
+  /// The rounds of units whose drafts are of several lengths, and what they drafted.
+  double rounds_of_lengths = 0, drafted_of_lengths = 0;
   std::vector<double> rounds_by_accepted, rounds_by_drafted;
   std::map<std::int64_t, std::vector<double>> by_length;
   ClusterTally clusters, means;

@@ -12,12 +12,17 @@ namespace specdec::estimate {
 ///
 ///   E[tokens] = 1 + h sum_{k=1..gamma} P(L >= k) S_k
 ///
-/// S_k is the other curve's survival. Ends of intervals and readings are as far from 1 as before, in the same ratio.
-/// Source:   docs/theory.md#drafts-that-are-looked-up
+/// S_k is the other curve's survival, divided by that of its own misses and lengths if it includes some. Ends of
+/// intervals and readings are as far from 1 as before, in the same ratio. Source:
+/// docs/theory.md#drafts-that-are-looked-up
 class LookupCurve final : public AcceptanceCurve {
  public:
-  /// @throws std::invalid_argument if proposed is null; std::domain_error if the law is outside its range
-  LookupCurve(std::shared_ptr<const AcceptanceCurve> proposed, const core::LookupLaw& law);
+  /// @param included  the misses and lengths that the curve includes
+  /// @throws std::invalid_argument if proposed is null; std::domain_error if a law is outside its range, or the
+  /// included
+  ///         hit rate 0
+  LookupCurve(std::shared_ptr<const AcceptanceCurve> proposed, const core::LookupLaw& law,
+              const core::LookupLaw& included = {});
 
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
   std::vector<double> survival(std::int64_t gamma) const override;
@@ -25,8 +30,11 @@ class LookupCurve final : public AcceptanceCurve {
   std::string refused() const override { return proposed_->refused(); }
 
  private:
+  /// The law's share of k drafted tokens or more, of that which the curve includes.
+  double share_of(std::int64_t k) const;
+
   std::shared_ptr<const AcceptanceCurve> proposed_;
-  core::LookupLaw law_;
+  core::LookupLaw law_, included_;
 };
 
 /// The acceptance of drafts that are looked up where nobody knows how many are: that of what is proposed, as if every

@@ -259,11 +259,24 @@ TokensPerStep MeasuredAcceptance::of_positions(std::int64_t gamma) const {
   result.readings = including(result.readings, result.value);
   if (falls_behind(drafts))
     result.readings = including(result.readings, tokens_of_steepest(centre_.hazards, longest_observed_, drafts));
+  if (const auto tokens = tokens_of_counted_lengths(drafts)) result.readings = including(result.readings, *tokens);
   result.full_accepts = cut_off             ? 0
                         : centre_.two_rates ? std::clamp(theory::survival(*centre_.two_rates, gamma, gamma), 0.0, 1.0)
                                             : centre_.hazards.survival(drafts);
   result.ci95 = including(interval(result.value, gamma, false), result.value);
   return result;
+}
+
+std::optional<double> MeasuredAcceptance::tokens_of_counted_lengths(std::int64_t drafts) const {
+  constexpr double always = 1 - 1e-6;
+  if (std::all_of(going_on_.begin(), going_on_.end(), [](double share) { return share >= always; }))
+    return std::nullopt;
+  double tokens = 1, alive = 1;
+  for (std::size_t j = 0; j < going_on_.size() && static_cast<std::int64_t>(j) < drafts; ++j) {
+    alive *= going_on_[j] * std::clamp(moments_.rate(static_cast<std::int64_t>(j) + 1), 0.0, 1.0);
+    tokens += alive;
+  }
+  return tokens;
 }
 
 Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool measured) const {

@@ -41,9 +41,10 @@ struct AcceptanceReadings {
 /// than those counted are those of a typed length (typed_lengths): rates that fall or rise with the depth. If alpha is
 /// known only within bounds, the readings are those of the bounds, and the value is that of the rate within them that
 /// gives the counted tokens per step, assuming draft lengths as equal as their mean allows. Without any gamma there is
-/// no value. ci95 has the basis of the summary's intervals, see `method`. By linearisation over the conditional rates;
-/// through the fit by central differences over one standard error to each side. Source:
-/// docs/theory.md#acceptance-from-counters
+/// no value. Where drafts are of several lengths, the value is that of rounds which all draft gamma tokens, and the
+/// readings include rounds whose drafts end where they did (a server may end those that look poor). ci95 has the basis
+/// of the summary's intervals, see `method`. By linearisation over the conditional rates; through the fit by central
+/// differences over one standard error to each side. Source: docs/theory.md#acceptance-from-counters
 class MeasuredAcceptance final : public AcceptanceCurve {
  public:
   struct Options {
@@ -92,6 +93,8 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   bool falls_behind(std::int64_t drafts) const;
   TokensPerStep of_positions(std::int64_t gamma) const;
   TokensPerStep of_rate_alone(std::int64_t gamma) const;
+  /// Those of rounds whose drafts end where they were counted to, at this many at the latest; empty if all are as long.
+  std::optional<double> tokens_of_counted_lengths(std::int64_t drafts) const;
   Interval interval(double value, std::int64_t gamma, bool measured) const;
 
   Options options_;

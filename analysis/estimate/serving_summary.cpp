@@ -120,6 +120,20 @@ void warn_of_units(const CountedGroup& group, ServingSummary& summary) {
   }
 }
 
+/// Warns of drafts that mostly end before the longest one: other figures than the counted ones are of rounds that draft
+/// gamma tokens each.
+void warn_of_lengths(const CountedGroup& group, ServingSummary& summary) {
+  constexpr double ends_of_answers = 0.95;
+  if (!summary.longest_draft || !summary.alpha_hat || !(group.rounds_of_lengths > 0)) return;
+  const double drafted = group.drafted_of_lengths / group.rounds_of_lengths;
+  if (drafted >= ends_of_answers * static_cast<double>(*summary.longest_draft)) return;
+  add_warning(
+      summary, std::string(drafts_end_early),
+      fmt::format("rounds drafted {:.3g} tokens of up to {} on average and put out {:.4g}; the figures by gamma "
+                  "are of rounds that all draft gamma tokens, which put out more",
+                  drafted, *summary.longest_draft, summary.tokens_per_step->value));
+}
+
 Interval t_interval_above(double value, const StandardError& error, double lo) {
   const Interval interval = t_interval(value, error);
   return {std::max(interval.lo, lo), interval.hi};
@@ -310,6 +324,7 @@ class Summarising {
     find_positions();
     find_alpha();
     find_homogeneity();
+    warn_of_lengths(group_, summary_);
     warn_of_basis(group_, neighbours_, summary_);
     append(summary_.warnings, group_.warnings.list());
   }
@@ -477,7 +492,7 @@ class Summarising {
     if (lowest && highest) rate.ci95 = hull(*lowest, *highest);
     summary_.alpha_hat = std::move(rate);
     if (known) return;
-    warn("alpha_bounded",
+    warn(std::string(alpha_is_bounded),
          group_.by_moments + group_.exact == group_.counted
              ? "units draft different numbers of tokens, and some do not say how often all were accepted: alpha is "
                "given within bounds; group them by gamma"

@@ -164,6 +164,9 @@ inline constexpr std::string_view draft_acceptance_rate_note =
     "accepted / drafted is not alpha: drafts behind a rejection count as drafted, but are never looked at, so it falls "
     "with the length of the draft while alpha does not";
 
+/// The warnings of counts whose drafts are of several lengths.
+inline constexpr std::string_view drafts_end_early = "drafts_end_early", alpha_is_bounded = "alpha_bounded";
+
 /// Sums units of counts by group, in one pass; memory grows with the number of groups and of series of windows
 /// (distinguished by their labels), not with the number of units.
 class ServingSummaries {

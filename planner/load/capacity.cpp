@@ -879,7 +879,8 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   if (question.prefill && !cost.roofline)
     throw QuestionError("--disaggregated is given, but needs --hardware beside it");
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
-  if (cost.draft.states_lookups() || (cost::looks_up(cost.kind) && acceptance && acceptance->lookups))
+  if (cost.draft.states_lookups() ||
+      (cost::looks_up(cost.kind) && acceptance && acceptance->lookups && acceptance->lookups->hit_rate))
     throw QuestionError("--gpus is given, but does not go with hit rates, stated or counted");
   LayoutSearch search = search_layouts(acceptance, cost, question, {{}, hooks.interrupt});
   const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/core/lookup_law.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "analysis/estimate/text_ends.hpp"
 #include "analysis/planning/mixed_curve.hpp"
@@ -290,17 +291,6 @@ CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& op
   return curves;
 }
 
-/// The share of steps with drafts in these counts, and the drafts' lengths; empty if they do not say in how many steps
-/// nothing was drafted, or have more rounds than steps by more than the ends of a window explain.
-std::optional<core::LookupLaw> counted_lookups(const ServingSummary& summary) {
-  const bool counted = summary.steps && summary.rounds && summary.drafted && *summary.rounds > 0;
-  const std::optional<std::int64_t> gamma = summary.gamma ? summary.gamma : summary.longest_draft;
-  constexpr double ends_of_window = 1.02;
-  if (!counted || !gamma || !(*summary.rounds <= ends_of_window * *summary.steps)) return std::nullopt;
-  return core::LookupLaw::counted(std::min(1.0, *summary.rounds / *summary.steps), *summary.drafted / *summary.rounds,
-                                  *gamma);
-}
-
 /// The member of all groups if it is the same for them; empty otherwise.
 template <class Member>
 Member same_of(const std::vector<const ServingSummary*>& groups, Member ServingSummary::*member) {
@@ -345,21 +335,64 @@ std::vector<const ServingSummary*> groups_of(const TrafficMix& mix, const std::v
   return named;
 }
 
+/// Those of one group, or of a mix of several.
 /// @param groups  those of the mix, in its order
-CountedCurves mixed_counts(const std::vector<const ServingSummary*>& groups, const CountersOptions& options,
-                           const std::string& file, Acceptance& acceptance) {
+CountedCurves curves_of(const std::vector<const ServingSummary*>& groups, const CountersOptions& options,
+                        const std::string& file, std::vector<Note>& warnings) {
+  if (!options.mix) {
+    append(warnings, groups.front()->warnings);
+    return curves_of(*groups.front(), options, file);
+  }
   const TrafficMix& mix = *options.mix;
   MixParts parts(mix), at_design_effect_3(mix);
   bool any_iid = false;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const double tokens = mix.by_requests ? tokens_per_request(*groups[i]) : 1;
     const CountedCurves curves = curves_of(*groups[i], options, file);
-    append_new(acceptance.warnings, groups[i]->warnings);
+    append_new(warnings, groups[i]->warnings);
     parts.add(mix.parts[i], curves.curve, tokens);
     at_design_effect_3.add(mix.parts[i], curves.at_design_effect_3 ? curves.at_design_effect_3 : curves.curve, tokens);
     any_iid = any_iid || curves.at_design_effect_3;
   }
   return {parts.curve(), any_iid ? at_design_effect_3.curve() : nullptr};
+}
+
+/// What the counts tell of lookups; empty if they do not tell how long drafts were.
+/// @param groups   of rounds, those of the mix in its order
+/// @param by_step  the same of steps
+std::optional<CountedLookups> lookups_of(const std::vector<const ServingSummary*>& groups,
+                                         const std::vector<const ServingSummary*>& by_step,
+                                         const CountersOptions& options, const std::string& file) {
+  constexpr double ends_of_window = 1.02;
+  double steps = 0, rounds = 0, drafted = 0;
+  std::int64_t gamma = 0;
+  bool tells_steps = true;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ServingSummary& its = *groups[i];
+    if (its.shape != traces::DraftShape::chain || !(its.rounds.value_or(0) > 0) || !its.drafted || !by_step[i]->gamma ||
+        !by_step[i]->tokens_per_step)
+      return std::nullopt;
+    tells_steps = tells_steps && its.steps && *its.rounds <= ends_of_window * *its.steps;
+    const double its_steps = std::max(its.steps.value_or(*its.rounds), *its.rounds);
+    // A group's share of all steps, which put out its share of the tokens.
+    double share = 1;
+    if (options.mix)
+      share = options.mix->parts[i].share * (options.mix->by_requests ? tokens_per_request(its) : 1) /
+              by_step[i]->tokens_per_step->value;
+    steps += share;
+    rounds += share * *its.rounds / its_steps;
+    drafted += share * *its.drafted / its_steps;
+    gamma = std::max(gamma, *by_step[i]->gamma);
+  }
+  const core::LookupLaw law = core::LookupLaw::counted(std::min(1.0, rounds / steps), drafted / rounds, gamma);
+  CountedLookups lookups{std::nullopt, law.mean_length, nullptr, nullptr};
+  if (!tells_steps) return lookups;
+  lookups.hit_rate = law.hit_rate;
+  std::vector<Note> same_warnings;
+  CountedCurves curves = curves_of(by_step, options, file, same_warnings);
+  lookups.curve = std::move(curves.curve);
+  lookups.curve_at_design_effect_3 = std::move(curves.at_design_effect_3);
+  return lookups;
 }
 
 /// Rates of requests with their group.
@@ -399,12 +432,13 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   if (options.mix) by = options.mix->groups;
   if (options.mix && by.label.empty()) by.label = "category";
   reading.by = by;
-  estimate::ServingSummaries collected(reading);
+  estimate::ServingSummaries collected(reading), by_step(reading);
   std::map<std::string, std::vector<GroupedRate>, std::less<>> rates_by_model;
   traces::CountsSink sink;
   SeenLabels labels(by);
   sink.take = [&](const traces::ServingCounts& counts) {
     collected.add(counts);
+    by_step.add(traces::counted_by_step(counts, options.at));
     labels.add(counts);
     if (!options.by_request) return;
     const auto rate = planning::rate_of_request(counts, options.at);
@@ -419,20 +453,17 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   std::vector<const ServingSummary*> found = summaries_of(summaries, files, options.model);
   if (options.mix) found = groups_of(*options.mix, found);
   const ServingSummary& summary = *found.front();
-  CountedCurves curves;
-  if (options.mix) {
-    curves = mixed_counts(found, options, files.front(), acceptance);
-    acceptance.assumptions.push_back(assumption_of(*options.mix, by.label));
-  } else {
-    append(acceptance.warnings, summary.warnings);
-    curves = curves_of(summary, options, files.front());
-    acceptance.lookups = counted_lookups(summary);
-  }
-  acceptance.curve = curves.curve;
-  acceptance.curve_at_design_effect_3 = curves.at_design_effect_3;
+  if (options.mix) acceptance.assumptions.push_back(assumption_of(*options.mix, by.label));
+  CountedCurves curves = curves_of(found, options, files.front(), acceptance.warnings);
+  const std::vector<ServingSummary> summaries_by_step = by_step.summaries();
+  std::vector<const ServingSummary*> found_by_step;
+  for (const ServingSummary* group : found) found_by_step.push_back(&summaries_by_step[group - summaries.data()]);
+  acceptance.lookups = lookups_of(found, found_by_step, options, files.front());
+  acceptance.curve = std::move(curves.curve);
+  acceptance.curve_at_design_effect_3 = std::move(curves.at_design_effect_3);
   std::int64_t clusters = 0;
   for (const ServingSummary* group : found) clusters += group->clusters;
-  if (!curves.at_design_effect_3 && clusters > 0) acceptance.clusters = clusters;
+  if (!acceptance.curve_at_design_effect_3 && clusters > 0) acceptance.clusters = clusters;
   const auto counted_rule = same_of(found, &ServingSummary::rule);
   acceptance.rule = options.acceptance ? options.acceptance : counted_rule;
   acceptance.rule_source = options.acceptance ? "user" : counted_rule ? "file" : "";

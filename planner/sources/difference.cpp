@@ -76,8 +76,9 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
   traces::CountsSink sink;
   sink.take = [&](const ServingCounts& counts) {
     rounds += counts.rounds.value_or(0);
-    steps += counts.steps.value_or(0);
-    tells_steps = tells_steps && counts.steps.has_value();
+    const std::optional<double> its_steps = traces::steps_of(counts);
+    steps += its_steps.value_or(0);
+    tells_steps = tells_steps && its_steps;
     const auto unit = estimate::run_unit(counts, question.gamma, by);
     if (!unit) return;
     run.units.push_back(*unit);

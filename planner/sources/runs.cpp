@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "analysis/cost/observed_rounds.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
+#include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"
@@ -44,8 +46,29 @@ bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
   });
 }
 
+/// Counts by step where drafts are looked up, and where the runs tell that they mostly did not draft.
+void take_steps(bool kind_stated, planning::BenchQuestion& question, std::vector<Note>& warnings) {
+  constexpr double every_round = 0.9;
+  const auto share = [](const ServingCounts& run) {
+    return run.rounds.value_or(0) > 0 ? *run.rounds / traces::steps_of(run).value_or(*run.rounds) : 1;
+  };
+  const auto least = std::min_element(question.runs.begin(), question.runs.end(),
+                                      [&](const auto& a, const auto& b) { return share(a) < share(b); });
+  if (!cost::looks_up(question.kind)) {
+    if (kind_stated || share(*least) >= every_round) return;
+    warnings.push_back(
+        {"steps_without_drafts",
+         fmt::format(
+             "{} tells that {} of its steps drafted, as where drafts are looked up: rounds are its steps, with a "
+             "draft or without; --draft-kind ngram or suffix says that they are",
+             least->place(), percent(share(*least)))});
+  }
+  for (auto* counts : {&question.runs, &question.windows, &question.holdout}) count_by_step(*counts, question.gamma);
+}
+
 /// Sets how the runs' drafts were made, and the number of drafted tokens for those that do not state it.
-void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question) {
+void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question,
+                 std::vector<Note>& warnings) {
   question.model = files.model;
   if (files.hardware) {
     // Together with --hardware a model is a preset's or a file's name, which runs need not know.
@@ -55,11 +78,12 @@ void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   }
   question.draft = files.draft.model;
   question.gamma = files.at ? files.at : q.gamma && *q.gamma > 0 ? q.gamma : std::nullopt;
-  require_drafts_told(question.windows, question.gamma);
-  require_drafts_told(question.runs, question.gamma);
   DraftWords draft = files.draft;
   draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
   question.kind = draft_kind(draft, files.model, {}, false);
+  take_steps(draft.kind.has_value(), question, warnings);
+  require_drafts_told(question.windows, question.gamma);
+  require_drafts_told(question.runs, question.gamma);
   question.overhead_seconds = files.overhead_seconds.value_or(0);
   question.overhead_steps = files.overhead.value_or(0);
 }
@@ -164,6 +188,8 @@ Draft draft_of(const BenchFiles& files, const Acceptance& acceptance) {
   Draft draft{files.draft.model.value_or("draft"), acceptance, {}};
   draft.cost.draft = files.draft;
   draft.cost.kind = draft_kind(files.draft, files.model, {}, false);
+  draft.cost.of_lookup_steps = true;
+  take_lookups(&draft.acceptance, draft.cost);
   return draft;
 }
 
@@ -173,14 +199,16 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   Plan p = asked_plan(q, usual_max_gamma_of_runs);
   planning::BenchQuestion question;
   take_counts(files, p, question);
-  take_drafts(files, q, question);
+  take_drafts(files, q, question, p.warnings);
   require_runs(question);
   require_acceptance_told(question, acceptance.has_value());
   if (acceptance) {
     p.drafts.push_back(draft_of(files, *acceptance));
-    question.acceptance = acceptance->curve;
+    const Draft& draft = p.drafts.back();
+    append_new(p.warnings, draft.cost.warnings);
+    question.acceptance = draft.acceptance.curve;
     question.clusters = acceptance->clusters;
-    take_acceptance(*acceptance, p);
+    take_acceptance(draft.acceptance, p);
   }
   // Counters, too, may lack the gamma at which they counted.
   const bool is_read = (acceptance && !acceptance->stated) || leaves_gamma_open(question.runs) ||
@@ -205,8 +233,8 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
       p.warnings.push_back(*warning);
     }
     p.drafts.back().cost.rounds = p.bench->cost;
-    if (acceptance->curve_at_design_effect_3) {
-      question.acceptance = acceptance->curve_at_design_effect_3;
+    if (const auto wider = p.drafts.back().acceptance.curve_at_design_effect_3) {
+      question.acceptance = wider;
       take_design_effect(planning::plan_bench(question).plan, p);
     }
   }

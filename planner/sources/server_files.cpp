@@ -7,6 +7,7 @@
 #include "analysis/cost/observed_rounds.hpp"
 #include "planner/question_error.hpp"
 #include "traces/serving/read_serving_counts.hpp"
+#include "traces/serving/run_table.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -43,6 +44,22 @@ void require_drafts_told(const std::vector<traces::ServingCounts>& counts, std::
     if (!drafted || one.gamma) continue;
     throw QuestionError(fmt::format("--at is missing: {} does not say how many tokens a round drafted; --at G says it",
                                     one.file.string()));
+  }
+}
+
+void count_by_step(std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma) {
+  for (traces::ServingCounts& one : counts) {
+    // SGLang's means, and a table's, are over all steps.
+    const bool is_of_steps = one.engine == "sglang" || one.engine == traces::run_table_engine;
+    if (one.rounds.value_or(0) > 0 && !is_of_steps && !traces::steps_of(one)) {
+      if (one.bench)
+        throw one.refusal("total_output_tokens and completed", "missing",
+                          "given: they tell in how many steps a lookup found nothing");
+      one.rounds.reset();
+      one.tokens_per_round.reset();
+      continue;
+    }
+    one = traces::counted_by_step(std::move(one), gamma);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace specdec::traces {
@@ -31,6 +33,50 @@ std::string ServingCounts::place() const {
 FileError ServingCounts::refusal(std::string field, std::string found, std::string expected) const {
   return FileError(file, line > 0 ? FileError::line(line) : FileError::whole_file(), std::move(field), std::move(found),
                    std::move(expected));
+}
+
+std::optional<double> steps_of(const ServingCounts& counts) {
+  if (counts.steps || !counts.rounds || !counts.accepted || !counts.bench) return counts.steps;
+  const BenchRun& run = *counts.bench;
+  if (!run.total_output_tokens || !run.completed) return std::nullopt;
+  return std::max(*counts.rounds, *run.total_output_tokens - *run.completed - *counts.accepted);
+}
+
+namespace {
+
+/// Longest draft by what was counted at each position; empty if nothing was.
+std::optional<std::int64_t> longest_counted(const ServingCounts& counts) {
+  const auto positions = static_cast<std::int64_t>(std::max(counts.accepted_at.size(), counts.drafted_at.size()));
+  if (positions > 0) return positions;
+  if (counts.rounds_by_accepted_and_drafted.empty()) return std::nullopt;
+  return counts.rounds_by_accepted_and_drafted.rbegin()->first;
+}
+
+}  // namespace
+
+ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> gamma) {
+  if (!counts.rounds || counts.shape == DraftShape::tree) return counts;
+  if (!counts.gamma) counts.gamma = gamma ? gamma : longest_counted(counts);
+  const double rounds = *counts.rounds, steps = std::max(rounds, steps_of(counts).value_or(rounds));
+  if (!(steps > 0)) return counts;
+  std::vector<double>& histogram = counts.rounds_by_accepted;
+  if (histogram.empty()) {
+    for (const auto& [length, of_length] : counts.rounds_by_accepted_and_drafted) {
+      histogram.resize(std::max(histogram.size(), of_length.size()));
+      std::transform(of_length.begin(), of_length.end(), histogram.begin(), histogram.begin(), std::plus<>());
+    }
+  }
+  if (!histogram.empty()) histogram[0] += steps - rounds;
+  counts.shape = DraftShape::chain;
+  counts.rounds = counts.steps = steps;
+  counts.drafted.reset();
+  if (counts.gamma) counts.drafted = static_cast<double>(*counts.gamma) * steps;
+  counts.emitted.reset();
+  if (counts.accepted) counts.emitted = steps + *counts.accepted;
+  counts.rounds_between.reset();
+  counts.drafted_at.clear();
+  counts.rounds_by_accepted_and_drafted.clear();
+  return counts;
 }
 
 }  // namespace specdec::traces

@@ -162,4 +162,18 @@ struct ServingCounts {
   friend bool operator==(const ServingCounts&, const ServingCounts&) = default;
 };
 
+/// ServingCounts::steps, or for a benchmark run what follows from its totals: every request gets its first token from
+/// its prompt, and a step puts out one token more than it accepts,
+///
+///   steps = max(rounds, total_output_tokens - completed - accepted)
+///
+/// At most the last step of a request accepts tokens that its end cuts off. Empty where the source tells neither.
+std::optional<double> steps_of(const ServingCounts& counts);
+
+/// The same counts with every step for a round, as of a server that drafts gamma tokens in each: where a lookup finds
+/// nothing, or less than gamma tokens, the missing ones count as drafts that were rejected. Without steps_of every
+/// round counts as a step; trees, and what counts no rounds, stay as they are.
+/// @param gamma  that of counts which neither state it nor count by position
+ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> gamma = std::nullopt);
+
 }  // namespace specdec::traces

@@ -40,11 +40,23 @@ void VllmLog::read_counts(const LogLine& line) {
     if (counts.window) found_.take_window(counts);
     return;
   }
+  counts.steps = steps_between_lines(line, counts);
   const auto by_position = line.after("Per-position acceptance rate:");
   const auto rates = line.rates("Per-position acceptance rate", by_position.value_or(""));
   require_ratio(line, "Draft acceptance rate in percent", percent, 100 * *counts.accepted / *counts.drafted, 0.1);
   count_back(line, counts, length, rates, true);
   found_.take(counts);
+}
+
+/// Of a window that read no prompt, every token but the accepted ones is that of a step; the drafted ones tell how long
+/// it was. Empty where prompts may have put out first tokens.
+std::optional<double> VllmLog::steps_between_lines(const LogLine& line, const ServingCounts& counts) {
+  const auto drafted_per_second = line.number("Drafted throughput:", " tokens/s");
+  if (!counts.window || counts.window->prompt_tokens_per_second != 0.0 || drafted_per_second.value_or(0) <= 0)
+    return std::nullopt;
+  const double seconds = *counts.drafted / *drafted_per_second;
+  const double steps = seconds * counts.window->generation_tokens_per_second.value_or(0) - *counts.accepted;
+  return steps > 0 ? std::optional(steps) : std::nullopt;
 }
 
 /// That of the last line of vLLM's engine, if no counts followed it.

@@ -23,6 +23,7 @@ class VllmLog {
  private:
   void take_pending_window();
   void attach_window(ServingCounts& counts);
+  static std::optional<double> steps_between_lines(const LogLine& line, const ServingCounts& counts);
 
   LogCounts& found_;
   std::optional<EngineWindow> window_;  // that of the last engine line, until counts take it

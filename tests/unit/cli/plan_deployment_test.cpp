@@ -1773,6 +1773,94 @@ TEST_CASE("counts of steps that mostly had no draft decide nothing until somebod
     CHECK(json_of(counted + kind).dump().find("steps_without_drafts") == std::string::npos);
 }
 
+namespace {
+
+/// A run of vllm bench serve in which 100 requests put out 300 tokens each, with 5 n-grams looked up per step or none.
+std::string run_of_lookups(const ScratchFolder& scratch, const char* name, double ms_per_token, double steps) {
+  // Of the steps 35% draft 2.8 tokens on average, and 53% of them accept at least one.
+  const double drafts = std::round(0.35 * steps);
+  double accepted = 0;
+  std::string rates;
+  for (const double rate : {0.72, 0.39, 0.21, 0.11, 0.06}) {
+    accepted += std::round(rate * drafts);
+    rates += (rates.empty() ? "" : ", ") + std::to_string(rate);
+  }
+  std::ostringstream text;
+  text << R"({"backend": "vllm", "model_id": "m", "max_concurrency": 8, "duration": 100, "completed": 100, )"
+       << R"("total_input_tokens": 50000, "total_output_tokens": )"
+       << (steps > 0 ? static_cast<std::int64_t>(100 + steps + accepted) : 30000) << R"(, "output_throughput": )"
+       << 7900 / ms_per_token << R"(, "mean_tpot_ms": )" << ms_per_token;
+  if (steps > 0)
+    text << R"(, "spec_decode_num_drafts": )" << static_cast<std::int64_t>(drafts)
+         << R"(, "spec_decode_draft_tokens": )" << static_cast<std::int64_t>(std::round(2.8 * drafts))
+         << R"(, "spec_decode_accepted_tokens": )" << static_cast<std::int64_t>(accepted)
+         << R"(, "spec_decode_per_position_acceptance_rates": [)" << rates << "]";
+  const std::string path = (scratch / name).string();
+  std::ofstream(path) << text.str() << "}";
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("runs whose steps mostly found nothing to draft are of steps, and the gamma that ran is measured") {
+  const ScratchFolder scratch;
+  const std::string plain = run_of_lookups(scratch, "plain.json", 9.36, 0),
+                    drafting = run_of_lookups(scratch, "k5.json", 7.0, 20000);
+  const std::string files = "--bench " + plain + " " + drafting + " ";
+  // 7,000 drafts accepted (0.72 + ... + 0.06) each: 1 + 10430 / 20000 tokens a step.
+  const double tokens = 1 + 7000 * 1.49 / 20000;
+  const ordered_json plan = json_of(files + "--draft-kind ngram");
+  const ordered_json run = plan["runs"][1];
+  CHECK(run["gamma"] == 5);
+  CHECK(run["tokens_per_step"].get<double>() == Approx(tokens).epsilon(1e-9));
+  CHECK(run["round_seconds"].get<double>() == Approx(0.007 * tokens).epsilon(1e-9));
+  CHECK(plan["points"][0]["optimal"]["gamma"] == 5);
+  CHECK(plan["points"][0]["optimal"]["speedup"].get<double>() == Approx(9.36 / 7).epsilon(0.01));
+  CHECK(plan["points"][0]["basis"] == "measured");
+  CHECK_FALSE(warns(plan, "steps_without_drafts"));
+
+  // A table of the same figures is of steps by its columns' names.
+  const std::string table = (scratch / "runs.csv").string();
+  std::ofstream(table) << "model,concurrency,gamma,input_tokens,output_tokens,output_tokens_per_second,ms_per_token,"
+                          "tokens_per_step,rounds\nm,8,0,500,300,"
+                       << 7900 / 9.36 << ",9.36,,\nm,8,5,500," << (20100 + 10430) / 100.0 << "," << 7900 / 7.0
+                       << ",7.0," << tokens << ",20000\n";
+  const ordered_json of_table = json_of("--bench " + table + " --draft-kind ngram");
+  CHECK(of_table["points"][0]["optimal"]["gamma"] == 5);
+  CHECK(of_table["points"][0]["optimal"]["speedup"].get<double>() ==
+        Approx(plan["points"][0]["optimal"]["speedup"].get<double>()).epsilon(0.002));
+
+  const ordered_json untold = json_of(files);
+  CHECK(untold["runs"][1]["tokens_per_step"] == run["tokens_per_step"]);
+  CHECK(warns(untold, "steps_without_drafts"));
+  check_refused(files + "--draft-kind ngram --hit-rate 0.3",
+                "--hit-rate is given, but the rounds of --bench hold misses and lengths");
+}
+
+TEST_CASE("scrapes of lookups measure the gamma that ran, by steps") {
+  const std::string samples_of_servers = specdec::tests::source_dir() + "/traces/samples/serving/";
+  std::string lookups;
+  for (const char* when : {"before", "after"}) lookups += " " + samples_of_servers + "vllm_ngram_" + when + ".prom";
+  std::string plain = lookups;
+  for (const char* when : {"before", "after"}) plain += " " + samples_of_servers + "vllm_plain_" + when + ".prom";
+  const ordered_json plan = json_of("--draft-kind ngram --counters" + lookups + " --cost" + plain);
+  CHECK(plan["points"][0]["optimal"]["gamma"] == 4);
+  CHECK(plan["points"][0]["basis"] == "measured");
+  const ordered_json counted = json_of("--draft-kind ngram --hardware h100 --model llama-3.1-8b --counters" + lookups);
+  CHECK(plan["points"][0]["rows"][4]["tokens_per_step"] == counted["points"][0]["rows"][4]["tokens_per_step"]);
+
+  const std::string question = "--draft-kind ngram --hardware h100 --model llama-3.1-8b --batch 8 --counters" + lookups;
+  const auto tokens_of = [&](const std::string& more) {
+    return json_of(question + more)["points"][0]["rows"][4]["tokens_per_step"].get<double>();
+  };
+  // The hit rate that is stated takes the place of the counted one alone.
+  CHECK(tokens_of(" --hit-rate 0.349175") == Approx(tokens_of("")).epsilon(1e-5));
+  CHECK(tokens_of(" --hit-rate 0.6983") - 1 == Approx(2 * (tokens_of("") - 1)).epsilon(1e-3));
+  CHECK(tokens_of(" --mean-draft-length 2") < tokens_of(""));
+  CHECK(warns(json_of(question + " --hit-rate 0.9"), "lookups_contradict_counts"));
+  CHECK_FALSE(warns(json_of(question + " --hit-rate 0.35"), "lookups_contradict_counts"));
+}
+
 TEST_CASE("a lookup whose hits nobody knows decides nothing, and says so") {
   const std::string stated = "--alpha 0.5 --c 0 --draft-kind ngram --batch 1 ";
   const ordered_json unknown = json_of(stated);

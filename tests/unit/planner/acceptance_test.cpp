@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/core/lookup_law.hpp"
 #include "analysis/planning/published_lengths.hpp"
 #include "planner/cost.hpp"
 #include "planner/lookup_drafts.hpp"
@@ -114,9 +115,12 @@ std::string scrape_of_lookups(double steps, double drafts, double drafted, const
   return text;
 }
 
-double tokens_of_plan(const Acceptance& acceptance, std::int64_t gamma) {
+double tokens_of_plan(const Acceptance& acceptance, std::int64_t gamma, std::optional<double> hit_rate = {},
+                      std::optional<double> mean_length = {}) {
   Acceptance looked_up = acceptance;
   planner::Cost cost = planner::Cost::of_constants({.overhead = 0.01}, {.kind = cost::DraftKind::ngram});
+  cost.draft.hit_rate = hit_rate;
+  cost.draft.mean_draft_length = mean_length;
   planner::take_lookups(&looked_up, cost);
   return tokens(looked_up, gamma);
 }
@@ -129,7 +133,7 @@ TEST_CASE("counters of a server that looks drafts up tell how often it found som
   const std::string full = folder.write("full.prom", scrape_of_lookups(1e5, 3e4, 12e4, {24e3, 19200, 15360, 12288}));
   const Acceptance counted = Acceptance::from_counters({full});
   REQUIRE(counted.lookups);
-  CHECK(counted.lookups->hit_rate == Approx(0.3));
+  CHECK(counted.lookups->hit_rate.value() == Approx(0.3));
   CHECK_FALSE(counted.lookups->mean_length);
   // The server's own tokens per step, those without a draft included.
   CHECK(tokens_of_plan(counted, 4) == Approx(1 + (24e3 + 19200 + 15360 + 12288) / 1e5).epsilon(1e-12));
@@ -146,18 +150,25 @@ TEST_CASE("counters of a server that looks drafts up tell how often it found som
   REQUIRE(of_lengths.lookups);
   REQUIRE(of_lengths.lookups->mean_length);
   CHECK(*of_lengths.lookups->mean_length == Approx(3).epsilon(1e-3));
-  // The rate of proposed drafts is taken from their mean length, as if all were as long: 3% off here.
-  CHECK(tokens_of_plan(of_lengths, 4) == Approx(1 + accepted / 1e5).epsilon(0.03));
+  CHECK(tokens_of_plan(of_lengths, 4) == Approx(1 + accepted / 1e5).epsilon(1e-12));
+  // Half the hits make half the accepted drafts; another length changes those that are reached.
+  CHECK(tokens_of_plan(of_lengths, 4, 0.15) == Approx(1 + accepted / 2e5).epsilon(1e-3));
+  CHECK(tokens_of_plan(of_lengths, 1, 0.3, 1.0) == Approx(tokens_of_plan(of_lengths, 1)).epsilon(1e-12));
+  CHECK(tokens_of_plan(of_lengths, 4, {}, 1.0) == Approx(tokens_of_plan(of_lengths, 1)).epsilon(1e-12));
+  CHECK(tokens_of_plan(of_lengths, 4, {}, 1e6) > tokens_of_plan(of_lengths, 4));
 
   const std::string without =
       folder.write("without.prom", scrape_of_lookups(0, 3e4, 12e4, {24e3, 19200, 15360, 12288}));
-  CHECK_FALSE(Acceptance::from_counters({without}).lookups);
+  REQUIRE(Acceptance::from_counters({without}).lookups);
+  CHECK_FALSE(Acceptance::from_counters({without}).lookups->hit_rate);
+  // What is stated of the misses is that of the hits that were counted.
+  CHECK(tokens_of_plan(Acceptance::from_counters({without}), 4, 0.3) ==
+        Approx(tokens_of_plan(counted, 4)).epsilon(1e-12));
   // A window's ends may hold a few rounds more than steps; more than 2% of them are no share of the steps.
   const std::string more = folder.write("more.prom", scrape_of_lookups(2.9e4, 3e4, 12e4, {24e3, 19200, 15360, 12288}));
-  CHECK_FALSE(Acceptance::from_counters({more}).lookups);
+  CHECK_FALSE(Acceptance::from_counters({more}).lookups->hit_rate);
   const std::string ends = folder.write("ends.prom", scrape_of_lookups(2.95e4, 3e4, 12e4, {24e3, 19200, 15360, 12288}));
-  REQUIRE(Acceptance::from_counters({ends}).lookups);
-  CHECK(Acceptance::from_counters({ends}).lookups->hit_rate == 1);
+  CHECK(Acceptance::from_counters({ends}).lookups->hit_rate == 1.0);
 }
 
 TEST_CASE("a log of llama.cpp tells how many of its passes had a draft") {
@@ -165,8 +176,9 @@ TEST_CASE("a log of llama.cpp tells how many of its passes had a draft") {
       Acceptance::from_counters({tests::source_dir() + "/traces/samples/llamacpp/server.log"}, {.at = 3});
   REQUIRE(counted.lookups);
   // A model that drafts in every pass but the last ones of answers: 1,265 passes (traces/samples/llamacpp/README.md).
-  CHECK(counted.lookups->hit_rate > 0.97);
-  CHECK(counted.lookups->hit_rate < 1);
+  REQUIRE(counted.lookups->hit_rate);
+  CHECK(*counted.lookups->hit_rate > 0.97);
+  CHECK(*counted.lookups->hit_rate < 1);
 }
 
 TEST_CASE("a mix of counters has the shares that are asked for, whatever was counted") {

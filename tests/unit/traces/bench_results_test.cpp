@@ -295,3 +295,49 @@ TEST_CASE("lists of every token's time before the counts are passed over, howeve
       take_counts(traces::vllm_bench_format(), vllm_result(R"(, "itls": )" + times + vllm_speculation(totals)));
   CHECK(taken.units.at(0).accepted == totals.accepted);
 }
+
+TEST_CASE("a run's totals tell its steps, and by step a miss rejects a draft of gamma tokens") {
+  const auto run = [](const char* output_tokens, double drafts) {
+    return take_counts(
+               traces::vllm_bench_format(),
+               replaced(vllm_result(fmt::format(R"(, "spec_decode_num_drafts": {}, "spec_decode_draft_tokens": 20,)"
+                                                R"( "spec_decode_accepted_tokens": 12,)"
+                                                R"( "spec_decode_per_position_acceptance_rates": [0.8, 0.4, 0.0])",
+                                                drafts)),
+                        R"("total_output_tokens": 30)", fmt::format(R"("total_output_tokens": {})", output_tokens)))
+        .units.at(0);
+  };
+  // 3 first tokens, 12 accepted ones, and one for each step.
+  const ServingCounts counts = run("55", 10);
+  CHECK(traces::steps_of(counts) == 40.0);
+  const ServingCounts by_step = traces::counted_by_step(counts);
+  CHECK(by_step.gamma == 3);
+  CHECK(by_step.rounds == 40.0);
+  CHECK(by_step.drafted == 120.0);
+  CHECK(by_step.emitted == 52.0);
+  CHECK(by_step.accepted == 12.0);
+  CHECK(by_step.accepted_at == List{8, 4, 0});
+  // The end of an answer may cut off accepted tokens, so that fewer steps seem to be there than rounds.
+  CHECK(traces::steps_of(run("22", 10)) == 10.0);
+  ServingCounts plain = counts;
+  plain.rounds.reset();
+  CHECK_FALSE(traces::steps_of(plain));
+  CHECK(traces::counted_by_step(plain) == plain);
+  ServingCounts untold = counts;
+  untold.bench->completed.reset();
+  CHECK_FALSE(traces::steps_of(untold));
+  CHECK(traces::counted_by_step(untold).rounds == 10.0);
+  ServingCounts tree = counts;
+  tree.shape = traces::DraftShape::tree;
+  CHECK(traces::counted_by_step(tree) == tree);
+
+  ServingCounts histograms;
+  histograms.rounds = 10;
+  histograms.steps = 25;
+  histograms.accepted = 9;
+  histograms.rounds_by_accepted_and_drafted = {{1, {2, 3}}, {4, {1, 2, 2, 0, 0}}};
+  const ServingCounts joined = traces::counted_by_step(histograms);
+  CHECK(joined.gamma == 4);
+  CHECK(joined.rounds_by_accepted == List{18, 5, 2, 0, 0});
+  CHECK(joined.rounds_by_accepted_and_drafted.empty());
+}

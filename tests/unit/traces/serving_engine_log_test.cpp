@@ -513,3 +513,17 @@ TEST_CASE("whoever wants the times of windows gets those without speculation too
   CHECK(counts_of({plain}, true).units.size() == 1);
   CHECK_THAT(counts_refusal({plain}), StartsWith("1.txt: content is an engine's log without speculative decoding"));
 }
+
+TEST_CASE("vLLM's log tells the steps of windows that read no prompt") {
+  const std::string counts = replaced(vllm_counts, "Drafted throughput: 1.51", "Drafted throughput: 20.40");
+  // 10 seconds put out 2,387 tokens, 141 of them accepted; the rounds drafted 3 tokens each.
+  const auto told = counts_of({vllm_engine + counts}).units;
+  REQUIRE(told.size() == 1);
+  REQUIRE(told[0].steps);
+  CHECK(*told[0].steps == Approx(2387 - 141).epsilon(1e-9));
+  CHECK(told[0].rounds == 68.0);
+  // First tokens of prompts are none of steps, and another window's tokens are not those of these counts.
+  const std::string with_prompts = replaced(vllm_engine, "prompt throughput: 0.0", "prompt throughput: 512.0");
+  CHECK_FALSE(counts_of({with_prompts + counts}).units[0].steps);
+  CHECK_FALSE(counts_of({counts}).units[0].steps);
+}

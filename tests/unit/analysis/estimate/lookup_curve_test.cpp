@@ -135,6 +135,23 @@ TEST_CASE("where nobody knows how many lookups find something, figures are of al
   CHECK_THROWS_AS(estimate::UnknownLookups(nullptr), std::invalid_argument);
 }
 
+TEST_CASE("a curve that holds some misses and lengths has others in their place", "[lookup]") {
+  const LookupLaw counted{0.35, 6.0}, other{0.6, 3.0};
+  const auto with_misses = std::make_shared<LookupCurve>(std::make_shared<OneRate>(0.8, 0.7, 0.9), counted);
+  const LookupCurve moved(with_misses, other, counted), same(with_misses, counted, counted);
+  const LookupCurve direct(std::make_shared<OneRate>(0.8, 0.7, 0.9), other);
+  for (std::int64_t gamma = 0; gamma <= 8; ++gamma) {
+    CHECK(moved.tokens_per_step(gamma).value == Approx(direct.tokens_per_step(gamma).value).epsilon(1e-12));
+    CHECK(same.tokens_per_step(gamma).value == Approx(with_misses->tokens_per_step(gamma).value).epsilon(1e-12));
+    CHECK(moved.tokens_per_step(gamma).full_accepts == Approx(direct.tokens_per_step(gamma).full_accepts));
+  }
+  // More hits than can be: no draft is accepted more often than always.
+  const LookupCurve most(std::make_shared<OneRate>(0.9, 0.8, 1), {1, {}}, {0.35, {}});
+  CHECK(most.tokens_per_step(4).value == 5);
+  CHECK(most.tokens_per_step(4).ci95.hi == 5);
+  CHECK_THROWS_AS(LookupCurve(with_misses, other, {0, {}}), std::domain_error);
+}
+
 TEST_CASE("intervals of looked-up drafts hold the value and no more than a step's tokens", "[lookup]") {
   const LookupCurve curve(std::make_shared<OneRate>(0.7, 0.6, 0.8), {0.4, 3.0});
   const estimate::TokensPerStep tokens = curve.tokens_per_step(4);

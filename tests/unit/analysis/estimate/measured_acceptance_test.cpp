@@ -52,6 +52,23 @@ MeasuredAcceptance exact_curve(const theory::TwoStateChain& chain, std::int64_t 
 
 }  // namespace
 
+TEST_CASE("where drafts end early, readings reach from those that end there to those that never do") {
+  // 60 of 100 rounds draft one token, of which 30 are accepted; 40 draft three and accept 0.9 of each that is looked
+  // at.
+  ServingCounts counts;
+  counts.file = "counts";
+  counts.shape = DraftShape::chain;
+  counts.gamma = 3;
+  counts.rounds_by_accepted_and_drafted = {{1, {3e5, 3e5}}, {3, {4e4, 3.6e4, 3.24e4, 29.16e4}}};
+  const MeasuredAcceptance curve(summary_of({counts}));
+  CHECK_FALSE(curve.measured_gamma());
+  const double accepted = 3e5 + 3.6e4 + 2 * 3.24e4 + 3 * 29.16e4;
+  const TokensPerStep tokens = curve.tokens_per_step(3);
+  CHECK(tokens.readings.lo <= (1 + accepted / 1e6) * (1 + 1e-9));
+  CHECK(tokens.value > 1.1 * (1 + accepted / 1e6));
+  CHECK(curve.tokens_per_step(1).readings.lo == Approx(1 + (3e5 + 36e4) / 1e6));
+}
+
 TEST_CASE(
     "the three readings of a sticky chain measured at gamma 4 are the known ones, and the fitted chain is right") {
   const MeasuredAcceptance curve = exact_curve(sticky, 4);

@@ -487,6 +487,9 @@ TEST_CASE("totals of drafts of unknown length bound alpha by the fewest and the 
   CHECK(summary.alpha_hat->ci95->lo < summary.alpha_hat->bounds.lo);
   CHECK(summary.alpha_hat->bounds.hi < summary.alpha_hat->ci95->hi);
   CHECK(warns(summary, "alpha_bounded"));
+  CHECK(warns(summary, "drafts_end_early"));
+  counts.drafted = 290;  // ends of answers
+  CHECK_FALSE(warns(summary_of({counts}), "drafts_end_early"));
   CHECK_FALSE(summary.positions[0].conditional);
 }
 
