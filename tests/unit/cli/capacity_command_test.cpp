@@ -158,7 +158,7 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
 
 TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {
   const std::string question = "capacity " + small_model + lengths + " --draft-kind ngram --gamma 2 ";
-  const std::string typed = run_specdec(question + "--alpha 0.7:0.9").out;
+  const std::string typed = run_specdec(question + "--hit-rate 1 --alpha 0.7:0.9").out;
   CHECK(std::regex_search(typed,
                           std::regex(R"(\(range [0-9.]+ to [0-9.]+\)\s+requests/s\s+per\s+replica\s+with gamma 2)")));
   CHECK(std::regex_search(typed, std::regex(R"(\(95% [0-9.]+\s+to\s+[0-9.]+\)\s+without\s+speculation)")));
