@@ -835,9 +835,9 @@ void warn_of_gpus(Capacity& c) {
   const char* const why = c.layouts->is_within_limits ? "the layout is searched for by the replicas that decode alone"
                                                       : "no layout takes it on fewer";
   c.warnings.push_back({"more_gpus_than_given",
-                        fmt::format("{} GPUs are wanted for {}, where {} are given: {}", *needed,
+                        fmt::format("{} GPUs are wanted for {}, where {} {} given: {}", *needed,
                                     c.asks_for_load() ? "the load" : "the largest load of a replica that decodes",
-                                    *c.question.gpus, why)});
+                                    *c.question.gpus, *c.question.gpus == 1 ? "is" : "are", why)});
 }
 
 /// Plans plain decoding in the layout that is best for it, where that is not the one of the recommended drafts.

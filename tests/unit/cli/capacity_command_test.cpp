@@ -429,6 +429,20 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   CHECK(more["prefill_pool"]["gpus_of_both_pools"].get<int>() > 2);
   CHECK(warns(more, "more_gpus_than_given"));
   CHECK(run_specdec("capacity " + few).out.rfind("More than the 2 GPUs given are needed in this layout. ", 0) == 0);
+  // More than one GPU takes, and what no number of them does.
+  const std::string heavy = small_model + lengths + " --gpus 1 --arrival-rate 400";
+  const ordered_json beyond = json_of(heavy, 1);
+  CHECK(warns(beyond, "more_gpus_than_given"));
+  CHECK(beyond["recommended"]["gpus"].get<int>() > 1);
+  CHECK(beyond["layouts"]["gpus"] == beyond["recommended"]["gpus"]);
+  CHECK(beyond["layouts"]["within_limits"] == false);
+  const std::string beyond_text = run_specdec("capacity " + heavy).out;
+  CHECK(std::regex_search(beyond_text, std::regex("^(By the estimate more|More) than the GPU given is needed in any "
+                                                  "layout\\. [0-9]+ GPUs\\s")));
+  CHECK(beyond_text.find("is taken: the cheapest within the\nlimits, on more GPUs than given") != std::string::npos);
+  const std::string never = small_model + lengths + " --gpus 1 --arrival-rate 400 --tpot-ms 1";
+  CHECK(json_of(never, 1)["recommended"].is_null());
+  CHECK(run_specdec("capacity " + never).out.find("on any number of GPUs") != std::string::npos);
   check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
   check_refused(small_model + lengths + " --dp 2",
                 "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "
