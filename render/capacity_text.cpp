@@ -606,10 +606,12 @@ std::string next_text(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
   if (!doubt) return "";
   const planning::NextMeasurement& next = doubt->next;
-  std::string text = '\n' +
-                     wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
-                                         name_of(doubt->source), planner::server_setting(r.engine, next))) +
-                     '\n' + command_lines(benchmark_command(r, *doubt));
+  std::string text =
+      '\n' +
+      wrapped(fmt::format("Most of what is uncertain is the {}{}. To narrow it, run the server {}, and",
+                          name_of(doubt->source), r.may_not_draft ? ": how many steps draft something" : "",
+                          planner::server_setting(r.engine, next))) +
+      '\n' + command_lines(benchmark_command(r, *doubt));
   if (doubt->source == planning::UncertaintySource::cost && r.calibrated)
     text += wrapped(calibration_text(r.engine, next)) + '\n';
   return text;

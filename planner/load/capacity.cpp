@@ -905,6 +905,15 @@ bool Capacity::beats_in_all_cases(std::size_t i, const Capacity& of_other, std::
   return cases.fewer == cases.cases;
 }
 
+std::size_t Capacity::drafting() const {
+  if (!sim::is_plain(scenarios()[shown()].scenario)) return shown();
+  const auto rate = [this](std::size_t i) { return scenarios()[i].requests_per_second_per_replica.value; };
+  const std::vector<std::size_t> others = rivals(shown());
+  const auto best =
+      std::max_element(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return rate(a) < rate(b); });
+  return best == others.end() ? shown() : *best;
+}
+
 std::vector<std::size_t> Capacity::rivals(std::size_t of) const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < scenarios().size(); ++i) {
@@ -991,6 +1000,10 @@ bool Capacity::decides_by_extrapolated_prices() const {
 }
 
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {
+  if (may_not_draft) {
+    // No version holds how often something is drafted.
+    return sim::capacity_doubt(simulation, range, drafting(), planning::UncertaintySource::acceptance);
+  }
   auto found = sim::capacity_doubt(simulation, range, shown());
   const bool is_done = found && found->source == planning::UncertaintySource::cost && calibrated.value_or(false);
   return is_done ? std::nullopt : found;

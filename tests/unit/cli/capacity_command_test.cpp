@@ -132,7 +132,8 @@ TEST_CASE("a recording gives requests the acceptance of their contexts, which a 
 }
 
 TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
-  const std::string question = small_model + lengths + " --draft-kind ngram --gamma 2 --arrival-rate 5";
+  const std::string unknown = small_model + lengths + " --draft-kind ngram --gamma 2 --arrival-rate 5";
+  const std::string question = unknown + " --hit-rate 1";
   const std::string options = question + " --alpha 0.7";
   const ordered_json next = json_of(options)["next_measurement"];
   CHECK(next["source"] == "cost");
@@ -154,6 +155,17 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
               " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9 --max-num-seqs 4")["next_measurement"]
                                                                                                     ["source"] ==
       "acceptance");
+  // Whatever the cost: nobody knows how often a lookup finds something.
+  for (const std::string more : {" --alpha 0.7", " --alpha 0.7 --calibrate batch=4,tpot_ms=8", " --alpha 0.01"}) {
+    CAPTURE(more);
+    const ordered_json of_hits = json_of(unknown + more)["next_measurement"];
+    CHECK(of_hits["source"] == "acceptance");
+    CHECK(of_hits["gamma"] == 2);
+    CHECK(of_hits["with_baseline"] == false);
+  }
+  CHECK(run_specdec("capacity " + unknown + " --alpha 0.7")
+            .out.find("Most of what is uncertain is the acceptance: how many steps draft something.") !=
+        std::string::npos);
 }
 
 TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {
