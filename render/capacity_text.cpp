@@ -234,7 +234,10 @@ std::string estimated_decision(const Capacity& r) {
     const std::string range = replicas_range_text(r);
     return fmt::format("{}{} are not served{}{}, with or without speculation.{}",
                        range.empty() ? "" : "By the estimate ", load_text(r), limits,
-                       r.simulation.replicas ? " by " + replicas_text(r) : "", range);
+                       r.simulation.replicas ? " by " + replicas_text(r)
+                       : r.layouts           ? " on any number of GPUs"
+                                             : "",
+                       range);
   }
   if (!r.asks_for_load() || r.simulation.replicas) return largest_load_decision(r);
   const std::size_t best = *r.answer().recommended, plain = r.plain();
@@ -259,8 +262,10 @@ std::string about_more_gpus(const Capacity& r) {
   const auto& recommended = r.answer().recommended;
   const auto* const range = recommended && r.range.gpus[*recommended] ? &*r.range.gpus[*recommended] : nullptr;
   const bool some_do = range != nullptr && range->lo <= *r.question.gpus;
-  return fmt::format("{} than the {} GPUs given are needed{}. ", some_do ? "By the estimate more" : "More",
-                     *r.question.gpus, r.layouts->is_within_limits ? " in this layout" : " in any layout");
+  const std::string given = *r.question.gpus == 1 ? "GPU" : fmt::format("{} GPUs", *r.question.gpus);
+  return fmt::format("{} than the {} given {} needed{}. ", some_do ? "By the estimate more" : "More", given,
+                     *r.question.gpus == 1 ? "is" : "are",
+                     r.layouts->is_within_limits ? " in this layout" : " in any layout");
 }
 
 /// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
@@ -441,30 +446,41 @@ std::string budget_text(const Capacity& r) {
 /// Largest ratio of the time per token in a shown row of the frontier to that in the shown row before.
 constexpr double shown_ratio = 0.85;
 
-/// Why layouts that serve were not simulated; empty if all were.
-std::string left_out_text(const planner::LayoutSearch& search, std::ptrdiff_t refused) {
-  const std::size_t left_out = search.layouts.size() - static_cast<std::size_t>(refused) - search.simulated();
-  if (left_out == 0) return "";
+/// Why layouts that serve were not simulated; empty if all were, or none.
+std::string left_out_text(const planner::LayoutSearch& search) {
+  const auto left_out =
+      std::count_if(search.layouts.begin(), search.layouts.end(),
+                    [](const planner::TriedLayout& tried) { return tried.refusal.empty() && tried.simulated == 0; });
+  if (left_out == 0 || search.simulated() == 0) return "";
   return fmt::format(" The other{} can be neither within them nor cheaper by formulas and their error.",
                      left_out == 1 ? "" : "s");
+}
+
+/// Why a layout was chosen.
+std::string choice_text(const Capacity& r) {
+  if (r.layouts->is_within_limits) return "the cheapest within the limits";
+  if (r.asks_for_load() && r.answer().recommended) return "the cheapest within the limits, on more GPUs than given";
+  return fmt::format("none {}is within the limits on {}",
+                     r.layouts->simulated() > 0 ? "of those simulated " : "by formulas and their error ",
+                     r.asks_for_load() ? "any number of GPUs" : "these GPUs");
 }
 
 /// The layouts that none beats in both cost and time, and what was chosen.
 std::string layouts_text(const Capacity& r) {
   if (!r.layouts) return "";
   const planner::LayoutSearch& search = *r.layouts;
-  const auto refused = std::count_if(search.layouts.begin(), search.layouts.end(),
-                                     [](const planner::TriedLayout& tried) { return !tried.refusal.empty(); });
+  const auto serving = std::count_if(search.layouts.begin(), search.layouts.end(),
+                                     [](const planner::TriedLayout& tried) { return tried.refusal.empty(); });
   std::string text = wrapped(fmt::format(
-      "{} of {} layout{} on up to {} GPUs {}, {} simulated, and {} is taken: {}.{} By formulas, from the cheapest to "
-      "the fastest, none beaten in both:",
-      search.layouts.size() - refused, search.layouts.size(), search.layouts.size() == 1 ? "" : "s", search.gpus,
-      search.layouts.size() - refused == 1 ? "serves" : "serve",
-      search.simulated() == 1 ? "1 was" : fmt::format("{} were", search.simulated()),
-      text_of(search.layouts[search.chosen].layout),
-      search.is_within_limits ? "the cheapest within the limits"
-                              : "none of those simulated is within the limits on these GPUs",
-      left_out_text(search, refused)));
+      "{} of {} layout{} on up to {} {}, {} simulated, and {} is taken: {}.{}{}", serving, search.layouts.size(),
+      search.layouts.size() == 1 ? "" : "s", search.gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", search.gpus),
+      serving == 1 ? "serves" : "serve",
+      search.simulated() == 0   ? "none was"
+      : search.simulated() == 1 ? "1 was"
+                                : fmt::format("{} were", search.simulated()),
+      text_of(search.layouts[search.chosen].layout), choice_text(r), left_out_text(search),
+      search.frontier.empty() ? "" : " By formulas, from the cheapest to the fastest, none beaten in both:"));
+  if (search.frontier.empty()) return text + "\n\n";
   std::vector<planner::LayoutPoint> rows;
   for (const planner::LayoutPoint& point : search.frontier) {
     // JSON and CSV have all of them.
@@ -590,10 +606,12 @@ std::string next_text(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
   if (!doubt) return "";
   const planning::NextMeasurement& next = doubt->next;
-  std::string text = '\n' +
-                     wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
-                                         name_of(doubt->source), planner::server_setting(r.engine, next))) +
-                     '\n' + command_lines(benchmark_command(r, *doubt));
+  std::string text =
+      '\n' +
+      wrapped(fmt::format("Most of what is uncertain is the {}{}. To narrow it, run the server {}, and",
+                          name_of(doubt->source), r.may_not_draft ? ": how many steps draft something" : "",
+                          planner::server_setting(r.engine, next))) +
+      '\n' + command_lines(benchmark_command(r, *doubt));
   if (doubt->source == planning::UncertaintySource::cost && r.calibrated)
     text += wrapped(calibration_text(r.engine, next)) + '\n';
   return text;

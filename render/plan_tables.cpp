@@ -28,6 +28,27 @@ std::string bracket_cell(double value, const std::optional<estimate::Interval>& 
                                               : in_column(value);
 }
 
+/// What the best gamma takes or puts out at the ends of a bracket of its tokens per step, the smaller one first.
+/// @param cell  of so many times the middle's tokens
+template <class Cell>
+std::string at_ends_of_tokens(const PointPlan& point, bool rises, const Cell& cell) {
+  const auto& bracket = point.optimal()->tokens_bracket;
+  if (!bracket || bracket->lo == bracket->hi) return cell(1.0);
+  const double few = bracket->lo / point.optimal()->tokens_per_step,
+               many = bracket->hi / point.optimal()->tokens_per_step;
+  return fmt::format("{}..{}", cell(rises ? few : many), cell(rises ? many : few));
+}
+
+std::string milliseconds_cell(const PointPlan& point) {
+  return at_ends_of_tokens(
+      point, false, [&](double tokens) { return milliseconds(point.seconds_per_output_token->speculative / tokens); });
+}
+
+std::string throughput_cell(const PointPlan& point) {
+  return at_ends_of_tokens(point, true,
+                           [&](double tokens) { return brief(tokens * point.output_tokens_per_second->speculative); });
+}
+
 std::string speedup_cell(const PointPlan& point) {
   return point.speedup_estimate ? bracket_cell(point.speedup_estimate->value, point.optimal()->speedup_bracket) : "-";
 }
@@ -162,12 +183,10 @@ Table points_table(const Plan& d) {
        {"gamma", gamma_cell},
        {"speedup", speedup_cell},
        {interval_heading(d), interval_cell},
-       {"ms/token", of_seconds("ms/token"),
-        of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->speculative); })},
+       {"ms/token", of_seconds("ms/token"), of_best(milliseconds_cell)},
        {"plain", of_seconds("ms/token, plain"),
         of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->baseline); })},
-       {"tokens/s", of_seconds("tokens/s"),
-        of_best([](const auto& point) { return brief(point.output_tokens_per_second->speculative); })},
+       {"tokens/s", of_seconds("tokens/s"), of_best(throughput_cell)},
        {"plain", of_seconds("tokens/s, plain"),
         of_best([](const auto& point) { return brief(point.output_tokens_per_second->baseline); })},
        {"tokens", {.shown = !d.in_seconds, .title = "Tokens per step"}, of_best([](const auto& point) {

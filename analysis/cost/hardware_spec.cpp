@@ -32,6 +32,17 @@ constexpr std::size_t longest_hardware_file = std::size_t{1} << 20;
 /// Objects and arrays in each other.
 constexpr int deepest = 4;
 
+struct FigureRange {
+  double least = core::least_positive, most = core::largest_double;
+  /// "bytes"; empty if any number will do.
+  std::string_view unit = {};
+};
+/// From a microcontroller to more than a wafer: what lies outside was written in another unit, TB/s or TFLOP/s.
+constexpr FigureRange plausible_memory = {1e4, 1e18, "bytes"};
+constexpr FigureRange plausible_bandwidth = {1e6, 1e20, "bytes/s"};
+constexpr FigureRange plausible_link = {1e4, 1e20, "bytes/s"};
+constexpr FigureRange plausible_peak = {1e5, 1e24, "FLOP/s"};
+
 constexpr std::array<std::string_view, 7> peak_names = {"bf16", "fp16", "fp32", "fp4", "fp64", "fp8", "int8"};
 
 /// Where one is looked for, from the first.
@@ -71,23 +82,25 @@ class HardwareFileReader {
     spec.name = text_of(member(document, "", "name"), "name");
     if (document.contains("aliases")) spec.aliases = texts_of(document["aliases"], "aliases");
     if (document.contains("vendor")) spec.vendor = text_of(document["vendor"], "vendor");
-    spec.memory_bytes = number(member(document, "", "memory_bytes"), "memory_bytes", core::least_positive);
-    spec.memory_bandwidth_bytes_per_second = number(member(document, "", "memory_bandwidth_bytes_per_second"),
-                                                    "memory_bandwidth_bytes_per_second", core::least_positive);
+    const auto needed_number = [&](const char* name, const FigureRange& range) {
+      return number(member(document, "", name), name, range);
+    };
+    spec.memory_bytes = needed_number("memory_bytes", plausible_memory);
+    spec.memory_bandwidth_bytes_per_second = needed_number("memory_bandwidth_bytes_per_second", plausible_bandwidth);
     const json& peaks = member(document, "", "peak_flops");
     if (!peaks.is_object() || peaks.empty())
       refuse_value("peak_flops", peaks, fmt::format("an object with at least one of {}", fmt::join(peak_names, ", ")));
     require_keys(peaks, "peak_flops", {peak_names.begin(), peak_names.end()});
     for (const auto& [name, value] : peaks.items())
-      spec.peak_flops.emplace(name, number(value, "peak_flops." + name, core::least_positive));
-    const auto optional_number = [&](const char* name, double least) -> std::optional<SourcedNumber> {
+      spec.peak_flops.emplace(name, number(value, "peak_flops." + name, plausible_peak));
+    const auto optional_number = [&](const char* name, const FigureRange& range) -> std::optional<SourcedNumber> {
       if (!document.contains(name)) return std::nullopt;
-      return number(document[name], name, least);
+      return number(document[name], name, range);
     };
-    spec.link_bytes_per_second = optional_number("link_bytes_per_second", core::least_positive);
-    spec.watts = optional_number("watts", core::least_positive);
-    spec.gpus_per_node = optional_number("gpus_per_node", 1);
-    spec.point_error = optional_number("point_error", core::least_positive);
+    spec.link_bytes_per_second = optional_number("link_bytes_per_second", plausible_link);
+    spec.watts = optional_number("watts", {});
+    spec.gpus_per_node = optional_number("gpus_per_node", {.least = 1});
+    spec.point_error = optional_number("point_error", {});
     if (spec.gpus_per_node && spec.gpus_per_node->value != std::floor(spec.gpus_per_node->value))
       refuse("gpus_per_node", fmt::format("{}", spec.gpus_per_node->value), "a whole number");
     return spec;
@@ -173,23 +186,23 @@ class HardwareFileReader {
     return texts;
   }
 
-  double plain_number(const json& value, const std::string& place, double least, double most) const {
+  double plain_number(const json& value, const std::string& place, const FigureRange& range) const {
     const double read = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-    if (least <= read && read <= most) return read;
-    const std::string from = least == core::least_positive ? "(0" : fmt::format("[{}", least);
-    refuse_value(
-        place, value,
-        fmt::format("a number in {}, {}", from, most < core::largest_double ? fmt::format("{}]", most) : "inf)"));
+    if (range.least <= read && read <= range.most) return read;
+    const std::string from = range.least == core::least_positive ? "(0" : fmt::format("[{}", range.least);
+    const std::string to = range.most < core::largest_double ? fmt::format("{}]", range.most) : "inf)";
+    const std::string of = range.unit.empty() ? "" : fmt::format(" of {}", range.unit);
+    refuse_value(place, value, fmt::format("a number{} in {}, {}", of, from, to));
   }
 
-  SourcedNumber number(const json& value, const std::string& place, double least) const {
+  SourcedNumber number(const json& value, const std::string& place, const FigureRange& range) const {
     if (!value.is_object()) {
       if (sources_needed_) refuse_value(place, value, "an object with value and source");
-      return {.value = plain_number(value, place, least, core::largest_double)};
+      return {.value = plain_number(value, place, range)};
     }
     require_keys(value, place, {"value", "quoted", "source", "second_quoted", "second_source", "note"});
     SourcedNumber read;
-    read.value = plain_number(member(value, place, "value"), inside(place, "value"), least, core::largest_double);
+    read.value = plain_number(member(value, place, "value"), inside(place, "value"), range);
     const auto read_text = [&](const char* key, std::string& text) {
       if (value.contains(key)) text = text_of(value[key], inside(place, key));
     };
@@ -206,9 +219,9 @@ class HardwareFileReader {
     if (!value.is_object()) refuse_value(place, value, "an object with low, value and high");
     require_keys(value, place, {"low", "value", "high", "sources", "note"});
     SourcedRange read;
-    read.low = plain_number(member(value, place, "low"), inside(place, "low"), least, most);
-    read.value = plain_number(member(value, place, "value"), inside(place, "value"), read.low, most);
-    read.high = plain_number(member(value, place, "high"), inside(place, "high"), read.value, most);
+    read.low = plain_number(member(value, place, "low"), inside(place, "low"), {least, most});
+    read.value = plain_number(member(value, place, "value"), inside(place, "value"), {read.low, most});
+    read.high = plain_number(member(value, place, "high"), inside(place, "high"), {read.value, most});
     read.sources = texts_of(member(value, place, "sources"), inside(place, "sources"));
     read.note = text_of(member(value, place, "note"), inside(place, "note"));
     return read;

@@ -198,9 +198,7 @@ void note_clusters(const TraceAnalysis& result, std::vector<Note>& notes) {
                      *alpha->degrees_of_freedom, estimate::few_sequences, estimate::few_sequences - 1)});
   }
   if (!alpha->prompts && alpha->clusters > 1 && alpha->ci95) {
-    notes.push_back({"prompts_unknown",
-                     "the recording does not say which texts continue one prompt (column prompt): intervals take "
-                     "texts as independent, and are too narrow where several continue one"});
+    notes.push_back(texts_taken_as_independent());
   }
   if (alpha->length_dependence && alpha->length_dependence->significant()) {
     const estimate::LengthDependence& dependence = *alpha->length_dependence;
@@ -223,6 +221,12 @@ Note acceptance_in_brackets() {
       "bracketed",
       "the recording determines acceptance within brackets only, so that figures which rest on it are brackets too; "
       "the overlap of each pair of rows (column overlap), or more tokens of each row, would narrow or close them"};
+}
+
+Note texts_taken_as_independent() {
+  return {"prompts_unknown",
+          "the recording does not say which texts continue one prompt (column prompt): intervals take texts as "
+          "independent, and are too narrow where several continue one"};
 }
 
 std::string_view name_of(SweepSetting::Applies applies) {

@@ -90,6 +90,10 @@ struct ReplayAnalysis {
 /// Says ("bracketed") that a recording determines acceptance within brackets only, and what would close them.
 Note acceptance_in_brackets();
 
+/// Says ("prompts_unknown") that intervals take the texts of a recording for independent, since it does not say which
+/// of them continue one prompt.
+Note texts_taken_as_independent();
+
 /// One gamma by Eq. 1 and Theorem 3.8, for recordings without exact replay.
 struct IidRow {
   std::int64_t gamma = 1;

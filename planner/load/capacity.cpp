@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "analysis/estimate/lookup_curve.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/request_laws.hpp"
 #include "analysis/theory/tokens.hpp"
@@ -168,8 +169,15 @@ std::vector<sim::RequestAcceptance> request_acceptances(const std::vector<planni
   return acceptances;
 }
 
+/// What is stated of rounds; null where it is of drafts alone, of which a hit rate says how many there are.
+const StatedAcceptance* stated_of_rounds(const Acceptance& acceptance) {
+  const bool of_drafts = std::dynamic_pointer_cast<const estimate::LookupCurve>(acceptance.curve) != nullptr;
+  return acceptance.stated && !of_drafts ? &*acceptance.stated : nullptr;
+}
+
 bool is_one_rate(const Acceptance& acceptance) {
-  return acceptance.stated && acceptance.stated->profile.measured_positions() == 0;
+  const StatedAcceptance* const stated = stated_of_rounds(acceptance);
+  return stated != nullptr && stated->profile.measured_positions() == 0;
 }
 
 std::vector<planning::RequestRate> rates_of(const CapacityQuestion& q, const Acceptance& acceptance,
@@ -271,8 +279,8 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
   };
   const CurvesByContext curves = curves_of(acceptance);
   AcceptanceLaws laws = {laws_at(curves, planning::CurveEnd::value), {}};
-  if (acceptance.stated && acceptance.stated->typed) {
-    const estimate::TypedAcceptance& typed = *acceptance.stated->typed;
+  if (const StatedAcceptance* const stated = stated_of_rounds(acceptance); stated != nullptr && stated->typed) {
+    const estimate::TypedAcceptance& typed = *stated->typed;
     std::vector<core::AcceptanceProfile> others = typed.readings;
     others.insert(others.end(), typed.ci95.begin(), typed.ci95.end());
     for (const core::AcceptanceProfile& end : outermost(typed.profile, others, max_gamma)) {
@@ -761,14 +769,6 @@ std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {
 
 namespace {
 
-/// Prices drafts as they are found. A stated acceptance is then that of proposed drafts, and no longer determines
-/// that of a round.
-void find_drafts(std::optional<Acceptance>& acceptance, Cost& cost) {
-  const bool stated = cost.draft.states_lookups();
-  take_lookups(acceptance ? &*acceptance : nullptr, cost);
-  if (acceptance && stated) acceptance->stated.reset();
-}
-
 /// Refuses a budget for rounds that do not state the time of the target's pass, or that verify all that was found.
 void require_budget_priced(const Cost& cost, const Capacity& c) {
   if (!c.question.verification_budget) return;
@@ -803,7 +803,7 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
                         const CapacityQuestion& question) {
   std::optional<Acceptance> found = acceptance;
   Cost of_found = acceptance && acceptance->is_of_llamacpp() ? with_drafts_of_llamacpp(cost) : cost;
-  find_drafts(found, of_found);
+  take_lookups(found ? &*found : nullptr, of_found);
   return asked_of_found(found, of_found, question);
 }
 
@@ -812,7 +812,7 @@ namespace {
 /// In the layout that the cost states.
 Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, const CapacityQuestion& question,
                             const core::RunHooks& hooks) {
-  find_drafts(acceptance, cost);
+  take_lookups(acceptance ? &*acceptance : nullptr, cost);
   Capacity c = asked_of_found(acceptance, cost, question);
   simulate(hooks, c);
   mark_extrapolated_prices(cost, c);
@@ -835,9 +835,9 @@ void warn_of_gpus(Capacity& c) {
   const char* const why = c.layouts->is_within_limits ? "the layout is searched for by the replicas that decode alone"
                                                       : "no layout takes it on fewer";
   c.warnings.push_back({"more_gpus_than_given",
-                        fmt::format("{} GPUs are wanted for {}, where {} are given: {}", *needed,
+                        fmt::format("{} GPUs are wanted for {}, where {} {} given: {}", *needed,
                                     c.asks_for_load() ? "the load" : "the largest load of a replica that decodes",
-                                    *c.question.gpus, why)});
+                                    *c.question.gpus, *c.question.gpus == 1 ? "is" : "are", why)});
 }
 
 /// Plans plain decoding in the layout that is best for it, where that is not the one of the recommended drafts.
@@ -904,6 +904,15 @@ bool Capacity::beats_in_all_cases(std::size_t i, const Capacity& of_other, std::
     return sim::is_faster_in_all(range.median_tpot_by_version[i], theirs.median_tpot_by_version[other]);
   const sim::GpuComparison cases = sim::compare_gpus(range.gpus_by_case[i], theirs.gpus_by_case[other]);
   return cases.fewer == cases.cases;
+}
+
+std::size_t Capacity::drafting() const {
+  if (!sim::is_plain(scenarios()[shown()].scenario)) return shown();
+  const auto rate = [this](std::size_t i) { return scenarios()[i].requests_per_second_per_replica.value; };
+  const std::vector<std::size_t> others = rivals(shown());
+  const auto best =
+      std::max_element(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return rate(a) < rate(b); });
+  return best == others.end() ? shown() : *best;
 }
 
 std::vector<std::size_t> Capacity::rivals(std::size_t of) const {
@@ -992,6 +1001,10 @@ bool Capacity::decides_by_extrapolated_prices() const {
 }
 
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {
+  if (may_not_draft) {
+    // No version holds how often something is drafted.
+    return sim::capacity_doubt(simulation, range, drafting(), planning::UncertaintySource::acceptance);
+  }
   auto found = sim::capacity_doubt(simulation, range, shown());
   const bool is_done = found && found->source == planning::UncertaintySource::cost && calibrated.value_or(false);
   return is_done ? std::nullopt : found;

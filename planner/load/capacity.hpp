@@ -239,12 +239,15 @@ struct Capacity {
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }
   /// Empty without a budget, or where the fixed ones serve nothing.
   std::optional<BudgetGain> budget_gain() const;
-  /// The most informative next run; empty if nothing is uncertain, or calibration was given all that it takes.
+  /// The most informative next run, one that drafts where nobody knows in how many steps something is drafted; empty if
+  /// nothing is uncertain, or calibration was given all that it takes.
   std::optional<sim::CapacityDoubt> doubt() const;
   /// The scenario whose two engines are compared: the recommended one, else the plain one.
   std::size_t shown() const { return answer().recommended.value_or(plain()); }
 
  private:
+  /// The scenario shown if it drafts, else the one of those that do with the largest load.
+  std::size_t drafting() const;
   bool beats_in_all_cases(std::size_t i, const Capacity& of_other, std::size_t other) const;
 };
 

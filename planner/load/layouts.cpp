@@ -26,6 +26,8 @@ constexpr std::int64_t sampled_requests = 250;
 constexpr std::int64_t sampled_replications = 2;
 /// Relative error of the formulas' loads and times per token against the simulated ones that the search allows for.
 constexpr double formula_error = 0.25;
+/// Accelerators within which every legal load finds those that it needs; doubles tell their numbers apart.
+constexpr std::int64_t no_bound = std::int64_t{1} << 50U;
 
 bool divides_experts(const cost::ModelSpec& model, std::int64_t parts) {
   return std::all_of(model.layers.begin(), model.layers.end(),
@@ -212,6 +214,7 @@ struct Candidate {
 /// in the formulas' sample of them.
 struct Simulated {
   std::size_t layout = 0;
+  std::int64_t gpus = 0;
   double gpu_seconds_per_request = 0, median_tpot_seconds = 0;
 };
 
@@ -221,14 +224,18 @@ class LayoutSimulation {
   LayoutSimulation(const std::vector<SearchedLayout>& layouts, LayoutSearch& search, const core::RunHooks& hooks)
       : layouts_(layouts), search_(search), hooks_(hooks) {}
 
-  void run() {
+  /// @return the accelerators that the best one takes, or plain decoding if it takes more; empty if none is within the
+  ///   limits and the accelerators
+  std::optional<std::int64_t> run() {
     for (const Candidate& candidate : candidates()) {
       if (!can_be_best(candidate)) continue;
       simulate(candidate);
     }
-    if (best_ || beyond_) search_.chosen = best_ ? best_->layout : beyond_->layout;
     search_.is_within_limits = best_.has_value();
     if (plain_) search_.plain = plain_->layout;
+    if (!best_) return std::nullopt;
+    search_.chosen = best_->layout;
+    return plain_ ? std::max(best_->gpus, plain_->gpus) : best_->gpus;
   }
 
  private:
@@ -285,11 +292,10 @@ class LayoutSimulation {
     if (answer.interrupted) throw QuestionError("interrupted before the layouts were simulated");
     ++tried.simulated;
     const sim::ScenarioCapacity& found = answer.scenarios.front();
-    if (!found.meets_load) return;
+    if (!found.meets_load || *found.gpus > search_.gpus) return;
     const double served = question.workload.requests_per_second.value_or(found.at_requests_per_second);
-    const Simulated simulated = {candidate.layout, static_cast<double>(*found.gpus) / served,
+    const Simulated simulated = {candidate.layout, *found.gpus, static_cast<double>(*found.gpus) / served,
                                  found.tpot_seconds ? found.tpot_seconds->p50.value : 0};
-    if (*found.gpus > search_.gpus) return keep_better(simulated, beyond_);
     tried.refusal.clear();
     keep_better(simulated, best_);
     if (is_plain(candidate)) keep_better(simulated, plain_);
@@ -303,8 +309,8 @@ class LayoutSimulation {
   const std::vector<SearchedLayout>& layouts_;
   LayoutSearch& search_;
   const core::RunHooks& hooks_;
-  /// Within the limits and the accelerators, and within the limits alone.
-  std::optional<Simulated> best_, plain_, beyond_;
+  /// Within the limits and the accelerators.
+  std::optional<Simulated> best_, plain_;
 };
 
 }  // namespace
@@ -379,10 +385,9 @@ void require_searchable(const Cost& cost, const CapacityQuestion& question) {
   require_in("--gpus", question.gpus, capacity_ranges.gpus);
 }
 
-/// @param place  index into search.layouts, which is told why it is refused, else its cheapest and fastest points
-SearchedLayout price_layout(const std::optional<Acceptance>& acceptance, const Cost& cost,
-                            const CapacityQuestion& question, std::size_t place, LayoutSearch& search) {
-  TriedLayout& tried = search.layouts[place];
+/// @param tried  is told why it is refused
+SearchedLayout over_batches_of(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                               const CapacityQuestion& question, std::int64_t gpus, TriedLayout& tried) {
   SearchedLayout layout;
   try {
     layout.simulation = asked_capacity(acceptance, in_layout(cost, tried.layout), question).simulation;
@@ -390,13 +395,20 @@ SearchedLayout price_layout(const std::optional<Acceptance>& acceptance, const C
     tried.refusal = error.with_options();
     return layout;
   }
-  const PricedLayout priced(*layout.simulation, search.gpus);
-  layout.over_batches = priced.over_batches();
-  layout.points = priced.points(layout.over_batches);
+  layout.over_batches = PricedLayout(*layout.simulation, gpus).over_batches();
+  return layout;
+}
+
+/// @param place  index into search.layouts, which is told its cheapest and fastest points, or that it takes no load
+void take_points(std::size_t place, SearchedLayout& layout, LayoutSearch& search) {
+  TriedLayout& tried = search.layouts[place];
+  if (!layout.simulation) return;
+  layout.points = PricedLayout(*layout.simulation, search.gpus).points(layout.over_batches);
   for (LayoutPoint& point : layout.points) point.layout = place;
   if (layout.points.empty()) {
-    tried.refusal = fmt::format("{} GPUs do not take the load", search.gpus);
-    return layout;
+    tried.refusal = search.gpus == 1 ? std::string("1 GPU does not take the load")
+                                     : fmt::format("{} GPUs do not take the load", search.gpus);
+    return;
   }
   const auto least = [&](auto key) {
     return *std::min_element(layout.points.begin(), layout.points.end(),
@@ -404,29 +416,78 @@ SearchedLayout price_layout(const std::optional<Acceptance>& acceptance, const C
   };
   tried.cheapest = least([](const LayoutPoint& point) { return by_cost(point); });
   tried.fastest = least([](const LayoutPoint& point) { return by_time(point); });
-  return layout;
 }
 
-/// Fills the search but for what is chosen. @return [layout]
+/// Fills the search, on so many accelerators, but for what is chosen; the frontier is empty if no layout serves.
+/// @return [layout]
 std::vector<SearchedLayout> priced_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
-                                           const CapacityQuestion& question, LayoutSearch& search) {
+                                           const CapacityQuestion& question, std::int64_t gpus, LayoutSearch& search) {
   require_searchable(cost, question);
-  search.gpus = *question.gpus;
-  for (const Layout& layout : layouts_within(search.gpus, *cost.roofline, cost.words->options))
+  search.gpus = gpus;
+  const auto largest = std::min(gpus, static_cast<std::int64_t>(capacity_ranges.gpus.hi));
+  for (const Layout& layout : layouts_within(largest, *cost.roofline, cost.words->options))
     search.layouts.push_back({layout, {}, {}, {}});
   if (search.layouts.empty())
-    throw QuestionError(fmt::format("--gpus is {}, but no layout that is asked for has so few", search.gpus));
+    throw QuestionError(fmt::format("--gpus is {}, but no layout that is asked for has so few", gpus));
   std::vector<SearchedLayout> layouts(search.layouts.size());
   core::for_each_index(static_cast<std::int64_t>(layouts.size()), question.threads, [&](std::int64_t i, std::int64_t) {
     const auto place = static_cast<std::size_t>(i);
-    layouts[place] = price_layout(acceptance, cost, question, place, search);
+    layouts[place] = over_batches_of(acceptance, cost, question, gpus, search.layouts[place]);
+    take_points(place, layouts[place], search);
   });
   search.frontier = frontier_of(layouts);
-  if (search.frontier.empty()) {
-    throw QuestionError(fmt::format("--gpus is {}, but no layout serves; {}: {}", search.gpus,
-                                    text_of(search.layouts.back().layout), search.layouts.back().refusal));
-  }
   return layouts;
+}
+
+void require_serving(const LayoutSearch& search) {
+  if (search.is_within_limits || !search.frontier.empty()) return;
+  throw QuestionError(fmt::format("--gpus is {}, but no layout serves; {}: {}", search.gpus,
+                                  text_of(search.layouts.back().layout), search.layouts.back().refusal));
+}
+
+/// Chooses a layout of those priced. @return as LayoutSimulation::run
+std::optional<std::int64_t> choose(const CapacityQuestion& question, const std::vector<SearchedLayout>& layouts,
+                                   const core::RunHooks& hooks, LayoutSearch& search) {
+  if (!search.frontier.empty()) search.chosen = likeliest_layout(question, search);
+  return LayoutSimulation(layouts, search, hooks).run();
+}
+
+/// The same choice among the layouts that have no more accelerators than these, which are priced on so many.
+LayoutSearch narrowed(std::int64_t gpus, const LayoutSearch& search, std::vector<SearchedLayout> layouts) {
+  LayoutSearch kept;
+  kept.gpus = gpus;
+  std::vector<SearchedLayout> kept_layouts;
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    const TriedLayout& tried = search.layouts[i];
+    if (tried.layout.accelerators() > gpus) continue;
+    const std::size_t place = kept.layouts.size();
+    if (i == search.chosen) kept.chosen = place;
+    if (i == search.plain) kept.plain = place;
+    kept.layouts.push_back({tried.layout, tried.refusal, {}, {}, tried.simulated});
+    kept_layouts.push_back(std::move(layouts[i]));
+    take_points(place, kept_layouts.back(), kept);
+    // It was simulated on as many, whatever formulas say.
+    if (i == search.chosen || i == search.plain) kept.layouts.back().refusal.clear();
+  }
+  kept.frontier = frontier_of(kept_layouts);
+  return kept;
+}
+
+/// Takes as many accelerators as the load needs at least. Where no number of them keeps the limits, and those given
+/// are too few by the formulas: as many as these say of the likeliest layout.
+void search_without_bound(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                          const CapacityQuestion& question, const core::RunHooks& hooks, LayoutSearch& search) {
+  LayoutSearch wide;
+  std::vector<SearchedLayout> layouts = priced_layouts(acceptance, cost, question, no_bound, wide);
+  std::optional<std::int64_t> needed = choose(question, layouts, hooks, wide);
+  if (!needed && search.frontier.empty() && !wide.frontier.empty()) {
+    const TriedLayout& likeliest = wide.layouts[wide.chosen];
+    needed = likeliest.cheapest->replicas * likeliest.layout.accelerators();
+  }
+  if (!needed) return;
+  search = narrowed(std::max(*needed, *question.gpus), wide, std::move(layouts));
+  // Where the formulas err by more than is allowed for.
+  search.is_within_limits = *needed <= *question.gpus;
 }
 
 }  // namespace
@@ -434,16 +495,20 @@ std::vector<SearchedLayout> priced_layouts(const std::optional<Acceptance>& acce
 LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                            const CapacityQuestion& question) {
   LayoutSearch search;
-  priced_layouts(acceptance, cost, question, search);
+  priced_layouts(acceptance, cost, question, question.gpus.value_or(0), search);
+  require_serving(search);
   return search;
 }
 
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks) {
   LayoutSearch search;
-  const std::vector<SearchedLayout> layouts = priced_layouts(acceptance, cost, question, search);
-  search.chosen = likeliest_layout(question, search);
-  LayoutSimulation(layouts, search, hooks).run();
+  const std::vector<SearchedLayout> layouts =
+      priced_layouts(acceptance, cost, question, question.gpus.value_or(0), search);
+  choose(question, layouts, hooks, search);
+  const bool asks_for_load = question.arrival_rate || question.workload.requests_per_second;
+  if (asks_for_load && !search.is_within_limits) search_without_bound(acceptance, cost, question, hooks, search);
+  require_serving(search);
   return search;
 }
 

@@ -56,16 +56,16 @@ struct TriedLayout {
 
 /// Layouts within a number of accelerators.
 struct LayoutSearch {
+  /// Those given, or where they are too few for the load, as many as take it, with drafts and without.
   std::int64_t gpus = 1;
   std::vector<TriedLayout> layouts;
   /// Points that none beats in both GPU-seconds per token and time per token, by rising GPU-seconds.
   std::vector<LayoutPoint> frontier;
   /// Index into `layouts` of the one with the simulated scenario of the fewest GPU-seconds per request, at equal ones
-  /// of the shortest median time per token, within the limits and the accelerators. If none is within them: the one
-  /// that takes the load with the fewest, else the cheapest by formulas within the limit on the time per token, else
-  /// the fastest by formulas.
+  /// of the shortest median time per token, within the limits and the accelerators. If none is within the limits: the
+  /// cheapest by formulas within the limit on the time per token, else the fastest by formulas.
   std::size_t chosen = 0;
-  /// True if its scenario is within the limits and the accelerators.
+  /// True if its scenario is within the limits and the accelerators given.
   bool is_within_limits = false;
   /// The same among scenarios without speculation; empty if none is within the limits and the accelerators.
   std::optional<std::size_t> plain;
@@ -87,8 +87,9 @@ std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& 
 LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                            const CapacityQuestion& question);
 /// The same, and chooses by simulation: scenarios of all layouts in the order of the least that they may cost by the
-/// formulas and their error, those left out that by this cannot be cheaper than the best one simulated.
-/// @throws QuestionError as price_layouts, or if it was interrupted
+/// formulas and their error, those left out that by this cannot be cheaper than the best one simulated. A load that is
+/// too large for the accelerators given is searched for again without a bound on them.
+/// @throws QuestionError as price_layouts, but not for such a load; or if it was interrupted
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks = {});
 

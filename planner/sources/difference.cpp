@@ -23,6 +23,7 @@
 #include "planner/sources/recorded_difference.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "planner/sources/same_bytes.hpp"
+#include "traces/formats/position_traces.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {
@@ -209,8 +210,11 @@ ReadRun replayed_run(const ComparedFiles& files, const DifferenceQuestion& quest
   const std::int64_t gamma = *question.gamma;
   planning::TraceAnalyzer analyzer(source->metadata(), source->depths(), analysis_at(gamma, rule));
   std::optional<TextReplay> replay;
+  // Accepted lengths are of one rule, others are what any rule accepts.
+  bool rule_known = source->metadata().acceptance.has_value();
   traces::PositionBatch batch;
   while (source->read(batch)) {
+    rule_known = rule_known || batch.tier != traces::Tier::accepted_length;
     const estimate::Observations& seen = analyzer.add(*source, batch);
     const planning::ReplayColumns& columns = exact_columns(analyzer, batch, files.file);
     if (!replay) {
@@ -226,14 +230,19 @@ ReadRun replayed_run(const ComparedFiles& files, const DifferenceQuestion& quest
   std::vector<Note>& notes = run.recording->notes;
   append(notes, source->notes());
   if (const auto note = estimate::short_texts(run.recording->replay->highest())) notes.push_back(*note);
-  run.about = {files.file, "recording", "text", run.recording->rule, gamma};
+  run.about = {files.file, "recording", "text", rule_known ? std::optional(run.recording->rule) : std::nullopt, gamma};
   run.units = replay->units();
   return run;
 }
 
+/// Position traces, which are counts too, are replayed, at any gamma and under the guards of recordings.
+bool is_counts(const std::string& file) {
+  const traces::FileHead head = traces::FileHead::of(file);
+  return !head.folder && traces::recognised_counts(head) && !traces::is_position_traces(head.json());
+}
+
 ReadRun read_run(const ComparedFiles& files, const DifferenceQuestion& question, std::vector<Note>& warnings) {
-  const traces::FileHead head = traces::FileHead::of(files.file);
-  if (!head.folder && traces::recognised_counts(head)) {
+  if (is_counts(files.file)) {
     if (files.draft_array) {
       throw QuestionError(fmt::format("--draft-array is given, but {} is no recording", files.file));
     }

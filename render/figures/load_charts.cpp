@@ -171,11 +171,69 @@ void warn_of_simulation(const LoadChartInputs& in, Chart& chart) {
 
 }  // namespace
 
-LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads) {
-  sim::CapacityQuestion question = capacity.simulation;
+namespace {
+
+sim::CapacityQuestion without_load(sim::CapacityQuestion question) {
   question.workload.requests_per_second.reset();
+  return question;
+}
+
+/// @param place  of the range's scenarios, which are the question's
+ScenarioOverLoads over_loads(const sim::CapacityQuestion& question, const sim::CapacityRange& range, std::size_t place,
+                             std::size_t loads) {
+  const sim::ScenarioCapacity& found = range.answer.scenarios[place];
+  ScenarioOverLoads scenario;
+  scenario.name = scenario_text(found.scenario);
+  scenario.is_plain = sim::is_plain(found.scenario);
+  scenario.gpus_per_replica = question.gpus_per_replica;
+  scenario.sustainable = found.requests_per_second_per_replica;
+  scenario.saturated = found.saturated_requests_per_second_per_replica;
+  if (loads > 0) {
+    scenario.points = sim::replica_over_versions(
+        question, place, loads_up_to(last_load * scenario.saturated.value, loads), range.versions);
+  }
+  return scenario;
+}
+
+/// Plain decoding in the layout that is best for it. @param range  of the drafts, whose versions it has
+ScenarioOverLoads plain_elsewhere(const planner::Capacity& capacity, const sim::CapacityRange& range,
+                                  std::size_t loads) {
+  sim::CapacityQuestion question = without_load(capacity.of_plain().simulation);
+  sim::CapacityAnswer answer = sim::plan_capacity(question);
+  const std::size_t place = *plain_place(answer);
+  question.scenarios = {question.scenarios[place]};
+  answer.scenarios = {answer.scenarios[place]};
+  return over_loads(question, sim::over_versions_of(range, question, std::move(answer)), 0, loads);
+}
+
+/// "gamma 3, tp 2": where plain decoding is compared in another layout.
+void name_layouts(const planner::LayoutSearch& search, std::vector<ScenarioOverLoads>& scenarios) {
+  for (ScenarioOverLoads& scenario : scenarios) {
+    const std::size_t layout = scenario.is_plain ? *search.plain : search.chosen;
+    scenario.name += ", " + planner::text_of(search.layouts[layout].layout);
+  }
+}
+
+/// "A replica is 2 GPUs.", "A replica is 2 GPUs (γ = 3, tp 2) or 8 GPUs (plain decoding, tp 8)."
+std::string replicas_text(const std::vector<ScenarioOverLoads>& scenarios) {
+  const auto gpus = [](const ScenarioOverLoads& s) {
+    return fmt::format("{} GPU{}", s.gpus_per_replica, s.gpus_per_replica == 1 ? "" : "s");
+  };
+  const bool alike = std::all_of(scenarios.begin(), scenarios.end(), [&](const ScenarioOverLoads& s) {
+    return s.gpus_per_replica == scenarios.front().gpus_per_replica;
+  });
+  if (alike) return "A replica is " + gpus(scenarios.front());
+  std::string text;
+  for (const ScenarioOverLoads& scenario : scenarios)
+    text += fmt::format("{} {} ({})", text.empty() ? "A replica is" : " or", gpus(scenario), scenario.name);
+  return text;
+}
+
+}  // namespace
+
+LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads) {
+  const sim::CapacityQuestion question = without_load(capacity.simulation);
   const sim::CapacityAnswer answer = sim::plan_capacity(question);
-  const auto& acceptances = capacity.acceptance_ends;
   // Scenarios that are not shown need not be planned in other versions.
   sim::CapacityQuestion two = question;
   sim::CapacityAnswer its_answer;
@@ -188,25 +246,17 @@ LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t
     its_answer.scenarios.push_back(answer.scenarios[place]);
     if (answer.recommended == place) its_answer.recommended = its_answer.scenarios.size() - 1;
   }
-  const sim::CapacityRange range = sim::over_versions(two, std::move(its_answer), acceptances);
+  const sim::CapacityRange range = sim::over_versions(two, std::move(its_answer), capacity.acceptance_ends);
   LoadChartInputs in;
   in.asked = capacity.question.arrival_rate;
   in.limits = question.limits;
-  in.gpus_per_replica = question.gpus_per_replica;
   in.price_per_gpu_hour = question.price_per_gpu_hour;
   in.runs = fmt::format("{} runs of {} requests", question.replications, question.workload.open_requests());
   for (std::size_t place = 0; place < two.scenarios.size(); ++place) {
-    const sim::ScenarioCapacity& found = range.answer.scenarios[place];
-    ScenarioOverLoads& scenario = in.scenarios.emplace_back();
-    scenario.name = scenario_text(found.scenario);
-    scenario.is_plain = sim::is_plain(found.scenario);
-    if (scenario.is_plain && capacity.plain_elsewhere) scenario.name += " in this layout";
-    scenario.sustainable = found.requests_per_second_per_replica;
-    scenario.saturated = found.saturated_requests_per_second_per_replica;
-    if (loads == 0) continue;
-    scenario.points = sim::replica_over_versions(two, place, loads_up_to(last_load * scenario.saturated.value, loads),
-                                                 range.versions);
+    const bool elsewhere = capacity.plain_elsewhere && sim::is_plain(two.scenarios[place]);
+    in.scenarios.push_back(elsewhere ? plain_elsewhere(capacity, range, loads) : over_loads(two, range, place, loads));
   }
+  if (capacity.plain_elsewhere) name_layouts(*capacity.layouts, in.scenarios);
   return in;
 }
 
@@ -241,10 +291,11 @@ Chart gpus_over_load_chart(const LoadChartInputs& in) {
       continue;
     }
     told.push_back(fmt::format("{} takes {} requests/s per replica", scenario.name, range_text(scenario.sustainable)));
-    const auto steps = sim::gpus_by_load(scenario.sustainable.value, in.gpus_per_replica, up_to);
+    const auto steps = sim::gpus_by_load(scenario.sustainable.value, scenario.gpus_per_replica, up_to);
     if (scenario.sustainable.lo > up_to / most_replicas) {
-      ChartSeries band = band_between(sim::gpus_by_load(scenario.sustainable.hi, in.gpus_per_replica, up_to),
-                                      sim::gpus_by_load(scenario.sustainable.lo, in.gpus_per_replica, up_to), up_to);
+      ChartSeries band =
+          band_between(sim::gpus_by_load(scenario.sustainable.hi, scenario.gpus_per_replica, up_to),
+                       sim::gpus_by_load(scenario.sustainable.lo, scenario.gpus_per_replica, up_to), up_to);
       band.name = scenario.name + ", 95%";
       set_look(scenario, band);
       panel.series.push_back(std::move(band));
@@ -269,8 +320,7 @@ Chart gpus_over_load_chart(const LoadChartInputs& in) {
   if (in.asked) panel.series.push_back(reference_line(ChartMark::vertical, "load asked for", {*in.asked}));
   chart.caption = fmt::format("{}: ", in.who);
   for (std::size_t i = 0; i < told.size(); ++i) chart.caption += (i > 0 ? "; " : "") + told[i];
-  chart.caption += fmt::format(". A replica is {} GPU{}. Simulated, {} each.", in.gpus_per_replica,
-                               in.gpus_per_replica == 1 ? "" : "s", in.runs);
+  chart.caption += fmt::format(". {}. Simulated, {} each.", replicas_text(in.scenarios), in.runs);
   warn_of_simulation(in, chart);
   return chart;
 }

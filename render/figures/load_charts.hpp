@@ -15,18 +15,18 @@ namespace specdec::render {
 struct ScenarioOverLoads {
   std::string name;
   bool is_plain = false;
+  std::int64_t gpus_per_replica = 1;
   /// In increasing order; intervals include the errors of simulation, cost and acceptance.
   std::vector<sim::ReplicaAtLoad> points;
   /// The largest load that one replica takes within the limits, and the load above which its queue grows.
   sim::SimulatedValue sustainable, saturated;
 };
 
-/// The ways of decoding that figures over loads show: plain, and the recommended speculative one, else the one that
-/// takes most.
+/// The ways of decoding that figures over loads show: plain, in the layout that it is compared in, and the recommended
+/// speculative one, else the one that takes most.
 struct LoadChartInputs {
   std::vector<ScenarioOverLoads> scenarios;
   sim::CapacityLimits limits;
-  std::int64_t gpus_per_replica = 1;
   /// Requests/s of all replicas, if a load is requested.
   std::optional<double> asked;
   std::optional<double> price_per_gpu_hour;
@@ -37,7 +37,7 @@ struct LoadChartInputs {
 
 /// Plans a capacity without the load that is requested, and simulates the times of the scenarios shown over loads;
 /// `who` is left out.
-/// @param capacity  its own answer is not used
+/// @param capacity  of its own answer only the layout of plain decoding is used
 /// @param loads  number of loads of a replica at which its times are simulated, up to the scenario's limit; 0 for none
 /// @throws as sim::replica_at_loads
 LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads);

@@ -470,17 +470,18 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 }
 
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
-                                            std::size_t scenario) {
+                                            std::size_t scenario, std::optional<planning::UncertaintySource> known) {
   const ScenarioCapacity& asked = range.answer.scenarios.at(scenario);
   if (range.interrupted) return std::nullopt;
   const std::vector<double>& rates = range.rates_by_version.at(scenario);
   const std::size_t first = 1 + range.cost_ends;
   const double of_cost = log_width(rates, 1, first), of_acceptance = log_width(rates, first, first + range.acceptances);
   const bool extrapolated = asked.scenario.extrapolated;
-  if (of_cost == 0 && of_acceptance == 0 && !extrapolated) return std::nullopt;
+  if (of_cost == 0 && of_acceptance == 0 && !extrapolated && !known) return std::nullopt;
   const cost::Iteration iteration = iteration_at(asked.mean_batch.value, question, asked);
   CapacityDoubt doubt;
-  doubt.source = extrapolated              ? planning::UncertaintySource::extrapolation
+  doubt.source = known                     ? *known
+                 : extrapolated            ? planning::UncertaintySource::extrapolation
                  : of_cost > of_acceptance ? planning::UncertaintySource::cost
                                            : planning::UncertaintySource::acceptance;
   for (const GammaFrom& stretch : asked.scenario.engine.schedule)

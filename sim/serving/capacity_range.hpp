@@ -123,10 +123,12 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 /// the answer's own among both; an extrapolated scenario has extrapolation as its source. The run is one of the
 /// scenario's largest gamma at its mean batch, together with plain decoding if the cost is in question.
 /// @param scenario  index into range.answer.scenarios
-/// @return empty if no version differs, or some are missing
+/// @param known     the source, if something that no version holds makes it this one
+/// @return empty if no version differs and no source is known, or if versions are missing
 /// @throws std::out_of_range if there is no such scenario
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
-                                            std::size_t scenario);
+                                            std::size_t scenario,
+                                            std::optional<planning::UncertaintySource> known = {});
 
 /// replica_at_loads(), its intervals widened to the same figures in each of the versions. If a version cannot take a
 /// load, its queue grows and its times are those of this run.

@@ -12,6 +12,7 @@
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "analysis/planning/replay_columns.hpp"
+#include "analysis/planning/trace_analysis.hpp"
 #include "analysis/theory/replay.hpp"
 #include "sim/batch_verification.hpp"
 #include "sim/replay_simulation.hpp"
@@ -204,6 +205,7 @@ class RecordedExperiment {
           if (hooks.interrupted()) return summarise(positions, compared);
           sequence = RecordedSequence{
               .number = seen.sequence[i], .task = seen.labels().task_of(i), .cluster = seen.labels().cluster(i)};
+          knows_prompts_ = knows_prompts_ || seen.labels().has_prompt(i);
         }
         collect(positions, i, *sequence);
       }
@@ -328,7 +330,9 @@ class RecordedExperiment {
   }
 
   void summarise(const RecordedAcceptance& positions, ComparedMethods& compared) const {
-    for (const Note& note : positions.notes())
+    std::vector<Note> notes = positions.notes();
+    if (!knows_prompts_ && sequences_.size() > 1) notes.push_back(planning::texts_taken_as_independent());
+    for (const Note& note : notes)
       if (std::ranges::find(compared.notes, note.message, &Note::message) == compared.notes.end())
         compared.notes.push_back(note);
     if (sequences_.empty()) return;
@@ -402,6 +406,7 @@ class RecordedExperiment {
   /// For policies that decide for a batch of texts.
   std::vector<RecordedSequence> kept_;
   std::vector<ReplayedSequence> sequences_;
+  bool knows_prompts_ = false;
 };
 
 /// The reason why no recording can replay the method; empty if one may.

@@ -294,6 +294,12 @@ TEST_CASE("plan and analyze tell the same of a bracket, and no middle leads") {
   const std::string text = run_specdec("plan --c 0.1 --trace " + trace).out;
   CHECK(std::regex_search(text, std::regex("between\\s+\\d\\.\\d+x\\s+and\\s+\\d\\.\\d+x")));
   CHECK(text.find("The best gamma lies between") != std::string::npos);
+  // Times stand at the ends of the bracket, as the speedup beside them does.
+  const std::string timed =
+      " --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b --batch 1,8 --trace " + trace;
+  CHECK(std::regex_search(run_specdec("plan" + timed).out,
+                          std::regex("\n +8 +1 +1\\.\\d+\\.\\.1\\.\\d+ +[\\d.]+ to [\\d.]+ +\\d\\.\\d+\\.\\.\\d\\.\\d+ "
+                                     "+[\\d.]+ +\\d+\\.\\.\\d+ ")));
 }
 
 TEST_CASE("at temperature 0 the top-k tier gives rejection the value of greedy") {

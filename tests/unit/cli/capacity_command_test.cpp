@@ -132,7 +132,8 @@ TEST_CASE("a recording gives requests the acceptance of their contexts, which a 
 }
 
 TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
-  const std::string question = small_model + lengths + " --draft-kind ngram --gamma 2 --arrival-rate 5";
+  const std::string unknown = small_model + lengths + " --draft-kind ngram --gamma 2 --arrival-rate 5";
+  const std::string question = unknown + " --hit-rate 1";
   const std::string options = question + " --alpha 0.7";
   const ordered_json next = json_of(options)["next_measurement"];
   CHECK(next["source"] == "cost");
@@ -154,11 +155,22 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
               " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9 --max-num-seqs 4")["next_measurement"]
                                                                                                     ["source"] ==
       "acceptance");
+  // Whatever the cost: nobody knows how often a lookup finds something.
+  for (const std::string more : {" --alpha 0.7", " --alpha 0.7 --calibrate batch=4,tpot_ms=8", " --alpha 0.01"}) {
+    CAPTURE(more);
+    const ordered_json of_hits = json_of(unknown + more)["next_measurement"];
+    CHECK(of_hits["source"] == "acceptance");
+    CHECK(of_hits["gamma"] == 2);
+    CHECK(of_hits["with_baseline"] == false);
+  }
+  CHECK(run_specdec("capacity " + unknown + " --alpha 0.7")
+            .out.find("Most of what is uncertain is the acceptance: how many steps draft something.") !=
+        std::string::npos);
 }
 
 TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {
   const std::string question = "capacity " + small_model + lengths + " --draft-kind ngram --gamma 2 ";
-  const std::string typed = run_specdec(question + "--alpha 0.7:0.9").out;
+  const std::string typed = run_specdec(question + "--hit-rate 1 --alpha 0.7:0.9").out;
   CHECK(std::regex_search(typed,
                           std::regex(R"(\(range [0-9.]+ to [0-9.]+\)\s+requests/s\s+per\s+replica\s+with gamma 2)")));
   CHECK(std::regex_search(typed, std::regex(R"(\(95% [0-9.]+\s+to\s+[0-9.]+\)\s+without\s+speculation)")));
@@ -429,6 +441,20 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   CHECK(more["prefill_pool"]["gpus_of_both_pools"].get<int>() > 2);
   CHECK(warns(more, "more_gpus_than_given"));
   CHECK(run_specdec("capacity " + few).out.rfind("More than the 2 GPUs given are needed in this layout. ", 0) == 0);
+  // More than one GPU takes, and what no number of them does.
+  const std::string heavy = small_model + lengths + " --gpus 1 --arrival-rate 400";
+  const ordered_json beyond = json_of(heavy, 1);
+  CHECK(warns(beyond, "more_gpus_than_given"));
+  CHECK(beyond["recommended"]["gpus"].get<int>() > 1);
+  CHECK(beyond["layouts"]["gpus"] == beyond["recommended"]["gpus"]);
+  CHECK(beyond["layouts"]["within_limits"] == false);
+  const std::string beyond_text = run_specdec("capacity " + heavy).out;
+  CHECK(std::regex_search(beyond_text, std::regex("^(By the estimate more|More) than the GPU given is needed in any "
+                                                  "layout\\. [0-9]+ GPUs\\s")));
+  CHECK(beyond_text.find("is taken: the cheapest within the\nlimits, on more GPUs than given") != std::string::npos);
+  const std::string never = small_model + lengths + " --gpus 1 --arrival-rate 400 --tpot-ms 1";
+  CHECK(json_of(never, 1)["recommended"].is_null());
+  CHECK(run_specdec("capacity " + never).out.find("on any number of GPUs") != std::string::npos);
   check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
   check_refused(small_model + lengths + " --dp 2",
                 "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "

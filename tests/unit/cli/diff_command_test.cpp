@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -166,6 +167,45 @@ TEST_CASE("diff decides nothing that the lengths of texts may be all of, and war
   // Texts of one length: nothing but the drafts differs.
   const std::string alike = texts_of("alike.safetensors", 30, 201, true);
   CHECK(difference_of(usual + " " + alike + " --gamma 5")["undecided"].is_null());
+}
+
+TEST_CASE("diff replays position traces at its gamma, under the guards of recordings") {
+  const ScratchFolder folder;
+  // Rounds of two drafts: of one draft both are accepted at every second place, of the other at every fourth.
+  const auto traces_of = [&](const char* name, std::int64_t texts, std::int64_t tokens) {
+    std::string lines;
+    for (std::int64_t text = 0; text < texts; ++text) {
+      std::vector<std::int64_t> good, poor;
+      for (std::int64_t place = 0; place < tokens; ++place) {
+        const std::int64_t left = tokens - place, turn = (place * 7 + text * 5) % 16;
+        good.push_back(std::min<std::int64_t>(left, turn < 8 ? 3 : turn < 12 ? 2 : 1));
+        poor.push_back(std::min<std::int64_t>(left, turn < 4 ? 3 : turn < 8 ? 2 : 1));
+      }
+      lines += ordered_json({{"acc_good", {{"acc_len", good}}}, {"acc_poor", {{"acc_len", poor}}}}).dump() + '\n';
+    }
+    return written(folder / name, lines);
+  };
+  const auto warnings_of = [](const ordered_json& answer) { return answer["warnings"].dump(); };
+  const std::string usual = traces_of("usual.jsonl", 20, 200), brief = traces_of("brief.jsonl", 40, 9);
+  const ordered_json drafts = difference_of(usual + " " + usual + " --draft-array poor,good --gamma 1");
+  CHECK(drafts["a"]["kind"] == "recording");
+  CHECK(drafts["verdict"] == "b accepts more");
+  CHECK(drafts["paired"] == 20);
+  CHECK(drafts["a"]["acceptance_rule"].is_null());
+  CHECK(warnings_of(drafts).find("rule_unknown") != std::string::npos);
+  const Run analysed = run_specdec("analyze " + usual + " --draft-array good --format json");
+  REQUIRE(analysed.exit_code == 0);
+  CHECK(drafts["b"]["tokens_per_step"].get<double>() ==
+        Approx(ordered_json::parse(analysed.out)["gammas"][0]["tokens_per_step"]["replay"].get<double>()));
+
+  const ordered_json lengths = difference_of(usual + " " + brief + " --draft-array good --gamma 2");
+  CHECK(lengths["verdict"] == "cannot tell");
+  CHECK(lengths["undecided"].get<std::string>().find("200 tokens on average in A and 9 in B") != std::string::npos);
+  for (const char* code : {"text_ends_matter", "short_texts", "prompts_unknown"})
+    CHECK(warnings_of(lengths).find(code) != std::string::npos);
+  check_run_refused("diff " + usual + " " + brief + " --draft-array good",
+                    "--gamma is missing: " + usual + " is a recording, which is replayed at a gamma");
+  CHECK(run_specdec("diff " + usual + " " + brief + " --draft-array good --gamma 3").exit_code == 2);
 }
 
 TEST_CASE("diff warns of one run that is given twice under two names") {

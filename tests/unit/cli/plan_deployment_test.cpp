@@ -80,7 +80,7 @@ struct IdealHardware {
   IdealHardware() {
     std::ofstream(scratch / "device.json")
         << R"({"name": "device", "memory_bytes": 141e9, "memory_bandwidth_bytes_per_second": 4.8e12,
-               "peak_flops": {"bf16": 989.4e12, "fp8": 1978.9e12}, "link_bytes_per_second": 1e300})";
+               "peak_flops": {"bf16": 989.4e12, "fp8": 1978.9e12}, "link_bytes_per_second": 1e20})";
     write_model("70b.json", 8192, 80, 64, 28672);
     write_model("8b.json", 4096, 32, 32, 14336);
   }

@@ -496,6 +496,12 @@ TEST_CASE("over a recording the texts of one prompt are one unit of the interval
     // 23 degrees of freedom and a quarter of the variance in the place of 5.
     CHECK(of_texts[1] - of_texts[0] < 0.5 * (of_one[1] - of_one[0]));
   }
+  const auto is_warned = [](const std::string& trace) {
+    return specdec::tests::warns(document_of_run("compare algorithm1 --gamma 3 --source trace --trace " + trace),
+                                 "prompts_unknown");
+  };
+  CHECK(is_warned(apart));
+  CHECK_FALSE(is_warned(often));
 }
 
 TEST_CASE("a parameter changes what the methods do that are said to use it, and is refused where none does") {

@@ -154,6 +154,54 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a load that is too large for the accelerators given is answered with the fewest that take it") {
+  CapacityQuestion question = small_load();
+  question.gamma = std::vector<std::int64_t>{};
+  question.workload.prompt_tokens = {500, 0.5};
+  question.workload.output_tokens = {100, 0.5};
+  question.gpus = 1;
+  for (const double tpot_ms : {30, 9}) {
+    CAPTURE(tpot_ms);
+    question.tpot_ms = tpot_ms;
+    question.arrival_rate = 250;
+    const Capacity found = planner::capacity({}, priced("llama-3.1-8b"), question);
+    CHECK(found.exceeds_gpus);
+    CHECK_FALSE(found.layouts->is_within_limits);
+    REQUIRE(found.answer().recommended);
+    // What every layout by itself says.
+    std::int64_t least = 1 << 30;
+    for (const std::int64_t tensor : {1, 2, 4, 8}) {
+      const sim::CapacityQuestion stated =
+          planner::asked_capacity({}, priced("llama-3.1-8b", {.tensor_parallel = tensor}), question).simulation;
+      const sim::ScenarioCapacity alone = sim::plan_capacity(stated).scenarios.front();
+      if (alone.meets_load) least = std::min(least, *alone.gpus);
+    }
+    CHECK(least > 1);
+    CHECK(found.scenarios()[*found.answer().recommended].gpus == least);
+    CHECK(found.layouts->gpus == least);
+    for (const planner::TriedLayout& tried : found.layouts->layouts) CHECK(tried.layout.accelerators() <= least);
+    CHECK(found.layouts->layouts[found.layouts->chosen].refusal.empty());
+  }
+  // Weights that the accelerators given do not hold are a matter of their number, too.
+  question.arrival_rate = 1;
+  question.tpot_ms = 50;
+  const Capacity large = planner::capacity({}, priced("llama-3.3-70b"), question);
+  CHECK(large.exceeds_gpus);
+  CHECK(large.scenarios().front().gpus == 2);
+  // No number of accelerators is fast enough, whether or not those given are too few by the formulas.
+  question.tpot_ms = 0.1;
+  for (const double rate : {1, 1000}) {
+    CAPTURE(rate);
+    question.arrival_rate = rate;
+    const Capacity none = planner::capacity({}, priced("llama-3.1-8b"), question);
+    CHECK_FALSE(none.answer().recommended);
+    CHECK_FALSE(none.exceeds_gpus);
+  }
+  question.arrival_rate = 1e9;
+  question.tpot_ms.reset();
+  CHECK(*planner::capacity({}, priced("llama-3.1-8b"), question).scenarios().front().gpus > 1000000);
+}
+
 TEST_CASE("groups of accelerators have the cache, places and positions of all of them") {
   const CapacityQuestion question = small_load();
   CapacityQuestion plain = question;

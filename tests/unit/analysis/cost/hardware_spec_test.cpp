@@ -288,12 +288,13 @@ TEST_CASE("a hardware file that is not what it must be is refused with the place
   CHECK(refusal(R"({"name": "x"})").find("memory_bytes is missing, but must be there") != std::string::npos);
   CHECK(refusal(device("1", peaks, R"(, "tdp": 3)")).find("key is tdp, but must be one of name, aliases, vendor, ") !=
         std::string::npos);
-  CHECK(refusal(device("1", R"({"fp6": 1})"))
+  CHECK(refusal(device("80e9", R"({"fp6": 1})"))
             .find("peak_flops.key is fp6, but must be one of bf16, fp16, fp32, fp4, fp64, fp8, int8") !=
         std::string::npos);
-  CHECK(refusal(device("1", "{}")).find("peak_flops is {}, but must be an object with at least one of bf16") !=
+  CHECK(refusal(device("80e9", "{}")).find("peak_flops is {}, but must be an object with at least one of bf16") !=
         std::string::npos);
-  CHECK(refusal(device("0", peaks)).find("memory_bytes is 0, but must be a number in (0, inf)") != std::string::npos);
+  CHECK(refusal(device("0", peaks)).find("memory_bytes is 0, but must be a number of bytes in [10000, 1e+18]") !=
+        std::string::npos);
   CHECK(refusal(device("\"80 GB\"", peaks)).find("memory_bytes is \"80 GB\", but must be a number") !=
         std::string::npos);
   CHECK(refusal(device(R"({"source": "https://x"})", peaks)).find("memory_bytes.value is missing") !=
@@ -301,8 +302,9 @@ TEST_CASE("a hardware file that is not what it must be is refused with the place
   CHECK(refusal(device(R"({"value": 1, "url": "https://x"})", peaks))
             .find("memory_bytes.key is url, but must be one of value, quoted, source, second_quoted, "
                   "second_source, note") != std::string::npos);
-  CHECK(refusal(device("1", peaks, R"(, "watts": -3)")).find("watts is -3") != std::string::npos);
-  CHECK(refusal(device("1", peaks, R"(, "gpus_per_node": 2.5)"))
+  CHECK(refusal(device("80e9", peaks, R"(, "watts": -3)")).find("watts is -3, but must be a number in (0, inf)") !=
+        std::string::npos);
+  CHECK(refusal(device("80e9", peaks, R"(, "gpus_per_node": 2.5)"))
             .find("gpus_per_node is 2.5, but must be a whole number") != std::string::npos);
   CHECK(refusal(device("1", peaks, R"(, "name": "y")")).find("name is there twice") != std::string::npos);
   CHECK(refusal(device("1e400", peaks)).find("a number beyond the range of double") != std::string::npos);
@@ -312,6 +314,29 @@ TEST_CASE("a hardware file that is not what it must be is refused with the place
   const tests::TemporaryFolder folder;
   CHECK_THROWS_AS(cost::read_hardware_spec(folder.path() / "missing.json"), traces::FileError);
   CHECK_THROWS_AS(cost::read_hardware_spec(folder.path()), traces::FileError);
+}
+
+TEST_CASE("figures of a hardware file in another unit are refused with the unit and what any machine is within") {
+  const auto machine = [](const std::string& memory, const std::string& bandwidth, const std::string& peak,
+                          const std::string& link) {
+    return R"({"name": "mine", "memory_bytes": )" + memory + R"(, "memory_bandwidth_bytes_per_second": )" + bandwidth +
+           R"(, "peak_flops": {"fp8": )" + peak + R"(}, "link_bytes_per_second": {"value": )" + link + "}}";
+  };
+  // TB/s, GB, TFLOP/s and GB/s.
+  CHECK(refusal(machine("80e9", "1.6", "1e15", "450e9")) ==
+        "device.json: memory_bandwidth_bytes_per_second is 1.6, but must be a number of bytes/s in [1000000, 1e+20]");
+  CHECK(
+      refusal(machine("80", "1.6e12", "1e15", "450e9")).find("memory_bytes is 80, but must be a number of bytes in ") !=
+      std::string::npos);
+  CHECK(refusal(machine("80e9", "1.6e12", "989", "450e9"))
+            .find("peak_flops.fp8 is 989, but must be a number of FLOP/s in [100000, 1e+24]") != std::string::npos);
+  CHECK(refusal(machine("80e9", "1.6e12", "1e15", "450"))
+            .find("link_bytes_per_second.value is 450, but must be a number of bytes/s in [10000, 1e+20]") !=
+        std::string::npos);
+  const tests::TemporaryFolder folder;
+  // A microcontroller, and a hundred wafers of today.
+  CHECK_NOTHROW(cost::read_hardware_spec(folder.write("small.json", machine("264e3", "5e8", "1e6", "1e5"))));
+  CHECK_NOTHROW(cost::read_hardware_spec(folder.write("large.json", machine("4.4e12", "2.1e18", "1.25e19", "1e16"))));
 }
 
 TEST_CASE("the assumed share of the peak is that of the type that weights are multiplied in") {

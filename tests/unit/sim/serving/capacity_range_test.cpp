@@ -552,6 +552,15 @@ TEST_CASE("the next measurement is of what most of a capacity's uncertainty come
 
   sim::CapacityQuestion exact = question_for(std::make_shared<OneReplicate>(40));
   CHECK_FALSE(sim::capacity_doubt(exact, range_of(exact), 1));
+  // Something that no version holds.
+  for (const auto& [asked, range] :
+       {std::pair(question, range_of(question, {near})), std::pair(exact, range_of(exact))}) {
+    const auto known = sim::capacity_doubt(asked, range, 1, UncertaintySource::acceptance);
+    REQUIRE(known);
+    CHECK(known->source == UncertaintySource::acceptance);
+    CHECK(known->next.gamma == 2);
+    CHECK_FALSE(known->next.with_baseline);
+  }
   const auto of_acceptance = sim::capacity_doubt(exact, range_of(exact, {far}), 1);
   REQUIRE(of_acceptance);
   CHECK(of_acceptance->source == UncertaintySource::acceptance);

@@ -1,0 +1,78 @@
+#include "render/figures/load_charts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "planner/load/capacity.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec;
+using Catch::Matchers::Contains;
+
+namespace {
+
+planner::CapacityQuestion service() {
+  planner::CapacityQuestion question;
+  question.workload.prompt_tokens = {2000, 0.5};
+  question.workload.output_tokens = {500, 0.5};
+  question.workload.requests = 300;
+  question.replications = 2;
+  question.gamma = {{3}};
+  question.price = 3;
+  question.tpot_ms = 30;
+  question.arrival_rate = 5;
+  return question;
+}
+
+const render::ChartSeries& series_of(const render::Chart& chart, const std::string& name) {
+  const auto& all = chart.panels.front().series;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& series) { return series.name == name; });
+  REQUIRE(found != all.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("figures over loads show plain decoding in the layout that it is compared in, by its name") {
+  planner::CapacityQuestion question = service();
+  question.gpus = 8;
+  const planner::Cost cost =
+      planner::Cost::of_hardware("h200-sxm", "llama-3.3-70b", {.draft = {.model = "eagle3-llama-3.3-70b"}});
+  const planner::Capacity capacity = planner::capacity(planner::Acceptance::of_rate(0.65), cost, question);
+  REQUIRE(capacity.plain_elsewhere);
+  const std::int64_t of_plain = capacity.of_plain().simulation.gpus_per_replica;
+  REQUIRE(of_plain != capacity.simulation.gpus_per_replica);
+  const render::LoadChartInputs inputs = render::load_chart_inputs(capacity, 3);
+  REQUIRE(inputs.scenarios.size() == 2);
+  const render::ScenarioOverLoads &plain = inputs.scenarios[0], &drafts = inputs.scenarios[1];
+  const std::string name = "plain decoding, tp " + std::to_string(of_plain);
+  CHECK(plain.name == name);
+  CHECK(drafts.name == "γ = 3, tp " + std::to_string(capacity.simulation.gpus_per_replica));
+  CHECK(plain.gpus_per_replica == of_plain);
+  // A replica takes in the figure what it takes in the answer.
+  CHECK(plain.sustainable.value == Approx(capacity.plain_scenario().requests_per_second_per_replica.value));
+  CHECK(plain.points.size() == 3);
+
+  const render::Chart chart = render::gpus_over_load_chart(inputs);
+  const render::ChartSeries& steps = series_of(chart, name);
+  for (std::size_t i = 0; i < steps.x.size(); ++i) {
+    if (steps.x[i] > 5) continue;
+    CHECK(std::fmod(steps.y[i], static_cast<double>(of_plain)) == 0);
+  }
+  CHECK_THAT(chart.caption, Contains(" GPUs (" + name + ")"));
+  for (const render::Chart& other : {render::latency_over_load_chart(inputs), render::cost_and_time_chart(inputs)})
+    CHECK_THAT(other.caption, Contains(name));
+}
+
+TEST_CASE("figures over loads of one layout name none") {
+  planner::CapacityQuestion question = service();
+  question.workload.requests = 100;
+  const planner::Cost cost = planner::Cost::of_hardware(
+      "h200-sxm", "llama-3.3-70b", {.draft = {.model = "eagle3-llama-3.3-70b"}, .tensor_parallel = 4});
+  const render::LoadChartInputs inputs =
+      render::load_chart_inputs(planner::asked_capacity(planner::Acceptance::of_rate(0.65), cost, question), 0);
+  CHECK(inputs.scenarios[0].name == "plain decoding");
+  CHECK(inputs.scenarios[1].name == "γ = 3");
+  CHECK_THAT(render::gpus_over_load_chart(inputs).caption, Contains(". A replica is 4 GPUs. Simulated, "));
+}
