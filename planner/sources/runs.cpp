@@ -46,8 +46,9 @@ bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
   });
 }
 
-/// Counts by step where drafts are looked up, and where the runs tell that they mostly did not draft.
-void take_steps(bool kind_stated, planning::BenchQuestion& question, std::vector<Note>& warnings) {
+/// Counts by step where drafts are looked up, and where a run tells that it mostly did not draft: its time per token is
+/// that of all steps.
+void take_steps(planning::BenchQuestion& question, std::vector<Note>& warnings) {
   constexpr double every_round = 0.9;
   const auto share = [](const ServingCounts& run) {
     return run.rounds.value_or(0) > 0 ? *run.rounds / traces::steps_of(run).value_or(*run.rounds) : 1;
@@ -55,13 +56,13 @@ void take_steps(bool kind_stated, planning::BenchQuestion& question, std::vector
   const auto least = std::min_element(question.runs.begin(), question.runs.end(),
                                       [&](const auto& a, const auto& b) { return share(a) < share(b); });
   if (!cost::looks_up(question.kind)) {
-    if (kind_stated || share(*least) >= every_round) return;
+    if (share(*least) >= every_round) return;
     warnings.push_back(
         {"steps_without_drafts",
-         fmt::format(
-             "{} tells that {} of its steps drafted, as where drafts are looked up: rounds are its steps, with a "
-             "draft or without; --draft-kind ngram or suffix says that they are",
-             least->place(), percent(share(*least)))});
+         fmt::format("{} tells that {} of its steps drafted, as where drafts are looked up or at times switched off: "
+                     "rounds are its steps, with a draft or without; --draft-kind ngram or suffix says that drafts are "
+                     "looked up",
+                     least->place(), percent(share(*least)))});
   }
   for (auto* counts : {&question.runs, &question.windows, &question.holdout}) count_by_step(*counts, question.gamma);
 }
@@ -81,7 +82,7 @@ void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   DraftWords draft = files.draft;
   draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
   question.kind = draft_kind(draft, files.model, {}, false);
-  take_steps(draft.kind.has_value(), question, warnings);
+  take_steps(question, warnings);
   require_drafts_told(question.windows, question.gamma);
   require_drafts_told(question.runs, question.gamma);
   question.overhead_seconds = files.overhead_seconds.value_or(0);

@@ -1833,6 +1833,7 @@ TEST_CASE("runs whose steps mostly found nothing to draft are of steps, and the 
   const ordered_json untold = json_of(files);
   CHECK(untold["runs"][1]["tokens_per_step"] == run["tokens_per_step"]);
   CHECK(warns(untold, "steps_without_drafts"));
+  CHECK(json_of(files + "--draft-kind eagle")["runs"][1]["round_seconds"] == run["round_seconds"]);
   check_refused(files + "--draft-kind ngram --hit-rate 0.3",
                 "--hit-rate is given, but the rounds of --bench hold misses and lengths");
 }
