@@ -175,8 +175,8 @@ struct Cost {
   std::optional<std::string> engine;
   /// True if rounds were priced from the windows of a log.
   bool from_log = false;
-  /// True if what was timed are steps of a server that looks drafts up, the misses included.
-  bool of_lookup_steps = false;
+  /// True if what was timed are steps as they ran, those without a draft or with a short one included.
+  bool of_steps = false;
   std::vector<std::string> files;
   /// The hardware and models described by files.
   NamedSpecs specs;

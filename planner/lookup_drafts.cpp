@@ -83,6 +83,16 @@ void take_unknown(Acceptance& acceptance, Cost& cost) {
   wrap_curves(acceptance, [](const auto& curve) { return std::make_shared<estimate::UnknownLookups>(curve); });
 }
 
+/// Puts the acceptance of all steps in place of that of what was proposed.
+void take_steps(const CountedLookups& counted, Acceptance& acceptance) {
+  // By step, drafts of all lengths are gamma tokens, some of them rejected.
+  std::erase_if(acceptance.warnings, [](const Note& note) {
+    return note.code == estimate::drafts_end_early || note.code == estimate::alpha_is_bounded;
+  });
+  acceptance.curve = counted.curve;
+  acceptance.curve_at_design_effect_3 = counted.curve_at_design_effect_3;
+}
+
 /// Counts of an engine whose steps mostly had no draft, taken for drafts of every round.
 void doubt_every_round(Acceptance& acceptance, Cost& cost) {
   constexpr double every_round = 0.9;
@@ -105,7 +115,14 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   DraftWords& draft = cost.draft;
   const bool stated = draft.states_lookups();
   const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;
-  if (!stated && acceptance != nullptr && !cost::looks_up(cost.kind)) doubt_every_round(*acceptance, cost);
+  if (!stated && acceptance != nullptr && !cost::looks_up(cost.kind)) {
+    // Steps that were timed with their misses are accepted with them.
+    const bool is_known = cost.of_steps && acceptance->lookups && acceptance->lookups->curve;
+    if (is_known)
+      take_steps(*std::exchange(acceptance->lookups, std::nullopt), *acceptance);
+    else
+      doubt_every_round(*acceptance, cost);
+  }
   if (!stated && (taken || !cost::looks_up(cost.kind) || acceptance == nullptr)) return;
   const std::optional<CountedLookups> counted =
       acceptance == nullptr ? std::nullopt : std::exchange(acceptance->lookups, std::nullopt);
@@ -114,7 +131,7 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   if (!law) return take_unknown(*acceptance, cost);
   if (of_counts) compare_with_counts(draft, *of_counts, cost);
   const bool states_length = draft.mean_draft_length || (draft.hit_rate && !counted);
-  if (!cost.of_lookup_steps) {
+  if (!cost.of_steps) {
     cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, *law);
     if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, *law);
   }
@@ -133,12 +150,7 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
     wrap_curves(*acceptance, [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law); });
     return;
   }
-  // By step, drafts of all lengths are gamma tokens, some of them rejected.
-  std::erase_if(acceptance->warnings, [](const Note& note) {
-    return note.code == estimate::drafts_end_early || note.code == estimate::alpha_is_bounded;
-  });
-  acceptance->curve = counted->curve;
-  acceptance->curve_at_design_effect_3 = counted->curve_at_design_effect_3;
+  take_steps(*counted, *acceptance);
   if (!stated || !(of_counts->hit_rate > 0)) return;
   wrap_curves(*acceptance,
               [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law, *of_counts); });

@@ -8,9 +8,9 @@ namespace specdec::planner {
 
 /// Replaces acceptance and cost of a draft that is looked up by those of core::LookupLaw where its words state one, or
 /// where its counters tell one; else drafts fill gamma in every round, and unless a recording tells of rounds without
-/// drafts, too, nothing is decided (warning "hit_rate_unknown"). Nor is anything where counts tell of steps
-/// without drafts and nothing says how drafts are made ("steps_without_drafts"). What was taken is among the cost's
-/// assumptions.
+/// drafts, too, nothing is decided (warning "hit_rate_unknown"). Nor is anything where counts tell of steps without drafts
+/// and nothing says how drafts are made ("steps_without_drafts"), unless steps are what was timed (Cost::of_steps): then
+/// those of the counts are accepted. What was taken is among the cost's assumptions.
 /// @throws QuestionError for a value out of range, of a draft that is not looked up, or for a mean length without a hit
 ///   rate
 void take_lookups(Acceptance* acceptance, Cost& cost);

@@ -109,7 +109,9 @@ std::string difference_verdict_text(const RunsDifference& answer) {
   const Difference& tokens = found.tokens;
   const std::string by = fmt::format("{} tokens per step", fixed(std::abs(tokens.value)));
   const std::string pairs = found.paired > 0 ? fmt::format("; {} prompts are paired", found.paired) : "";
-  if (!tokens.ci95) return fmt::format("B - A is {} tokens per step; no interval.", fixed(tokens.value));
+  if (!tokens.ci95)
+    return fmt::format("B - A is {} tokens per step; no interval.{}", fixed(tokens.value),
+                       answer.undecided.empty() ? "" : fmt::format(" It tells nothing: {}.", answer.undecided));
   const std::string interval = fmt::format("95% of B - A: {} to {}, p {}{}", fixed(tokens.ci95->lo),
                                            fixed(tokens.ci95->hi), p_value_text(tokens), pairs);
   if (!answer.tells()) {

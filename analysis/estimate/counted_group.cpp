@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/estimate/acceptance_counts.hpp"
+#include "analysis/estimate/serving_summary.hpp"
 
 namespace specdec::estimate {
 namespace {
@@ -76,7 +77,8 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
       normal.rounds.value_or(0) > 0 && normal.drafted.value_or(0) > 0) {
     without_gamma.add(counts, *normal.rounds, *normal.drafted);
   }
-  if (normal.shape == DraftShape::chain && !normal.fixed_gamma && normal.rounds && normal.drafted) {
+  if (normal.shape == DraftShape::chain && !normal.fixed_gamma && normal.drafted && normal.rounds.value_or(0) > 0 &&
+      !is_one_length(*normal.drafted / *normal.rounds)) {
     rounds_of_lengths += *normal.rounds;
     drafted_of_lengths += *normal.drafted;
   }

@@ -560,6 +560,8 @@ class Summarising {
 
 }  // namespace
 
+bool is_one_length(double mean) { return std::abs(mean - std::round(mean)) <= 0.02; }
+
 std::string_view name_of(IntervalBasis basis) {
   switch (basis) {
     case IntervalBasis::iid_rounds:

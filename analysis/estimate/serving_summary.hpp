@@ -164,6 +164,9 @@ inline constexpr std::string_view draft_acceptance_rate_note =
     "accepted / drafted is not alpha: drafts behind a rejection count as drafted, but are never looked at, so it falls "
     "with the length of the draft while alpha does not";
 
+/// True for a mean of drafted tokens a round that drafts of one length have, at most 0.02 from a whole number.
+bool is_one_length(double mean);
+
 /// The warnings of counts whose drafts are of several lengths.
 inline constexpr std::string_view drafts_end_early = "drafts_end_early", alpha_is_bounded = "alpha_bounded";
 

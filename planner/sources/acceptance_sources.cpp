@@ -357,42 +357,78 @@ CountedCurves curves_of(const std::vector<const ServingSummary*>& groups, const 
   return {parts.curve(), any_iid ? at_design_effect_3.curve() : nullptr};
 }
 
-/// What the counts tell of lookups; empty if they do not tell how long drafts were.
-/// @param groups   of rounds, those of the mix in its order
-/// @param by_step  the same of steps
-std::optional<CountedLookups> lookups_of(const std::vector<const ServingSummary*>& groups,
-                                         const std::vector<const ServingSummary*>& by_step,
-                                         const CountersOptions& options, const std::string& file) {
-  constexpr double ends_of_window = 1.02;
+/// The summaries of the units that tell their steps: of rounds, and by step.
+struct CountedSteps {
+  std::vector<ServingSummary> rounds, by_step;
+};
+
+/// That of the same model and group; null if there is none.
+const ServingSummary* same_group(const std::vector<ServingSummary>& summaries, const ServingSummary& group) {
+  const auto found = std::find_if(summaries.begin(), summaries.end(), [&](const ServingSummary& other) {
+    return other.model_name == group.model_name && other.group == group.group;
+  });
+  return found == summaries.end() ? nullptr : &*found;
+}
+
+/// How many of the steps drafted, and how much.
+struct DraftedSteps {
   double steps = 0, rounds = 0, drafted = 0;
-  std::int64_t gamma = 0;
-  bool tells_steps = true;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const ServingSummary& its = *groups[i];
-    if (its.shape != traces::DraftShape::chain || !(its.rounds.value_or(0) > 0) || !its.drafted || !by_step[i]->gamma ||
-        !by_step[i]->tokens_per_step)
-      return std::nullopt;
-    tells_steps = tells_steps && its.steps && *its.rounds <= ends_of_window * *its.steps;
-    const double its_steps = std::max(its.steps.value_or(*its.rounds), *its.rounds);
-    // A group's share of all steps, which put out its share of the tokens.
-    double share = 1;
-    if (options.mix)
-      share = options.mix->parts[i].share * (options.mix->by_requests ? tokens_per_request(its) : 1) /
-              by_step[i]->tokens_per_step->value;
+
+  /// @param share  of all steps, of those of the summary
+  void add(double share, double its_steps, const ServingSummary& its) {
     steps += share;
     rounds += share * *its.rounds / its_steps;
     drafted += share * *its.drafted / its_steps;
-    gamma = std::max(gamma, *by_step[i]->gamma);
   }
-  const core::LookupLaw law = core::LookupLaw::counted(std::min(1.0, rounds / steps), drafted / rounds, gamma);
-  CountedLookups lookups{std::nullopt, law.mean_length, nullptr, nullptr};
-  if (!tells_steps) return lookups;
-  lookups.hit_rate = law.hit_rate;
+};
+
+/// What counts tell of lookups where they tell steps.
+/// @param groups  of all units, those of a mix in its order
+std::optional<CountedLookups> lookups_of_steps(const std::vector<const ServingSummary*>& groups,
+                                               const CountedSteps& counted, const CountersOptions& options,
+                                               const std::string& file) {
+  constexpr double ends_of_window = 1.02, few = 0.1;
+  DraftedSteps all;
+  std::int64_t gamma = 0;
+  std::vector<const ServingSummary*> by_step;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ServingSummary* const rounds = same_group(counted.rounds, *groups[i]);
+    const ServingSummary* const steps = same_group(counted.by_step, *groups[i]);
+    if (rounds == nullptr || steps == nullptr || rounds->shape != traces::DraftShape::chain ||
+        !(rounds->rounds.value_or(0) > few * groups[i]->rounds.value_or(0)) || !rounds->drafted || !rounds->steps ||
+        *rounds->rounds > ends_of_window * *rounds->steps || !steps->gamma || !steps->tokens_per_step)
+      return std::nullopt;
+    // A group's share of all steps, which put out its share of the tokens.
+    double share = 1;
+    if (options.mix)
+      share = options.mix->parts[i].share * (options.mix->by_requests ? tokens_per_request(*groups[i]) : 1) /
+              steps->tokens_per_step->value;
+    all.add(share, std::max(*rounds->steps, *rounds->rounds), *rounds);
+    gamma = std::max(gamma, *steps->gamma);
+    by_step.push_back(steps);
+  }
+  const core::LookupLaw law = core::LookupLaw::counted(all.rounds / all.steps, all.drafted / all.rounds, gamma);
   std::vector<Note> same_warnings;
   CountedCurves curves = curves_of(by_step, options, file, same_warnings);
-  lookups.curve = std::move(curves.curve);
-  lookups.curve_at_design_effect_3 = std::move(curves.at_design_effect_3);
-  return lookups;
+  return CountedLookups{law.hit_rate, law.mean_length, std::move(curves.curve), std::move(curves.at_design_effect_3)};
+}
+
+/// What counts tell of lookups; empty if they do not tell how long drafts were.
+/// @param groups  of all units, those of a mix in its order
+std::optional<CountedLookups> lookups_of(const std::vector<const ServingSummary*>& groups, const CountedSteps& counted,
+                                         const CountersOptions& options, const std::string& file) {
+  if (auto lookups = lookups_of_steps(groups, counted, options, file)) return lookups;
+  DraftedSteps all;
+  std::int64_t gamma = 0;
+  for (const ServingSummary* group : groups) {
+    const auto longest = group->gamma ? group->gamma : group->longest_draft;
+    if (group->shape != traces::DraftShape::chain || !(group->rounds.value_or(0) > 0) || !group->drafted || !longest)
+      return std::nullopt;
+    all.add(1, *group->rounds, *group);
+    gamma = std::max(gamma, *longest);
+  }
+  const core::LookupLaw law = core::LookupLaw::counted(1, all.drafted / all.rounds, gamma);
+  return CountedLookups{std::nullopt, law.mean_length, nullptr, nullptr};
 }
 
 /// Rates of requests with their group.
@@ -432,13 +468,16 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   if (options.mix) by = options.mix->groups;
   if (options.mix && by.label.empty()) by.label = "category";
   reading.by = by;
-  estimate::ServingSummaries collected(reading), by_step(reading);
+  estimate::ServingSummaries collected(reading), with_steps(reading), by_step(reading);
   std::map<std::string, std::vector<GroupedRate>, std::less<>> rates_by_model;
   traces::CountsSink sink;
   SeenLabels labels(by);
   sink.take = [&](const traces::ServingCounts& counts) {
     collected.add(counts);
-    by_step.add(traces::counted_by_step(counts, options.at));
+    if (traces::steps_of(counts)) {
+      with_steps.add(counts);
+      by_step.add(traces::counted_by_step(counts, options.at));
+    }
     labels.add(counts);
     if (!options.by_request) return;
     const auto rate = planning::rate_of_request(counts, options.at);
@@ -455,10 +494,7 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   const ServingSummary& summary = *found.front();
   if (options.mix) acceptance.assumptions.push_back(assumption_of(*options.mix, by.label));
   CountedCurves curves = curves_of(found, options, files.front(), acceptance.warnings);
-  const std::vector<ServingSummary> summaries_by_step = by_step.summaries();
-  std::vector<const ServingSummary*> found_by_step;
-  for (const ServingSummary* group : found) found_by_step.push_back(&summaries_by_step[group - summaries.data()]);
-  acceptance.lookups = lookups_of(found, found_by_step, options, files.front());
+  acceptance.lookups = lookups_of(found, {with_steps.summaries(), by_step.summaries()}, options, files.front());
   acceptance.curve = std::move(curves.curve);
   acceptance.curve_at_design_effect_3 = std::move(curves.at_design_effect_3);
   std::int64_t clusters = 0;

@@ -38,10 +38,15 @@ using traces::ServingCounts;
 struct ReadRun {
   ComparedRun about;
   std::vector<RunUnit> units;
+  /// Of counts that tell their steps: the same by step.
+  std::vector<RunUnit> by_step = {};
   /// Of a recording.
   std::optional<planning::TraceAnalysis> recording = {};
   /// Of counts: the share of steps that drafted; empty if they do not tell.
   std::optional<double> drafting_share = {};
+  /// True for counts of vLLM whose drafts are shorter than gamma and that do not tell the steps without one, as where
+  /// drafts are looked up.
+  bool may_look_up = false;
 };
 
 std::string_view name_of(CountUnit unit) {
@@ -72,17 +77,23 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
   std::set<std::optional<AcceptanceRule>> rules;
   std::set<std::optional<std::int64_t>> gammas;
   std::set<std::string> models;
-  double rounds = 0, steps = 0;
-  bool tells_steps = true;
+  double rounds = 0, steps = 0, drafted = 0, longest = 0;
+  bool tells_steps = true, of_vllm = true;
   traces::CountsSink sink;
   sink.take = [&](const ServingCounts& counts) {
     rounds += counts.rounds.value_or(0);
     const std::optional<double> its_steps = traces::steps_of(counts);
     steps += its_steps.value_or(0);
     tells_steps = tells_steps && its_steps;
+    const traces::ServingCounts counted = traces::counted_by_step(counts, question.gamma);
+    if (const auto step = its_steps ? estimate::run_unit(counted, question.gamma, by) : std::nullopt)
+      run.by_step.push_back(*step);
     const auto unit = estimate::run_unit(counts, question.gamma, by);
     if (!unit) return;
     run.units.push_back(*unit);
+    of_vllm = of_vllm && counts.engine == "vllm";
+    drafted += counts.drafted.value_or(0);
+    longest += counts.rounds.value_or(0) * static_cast<double>(counted.gamma.value_or(0));
     kinds.insert(counts.unit);
     rules.insert(counts.rule);
     gammas.insert(counts.gamma ? counts.gamma : question.gamma);
@@ -99,12 +110,17 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
     warnings.push_back(
         {"several_models", fmt::format("{} counts {} models, which are taken as one run", files.file, models.size())});
   }
+  constexpr double full = 0.95;
   if (tells_steps && steps > 0) run.drafting_share = std::min(1.0, rounds / steps);
+  run.may_look_up = of_vllm && !run.drafting_share && drafted > 0 && drafted < full * longest;
   const auto kind = only(kinds);
   run.about.unit = kind ? std::string(name_of(*kind)) : "unit";
   run.about.rule = only(rules).value_or(std::nullopt);
   run.about.gamma = only(gammas).value_or(std::nullopt);
-  if (kind == CountUnit::window) run.units = estimate::joined_windows(std::move(run.units));
+  if (kind == CountUnit::window) {
+    run.units = estimate::joined_windows(std::move(run.units));
+    run.by_step = estimate::joined_windows(std::move(run.by_step));
+  }
   return run;
 }
 
@@ -345,11 +361,30 @@ void warn_of_groups(const ReadRun& a, const ReadRun& b, const RunsDifference& an
                    of_a, a.about.file, of_b, b.about.file)});
 }
 
-/// Counts of rounds leave out the steps without a draft, of which a run that looks drafts up has many.
+/// Shares of steps that drafted are alike up to this difference.
+constexpr double alike_shares = 0.05;
+
+/// Counts of rounds leave out the steps without a draft, of which a run that looks drafts up has many: where both tell
+/// them, steps take the place of rounds.
+void take_steps(ReadRun& a, ReadRun& b, std::vector<Note>& warnings) {
+  if (!a.drafting_share || !b.drafting_share) return;
+  if (std::min(*a.drafting_share, *b.drafting_share) >= 1 - alike_shares) return;
+  warnings.push_back(
+      {"steps_without_drafts", fmt::format("A drafted in {} of its steps, B in {}: tokens are those of all steps",
+                                           percent(*a.drafting_share), percent(*b.drafting_share))});
+  for (ReadRun* run : {&a, &b}) {
+    run->units = std::move(run->by_step);
+    run->drafting_share = 1;
+  }
+}
+
 std::string undecided_by_steps(const ReadRun& a, const ReadRun& b) {
-  constexpr double alike = 0.05;
   const double of_a = a.drafting_share.value_or(1), of_b = b.drafting_share.value_or(1);
-  if (std::abs(of_a - of_b) <= alike) return "";
+  if (a.may_look_up || b.may_look_up)
+    return "drafts are shorter than gamma, as where they are looked up, and it is not told how many steps had none; "
+           "these "
+           "are the tokens of the steps that drafted (scrapes with inter_token_latency_seconds tell)";
+  if (std::abs(of_a - of_b) <= alike_shares) return "";
   const auto share = [](const ReadRun& run) {
     return run.drafting_share ? percent(*run.drafting_share) : std::string("an unknown share");
   };
@@ -383,6 +418,7 @@ RunsDifference difference(const DifferenceQuestion& question) {
   try {
     ReadRun a = read_run(question.a, question, answer.warnings), b = read_run(question.b, question, answer.warnings);
     compare_rules(question, a, b, answer.warnings);
+    take_steps(a, b, answer.warnings);
     if (question.unpaired) {
       for (ReadRun* run : {&a, &b}) {
         for (RunUnit& unit : run->units) {

@@ -187,8 +187,7 @@ Cost Cost::of_timings(const Timings& target, const TimingOptions& o) {
 Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
   Cost cost = measured_cost(o.model, o.draft);
   std::vector<traces::ServingCounts> windows = counts_in(files, cost.warnings);
-  cost.of_lookup_steps = cost::looks_up(cost.kind);
-  if (cost.of_lookup_steps) count_by_step(windows, o.at);
+  cost.of_steps = count_as_timed(windows, cost.kind, o.at, cost.warnings);
   require_drafts_told(windows, o.at);
   cost.files = files;
   cost::LogRounds log = cost::log_rounds(windows, o.at ? std::optional(static_cast<double>(*o.at)) : std::nullopt);

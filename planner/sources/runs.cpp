@@ -46,29 +46,9 @@ bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
   });
 }
 
-/// Counts by step where drafts are looked up, and where a run tells that it mostly did not draft: its time per token is
-/// that of all steps.
-void take_steps(planning::BenchQuestion& question, std::vector<Note>& warnings) {
-  constexpr double every_round = 0.9;
-  const auto share = [](const ServingCounts& run) {
-    return run.rounds.value_or(0) > 0 ? *run.rounds / traces::steps_of(run).value_or(*run.rounds) : 1;
-  };
-  const auto least = std::min_element(question.runs.begin(), question.runs.end(),
-                                      [&](const auto& a, const auto& b) { return share(a) < share(b); });
-  if (!cost::looks_up(question.kind)) {
-    if (share(*least) >= every_round) return;
-    warnings.push_back(
-        {"steps_without_drafts",
-         fmt::format("{} tells that {} of its steps drafted, as where drafts are looked up or at times switched off: "
-                     "rounds are its steps, with a draft or without; --draft-kind ngram or suffix says that drafts are "
-                     "looked up",
-                     least->place(), percent(share(*least)))});
-  }
-  for (auto* counts : {&question.runs, &question.windows, &question.holdout}) count_by_step(*counts, question.gamma);
-}
-
 /// Sets how the runs' drafts were made, and the number of drafted tokens for those that do not state it.
-void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question,
+/// @return true if rounds are steps as they ran, for all that the runs tell
+bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question,
                  std::vector<Note>& warnings) {
   question.model = files.model;
   if (files.hardware) {
@@ -82,11 +62,18 @@ void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   DraftWords draft = files.draft;
   draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
   question.kind = draft_kind(draft, files.model, {}, false);
-  take_steps(question, warnings);
+  const bool of_steps = count_as_timed(question.runs, question.kind, question.gamma, warnings) ||
+                        std::none_of(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
+                          return run.drafted.value_or(0) > 0 && run.engine != traces::run_table_engine;
+                        });
+  std::vector<Note> said;
+  for (auto* others : {&question.windows, &question.holdout})
+    count_as_timed(*others, question.kind, question.gamma, said);
   require_drafts_told(question.windows, question.gamma);
   require_drafts_told(question.runs, question.gamma);
   question.overhead_seconds = files.overhead_seconds.value_or(0);
   question.overhead_steps = files.overhead.value_or(0);
+  return of_steps;
 }
 
 /// @throws QuestionError if no run and no other source states how much is accepted
@@ -185,11 +172,11 @@ std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) 
 }
 
 /// The draft whose acceptance comes from another source than the runs.
-Draft draft_of(const BenchFiles& files, const Acceptance& acceptance) {
+Draft draft_of(const BenchFiles& files, const Acceptance& acceptance, bool of_steps) {
   Draft draft{files.draft.model.value_or("draft"), acceptance, {}};
   draft.cost.draft = files.draft;
   draft.cost.kind = draft_kind(files.draft, files.model, {}, false);
-  draft.cost.of_lookup_steps = true;
+  draft.cost.of_steps = of_steps;
   take_lookups(&draft.acceptance, draft.cost);
   return draft;
 }
@@ -200,21 +187,21 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   Plan p = asked_plan(q, usual_max_gamma_of_runs);
   planning::BenchQuestion question;
   take_counts(files, p, question);
-  take_drafts(files, q, question, p.warnings);
+  // Counters, too, may lack the gamma at which they counted.
+  const bool is_read = (acceptance && !acceptance->stated) || leaves_gamma_open(question.runs) ||
+                       leaves_gamma_open(question.windows) || leaves_gamma_open(question.holdout);
+  if (files.at && !is_read) throw QuestionError("--at is given, but every run says how many tokens a round drafted");
+  const bool of_steps = take_drafts(files, q, question, p.warnings);
   require_runs(question);
   require_acceptance_told(question, acceptance.has_value());
   if (acceptance) {
-    p.drafts.push_back(draft_of(files, *acceptance));
+    p.drafts.push_back(draft_of(files, *acceptance, of_steps));
     const Draft& draft = p.drafts.back();
     append_new(p.warnings, draft.cost.warnings);
     question.acceptance = draft.acceptance.curve;
     question.clusters = acceptance->clusters;
     take_acceptance(draft.acceptance, p);
   }
-  // Counters, too, may lack the gamma at which they counted.
-  const bool is_read = (acceptance && !acceptance->stated) || leaves_gamma_open(question.runs) ||
-                       leaves_gamma_open(question.windows) || leaves_gamma_open(question.holdout);
-  if (files.at && !is_read) throw QuestionError("--at is given, but every run says how many tokens a round drafted");
   if (const auto falling = cost::falling_throughput(question.runs)) {
     Note& warning = p.warnings.emplace_back(cost::warning_of(*falling));
     warning.message += fmt::format("; {}", cost::remedy_of_falling_throughput);

@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "analysis/cost/observed_rounds.hpp"
+#include "analysis/estimate/serving_summary.hpp"
+#include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 #include "traces/serving/run_table.hpp"
@@ -47,7 +49,25 @@ void require_drafts_told(const std::vector<traces::ServingCounts>& counts, std::
   }
 }
 
-void count_by_step(std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma) {
+namespace {
+
+constexpr double every_round = 0.9;
+
+/// Rounds with a draft, of all steps.
+double drafting_share(const traces::ServingCounts& counts) {
+  return counts.rounds.value_or(0) > 0 ? *counts.rounds / traces::steps_of(counts).value_or(*counts.rounds) : 1;
+}
+
+/// Drafts that a draft's own doubts cut off: their mean is far below gamma, and no other gamma either.
+bool ends_early(const traces::ServingCounts& counts, std::optional<std::int64_t> gamma) {
+  if (!counts.bench || !counts.drafted || !(counts.rounds.value_or(0) > 0)) return false;
+  const auto longest = traces::counted_by_step(counts, gamma).gamma;
+  const double mean = *counts.drafted / *counts.rounds;
+  return longest && mean < every_round * static_cast<double>(*longest) && !estimate::is_one_length(mean);
+}
+
+/// Those of lookups, all of which are steps.
+void count_lookups(std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma) {
   for (traces::ServingCounts& one : counts) {
     // SGLang's means, and a table's, are over all steps.
     const bool is_of_steps = one.engine == "sglang" || one.engine == traces::run_table_engine;
@@ -61,6 +81,76 @@ void count_by_step(std::vector<traces::ServingCounts>& counts, std::optional<std
     }
     one = traces::counted_by_step(std::move(one), gamma);
   }
+}
+
+/// Leaves out the units that only partly drafted where others of their model and gamma always did.
+void leave_out_partly_drafting(std::vector<traces::ServingCounts>& counts, std::vector<Note>& warnings) {
+  const auto drafts_always = [](const traces::ServingCounts& one) {
+    return one.rounds.value_or(0) > 0 && drafting_share(one) >= every_round;
+  };
+  const auto is_left_out = [&](const traces::ServingCounts& one) {
+    if (drafting_share(one) >= every_round) return false;
+    const auto longest = traces::counted_by_step(one).gamma;
+    return std::any_of(counts.begin(), counts.end(), [&](const auto& other) {
+      return drafts_always(other) && other.label("model_name") == one.label("model_name") &&
+             traces::counted_by_step(other).gamma == longest;
+    });
+  };
+  std::vector<traces::ServingCounts> kept;
+  const traces::ServingCounts* least = nullptr;
+  for (const traces::ServingCounts& one : counts) {
+    if (!is_left_out(one)) {
+      kept.push_back(one);
+    } else if (least == nullptr || drafting_share(one) < drafting_share(*least)) {
+      least = &one;
+    }
+  }
+  if (least == nullptr) return;
+  warnings.push_back(
+      {"partly_drafting_left_out",
+       fmt::format("{} drafted in {} of its steps, where others of this gamma always did: {}, neither plain nor "
+                   "speculative",
+                   least->place(), percent(drafting_share(*least)),
+                   counts.size() - kept.size() == 1
+                       ? "it is left out"
+                       : fmt::format("{} such runs or windows are left out", counts.size() - kept.size()))});
+  counts = std::move(kept);
+}
+
+}  // namespace
+
+bool count_as_timed(std::vector<traces::ServingCounts>& counts, cost::DraftKind kind, std::optional<std::int64_t> gamma,
+                    std::vector<Note>& warnings) {
+  if (cost::looks_up(kind)) {
+    count_lookups(counts, gamma);
+    return true;
+  }
+  leave_out_partly_drafting(counts, warnings);
+  const traces::ServingCounts *least = nullptr, *shortest = nullptr;
+  for (const traces::ServingCounts& one : counts) {
+    if (drafting_share(one) < every_round && (least == nullptr || drafting_share(one) < drafting_share(*least)))
+      least = &one;
+    if (shortest == nullptr && ends_early(one, gamma)) shortest = &one;
+  }
+  if (least != nullptr) {
+    warnings.push_back(
+        {"steps_without_drafts",
+         fmt::format("{} tells that {} of its steps drafted, as where drafts are looked up or at times switched off: "
+                     "rounds are its steps, with a draft or without; --draft-kind ngram or suffix says that drafts are "
+                     "looked up",
+                     least->place(), percent(drafting_share(*least)))});
+  } else if (shortest != nullptr) {
+    warnings.push_back({std::string(estimate::drafts_end_early),
+                        fmt::format("rounds of {} drafted {:.3g} tokens of up to {} on average: its rounds are priced "
+                                    "and accepted as they ran, and so are those of other gammas",
+                                    shortest->place(), *shortest->drafted / *shortest->rounds,
+                                    *traces::counted_by_step(*shortest, gamma).gamma)});
+  }
+  if (least == nullptr && shortest == nullptr) return false;
+  for (traces::ServingCounts& one : counts)
+    if (drafting_share(one) < every_round || ends_early(one, gamma))
+      one = traces::counted_by_step(std::move(one), gamma);
+  return true;
 }
 
 }  // namespace specdec::planner

@@ -97,7 +97,7 @@ TEST_CASE("diff replays recordings as analyze does, and compares a recording wit
   CHECK(mixed["a"]["clusters"] == 2);
 }
 
-TEST_CASE("diff decides nothing between counts of which one left out most of its steps") {
+TEST_CASE("diff compares counts by step where both tell the steps without drafts, and else decides nothing") {
   const ScratchFolder folder;
   // Rounds of 3 drafts of which 1 or 2 are accepted, and of 3 of which all are; out of steps as the completions say.
   const auto requests_of = [&](const std::string& name, std::int64_t rounds, std::int64_t accepted,
@@ -105,21 +105,44 @@ TEST_CASE("diff decides nothing between counts of which one left out most of its
     std::string lines;
     for (int i = 0; i < 8; ++i) {
       const std::int64_t more = accepted + i % 2;
+      const std::string usage =
+          tokens == 0 ? "" : fmt::format(R"("usage":{{"completion_tokens":{},"prompt_tokens":100}},)", tokens + more);
       lines += fmt::format(
-          R"({{"id":"v{}","model":"m","usage":{{"completion_tokens":{},"prompt_tokens":100}},"metrics":{{)"
+          R"({{"id":"v{}","model":"m",{}"metrics":{{)"
           R"("speculative_decoding":{{"num_spec_steps":{},"num_accepted_draft_tokens":{},"num_draft_tokens":{},)"
           R"("num_spec_tokens":3}}}}}})"
           "\n",
-          i, tokens + more, rounds, more, 3 * rounds);
+          i, usage, rounds, more, 3 * rounds);
     }
     return written(folder / name, lines);
   };
   const std::string always = requests_of("always.jsonl", 40, 50, 41), seldom = requests_of("seldom.jsonl", 10, 20, 61);
   const ordered_json answer = difference_of(always + " " + seldom);
-  CHECK(answer["tokens_per_step"]["difference"].get<double>() > 0);
-  CHECK(answer["undecided"].get<std::string>().find("A drafted in 100% of its steps, B in 17%") != std::string::npos);
-  CHECK(run_specdec("diff " + always + " " + seldom).out.find("cannot be told") != std::string::npos);
+  // 40 steps accept 50.5 of 3 drafts each; 10 of 60 steps draft, and accept 20.5.
+  CHECK(answer["tokens_per_step"]["difference"].get<double>() == Approx(20.5 / 60 - 50.5 / 40).epsilon(1e-9));
+  CHECK(answer["undecided"].is_null());
+  CHECK(answer.dump().find("A drafted in 100% of its steps, B in 17%") != std::string::npos);
   CHECK(difference_of(always + " " + requests_of("more.jsonl", 40, 70, 41))["undecided"].is_null());
+  const std::string untold = requests_of("untold.jsonl", 10, 20, 0);
+  const ordered_json unknown = difference_of(seldom + " " + untold);
+  CHECK(unknown["undecided"].get<std::string>().find("A drafted in 17% of its steps, B in an unknown share") !=
+        std::string::npos);
+  CHECK(run_specdec("diff " + seldom + " " + untold).out.find("cannot be told") != std::string::npos);
+
+  // Totals of a server that tells no steps, with drafts shorter than gamma.
+  const auto scrape = [&](const char* name, int drafted) {
+    return written(folder / name,
+                   fmt::format("vllm:spec_decode_num_drafts_total 1000\n"
+                               "vllm:spec_decode_num_draft_tokens_total {}\n"
+                               "vllm:spec_decode_num_accepted_tokens_total 900\n"
+                               "vllm:spec_decode_num_accepted_tokens_per_pos_total{{position=\"0\"}} 500\n"
+                               "vllm:spec_decode_num_accepted_tokens_per_pos_total{{position=\"1\"}} 250\n"
+                               "vllm:spec_decode_num_accepted_tokens_per_pos_total{{position=\"2\"}} 150\n",
+                               drafted));
+  };
+  const std::string full = scrape("full.prom", 3000), shorter = scrape("shorter.prom", 2100);
+  CHECK(run_specdec("diff " + full + " " + shorter).out.find("It tells nothing: drafts are shorter than gamma") !=
+        std::string::npos);
 }
 
 TEST_CASE("diff refuses what it cannot compare, by name") {

@@ -1838,6 +1838,50 @@ TEST_CASE("runs whose steps mostly found nothing to draft are of steps, and the 
                 "--hit-rate is given, but the rounds of --bench hold misses and lengths");
 }
 
+TEST_CASE("runs that mostly did not draft are left out beside others of their gamma that always did") {
+  const ScratchFolder scratch;
+  const auto run = [&](const char* name, int concurrency, double ms_per_token, double drafts, double steps) {
+    std::ostringstream text;
+    const double accepted = 1.5 * drafts;
+    text << R"({"backend": "vllm", "model_id": "m", "duration": 100, "completed": 100, "total_input_tokens": 50000)"
+         << R"(, "max_concurrency": )" << concurrency << R"(, "total_output_tokens": )" << 100 + steps + accepted
+         << R"(, "output_throughput": )" << 990 * concurrency / ms_per_token << R"(, "mean_tpot_ms": )" << ms_per_token;
+    if (drafts > 0)
+      text << R"(, "spec_decode_num_drafts": )" << drafts << R"(, "spec_decode_draft_tokens": )" << 4 * drafts
+           << R"(, "spec_decode_accepted_tokens": )" << accepted
+           << R"(, "spec_decode_per_position_acceptance_rates": [0.7, 0.4, 0.25, 0.15])";
+    const std::string path = (scratch / name).string();
+    std::ofstream(path) << text.str() << "}";
+    return path + " ";
+  };
+  const std::string always = "--bench " + run("c4.json", 4, 4.0, 12000, 12100) + run("p4.json", 4, 8.0, 0, 30000) +
+                             run("p32.json", 32, 14.0, 0, 30000);
+  const std::string partly = run("c32.json", 32, 14.1, 300, 29000);
+  const ordered_json plan = json_of(always + partly);
+  CHECK(warns(plan, "partly_drafting_left_out"));
+  CHECK(plan["runs"].size() == 3);
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"] == json_of(always)["points"]);
+}
+
+TEST_CASE("drafts that end early are priced and accepted as they ran") {
+  const ScratchFolder scratch;
+  const auto answers = [&](const char* name, int drafted, int accepted, double ms) {
+    std::ofstream file(scratch / name);
+    for (int i = 0; i < 40; ++i)
+      file << R"({"model":"m","timings":{"prompt_n":100,"predicted_n":201,"predicted_ms":)" << ms
+           << R"(,"cache_n":0,"prompt_ms":1,"draft_n":)" << drafted << R"(,"draft_n_accepted":)" << accepted + i % 3
+           << "}}\n";
+    return (scratch / name).string() + " ";
+  };
+  // 2.2 of 8 tokens drafted in each of 80 passes, which put out 2.5; in 27 for 52 ms.
+  const ordered_json plan =
+      json_of("--bench " + answers("plain.jsonl", 0, 0, 4200) + answers("k8.jsonl", 176, 119, 2200) + "--at 8");
+  CHECK(warns(plan, "drafts_end_early"));
+  CHECK(plan["points"][0]["optimal"]["gamma"] == 8);
+  CHECK(plan["points"][0]["optimal"]["speedup"].get<double>() == Approx(42.0 / 22).epsilon(0.02));
+}
+
 TEST_CASE("scrapes of lookups measure the gamma that ran, by steps") {
   const std::string samples_of_servers = specdec::tests::source_dir() + "/traces/samples/serving/";
   std::string lookups;
