@@ -96,7 +96,7 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"gamma", or_null(planner::gamma_of(s.scenario))},
       {"schedule", json_schedule(s.scenario)},
       {"extrapolated", r.is_extrapolated(i)},
-      {"price_extrapolated", static_cast<bool>(r.price_extrapolated[i])},
+      {"price_extrapolated", r.rests_on_extrapolated(i)},
       {"max_num_seqs", s.scenario.engine.max_num_seqs},
       {"meets_load", s.meets_load},
       {"requests_per_second_per_replica", json_of(s.requests_per_second_per_replica, r)},

@@ -371,7 +371,11 @@ Table scenario_table(const Capacity& r) {
           return row.scenario().scenario.name + (row.answer->is_extrapolated(row.place) ? "*" : "");
         }},
        {"seqs", [](const Row& row) { return fmt::format("{}", row.scenario().scenario.engine.max_num_seqs); }},
-       {"req/s max", [](const Row& row) { return shown(row.scenario().requests_per_second_per_replica.value); }},
+       {"req/s max",
+        [](const Row& row) {
+          return shown(row.scenario().requests_per_second_per_replica.value) +
+                 (row.answer->largest_extrapolated[row.place] ? "+" : "");
+        }},
        {r.is_range ? "range" : "95%",
         [](const Row& row) { return interval(row.scenario().requests_per_second_per_replica); }},
        {"GPUs", [](const Row& row) { return row.scenario().gpus ? fmt::format("{}", *row.scenario().gpus) : "-"; }},
@@ -412,7 +416,10 @@ std::string scenarios_text(const Capacity& r) {
   }
   if (r.is_range && !r.range.interrupted)
     text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
-  if (std::find(r.price_extrapolated.begin(), r.price_extrapolated.end(), true) != r.price_extrapolated.end()) {
+  const auto any = [](const std::vector<bool>& marks) {
+    return std::find(marks.begin(), marks.end(), true) != marks.end();
+  };
+  if (any(r.price_extrapolated) || any(r.largest_extrapolated)) {
     text += "+: batch or context outside of what was measured.\n";
   }
   if (r.has_extrapolated()) {

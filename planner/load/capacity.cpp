@@ -567,27 +567,39 @@ void warn_of_extrapolation(Capacity& c) {
   }
 }
 
+/// True if a round of the scenario at this batch, or plain decoding there, lies outside of what was measured.
+bool is_extrapolated(const cost::RoundCost& rounds, const sim::ScenarioCapacity& scenario, double batch,
+                     double context) {
+  cost::RoundPoint point;
+  point.batch = std::max(1.0, batch);
+  point.context = context;
+  if (!(scenario.mean_batch.value > 0)) return false;
+  if (rounds.extrapolates(point)) return true;
+  for (const sim::GammaFrom& stretch : scenario.scenario.engine.schedule) {
+    if (static_cast<double>(stretch.batch_low) <= point.batch) point.gamma = stretch.gamma;
+  }
+  return rounds.extrapolates(point);
+}
+
 /// By the rule of plans, at the mean batch and the context halfway through the output.
 void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
+  const double context = c.simulation.workload.middle_context();
   std::string first;
   for (const sim::ScenarioCapacity& s : c.scenarios()) {
-    cost::RoundPoint point;
-    point.batch = std::max(1.0, s.mean_batch.value);
-    point.context = c.simulation.workload.middle_context();
-    bool beyond = cost.rounds->extrapolates(point);
-    for (const sim::GammaFrom& stretch : s.scenario.engine.schedule) {
-      if (static_cast<double>(stretch.batch_low) <= point.batch) point.gamma = stretch.gamma;
-    }
-    beyond = s.mean_batch.value > 0 && (beyond || cost.rounds->extrapolates(point));
-    c.price_extrapolated.push_back(beyond);
-    if (beyond && first.empty())
-      first = fmt::format("{} runs at a mean batch of {}", s.scenario.name, brief(point.batch, 3));
+    const double batch = s.mean_batch.value, largest = s.largest_mean_batch;
+    c.price_extrapolated.push_back(is_extrapolated(*cost.rounds, s, batch, context));
+    c.largest_extrapolated.push_back(is_extrapolated(*cost.rounds, s, largest, context));
+    const std::size_t i = c.price_extrapolated.size() - 1;
+    if (!first.empty() || !c.rests_on_extrapolated(i)) continue;
+    first = c.price_extrapolated[i]
+                ? fmt::format("{} runs at a mean batch of {}", s.scenario.name, brief(batch, 3))
+                : fmt::format("{} takes its largest load at a mean batch of {}", s.scenario.name, brief(largest, 3));
   }
   if (first.empty()) return;
   c.warnings.push_back(
       {"price_extrapolated",
        fmt::format("{} and a context of {}, outside of what was measured: intervals hold no error of such prices{}",
-                   first, brief(c.simulation.workload.middle_context(), 4),
+                   first, brief(context, 4),
                    c.question.extrapolate || !c.decides_by_extrapolated_prices()
                        ? ""
                        : ", and nothing is decided by them without --extrapolate")});
@@ -997,7 +1009,7 @@ bool Capacity::has_extrapolated() const {
 }
 
 bool Capacity::decides_by_extrapolated_prices() const {
-  return price_extrapolated[shown()] || of_plain().price_extrapolated[of_plain().plain()];
+  return rests_on_extrapolated(shown()) || of_plain().rests_on_extrapolated(of_plain().plain());
 }
 
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {

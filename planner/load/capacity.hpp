@@ -171,6 +171,8 @@ struct Capacity {
   std::vector<ScenarioMemory> memory;
   /// [scenario]: true if a round at its mean batch, or plain decoding there, lies outside of what was measured.
   std::vector<bool> price_extrapolated;
+  /// [scenario]: the same at its largest load.
+  std::vector<bool> largest_extrapolated;
   /// True if it was interrupted: scenarios, or versions of what is uncertain, are missing, and nothing is decided.
   bool partial = false;
   /// True if nobody knows in how many steps something is drafted; figures are then those of drafts in all.
@@ -216,6 +218,12 @@ struct Capacity {
   /// The replicas of this layout that the accelerators given hold.
   std::int64_t replicas_that_fit() const;
   bool asks_for_load() const { return simulation.workload.requests_per_second || simulation.workload.clients; }
+  /// True if the answer is the largest load, of a replica or of those given, and not a number of GPUs.
+  bool answers_largest_load() const { return !asks_for_load() || simulation.replicas; }
+  /// True if the answer rests on prices of this scenario outside of what was measured.
+  bool rests_on_extrapolated(std::size_t i) const {
+    return price_extrapolated[i] || (answers_largest_load() && largest_extrapolated[i]);
+  }
   /// True if it lies outside the range that its acceptance was measured at, on either side.
   bool is_extrapolated(std::size_t i) const;
   bool has_extrapolated() const;

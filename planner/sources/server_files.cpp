@@ -53,7 +53,7 @@ namespace {
 
 constexpr double every_round = 0.9;
 
-/// Rounds with a draft, of all steps.
+/// Rounds with a draft, of all steps; 1 where steps are not told.
 double drafting_share(const traces::ServingCounts& counts) {
   return counts.rounds.value_or(0) > 0 ? *counts.rounds / traces::steps_of(counts).value_or(*counts.rounds) : 1;
 }
@@ -86,7 +86,7 @@ void count_lookups(std::vector<traces::ServingCounts>& counts, std::optional<std
 /// Leaves out the units that only partly drafted where others of their model and gamma always did.
 void leave_out_partly_drafting(std::vector<traces::ServingCounts>& counts, std::vector<Note>& warnings) {
   const auto drafts_always = [](const traces::ServingCounts& one) {
-    return one.rounds.value_or(0) > 0 && drafting_share(one) >= every_round;
+    return one.rounds.value_or(0) > 0 && traces::steps_of(one) && drafting_share(one) >= every_round;
   };
   const auto is_left_out = [&](const traces::ServingCounts& one) {
     if (drafting_share(one) >= every_round) return false;

@@ -142,6 +142,8 @@ struct ScenarioCapacity {
   /// rate, or with clients_within_limits: rounds of the mean batch, >= 1, and the positions of prompts that keep it
   /// there. It depends neither on the load asked for nor on the number of replicas.
   cost::Iteration largest_iteration = {.sequences = 1};
+  /// Sequences together at requests_per_second_per_replica, by formula; 0 where that is.
+  double largest_mean_batch = 0;
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
   /// True if figures_at asks for a rate above the saturated one: the queue grows, and the figures below are left empty.

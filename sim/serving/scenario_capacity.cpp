@@ -71,6 +71,7 @@ ScenarioCapacity open_capacity(ReplicaRuns& runs, const SimulatedValue& saturate
   const double most = result.requests_per_second_per_replica.value;
   if (most <= 0) return without_load(runs, std::move(result));
   result.largest_iteration = runs.planned().mean_iteration({most});
+  result.largest_mean_batch = result.largest_iteration.sequences;
 
   const std::optional<double> asked = question.workload.requests_per_second;
   std::int64_t replicas = question.replicas.value_or(1);
@@ -107,7 +108,12 @@ ScenarioCapacity closed_capacity(ReplicaRuns& runs, const SimulatedValue& satura
                                                  ? there.requests_per_second
                                                  : replica_at(runs, {.clients = found.most}).requests_per_second;
   }
-  if (found.most > 0) result.largest_iteration = runs.planned().mean_iteration({.clients = found.most});
+  if (found.most == 0) return result;
+  result.largest_iteration = runs.planned().mean_iteration({.clients = found.most});
+  result.largest_mean_batch = result.largest_iteration.sequences;
+  // Without limits the largest rate is the saturated one, whatever the clients.
+  if (const auto& full = runs.planned().saturation(); full && !is_limited(question.limits))
+    result.largest_mean_batch = full->state.mean_batch;
   return result;
 }
 

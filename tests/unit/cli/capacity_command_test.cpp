@@ -627,6 +627,14 @@ TEST_CASE("capacity decides nothing by batches or contexts beyond what was measu
   CHECK(text.rfind("Cannot tell: replicas would run beyond what was measured.", 0) == 0);
   CHECK(text.find("--extrapolate") != std::string::npos);
 
+  // So does the largest load, wherever the figures beside it are for.
+  const std::string largest = runs + " --prompt-tokens 1000 --concurrency 16 --replicas 1 --max-num-seqs ";
+  const ordered_json full = json_of(largest + "256");
+  REQUIRE(value(full["scenarios"][0]["mean_batch"]) < 62);
+  CHECK(full["scenarios"][0]["price_extrapolated"] == true);
+  CHECK(full["decided"] == false);
+  CHECK(json_of(largest + "16")["scenarios"][0]["price_extrapolated"] == false);
+
   const ordered_json told = json_of(beyond + " --extrapolate");
   CHECK(told["decided"] == true);
   CHECK(warns(told, "price_extrapolated"));
