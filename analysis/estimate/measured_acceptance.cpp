@@ -348,6 +348,10 @@ TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {
         result.readings = including(result.readings, theory::expected_tokens(reading, gamma));
       }
     }
+    if (options_.may_miss && measured_gamma_) {
+      const double hits = (measured_tokens_ - 1) / static_cast<double>(*measured_gamma_);
+      result.readings = including(result.readings, 1 + hits * static_cast<double>(drafts));
+    }
     if (falls_behind(drafts)) {
       const core::AcceptanceProfile least = core::AcceptanceRate(std::clamp(alpha_.lo, 0.0, 1.0));
       result.readings = including(result.readings, tokens_of_steepest(least, longest_observed_, drafts));

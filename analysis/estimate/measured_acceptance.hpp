@@ -54,6 +54,9 @@ class MeasuredAcceptance final : public AcceptanceCurve {
     /// True if readings beyond the longest observed draft include the steepest of published_depth_ratios, for rates
     /// that are held; false if other counts determine the acceptance of longer drafts.
     bool falls_beyond = true;
+    /// True if rounds may have had no draft, as where drafts are looked up: where only accepted drafts and rounds are
+    /// known, the readings include rounds that accept all of their drafts or none.
+    bool may_miss = false;
   };
   /// @throws std::domain_error for a tree or an unknown shape, or without rounds, drafted tokens or gamma (the message
   ///         names what is missing); for a design effect below 1

@@ -26,8 +26,9 @@ estimate::ServingSummary summed(std::span<const CountedRun> runs, std::int64_t g
   return summaries.summaries().front();
 }
 
-estimate::MeasuredAcceptance::Options reading_of(std::span<const CountedRun> runs, std::int64_t gamma) {
+estimate::MeasuredAcceptance::Options reading_of(std::span<const CountedRun> runs, std::int64_t gamma, bool may_miss) {
   estimate::MeasuredAcceptance::Options reading;
+  reading.may_miss = may_miss;
   const auto is_longer = [gamma](const CountedRun& run) { return run.gamma > gamma; };
   const auto is_its = [gamma](const CountedRun& run) { return run.gamma == gamma; };
   reading.falls_beyond = std::none_of(runs.begin(), runs.end(), is_longer);
@@ -63,13 +64,13 @@ TokensPerStep BenchAcceptance::Measured::tokens_at(std::int64_t gamma) const {
   return tokens;
 }
 
-BenchAcceptance::BenchAcceptance(std::span<const CountedRun> runs) {
+BenchAcceptance::BenchAcceptance(std::span<const CountedRun> runs, bool may_miss) {
   if (runs.empty()) throw std::invalid_argument("BenchAcceptance: there are no runs");
   for (const CountedRun& run : runs) {
     if (by_gamma_.count(run.gamma) > 0) continue;
     const estimate::ServingSummary sum = summed(runs, run.gamma);
-    by_gamma_.emplace(run.gamma,
-                      Measured{estimate::MeasuredAcceptance(sum, reading_of(runs, run.gamma)), sum.rounds.value_or(1)});
+    by_gamma_.emplace(run.gamma, Measured{estimate::MeasuredAcceptance(sum, reading_of(runs, run.gamma, may_miss)),
+                                          sum.rounds.value_or(1)});
   }
   pool();
 }

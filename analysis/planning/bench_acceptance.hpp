@@ -31,10 +31,11 @@ class BenchAcceptance : public estimate::AcceptanceCurve {
  public:
   static constexpr double lone_run_design_effect = 3;
 
+  /// @param may_miss  as in estimate::MeasuredAcceptance::Options
   /// @throws std::invalid_argument if there are no runs
   /// @throws traces::FileError if a run's counts contradict each other
   /// @throws std::domain_error if the counts lack what is needed
-  explicit BenchAcceptance(std::span<const CountedRun> runs);
+  explicit BenchAcceptance(std::span<const CountedRun> runs, bool may_miss = false);
 
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
 

@@ -52,6 +52,24 @@ MeasuredAcceptance exact_curve(const theory::TwoStateChain& chain, std::int64_t 
 
 }  // namespace
 
+TEST_CASE("where rounds may have no draft, readings of a mean hold those whose drafts are accepted all or not at all") {
+  ServingCounts counts;
+  counts.file = "counts";
+  counts.shape = DraftShape::chain;
+  counts.gamma = 4;
+  counts.rounds = 1e6;
+  counts.accepted = 64e4;
+  MeasuredAcceptance::Options options;
+  options.may_miss = true;
+  const MeasuredAcceptance curve(summary_of({counts}), options), always(summary_of({counts}));
+  // 16% of the rounds accept 4 drafts, 1, or 8 of so many.
+  CHECK(curve.tokens_per_step(1).readings.lo == Approx(1.16).epsilon(1e-12));
+  CHECK(curve.tokens_per_step(8).readings.hi == Approx(1 + 8 * 0.16).epsilon(1e-12));
+  CHECK(curve.tokens_per_step(4).readings.lo == always.tokens_per_step(4).readings.lo);
+  CHECK(always.tokens_per_step(1).readings.lo > 1.16);
+  CHECK(always.tokens_per_step(8).readings.hi < 1 + 8 * 0.16);
+}
+
 TEST_CASE("where drafts end early, readings reach from those that end there to those that never do") {
   // 60 of 100 rounds draft one token, of which 30 are accepted; 40 draft three and accept 0.9 of each that is looked
   // at.
