@@ -101,6 +101,26 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
   CHECK(holds(report["recommendation"].dump(), "Cannot tell at batch 1"));
 }
 
+TEST_CASE("two numbers a token beside the overlap, and lists of top tokens, tell another's text as whole rows do") {
+  const ScratchFolder folder;
+  const std::string own = full_trace(folder / "own.safetensors", own_text()).string();
+  const std::string shifted = full_trace(folder / "shifted.safetensors", shifted_text()).string();
+  for (const std::string tier : {"scalar", "topk"}) {
+    CAPTURE(tier);
+    const auto converted = [&](const std::string& recording, const std::string& name) {
+      const std::string to = (folder / (name + tier)).string();
+      REQUIRE(run_specdec("trace convert " + recording + " --tier " + tier + " --output " + to).exit_code == 0);
+      return to;
+    };
+    const ordered_json plan = document_of_run("plan --c 0.05 --trace " + converted(shifted, "shifted"));
+    CHECK(plan["points"][0]["verdict"] == "cannot tell");
+    CHECK(warns(plan, "text_not_from_target"));
+    const ordered_json of_own = document_of_run("plan --c 0.05 --trace " + converted(own, "own"));
+    CHECK(of_own["points"][0]["verdict"] == "speculate");
+    CHECK_FALSE(warns(of_own, "text_not_from_target"));
+  }
+}
+
 TEST_CASE("what is said of alpha's interval reaches the plan, and a text from elsewhere is refused in one sentence") {
   const ScratchFolder folder;
   std::vector<double> acceptance;
