@@ -42,7 +42,7 @@ std::string acceptance_sentence(const TraceAnalysis& t) {
   const bool of_tokens = !t.alpha || alpha != &*t.alpha;
   std::string text =
       fmt::format("alpha {}{} under {}{}, from {}{}.", rate_text(*alpha),
-                  t.has_depths ? " of a round's first draft" : "", traces::name_of(t.rule),
+                  t.depths > 1 ? " of a round's first draft" : "", traces::name_of(t.rule),
                   distance.empty() ? "" : ", " + distance, of_tokens ? "the emitted tokens of " : "", where);
   if (t.alpha && of_tokens) {
     text +=
