@@ -104,7 +104,13 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
 TEST_CASE("two numbers a token beside the overlap, and lists of top tokens, tell another's text as whole rows do") {
   const ScratchFolder folder;
   const std::string own = full_trace(folder / "own.safetensors", own_text()).string();
-  const std::string shifted = full_trace(folder / "shifted.safetensors", shifted_text()).string();
+  RecordedPair of_draft = own_text();
+  for (std::int64_t i = 0; i < of_draft.positions; ++i) {
+    const auto q = of_draft.draft_row(i);
+    of_draft.token[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>(std::max_element(q.begin(), q.end()) - q.begin());
+  }
+  const std::string drafted = full_trace(folder / "drafted.safetensors", of_draft).string();
   for (const std::string tier : {"scalar", "topk"}) {
     CAPTURE(tier);
     const auto converted = [&](const std::string& recording, const std::string& name) {
@@ -112,7 +118,7 @@ TEST_CASE("two numbers a token beside the overlap, and lists of top tokens, tell
       REQUIRE(run_specdec("trace convert " + recording + " --tier " + tier + " --output " + to).exit_code == 0);
       return to;
     };
-    const ordered_json plan = document_of_run("plan --c 0.05 --trace " + converted(shifted, "shifted"));
+    const ordered_json plan = document_of_run("plan --c 0.05 --trace " + converted(drafted, "drafted"));
     CHECK(plan["points"][0]["verdict"] == "cannot tell");
     CHECK(warns(plan, "text_not_from_target"));
     const ordered_json of_own = document_of_run("plan --c 0.05 --trace " + converted(own, "own"));
@@ -195,10 +201,11 @@ TEST_CASE("gammas beyond the recorded depth are said to hold the last one, by ev
   for (const ordered_json& row : plan["rows"]) {
     const std::int64_t gamma = row["gamma"];
     CHECK(row["extrapolated"] == (gamma > 2));
-    // Rates may go on falling.
-    const double width = row["speedup"].get<double>() - row["speedup_interval"][0].get<double>();
-    CHECK((width > 1e-2) == (gamma > 2));
   }
+  // Rates may go on falling: 1 + 0.9 + 0.72 + 0.40 + 0.16 of 1 + 0.9 + 0.72 + 0.58 + 0.46, were it not for the texts'
+  // ends.
+  const ordered_json& last = plan["rows"][4];
+  CHECK(last["speedup_interval"][0].get<double>() < 0.93 * last["speedup"].get<double>());
 }
 
 TEST_CASE("diff compares no drafts longer than accepted lengths tell of") {
@@ -271,8 +278,8 @@ TEST_CASE(
     return interval[1].get<double>() - interval[0].get<double>();
   };
   CHECK(width(together) == Approx(std::sqrt(2) * width(alone)).epsilon(0.02));
-  CHECK(document_of_run("analyze --samples 0 " + together)["task_pooling"]["common"].is_null());
-  CHECK_FALSE(document_of_run("analyze --samples 0 " + alone)["task_pooling"]["common"].is_null());
+  CHECK(document_of_run("analyze --samples 0 " + together)["task_pooling"]["common"]["value"].is_null());
+  CHECK_FALSE(document_of_run("analyze --samples 0 " + alone)["task_pooling"]["common"]["value"].is_null());
 }
 
 TEST_CASE("a mix is tested by the text of its groups: a foreign one decides nothing, and one left out does not count") {
