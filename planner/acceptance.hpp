@@ -152,6 +152,9 @@ struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve_at_design_effect_3;
   /// From contexts on, if a recording was replayed by context; `curve` is then that of all of them together.
   std::vector<planning::ContextAcceptance> by_context;
+  /// P(the first j drafts of a step are all accepted), j = 1 .. the largest gamma, of the steps of that gamma in an
+  /// exact replay of a recording; empty for other sources and for a mix.
+  std::vector<double> replayed_survival;
   /// Set if the acceptance is stated, with the words that state it.
   std::optional<StatedAcceptance> stated;
   std::optional<AcceptanceWords> words;

@@ -1,6 +1,7 @@
 #include "planner/synthetic.hpp"
 
 #include <fmt/format.h>
+#include <iterator>
 #include <stdexcept>
 
 #include "planner/plan.hpp"
@@ -10,6 +11,9 @@ namespace specdec::planner {
 namespace {
 
 using planning::Engine;
+
+/// The total variation from the replay's law up to which the shares of steps pass for it.
+constexpr double most_apart = 0.03;
 
 planning::SyntheticSettings settings_for(Engine engine, const Synthetic& answer) {
   const auto release = release_of(engine, answer.question.engine_version);
@@ -36,6 +40,19 @@ void take_law(const Acceptance& acceptance, Synthetic& answer) {
   }
 }
 
+/// Shares of steps that say another thing than what was replayed.
+void compare_with_replay(const Acceptance& acceptance, Synthetic& answer) {
+  if (std::ssize(acceptance.replayed_survival) != answer.question.gamma) return;
+  const double apart = planning::accepted_total_variation(answer.survival, acceptance.replayed_survival);
+  if (apart <= most_apart) return;
+  answer.warnings.push_back(
+      {"law_of_replay",
+       fmt::format("the law takes what each draft adds to the tokens per step for its share of the steps; of the steps "
+                   "of gamma {} that the recording's replay makes {:.0f}% accept another number of drafts (total "
+                   "variation)",
+                   answer.question.gamma, 100 * apart)});
+}
+
 }  // namespace
 
 Synthetic synthetic(const Acceptance& acceptance, const SyntheticQuestion& question) {
@@ -56,6 +73,7 @@ Synthetic synthetic(const Acceptance& acceptance, const SyntheticQuestion& quest
   answer.assumptions = acceptance.assumptions;
   answer.warnings = acceptance.warnings;
   take_law(acceptance, answer);
+  compare_with_replay(acceptance, answer);
   for (const Engine engine : {Engine::vllm, Engine::sglang, Engine::trtllm, Engine::llamacpp}) {
     if (!question.emit || question.emit == engine) answer.settings.push_back(settings_for(engine, answer));
   }

@@ -42,7 +42,7 @@ std::string acceptance_sentence(const TraceAnalysis& t) {
   const bool of_tokens = !t.alpha || alpha != &*t.alpha;
   std::string text =
       fmt::format("alpha {}{} under {}{}, from {}{}.", rate_text(*alpha),
-                  t.has_depths ? " of a round's first draft" : "", traces::name_of(t.rule),
+                  t.depths > 1 ? " of a round's first draft" : "", traces::name_of(t.rule),
                   distance.empty() ? "" : ", " + distance, of_tokens ? "the emitted tokens of " : "", where);
   if (t.alpha && of_tokens) {
     text +=
@@ -78,7 +78,8 @@ std::string text_source_sentence(const planner::Analysis& a) {
     return fmt::format("{}; the tests {} {}.", said, tests.suspicious() ? "say NO" : "see nothing against it", values);
   }
   const std::int64_t positions = std::max(tests.acceptance.positions, tests.surprisal.positions);
-  if (positions == 0) return said + ", and only whole rows with the emitted tokens could test it.";
+  if (positions == 0)
+    return said + ", and only whole rows, lists of top tokens or the overlap beside the emitted tokens could test it.";
   return fmt::format("{}; what chance there is in {} is too little for a test.", said, counted(positions, "position"));
 }
 

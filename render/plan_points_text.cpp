@@ -378,7 +378,7 @@ std::string about_bracket(const Plan& d) {
 /// Where the cost's uncertainty would go on to rounds shorter than plain steps: such ends are tokens per step.
 std::string about_cut_ends(const PointPlan& point) {
   const auto is_cut = [](const DeploymentRow& row) {
-    return row.gamma > 0 && row.speedup < row.tokens_per_step &&
+    return row.gamma > 0 && row.cost_reaches_plain && row.speedup < row.tokens_per_step &&
            row.speedup_ci95.hi >= (1 - 1e-9) * row.tokens_per_step &&
            row.speedup_ci95.hi <= (1 + 1e-9) * row.tokens_interval.hi;
   };

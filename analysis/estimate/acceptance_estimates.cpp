@@ -99,7 +99,8 @@ void RateAccumulator::Group::add_to_first(double low, double high) {
   upper_batches.add(high, 1);
 }
 
-void RateAccumulator::Group::close() {
+void RateAccumulator::Group::close(bool has_prompt) {
+  texts_without_prompt += has_prompt ? 0 : 1;
   if (++texts == 1) {
     lower_of_first = lower_batches.moments();
     upper_of_first = upper_batches.moments();
@@ -115,6 +116,7 @@ void RateAccumulator::Group::merge(const Group& other) {
     upper_of_first = other.upper_of_first;
   }
   texts += other.texts;
+  texts_without_prompt += other.texts_without_prompt;
 }
 
 AcceptanceEstimate RateAccumulator::estimate(const Group& group, const Strata& strata) const {
@@ -128,6 +130,7 @@ AcceptanceEstimate RateAccumulator::estimate(const Group& group, const Strata& s
   result.sequences = group.texts;
   result.clusters = std::ssize(all);
   result.prompts = prompts_;
+  result.texts_without_prompt = group.texts_without_prompt;
   result.bounds = in_unit_interval({low_sums.numerator / positions, high_sums.numerator / positions});
   if (!bracketed_) result.value = result.bounds.lo;
   const double acceptances = (low_sums.numerator + high_sums.numerator) / 2;
@@ -163,7 +166,9 @@ void RateAccumulator::add(const PositionLabels& labels, std::span<const double> 
       return labels.sequence[i] == labels.sequence[begin] && labels.task_of(i) == labels.task_of(begin);
     };
     while (end < labels.size() && same_run(end)) ++end;
-    prompts_ = prompts_ || labels.has_prompt(begin);
+    if (labels.sequence[begin] != sequence_) close_text();
+    has_prompt_ = labels.has_prompt(begin);
+    prompts_ = prompts_ || has_prompt_;
     add_run(labels.cluster(begin), labels.sequence[begin], labels.task_of(begin),
             lower.subspan(begin * step, (end - begin) * step), highest.subspan(begin * step, (end - begin) * step),
             stride);
@@ -172,7 +177,6 @@ void RateAccumulator::add(const PositionLabels& labels, std::span<const double> 
 
 void RateAccumulator::add_run(std::uint64_t cluster, std::int64_t sequence, std::int32_t task,
                               std::span<const double> lower, std::span<const double> upper, std::int64_t stride) {
-  if (sequence != sequence_) close_text();
   sequence_ = sequence;
   cluster_ = cluster;
   Group& group = tasks_[task];
@@ -195,11 +199,11 @@ void RateAccumulator::add_run(std::uint64_t cluster, std::int64_t sequence, std:
 }
 
 void RateAccumulator::close_text() {
-  if (!open_tasks_.empty()) all_.close();
+  if (!open_tasks_.empty()) all_.close(has_prompt_);
   for (const std::int32_t task : open_tasks_) {
     const Sums& sums = tasks_[task].open;
     clusters_.add(cluster_, task, std::array{sums.lower, sums.upper, sums.count});
-    tasks_[task].close();
+    tasks_[task].close(has_prompt_);
   }
   open_tasks_.clear();
 }
@@ -226,6 +230,14 @@ std::optional<AcceptanceEstimate> RateAccumulator::overall(TaskMix mix) const {
                                        result.positions, result.positions + unknown_));
   }
   return result;
+}
+
+bool RateAccumulator::tasks_share_clusters() const {
+  RateAccumulator closed = *this;
+  closed.close_text();
+  // A text counts once in each of its tasks.
+  const bool texts = closed.clusters_.texts() > closed.all_.texts;
+  return texts || (closed.prompts_ && closed.clusters_.tasks_may_share());
 }
 
 std::map<std::int32_t, AcceptanceEstimate> RateAccumulator::by_task() const {

@@ -34,6 +34,8 @@ struct AcceptanceEstimate {
   /// than ClusterTable::most_rows.
   std::int64_t clusters = 0;
   bool prompts = false;
+  /// Texts whose prompt is unknown: each counts as a prompt of its own.
+  std::int64_t texts_without_prompt = 0;
   /// The number of equal-length clusters that are worth as much, and the degrees of freedom of the interval's t; empty
   /// without an interval over clusters.
   double effective_clusters = 0;
@@ -80,6 +82,8 @@ class RateAccumulator {
 
   std::optional<AcceptanceEstimate> overall(TaskMix mix) const;
   std::map<std::int32_t, AcceptanceEstimate> by_task() const;
+  /// True if some text or prompt is in several tasks; also if too many prompts were seen to know.
+  bool tasks_share_clusters() const;
 
  private:
   /// Sums over the text that may still continue.
@@ -90,18 +94,19 @@ class RateAccumulator {
   /// and once it has ended.
   struct Group {
     std::int64_t texts = 0;
+    std::int64_t texts_without_prompt = 0;
     StreamingBatches lower_batches, upper_batches;
     ClusterMoments lower_of_first, upper_of_first;
     Sums open;  // sums of a task
 
     void add_to_first(double low, double high);
     /// Ends a text that has positions.
-    void close();
+    void close(bool has_prompt);
     void merge(const Group& other);
 
     template <class Archive>
     void exchange(Archive& archive) {
-      archive(texts, lower_of_first, upper_of_first);
+      archive(texts, texts_without_prompt, lower_of_first, upper_of_first);
     }
   };
   using Strata = std::vector<std::vector<Cluster>>;
@@ -117,6 +122,7 @@ class RateAccumulator {
   std::vector<std::int32_t> open_tasks_;  // tasks with positions in the open text
   std::uint64_t cluster_ = 0;
   std::int64_t sequence_ = -1;
+  bool has_prompt_ = false;  // the open text
   bool prompts_ = false;
   bool bracketed_ = false;
   std::int64_t unknown_ = 0;
@@ -152,6 +158,9 @@ class AcceptanceAccumulator {
   /// By task id; -1 collects positions without a task. Empty if no position has a task.
   std::map<std::int32_t, AcceptanceEstimate> tasks_from_mean_acceptance() const { return mean_.by_task(); }
   std::map<std::int32_t, AcceptanceEstimate> tasks_from_emitted() const { return emitted_.by_task(); }
+
+  /// True if the tasks' rates are not independent: some text or prompt is in several of them, or may be.
+  bool tasks_share_clusters() const { return mean_.tasks_share_clusters() || emitted_.tasks_share_clusters(); }
 
   std::int64_t positions() const { return positions_; }
   std::int64_t sequences() const { return sequences_; }

@@ -43,6 +43,11 @@ class ClusterTable {
   std::int64_t texts() const { return texts_; }
   bool empty() const { return texts_ == 0; }
 
+  /// True if some cluster is in several tasks, or if clusters had to be merged into buckets, which do not tell.
+  bool tasks_may_share() const {
+    return has_tasks_ && (bucketed() || tasks_.bits < 64 || tasks_.of.size() > all_.of.size());
+  }
+
   /// By key, over all tasks.
   std::vector<Cluster> clusters() const;
   /// By task and key.

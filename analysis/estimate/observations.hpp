@@ -26,6 +26,13 @@ struct Bracketed {
   const std::vector<double>& highest() const { return upper.empty() ? lower : upper; }
 };
 
+/// A function of the emitted token at each position, less its mean given the prefix, and a variance given the prefix
+/// that is not exceeded; both NaN where unknown, which must not hang on the emitted token. Empty if nothing is known.
+struct Deviations {
+  std::vector<double> value;
+  std::vector<double> variance;
+};
+
 /// The acceptance data of a batch of positions, as columns of doubles; a column that the recording cannot provide is
 /// empty. p_t and q_t are the two distributions at position t and x_t is the emitted token, standardised as sampled.
 struct Observations {
@@ -50,8 +57,6 @@ struct Observations {
   /// E[a_t | prefix] under the rule: sum min(p, q) for rejection, p(argmax q) for greedy_draft, the indicator of equal
   /// argmax for greedy. Shape: (positions).
   Bracketed mean_acceptance;
-  /// Var(a_t | prefix). Full tier only.
-  std::vector<double> acceptance_variance;
 
   /// The mean acceptance under every rule that the tier allows, indexed by AcceptanceRule; empty for the others.
   std::array<Bracketed, 3> by_rule;
@@ -65,12 +70,15 @@ struct Observations {
   std::vector<double> top1_agreement;  ///< 0 or 1
   /// The largest probability of the draft's distribution; at temperature 0 that of its row as stored.
   std::vector<double> draft_top_probability;
-  /// -log p_t(x_t), and Var(log p_t(x) | prefix) for x drawn from p_t (full tier only).
+  /// -log p_t(x_t).
   std::vector<double> surprisal;
-  std::vector<double> surprisal_variance;
   /// -log p_t of the token before x_t in its sequence, and of the one after it: by these TextSourceAccumulator tests
   /// whether the rows are shifted. Infinite if p_t lacks it, NaN at the ends of a sequence or batch. Full tier only.
   std::vector<double> surprisal_of_previous, surprisal_of_next;
+  /// Of a_t and of -log p_t(x_t), as far as the recording tells them whatever token is emitted; by these
+  /// TextSourceAccumulator tests whether the text is the target's own.
+  /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
+  Deviations acceptance_deviation, surprisal_deviation;
   /// q_t(x_t): the probability seen by a policy that looks at the drafted token.
   std::vector<double> draft_token_probability;
 

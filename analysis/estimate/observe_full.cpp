@@ -105,13 +105,14 @@ void allocate_full(Observations& out, bool tokens, std::size_t leniences) {
   const std::int64_t n = out.size;
   for (Bracketed& rule : out.by_rule) rule.lower = column(n);
   for (Bracketed* bracketed : {&out.mean_acceptance, &out.d_lk}) bracketed->lower = column(n);
-  for (std::vector<double>* plain :
-       {&out.kl_target_draft, &out.kl_draft_target, &out.target_entropy, &out.draft_entropy, &out.top1_agreement,
-        &out.draft_top_probability, &out.acceptance_variance, &out.surprisal_variance}) {
+  for (std::vector<double>* plain : {&out.kl_target_draft, &out.kl_draft_target, &out.target_entropy,
+                                     &out.draft_entropy, &out.top1_agreement, &out.draft_top_probability}) {
     *plain = column(n);
   }
   if (tokens) {
     out.acceptance.lower = column(n);
+    for (Deviations* deviations : {&out.acceptance_deviation, &out.surprisal_deviation})
+      *deviations = unknown_deviations(n);
     out.surprisal = column(n);
     out.surprisal_of_previous = out.surprisal_of_next = column(n);
     out.draft_token_probability = column(n);
@@ -141,7 +142,6 @@ void store(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token
   of_rule(out, AcceptanceRule::greedy_draft).lower[i] = std::min(1.0, s.target_at_draft_argmax);
   of_rule(out, AcceptanceRule::greedy).lower[i] = s.target_argmax == s.draft_argmax ? 1 : 0;
   out.mean_acceptance.lower[i] = of_rule(out, rule).lower[i];
-  out.acceptance_variance[i] = acceptance_variance(s, rule);
   out.d_lk.lower[i] = (s.missing_mass + s.rejected_mass) / 2;
   out.kl_target_draft[i] = s.kl_target_draft;
   out.kl_draft_target[i] = s.kl_draft_target;
@@ -149,10 +149,13 @@ void store(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token
   out.draft_entropy[i] = s.draft_entropy;
   out.top1_agreement[i] = s.target_argmax == s.draft_argmax ? 1 : 0;
   out.draft_top_probability[i] = s.draft_max;
-  out.surprisal_variance[i] = std::max(0.0, s.surprisal_second_moment - s.target_entropy * s.target_entropy);
   if (token < 0) return;
   out.acceptance.lower[i] = acceptance_of(s, rule, token);
+  put(out.acceptance_deviation, position, out.acceptance.lower[i] - out.mean_acceptance.lower[i],
+      acceptance_variance(s, rule));
   out.surprisal[i] = -s.target_token_logprob;
+  put(out.surprisal_deviation, position, out.surprisal[i] - s.target_entropy,
+      std::max(0.0, s.surprisal_second_moment - s.target_entropy * s.target_entropy));
   out.draft_token_probability[i] = std::exp(s.draft_token_logprob);
 }
 
@@ -316,10 +319,11 @@ void Observer::observe_full(const PositionSource& source, const PositionBatch& b
     const bool underflowed = std::isinf(out.surprisal[index(i)]) && !forgives_impossible_tokens();
     if (underflowed) {
       ++found_.underflowed;
-      out.surprisal[index(i)] = unknown;
+      out.surprisal[index(i)] = out.surprisal_deviation.value[index(i)] = unknown;
     }
     if (batch.token[index(i)] < 0 || (underflowed && rule_ == AcceptanceRule::rejection)) {
       put(out.acceptance, i, anything);
+      put(out.acceptance_deviation, i, unknown, unknown);
     }
   }
 }

@@ -144,7 +144,13 @@ void Observer::observe_scalar(const PositionSource& source, const PositionBatch&
   if (rule == AcceptanceRule::rejection) {
     out.depths = batch.depths;
     out.acceptance.lower = std::move(by_depth);
-    if (!batch.overlap.empty()) out.mean_acceptance = rejection;
+    if (batch.overlap.empty()) return;
+    out.mean_acceptance = rejection;
+    out.acceptance_deviation = unknown_deviations(batch.size);
+    for (std::int64_t i = 0; i < batch.size; ++i) {
+      put_less_overlap(out.acceptance_deviation, i, out.acceptance.lower[index(i * batch.depths)],
+                       rejection.lower[index(i)]);
+    }
   } else {
     out.acceptance = of_rule(out, rule);
     if (rule == AcceptanceRule::greedy) out.mean_acceptance = out.acceptance;

@@ -15,10 +15,26 @@ namespace {
 struct TopKPosition {
   TopKBounds bounds;
   double overlap = unknown;  // as recorded
+  ListedDeviations deviations;
 };
 
 Interval overlap_of(const TopKPosition& position) {
   return std::isnan(position.overlap) ? position.bounds.overlap : exactly(position.overlap);
+}
+
+/// By the lists, or where they hold no token whatever is emitted, by the overlap, if that and the emitted tokens'
+/// probabilities were recorded.
+void put_acceptance_deviation(const TopKPosition& position, AcceptanceRule rule, bool has_token_logprobs,
+                              std::int64_t i, Deviations& to) {
+  if (rule == AcceptanceRule::greedy) return;
+  const ListedDeviation& listed =
+      rule == AcceptanceRule::rejection ? position.deviations.acceptance : position.deviations.first;
+  if (!std::isnan(listed.value)) {
+    put(to, i, listed.value, listed.variance);
+  } else if (rule == AcceptanceRule::rejection && has_token_logprobs) {
+    const Interval& a = position.bounds.acceptance;
+    if (a.lo == a.hi) put_less_overlap(to, i, a.lo, position.overlap);
+  }
 }
 
 /// a_t under the rule.
@@ -43,6 +59,7 @@ void Observer::observe_top_k(const PositionSource& source, const PositionBatch& 
       throw impossible_token(source, batch, i);
     }
     position.overlap = recorded_overlap(source, batch, i);
+    if (pair.token >= 0) position.deviations = workspaces_[index(worker)]->bounder.deviations(pair);
   });
 
   const AcceptanceRule rule = rule_at_temperature(metadata_, rule_);
@@ -56,6 +73,9 @@ void Observer::observe_top_k(const PositionSource& source, const PositionBatch& 
   Bracketed& greedy_draft = of_rule(out, AcceptanceRule::greedy_draft);
   greedy_draft.lower = column(n);
   if (as_sampled) rejection.lower = out.d_lk.lower = out.draft_top_probability = column(n);
+  const bool tested = as_sampled && !batch.token.empty();
+  if (tested) out.acceptance_deviation = out.surprisal_deviation = unknown_deviations(n);
+  const bool token_logprobs = !batch.target_token_logprob.empty() && !batch.draft_token_logprob.empty();
   for (std::int64_t i = 0; i < n; ++i) {
     const TopKPosition& position = positions[index(i)];
     const TopKBounds& bounds = position.bounds;
@@ -68,6 +88,11 @@ void Observer::observe_top_k(const PositionSource& source, const PositionBatch& 
       put(rejection, i, overlap);
       put(out.d_lk, i, {1 - overlap.hi, 1 - overlap.lo});
       out.draft_top_probability[index(i)] = bounds.draft_max;
+    }
+    if (tested) {
+      put_acceptance_deviation(position, rule, token_logprobs, i, out.acceptance_deviation);
+      const ListedDeviation& surprisal = position.deviations.surprisal;
+      put(out.surprisal_deviation, i, surprisal.value, surprisal.variance);
     }
     // If the sampled p(argmax q) is not recorded, the indicator that the token was the draft's first has the same mean.
     put(greedy_draft, i,

@@ -60,6 +60,18 @@ inline void put(Bracketed& to, std::int64_t i, const Interval& value) {
   to.upper[index(i)] = value.hi;
 }
 
+inline Deviations unknown_deviations(std::int64_t size) { return {column(size), column(size)}; }
+
+inline void put(Deviations& to, std::int64_t i, double value, double variance) {
+  to.value[index(i)] = value;
+  to.variance[index(i)] = variance;
+}
+
+/// a_t less a recorded overlap. What lies in [0, 1] and has mean m has at most the variance m (1 - m).
+inline void put_less_overlap(Deviations& to, std::int64_t i, double acceptance, double overlap) {
+  put(to, i, acceptance - overlap, overlap * (1 - overlap));
+}
+
 inline Interval truth_value(bool value) { return exactly(value ? 1 : 0); }
 
 inline constexpr Interval anything{0, 1};
@@ -107,8 +119,9 @@ inline traces::FileError impossible_token(const PositionSource& source, const Po
                                           const std::string& remark = {}) {
   const std::string token =
       batch.token.empty() ? "the emitted token" : fmt::format("the emitted token {}", batch.token[index(i)]);
-  return source.refusal(batch.first + i, Role::target, fmt::format("giving {} probability 0", token),
-                        "giving it more, or the recording's path \"other\" where the text is not the target's" + remark);
+  return source.refusal(
+      batch.first + i, Role::target, fmt::format("giving {} probability 0", token),
+      "giving it more, or the recording's path \"other\" where the text is not the target's" + remark);
 }
 
 }  // namespace specdec::estimate::observing

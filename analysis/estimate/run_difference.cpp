@@ -19,6 +19,9 @@ namespace {
 /// The standard normal quantile of a power of 80%.
 constexpr double quantile_of_power = 0.8416212335729143;
 
+/// Differences up to this are those of figures stored in single precision.
+constexpr double least_difference = 1e-6;
+
 /// The units of one prompt, or one whose prompt is unknown.
 struct RunCluster {
   double rounds = 0, accepted = 0, seconds = 0;
@@ -196,6 +199,7 @@ class Pair {
   Difference difference(double value, const OfA& of_a, const OfB& of_b) const {
     const auto error = standard_error(of_a, of_b);
     if (!error) return {value, std::nullopt, std::nullopt};
+    if (std::abs(value) <= least_difference) return {value, t_interval(value, *error), 1};
     return {value, t_interval(value, *error), p_value(value, *error)};
   }
 

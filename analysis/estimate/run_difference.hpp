@@ -47,7 +47,7 @@ struct Difference {
   double value = 0;
   /// 95%; empty for fewer than two clusters in a run.
   std::optional<Interval> ci95;
-  /// Two-sided, of no difference.
+  /// Two-sided, of no difference; 1 for a difference of at most 1e-6, which rounding to single precision makes.
   std::optional<double> p_value;
 
   /// Whether it is told from no difference, at p < 0.05.

@@ -37,7 +37,7 @@ std::string without_ends(const ReplayReport& report) {
                      best.gamma == 0 ? "plain decoding" : fmt::format("{:.2f}x", best.speedup));
 }
 
-std::optional<std::string> by_cost(const ReplayReport& report) {
+std::optional<std::string> by_cost(const ReplayReport& report, std::string_view texts) {
   const ReplayOptimum& best = *report.optimum;
   const GammaReplay& row = report.gammas[static_cast<std::size_t>(best.gamma)];
   if (unended_speedup(best_without_ends(report)) > (1 + text_ends_matter) * best.speedup) {
@@ -48,19 +48,19 @@ std::optional<std::string> by_cost(const ReplayReport& report) {
                   "yields only the tokens left",
                   100 * *row.share_past_end, row.gamma)
             : "";
-    return fmt::format("texts are short, {} tokens on average{}; if they went on, {}", mean_length(report), share,
+    return fmt::format("{} are short, {} tokens on average{}; if they went on, {}", texts, mean_length(report), share,
                        without_ends(report));
   }
   if (best.gamma > 0 && report.tokens <= (best.gamma + 1) * report.sequences) {
     return fmt::format(
-        "a step of gamma {} covers a text of mean length, {} tokens, so that the recording cannot show what a larger "
-        "gamma would give if the texts went on",
-        best.gamma, mean_length(report));
+        "a step of gamma {} covers the mean length of {}, {} tokens, so that the recording cannot show what a larger "
+        "gamma would give if they went on",
+        best.gamma, texts, mean_length(report));
   }
   return std::nullopt;
 }
 
-std::optional<std::string> without_cost(const ReplayReport& report) {
+std::optional<std::string> without_cost(const ReplayReport& report, std::string_view texts) {
   const auto end = report.gammas.begin() + std::min<std::ptrdiff_t>(std::ssize(report.gammas), deepest_usual_gamma + 1);
   const auto from = std::find_if(report.gammas.begin(), end,
                                  [](const GammaReplay& row) { return gain_without_ends(row) > 1 + text_ends_matter; });
@@ -69,9 +69,9 @@ std::optional<std::string> without_cost(const ReplayReport& report) {
                                   [](const GammaReplay& row) { return row.unended_tokens_per_step.has_value(); });
   const GammaReplay& last = *known;
   return fmt::format(
-      "texts are short, {} tokens on average, and a step at the end of one costs as much but yields only the tokens "
+      "{} are short, {} tokens on average, and a step at the end of one costs as much but yields only the tokens "
       "left: if they went on, tokens per step would be {:.1f}% higher at gamma {}{}",
-      mean_length(report), 100 * (gain_without_ends(*from) - 1), from->gamma,
+      texts, mean_length(report), 100 * (gain_without_ends(*from) - 1), from->gamma,
       last.gamma == from->gamma
           ? ""
           : fmt::format(" and {:.1f}% at gamma {}", 100 * (gain_without_ends(last) - 1), last.gamma));
@@ -103,11 +103,12 @@ EndsInDifference ends_in_difference(const ReplayReport& a, const ReplayReport& b
   return ends;
 }
 
-std::optional<Note> short_texts(const ReplayReport& report, const std::optional<ReplayReport>& upper) {
+std::optional<Note> short_texts(const ReplayReport& report, const std::optional<ReplayReport>& upper,
+                                std::string_view texts) {
   const ReplayReport& highest = upper ? *upper : report;
   const auto known = [](const GammaReplay& row) { return row.unended_tokens_per_step.has_value(); };
   if (std::none_of(highest.gammas.begin(), highest.gammas.end(), known)) return std::nullopt;
-  std::optional<std::string> message = highest.optimum ? by_cost(highest) : without_cost(highest);
+  std::optional<std::string> message = highest.optimum ? by_cost(highest, texts) : without_cost(highest, texts);
   if (!message) return std::nullopt;
   if (upper) *message += ", at the upper ends of the brackets";
   if (upper && report.optimum) *message += "; at the lower ends " + without_ends(report);

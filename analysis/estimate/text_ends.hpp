@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "analysis/estimate/replay_estimates.hpp"
 #include "analysis/estimate/run_difference.hpp"
@@ -27,7 +28,9 @@ inline constexpr std::int64_t deepest_usual_gamma = 8;
 /// @param report  report of a whole recording, or of the lower ends of its brackets; no note if it lacks
 ///                GammaReplay::unended_tokens_per_step
 /// @param upper   that of the upper ends, if acceptance is known in brackets: the note says which end it is of
-std::optional<Note> short_texts(const ReplayReport& report, const std::optional<ReplayReport>& upper = {});
+/// @param texts   what the report took for texts, in the plural
+std::optional<Note> short_texts(const ReplayReport& report, const std::optional<ReplayReport>& upper = {},
+                                std::string_view texts = "texts");
 
 /// Warns ("no_draft_looked_at") where every text holds one token, which a step yields without any draft.
 std::optional<Note> no_draft_looked_at(const ReplayReport& report);

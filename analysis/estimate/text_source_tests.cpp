@@ -65,26 +65,25 @@ std::string_view about_shift(std::int64_t rows_shifted_by) {
   return rows_shifted_by > 0 ? rows_of_next_token : rows_of_previous_token;
 }
 
-void TextSourceAccumulator::add(const Observations& observations) {
-  const Bracketed& a = observations.acceptance;
-  const Bracketed& mean = observations.mean_acceptance;
-  if (!a.empty() && !mean.empty() && observations.depths == 1) {
-    for (std::size_t i = 0; i < observations.acceptance_variance.size(); ++i) {
-      const double deviation = a.lower[i] - mean.lower[i];
-      const double variance = observations.acceptance_variance[i];
-      const bool known = a.exact_at(i) && mean.exact_at(i) && std::isfinite(deviation) && std::isfinite(variance);
-      if (known) acceptance_.add(deviation, variance);
-    }
+void TextSourceAccumulator::add(const Observations& observations, const std::optional<std::int32_t>& task) {
+  const PositionLabels labels = observations.labels();
+  const auto counts = [&](std::size_t i) { return !task || labels.task_of(i) == *task; };
+  const Deviations& acceptance = observations.acceptance_deviation;
+  for (std::size_t i = 0; i < acceptance.value.size(); ++i) {
+    const bool known = std::isfinite(acceptance.value[i]) && std::isfinite(acceptance.variance[i]);
+    if (known && counts(i)) acceptance_.add(acceptance.value[i], acceptance.variance[i]);
   }
-  if (observations.surprisal.empty() || observations.target_entropy.empty()) return;
-  const auto add = [&](const std::vector<double>& surprisal, SurprisalFit& fit) {
-    for (std::size_t i = 0; i < std::min(surprisal.size(), observations.surprisal_variance.size()); ++i) {
-      fit.add(surprisal[i] - observations.target_entropy[i], observations.surprisal_variance[i]);
+  const Deviations& surprisal = observations.surprisal_deviation;
+  for (std::size_t i = 0; i < surprisal.value.size(); ++i) {
+    if (counts(i)) surprisal_.add(surprisal.value[i], surprisal.variance[i]);
+  }
+  const auto add_neighbours = [&](const std::vector<double>& of_neighbour, SurprisalFit& fit) {
+    for (std::size_t i = 0; i < of_neighbour.size(); ++i) {
+      if (counts(i)) fit.add(of_neighbour[i] - observations.target_entropy[i], surprisal.variance[i]);
     }
   };
-  add(observations.surprisal, surprisal_);
-  add(observations.surprisal_of_previous, previous_);
-  add(observations.surprisal_of_next, next_);
+  add_neighbours(observations.surprisal_of_previous, previous_);
+  add_neighbours(observations.surprisal_of_next, next_);
 }
 
 void TextSourceAccumulator::merge(const TextSourceAccumulator& other) {

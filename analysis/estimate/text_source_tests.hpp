@@ -106,15 +106,17 @@ struct TextSourceResult {
   std::string warning() const;
 };
 
-/// The two tests, in one pass. If x_t is distributed by p_t given everything before it, both sums are martingales
-/// with exactly these conditional variances, whatever the models and however autocorrelated the text: their z is
-/// standard normal for many positions. Comparing the intervals of the two estimates of alpha is far less sensitive.
+/// The two tests, in one pass. If x_t is distributed by p_t given everything before it, both sums are martingales with
+/// at most these conditional variances (exactly these but where an overlap stands for its row), whatever the models and
+/// however autocorrelated the text: for many positions their z is standard normal, or narrower. Comparing the intervals
+/// of the two estimates of alpha is far less sensitive.
 ///
 /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
-/// Assumes:  full tier; positions that lack one of the columns, or know it as a bracket, are left out.
+/// Assumes:  which positions are known does not hang on the tokens emitted there; others are left out.
 class TextSourceAccumulator {
  public:
-  void add(const Observations& observations);
+  /// @param task  only the positions of this task, if given
+  void add(const Observations& observations, const std::optional<std::int32_t>& task = {});
   void merge(const TextSourceAccumulator& other);
   TextSourceResult result() const;
 

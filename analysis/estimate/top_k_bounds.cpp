@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 #include <limits>
 
 namespace specdec::estimate {
@@ -18,6 +20,31 @@ Interval acceptance(const Interval& p, const Interval& q) {
   const double highest = p.lo > 0 ? std::min(1.0, q.hi / p.lo) : (q.hi > 0 ? 1 : 0);
   return {lowest, highest};
 }
+
+/// The mass that may be missing from a list of all tokens of positive probability, by rounding.
+constexpr double whole_list = 1e-6;
+
+/// The (width - 1)th probability of a list: the engine's own tokens, whether or not the emitted one is appended, are
+/// those down to it. Infinity if the list is shorter.
+template <class Entry>
+double next_to_least(const std::vector<Entry>& entries, std::ptrdiff_t width) {
+  if (width < 2 || std::ssize(entries) < width - 1) return infinity;
+  std::vector<double> own;
+  for (const Entry& entry : entries) own.push_back(entry.own);
+  std::nth_element(own.begin(), own.begin() + (width - 2), own.end(), std::greater<>());
+  return own[static_cast<std::size_t>(width - 2)];
+}
+
+/// Sums over the outcomes of a function of the emitted token.
+struct OutcomeSums {
+  double mean = 0, square = 0;
+
+  void add(double probability, double value) {
+    mean += probability * value;
+    square += probability * value * value;
+  }
+  ListedDeviation of(double value) const { return {value - mean, std::max(0.0, square - mean * mean)}; }
+};
 
 }  // namespace
 
@@ -53,10 +80,15 @@ const TopKBounder::Entry* TopKBounder::List::find(std::int64_t id) const {
   return at != entries.end() && at->id == id ? &*at : nullptr;
 }
 
+const TopKBounder::Entry* TopKBounder::List::find_sure(std::int64_t id) const {
+  const Entry* const entry = find(id);
+  return entry != nullptr && is_sure(*entry) ? entry : nullptr;
+}
+
 std::optional<TopKFault> TopKBounder::read(const TopKPair& pair, traces::Role role, double tolerance, List& out) {
   const TopKList& list = role == traces::Role::target ? pair.target : pair.draft;
   const std::span<const float> of_other = role == traces::Role::target ? pair.draft.at_other : pair.target.at_other;
-  out = {std::move(out.entries), 0, infinity, -1, 0};
+  out = {std::move(out.entries), 0, infinity, -1, 0, infinity};
   out.entries.clear();
   double sum = 0;
   for (std::size_t i = 0; i < list.ids.size(); ++i) {
@@ -87,6 +119,7 @@ std::optional<TopKFault> TopKBounder::read(const TopKPair& pair, traces::Role ro
     return TopKFault{role, fmt::format("a list with token {} twice", twice->id), "a list of different tokens"};
   }
   out.largest_outside = std::min(out.largest_outside, out.tail);
+  out.sure_above = sum >= 1 - whole_list ? -1 : next_to_least(out.entries, std::ssize(list.ids));
   return std::nullopt;
 }
 
@@ -152,6 +185,41 @@ std::optional<TopKFault> TopKBounder::bounds(const TopKPair& pair, double tolera
   out.draft_max = draft_.max;
   out.target_at_draft_argmax = probability(draft_.argmax, target_, draft_, target_tail);
   return std::nullopt;
+}
+
+ListedDeviations TopKBounder::deviations(const TopKPair& pair) const {
+  OutcomeSums acceptance, surprisal;
+  double accepted = 0, outside = 1;
+  bool in_both = false;
+  const auto add_pair = [&](std::int64_t id, double p, double q) {
+    if (std::isnan(p) || std::isnan(q) || !(p > 0)) return;
+    in_both = true;
+    acceptance.add(p, std::min(1.0, q / p));
+    if (id == pair.token) accepted = std::min(1.0, q / p);
+  };
+  for (const Entry& entry : target_.entries) {
+    if (!target_.is_sure(entry) || !(entry.own > 0)) continue;
+    const Entry* const same = draft_.find_sure(entry.id);
+    add_pair(entry.id, entry.own, same != nullptr ? same->own : entry.other);
+    surprisal.add(entry.own, -std::log(entry.own));
+    outside -= entry.own;
+  }
+  for (const Entry& entry : draft_.entries) {
+    if (draft_.is_sure(entry) && target_.find_sure(entry.id) == nullptr) add_pair(entry.id, entry.other, entry.own);
+  }
+  ListedDeviations result;
+  if (in_both) result.acceptance = acceptance.of(accepted);
+  const Entry* const emitted = target_.find_sure(pair.token);
+  if (outside > 0) surprisal.add(outside, -std::log(outside));
+  if (outside < 1 && (emitted != nullptr || outside > 0)) {
+    result.surprisal = surprisal.of(-std::log(emitted != nullptr ? emitted->own : outside));
+  }
+  const Entry* const first = draft_.find(draft_.argmax);
+  if (first == nullptr) return result;
+  const Entry* const by_target = target_.find_sure(draft_.argmax);
+  const double p = by_target != nullptr ? by_target->own : first->other;
+  if (!std::isnan(p)) result.first = {(pair.token == draft_.argmax ? 1 : 0) - p, p * (1 - p)};
+  return result;
 }
 
 }  // namespace specdec::estimate

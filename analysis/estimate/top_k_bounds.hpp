@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +49,30 @@ struct TopKBounds {
   Interval target_at_draft_argmax;
 };
 
+/// A function of the emitted token less its mean given the prefix, and its variance given the prefix; NaN if unknown.
+struct ListedDeviation {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  double variance = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// What the lists tell of the emitted token whichever it is.
+///
+///   T = the target's tokens above its (k - 1)th probability, k its list's width, or all if the list holds all mass;
+///       D = the draft's in the same way. No emitted token that an engine appends can be in these
+///   S = the tokens of T and D whose probability by the other model is known by that model's set or by its
+///       log-probabilities at the list
+///
+/// Source:   docs/theory.md#was-the-text-sampled-from-the-target
+struct ListedDeviations {
+  /// min(1, q / p) of a token of S, 0 of any other.
+  ListedDeviation acceptance;
+  /// -log p of a token of T; minus the log of the mass outside T of any other.
+  ListedDeviation surprisal;
+  /// 1 for argmax q, 0 for any other token, where p(argmax q) is known by T or by the target's log-probabilities at the
+  /// draft's list.
+  ListedDeviation first;
+};
+
 /// The reason why a list does not belong to any distribution.
 struct TopKFault {
   traces::Role role;
@@ -73,6 +98,8 @@ struct TopKFault {
 class TopKBounder {
  public:
   std::optional<TopKFault> bounds(const TopKPair& pair, double tolerance, TopKBounds& out);
+  /// Of the pair for which `bounds` last found no fault; its token must be known.
+  ListedDeviations deviations(const TopKPair& pair) const;
 
  private:
   /// A token of a list, with the other model's probability of it, NaN if unknown.
@@ -88,8 +115,13 @@ class TopKBounder {
     double largest_outside = 0;
     std::int64_t argmax = -1;
     double max = 0;
+    /// Tokens above this are in the list whatever was emitted.
+    double sure_above = 0;
 
     const Entry* find(std::int64_t id) const;
+    /// The entry, if it is in the list whatever was emitted.
+    const Entry* find_sure(std::int64_t id) const;
+    bool is_sure(const Entry& entry) const { return entry.own > sure_above; }
   };
   static std::optional<TopKFault> read(const TopKPair& pair, traces::Role role, double tolerance, List& out);
 

@@ -179,6 +179,8 @@ struct DeploymentRow {
   double regret = 0;
   /// True if the acceptance or the cost lies beyond what was measured.
   bool extrapolated = false;
+  /// True if the cost's range is cut where drafts take no time.
+  bool cost_reaches_plain = false;
 };
 
 /// The reason why a verdict is uncertain.

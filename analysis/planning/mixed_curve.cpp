@@ -8,8 +8,23 @@
 #include "analysis/core/checks.hpp"
 
 namespace specdec::planning {
+namespace {
 
-MixedCurve::MixedCurve(std::vector<TrafficPart> parts) : parts_(std::move(parts)) {
+/// Half-widths of intervals: of independent errors the root of their squares' sum, of shared ones their sum.
+class WidthSum {
+ public:
+  explicit WidthSum(bool shared) : shared_(shared) {}
+  void add(double width) { sum_ += shared_ ? width : width * width; }
+  double value() const { return shared_ ? sum_ : std::sqrt(sum_); }
+
+ private:
+  bool shared_;
+  double sum_ = 0;
+};
+
+}  // namespace
+
+MixedCurve::MixedCurve(std::vector<TrafficPart> parts, Errors errors) : parts_(std::move(parts)), errors_(errors) {
   if (parts_.empty()) throw std::invalid_argument("MixedCurve: parts is empty, but must hold at least one");
   double sum = 0;
   for (const TrafficPart& part : parts_) {
@@ -20,7 +35,8 @@ MixedCurve::MixedCurve(std::vector<TrafficPart> parts) : parts_(std::move(parts)
 }
 
 estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
-  double steps = 0, full = 0, below = 0, above = 0;
+  double steps = 0, full = 0;
+  WidthSum below(errors_ == Errors::shared), above(errors_ == Errors::shared);
   estimate::Interval steps_of_readings = {0, 0}, steps_of_bracket = {0, 0};
   bool bracketed = false;
   estimate::TokensPerStep mixed;
@@ -35,16 +51,16 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
     steps_of_bracket.lo += part.share / ends.hi;
     steps_of_bracket.hi += part.share / ends.lo;
     bracketed = bracketed || tokens.bracket;
-    below += std::pow(rounds - part.share / tokens.ci95.hi, 2);
-    above += std::pow(part.share / tokens.ci95.lo - rounds, 2);
+    below.add(rounds - part.share / tokens.ci95.hi);
+    above.add(part.share / tokens.ci95.lo - rounds);
     mixed.extrapolated = mixed.extrapolated || tokens.extrapolated;
   }
   const double most = static_cast<double>(gamma) + 1;
   mixed.value = std::clamp(1 / steps, 1.0, most);
   mixed.readings = {std::max(1.0, 1 / steps_of_readings.hi), std::min(most, 1 / steps_of_readings.lo)};
   if (bracketed) mixed.bracket = {std::max(1.0, 1 / steps_of_bracket.hi), std::min(most, 1 / steps_of_bracket.lo)};
-  const double fewest = steps - std::sqrt(below);
-  mixed.ci95 = {std::max(1.0, 1 / (steps + std::sqrt(above))), fewest > 0 ? std::min(most, 1 / fewest) : most};
+  const double fewest = steps - below.value();
+  mixed.ci95 = {std::max(1.0, 1 / (steps + above.value())), fewest > 0 ? std::min(most, 1 / fewest) : most};
   mixed.full_accepts = std::clamp(full / steps, 0.0, 1.0);
   return mixed;
 }

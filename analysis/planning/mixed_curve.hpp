@@ -19,18 +19,23 @@ struct TrafficPart {
 ///
 ///   tau = 1 / sum w_i / tau_i,   share of rounds r_i = (w_i / tau_i) tau
 ///
-/// Readings are those of all groups at once. The 95% interval adds the errors of the groups, which were measured
-/// independently, in squares: with x_i = 1 / tau_i and x_i's ends l_i, u_i
+/// Readings are those of all groups at once. The 95% interval adds the errors of groups that were measured
+/// independently in squares: with x_i = 1 / tau_i and x_i's ends l_i, u_i
 ///
 ///   1 / tau in [x - sqrt(sum w_i^2 (x_i - l_i)^2), x + sqrt(sum w_i^2 (u_i - x_i)^2)]
+///
+/// and those of groups that share texts or prompts as they are, which no correlation of theirs exceeds:
+///
+///   1 / tau in [x - sum w_i (x_i - l_i), x + sum w_i (u_i - x_i)]
 ///
 /// Source:   docs/theory.md#traffic-mixes; interval: Zou and Donner 2008
 /// Assumes:  requests of all groups decode in the same batches, so that steps of all cost the same
 class MixedCurve : public estimate::AcceptanceCurve {
  public:
+  enum class Errors { independent, shared };
   /// @param parts  at least one; shares are divided by their sum
   /// @throws std::invalid_argument if there is none; std::domain_error if a share is not above 0
-  explicit MixedCurve(std::vector<TrafficPart> parts);
+  explicit MixedCurve(std::vector<TrafficPart> parts, Errors errors = Errors::independent);
 
   /// @throws as the curves of the groups
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
@@ -41,6 +46,7 @@ class MixedCurve : public estimate::AcceptanceCurve {
 
  private:
   std::vector<TrafficPart> parts_;
+  Errors errors_;
 };
 
 }  // namespace specdec::planning

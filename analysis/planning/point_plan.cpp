@@ -118,6 +118,8 @@ void PointPlanner::make_rows() {
                              tokens.bracket->hi * plain / row.time.total()};
     }
     row.extrapolated = plain_extrapolated || tokens.extrapolated || extrapolates(row.gamma);
+    const double above = cost_error_[gamma].above;
+    row.cost_reaches_plain = above > 0 && above >= (1 - 1e-9) * std::log(row.time.total() / plain);
     plan_.rows.push_back(row);
     if (row.speedup > plan_.rows[best].speedup) best = gamma;
     if (row.speedup > plan_.rows[best_known].speedup && !is_guessed(gamma)) best_known = gamma;

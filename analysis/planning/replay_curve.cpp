@@ -9,6 +9,7 @@
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/checks.hpp"
+#include "analysis/estimate/typed_acceptance.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {
@@ -25,7 +26,7 @@ estimate::Interval interval_of(const estimate::GammaReplay& replay, const estima
 }  // namespace
 
 ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper,
-                         const std::optional<estimate::Interval>& rates, std::string refused)
+                         const std::optional<estimate::Interval>& rates, std::int64_t depths, std::string refused)
     : refused_(std::move(refused)) {
   const estimate::Interval any = {0, 1};
   const estimate::Interval allowed = report.looks_at_drafts() ? any : rates.value_or(any);
@@ -47,6 +48,21 @@ ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::R
     const double one_less = by_gamma_.empty() ? 0 : by_gamma_.back().value;
     tokens.full_accepts = std::clamp(tokens.value - one_less, 0.0, 1.0);
     by_gamma_.push_back(tokens);
+  }
+  if (depths > 1) extrapolate_beyond(static_cast<std::size_t>(depths));
+}
+
+void ReplayCurve::extrapolate_beyond(std::size_t depths) {
+  if (by_gamma_.size() <= depths) return;
+  const auto gain = [&](std::size_t gamma) { return by_gamma_[gamma].value - by_gamma_[gamma - 1].value; };
+  double tokens = by_gamma_[depths].value;
+  double alive = std::max(0.0, gain(depths));
+  double rate = gain(depths - 1) > 0 ? std::min(1.0, alive / gain(depths - 1)) : 0;
+  for (std::size_t gamma = depths + 1; gamma < by_gamma_.size(); ++gamma) {
+    estimate::TokensPerStep& row = by_gamma_[gamma];
+    tokens += alive *= rate *= estimate::published_depth_ratios.steepest;
+    row.readings.lo = std::min(row.value, tokens);
+    row.extrapolated = true;
   }
 }
 

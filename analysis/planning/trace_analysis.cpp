@@ -177,6 +177,18 @@ void note_alphas(const TraceAnalysis& result, std::vector<Note>& notes) {
   }
 }
 
+/// Draws the tasks' rates towards their mean, unless they err together.
+void pool_tasks(TraceAnalysis& result, std::vector<Note>& notes) {
+  if (!result.tasks_share_clusters) {
+    result.pooled_tasks = estimate::pooled_rates(rates_of(result.tasks));
+    return;
+  }
+  notes.push_back({"tasks_not_pooled",
+                   "some texts or prompts are in several groups, whose rates then err together: they are not drawn "
+                   "towards each other",
+                   true});
+}
+
 void note_part_of_positions(const TraceAnalysis& result, std::vector<Note>& notes) {
   if (!result.alpha || result.alpha->positions == result.positions) return;
   notes.push_back(
@@ -189,16 +201,9 @@ void note_part_of_positions(const TraceAnalysis& result, std::vector<Note>& note
 void note_clusters(const TraceAnalysis& result, std::vector<Note>& notes) {
   const AcceptanceEstimate* const alpha = result.best_alpha();
   if (alpha == nullptr) return;
-  if (alpha->few_clusters()) {
-    notes.push_back(
-        {"few_clusters",
-         fmt::format("the intervals rest on {} {}, which by their lengths are worth {:.1f} of equal length and leave "
-                     "{:.1f} degrees of freedom; below {} and {} intervals may cover less than 95%",
-                     alpha->clusters, alpha->prompts ? "prompts" : "sequences", alpha->effective_clusters,
-                     *alpha->degrees_of_freedom, estimate::few_sequences, estimate::few_sequences - 1)});
-  }
-  if (!alpha->prompts && alpha->clusters > 1 && alpha->ci95) {
-    notes.push_back(texts_taken_as_independent());
+  if (const auto note = few_clusters(*alpha)) notes.push_back(*note);
+  if (alpha->texts_without_prompt > 0 && alpha->clusters > 1 && alpha->ci95) {
+    notes.push_back(texts_taken_as_independent(alpha->texts_without_prompt, alpha->sequences));
   }
   if (alpha->length_dependence && alpha->length_dependence->significant()) {
     const estimate::LengthDependence& dependence = *alpha->length_dependence;
@@ -216,6 +221,16 @@ void note_clusters(const TraceAnalysis& result, std::vector<Note>& notes) {
 
 }  // namespace
 
+std::optional<Note> few_clusters(const estimate::AcceptanceEstimate& alpha) {
+  if (!alpha.few_clusters()) return std::nullopt;
+  return Note{
+      "few_clusters",
+      fmt::format("the intervals rest on {} {}, which by their lengths are worth {:.1f} of equal length and leave "
+                  "{:.1f} degrees of freedom; below {} and {} intervals may cover less than 95%",
+                  alpha.clusters, alpha.prompts ? "prompts" : "sequences", alpha.effective_clusters,
+                  *alpha.degrees_of_freedom, estimate::few_sequences, estimate::few_sequences - 1)};
+}
+
 Note acceptance_in_brackets() {
   return {
       "bracketed",
@@ -223,10 +238,14 @@ Note acceptance_in_brackets() {
       "the overlap of each pair of rows (column overlap), or more tokens of each row, would narrow or close them"};
 }
 
-Note texts_taken_as_independent() {
+Note texts_taken_as_independent(std::int64_t without_prompt, std::int64_t texts) {
   return {"prompts_unknown",
-          "the recording does not say which texts continue one prompt (column prompt): intervals take texts as "
-          "independent, and are too narrow where several continue one"};
+          without_prompt == texts
+              ? "the recording does not say which texts continue one prompt (column prompt): intervals take texts as "
+                "independent, and are too narrow where several continue one"
+              : fmt::format("the recording does not say which prompts {} of its {} texts continue (column prompt): "
+                            "intervals take these as independent, and are too narrow where several continue one",
+                            without_prompt, texts)};
 }
 
 std::string_view name_of(SweepSetting::Applies applies) {
@@ -443,7 +462,7 @@ class TraceAnalyzer::State {
   }
 
   void finish_replay(TraceAnalysis& result) {
-    result.has_depths = replay_ && replay_->columns().depths() > 1;
+    if (replay_) result.depths = replay_->columns().depths();
     const AlphaEnds alpha = alpha_of(result.alpha, result.alpha_emitted);
     if (replays() && result.positions > 0) {
       replay_->finish(alpha, observer_.proposes_one_token(), result, notes_);
@@ -457,7 +476,7 @@ class TraceAnalyzer::State {
     return alpha_ends(mean, emitted, replay_ && replay_->is_bracketed());
   }
 
-  void finish_tasks(TraceAnalysis& result, const std::vector<std::string>& task_names) const {
+  void finish_tasks(TraceAnalysis& result, const std::vector<std::string>& task_names) {
     const auto means = acceptance_.tasks_from_mean_acceptance();
     const auto emitted = acceptance_.tasks_from_emitted();
     const auto find = [](const auto& by_task, std::int32_t id) {
@@ -492,7 +511,8 @@ class TraceAnalyzer::State {
       if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted), options_);
       result.tasks.push_back(std::move(task));
     }
-    result.pooled_tasks = estimate::pooled_rates(rates_of(result.tasks));
+    result.tasks_share_clusters = acceptance_.tasks_share_clusters();
+    pool_tasks(result, notes_);
   }
 
   TraceAnalysisOptions options_;

@@ -87,12 +87,16 @@ struct ReplayAnalysis {
   const estimate::ReplayReport& highest() const { return upper ? *upper : lower; }
 };
 
+/// Says ("few_clusters") that intervals may be too narrow; empty if the clusters of this rate suffice.
+std::optional<Note> few_clusters(const estimate::AcceptanceEstimate& alpha);
+
 /// Says ("bracketed") that a recording determines acceptance within brackets only, and what would close them.
 Note acceptance_in_brackets();
 
-/// Says ("prompts_unknown") that intervals take the texts of a recording for independent, since it does not say which
-/// of them continue one prompt.
-Note texts_taken_as_independent();
+/// Says ("prompts_unknown") that intervals take texts of a recording for independent, since it does not say which of
+/// them continue one prompt.
+/// @param without_prompt  texts of which it does not say that, of all `texts`
+Note texts_taken_as_independent(std::int64_t without_prompt, std::int64_t texts);
 
 /// One gamma by Eq. 1 and Theorem 3.8, for recordings without exact replay.
 struct IidRow {
@@ -154,15 +158,17 @@ struct TraceAnalysis {
   std::vector<SweepRow> sweep;
   std::optional<estimate::AdaptiveReport> adaptive;
   std::vector<TaskAnalysis> tasks;
+  /// True if the tasks' figures are not independent: some text or prompt is in several tasks, or may be.
+  bool tasks_share_clusters = false;
   /// The tasks' rates (alpha, or alpha_emitted where that is unknown) drawn towards their mean, in the order of
-  /// `tasks`.
+  /// `tasks`; empty if they are not independent.
   std::optional<estimate::PooledRates> pooled_tasks;
   /// Notes on what is missing and why, and on the limitations of the results.
   std::vector<Note> notes;
 
-  /// True if the acceptance of drafts by their depth in the round was recorded: the estimates of alpha are then those
-  /// of a round's first draft.
-  bool has_depths = false;
+  /// The depths in the round at which the acceptance of drafts was recorded. If there are several, the estimates of
+  /// alpha are those of a round's first draft, and behind the last depth the replay holds its acceptance.
+  std::int64_t depths = 1;
 
   /// The preferred estimate: of `alpha` and `alpha_emitted` the one from more positions, `alpha` if both have as many.
   const estimate::AcceptanceEstimate* best_alpha() const;

@@ -197,8 +197,6 @@ class RecordingSummary::State {
     if (positions() == 0) throw QuestionError("the recording holds no position");
     Analysis answer = answer_;
     answer.recording = analyzer_->finish(answer.metadata.task_names);
-    // Ranges of one text share its errors.
-    if (answer.question.by.label == "context") answer.recording.pooled_tasks.reset();
     if (const auto longest = answer.recording.longest_draft) leave_out_above(*longest, answer.gammas);
     if (answer.recording.replay) {
       const auto of_shown = [&](const sim::MonteCarloReplay& simulated) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/core/lookup_law.hpp"
@@ -94,7 +95,8 @@ std::string name_of(estimate::BeyondObserved beyond) {
 /// The groups of a mix with their shares of the output tokens; those of requests weigh by their tokens.
 class MixParts {
  public:
-  explicit MixParts(const TrafficMix& mix) : mix_(mix) {}
+  using Errors = planning::MixedCurve::Errors;
+  explicit MixParts(const TrafficMix& mix, Errors errors = Errors::independent) : mix_(mix), errors_(errors) {}
 
   /// @param tokens_per_request  the group's
   void add(const TrafficMix::Part& part, std::shared_ptr<const estimate::AcceptanceCurve> curve,
@@ -102,13 +104,19 @@ class MixParts {
     parts_.push_back({std::move(curve), part.share * (mix_.by_requests ? tokens_per_request : 1)});
   }
   std::shared_ptr<const estimate::AcceptanceCurve> curve() const {
-    return std::make_shared<planning::MixedCurve>(parts_);
+    return std::make_shared<planning::MixedCurve>(parts_, errors_);
   }
 
  private:
   const TrafficMix& mix_;
+  Errors errors_;
   std::vector<planning::TrafficPart> parts_;
 };
+
+/// What a recording in these groups takes for texts.
+std::string_view texts_of(const estimate::LabelGroups& groups) {
+  return groups.label == "context" ? "the stretches of texts in a range of contexts" : "texts";
+}
 
 Assumption assumption_of(const TrafficMix& mix, const std::string& label) {
   return {"mix", fmt::format("{}, by {}", mix.text(), label), "user"};
@@ -136,39 +144,105 @@ std::optional<estimate::Interval> interval_of(const estimate::AcceptanceEstimate
   return rate == nullptr ? std::nullopt : rate->ci95;
 }
 
-/// The replays of the tasks that the mix names, in its shares.
-std::shared_ptr<const estimate::AcceptanceCurve> mixed_replay(const planning::TraceAnalysis& analysis,
-                                                              const TrafficMix& mix) {
-  MixParts parts(mix);
-  for (const TrafficMix::Part& part : mix.parts) {
+constexpr std::string_view looks_foreign = "does not look like the target's own";
+
+/// The tasks of a recording that a mix names: their replays in its shares, the tests of their texts, and what their
+/// clusters and texts are worth.
+class RecordedMix {
+ public:
+  explicit RecordedMix(const TrafficMix& mix) : mix_(mix) {}
+
+  void add(const estimate::Observations& seen) {
+    for (const std::int32_t task : std::set<std::int32_t>(seen.task.begin(), seen.task.end())) {
+      if (task >= 0) texts_[task].add(seen, task);
+    }
+  }
+
+  /// @param task_names  of the recording, now complete
+  void finish(const planning::TraceAnalysis& analysis, const std::vector<std::string>& task_names) {
+    using Errors = planning::MixedCurve::Errors;
+    MixParts parts(mix_, analysis.tasks_share_clusters ? Errors::shared : Errors::independent);
+    estimate::TextSourceAccumulator of_all;
+    for (const TrafficMix::Part& part : mix_.parts) {
+      for (const auto& [task, text] : texts_)
+        if (traces::task_name(task_names, task) == part.group) of_all.merge(text);
+    }
+    const bool all_foreign = of_all.result().suspicious();
+    if (all_foreign) note_foreign_text("the groups of the mix", of_all.result());
+    for (const TrafficMix::Part& part : mix_.parts) {
+      const planning::TaskAnalysis& task = task_of(analysis, part.group);
+      std::string refused = all_foreign ? fmt::format("the text of the mix {}", looks_foreign) : "";
+      for (const auto& [id, text] : texts_) {
+        if (traces::task_name(task_names, id) != part.group || !text.result().suspicious()) continue;
+        refused = fmt::format("the text of {} {}", part.group, looks_foreign);
+        if (!all_foreign) note_foreign_text(part.group, text.result());
+      }
+      note_limits(task);
+      parts.add(
+          part,
+          std::make_shared<planning::ReplayCurve>(
+              *task.replay, upper_of(task), interval_of(task.alpha ? &*task.alpha : nullptr), analysis.depths, refused),
+          static_cast<double>(task.replay->tokens) / static_cast<double>(task.replay->sequences));
+    }
+    curve_ = parts.curve();
+  }
+
+  const std::shared_ptr<const estimate::AcceptanceCurve>& curve() const { return curve_; }
+  /// Its own notes, with those of the recording that are not of all texts.
+  std::vector<Note> notes(std::vector<Note> of_recording) const {
+    std::erase_if(of_recording,
+                  [](const Note& note) { return note.code == "text_not_from_target" || note.code == "few_clusters"; });
+    append(of_recording, notes_);
+    return of_recording;
+  }
+
+  static const estimate::ReplayReport* upper_of(const planning::TaskAnalysis& task) {
+    return task.replay_upper ? &*task.replay_upper : nullptr;
+  }
+
+ private:
+  static const planning::TaskAnalysis& task_of(const planning::TraceAnalysis& analysis, const std::string& group) {
     std::vector<std::string> known;
     const planning::TaskAnalysis* named = nullptr;
     for (const planning::TaskAnalysis& task : analysis.tasks) {
       if (!task.name.empty()) known.push_back(task.name);
-      if (task.name == part.group) named = &task;
+      if (task.name == group) named = &task;
     }
-    if (named == nullptr || !named->replay) refuse_group(part.group, known, "the recording");
-    const estimate::ReplayReport* const upper = named->replay_upper ? &*named->replay_upper : nullptr;
-    parts.add(part,
-              std::make_shared<planning::ReplayCurve>(*named->replay, upper,
-                                                      interval_of(named->alpha ? &*named->alpha : nullptr)),
-              static_cast<double>(named->replay->tokens) / static_cast<double>(named->replay->sequences));
+    if (named == nullptr || !named->replay) refuse_group(group, known, "the recording");
+    return *named;
   }
-  return parts.curve();
-}
+  void note_foreign_text(const std::string& of, const estimate::TextSourceResult& test) {
+    notes_.push_back({"text_not_from_target", fmt::format("of {}: {}", of, test.warning())});
+  }
+  void note_limits(const planning::TaskAnalysis& task) {
+    const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
+    const auto clusters = alpha ? planning::few_clusters(*alpha) : std::nullopt;
+    const auto texts = estimate::short_texts(*task.replay, task.replay_upper, texts_of(mix_.groups));
+    for (const auto& note : {clusters, texts}) {
+      if (note) notes_.push_back({note->code, fmt::format("of {}: {}", task.name, note->message)});
+    }
+  }
+
+  const TrafficMix& mix_;
+  std::map<std::int32_t, estimate::TextSourceAccumulator> texts_;
+  std::shared_ptr<const estimate::AcceptanceCurve> curve_;
+  std::vector<Note> notes_;
+};
 
 /// The replays of the ranges of contexts that were recorded, each from where it begins; the first of them also stands
 /// for contexts below, and each for those behind it that were not recorded.
+/// @param refused  the reason why none decides anything; empty if there is none
 std::vector<planning::ContextAcceptance> replays_by_context(const planning::TraceAnalysis& analysis,
-                                                            const estimate::LabelGroups& contexts) {
+                                                            const estimate::LabelGroups& contexts,
+                                                            const std::string& refused) {
   std::vector<planning::ContextAcceptance> parts;
   const std::vector<std::string> ranges = contexts.ranges();
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     for (const planning::TaskAnalysis& task : analysis.tasks) {
       if (task.name != ranges[i] || !task.replay || !task.replay->looks_at_drafts()) continue;
-      const estimate::ReplayReport* const upper = task.replay_upper ? &*task.replay_upper : nullptr;
       parts.push_back({parts.empty() || i == 0 ? 0.0 : contexts.bounds[i - 1],
-                       std::make_shared<planning::ReplayCurve>(*task.replay, upper)});
+                       std::make_shared<planning::ReplayCurve>(*task.replay, RecordedMix::upper_of(task), std::nullopt,
+                                                               analysis.depths, refused)});
     }
   }
   return parts;
@@ -177,10 +251,11 @@ std::vector<planning::ContextAcceptance> replays_by_context(const planning::Trac
 /// Replays a recording, and takes the rates of its sequences if they are asked for.
 /// @param name       name of the recording, for error messages
 /// @param of_engine  the rule of the engine to plan for, if that is another than the recording's
+/// @param mix        null without one
 planning::TraceAnalysis replay_of(traces::PositionSource& recording, const std::string& name,
                                   const RecordingOptions& options,
                                   const std::optional<traces::AcceptanceRule>& of_engine,
-                                  planning::SequenceRates& rates) {
+                                  planning::SequenceRates& rates, RecordedMix* mix) {
   if (recording.metadata().path == traces::TextSource::other) {
     throw QuestionError(fmt::format(
         "--trace: {} cannot be planned with: its text is not the target's own (path is other), and only such "
@@ -199,6 +274,7 @@ planning::TraceAnalysis replay_of(traces::PositionSource& recording, const std::
     while (recording.read(batch)) {
       const estimate::Observations& seen = analyzer.add(recording, batch);
       if (options.by_request) rates.add(seen);
+      if (mix != nullptr) mix->add(seen);
       tell_of_reading(options.progress, recording, batch);
     }
   } catch (const estimate::RuleUndefined& reason) {
@@ -206,6 +282,7 @@ planning::TraceAnalysis replay_of(traces::PositionSource& recording, const std::
     refuse_other_rule(name, reason.what());
   }
   planning::TraceAnalysis analysis = analyzer.finish(recording.metadata().task_names);
+  if (analysis.replay && mix != nullptr) mix->finish(analysis, recording.metadata().task_names);
   if (analysis.replay) return analysis;
   if (of_engine && !analysis.not_replayed.empty()) refuse_other_rule(name, analysis.not_replayed);
   throw QuestionError(fmt::format("--trace: {} cannot be replayed: {}", name,
@@ -216,20 +293,27 @@ planning::TraceAnalysis replay_of(traces::PositionSource& recording, const std::
 Acceptance replayed(traces::PositionSource& recording, const std::string& name, const RecordingOptions& options) {
   const auto of_engine = rule_of_engine(recording.metadata(), options);
   planning::SequenceRates rates;
-  const planning::TraceAnalysis analysis = replay_of(recording, name, options, of_engine, rates);
+  std::optional<RecordedMix> mix;
+  if (options.mix) mix.emplace(*options.mix);
+  const planning::TraceAnalysis analysis = replay_of(recording, name, options, of_engine, rates, mix ? &*mix : nullptr);
+  const std::string refused =
+      analysis.replay_refused ? fmt::format("the text of the recording {}", looks_foreign) : std::string();
   Acceptance acceptance;
   acceptance.curve = std::make_shared<planning::ReplayCurve>(
       analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr,
-      interval_of(analysis.best_alpha()),
-      analysis.replay_refused ? "the text of the recording does not look like the target's own" : "");
-  if (!options.context_bounds.empty() && !analysis.replay_refused) {
-    const estimate::LabelGroups contexts = {"context", options.context_bounds};
-    acceptance.by_context = replays_by_context(analysis, contexts);
+      interval_of(analysis.best_alpha()), analysis.depths, refused);
+  const estimate::LabelGroups contexts = {"context", options.context_bounds};
+  if (!options.context_bounds.empty()) {
+    acceptance.by_context = replays_by_context(analysis, contexts, refused);
     acceptance.assumptions.push_back(
         {"acceptance by context", fmt::format("{}", fmt::join(contexts.ranges(), ", ")), "user"});
   }
-  if (options.mix && !analysis.replay_refused) {
-    acceptance.curve = mixed_replay(analysis, *options.mix);
+  if (!mix && !analysis.replay->upper) {
+    for (const planning::PositionAcceptance& position : analysis.replay->positions)
+      acceptance.replayed_survival.push_back(position.unconditional.lo);
+  }
+  if (mix) {
+    acceptance.curve = mix->curve();
     acceptance.assumptions.push_back(
         assumption_of(*options.mix, options.mix->groups.label.empty() ? "task" : options.mix->groups.label));
   }
@@ -266,9 +350,11 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   for (const std::filesystem::path& file : recording.files()) acceptance.files.push_back(file.string());
   acceptance.assumptions.push_back(charge_of_text_ends());
   append(acceptance.warnings, recording.notes());
-  append(acceptance.warnings, analysis.notes);
+  append(acceptance.warnings, mix ? mix->notes(analysis.notes) : analysis.notes);
   if (const auto note = estimate::no_draft_looked_at(analysis.replay->lower)) acceptance.warnings.push_back(*note);
-  if (const auto note = estimate::short_texts(analysis.replay->lower, analysis.replay->upper))
+  if (mix) return acceptance;
+  const std::string_view texts = texts_of(options.context_bounds.empty() ? estimate::LabelGroups{} : contexts);
+  if (const auto note = estimate::short_texts(analysis.replay->lower, analysis.replay->upper, texts))
     acceptance.warnings.push_back(*note);
   return acceptance;
 }

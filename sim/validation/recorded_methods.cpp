@@ -205,7 +205,7 @@ class RecordedExperiment {
           if (hooks.interrupted()) return summarise(positions, compared);
           sequence = RecordedSequence{
               .number = seen.sequence[i], .task = seen.labels().task_of(i), .cluster = seen.labels().cluster(i)};
-          knows_prompts_ = knows_prompts_ || seen.labels().has_prompt(i);
+          texts_without_prompt_ += seen.labels().has_prompt(i) ? 0 : 1;
         }
         collect(positions, i, *sequence);
       }
@@ -331,7 +331,8 @@ class RecordedExperiment {
 
   void summarise(const RecordedAcceptance& positions, ComparedMethods& compared) const {
     std::vector<Note> notes = positions.notes();
-    if (!knows_prompts_ && sequences_.size() > 1) notes.push_back(planning::texts_taken_as_independent());
+    if (texts_without_prompt_ > 0 && sequences_.size() > 1)
+      notes.push_back(planning::texts_taken_as_independent(texts_without_prompt_, std::ssize(sequences_)));
     for (const Note& note : notes)
       if (std::ranges::find(compared.notes, note.message, &Note::message) == compared.notes.end())
         compared.notes.push_back(note);
@@ -406,7 +407,7 @@ class RecordedExperiment {
   /// For policies that decide for a batch of texts.
   std::vector<RecordedSequence> kept_;
   std::vector<ReplayedSequence> sequences_;
-  bool knows_prompts_ = false;
+  std::int64_t texts_without_prompt_ = 0;
 };
 
 /// The reason why no recording can replay the method; empty if one may.

@@ -101,6 +101,32 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
   CHECK(holds(report["recommendation"].dump(), "Cannot tell at batch 1"));
 }
 
+TEST_CASE("two numbers a token beside the overlap, and lists of top tokens, tell another's text as whole rows do") {
+  const ScratchFolder folder;
+  const std::string own = full_trace(folder / "own.safetensors", own_text()).string();
+  RecordedPair of_draft = own_text();
+  for (std::int64_t i = 0; i < of_draft.positions; ++i) {
+    const auto q = of_draft.draft_row(i);
+    of_draft.token[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>(std::max_element(q.begin(), q.end()) - q.begin());
+  }
+  const std::string drafted = full_trace(folder / "drafted.safetensors", of_draft).string();
+  for (const std::string tier : {"scalar", "topk"}) {
+    CAPTURE(tier);
+    const auto converted = [&](const std::string& recording, const std::string& name) {
+      const std::string to = (folder / (name + tier)).string();
+      REQUIRE(run_specdec("trace convert " + recording + " --tier " + tier + " --output " + to).exit_code == 0);
+      return to;
+    };
+    const ordered_json plan = document_of_run("plan --c 0.05 --trace " + converted(drafted, "drafted"));
+    CHECK(plan["points"][0]["verdict"] == "cannot tell");
+    CHECK(warns(plan, "text_not_from_target"));
+    const ordered_json of_own = document_of_run("plan --c 0.05 --trace " + converted(own, "own"));
+    CHECK(of_own["points"][0]["verdict"] == "speculate");
+    CHECK_FALSE(warns(of_own, "text_not_from_target"));
+  }
+}
+
 TEST_CASE("what is said of alpha's interval reaches the plan, and a text from elsewhere is refused in one sentence") {
   const ScratchFolder folder;
   std::vector<double> acceptance;
@@ -170,7 +196,16 @@ TEST_CASE("gammas beyond the recorded depth are said to hold the last one, by ev
     CHECK(warns(document_of_run(command + a + " --gamma 4"), "depth_held"));
     CHECK_FALSE(warns(document_of_run(command + a + " --gamma 2"), "depth_held"));
   }
-  CHECK(warns(document_of_run("plan --c 0.05 --trace " + a), "depth_held"));
+  const ordered_json plan = document_of_run("plan --c 0.001 --max-gamma 4 --trace " + a);
+  CHECK(warns(plan, "depth_held"));
+  for (const ordered_json& row : plan["rows"]) {
+    const std::int64_t gamma = row["gamma"];
+    CHECK(row["extrapolated"] == (gamma > 2));
+  }
+  // Rates may go on falling: 1 + 0.9 + 0.72 + 0.40 + 0.16 of 1 + 0.9 + 0.72 + 0.58 + 0.46, were it not for the texts'
+  // ends.
+  const ordered_json& last = plan["rows"][4];
+  CHECK(last["speedup_interval"][0].get<double>() < 0.93 * last["speedup"].get<double>());
 }
 
 TEST_CASE("diff compares no drafts longer than accepted lengths tell of") {
@@ -214,4 +249,91 @@ TEST_CASE("a configuration for llama.cpp is planned by its own rule, where the r
   CHECK(refused.exit_code == 2);
   CHECK(holds(refused.err, "--emit is llamacpp, which drafts greedily and compares tokens, but " + scalar +
                                " does not tell what that accepts: "));
+}
+
+TEST_CASE(
+    "tasks that continue the same prompts err together: a mix of them adds their widths, and they are not pooled") {
+  const ScratchFolder folder;
+  std::vector<double> acceptance;
+  std::vector<std::int64_t> sequence, shared, apart;
+  std::vector<std::int32_t> task;
+  for (std::int64_t text = 0; text < 40; ++text) {
+    for (std::int64_t t = 0; t < 30; ++t) {
+      // Easy and hard prompts; each has a text of both tasks.
+      acceptance.push_back(0.4 + 0.02 * static_cast<double>(text / 2) + 0.01 * static_cast<double>(t % 7));
+      sequence.push_back(text);
+      task.push_back(static_cast<std::int32_t>(text % 2));
+      shared.push_back(text / 2);
+      apart.push_back(text);
+    }
+  }
+  const Metadata names = {{"tasks", R"(["a","b"])"}};
+  const auto recorded = [&](const std::string& name, const std::vector<std::int64_t>& prompt) {
+    return scalar_trace(folder / name, acceptance, sequence, names, {}, task, prompt).string();
+  };
+  const std::string together = recorded("together.safetensors", shared), alone = recorded("alone.safetensors", apart);
+  const auto width = [](const std::string& recording) {
+    const ordered_json plan = document_of_run("plan --c 0.05 --max-gamma 4 --mix a=0.5,b=0.5 --trace " + recording);
+    const ordered_json interval = plan["rows"][3]["speedup_interval"];
+    return interval[1].get<double>() - interval[0].get<double>();
+  };
+  CHECK(width(together) == Approx(std::sqrt(2) * width(alone)).epsilon(0.02));
+  CHECK(document_of_run("analyze --samples 0 " + together)["task_pooling"]["common"]["value"].is_null());
+  CHECK_FALSE(document_of_run("analyze --samples 0 " + alone)["task_pooling"]["common"]["value"].is_null());
+}
+
+TEST_CASE("a mix is tested by the text of its groups: a foreign one decides nothing, and one left out does not count") {
+  const ScratchFolder folder;
+  RecordedPair pair = own_text();
+  const std::vector<std::int32_t> shifted = shifted_text().token;
+  std::vector<std::int32_t> task;
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    const bool of_b = i >= 1200;
+    task.push_back(of_b ? 1 : 0);
+    if (of_b) pair.token[static_cast<std::size_t>(i)] = shifted[static_cast<std::size_t>(i)];
+  }
+  const auto& n = pair.positions;
+  const std::string recording =
+      write_tensors(folder / "two.safetensors",
+                    {floats("p.probs", {n, pair.vocab}, pair.target), floats("q.probs", {n, pair.vocab}, pair.draft),
+                     ints("token", {n}, pair.token), longs("seq", {n}, pair.sequence), ints("task", {n}, task)},
+                    {{"tasks", R"(["a","b"])"}})
+          .string();
+  const auto plan_of = [&](const std::string& mix) {
+    return document_of_run("plan --c 0.05 --max-gamma 4 --mix " + mix + " --trace " + recording);
+  };
+  CHECK(plan_of("a=1")["points"][0]["verdict"] == "speculate");
+  CHECK_FALSE(warns(plan_of("a=1"), "text_not_from_target"));
+  for (const std::string mix : {"b=1", "a=0.9,b=0.1"}) {
+    CAPTURE(mix);
+    CHECK(plan_of(mix)["points"][0]["verdict"] == "cannot tell");
+    CHECK(warns(plan_of(mix), "text_not_from_target"));
+  }
+}
+
+TEST_CASE("one recording in two tiers has no difference that rounding to single precision makes") {
+  const ScratchFolder folder;
+  const std::string full = full_trace(folder / "full.safetensors", own_text()).string();
+  const std::string scalar = (folder / "scalar").string();
+  REQUIRE(run_specdec("trace convert " + full + " --tier scalar --output " + scalar).exit_code == 0);
+  const ordered_json difference = document_of_run("diff --gamma 3 " + full + " " + scalar);
+  CHECK(difference["verdict"] == "cannot tell");
+  CHECK(difference["tokens_per_step"]["p_value"] == 1);
+}
+
+TEST_CASE("synthetic says where replayed steps accept in other shares than its law") {
+  const ScratchFolder folder;
+  std::vector<double> bursts, even;
+  std::vector<std::int64_t> sequence;
+  for (std::int64_t i = 0; i < 3000; ++i) {
+    bursts.push_back(i / 10 % 2 == 0 ? 0.95 : 0.15);
+    even.push_back(0.6);
+    sequence.push_back(i / 100);
+  }
+  const auto warned = [&](const std::string& name, const std::vector<double>& acceptance) {
+    const std::string recording = scalar_trace(folder / name, acceptance, sequence).string();
+    return warns(document_of_run("synthetic --gamma 6 --trace " + recording), "law_of_replay");
+  };
+  CHECK(warned("bursts.safetensors", bursts));
+  CHECK_FALSE(warned("even.safetensors", even));
 }

@@ -67,6 +67,8 @@ TEST_CASE("texts that do not say their prompts are warned of, for intervals take
   };
   CHECK(warned({}));
   CHECK_FALSE(warned({4, 4, 5}));
+  // The text whose prompt is unknown may continue one of the others.
+  CHECK(warned({4, 5, traces::no_prompt}));
 }
 
 TEST_CASE("an analysis does not depend on threads") {

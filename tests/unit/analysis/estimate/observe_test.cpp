@@ -149,8 +149,8 @@ TEST_CASE("full rows give every column as the sums over the vocabulary define it
     CHECK(((std::isinf(kl) && std::isinf(seen.kl_target_draft[at(i)])) ||
            seen.kl_target_draft[at(i)] == Approx(kl).epsilon(1e-6)));
     CHECK(seen.target_entropy[at(i)] == Approx(entropy).epsilon(1e-6));
-    CHECK(seen.acceptance_variance[at(i)] == Approx(second - overlap * overlap).margin(1e-6));
-    CHECK(seen.surprisal_variance[at(i)] == Approx(surprisal2 - entropy * entropy).margin(1e-5));
+    CHECK(seen.acceptance_deviation.variance[at(i)] == Approx(second - overlap * overlap).margin(1e-6));
+    CHECK(seen.surprisal_deviation.variance[at(i)] == Approx(surprisal2 - entropy * entropy).margin(1e-5));
     CHECK(seen.acceptance.lower[at(i)] == Approx(std::min(1.0, q[x] / p[x])).epsilon(1e-9));
     CHECK(seen.surprisal[at(i)] == Approx(-std::log(p[x])).epsilon(1e-9));
     CHECK(seen.draft_token_probability[at(i)] == Approx(q[x]).epsilon(1e-9));
@@ -170,10 +170,10 @@ TEST_CASE("the greedy rules compare argmaxes") {
     const double m = p[argmax(q)];
     CHECK(greedy_draft.acceptance.lower[at(i)] == (at(pair.token[at(i)]) == argmax(q) ? 1 : 0));
     CHECK(greedy_draft.mean_acceptance.lower[at(i)] == Approx(m).epsilon(1e-6));
-    CHECK(greedy_draft.acceptance_variance[at(i)] == Approx(m * (1 - m)).epsilon(1e-6));
+    CHECK(greedy_draft.acceptance_deviation.variance[at(i)] == Approx(m * (1 - m)).epsilon(1e-6));
     CHECK(greedy.acceptance.lower[at(i)] == (argmax(p) == argmax(q) ? 1 : 0));
     CHECK(greedy.mean_acceptance.lower[at(i)] == greedy.acceptance.lower[at(i)]);
-    CHECK(greedy.acceptance_variance[at(i)] == 0);
+    CHECK(greedy.acceptance_deviation.variance[at(i)] == 0);
   }
   CHECK(greedy.by_rule[1].lower == greedy_draft.mean_acceptance.lower);
 }

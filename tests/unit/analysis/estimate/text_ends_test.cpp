@@ -107,7 +107,7 @@ TEST_CASE("texts whose ends take more than two parts in a hundred are warned of,
 TEST_CASE("a best gamma that is as long as the texts is warned of although nothing was rejected") {
   const ReplayReport report = report_of({same(1, 30)}, 20, 0.5, 32);
   REQUIRE(report.optimum->gamma == 29);
-  CHECK(mentions(short_texts(report), "a step of gamma 29 covers a text of mean length, 30 tokens"));
+  CHECK(mentions(short_texts(report), "a step of gamma 29 covers the mean length of texts, 30 tokens"));
 }
 
 TEST_CASE("texts that end before drafting gains are told to hide what it would give") {

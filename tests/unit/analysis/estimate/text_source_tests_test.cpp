@@ -75,10 +75,10 @@ class World {
     }
     seen.acceptance.lower.push_back(std::min(1.0, q[x] / p[x]));
     seen.mean_acceptance.lower.push_back(mean);
-    seen.acceptance_variance.push_back(square - mean * mean);
-    seen.surprisal.push_back(-std::log(p[x]));
-    seen.target_entropy.push_back(entropy);
-    seen.surprisal_variance.push_back(square_surprisal - entropy * entropy);
+    seen.acceptance_deviation.value.push_back(seen.acceptance.lower.back() - mean);
+    seen.acceptance_deviation.variance.push_back(square - mean * mean);
+    seen.surprisal_deviation.value.push_back(-std::log(p[x]) - entropy);
+    seen.surprisal_deviation.variance.push_back(square_surprisal - entropy * entropy);
   }
 
   std::vector<std::vector<double>> target_, draft_;
@@ -135,8 +135,8 @@ TEST_CASE("with the wrong variance z is no standard normal") {
   constexpr int texts = 200;
   for (int seed = 0; seed < texts; ++seed) {
     Observations seen = world.text(static_cast<std::uint64_t>(seed), 1000, 1, 0);
-    for (std::size_t i = 0; i < seen.acceptance_variance.size(); ++i) {
-      seen.acceptance_variance[i] = seen.mean_acceptance.lower[i] * (1 - seen.mean_acceptance.lower[i]);
+    for (std::size_t i = 0; i < seen.mean_acceptance.lower.size(); ++i) {
+      seen.acceptance_deviation.variance[i] = seen.mean_acceptance.lower[i] * (1 - seen.mean_acceptance.lower[i]);
     }
     squares += std::pow(*tested(seen).acceptance.z, 2) / texts;
   }
@@ -150,8 +150,7 @@ TEST_CASE("too little variance or missing columns give no z") {
   CHECK_FALSE(brief.surprisal.z);
   CHECK(brief.acceptance.positions == 20);
   Observations scalar = world.text(1, 2000, 1, 0);
-  scalar.acceptance_variance.clear();
-  scalar.surprisal_variance.clear();
+  scalar.acceptance_deviation = scalar.surprisal_deviation = {};
   CHECK_FALSE(tested(scalar).acceptance.z);
   CHECK_FALSE(tested(scalar).suspicious());
   CHECK_FALSE(tested({}).surprisal.z);

@@ -1,6 +1,7 @@
 #include "analysis/estimate/top_k_bounds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -185,4 +186,64 @@ TEST_CASE("lists that are none of a distribution are faults") {
   CHECK(fault(ids, {0.3F, std::log(0.1F)}, unknown));
   CHECK(fault(ids, {std::numeric_limits<float>::quiet_NaN(), std::log(0.1F)}, unknown));
   CHECK(fault({1, 1}, good, unknown));
+}
+
+namespace {
+
+/// The k most probable tokens, as an engine writes them: with the emitted token behind them if it is none of them.
+struct EngineList {
+  std::vector<std::int32_t> ids;
+  std::vector<float> logprobs;
+
+  EngineList(std::span<const float> row, std::size_t k, std::int32_t emitted) {
+    const Cut top(row, k);
+    ids = top.ids;
+    if (std::find(ids.begin(), ids.end(), emitted) == ids.end()) ids.push_back(emitted);
+    for (const std::int32_t x : ids) logprobs.push_back(std::log(row[Cut::at(x)]));
+    if (ids.size() == k) ids.push_back(-1), logprobs.push_back(-std::numeric_limits<float>::infinity());
+  }
+};
+
+}  // namespace
+
+// A list that took the emitted token for one of its own would have a mean that is not 0.
+TEST_CASE("what lists tell of the emitted token has mean 0 and its variance, whether or not that token is appended") {
+  const RecordedPair pair = recorded_pair(12, 50, 10, 3);
+  TopKBounder bounder;
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    for (const bool appended : {true, false}) {
+      struct Moments {
+        double mean = 0, square = 0, variance = 0;
+      };
+      std::array<Moments, 3> moments = {};
+      for (std::int32_t x = 0; x < 12; ++x) {
+        const auto p = pair.target_row(i), q = pair.draft_row(i);
+        const Cut whole(p, 5), draft(q, 5);
+        const EngineList of_target(p, 5, x), of_draft(q, 5, x);
+        const TopKPair lists{
+            appended ? TopKList{of_target.ids, of_target.logprobs, unknown, {}} : whole.list(false, false),
+            appended ? TopKList{of_draft.ids, of_draft.logprobs, unknown, {}} : draft.list(false, false),
+            {},
+            x,
+            unknown,
+            unknown};
+        TopKBounds bounds;
+        REQUIRE_FALSE(bounder.bounds(lists, 1e-5, bounds));
+        const estimate::ListedDeviations told = bounder.deviations(lists);
+        const double probability = p[Cut::at(x)];
+        const std::array<estimate::ListedDeviation, 3> all = {told.acceptance, told.surprisal, told.first};
+        for (std::size_t k = 0; k < all.size(); ++k) {
+          if (std::isnan(all[k].value)) continue;
+          moments[k].mean += probability * all[k].value;
+          moments[k].square += probability * all[k].value * all[k].value;
+          moments[k].variance += probability * all[k].variance;
+        }
+      }
+      for (const Moments& m : moments) {
+        CHECK(m.mean == Approx(0).margin(1e-5));
+        CHECK(m.square == Approx(m.variance).margin(1e-5));
+      }
+      CHECK(moments[1].variance > 0.01);
+    }
+  }
 }

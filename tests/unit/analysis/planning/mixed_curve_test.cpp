@@ -90,6 +90,7 @@ TEST_CASE("a mix's interval is that of independent errors of its groups") {
   double together = 0;
   for (const TrafficPart& part : parts) together += part.share / part.acceptance->tokens_per_step(gamma).ci95.lo;
   CHECK(1 / together < mixed.ci95.lo);
+  CHECK(MixedCurve(parts, MixedCurve::Errors::shared).tokens_per_step(gamma).ci95.lo == Approx(1 / together));
 }
 
 TEST_CASE("a mix without groups, or with a share of nothing, is refused") {

@@ -305,7 +305,7 @@ TEST_CASE("shards of several depths are replayed at the largest, whichever comes
   MemorySource rising({}, {one.batch, three.batch});
   MemorySource falling({}, {three.batch, one.batch});
   const TraceAnalysis first = planning::analyse(rising, {}), second = planning::analyse(falling, {});
-  CHECK(first.has_depths);
+  CHECK(first.depths > 1);
   REQUIRE(first.replay);
   REQUIRE(second.replay);
   for (std::size_t gamma = 0; gamma < first.replay->lower.gammas.size(); ++gamma) {
