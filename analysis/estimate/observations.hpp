@@ -27,7 +27,7 @@ struct Bracketed {
 };
 
 /// A function of the emitted token at each position, less its mean given the prefix, and a variance given the prefix
-/// that is not exceeded; both NaN where unknown, which must not hang on the emitted token. Empty if nothing is known.
+/// that is not exceeded; both NaN where unknown, which must not depend on the emitted token. Empty if nothing is known.
 struct Deviations {
   std::vector<double> value;
   std::vector<double> variance;

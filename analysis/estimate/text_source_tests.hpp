@@ -112,7 +112,7 @@ struct TextSourceResult {
 /// of the two estimates of alpha is far less sensitive.
 ///
 /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
-/// Assumes:  which positions are known does not hang on the tokens emitted there; others are left out.
+/// Assumes:  which positions are known does not depend on the tokens emitted there; others are left out.
 class TextSourceAccumulator {
  public:
   /// @param task  only the positions of this task, if given
