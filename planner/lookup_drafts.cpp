@@ -95,10 +95,9 @@ void take_steps(const CountedLookups& counted, Acceptance& acceptance) {
 
 /// Counts of an engine whose steps mostly had no draft, taken for drafts of every round.
 void doubt_every_round(Acceptance& acceptance, Cost& cost) {
-  constexpr double every_round = 0.9;
   const bool taken = std::dynamic_pointer_cast<const estimate::UnknownLookups>(acceptance.curve) != nullptr;
-  if (taken || cost.draft.kind || !acceptance.lookups || acceptance.lookups->hit_rate.value_or(1) >= every_round)
-    return;
+  if (taken || cost.draft.kind || !acceptance.lookups) return;
+  if (acceptance.lookups->hit_rate.value_or(1) >= drafts_in_every_step) return;
   cost.warnings.push_back(
       {"steps_without_drafts",
        fmt::format(

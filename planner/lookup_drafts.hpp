@@ -6,11 +6,15 @@
 /// Drafts that are looked up: how often they find something, and how much.
 namespace specdec::planner {
 
+/// Servers draft in at least this share of their steps where drafts are not looked up and never switched off; ends of
+/// answers take the rest.
+inline constexpr double drafts_in_every_step = 0.9;
+
 /// Replaces acceptance and cost of a draft that is looked up by those of core::LookupLaw where its words state one, or
 /// where its counters tell one; else drafts fill gamma in every round, and unless a recording tells of rounds without
-/// drafts, too, nothing is decided (warning "hit_rate_unknown"). Nor is anything where counts tell of steps without drafts
-/// and nothing says how drafts are made ("steps_without_drafts"), unless steps are what was timed (Cost::of_steps): then
-/// those of the counts are accepted. What was taken is among the cost's assumptions.
+/// drafts, too, nothing is decided (warning "hit_rate_unknown"). Nor is anything where counts tell of steps without
+/// drafts and nothing says how drafts are made ("steps_without_drafts"), unless steps are what was timed
+/// (Cost::of_steps): then those of the counts are accepted. What was taken is among the cost's assumptions.
 /// @throws QuestionError for a value out of range, of a draft that is not looked up, or for a mean length without a hit
 ///   rate
 void take_lookups(Acceptance* acceptance, Cost& cost);

@@ -1,5 +1,4 @@
 #include "planner/difference.hpp"
-#include "planner/number_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -382,8 +381,7 @@ std::string undecided_by_steps(const ReadRun& a, const ReadRun& b) {
   const double of_a = a.drafting_share.value_or(1), of_b = b.drafting_share.value_or(1);
   if (a.may_look_up || b.may_look_up)
     return "drafts are shorter than gamma, as where they are looked up, and it is not told how many steps had none; "
-           "these "
-           "are the tokens of the steps that drafted (scrapes with inter_token_latency_seconds tell)";
+           "these are the tokens of the steps that drafted (scrapes with inter_token_latency_seconds tell)";
   if (std::abs(of_a - of_b) <= alike_shares) return "";
   const auto share = [](const ReadRun& run) {
     return run.drafting_share ? percent(*run.drafting_share) : std::string("an unknown share");

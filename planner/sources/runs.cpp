@@ -8,7 +8,6 @@
 #include "analysis/cost/observed_rounds.hpp"
 #include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
-#include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"

@@ -6,6 +6,7 @@
 
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/estimate/serving_summary.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "traces/serving/read_serving_counts.hpp"
@@ -51,19 +52,18 @@ void require_drafts_told(const std::vector<traces::ServingCounts>& counts, std::
 
 namespace {
 
-constexpr double every_round = 0.9;
-
 /// Rounds with a draft, of all steps; 1 where steps are not told.
 double drafting_share(const traces::ServingCounts& counts) {
   return counts.rounds.value_or(0) > 0 ? *counts.rounds / traces::steps_of(counts).value_or(*counts.rounds) : 1;
 }
 
-/// Drafts that a draft's own doubts cut off: their mean is far below gamma, and no other gamma either.
+/// Drafts that end where the draft is unsure: their mean is far below gamma, and no other whole number.
 bool ends_early(const traces::ServingCounts& counts, std::optional<std::int64_t> gamma) {
   if (!counts.bench || !counts.drafted || !(counts.rounds.value_or(0) > 0)) return false;
+  constexpr double full_drafts = 0.9;  // ends of answers take the rest
   const auto longest = traces::counted_by_step(counts, gamma).gamma;
   const double mean = *counts.drafted / *counts.rounds;
-  return longest && mean < every_round * static_cast<double>(*longest) && !estimate::is_one_length(mean);
+  return longest && mean < full_drafts * static_cast<double>(*longest) && !estimate::is_one_length(mean);
 }
 
 /// Those of lookups, all of which are steps.
@@ -86,10 +86,10 @@ void count_lookups(std::vector<traces::ServingCounts>& counts, std::optional<std
 /// Leaves out the units that only partly drafted where others of their model and gamma always did.
 void leave_out_partly_drafting(std::vector<traces::ServingCounts>& counts, std::vector<Note>& warnings) {
   const auto drafts_always = [](const traces::ServingCounts& one) {
-    return one.rounds.value_or(0) > 0 && traces::steps_of(one) && drafting_share(one) >= every_round;
+    return one.rounds.value_or(0) > 0 && traces::steps_of(one) && drafting_share(one) >= drafts_in_every_step;
   };
   const auto is_left_out = [&](const traces::ServingCounts& one) {
-    if (drafting_share(one) >= every_round) return false;
+    if (drafting_share(one) >= drafts_in_every_step) return false;
     const auto longest = traces::counted_by_step(one).gamma;
     return std::any_of(counts.begin(), counts.end(), [&](const auto& other) {
       return drafts_always(other) && other.label("model_name") == one.label("model_name") &&
@@ -128,7 +128,8 @@ bool count_as_timed(std::vector<traces::ServingCounts>& counts, cost::DraftKind 
   leave_out_partly_drafting(counts, warnings);
   const traces::ServingCounts *least = nullptr, *shortest = nullptr;
   for (const traces::ServingCounts& one : counts) {
-    if (drafting_share(one) < every_round && (least == nullptr || drafting_share(one) < drafting_share(*least)))
+    if (drafting_share(one) < drafts_in_every_step &&
+        (least == nullptr || drafting_share(one) < drafting_share(*least)))
       least = &one;
     if (shortest == nullptr && ends_early(one, gamma)) shortest = &one;
   }
@@ -148,7 +149,7 @@ bool count_as_timed(std::vector<traces::ServingCounts>& counts, cost::DraftKind 
   }
   if (least == nullptr && shortest == nullptr) return false;
   for (traces::ServingCounts& one : counts)
-    if (drafting_share(one) < every_round || ends_early(one, gamma))
+    if (drafting_share(one) < drafts_in_every_step || ends_early(one, gamma))
       one = traces::counted_by_step(std::move(one), gamma);
   return true;
 }
