@@ -26,12 +26,12 @@ struct LookupLaw {
     return mean_length ? std::pow(1 - 1 / *mean_length, static_cast<double>(k - 1)) : 1;
   }
 
-  /// Mean drafted tokens of a round, misses included: h sum_{k <= gamma} P(L >= k).
+  /// Mean drafted tokens of a round, misses included: h sum_{k <= gamma} P(L >= k) = h m (1 - (1 - 1/m)^gamma), which
+  /// also goes on between whole numbers.
   /// @param gamma  >= 0
-  double mean_drafted(std::int64_t gamma) const {
-    double sum = 0;
-    for (std::int64_t k = 1; k <= gamma; ++k) sum += reaches(k);
-    return hit_rate * sum;
+  double mean_drafted(double gamma) const {
+    if (!mean_length || gamma == 0) return hit_rate * gamma;
+    return hit_rate * -*mean_length * std::expm1(gamma * std::log1p(-1 / *mean_length));
   }
 
   /// P(a round drafts exactly l tokens of at most gamma), [0, 1].
@@ -55,7 +55,7 @@ struct LookupLaw {
     double low = 1, high = 2;
     const auto reaches_mean = [&](double mean) {
       hits.mean_length = mean;
-      return hits.mean_drafted(gamma) >= drafted;
+      return hits.mean_drafted(static_cast<double>(gamma)) >= drafted;
     };
     while (!reaches_mean(high)) high *= 2;
     while (high / low > 1 + 1e-10) {

@@ -243,6 +243,8 @@ struct FittedCost::Posterior {
   Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts);
 
   Place place_of(const RoundPoint& point, const FittedCost& cost) const;
+  /// @param run  with its context
+  Place place_of(const ObservedRound& run) const;
   /// The most probable terms for runs of these logarithms of seconds and priors of these means.
   LogTerms fit(const VectorXd& log_seconds, const LogTerms& means, LogTerms start) const;
   VectorXd log_seconds_of(const LogTerms& log_terms, MatrixXd* slopes = nullptr) const;
@@ -275,6 +277,7 @@ struct FittedCost::Posterior {
   Around around(const Place& at, bool rounds_hold_plain_steps) const;
 
   RoundLaw law;
+  std::function<double(double gamma)> mean_drafts;
   std::vector<Place> places;
   /// Of each run; empty where it names none.
   std::vector<std::string> servers;
@@ -305,13 +308,14 @@ struct FittedCost::Posterior {
 
 FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
     : law{options.kind, knows_contexts},
+      mean_drafts(options.mean_drafts),
       measured(static_cast<Index>(runs.size())),
       means(LogTerms::Zero()),
       spreads(LogTerms::Zero()),
       noise(options.usual_error) {
   for (const ObservedRound& run : runs) {
     measured[static_cast<Index>(places.size())] = std::log(run.seconds);
-    places.emplace_back(run.gamma, run.batch, *run.context, run.prompt_tokens, run.tree);
+    places.push_back(place_of(run));
     servers.push_back(run.server);
   }
   MatrixXd of_runs(measured.size(), measured.size());
@@ -410,8 +414,15 @@ Place FittedCost::Posterior::place_of(const RoundPoint& point, const FittedCost&
   // Without contexts the price and the residual are the same at each.
   const double context = law.knows_contexts ? point.context : 0;
   const auto& prompt_tokens = cost.options_.prompt_tokens;
-  return {static_cast<double>(point.gamma), point.batch, context, prompt_tokens ? prompt_tokens(point) : 0.0,
-          point.gamma > 0 ? cost.tree_ : std::nullopt};
+  ObservedRound round{.gamma = static_cast<double>(point.gamma), .batch = point.batch, .context = context};
+  if (prompt_tokens) round.prompt_tokens = prompt_tokens(point);
+  if (point.gamma > 0) round.tree = cost.tree_;
+  return place_of(round);
+}
+
+Place FittedCost::Posterior::place_of(const ObservedRound& run) const {
+  const bool may_be_shorter = mean_drafts && run.gamma > 0 && !run.tree;
+  return {may_be_shorter ? mean_drafts(run.gamma) : run.gamma, run.batch, *run.context, run.prompt_tokens, run.tree};
 }
 
 VectorXd FittedCost::Posterior::log_seconds_of(const LogTerms& terms, MatrixXd* slopes) const {
@@ -762,8 +773,9 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
 }
 
 double FittedCost::seconds(const ObservedRound& of) const {
-  const bool has_context = knows_contexts_ && of.context;
-  const Place at{of.gamma, of.batch, has_context ? *of.context : usual_context_, of.prompt_tokens, of.tree};
+  ObservedRound run = of;
+  if (!knows_contexts_ || !of.context) run.context = usual_context_;
+  const Place at = posterior_->place_of(run);
   VectorXd shared = posterior_->covariances_with(at);
   for (Index i = 0; i < shared.size(); ++i) {
     const std::string& its = posterior_->servers[static_cast<std::size_t>(i)];

@@ -68,6 +68,9 @@ struct FitOptions {
   /// that and the other usual errors by what these runs show, > 0.
   double usual_error = 0.02;
   double usual_error_degrees = 4;
+  /// Mean drafted tokens of a round of at most gamma, [0, gamma]: the gamma of all formulas, where drafts may be
+  /// shorter or missing; gamma itself if empty.
+  std::function<double(double gamma)> mean_drafts = {};
   /// Prompt tokens of other requests per round, >= 0, where rounds are asked for; none if empty.
   std::function<double(const RoundPoint&)> prompt_tokens = {};
 };

@@ -14,7 +14,7 @@ template <class Time>
 double over_lengths(const core::LookupLaw& law, std::int64_t gamma, double batch, const Time& time) {
   std::vector<double> times;
   for (std::int64_t l = 0; l <= gamma; ++l) times.push_back(time(l));
-  const double mean = std::min(law.mean_drafted(gamma), static_cast<double>(gamma));
+  const double mean = std::min(law.mean_drafted(static_cast<double>(gamma)), static_cast<double>(gamma));
   const auto whole = static_cast<std::size_t>(mean);
   const double part = mean - static_cast<double>(whole);
   const double at_mean = times[whole] + (part > 0 ? part * (times[whole + 1] - times[whole]) : 0);

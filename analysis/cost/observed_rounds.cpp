@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "analysis/cost/mean_drafts.hpp"
 #include "traces/file_error.hpp"
 
 namespace specdec::cost {
@@ -106,6 +107,21 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma, 
                       fmt::format("at most max_concurrency, {}", *bench.max_concurrency));
   }
   return rounds;
+}
+
+std::function<double(double gamma)> mean_drafts_of(std::span<const ServingCounts* const> counts) {
+  MeanDrafts drafts;
+  for (const ServingCounts* one : counts) {
+    if (one->shape == traces::DraftShape::tree || !(one->rounds.value_or(0) > 0) || one->gamma.value_or(0) < 1)
+      continue;
+    if (one->made) {
+      drafts.add(*one->gamma, *one->rounds, one->made->rounds, one->made->tokens);
+    } else if (one->drafted) {
+      drafts.add(*one->gamma, *one->rounds, *one->rounds, *one->drafted);
+    }
+  }
+  if (!drafts.some_are_short()) return {};
+  return drafts;
 }
 
 std::optional<FallingThroughput> falling_throughput(std::span<const ServingCounts> runs) {

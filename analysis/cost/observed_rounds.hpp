@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,6 +39,10 @@ BenchRounds bench_rounds(const traces::ServingCounts& run, std::optional<double>
 
 /// Whether a run drafted, by the length of its drafts alone: it does not say how much was accepted.
 bool drafts_uncounted(const traces::ServingCounts& run);
+
+/// Mean drafted tokens of a step by gamma, as FitOptions::mean_drafts takes them, where counts by step of chains say
+/// that some drafts were shorter than gamma or missing (ServingCounts::made). Empty where none says so.
+std::function<double(double gamma)> mean_drafts_of(std::span<const traces::ServingCounts* const> counts);
 
 /// Output tokens/s over all requests of two runs that differ in their load alone.
 struct FallingThroughput {

@@ -21,6 +21,8 @@
 #include "analysis/core/quantile.hpp"
 #include "analysis/cost/anchored_cost.hpp"
 #include "analysis/cost/fitted_cost.hpp"
+#include "analysis/cost/lookup_cost.hpp"
+#include "analysis/cost/mean_drafts.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
 #include "analysis/cost/plain_range_cost.hpp"
@@ -463,15 +465,18 @@ bool BenchPlanner::has_chains() const {
 
 /// Prices points beyond the runs by the shape of the other cost.
 void BenchPlanner::anchor() {
-  const auto anchored = std::make_shared<cost::AnchoredCost>(cost_, question_.beyond, question_.seed);
+  std::shared_ptr<const cost::RoundCost> shape = question_.beyond;
+  const bool has_law = std::dynamic_pointer_cast<const cost::LookupCost>(shape) != nullptr;
+  if (options_.mean_drafts && !has_law) shape = std::make_shared<cost::MeanDraftsCost>(shape, options_.mean_drafts);
+  const auto anchored = std::make_shared<cost::AnchoredCost>(cost_, shape, question_.seed);
   plan_.cost = anchored;
   plan_.log_covariance = [anchored](const auto& a, const auto& b) { return anchored->log_covariance(a, b); };
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const Run& run : runs_) {
     if (run.figures.tree) continue;
-    const double shape = question_.beyond->round({run.figures.gamma, run.figures.batch, run.figures.context}).total();
-    least = std::min(least, run.round.seconds / shape);
-    most = std::max(most, run.round.seconds / shape);
+    const double ideal = shape->round({run.figures.gamma, run.figures.batch, run.figures.context}).total();
+    least = std::min(least, run.round.seconds / ideal);
+    most = std::max(most, run.round.seconds / ideal);
   }
   note("anchored_to_runs",
        fmt::format(
@@ -771,6 +776,10 @@ void BenchPlanner::take_acceptance() {
 void BenchPlanner::fit() {
   options_.seed = question_.seed;
   options_.kind = question_.kind;
+  std::vector<const ServingCounts*> counts;
+  for (const Run& run : runs_) counts.push_back(run.counts);
+  for (const ServingCounts& window : question_.windows) counts.push_back(&window);
+  options_.mean_drafts = cost::mean_drafts_of(counts);
   cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
   plan_.cost = cost_;
   plan_.run_error = cost_->run_error();

@@ -84,15 +84,16 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
     const std::optional<double> its_steps = traces::steps_of(counts);
     steps += its_steps.value_or(0);
     tells_steps = tells_steps && its_steps;
-    const traces::ServingCounts counted = traces::counted_by_step(counts, question.gamma);
-    if (const auto step = its_steps ? estimate::run_unit(counted, question.gamma, by) : std::nullopt)
-      run.by_step.push_back(*step);
+    if (its_steps) {
+      const auto step = estimate::run_unit(traces::counted_by_step(counts, question.gamma), question.gamma, by);
+      if (step) run.by_step.push_back(*step);
+    }
     const auto unit = estimate::run_unit(counts, question.gamma, by);
     if (!unit) return;
     run.units.push_back(*unit);
     of_vllm = of_vllm && counts.engine == "vllm";
     drafted += counts.drafted.value_or(0);
-    longest += counts.rounds.value_or(0) * static_cast<double>(counted.gamma.value_or(0));
+    longest += counts.rounds.value_or(0) * static_cast<double>(longest_draft_of(counts, question.gamma).value_or(0));
     kinds.insert(counts.unit);
     rules.insert(counts.rule);
     gammas.insert(counts.gamma ? counts.gamma : question.gamma);

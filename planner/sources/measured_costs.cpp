@@ -209,6 +209,9 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
   cost.engine = windows.front().engine;
   cost::FitOptions options;
   options.kind = cost.kind;
+  std::vector<const traces::ServingCounts*> counts;
+  for (const traces::ServingCounts& window : windows) counts.push_back(&window);
+  options.mean_drafts = cost::mean_drafts_of(counts);
   cost.rounds = std::make_shared<cost::FittedCost>(rounds, options);
   if (o.overhead_seconds) {
     cost.rounds = std::make_shared<cost::OverheadCost>(cost.rounds, *o.overhead_seconds, 0);

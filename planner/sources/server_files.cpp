@@ -61,7 +61,7 @@ double drafting_share(const traces::ServingCounts& counts) {
 bool ends_early(const traces::ServingCounts& counts, std::optional<std::int64_t> gamma) {
   if (!counts.bench || !counts.drafted || !(counts.rounds.value_or(0) > 0)) return false;
   constexpr double full_drafts = 0.9;  // ends of answers take the rest
-  const auto longest = traces::counted_by_step(counts, gamma).gamma;
+  const auto longest = traces::longest_draft_of(counts, gamma);
   const double mean = *counts.drafted / *counts.rounds;
   return longest && mean < full_drafts * static_cast<double>(*longest) && !estimate::is_one_length(mean);
 }
@@ -90,10 +90,10 @@ void leave_out_partly_drafting(std::vector<traces::ServingCounts>& counts, std::
   };
   const auto is_left_out = [&](const traces::ServingCounts& one) {
     if (drafting_share(one) >= drafts_in_every_step) return false;
-    const auto longest = traces::counted_by_step(one).gamma;
+    const auto longest = traces::longest_draft_of(one);
     return std::any_of(counts.begin(), counts.end(), [&](const auto& other) {
       return drafts_always(other) && other.label("model_name") == one.label("model_name") &&
-             traces::counted_by_step(other).gamma == longest;
+             traces::longest_draft_of(other) == longest;
     });
   };
   std::vector<traces::ServingCounts> kept;
@@ -145,7 +145,7 @@ bool count_as_timed(std::vector<traces::ServingCounts>& counts, cost::DraftKind 
                         fmt::format("rounds of {} drafted {:.3g} tokens of up to {} on average: its rounds are priced "
                                     "and accepted as they ran, and so are those of other gammas",
                                     shortest->place(), *shortest->drafted / *shortest->rounds,
-                                    *traces::counted_by_step(*shortest, gamma).gamma)});
+                                    *traces::longest_draft_of(*shortest, gamma))});
   }
   if (least == nullptr && shortest == nullptr) return false;
   for (traces::ServingCounts& one : counts)

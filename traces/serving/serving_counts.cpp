@@ -42,21 +42,17 @@ std::optional<double> steps_of(const ServingCounts& counts) {
   return std::max(*counts.rounds, *run.total_output_tokens - *run.completed - *counts.accepted);
 }
 
-namespace {
-
-/// Longest draft by what was counted at each position; empty if nothing was.
-std::optional<std::int64_t> longest_counted(const ServingCounts& counts) {
+std::optional<std::int64_t> longest_draft_of(const ServingCounts& counts, std::optional<std::int64_t> stated) {
+  if (counts.gamma || stated) return counts.gamma ? counts.gamma : stated;
   const auto positions = static_cast<std::int64_t>(std::max(counts.accepted_at.size(), counts.drafted_at.size()));
   if (positions > 0) return positions;
   if (counts.rounds_by_accepted_and_drafted.empty()) return std::nullopt;
   return counts.rounds_by_accepted_and_drafted.rbegin()->first;
 }
 
-}  // namespace
-
 ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> gamma) {
   if (!counts.rounds || counts.shape == DraftShape::tree) return counts;
-  if (!counts.gamma) counts.gamma = gamma ? gamma : longest_counted(counts);
+  counts.gamma = longest_draft_of(counts, gamma);
   const double rounds = *counts.rounds, steps = std::max(rounds, steps_of(counts).value_or(rounds));
   if (!(steps > 0)) return counts;
   std::vector<double>& histogram = counts.rounds_by_accepted;
@@ -69,6 +65,7 @@ ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> 
   if (!histogram.empty()) histogram[0] += steps - rounds;
   counts.shape = DraftShape::chain;
   counts.rounds = counts.steps = steps;
+  if (counts.drafted && !counts.made) counts.made = {rounds, *counts.drafted};
   counts.drafted.reset();
   if (counts.gamma) counts.drafted = static_cast<double>(*counts.gamma) * steps;
   counts.emitted.reset();

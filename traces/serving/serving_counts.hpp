@@ -98,6 +98,14 @@ struct RoundTimes {
   friend bool operator==(const RoundTimes&, const RoundTimes&) = default;
 };
 
+/// The drafts that were made, where counts by step hold tokens that were not drafted.
+struct DraftsMade {
+  /// Rounds with a draft, and the tokens of all drafts.
+  double rounds = 0, tokens = 0;
+
+  friend bool operator==(const DraftsMade&, const DraftsMade&) = default;
+};
+
 /// One unit's counts. What its source does not say stays empty and is never guessed; counts that a source gives as
 /// rounded rates are counted back and marked `from_rates`.
 struct ServingCounts {
@@ -134,6 +142,8 @@ struct ServingCounts {
   /// The fewest and the most that `rounds` may have been, where the source rounds what it is counted back from.
   std::optional<std::pair<double, double>> rounds_between;
   std::optional<double> drafted, accepted;
+  /// Set by counted_by_step alone.
+  std::optional<DraftsMade> made;
   /// Tokens put out by these rounds, the bonus or corrected token of each included.
   std::optional<double> emitted;
   /// Mean of the tokens put out by a round, the bonus or corrected token included, where the source rounds it and says
@@ -170,9 +180,14 @@ struct ServingCounts {
 /// At most the last step of a request accepts tokens that its end cuts off. Empty where the source tells neither.
 std::optional<double> steps_of(const ServingCounts& counts);
 
+/// ServingCounts::gamma, or else the one that is stated, or the longest draft that was counted by position; empty where
+/// nothing says it.
+std::optional<std::int64_t> longest_draft_of(const ServingCounts& counts,
+                                             std::optional<std::int64_t> stated = std::nullopt);
+
 /// The same counts with every step for a round, as of a server that drafts gamma tokens in each: where a lookup finds
-/// nothing, or less than gamma tokens, the missing ones count as drafts that were rejected. Without steps_of every
-/// round counts as a step; trees, and what counts no rounds, stay as they are.
+/// nothing, or less than gamma tokens, the missing ones count as drafts that were rejected, and `made` says what was
+/// drafted. Without steps_of every round counts as a step; trees, and what counts no rounds, stay as they are.
 /// @param gamma  that of counts which neither state it nor count by position
 ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> gamma = std::nullopt);
 
