@@ -40,7 +40,7 @@ std::vector<Caches> planned_caches(const Plan& p) {
   return planned;
 }
 
-/// Share of the memory that vLLM takes by default. Source:   its --gpu-memory-utilization
+/// Share of the memory that vLLM takes by default, as `capacity` does. Source:   its --gpu-memory-utilization
 constexpr double served_memory_share = 0.9;
 
 /// The shortfall of memory: for the weights, or for the first caches beside them that do not fit.
@@ -49,9 +49,9 @@ std::optional<Note> memory_shortfall(const Plan& p) {
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
   planning::ReplicaHolds holds;
   holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
-  // Other configurations say nothing of memory.
-  const bool is_served = p.question.emit == planning::Engine::vllm;
-  holds.utilization = is_served ? served_memory_share : 1;
+  // The configurations of other engines say nothing of memory.
+  const bool takes_share = !p.question.emit || *p.question.emit == planning::Engine::vllm;
+  holds.utilization = takes_share ? served_memory_share : 1;
   holds.target = options.target;
   holds.draft = options.draft;
   holds.block_size = 1;
@@ -59,9 +59,12 @@ std::optional<Note> memory_shortfall(const Plan& p) {
     const auto enough = planning::gpus_that_hold(holds);
     const std::string remedy = enough ? fmt::format("{} of them would hold that", *enough)
                                       : std::string("dividing the models over more would not help");
-    const std::string has = is_served ? fmt::format("of whose {} GB the engine takes {}",
-                                                    brief(holds.memory_bytes_per_gpu / 1e9), served_memory_share)
-                                      : fmt::format("which has {} GB", brief(holds.memory_bytes_per_gpu / 1e9));
+    const std::string memory = brief(holds.memory_bytes_per_gpu / 1e9);
+    const std::string has =
+        !takes_share
+            ? fmt::format("which has {} GB", memory)
+            : fmt::format("of whose {} GB {} {}{}", memory, p.question.emit ? "the engine takes" : "servers take",
+                          served_memory_share, p.question.emit ? "" : " unless told otherwise");
     return Note{
         code, fmt::format("{} {} GB of each {}, {}; {}", what, brief(bytes / 1e9), options.hardware.name, has, remedy)};
   };

@@ -1431,7 +1431,10 @@ TEST_CASE(
     "no server is configured whose weights leave an engine's share of the memory no room, and no draft is wider") {
   const std::string asked =
       "--hardware l40s --model mistral-small-24b --draft-kind ngram --alpha 0.5 --batch 1 --context 500";
-  CHECK_FALSE(warns(json_of(asked), "weights_do_not_fit"));
+  // Without an engine, too; the configurations of others say nothing of memory.
+  CHECK(json_of(asked)["warnings"].dump().find("of whose 48 GB servers take 0.9 unless told otherwise") !=
+        std::string::npos);
+  CHECK_FALSE(warns(json_of(asked + " --emit sglang"), "weights_do_not_fit"));
   check_refused(asked + " --emit vllm",
                 "--emit is vllm, but the weights take 47.14 GB of each l40s, of whose 48 GB the engine takes 0.9; 2 of "
                 "them would hold that");
