@@ -539,10 +539,10 @@ void BenchPlanner::find_plain_in_step() {
   };
   const BenchFigures &plain = worst.plain->figures, &beside = worst.beside->figures;
   note("plain_in_step",
-       fmt::format("{}: {:.3g} of {:g} requests were decoding on average, and {:.3g} in {}: requests of one length end "
-                   "and begin together without drafts, so that no token waits for the prompts of others, as it does "
-                   "with drafts. Out of step plain tokens may take up to {:.3g} times as long, which the intervals "
-                   "hold; runs whose requests differ in length tell",
+       fmt::format("{}: {:.3g} of {:g} requests were decoding on average, and {:.3g} in {}: as where requests of one "
+                   "length end and begin together without drafts, so that no token waits for the prompts of others, as "
+                   "it does with drafts. Out of step plain tokens may take up to {:.3g} times as long, which the "
+                   "intervals hold; runs whose requests differ more in length tell",
                    worst.plain->counts->place(), plain.batch, *plain.max_concurrency, beside.batch,
                    worst.beside->counts->place(), worst.factor));
 }
