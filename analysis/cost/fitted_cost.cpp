@@ -297,8 +297,10 @@ struct FittedCost::Posterior {
   MatrixXd solved_slopes;
   double noise = 0;
   double error_scale = 1;
-  /// error_scale times Student's quantile over the normal one.
+  /// error_scale times Student's quantile over the normal one: of the errors of runs.
   double widening = 1;
+  /// That of what runs leave open: runs that predict each other, as repeats do, tell nothing of it.
+  double beyond_runs() const { return std::max(1.0, widening); }
   /// Standard deviation of another run's error, as wide as Student's quantile over the normal one makes it.
   double run_error = 0;
   std::vector<Replicate> replicates;
@@ -545,13 +547,13 @@ FittedCost::Posterior::Replicate FittedCost::Posterior::draw(std::uint32_t index
     return values;
   };
   const VectorXd errors = covariances.matrixL() * normals(run_stream, measured.size());
-  LogTerms prior = means + widening * spreads.cwiseProduct(normals(prior_stream, terms_of_a_round));
+  LogTerms prior = means + beyond_runs() * spreads.cwiseProduct(normals(prior_stream, terms_of_a_round));
   prior[iteration] = means[iteration];
   Replicate replicate;
   replicate.log_terms = fit(measured + widening * errors, prior, log_terms);
   replicate.weights = covariances.solve(measured - log_seconds_of(replicate.log_terms));
   const VectorXd beyond = normals(residual_stream, 5);
-  replicate.residual = {widening * beyond[0], widening * beyond[1]};
+  replicate.residual = {beyond_runs() * beyond[0], beyond_runs() * beyond[1]};
   replicate.noise = {run_error * beyond[2], run_error * beyond[3]};
   replicate.start = widening * start_error * beyond[4];
   return replicate;
@@ -581,7 +583,7 @@ double FittedCost::Posterior::log_covariance(const Place& a, const Place& b) con
     return LogTerms(slopes - solved_slopes.transpose() * nearby);
   };
   const double of_terms = sensitivity(a, near_a).dot(uncertainty * sensitivity(b, near_b));
-  return squared(widening) * (of_terms + covariance(a, b) - near_a.dot(covariances.solve(near_b)));
+  return squared(beyond_runs()) * (of_terms + covariance(a, b) - near_a.dot(covariances.solve(near_b)));
 }
 
 RoundTime FittedCost::Posterior::time(const Replicate& replicate, const Place& at, const Nearby& nearby) const {

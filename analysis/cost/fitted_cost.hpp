@@ -118,10 +118,11 @@ struct FittedRanges {
 ///   s t_(d + n)(.975) / 1.96,   s^2 = max over the ways to leave out of (d + sum z^2) / (d + n)
 ///
 /// z being the standardised errors of predicting each of the n runs from the others, or all runs of a batch from the
-/// other batches where there are at least three, and d the usual error's degrees of freedom. So an interval grows with
-/// the distance from the runs, and with the errors made. The error of another run is at
-/// least what repeats of a run differ by, with the usual error counting as d of them.
-/// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; docs/theory.md#cost-of-a-round
+/// other batches where there are at least three, and d the usual error's degrees of freedom; but those of priors, and
+/// of what is left of g, are at least the usual ones, since runs that predict each other tell nothing of it. So an
+/// interval grows with the distance from the runs, and with the errors made. The error of another run is at least what
+/// repeats of a run differ by, with the usual error counting as d of them. Source:   Rasmussen and Williams 2006,
+/// section 2.7; Bardsley et al. 2014; docs/theory.md#cost-of-a-round
 class FittedCost final : public RoundCost {
  public:
   /// @param runs  at least one
@@ -165,7 +166,7 @@ class FittedCost final : public RoundCost {
   /// Covariance of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the
   /// most probable terms, as wide as the replicates are.
   ///
-  ///   k^2 (h_a' U h_b + c(a, b) - c_a' C^-1 c_b),   h = slopes - S' C^-1 c
+  ///   max(1, k)^2 (h_a' U h_b + c(a, b) - c_a' C^-1 c_b),   h = slopes - S' C^-1 c
   ///
   /// Source:   Rasmussen and Williams 2006, equation 2.42; docs/theory.md#cost-of-a-round
   double log_covariance(const RoundPoint& a, const RoundPoint& b) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace specdec::cost {
 
@@ -55,6 +56,22 @@ ScrapedRound scraped_round(const traces::ServingCounts& window, double usual_err
   round.seconds = std::sqrt(scraped.seconds.lo * scraped.seconds.hi);
   round.weight = usual_error * usual_error / (usual_error * usual_error + width * width / 12);
   return scraped;
+}
+
+std::function<Range(const RoundPoint&)> open_factors(std::vector<ScrapedRound> rounds) {
+  return [windows = std::move(rounds)](const RoundPoint& point) {
+    double weights = 0, widths = 0;
+    for (const ScrapedRound& window : windows) {
+      if ((window.round.gamma > 0) != (point.gamma > 0)) continue;
+      const double distance = std::log(point.batch / window.round.batch);
+      // Never 0, however far all windows are.
+      const double weight = window.round.weight * std::max(1e-100, std::exp(-distance * distance / 2));
+      weights += weight;
+      widths += weight * std::log(window.seconds.hi / window.seconds.lo);
+    }
+    const double most = weights > 0 ? std::exp(widths / weights / 2) : 1;
+    return Range{1 / most, most};
+  };
 }
 
 }  // namespace specdec::cost

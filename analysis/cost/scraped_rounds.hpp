@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "analysis/cost/fitted_cost.hpp"
 #include "traces/serving/serving_counts.hpp"
 
@@ -32,5 +35,13 @@ struct ScrapedRound {
 /// @param usual_error  that of a run, as in FitOptions
 /// @throws traces::FileError that names the series where one is missing or contradicts another
 ScrapedRound scraped_round(const traces::ServingCounts& window, double usual_error = FitOptions{}.usual_error);
+
+/// What buckets leave open of rounds fitted to windows, as factors of their estimate: a server's windows hide alike
+/// what prompts take, so that many of them tell no more of it than one. Of the windows with drafts or of those without,
+///
+///   ln hi = -ln lo = sum w ln(high / low) / 2 / sum w,   w = weight exp(-ln(batch / its batch)^2 / 2)
+///
+/// @param rounds  at least one; a point of a kind without a window has the factor 1
+std::function<Range(const RoundPoint&)> open_factors(std::vector<ScrapedRound> rounds);
 
 }  // namespace specdec::cost

@@ -25,7 +25,7 @@
 #include "analysis/cost/mean_drafts.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
-#include "analysis/cost/plain_range_cost.hpp"
+#include "analysis/cost/range_cost.hpp"
 #include "analysis/planning/batch_schedule.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
 #include "analysis/planning/contradicted_alpha.hpp"
@@ -38,6 +38,8 @@ using traces::ServingCounts;
 
 /// Lengths of two runs that differ by less than this factor are the same workload; output lengths vary between runs.
 constexpr double same_lengths = 1.1;
+/// Standard deviation of the lengths of answers over their mean, where they end by themselves. Assumed.
+constexpr double usual_spread_of_answers = 0.6;
 /// Repeated runs that differ by more than this factor contradict each other.
 constexpr double runs_agree = 1.2;
 /// Neighbouring times per token of one server never differ by this factor.
@@ -96,6 +98,7 @@ std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stat
 /// Mean tokens per request, 0 where the run does not say them.
 void take_lengths(const traces::BenchRun& bench, BenchFigures& figures) {
   const double completed = bench.completed.value_or(bench.num_prompts.value_or(0));
+  figures.requests = completed;
   if (completed > 0) {
     figures.input_tokens = bench.total_input_tokens.value_or(0) / completed;
     figures.output_tokens = bench.total_output_tokens.value_or(0) / completed;
@@ -235,14 +238,24 @@ std::string interval_text(const estimate::Interval& interval) {
   return interval.lo < interval.hi ? fmt::format(" [{:.3g} to {:.3g}]", interval.lo, interval.hi) : std::string();
 }
 
-bool same_length(double a, double b) { return a == b || (a <= same_lengths * b && b <= same_lengths * a); }
+bool same_length(double a, double b, double factor = same_lengths) {
+  return a == b || (a <= factor * b && b <= factor * a);
+}
+
+/// The factor by which the mean lengths of answers of one workload differ at most: those of few requests do by chance.
+double same_answers(const BenchFigures& a, const BenchFigures& b) {
+  if (a.requests <= 0 || b.requests <= 0) return same_lengths;
+  const double spread = usual_spread_of_answers * std::sqrt(1 / a.requests + 1 / b.requests);
+  return std::max(same_lengths, std::exp(core::normal_half_width_95 * spread));
+}
 
 std::string lengths_text(const BenchFigures& figures) {
   return fmt::format("{:.4g} input and {:.4g} output tokens a request", figures.input_tokens, figures.output_tokens);
 }
 
 bool same_workload(const BenchFigures& a, const BenchFigures& b) {
-  return same_length(a.input_tokens, b.input_tokens) && same_length(a.output_tokens, b.output_tokens);
+  return same_length(a.input_tokens, b.input_tokens) &&
+         same_length(a.output_tokens, b.output_tokens, same_answers(a, b));
 }
 
 bool same_load(const ServingCounts& a, const ServingCounts& b) {
@@ -443,8 +456,8 @@ void BenchPlanner::leave_out_plain_runs() {
   const bool has_lengths = figures.input_tokens > 0 || figures.output_tokens > 0;
   const std::string wanted =
       fmt::format("one of the same model at {}{}", load_text(*drafting),
-                  has_lengths ? fmt::format(" whose lengths are within {:.0f}% of {}{}", 100 * (same_lengths - 1),
-                                            lengths_text(figures), other_lengths(*drafting))
+                  has_lengths ? fmt::format(" whose lengths are within {:.0f}% and chance of {}{}",
+                                            100 * (same_lengths - 1), lengths_text(figures), other_lengths(*drafting))
                               : std::string());
   if (std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.speculative(); }) == 1) {
     throw drafting->counts->refusal("the plain run beside it", "missing", wanted);
@@ -635,7 +648,9 @@ void BenchPlanner::tell_prompts() {
     const BenchFigures& run = runs_[i].figures;
     rounds_[i].prompt_tokens = prompts_per_round(run.batch, run.tokens_per_step, run.input_tokens, run.output_tokens);
   }
-  if (question_.prompts_apart) return;
+  const bool none =
+      std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round.prompt_tokens == 0; });
+  if (none || question_.prompts_apart) return;
   prompts_ = [outputs](const cost::RoundPoint& point, double tokens) {
     return prompts_per_round(point.batch, tokens, std::max(0.0, point.context - outputs / 2), outputs);
   };
@@ -801,7 +816,11 @@ void BenchPlanner::fit() {
 
 /// Plain steps out of step, and with the overhead of what is deployed.
 std::shared_ptr<const cost::RoundCost> BenchPlanner::as_deployed(std::shared_ptr<const cost::RoundCost> rounds) const {
-  if (plain_out_of_step_) rounds = std::make_shared<cost::PlainRangeCost>(rounds, plain_out_of_step_);
+  if (plain_out_of_step_) {
+    rounds = std::make_shared<cost::RangeCost>(rounds, [longer = plain_out_of_step_](const cost::RoundPoint& point) {
+      return cost::Range{1, point.gamma == 0 ? longer(point.batch) : 1};
+    });
+  }
   if (question_.overhead_seconds > 0 || question_.overhead_steps > 0)
     rounds = std::make_shared<cost::OverheadCost>(rounds, question_.overhead_seconds, question_.overhead_steps);
   return rounds;

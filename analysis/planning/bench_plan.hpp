@@ -75,6 +75,8 @@ struct BenchFigures {
   /// Mean tokens per request.
   double input_tokens = 0;
   double output_tokens = 0;
+  /// Requests that they are the mean of; 0 where the run does not say it.
+  double requests = 0;
   /// 0 for a plain run; the depth of a tree.
   std::int64_t gamma = 0;
   std::optional<cost::DraftTree> tree = {};

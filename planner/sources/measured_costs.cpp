@@ -8,6 +8,7 @@
 #include "analysis/cost/measured_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
+#include "analysis/cost/range_cost.hpp"
 #include "analysis/cost/scraped_rounds.hpp"
 #include "analysis/planning/bench_plan.hpp"
 #include "planner/cost.hpp"
@@ -72,11 +73,11 @@ std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOption
                                        : "cost=FILE, or model=NAME where --cost holds them"));
 }
 
-/// The rounds of windows between scrapes, and how far off each may be.
-void add_scraped_rounds(const std::vector<traces::ServingCounts>& windows, std::vector<cost::ObservedRound>& rounds,
-                        std::vector<Note>& warnings) {
+/// The rounds of windows between scrapes; warns of how far off one may be.
+std::vector<cost::ScrapedRound> scraped_rounds(const std::vector<traces::ServingCounts>& windows,
+                                               std::vector<Note>& warnings) {
   const auto has_times = [](const traces::ServingCounts& window) { return window.window || window.round_times; };
-  std::int64_t priced = 0;
+  std::vector<cost::ScrapedRound> rounds;
   std::optional<cost::ScrapedRound> widest;
   std::string place;
   for (const traces::ServingCounts& window : windows) {
@@ -93,23 +94,23 @@ void add_scraped_rounds(const std::vector<traces::ServingCounts>& windows, std::
                            "how long rounds take");
     }
     if (!window.round_times) continue;
-    const cost::ScrapedRound scraped = cost::scraped_round(window);
-    rounds.push_back(scraped.round);
-    ++priced;
+    const cost::ScrapedRound& scraped = rounds.emplace_back(cost::scraped_round(window));
     const auto openness = [](const cost::ScrapedRound& one) { return one.seconds.hi / one.seconds.lo; };
     if (!widest || openness(scraped) > openness(*widest)) {
       widest = scraped;
       place = window.place();
     }
   }
-  if (!widest) return;
+  if (!widest) return rounds;
   const std::string others =
-      priced > 1 ? fmt::format("{} windows of scrapes price rounds, the least well told of them ", priced) : "";
+      rounds.size() > 1 ? fmt::format("{} windows of scrapes price rounds, the least well told of them ", rounds.size())
+                        : "";
   warnings.push_back({"round_of_scrapes",
                       fmt::format("{}{}: a round of gamma {} at batch {} takes {} to {} ms without prompts, which the "
                                   "buckets of times between tokens leave open",
                                   others, place, brief(widest->round.gamma), brief(widest->round.batch),
                                   brief(1000 * widest->seconds.lo), brief(1000 * widest->seconds.hi))});
+  return rounds;
 }
 
 }  // namespace
@@ -192,7 +193,8 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
   cost.files = files;
   cost::LogRounds log = cost::log_rounds(windows, o.at ? std::optional(static_cast<double>(*o.at)) : std::nullopt);
   const std::size_t of_logs = log.rounds.size();
-  add_scraped_rounds(windows, log.rounds, cost.warnings);
+  const std::vector<cost::ScrapedRound> scraped = scraped_rounds(windows, cost.warnings);
+  for (const cost::ScrapedRound& one : scraped) log.rounds.push_back(one.round);
   const auto drafts = [](const cost::ObservedRound& round) { return round.gamma > 0; };
   if (std::none_of(log.rounds.begin(), log.rounds.end(), drafts)) {
     throw QuestionError(fmt::format(
@@ -213,6 +215,7 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
   for (const traces::ServingCounts& window : windows) counts.push_back(&window);
   options.mean_drafts = cost::mean_drafts_of(counts);
   cost.rounds = std::make_shared<cost::FittedCost>(rounds, options);
+  if (!scraped.empty()) cost.rounds = std::make_shared<cost::RangeCost>(cost.rounds, cost::open_factors(scraped));
   if (o.overhead_seconds) {
     cost.rounds = std::make_shared<cost::OverheadCost>(cost.rounds, *o.overhead_seconds, 0);
     cost.assumptions.push_back({"overhead_seconds", *o.overhead_seconds, "user"});

@@ -328,6 +328,29 @@ TEST_CASE("a plain run and one gamma leave the split to what is usual, and the i
   }
 }
 
+TEST_CASE("repeats of one gamma tell no more of other gammas than one run of it") {
+  const std::vector<ObservedRound> once = {{.gamma = 0, .batch = 8, .seconds = 0.010},
+                                           {.gamma = 4, .batch = 8, .seconds = 0.0145}};
+  std::vector<ObservedRound> repeated;
+  for (int i = 0; i < 10; ++i) {
+    for (ObservedRound run : once) {
+      run.seconds *= 1 + 0.002 * std::sin(3.0 * i + run.gamma);
+      repeated.push_back(run);
+    }
+  }
+  const FittedCost few(once, {}), many(repeated, {});
+  const auto width = [](const FittedCost& price, std::int64_t gamma) {
+    const cost::Range range = cost::central_range(price, {.gamma = gamma, .batch = 8});
+    return std::log(range.hi / range.lo);
+  };
+  for (const std::int64_t gamma : {1, 8, 12}) {
+    INFO("gamma " << gamma);
+    CHECK(width(many, gamma) > 0.8 * width(few, gamma));
+  }
+  // Of what ran they tell more.
+  CHECK(width(many, 4) < 0.8 * width(few, 4));
+}
+
 TEST_CASE("rounds of a mixture of experts stop growing where all experts are read, beyond the batches that ran, too") {
   for (const double expert_seconds : {0.01, 0.03}) {
     for (const double expert_tokens : {8.0, 16.0, 32.0}) {

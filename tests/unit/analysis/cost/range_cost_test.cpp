@@ -1,4 +1,4 @@
-#include "analysis/cost/plain_range_cost.hpp"
+#include "analysis/cost/range_cost.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,9 @@ TEST_CASE("plain steps may take up to so many times as long in replicates, and r
     return cost::RoundTime{0.010, 0.002 * static_cast<double>(at.gamma), 0};
   });
   base->factors = std::vector<double>(400, 1.0);
-  const cost::PlainRangeCost cost(base, [](double batch) { return batch > 1 ? 1.5 : 1.0; });
+  const cost::RangeCost cost(base, [](const cost::RoundPoint& at) {
+    return cost::Range{1, at.gamma == 0 && at.batch > 1 ? 1.5 : 1};
+  });
   CHECK(cost.round({0, 8, 0}).total() == 0.010);
   std::vector<double> totals(400);
   cost.totals_of_replicates({0, 8, 0}, totals);
@@ -33,5 +35,23 @@ TEST_CASE("plain steps may take up to so many times as long in replicates, and r
   CHECK(totals.back() == 0.010);
   cost.totals_of_replicates({2, 8, 0}, totals);
   CHECK(totals.back() == Approx(0.014));
-  CHECK_THROWS_AS(cost::PlainRangeCost(nullptr, [](double) { return 1.0; }), std::invalid_argument);
+  CHECK_THROWS_AS(cost::RangeCost(nullptr, [](const auto&) { return cost::Range{1, 1}; }), std::invalid_argument);
+  CHECK_THROWS_AS(cost::RangeCost(base, {}), std::invalid_argument);
+}
+
+TEST_CASE("the factors of plain rounds and of those with drafts are independent, so that their ratio spreads") {
+  const auto base = std::make_shared<fakes::Cost>([](const cost::RoundPoint&) { return cost::RoundTime{0.010, 0, 0}; });
+  base->factors = std::vector<double>(400, 1.0);
+  const cost::RangeCost cost(base, [](const cost::RoundPoint&) { return cost::Range{1 / 1.2, 1.2}; });
+  std::vector<double> plain(400), drafting(400);
+  cost.totals_of_replicates({0, 8, 0}, plain);
+  cost.totals_of_replicates({3, 8, 0}, drafting);
+  double products = 0, squares = 0;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    products += std::log(plain[i] / 0.010) * std::log(drafting[i] / 0.010);
+    squares += std::pow(std::log(plain[i] / 0.010), 2);
+  }
+  CHECK(std::abs(products / squares) < 0.05);
+  // Variance of a uniform logarithm.
+  CHECK(squares / 400 == Approx(std::pow(2 * std::log(1.2), 2) / 12).epsilon(0.02));
 }

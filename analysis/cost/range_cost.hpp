@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "analysis/cost/wrapped_cost.hpp"
+
+namespace specdec::cost {
+
+/// Another cost whose rounds may take other times than it says, by a factor within a range that hangs on the point. The
+/// estimate stays; in replicates the factor's logarithm is uniform over the range, one for all plain rounds and one for
+/// all with drafts:
+///
+///   round of replicate r = base's (hi / lo)^u_r lo,  u_r evenly spread over [0, 1)
+class RangeCost final : public WrappedCost {
+ public:
+  /// @param factors  those at a point, lo <= hi, both above 0
+  /// @throws std::invalid_argument if one of them is null
+  RangeCost(std::shared_ptr<const RoundCost> base, std::function<Range(const RoundPoint&)> factors);
+
+  RoundTime round(const RoundPoint& point) const override { return base().round(point); }
+  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
+
+ private:
+  std::function<Range(const RoundPoint&)> factors_;
+};
+
+}  // namespace specdec::cost
