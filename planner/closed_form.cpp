@@ -212,6 +212,8 @@ Plan plan_closed_form(Draft draft, const PlanQuestion& q) {
   }
   if (form.plan.deployed && p.has_points() && p.points().front().verdict == planning::Verdict::do_not_speculate) {
     form.plan.deployed = planning::judge_deployed(question, 0);
+  } else if (form.plan.deployed && form.plan.recommended && p.has_points() && p.points().front().unsure_row) {
+    form.plan.deployed = planning::judge_deployed(question, p.points().front().optimal()->gamma);
   }
   p.question = q;
   p.closed_form = std::move(form);

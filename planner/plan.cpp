@@ -161,7 +161,8 @@ std::vector<Recommendation> Plan::recommendations() const {
       one.speedup = point.speedup_estimate;
     }
   }
-  if (!closed_form || (has_points() && points().front().verdict == planning::Verdict::do_not_speculate)) return all;
+  if (!closed_form || sure_row() != nullptr) return all;
+  if (has_points() && points().front().verdict == planning::Verdict::do_not_speculate) return all;
   if (all.empty()) all.emplace_back();
   // The closed forms consider all gammas and the whole interval, their point only some.
   const auto& recommended = closed_form->plan.recommended;
@@ -173,6 +174,11 @@ std::vector<Recommendation> Plan::recommendations() const {
     all.front().speedup->ci95 = speedup_interval(drafts.front().acceptance, *recommended);
   }
   return all;
+}
+
+const planning::DeploymentRow* Plan::sure_row() const {
+  const bool is_other = closed_form && closed_form->plan.recommended && has_points() && points().front().unsure_row;
+  return is_other ? points().front().optimal() : nullptr;
 }
 
 bool Plan::lacks_sampling(std::size_t draft) const {
@@ -268,18 +274,23 @@ void take_acceptance(const Acceptance& acceptance, Plan& p) {
 }
 
 void take_design_effect(planning::DeploymentPlan wider, Plan& p) {
+  p.deployment.exceeds_max_regret = false;
   for (std::size_t i = 0; i < p.deployment.drafts.size(); ++i) {
+    planning::DraftPlan& draft = p.deployment.drafts[i];
     std::vector<planning::Verdict>& independent = p.verdicts_if_independent.emplace_back();
-    for (std::size_t j = 0; j < p.deployment.drafts[i].points.size(); ++j) {
-      PointPlan& point = p.deployment.drafts[i].points[j];
-      const PointPlan& other = wider.drafts[i].points[j];
-      independent.push_back(point.verdict);
-      if (other.verdict != planning::Verdict::cannot_tell) continue;
-      point.verdict = other.verdict;
-      point.dominant_source = other.dominant_source;
-      point.next = other.next;
+    for (std::size_t j = 0; j < draft.points.size(); ++j) {
+      independent.push_back(draft.points[j].verdict);
+      planning::take_verdict(wider.drafts[i].points[j], draft.points[j]);
     }
+    for (const PointPlan& point : draft.points)
+      if (point.deployed && point.deployed->exceeds_max_regret) p.deployment.exceeds_max_regret = true;
+    draft.schedule = wider.drafts[i].schedule;
+    draft.fixed = wider.drafts[i].fixed;
+    draft.crossover_batch = wider.drafts[i].crossover_batch;
+    draft.crossover_bounds = wider.drafts[i].crossover_bounds;
   }
+  p.deployment.recommended_draft = wider.recommended_draft;
+  p.deployment.best_draft = wider.best_draft;
   p.at_design_effect_3 = std::move(wider);
 }
 

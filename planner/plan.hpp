@@ -148,6 +148,9 @@ struct Plan {
 
   /// At each point, in order of context, then batch; at least one.
   std::vector<Recommendation> recommendations() const;
+  /// The gamma that is recommended in place of the closed form's, whose own interval does not surely gain min_gain;
+  /// null if there is none.
+  const planning::DeploymentRow* sure_row() const;
   bool has_points() const { return !deployment.drafts.empty(); }
   /// The draft whose points are shown: the recommended one, else the first.
   std::size_t shown() const { return deployment.recommended_draft.value_or(0); }

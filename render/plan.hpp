@@ -47,9 +47,10 @@ std::string speedup_range(const std::optional<estimate::Interval>& interval);
 /// The heading of a speedup's interval; for the draft that is shown, and for all.
 std::string interval_heading(const planner::Plan& plan);
 std::string interval_heading_of_drafts(const planner::Plan& plan);
-/// At the first point where the best gamma's own interval reaches below what is asked for, the gamma that surely gives
-/// it: "; the 1.05x asked for is sure with gamma 4, which gives at least 1.26x". Empty if there is no such point.
-std::string surest_text(const planner::Plan& plan, std::span<const planning::PointPlan> points);
+/// Where points recommend a sure gamma in place of the best: "; gamma 4 is 0.28% faster by the estimate (0.97x
+/// to 3.15x)" of one point, and of several "; gamma 4 is up to 0.3% faster by the estimate, but not sure to
+/// give 1.05x". Empty if there is no such point.
+std::string unsure_text(const planner::Plan& plan, std::span<const planning::PointPlan> points);
 /// The reason why plain decoding is the best at all of these points, in a main clause: no gamma is faster, none that
 /// was measured is, or over a range of acceptance rates it loses least.
 std::string_view why_plain(std::span<const planning::PointPlan> points);

@@ -154,6 +154,8 @@ ordered_json closed_form_json(const Plan& a) {
   const bool refused = a.has_points() && a.points().front().verdict == planning::Verdict::do_not_speculate;
   json["recommended"] = {{"gamma", plan.recommended ? ordered_json(plan.recommended->gamma) : ordered_json()},
                          {"basis", basis_name(plan.basis)}};
+  if (const planning::DeploymentRow* const sure = a.sure_row())
+    json["recommended"] = {{"gamma", sure->gamma}, {"basis", "sure"}};
   if (refused) json["recommended"] = {{"gamma", 0}, {"basis", basis_name(planning::Basis::not_worth_it)}};
   json["oracle_speedup"] = number_or_null(plan.oracle_speedup);
   json["near_optimal_gammas"] = json_gammas(plan.near_best);

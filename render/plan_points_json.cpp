@@ -95,7 +95,7 @@ ordered_json json_of(const std::optional<planning::DeployedAtPoint>& deployed) {
           {"behind_recommended", deployed->behind_recommended}};
 }
 
-/// The best gamma of a point, with the keys of the closed form's `optimal`.
+/// The recommended gamma of a point, with the keys of the closed form's `optimal`.
 ordered_json json_optimal(const PointPlan& point) {
   if (!point.optimal_row) {
     return {{"gamma", nullptr},   {"gamma_real", nullptr},        {"expected_tokens", nullptr},
@@ -126,8 +126,8 @@ ordered_json json_point(const Plan& d, std::size_t index) {
   object["optimal"]["speedup_estimate"] = json_of(point.speedup_estimate);
   object["passed_over_gamma"] = nullptr;
   if (point.passed_over_row) object["passed_over_gamma"] = point.rows[*point.passed_over_row].gamma;
-  object["surest_gamma"] = nullptr;
-  if (point.surest_row) object["surest_gamma"] = point.rows[*point.surest_row].gamma;
+  object["unsure_gamma"] = nullptr;
+  if (point.unsure_row) object["unsure_gamma"] = point.rows[*point.unsure_row].gamma;
   object["interval_share"] = nullptr;
   if (point.interval_share) {
     object["interval_share"] = {{"acceptance", point.interval_share->acceptance}, {"cost", point.interval_share->cost}};
@@ -334,9 +334,10 @@ ordered_json json_config(const Plan& d) {
           {"notes", d.config->notes}};
 }
 
-/// The rule that chose the best gamma of a point, in the words of the closed forms.
+/// The rule that chose the gamma of a point, in the words of the closed forms.
 std::string_view basis_of_recommendation(const Plan& d, const PointPlan& point) {
   if (point.optimal()->gamma == 0) return "not_worth_it";
+  if (point.unsure_row) return "sure";
   if (point.passed_over_row) return "measured";
   const bool states_range = !d.drafts.empty() && d.drafts[d.shown()].acceptance.states_range();
   if (states_range || point.optimal()->tokens_bracket) return "minimax_regret";

@@ -162,7 +162,7 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   switch (first.verdict) {
     case Verdict::speculate:
       return fmt::format("Speculate at {} with {}: {} the speed of plain decoding{}{}.", where, drafts, speed,
-                         certainty, surest_text(d, stretch));
+                         certainty, unsure_text(d, stretch));
     case Verdict::do_not_speculate:
       if (largest == 0) return fmt::format("Do not speculate at {}: {}.", where, why_plain_at(d, stretch));
       if (d.shown_plan().tree)
@@ -438,9 +438,8 @@ std::string about_schedule_loss(const Plan& d) {
       : has_several_contexts(d)
           ? "one gamma serves all contexts of a batch, and neighbouring batches within the tolerance"
           : "one gamma within the tolerance serves neighbouring batches";
-  return fmt::format(
-      " It differs from the best gammas of the points, most at batch {} ({} for {}, {} slower), since {}.",
-      whole_or_brief(loss->batch), loss->scheduled, loss->best, percent(loss->regret), why);
+  return fmt::format(" It differs from the gammas of the points, most at batch {} ({} for {}, {} slower), since {}.",
+                     whole_or_brief(loss->batch), loss->scheduled, loss->recommended, percent(loss->regret), why);
 }
 
 std::string schedule_text(const Plan& d) {
@@ -779,13 +778,29 @@ std::string_view why_plain(std::span<const PointPlan> points) {
                           : "no gamma is faster than plain decoding";
 }
 
-std::string surest_text(const Plan& d, std::span<const PointPlan> points) {
-  const auto point = std::find_if(points.begin(), points.end(), [](const auto& one) { return one.surest_row; });
-  if (point == points.end()) return "";
-  const DeploymentRow& row = point->rows[*point->surest_row];
-  return fmt::format("; {}the {} asked for is sure with gamma {}, which gives at least {}",
-                     points.size() == 1 ? "" : fmt::format("at batch {} ", whole_or_brief(point->batch)),
-                     factor_text(1 + d.min_gain), row.gamma, factor_text(row.speedup_ci95.lo));
+std::string unsure_text(const Plan& d, std::span<const PointPlan> points) {
+  const DeploymentRow *least = nullptr, *most = nullptr;
+  double gain = 0;
+  bool was_measured = false;
+  for (const PointPlan& point : points) {
+    if (!point.unsure_row) continue;
+    const DeploymentRow& row = point.rows[*point.unsure_row];
+    if (least == nullptr || row.gamma < least->gamma) least = &row;
+    if (most == nullptr || row.gamma > most->gamma) most = &row;
+    gain = std::max(gain, row.speedup / point.optimal()->speedup - 1);
+    was_measured = was_measured || (point.optimal()->extrapolated && !row.extrapolated);
+  }
+  if (least == nullptr) return "";
+  const std::string gammas = from_to(static_cast<double>(least->gamma), static_cast<double>(most->gamma));
+  const std::string what =
+      gain > 0       ? fmt::format("is {}{} faster by the estimate", points.size() == 1 ? "" : "up to ", percent(gain))
+      : was_measured ? std::string("is the best that was measured")
+                     : std::string("loses less over the range");
+  if (points.size() == 1) {
+    return fmt::format("; gamma {} {} ({} to {})", gammas, what, factor_text(least->speedup_ci95.lo),
+                       factor_text(least->speedup_ci95.hi));
+  }
+  return fmt::format("; gamma {} {}, but not sure to give {}", gammas, what, factor_text(1 + d.min_gain));
 }
 
 }  // namespace specdec::render

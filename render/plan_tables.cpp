@@ -75,7 +75,8 @@ std::string notes_on(const Plan& d, const PlanRow& row) {
   const planning::Plan& plan = d.closed_form->plan;
   const auto is_near = [&](const theory::GammaRange& r) { return r.first <= row.gamma && row.gamma <= r.last; };
   std::vector<std::string> words;
-  if (plan.prefers_measured() && row.gamma == plan.recommended->gamma) words.push_back("recommended");
+  const bool is_other = plan.prefers_measured() || d.sure_row() != nullptr;
+  if (is_other && recommends(d, row.gamma)) words.push_back("recommended");
   if (plan.best_row && row.gamma == plan.best_row->gamma) {
     words.push_back("best");
   } else if (std::any_of(plan.near_best.begin(), plan.near_best.end(), is_near)) {

@@ -139,15 +139,18 @@ std::string undrafted(const Plan& a, const planning::PointPlan& point) {
 std::string drafted(const Plan& a) {
   const planning::Plan& plan = a.closed_form->plan;
   const std::string about = acceptance_sentence(a);
+  const auto draft = [&](const auto& row, const std::string& beside) {
+    return fmt::format("Draft {} token{} per step: {}{} the speed of plain decoding ({}){}{}.", row.gamma,
+                       row.gamma == 1 ? "" : "s", factor_text(row.speedup), range_text(a, row), about,
+                       beyond_what(a, row.gamma), beside);
+  };
+  if (const planning::DeploymentRow* const sure = a.sure_row()) return draft(*sure, unsure_text(a, {point_of(a), 1}));
   if (plan.basis == planning::Basis::not_worth_it) {
     return fmt::format("Do not speculate: {} ({}).", why_plain(a), about);
   }
   const planning::PlanRow& row = *plan.recommended;
   if (row.gamma == 0) return fmt::format("Do not draft: plain decoding is the safe choice ({}).", about);
-  const planning::PointPlan* const point = point_of(a);
-  return fmt::format("Draft {} token{} per step: {}{} the speed of plain decoding ({}){}{}.", row.gamma,
-                     row.gamma == 1 ? "" : "s", factor_text(row.speedup), range_text(a, row), about,
-                     beyond_what(a, row.gamma), point == nullptr ? "" : surest_text(a, {point, 1}));
+  return draft(row, "");
 }
 
 /// The loss of the gamma with the smallest worst regret, named if the first sentence does not recommend it.
@@ -186,6 +189,7 @@ std::string recommendation(const Plan& a) {
   const planning::PointPlan* const point = point_of(a);
   const bool drafts = point == nullptr || !point->optimal_row || point->verdict == planning::Verdict::speculate;
   std::string text = drafts ? drafted(a) : undrafted(a, *point);
+  if (a.sure_row() != nullptr) return text;
   if (plan.basis == planning::Basis::minimax_regret) text += about_minimax(a, drafts);
   if (plan.prefers_measured()) {
     const double preference = a.closed_form->question.prefer_measured;
@@ -265,6 +269,7 @@ std::string about_finite(const planning::FinitePlan& finite) {
 bool recommends(const Plan& a, std::int64_t gamma) {
   const planning::PointPlan* const point = point_of(a);
   if (point != nullptr && point->verdict == planning::Verdict::do_not_speculate) return gamma == 0;
+  if (const planning::DeploymentRow* const sure = a.sure_row()) return sure->gamma == gamma;
   const auto& recommended = a.closed_form->plan.recommended;
   return recommended && recommended->gamma == gamma;
 }

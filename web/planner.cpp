@@ -87,7 +87,7 @@ ordered_json over_c(const ordered_json& asked) {
   for (const ordered_json& c : asked.at("cs")) {
     request.cost.times.c = c.get<double>();
     const planner::Plan plan = planner::plan(request);
-    if (plan.closed_form) {
+    if (plan.closed_form && plan.sure_row() == nullptr) {
       const std::optional<planning::PlanRow>& best = plan.closed_form->plan.recommended;
       gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
       speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
@@ -97,7 +97,8 @@ ordered_json over_c(const ordered_json& asked) {
     const planning::DeploymentRow* const best = plan.points().front().optimal();
     gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
     speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
-    intervals.push_back(best ? ordered_json{best->speedup_ci95.lo, best->speedup_ci95.hi} : ordered_json());
+    const bool has_interval = best != nullptr && !plan.closed_form;
+    intervals.push_back(has_interval ? ordered_json{best->speedup_ci95.lo, best->speedup_ci95.hi} : ordered_json());
   }
   return {{"gamma", gammas}, {"speedup", speedups}, {"ci95", intervals}};
 }

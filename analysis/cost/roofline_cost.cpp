@@ -640,7 +640,7 @@ RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& loss
   time.draft = seconds_of(work.first, losses);
   if (work.full_accepts > 0) time.draft += work.full_accepts * (seconds_of(work.caught_up, losses) - time.draft);
   if (work.draft_passes > 1) time.draft += (work.draft_passes - 1) * seconds_of(work.other, losses);
-  time.overhead += work.draft_passes * (losses[draft_launch] + work.first.layers * losses[layer]);
+  time.draft += work.draft_passes * (losses[draft_launch] + work.first.layers * losses[layer]);
   return time;
 }
 
@@ -695,8 +695,8 @@ RoundTime RooflineCost::round(const RoundPoint& point) const { return round_of_v
 
 double RooflineCost::measured_share(const RoundPoint& point) const {
   if (!options_.kernels) return 0;
-  const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_.front());
-  return (time.target + time.draft) / time.total();
+  const RoundTime time = seconds_of(work_of(plain_of(iteration_of(point))), losses_.front());
+  return time.target / time.total();
 }
 
 RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {

@@ -135,7 +135,8 @@ struct CalibrationPoint {
 ///   round = T_p(B, gamma + 1, x) + passes T_q(B, 1, x) + f (T_q(B, 2, x) - T_q(B, 1, x)) + scheduling
 ///
 /// All passes are priced at the round's first context; `parallel` drafts take one pass over gamma positions. overhead
-/// is what passes cost beside arithmetic: launching and scheduling. In an iteration the positions of prompts go through
+/// is what the target's pass costs beside arithmetic, launching and its layers, and scheduling; the same of the draft's
+/// passes belongs to `draft`. In an iteration the positions of prompts go through
 /// the same pass of the target and, where gamma > 0, through the first pass of the draft; the head sees only their
 /// last.
 ///
@@ -200,8 +201,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Accuracy: relative error <= 1e-12
   std::optional<double> knee_positions() const;
 
-  /// Share of a round's time that is measured kernels, the rest being constants of layers, passes and iterations; 0
-  /// without kernels.
+  /// Share of a plain step's time that is measured kernels, the rest being constants of layers, passes and iterations;
+  /// 0 without kernels.
   double measured_share(const RoundPoint& point) const;
 
   /// The same deployment with losses fitted to timed iterations. Each replicate starts from its own draw of the losses

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace specdec::planning {
@@ -86,7 +88,12 @@ class OpenStretch {
 /// The search for the gamma that loses least where one has to serve all batches.
 class FixedGammaSearch {
  public:
-  void add(double batch, const BatchRegrets& at) {
+  /// @param sure  as BatchVerdict::sure
+  void add(double batch, const BatchRegrets& at, const std::vector<bool>& sure) {
+    if (!sure.empty() && is_sure_.empty()) is_sure_.assign(sure.size(), true);
+    if (!sure.empty()) is_sure_.resize(std::min(is_sure_.size(), sure.size()));
+    if (!sure.empty())
+      for (std::size_t gamma = 1; gamma < is_sure_.size(); ++gamma) is_sure_[gamma] = is_sure_[gamma] && sure[gamma];
     at_limit_ = at_limit_ || at.at_limit;
     prefers_measured_ = prefers_measured_ && !at.measured_regrets.empty();
     add(batch, at.regrets, at.least_speedups, found_);
@@ -95,12 +102,29 @@ class FixedGammaSearch {
 
   std::optional<FixedGamma> best(const ScheduleRule& rule) const {
     if (found_.empty()) return std::nullopt;
-    const auto drafts = [](const FixedGamma& one) { return one.gamma > 0 && std::isfinite(one.worst_regret); };
-    const bool is_measured = prefers_measured_ && std::any_of(measured_.begin(), measured_.end(), drafts);
+    const bool is_measured = prefers_measured_ && drafts(measured_);
+    const std::vector<FixedGamma> sure_measured = sure_of(measured_), sure = sure_of(found_);
+    if (is_measured && drafts(sure_measured)) return best_of(sure_measured, rule);
+    if (drafts(sure)) return best_of(sure, rule);
     return best_of(is_measured ? measured_ : found_, rule);
   }
 
  private:
+  static bool drafts(const std::vector<FixedGamma>& found) {
+    return std::any_of(found.begin(), found.end(),
+                       [](const FixedGamma& one) { return one.gamma > 0 && std::isfinite(one.worst_regret); });
+  }
+
+  /// Plain decoding, and of the others those that are sure at all batches where some gamma is; all if none is anywhere.
+  std::vector<FixedGamma> sure_of(std::vector<FixedGamma> found) const {
+    const auto is_out = [this](const FixedGamma& one) {
+      const auto place = static_cast<std::size_t>(one.gamma);
+      return !is_sure_.empty() && !(place < is_sure_.size() && is_sure_[place]);
+    };
+    found.erase(std::remove_if(found.begin(), found.end(), is_out), found.end());
+    return found;
+  }
+
   static void add(double batch, const std::vector<double>& regrets, const std::vector<double>& speedups,
                   std::vector<FixedGamma>& found) {
     if (found.empty()) {
@@ -136,6 +160,8 @@ class FixedGammaSearch {
     return *std::find_if(found.begin(), found.end(), will_do);
   }
 
+  /// [gamma]: sure at all batches where some gamma is; empty if none is anywhere.
+  std::vector<bool> is_sure_;
   /// All gammas, and the measured ones alone for when every batch prefers those.
   std::vector<FixedGamma> found_, measured_;
   bool prefers_measured_ = true, at_limit_ = false;
@@ -149,8 +175,9 @@ bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, dou
 }
 
 /// Updates the largest regrets with those at one more context; a speed of 0 does not count.
-void add_regrets(const std::vector<double>& speeds, std::vector<double>& worst) {
-  const double best = *std::max_element(speeds.begin(), speeds.end());
+/// @param best_of  the speeds of which the fastest loses nothing
+void add_regrets(const std::vector<double>& speeds, const std::vector<double>& best_of, std::vector<double>& worst) {
+  const double best = *std::max_element(best_of.begin(), best_of.end());
   if (worst.empty()) worst.resize(speeds.size());
   worst.resize(std::min(worst.size(), speeds.size()));
   for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) {
@@ -160,75 +187,120 @@ void add_regrets(const std::vector<double>& speeds, std::vector<double>& worst) 
 }
 
 /// The same at both ends of a range of acceptance.
-void add_regrets_at_ends(const DraftScan& scan, const std::vector<double>& speeds, std::vector<double>& worst) {
+void add_regrets_at_ends(const DraftScan& scan, const std::vector<double>& speeds, const std::vector<double>& best_of,
+                         std::vector<double>& worst) {
   const auto at_end = [&](auto log_factor) {
-    std::vector<double> moved = speeds;
-    for (std::size_t gamma = 0; gamma < moved.size(); ++gamma)
-      moved[gamma] *= std::exp(log_factor(scan.range_error()[gamma]));
-    add_regrets(moved, worst);
+    const auto moved = [&](std::vector<double> its) {
+      for (std::size_t gamma = 0; gamma < its.size(); ++gamma)
+        its[gamma] *= std::exp(log_factor(scan.range_error()[gamma]));
+      return its;
+    };
+    add_regrets(moved(speeds), moved(best_of), worst);
   };
   at_end([](const LogError& error) { return -error.below; });
   at_end([](const LogError& error) { return error.above; });
 }
 
+/// [gamma]: tokens per unit of time at one batch and context; 0 if the gamma does not count.
+struct Speeds {
+  double plain = 0;
+  /// Without gammas whose cost is guessed, and the same by the reading that says least of unmeasured acceptance.
+  std::vector<double> all, least;
+  std::vector<double> measured;
+};
+
+Speeds speeds_at(const DraftScan& scan, double batch, double context, const std::vector<cost::RoundTime>& times,
+                 const ScheduleRule& rule) {
+  Speeds speeds;
+  for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
+    const estimate::TokensPerStep& tokens = scan.tokens()[gamma];
+    const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
+    const double speed = tokens.value / times[gamma].total();
+    speeds.all.push_back(guessed ? 0 : speed);
+    speeds.least.push_back(speeds.all.back() *
+                           (tokens.extrapolated ? std::exp(-scan.readings_error()[gamma].below) : 1));
+    speeds.measured.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speed);
+  }
+  speeds.plain = speeds.all.front();
+  return speeds;
+}
+
+/// The same of the sure gammas alone, where there are some.
+Speeds sure_speeds(Speeds speeds, const std::vector<bool>& sure) {
+  for (std::size_t gamma = 0; gamma < speeds.all.size() && !sure.empty(); ++gamma) {
+    if (gamma < sure.size() && sure[gamma]) continue;
+    speeds.all[gamma] = speeds.measured[gamma] = 0;
+  }
+  return speeds;
+}
+
+/// The speed of the fastest gamma, and whether a measured one is preferred to it.
+struct Fastest {
+  std::size_t gamma = 0;
+  double speed = 0;
+  bool is_measured = false;  ///< `speed` is then that of the measured one
+};
+
+Fastest fastest_of(const DraftScan& scan, const Speeds& speeds, const ScheduleRule& rule) {
+  const auto fastest = std::max_element(speeds.all.begin(), speeds.all.end());
+  Fastest result{static_cast<std::size_t>(fastest - speeds.all.begin()), *fastest};
+  const double sure = *fastest * std::exp(-scan.readings_error()[result.gamma].below);
+  const double measured = *std::max_element(speeds.measured.begin(), speeds.measured.end());
+  result.is_measured = measured > 0 && prefers_measured(measured / speeds.plain, sure / speeds.plain, 1 + rule.min_gain,
+                                                        rule.prefer_measured);
+  if (result.is_measured) result.speed = measured;
+  return result;
+}
+
+/// @param sure  as BatchVerdict::sure
 BatchRegrets regrets_at(const DraftScan& draft, double batch, const std::vector<double>& contexts,
-                        const ScheduleRule& rule) {
+                        const ScheduleRule& rule, const std::vector<bool>& sure) {
   BatchRegrets result;
   result.basis = draft.basis(batch, contexts.front());
-  // Relative to the best of all gammas, and of the measured ones.
-  std::vector<double> worst, worst_measured;
-  bool prefers_measured = true;
+  // Relative to the best of all gammas, and of the measured ones; of these also where others are sure.
+  std::vector<double> worst, worst_measured, all_measured;
+  bool prefers_measured = true, prefers_all_measured = true;
   // True if some gamma is 1 + min_gain times as fast as plain decoding at some context.
   bool gains = false, gains_measured = false;
   std::vector<cost::RoundTime> times;
-  std::vector<double> speeds, measured_speeds, sure_speeds;
   for (const double context : contexts) {
     const DraftScan& scan = draft.at(context);
     if (!scan.plain_refused(batch, context).empty()) return {PriceBasis::not_priced, {}};
     if (scan.basis(batch, context) == PriceBasis::extrapolated) result.basis = PriceBasis::extrapolated;
     scan.price(batch, context, times);
-    speeds.clear();
-    measured_speeds.clear();
-    sure_speeds.clear();
+    const Speeds all = speeds_at(scan, batch, context, times, rule), taken = sure_speeds(all, sure);
     result.least_speedups.resize(
         context == contexts.front() ? times.size() : std::min(result.least_speedups.size(), times.size()),
         std::numeric_limits<double>::infinity());
-    for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
-      const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
-      const double speed = scan.tokens()[gamma].value / times[gamma].total();
-      speeds.push_back(guessed ? 0 : speed);
-      sure_speeds.push_back(speeds.back() *
-                            (scan.tokens()[gamma].extrapolated ? std::exp(-scan.readings_error()[gamma].below) : 1));
-      measured_speeds.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speed);
-      if (gamma >= result.least_speedups.size()) continue;
-      result.least_speedups[gamma] = std::min(result.least_speedups[gamma], speed / speeds[0]);
+    for (std::size_t gamma = 0; gamma < result.least_speedups.size(); ++gamma) {
+      const double speedup = scan.tokens()[gamma].value / times[gamma].total() / all.plain;
+      result.least_speedups[gamma] = std::min(result.least_speedups[gamma], speedup);
     }
-    const auto fastest = std::max_element(speeds.begin(), speeds.end());
-    const double best = *fastest;
-    const double sure =
-        best * std::exp(-scan.readings_error()[static_cast<std::size_t>(fastest - speeds.begin())].below);
-    const double measured = *std::max_element(measured_speeds.begin(), measured_speeds.end());
-    const bool prefers = measured > 0 && planning::prefers_measured(measured / speeds[0], sure / speeds[0],
-                                                                    1 + rule.min_gain, rule.prefer_measured);
-    const bool plain = speeds[0] == (prefers ? measured : best);
-    if (plain && scan.most_without_price(batch, context, times) >= 1 + rule.min_gain) {
+    const Fastest fastest = fastest_of(scan, taken, rule);
+    if (taken.all.front() == fastest.speed && scan.most_without_price(batch, context, times) >= 1 + rule.min_gain) {
       return {PriceBasis::not_priced, {}};
     }
-    prefers_measured = prefers_measured && prefers;
-    const double enough = (1 + rule.min_gain) * speeds[0];
-    gains = gains || best >= enough;
-    gains_measured = gains_measured || measured >= enough;
-    const bool all_priced = times.size() == scan.tokens().size();
-    result.at_limit = result.at_limit || (all_priced && &*fastest == &speeds.back());
-    const auto add = [&](const std::vector<double>& its_speeds, std::vector<double>& regrets) {
-      if (scan.has_range()) return add_regrets_at_ends(scan, its_speeds, regrets);
-      add_regrets(its_speeds, regrets);
+    prefers_measured = prefers_measured && fastest.is_measured;
+    prefers_all_measured = prefers_all_measured && fastest_of(scan, all, rule).is_measured;
+    const double enough = (1 + rule.min_gain) * all.plain;
+    const auto some_gains = [enough](const std::vector<double>& speeds) {
+      return *std::max_element(speeds.begin(), speeds.end()) >= enough;
     };
-    add(speeds, worst);
-    add(measured_speeds, worst_measured);
-    add(sure_speeds, result.regrets);
+    gains = gains || some_gains(taken.all);
+    gains_measured = gains_measured || some_gains(taken.measured);
+    const bool all_priced = times.size() == scan.tokens().size();
+    result.at_limit = result.at_limit || (all_priced && fastest.gamma + 1 == times.size());
+    // Over a range gammas lose to the best of all at its ends, as at points; else the recommended one loses nothing.
+    const auto add = [&](const std::vector<double>& its_speeds, const std::vector<double>& of_all, auto& regrets) {
+      if (scan.has_range()) return add_regrets_at_ends(scan, its_speeds, of_all, regrets);
+      add_regrets(its_speeds, its_speeds, regrets);
+    };
+    add(taken.all, all.all, worst);
+    add(taken.measured, all.measured, worst_measured);
+    add(all.measured, all.measured, all_measured);
+    add(all.least, all.least, result.regrets);
   }
-  if (prefers_measured) result.measured_regrets = worst_measured;
+  if (prefers_all_measured) result.measured_regrets = std::move(all_measured);
   result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
   if (draft.has_range()) {
     const double least = *std::min_element(result.worst.begin(), result.worst.end());
@@ -248,17 +320,46 @@ void add_not_priced(std::int64_t batch, std::vector<PlannedStretch>& schedule) {
   }
 }
 
-/// The batches of a stretch whose verdict is looked up, rising and with its last: the powers of two, and the points
-/// that are asked for.
-std::vector<std::int64_t> judged_batches(const PlannedStretch& stretch, const ScheduleRule& rule) {
-  std::vector<std::int64_t> batches = {stretch.batch_high};
-  const auto add = [&](std::int64_t batch) {
-    if (stretch.batch_low < batch && batch < stretch.batch_high) batches.push_back(batch);
-  };
-  for (std::int64_t batch = 2; batch < stretch.batch_high; batch *= 2) add(batch);
-  for (const double point : rule.points) add(static_cast<std::int64_t>(whole_batch(point)));
-  std::sort(batches.begin(), batches.end());
-  return batches;
+/// The batches at which verdicts are looked up first, rising: the ends, the powers of two, and the points that are
+/// asked for.
+std::vector<std::int64_t> judged_batches(std::int64_t up_to, const ScheduleRule& rule) {
+  std::set<std::int64_t> batches = {1, up_to};
+  for (std::int64_t batch = 2; batch < up_to; batch *= 2) batches.insert(batch);
+  for (const double point : rule.points) {
+    const double whole = whole_batch(point);
+    if (whole < static_cast<double>(up_to)) batches.insert(static_cast<std::int64_t>(whole));
+  }
+  return {batches.begin(), batches.end()};
+}
+
+BatchVerdict judged(const DraftScan& scan, std::int64_t batch, const DeploymentQuestion& question,
+                    const ScheduleRule& rule) {
+  BatchVerdict all{Verdict::do_not_speculate};
+  bool all_speculate = true;
+  std::size_t gammas = std::numeric_limits<std::size_t>::max();
+  for (const double context : question.contexts) {
+    const PointPlan point = plan_point(scan, priced_at(batch, rule), context, question, std::nullopt);
+    gammas = std::min(gammas, point.rows.size());
+    if (point.verdict != Verdict::speculate) {
+      all_speculate = false;
+      if (point.verdict == Verdict::cannot_tell && all.verdict == Verdict::do_not_speculate)
+        all.verdict = point.verdict;
+      continue;
+    }
+    if (all.verdict != Verdict::speculate) all.sure.assign(point.rows.size(), true);
+    all.verdict = Verdict::speculate;
+    all.sure.resize(std::min(all.sure.size(), point.rows.size()));
+    for (std::size_t gamma = 0; gamma < all.sure.size(); ++gamma)
+      all.sure[gamma] = all.sure[gamma] && point.rows[gamma].sure;
+  }
+  if (all.sure.empty()) return all;
+  all.sure.resize(std::min(all.sure.size(), gammas));
+  if (std::find(all.sure.begin(), all.sure.end(), true) == all.sure.end()) {
+    all.sure.clear();
+  } else {
+    all.sure[0] = !all_speculate;
+  }
+  return all;
 }
 
 }  // namespace
@@ -278,16 +379,49 @@ double priced_at(std::int64_t whole, const ScheduleRule& rule) {
   return nearest;
 }
 
+std::vector<BatchVerdict> batch_verdicts(const DraftScan& scan, std::int64_t up_to, const DeploymentQuestion& question,
+                                         const ScheduleRule& rule) {
+  std::vector<BatchVerdict> verdicts(static_cast<std::size_t>(up_to));
+  const auto at = [&](std::int64_t batch) -> BatchVerdict& { return verdicts[static_cast<std::size_t>(batch - 1)]; };
+  // Fills in what lies between two batches that are known.
+  const std::function<void(std::int64_t, std::int64_t)> fill = [&](std::int64_t low, std::int64_t high) {
+    if (high - low <= 1) return;
+    if (at(low) == at(high)) {
+      for (std::int64_t batch = low + 1; batch < high; ++batch) at(batch) = at(low);
+      return;
+    }
+    const std::int64_t middle = std::midpoint(low, high);
+    at(middle) = judged(scan, middle, question, rule);
+    fill(low, middle);
+    fill(middle, high);
+  };
+  std::int64_t before = 1;
+  for (const std::int64_t batch : judged_batches(up_to, rule)) {
+    at(batch) = judged(scan, batch, question, rule);
+    fill(before, batch);
+    before = batch;
+  }
+  return verdicts;
+}
+
+Verdict verdict_of(const BatchVerdict& batch, const std::optional<std::int64_t>& gamma) {
+  if (batch.verdict != Verdict::speculate) return batch.verdict;
+  const auto place = static_cast<std::size_t>(gamma.value_or(0));
+  return place > 0 && place < batch.sure.size() && batch.sure[place] ? Verdict::speculate : Verdict::cannot_tell;
+}
+
 BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& contexts, std::int64_t up_to,
-                             const ScheduleRule& rule) {
+                             const ScheduleRule& rule, const std::vector<BatchVerdict>& verdicts) {
   std::vector<PlannedStretch> schedule;
   std::optional<OpenStretch> open;
   FixedGammaSearch fixed;
+  const std::vector<bool> none_sure;
   for (std::int64_t batch = 1; batch <= up_to; ++batch) {
     const double mean_batch = priced_at(batch, rule);
-    BatchRegrets at = regrets_at(scan, mean_batch, contexts, rule);
+    const std::vector<bool>& sure = verdicts.empty() ? none_sure : verdicts[static_cast<std::size_t>(batch - 1)].sure;
+    BatchRegrets at = regrets_at(scan, mean_batch, contexts, rule, sure);
     const bool priced = at.basis != PriceBasis::not_priced;
-    if (decides(at.basis, rule.extrapolate)) fixed.add(mean_batch, at);
+    if (decides(at.basis, rule.extrapolate)) fixed.add(mean_batch, at, sure);
     if (priced && open && open->extend(batch, at, rule.tolerance)) continue;
     if (open) schedule.push_back(open->close(rule.max_gamma_is_default));
     open.reset();
@@ -301,43 +435,21 @@ BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& c
   return {std::move(schedule), fixed.best(rule)};
 }
 
-std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& stretches, const DraftScan& scan,
-                                          const DeploymentQuestion& question, const ScheduleRule& rule) {
+std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& stretches,
+                                          const std::vector<BatchVerdict>& verdicts) {
   std::vector<PlannedStretch> divided;
-  const auto verdict_at = [&](std::int64_t batch) { return batch_verdict(scan, batch, question, rule); };
   for (const PlannedStretch& stretch : stretches) {
-    PlannedStretch part = stretch;
-    part.batch_high = part.batch_low;
-    part.verdict = verdict_at(part.batch_low);
-    for (const std::int64_t judged : judged_batches(stretch, rule)) {
-      const Verdict verdict = verdict_at(judged);
-      while (part.verdict != verdict) {
-        std::int64_t same = part.batch_high, other = judged;
-        while (other - same > 1) {
-          const std::int64_t middle = std::midpoint(same, other);
-          (verdict_at(middle) == part.verdict ? same : other) = middle;
-        }
-        part.batch_high = same;
-        divided.push_back(part);
-        part.batch_low = part.batch_high = other;
-        part.verdict = verdict_at(other);
+    for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
+      const Verdict verdict = verdict_of(verdicts[static_cast<std::size_t>(batch - 1)], stretch.gamma);
+      if (batch == stretch.batch_low || divided.back().verdict != verdict) {
+        divided.push_back(stretch);
+        divided.back().batch_low = batch;
+        divided.back().verdict = verdict;
       }
-      part.batch_high = judged;
+      divided.back().batch_high = batch;
     }
-    divided.push_back(part);
   }
   return divided;
-}
-
-Verdict batch_verdict(const DraftScan& scan, std::int64_t batch, const DeploymentQuestion& question,
-                      const ScheduleRule& rule) {
-  bool some_may = false;
-  for (const double context : question.contexts) {
-    const Verdict verdict = plan_point(scan, priced_at(batch, rule), context, question, std::nullopt).verdict;
-    if (verdict == Verdict::speculate) return verdict;
-    some_may = some_may || verdict == Verdict::cannot_tell;
-  }
-  return some_may ? Verdict::cannot_tell : Verdict::do_not_speculate;
 }
 
 CrossoverBounds crossover_bounds(const std::vector<PlannedStretch>& schedule, std::int64_t crossover) {

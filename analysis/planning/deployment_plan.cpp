@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/planning/batch_schedule.hpp"
@@ -92,7 +93,8 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
 /// The planned gain in speed of an unmeasured gamma over the one that is preferred to it; 0 where none is.
 double passed_over_gain(const PointPlan& point) {
   if (!point.passed_over_row) return 0;
-  return point.rows[*point.passed_over_row].speedup / point.optimal()->speedup - 1;
+  const std::size_t preferred = point.unsure_row.value_or(*point.optimal_row);
+  return point.rows[*point.passed_over_row].speedup / point.rows[preferred].speedup - 1;
 }
 
 /// Notes where a measured gamma, or plain decoding, was preferred to a faster unmeasured one.
@@ -280,8 +282,9 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
     ScheduleRule rule = {question.tolerance, question.prefer_measured, question.min_gain,
                          limits_by_default(scan, question), question.extrapolate};
     for (const PlanPoint& point : points) rule.points.push_back(point.batch);
-    const BatchSchedule schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule);
-    plan.schedule = with_verdicts(schedule.stretches, scan, question, rule);
+    const std::vector<BatchVerdict> verdicts = batch_verdicts(scan, *question.schedule_up_to, question, rule);
+    const BatchSchedule schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule, verdicts);
+    plan.schedule = with_verdicts(schedule.stretches, verdicts);
     plan.fixed = schedule.fixed;
     for (const PlannedStretch& stretch : plan.schedule) {
       if (!decides(stretch.basis, question.extrapolate)) continue;
@@ -349,6 +352,24 @@ void choose_draft(const std::function<double(std::size_t draft, std::size_t poin
     if (std::pair(worst[draft], sum[draft]) < std::pair(worst[recommended], sum[recommended])) recommended = draft;
   }
   plan.recommended_draft = recommended;
+}
+
+void take_verdict(const PointPlan& wider, PointPlan& point) {
+  PointPlan taken = wider;
+  for (std::size_t i = 0; i < taken.rows.size(); ++i) {
+    const bool sure = taken.rows[i].sure;
+    taken.rows[i] = point.rows[i];
+    taken.rows[i].sure = sure;
+  }
+  if (point.optimal_row == wider.optimal_row) {
+    taken.speedup_estimate = point.speedup_estimate;
+    taken.interval_share = point.interval_share;
+    taken.worst_regret = point.worst_regret;
+    taken.deployed = point.deployed;
+  } else if (taken.speedup_estimate) {
+    taken.speedup_estimate->ci95 = taken.optimal()->speedup_ci95;
+  }
+  point = std::move(taken);
 }
 
 DeploymentPlan plan_deployment(const DeploymentQuestion& question) {

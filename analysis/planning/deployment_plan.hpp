@@ -107,8 +107,7 @@ struct PlannedStretch {
   /// Empty if not priced.
   std::optional<std::int64_t> gamma = 0;
   PriceBasis basis = PriceBasis::measured;
-  /// The intervals' support for the estimates behind `gamma`: the verdict of the first and of the last batch, which
-  /// agree. A batch speculates if it does so at some context, and does not if it does so at no context.
+  /// What the intervals say of `gamma` at all batches of the stretch (verdict_of).
   Verdict verdict = Verdict::cannot_tell;
 };
 
@@ -181,6 +180,8 @@ struct DeploymentRow {
   bool extrapolated = false;
   /// True if the cost's range is cut where drafts take no time.
   bool cost_reaches_plain = false;
+  /// True if the point's verdict is to speculate, and this gamma's own interval says so.
+  bool sure = false;
 };
 
 /// The reason why a verdict is uncertain.
@@ -225,7 +226,7 @@ struct BreakEvenCost {
   std::int64_t gamma = 0;
 };
 
-/// The deployed gamma, compared with the best gamma of the point.
+/// The deployed gamma, compared with the best and with the recommended gamma of the point.
 struct DeployedAtPoint {
   std::int64_t gamma = 0;
   double speedup = 1;
@@ -233,7 +234,7 @@ struct DeployedAtPoint {
   /// The largest regret at the ends of the acceptance's interval; the regret itself if acceptance is taken as exact.
   double worst_regret = 0;
   /// The largest loss relative to the recommended gamma, by the estimate or at one end of the acceptance's interval; 0
-  /// if there is none. Relative to the best gamma, or to plain decoding if the verdict is not to speculate.
+  /// if there is none. Relative to plain decoding if the verdict is not to speculate.
   double behind_recommended = 0;
   bool exceeds_max_regret = false;  ///< true if behind_recommended does
 };
@@ -253,20 +254,20 @@ struct PointPlan {
   std::vector<DeploymentRow> rows;
   /// The reason why the gammas beyond `rows` have no price; empty if all that are compared have one.
   std::string price_limit;
-  /// The row of the best gamma, in a tie the smallest: the fastest, or the one of least worst_regret if the draft
-  /// states a range or is known in a bracket; if that one is extrapolated, the fastest of those that are not, plain
-  /// decoding included, unless it certainly loses more than prefer_measured. Empty if the basis is not_priced; what
-  /// follows is then empty too, except the break-evens.
+  /// The row of the recommended gamma, in a tie the smallest. It is the best one: the fastest, or the one of least
+  /// worst_regret if the draft states a range or is known in a bracket; if that one is extrapolated, the fastest of
+  /// those that are not, plain decoding included, unless it certainly loses more than prefer_measured. If the interval
+  /// of that one does not surely gain min_gain, and those of others do, it is the best of the others. Empty if the
+  /// basis is not_priced; what follows is then empty too, except the break-evens.
   std::optional<std::size_t> optimal_row = {};
   /// The row of the fastest gamma, if a measured one is preferred to it.
   std::optional<std::size_t> passed_over_row = {};
-  /// The row whose interval has the largest lower end, if that alone makes the verdict speculate: the best gamma's own
-  /// interval reaches below 1 + min_gain.
-  std::optional<std::size_t> surest_row = {};
+  /// The row of the best gamma, if its own interval reaches below 1 + min_gain and a sure one is recommended.
+  std::optional<std::size_t> unsure_row = {};
   std::optional<estimate::Estimate> speedup_estimate;
   /// Empty if the interval has no width.
   std::optional<IntervalShare> interval_share;
-  /// Regret of the best gamma at the ends of the acceptance's interval, the larger one.
+  /// Regret of the recommended gamma at the ends of the acceptance's interval, the larger one.
   double worst_regret = 0;
   /// The gammas whose regret is at most the tolerance, whatever else is said of them. For a bracket all from the
   /// smallest to the largest gamma of which that holds at its middle or at one of its ends.
@@ -278,9 +279,9 @@ struct PointPlan {
   std::optional<BaselineAndSpeculative> seconds_per_output_token;
   std::optional<BaselineAndSpeculative> output_tokens_per_second;  ///< total of all sequences of the batch
 
-  /// For the best gamma, or gamma = 1 if plain decoding is best: time per draft pass / plain target time (0 if
-  /// there is no pass), and target time / plain target time. Empty if the cost cannot separate its parts or a plain
-  /// step's target time is 0.
+  /// For the recommended gamma, or gamma = 1 if that is plain decoding: all that a draft pass takes / time of a plain
+  /// step (0 if there is no pass), and target time / plain target time. Empty if the cost cannot separate its parts or
+  /// a plain step's target time is 0.
   std::optional<double> c;
   std::optional<double> verify_factor;
   /// The constant acceptance rate at which the best gamma is as fast as plain decoding; empty if no rate pays.
@@ -350,12 +351,13 @@ struct DeploymentPlan {
 ///
 /// at another gamma', batch B' and context x', so that every interval includes the speedup measured at its own point.
 ///
-/// The verdict: speculate if the lower end of some gamma's interval is at least 1 + g, and that of the best one's at
-/// least 1; do not speculate if the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma
-/// without a price is assumed to cost as much as the largest one with a price, and no less: if it may then gain g and
-/// plain decoding is the best of those with a price, there is no optimum and the point is not priced. Beyond what was
-/// measured nothing is decided unless the question asks to extrapolate, and nothing by an impossible cost or a refused
-/// acceptance. The schedule follows the same rules.
+/// The verdict: speculate if the lower end of some gamma's interval is at least 1 + g, unless plain decoding is the
+/// best; the recommended gamma is the best one if it is among these, else the best of these. Do not speculate if the
+/// upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma without a price is assumed to cost as
+/// much as the largest one with a price, and no less: if it may then gain g and plain decoding is the best of those
+/// with a price, there is no optimum and the point is not priced. Beyond what was measured nothing is decided unless
+/// the question asks to extrapolate, and nothing by an impossible cost or a refused acceptance. The schedule follows
+/// the same rules.
 ///
 /// Source:   docs/theory.md#plans-over-batch-and-context
 /// @throws std::domain_error if a value is outside the range stated beside it, the cost rejects plain decoding at all
@@ -363,6 +365,10 @@ struct DeploymentPlan {
 /// @throws std::invalid_argument if a required list is empty, a name occurs twice, or the deployed stretches
 ///   leave out a batch
 DeploymentPlan plan_deployment(const DeploymentQuestion& question);
+
+/// Gives a point the verdict and the recommended gamma of the same point under wider intervals of the same estimates;
+/// its own intervals stay.
+void take_verdict(const PointPlan& wider, PointPlan& point);
 
 /// Sets which draft is the fastest at each point, and which one to take: the one whose largest loss relative to the
 /// best of each point is smallest; the mean loss breaks ties. A draft that has no optimum loses everything.

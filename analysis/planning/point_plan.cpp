@@ -72,9 +72,13 @@ class PointPlanner {
   }
 
   void make_rows();
+  std::optional<std::size_t> measured_instead(std::size_t row, const std::vector<std::size_t>& rows) const;
   void prefer_measured();
+  std::vector<double> losses() const;
   void choose_row(std::size_t fastest);
   void judge();
+  std::vector<std::size_t> sure_rows() const;
+  void take_sure(const std::vector<std::size_t>& sure);
   void ask_for_price();
   void explain_doubt(std::size_t row);
   std::optional<std::int64_t> requests_needed(std::size_t row) const;
@@ -133,12 +137,17 @@ void PointPlanner::make_rows() {
   plan_.passed_over_row.reset();
 }
 
+/// Losses to the best gamma: by the estimate, or at the worse end of a range.
+std::vector<double> PointPlanner::losses() const {
+  if (scan_.has_range()) return worst_of(regrets_at_ends(scan_.range_error()));
+  std::vector<double> regrets;
+  for (const DeploymentRow& row : plan_.rows) regrets.push_back(row.regret);
+  return regrets;
+}
+
 void PointPlanner::choose_row(std::size_t fastest) {
   const std::size_t last = plan_.rows.size() - 1;
-  // Losses to the best gamma: by the estimate, or at the worse end of a range.
-  std::vector<double> losses;
-  for (const DeploymentRow& row : plan_.rows) losses.push_back(row.regret);
-  if (scan_.has_range()) losses = worst_of(regrets_at_ends(scan_.range_error()));
+  const std::vector<double> losses = this->losses();
   const double least = *std::min_element(losses.begin(), losses.end());
   const auto smallest_within = [&](double loss) {
     const auto will_do = [&](double its) { return its <= least + loss; };
@@ -154,17 +163,26 @@ void PointPlanner::choose_row(std::size_t fastest) {
   }
 }
 
-void PointPlanner::prefer_measured() {
-  if (!plan_.optimal()->extrapolated) return;
-  std::optional<std::size_t> measured;  // including plain decoding
-  for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
-    const DeploymentRow& row = plan_.rows[gamma];
-    if (!row.extrapolated && (!measured || row.speedup > plan_.rows[*measured].speedup)) measured = gamma;
+/// The fastest measured one of some rows, if it is taken in place of one of them that is extrapolated.
+std::optional<std::size_t> PointPlanner::measured_instead(std::size_t row, const std::vector<std::size_t>& rows) const {
+  if (!plan_.rows[row].extrapolated) return std::nullopt;
+  std::optional<std::size_t> measured;
+  for (const std::size_t other : rows) {
+    const bool is_faster = !measured || plan_.rows[other].speedup > plan_.rows[*measured].speedup;
+    if (!plan_.rows[other].extrapolated && is_faster) measured = other;
   }
+  if (!measured) return std::nullopt;
+  const double sure = plan_.rows[row].speedup * std::exp(-errors(row).readings.below);
+  const double speedup = plan_.rows[*measured].speedup;
+  return prefers_measured(speedup, sure, enough(), question_.prefer_measured) ? measured : std::nullopt;
+}
+
+void PointPlanner::prefer_measured() {
+  std::vector<std::size_t> all(plan_.rows.size());  // including plain decoding
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const auto measured = measured_instead(*plan_.optimal_row, all);
   if (!measured) return;
-  const double sure = plan_.optimal()->speedup * std::exp(-errors(*plan_.optimal_row).readings.below);
-  if (!prefers_measured(plan_.rows[*measured].speedup, sure, enough(), question_.prefer_measured)) return;
-  const std::size_t passed_over = *std::exchange(plan_.optimal_row, *measured);
+  const std::size_t passed_over = *std::exchange(plan_.optimal_row, measured);
   if (!plan_.passed_over_row) plan_.passed_over_row = passed_over;
 }
 
@@ -172,27 +190,45 @@ void PointPlanner::judge() {
   if (!plan_.optimal_row) return ask_for_price();
   const std::size_t optimum = *plan_.optimal_row;
   const auto upper_end = [&](std::size_t gamma) { return plan_.rows[gamma].speedup_ci95.hi; };
-  const auto lower_end = [&](std::size_t gamma) { return plan_.rows[gamma].speedup_ci95.lo; };
-  std::size_t highest = optimum, surest = optimum;
+  std::size_t highest = optimum;
   for (std::size_t gamma = 1; gamma < plan_.rows.size(); ++gamma) {
     if (highest == 0 || upper_end(gamma) > upper_end(highest)) highest = gamma;
-    if (lower_end(gamma) > lower_end(surest) && !is_guessed(gamma)) surest = gamma;
   }
   const bool some_may_do = highest > 0 && upper_end(highest) >= enough();
   const std::size_t doubted = optimum > 0 && upper_end(optimum) >= enough() ? optimum : highest;
   const bool decided = decides(plan_.basis, question_.extrapolate) && scan_.draft().cost->impossible().empty() &&
                        scan_.draft().acceptance->refused().empty();
-  const bool pays = optimum > 0 && lower_end(optimum) >= 1 && lower_end(surest) >= enough();
-  if ((highest > 0 && !decided) || (some_may_do && !pays)) {
+  const std::vector<std::size_t> sure = optimum > 0 ? sure_rows() : std::vector<std::size_t>();
+  if ((highest > 0 && !decided) || (some_may_do && sure.empty())) {
     explain_doubt(doubted);
-  } else if (pays) {
+  } else if (!sure.empty()) {
     plan_.verdict = Verdict::speculate;
-    if (lower_end(optimum) < enough()) plan_.surest_row = surest;
+    take_sure(sure);
   } else if (without_price_ >= enough()) {
     ask_for_price();
   } else {
     plan_.verdict = Verdict::do_not_speculate;
   }
+}
+
+/// The gammas that surely gain what is asked for.
+std::vector<std::size_t> PointPlanner::sure_rows() const {
+  std::vector<std::size_t> sure;
+  for (std::size_t gamma = 1; gamma < plan_.rows.size(); ++gamma) {
+    if (plan_.rows[gamma].speedup_ci95.lo >= enough() && !is_guessed(gamma)) sure.push_back(gamma);
+  }
+  return sure;
+}
+
+/// Recommends the best of the gammas that are sure.
+void PointPlanner::take_sure(const std::vector<std::size_t>& sure) {
+  for (const std::size_t gamma : sure) plan_.rows[gamma].sure = true;
+  if (plan_.optimal()->sure) return;
+  const std::vector<double> losses = this->losses();
+  const std::size_t best = *std::min_element(
+      sure.begin(), sure.end(), [&](std::size_t one, std::size_t other) { return losses[one] < losses[other]; });
+  plan_.unsure_row = std::exchange(plan_.optimal_row, measured_instead(best, sure).value_or(best));
+  if (plan_.passed_over_row == plan_.optimal_row) plan_.passed_over_row.reset();
 }
 
 void PointPlanner::ask_for_price() {
@@ -308,7 +344,7 @@ void PointPlanner::describe_costs() {
   if (!(times_[0].target > 0) || times_.size() < 2) return;
   const DeploymentRow& shown = plan_.rows[std::max<std::size_t>(1, plan_.optimal_row.value_or(1))];
   const double passes = cost::draft_passes(cost.kind(), static_cast<double>(shown.gamma));
-  plan_.c = passes == 0 ? 0 : shown.time.draft / (passes * times_[0].target);
+  plan_.c = passes == 0 ? 0 : shown.time.draft / (passes * plain);
   plan_.verify_factor = shown.time.target / times_[0].target;
 }
 

@@ -381,7 +381,8 @@ def check_choice(point: dict, gain: float, minimax: bool, where: str) -> None:
     require(same(row["speedup"], best["speedup"]), f"{where}: the best gamma's speedup is another in its row")
     require(row["speedup_ci95"] == best["speedup_estimate"]["ci95"], f"{where}: the best gamma's interval is another")
     fastest = max(r["speedup"] for r in rows.values() if r["speedup"] is not None)
-    preferred = point["passed_over_gamma"] is not None or point["at_limit"] or minimax
+    unsure = point["unsure_gamma"]
+    preferred = point["passed_over_gamma"] is not None or point["at_limit"] or minimax or unsure is not None
     require(preferred or at_most(fastest, best["speedup"]), f"{where}: gamma {best['gamma']} is not the fastest")
     for r in rows.values():
         if r["regret"] is not None:
@@ -392,12 +393,17 @@ def check_choice(point: dict, gain: float, minimax: bool, where: str) -> None:
     if point["verdict"] == "speculate":
         require(best["gamma"] > 0, f"{where}: speculate with gamma 0")
         require(at_most(1 + gain, sure), f"{where}: speculate, and no gamma surely gains {gain}")
-        require(at_most(1, row["speedup_ci95"][0]), f"{where}: speculate with a gamma that may lose")
+        require(at_most(1 + gain, row["speedup_ci95"][0]), f"{where}: speculate with a gamma that is not sure")
     if point["verdict"] == "do not speculate":
         require(at_most(hoped, 1 + gain), f"{where}: do not speculate, and {hoped} is in reach")
-    surest = point["surest_gamma"]
-    if surest is not None:
-        require(same(ends[surest][0], sure), f"{where}: gamma {surest} is not the surest")
+    if unsure is not None:
+        require(point["verdict"] == "speculate", f"{where}: gamma {unsure} is passed over without a verdict")
+        certain = {gamma for gamma, (low, _) in ends.items() if low >= 1 + gain}
+        require(point["verdict_at_design_effect_3"] is not None or unsure not in certain,
+                f"{where}: gamma {unsure} is sure, and passed over")
+        faster = [gamma for gamma in certain if rows[gamma]["speedup"] > best["speedup"]]
+        chosen = point["passed_over_gamma"] is not None or minimax or point["verdict_at_design_effect_3"] is not None
+        require(chosen or not faster, f"{where}: gammas {faster} are sure, too, and faster")
 
 
 def check_times(point: dict, where: str) -> None:
@@ -447,9 +453,8 @@ def check_schedule(answer: dict, gain: float) -> None:
                 continue
             if stretch["gamma"] is None:
                 continue
-            if stretch["verdict"] != point["verdict"]:
-                require(stretch["verdict"] == "cannot tell" and stretch["batch_low"] != stretch["batch_high"],
-                        f"{where}: {point['verdict']}, and {stretch['verdict']} in the schedule")
+            require(stretch["verdict"] == point["verdict"],
+                    f"{where}: {point['verdict']}, and {stretch['verdict']} in the schedule")
             rows = {row["gamma"]: row for row in point["rows"]}
             gains = point["optimal"]["speedup"] >= 1 + gain and point["verdict"] != "do not speculate"
             planned = point["optimal"]["gamma"] if gains else 0
@@ -504,7 +509,9 @@ def check_plan(answer: dict) -> None:
             require(same(other["speedup"], row["speedup"], 1e-7), f"gamma {row['gamma']} has two speedups")
     chosen, point = answer["recommended"], answer["points"][0]
     if chosen is not None and point["optimal"] is not None and point["verdict"] == "speculate":
-        gammas = {point["optimal"]["gamma"], *point["near_optimal_gammas"]}
+        gammas = {point["optimal"]["gamma"]}
+        if point["unsure_gamma"] is None:
+            gammas.update(point["near_optimal_gammas"])
         require(chosen["gamma"] in gammas, f"gamma {chosen['gamma']} is recommended, and {gammas} in the point")
     if chosen is not None and point["verdict"] == "do not speculate":
         require(chosen["gamma"] == 0, f"do not speculate, and gamma {chosen['gamma']} is recommended")

@@ -10,6 +10,7 @@
 using namespace specdec;
 using planning::PlannedStretch;
 using planning::PriceBasis;
+using planning::Verdict;
 
 namespace {
 
@@ -227,8 +228,8 @@ TEST_CASE("one gamma for all batches is the one that loses least where it loses 
     CHECK(naive_regret(0.8, padded(), best, at_worst, {0}) == Approx(least).epsilon(1e-12));
     double slowest = 1e9;
     for (std::int64_t batch = 1; batch <= up_to; ++batch) {
-      const double ratio = (1 - naive_regret(0.8, padded(), best, batch, {0})) /
-                           (1 - naive_regret(0.8, padded(), 0, batch, {0}));
+      const double ratio =
+          (1 - naive_regret(0.8, padded(), best, batch, {0})) / (1 - naive_regret(0.8, padded(), 0, batch, {0}));
       slowest = std::min(slowest, ratio);
     }
     CHECK(fixed->least_speedup == Approx(slowest).epsilon(1e-12));
@@ -307,8 +308,9 @@ TEST_CASE("a stretch is divided where the verdict of its batches changes") {
   question.schedule_up_to = 300;
   const planning::DraftScan scan(question.drafts[0], 4);
   const planning::ScheduleRule rule;
-  const auto whole = planning::batch_schedule(scan, {0}, 300, rule).stretches;
-  const auto divided = planning::with_verdicts(whole, scan, question, rule);
+  const auto verdicts = planning::batch_verdicts(scan, 300, question, rule);
+  const auto whole = planning::batch_schedule(scan, {0}, 300, rule, verdicts).stretches;
+  const auto divided = planning::with_verdicts(whole, verdicts);
   CHECK(divided.size() > whole.size());
   std::int64_t next = 1;
   for (const PlannedStretch& stretch : divided) {
@@ -316,12 +318,52 @@ TEST_CASE("a stretch is divided where the verdict of its batches changes") {
     next = stretch.batch_high + 1;
     for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
       INFO(batch);
-      CHECK(planning::batch_verdict(scan, batch, question, rule) == stretch.verdict);
-      const auto of = std::find_if(whole.begin(), whole.end(), [&](const auto& one) { return batch <= one.batch_high; });
+      const auto point = planning::plan_point(scan, static_cast<double>(batch), 0, question, std::nullopt);
+      const bool is_sure = point.rows[static_cast<std::size_t>(*stretch.gamma)].sure;
+      CHECK((stretch.verdict == Verdict::speculate) == is_sure);
+      CHECK(point.verdict == stretch.verdict);
+      const auto of =
+          std::find_if(whole.begin(), whole.end(), [&](const auto& one) { return batch <= one.batch_high; });
       CHECK(of->gamma == stretch.gamma);
     }
   }
   CHECK(next == 301);
+}
+
+TEST_CASE("the schedule has gammas that are sure where some are, and says of each what its own interval does") {
+  // Longer drafts are less certain, and the best one is sure at small batches alone.
+  planning::DeploymentQuestion question;
+  question.drafts = {draft(0.8, fakes::Cost([](const cost::RoundPoint& at) {
+                             const auto gamma = static_cast<double>(at.gamma);
+                             return cost::RoundTime{1 + 0.0005 * at.batch * gamma, 0.1 * gamma, 0};
+                           }))};
+  question.drafts[0].acceptance = std::make_shared<fakes::Curve>([](std::int64_t gamma) {
+    const double half = std::exp(0.18 * static_cast<double>(gamma));
+    return fakes::constant_rate(0.8, gamma, {1 / half, half});
+  });
+  question.max_gamma = 6;
+  question.schedule_up_to = 200;
+  question.batches = {1, 50, 100, 200};
+  const planning::DraftPlan plan = planning::plan_deployment(question).drafts[0];
+  const planning::DraftScan scan(question.drafts[0], 6);
+  bool some_differ = false;
+  for (const PlannedStretch& stretch : plan.schedule) {
+    for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
+      INFO(batch);
+      const auto point = planning::plan_point(scan, static_cast<double>(batch), 0, question, std::nullopt);
+      const auto& row = point.rows[static_cast<std::size_t>(*stretch.gamma)];
+      some_differ = some_differ || point.unsure_row;
+      CHECK((stretch.verdict == Verdict::speculate) == (row.gamma > 0 && row.speedup_ci95.lo >= 1.05));
+      CHECK(stretch.verdict == point.verdict);
+      CHECK(row.speedup >= (1 - question.tolerance) * point.optimal()->speedup);
+    }
+  }
+  CHECK(some_differ);
+  REQUIRE(plan.fixed);
+  const auto all_batches = planning::batch_verdicts(scan, 200, question, {});
+  for (const planning::BatchVerdict& batch : all_batches) {
+    if (!batch.sure.empty()) CHECK(batch.sure[static_cast<std::size_t>(plan.fixed->gamma)]);
+  }
 }
 
 TEST_CASE("the crossover reaches back over all stretches that are decided and plain") {
@@ -352,7 +394,7 @@ TEST_CASE("the point at which a schedule loses most against its best gamma is fo
   REQUIRE(loss);
   CHECK(loss->batch == 4.4);
   CHECK(loss->scheduled == 2);
-  CHECK(loss->best == 1);
+  CHECK(loss->recommended == 1);
   CHECK(loss->regret == Approx(0.05).epsilon(1e-12));
   CHECK(loss->speedup == 1.6);
   plan.points.resize(1);
