@@ -134,6 +134,8 @@ struct Plan {
   /// The weights, or the caches beside them, that the device's memory cannot hold; empty if all fits, or the memory
   /// is unknown.
   std::string shortfall;
+  /// The same of each point that is shown alone.
+  std::vector<std::string> shortfalls;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
   std::vector<std::string> files;

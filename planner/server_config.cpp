@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analysis/planning/kv_memory.hpp"
 #include "analysis/planning/served_model.hpp"
@@ -43,8 +44,8 @@ std::vector<Caches> planned_caches(const Plan& p) {
 /// Share of the memory that vLLM takes by default, as `capacity` does. Source:   its --gpu-memory-utilization
 constexpr double served_memory_share = 0.9;
 
-/// The shortfall of memory: for the weights, or for the first caches beside them that do not fit.
-std::optional<Note> memory_shortfall(const Plan& p) {
+/// The shortfall of memory: for the weights, or for the first of these caches beside them that do not fit.
+std::optional<Note> memory_shortfall(const Plan& p, const std::vector<Caches>& planned) {
   if (!p.has_roofline()) return std::nullopt;
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
   planning::ReplicaHolds holds;
@@ -72,7 +73,7 @@ std::optional<Note> memory_shortfall(const Plan& p) {
   const double weights = empty.target_weight_bytes + empty.draft_weight_bytes;
   if (weights > holds.utilization * holds.memory_bytes_per_gpu)
     return short_of("weights_do_not_fit", "the weights take", weights);
-  for (const Caches& caches : planned_caches(p)) {
+  for (const Caches& caches : planned) {
     const double sequences = std::ceil(caches.batch / static_cast<double>(options.target.data_parallel));
     const double tokens = std::min(sequences, caches.batch) * (caches.context + static_cast<double>(caches.gamma) + 1);
     holds.max_num_seqs = static_cast<std::int64_t>(sequences);
@@ -303,7 +304,13 @@ void conclude(const BenchFiles* runs, Plan& p) {
                           "llama.cpp's draft model decodes what the target verifies, too, in a pass more of each "
                           "round (mirrored), which these figures leave out"});
   }
-  const std::optional<Note> shortfall = memory_shortfall(p);
+  const std::optional<Note> shortfall = memory_shortfall(p, planned_caches(p));
+  for (const planning::PointPlan& point : p.points()) {
+    std::vector<Caches> its;
+    if (point.optimal_row) its.push_back({point.batch, point.context, point.optimal()->gamma});
+    const std::optional<Note> its_shortfall = memory_shortfall(p, its);
+    p.shortfalls.push_back(its_shortfall ? its_shortfall->message : "");
+  }
   if (shortfall) {
     p.warnings.push_back(*shortfall);
     p.shortfall = shortfall->message;

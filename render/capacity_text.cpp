@@ -78,7 +78,9 @@ std::string gpu_range_text(const std::optional<sim::GpuRange>& range) {
 std::string fewer_text(const sim::GpuComparison& cases) {
   return fmt::format(", fewer in {} of {} cases{}{}.", cases.fewer, cases.cases,
                      cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "",
-                     0 < cases.fewer && cases.fewer < cases.cases ? ": whether drafts save GPUs cannot be told" : "");
+                     0 == cases.fewer || cases.fewer == cases.cases ? ""
+                     : cases.more > 0                               ? ": whether drafts save GPUs cannot be told"
+                                                                    : " and more in none");
 }
 
 /// Verdicts of the given replicas by the versions, if those differ; empty if all agree with the answer.
@@ -313,16 +315,16 @@ std::string comparison(const Capacity& r) {
                                 with_interval(r, chosen, chosen.tpot_seconds->p50, 1000),
                                 with_interval(r.of_plain(), other, other.tpot_seconds->p50, 1000)));
   }
-  // On the same GPUs at the same load both cost the same.
+  // On the same GPUs at the same load both cost the same; what both pools take is said of them.
   std::vector<std::string> costs;
   const auto compare = [&costs](const std::string& with, const std::string& without, std::string_view unit) {
     if (with != without) costs.push_back(fmt::format("{} {} instead of {}", with, unit, without));
   };
-  if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
+  if (!r.prefill && chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
     compare(fixed(chosen.cost_per_million_tokens, 2), fixed(other.cost_per_million_tokens, 2),
             "per million output tokens");
   }
-  if (chosen.joules_per_token && other.joules_per_token) {
+  if (!r.prefill && chosen.joules_per_token && other.joules_per_token) {
     compare(brief(*chosen.joules_per_token, 3), brief(*other.joules_per_token, 3),
             r.question.watts_per_gpu ? "J per token" : "J of design power per token");
   }

@@ -81,7 +81,6 @@ template <const LoadFigureKind& kind>
 std::function<Chart()> set_up_load_figure(Options& options) {
   const auto chosen = std::make_shared<CapacityOptions>();
   chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-  chosen->num_requests = 400;
   declare(options, *chosen);
   options.footer(
       "Without options: what docs/examples/chat_70b.toml holds, prompts of 1000 and answers of 250 tokens, and 2.5 for "

@@ -912,10 +912,11 @@ bool Capacity::beats_in_all_cases(std::size_t i, const Capacity& of_other, std::
     return std::equal(of_ours.begin(), of_ours.end(), of_theirs.begin(), of_theirs.end(),
                       [replicas](double a, double b) { return replicas * a > b; });
   }
+  const sim::GpuComparison cases = sim::compare_gpus(range.gpus_by_case[i], theirs.gpus_by_case[other]);
+  if (cases.more > 0) return false;
   if (scenarios()[i].gpus == of_other.scenarios()[other].gpus)
     return sim::is_faster_in_all(range.median_tpot_by_version[i], theirs.median_tpot_by_version[other]);
-  const sim::GpuComparison cases = sim::compare_gpus(range.gpus_by_case[i], theirs.gpus_by_case[other]);
-  return cases.fewer == cases.cases;
+  return cases.fewer > 0;
 }
 
 std::size_t Capacity::drafting() const {

@@ -237,8 +237,8 @@ struct Capacity {
   /// The scenarios that do not draft if this one does, else those that do.
   std::vector<std::size_t> rivals(std::size_t of) const;
   /// True if it is decided and the recommended scenario beats all that draft, or all that do not, whichever it does
-  /// not, in every case of what is uncertain: by GPUs, at equal ones by the median time per token, without a load by
-  /// the largest one.
+  /// not: by GPUs, of which it takes more in no case of what is uncertain and fewer in some; at equal ones by the
+  /// estimate also by the median time per token in every case, and without a load by the largest one in every case.
   bool is_told() const;
   /// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.
   bool saves_by_estimate_alone() const;

@@ -73,11 +73,22 @@ ordered_json codes_of(const std::vector<Note>& warnings) {
   return codes.empty() ? ordered_json() : ordered_json(fmt::format("{}", fmt::join(codes, " ")));
 }
 
-/// Puts the varied options in front of the rows; a column of the answer with the same name takes its place.
-ordered_json with_varied(const ordered_json& rows, const ordered_json& varied) {
+/// The column of a varied option: of `gpus` and `replicas`, which are answers of capacity as well, "given_gpus" and
+/// "given_replicas".
+std::string column_of(SweepCommand command, const std::string& option) {
+  const std::vector<std::string> answers = capacity_columns();
+  const bool is_answer =
+      command == SweepCommand::capacity && std::find(answers.begin(), answers.end(), option) != answers.end();
+  return is_answer ? "given_" + option : option;
+}
+
+/// Puts the varied options in front of the rows; a column of a plan with the same name, batch or context, takes its
+/// place.
+ordered_json with_varied(const ordered_json& rows, const ordered_json& varied, SweepCommand command) {
   ordered_json all = ordered_json::array();
   for (const ordered_json& row : rows) {
-    ordered_json whole = varied;
+    ordered_json whole = ordered_json::object();
+    for (const auto& [option, value] : varied.items()) whole[column_of(command, option)] = value;
     whole.update(row);
     all.push_back(std::move(whole));
   }
@@ -188,7 +199,7 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
       if (cache && asked.is_priced) cache->keep(point.question, asked.answer);
       kept = std::move(asked.answer);
     }
-    kept->rows = with_varied(kept->rows, point.varied);
+    kept->rows = with_varied(kept->rows, point.varied, command);
     answers[static_cast<std::size_t>(index)] = std::move(kept);
     const double share = static_cast<double>(++done) / static_cast<double>(own.size());
     const std::lock_guard lock(telling);
@@ -197,7 +208,8 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
 
   Sweep answered;
   answered.command = command;
-  for (const auto& [option, value] : points.front().varied.items()) answered.varied.push_back(option);
+  for (const auto& [option, value] : points.front().varied.items())
+    answered.varied.push_back(column_of(command, option));
   answered.given = settings.given;
   answered.points = std::ssize(first);
   answered.repeated = std::ssize(points) - answered.points;

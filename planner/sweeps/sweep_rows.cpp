@@ -1,5 +1,7 @@
 #include "planner/sweeps/sweep_rows.hpp"
 
+#include "planner/load/prefill_pool.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -19,6 +21,12 @@ constexpr double tokens_per_million = 1e6;
 
 ordered_json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? ordered_json(*value) : ordered_json();
+}
+
+std::optional<double> at(const ordered_json& row, const std::string& column) {
+  const auto found = row.find(column);
+  if (found == row.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
 }
 
 /// A row in which nothing is known.
@@ -53,12 +61,15 @@ void put_times(const planning::PointPlan& point, bool plain, const std::optional
   }
 }
 
-/// The reason why engines refuse the layout; empty if they do not.
-std::string why_uneven(const std::vector<Note>& warnings) {
-  const auto uneven = std::find_if(warnings.begin(), warnings.end(),
-                                   [](const Note& note) { return note.code == "tensor_parallel_uneven"; });
-  return uneven == warnings.end() ? "" : uneven->message;
+/// The message of a warning; empty if it is not there.
+std::string message_of(const std::vector<Note>& warnings, std::string_view code) {
+  const auto found =
+      std::find_if(warnings.begin(), warnings.end(), [&](const Note& note) { return note.code == code; });
+  return found == warnings.end() ? "" : found->message;
 }
+
+/// The reason why engines refuse the layout; empty if they do not.
+std::string why_uneven(const std::vector<Note>& warnings) { return message_of(warnings, "tensor_parallel_uneven"); }
 
 std::string why_nothing(const Plan& plan, const planning::PointPlan& point) {
   if (!plan.misfit().empty()) return plan.misfit();
@@ -81,17 +92,37 @@ void put_load(const Capacity& capacity, std::size_t index, const std::string& pr
   row[prefix + "gpus_bounds"] = {gpus.lo, gpus.some_never ? ordered_json() : ordered_json(gpus.hi)};
 }
 
+/// Prompts that have GPUs of their own take these, and their time to the first token, beside the pool that decodes.
+/// What plain decoding takes is not told: its prompts were not simulated.
+void put_both_pools(const Capacity& capacity, ordered_json& row) {
+  const BothPools both = both_pools(capacity);
+  for (const std::string& column : capacity_columns())
+    if (column.starts_with("plain_") && column != "plain_seconds_per_output_token") row[column] = nullptr;
+  const auto decoding = capacity.scenarios()[capacity.shown()].gpus;
+  row["gpus"] = both.gpus ? ordered_json(*both.gpus) : ordered_json();
+  row["gpus_bounds"] = nullptr;
+  if (both.gpu_range)
+    row["gpus_bounds"] = {both.gpu_range->lo,
+                          both.gpu_range->some_never ? ordered_json() : ordered_json(both.gpu_range->hi)};
+  row["ttft_seconds_p99"] = capacity.question.percentile == 99 ? number(both.ttft_seconds) : ordered_json();
+  row["cost_per_million_tokens"] = number(both.cost_per_million_tokens);
+  row["gpu_seconds_per_million_tokens"] = nullptr;
+  if (both.gpu_seconds_per_token)
+    row["gpu_seconds_per_million_tokens"] = number(tokens_per_million * *both.gpu_seconds_per_token);
+  const std::optional<double> of_decoding = at(row, "output_tokens_per_second_per_gpu");
+  row["output_tokens_per_second_per_gpu"] = nullptr;
+  if (of_decoding && decoding && both.gpus) {
+    row["output_tokens_per_second_per_gpu"] =
+        number(*of_decoding * static_cast<double>(*decoding) / static_cast<double>(*both.gpus));
+  }
+  if (!capacity.prefill->scenario().meets_load) row["why"] = "prompts are not computed within the limits";
+}
+
 std::vector<Note> shown(const std::vector<Note>& warnings) {
   std::vector<Note> kept;
   std::copy_if(warnings.begin(), warnings.end(), std::back_inserter(kept),
                [](const Note& note) { return !note.explains_null; });
   return kept;
-}
-
-std::optional<double> at(const ordered_json& row, const std::string& column) {
-  const auto found = row.find(column);
-  if (found == row.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
 }
 
 }  // namespace
@@ -160,7 +191,7 @@ ordered_json plan_rows(const Plan& plan) {
     put_times(point, one.gamma == 0, gpus, row);
     if (!plan.misfit().empty() && one.gamma > 0) row["why"] = plan.misfit();
     if (const std::string uneven = why_uneven(plan.warnings); !uneven.empty()) row["why"] = uneven;
-    if (!plan.shortfall.empty()) row["why"] = plan.shortfall;
+    if (i < plan.shortfalls.size() && !plan.shortfalls[i].empty()) row["why"] = plan.shortfalls[i];
     if (!one.gamma) row["why"] = why_nothing(plan, point);
   }
   return rows;
@@ -186,6 +217,8 @@ ordered_json capacity_rows(const Capacity& capacity) {
   if (scenario.tpot_seconds) row["tpot_seconds_p99"] = number(scenario.tpot_seconds->p99.value);
   if (scenario.replicas) row["replicas"] = *scenario.replicas;
   put_load(capacity, *answer.recommended, "", row);
+  if (capacity.prefill) put_both_pools(capacity, row);
+  if (capacity.exceeds_gpus) row["why"] = message_of(capacity.warnings, "more_gpus_than_given");
   if (const std::string uneven = why_uneven(capacity.warnings); !uneven.empty()) row["why"] = uneven;
   return ordered_json::array({row});
 }

@@ -200,6 +200,33 @@ class Sweeping(unittest.TestCase):
         self.assertEqual([(row["gpus"], row["plain_gpus"], row["verdict"]) for row in swept["rows"]],
                          [(1, 1, "cannot tell"), (1, 1, "speculate")])
 
+    def test_both_pools_of_a_disaggregated_load_are_counted(self):
+        load = LOADS.replace("arrival-rate = [1, 20]", "arrival-rate = 20").replace("tpot-ms = [0.001, 100]", "tpot-ms = 100")
+        (row,) = document("sweep", self.file(load + "ttft-ms = 2000\ndisaggregated = true\n"))["rows"]
+        words = [f"--{name.strip()}={value.strip()}" for name, value in
+                 (line.split("=") for line in load.splitlines()[1:] if "=" in line)]
+        pool = document("capacity", *words, "--ttft-ms", "2000", "--disaggregated")["prefill_pool"]
+        self.assertEqual(row["gpus"], pool["gpus_of_both_pools"])
+        self.assertGreater(row["gpus"], pool["gpus"])
+        self.assertEqual(row["cost_per_million_tokens"], pool["cost_per_million_tokens_of_both_pools"])
+        self.assertIsNone(row["plain_gpus"])
+
+    def test_more_gpus_than_are_given_have_a_why_and_each_row_says_what_was_given(self):
+        load = LOADS.replace("arrival-rate = [1, 20]", "arrival-rate = 2000").replace("tpot-ms = [0.001, 100]", "tpot-ms = 100")
+        rows = document("sweep", self.file(load + "gpus = [1, 8]\n"))["rows"]
+        self.assertEqual([row["given_gpus"] for row in rows], [1, 8])
+        for row in rows:
+            if row["gpus"] is not None and row["gpus"] > row["given_gpus"]:
+                self.assertIsNotNone(row["why"])
+                self.assertIsNone(row["pareto"])
+        self.assertIsNotNone(rows[0]["why"])
+
+    def test_caches_that_do_not_fit_at_one_batch_say_nothing_of_another(self):
+        rows = document("sweep", self.file('[plan]\nhardware = "l40s"\nmodel = "llama-3.1-8b"\ndraft-kind = "ngram"\n'
+                                           'hit-rate = 1\nalpha = 0.7\ncontext = 4000\nbatch = "1,128"\n'))["rows"]
+        self.assertIsNone(rows[0]["why"])
+        self.assertIn("at batch 128", rows[1]["why"])
+
     def test_warnings_and_assumptions_of_points_are_those_of_single_questions(self):
         """A warning of several points stands once; what the points do not share is in none of their assumptions."""
         swept = document("sweep", self.file(SAVED_BY_ESTIMATE.replace("0.6", "[0.6, 0.7]")))
