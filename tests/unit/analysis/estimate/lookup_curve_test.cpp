@@ -171,10 +171,11 @@ TEST_CASE("a counted law drafts as much as was counted, and fills gamma where th
   for (const double mean : {1.3, 2.0, 6.0, 40.0}) {
     for (const std::int64_t gamma : {2, 5, 16}) {
       const LookupLaw law{0.3, mean};
-      const LookupLaw counted = LookupLaw::counted(0.3, law.mean_drafted(gamma) / law.hit_rate, gamma);
+      const double drafted = law.mean_drafted(static_cast<double>(gamma));
+      const LookupLaw counted = LookupLaw::counted(0.3, drafted / law.hit_rate, gamma);
       REQUIRE(counted.mean_length);
       CHECK(*counted.mean_length == Approx(mean).epsilon(1e-8));
-      CHECK(counted.mean_drafted(gamma) == Approx(law.mean_drafted(gamma)).epsilon(1e-8));
+      CHECK(counted.mean_drafted(static_cast<double>(gamma)) == Approx(drafted).epsilon(1e-8));
     }
   }
   CHECK_FALSE(LookupLaw::counted(0.3, 5, 5).mean_length);
