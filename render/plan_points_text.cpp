@@ -467,6 +467,12 @@ std::string schedule_text(const Plan& d) {
                 : fmt::format(" By the estimate: at those batches the intervals do not tell whether {} {}.",
                               drafts_untold ? "these gammas give" : "drafts give", factor_text(1 + d.min_gain));
   }
+  const bool leaves_faster = std::any_of(d.points().begin(), d.points().end(),
+                                         [](const PointPlan& point) { return point.unsure_row.has_value(); });
+  if (leaves_faster && schedule.size() > 1) {
+    text += fmt::format(" Where a gamma surely gives {}, the best of these is taken, though others may be faster.",
+                        factor_text(1 + d.min_gain));
+  }
   return text + about_crossover(d) + about_schedule_loss(d);
 }
 

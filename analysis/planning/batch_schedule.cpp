@@ -90,10 +90,11 @@ class FixedGammaSearch {
  public:
   /// @param sure  as BatchVerdict::sure
   void add(double batch, const BatchRegrets& at, const std::vector<bool>& sure) {
-    if (!sure.empty() && is_sure_.empty()) is_sure_.assign(sure.size(), true);
-    if (!sure.empty()) is_sure_.resize(std::min(is_sure_.size(), sure.size()));
-    if (!sure.empty())
+    if (!sure.empty()) {
+      if (is_sure_.empty()) is_sure_.assign(sure.size(), true);
+      is_sure_.resize(std::min(is_sure_.size(), sure.size()));
       for (std::size_t gamma = 1; gamma < is_sure_.size(); ++gamma) is_sure_[gamma] = is_sure_[gamma] && sure[gamma];
+    }
     at_limit_ = at_limit_ || at.at_limit;
     prefers_measured_ = prefers_measured_ && !at.measured_regrets.empty();
     add(batch, at.regrets, at.least_speedups, found_);
