@@ -211,11 +211,14 @@ void PointPlanner::judge() {
   }
 }
 
-/// The gammas that surely gain what is asked for.
+/// The gammas that surely gain what is asked for, and by the estimate hardly less than the best one.
 std::vector<std::size_t> PointPlanner::sure_rows() const {
+  constexpr double given_up = 0.05;
+  const double least = (1 - given_up) * plan_.optimal()->speedup;
   std::vector<std::size_t> sure;
   for (std::size_t gamma = 1; gamma < plan_.rows.size(); ++gamma) {
-    if (plan_.rows[gamma].speedup_ci95.lo >= enough() && !is_guessed(gamma)) sure.push_back(gamma);
+    const DeploymentRow& row = plan_.rows[gamma];
+    if (row.speedup_ci95.lo >= enough() && row.speedup >= least && !is_guessed(gamma)) sure.push_back(gamma);
   }
   return sure;
 }
