@@ -131,8 +131,8 @@ struct Plan {
   /// Of each draft the reason why the server that is asked for, or any if none is, does not start with it; empty if
   /// there is none.
   std::vector<std::string> misfits;
-  /// The weights, or the caches beside them, that the device's memory cannot hold; empty if all fits, or the memory
-  /// is unknown.
+  /// The weights, or the caches beside them, that do not fit into what servers take of the device's memory, or all of
+  /// it for engines whose configuration does not say; empty if all fits, or the memory is unknown.
   std::string shortfall;
   /// The same of each point that is shown alone.
   std::vector<std::string> shortfalls;

@@ -121,8 +121,9 @@ struct FittedRanges {
 /// other batches where there are at least three, and d the usual error's degrees of freedom; but those of priors, and
 /// of what is left of g, are at least the usual ones, since runs that predict each other tell nothing of it. So an
 /// interval grows with the distance from the runs, and with the errors made. The error of another run is at least what
-/// repeats of a run differ by, with the usual error counting as d of them. Source:   Rasmussen and Williams 2006,
-/// section 2.7; Bardsley et al. 2014; docs/theory.md#cost-of-a-round
+/// repeats of a run differ by, with the usual error counting as d of them.
+///
+/// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; docs/theory.md#cost-of-a-round
 class FittedCost final : public RoundCost {
  public:
   /// @param runs  at least one

@@ -180,7 +180,8 @@ struct DeploymentRow {
   bool extrapolated = false;
   /// True if the cost's range is cut where drafts take no time.
   bool cost_reaches_plain = false;
-  /// True if the point's verdict is to speculate, and this gamma's own interval says so.
+  /// True if the point's verdict is to speculate, this gamma's own interval says so, and its speedup is at most 5%
+  /// below the best one's.
   bool sure = false;
 };
 
@@ -257,7 +258,7 @@ struct PointPlan {
   /// The row of the recommended gamma, in a tie the smallest. It is the best one: the fastest, or the one of least
   /// worst_regret if the draft states a range or is known in a bracket; if that one is extrapolated, the fastest of
   /// those that are not, plain decoding included, unless it certainly loses more than prefer_measured. If the interval
-  /// of that one does not surely gain min_gain, and those of others do, it is the best of the others. Empty if the
+  /// of that one does not surely gain min_gain, and some are sure, it is the best of these. Empty if the
   /// basis is not_priced; what follows is then empty too, except the break-evens.
   std::optional<std::size_t> optimal_row = {};
   /// The row of the fastest gamma, if a measured one is preferred to it.

@@ -1,7 +1,5 @@
 #include "planner/sweeps/sweep_rows.hpp"
 
-#include "planner/load/prefill_pool.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,6 +9,8 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+
+#include "planner/load/prefill_pool.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -77,6 +77,12 @@ std::string why_nothing(const Plan& plan, const planning::PointPlan& point) {
   return "no gamma has a price there";
 }
 
+/// Null without a range; its high end is null where in some case no number meets the load.
+ordered_json bounds_of(const std::optional<sim::GpuRange>& gpus) {
+  if (!gpus) return nullptr;
+  return ordered_json::array({gpus->lo, gpus->some_never ? ordered_json() : ordered_json(gpus->hi)});
+}
+
 void put_load(const Capacity& capacity, std::size_t index, const std::string& prefix, ordered_json& row) {
   const sim::ScenarioCapacity& scenario = capacity.scenarios()[index];
   if (scenario.tpot_seconds) row[prefix + "seconds_per_output_token"] = number(scenario.tpot_seconds->p50.value);
@@ -87,9 +93,7 @@ void put_load(const Capacity& capacity, std::size_t index, const std::string& pr
     row[prefix + "gpu_seconds_per_million_tokens"] = number(tokens_per_million * scenario.gpu_seconds_per_token);
   row[prefix + "cost_per_million_tokens"] = number(scenario.cost_per_million_tokens);
   if (scenario.gpus) row[prefix + "gpus"] = *scenario.gpus;
-  if (index >= capacity.range.gpus.size() || !capacity.range.gpus[index]) return;
-  const sim::GpuRange& gpus = *capacity.range.gpus[index];
-  row[prefix + "gpus_bounds"] = {gpus.lo, gpus.some_never ? ordered_json() : ordered_json(gpus.hi)};
+  if (index < capacity.range.gpus.size()) row[prefix + "gpus_bounds"] = bounds_of(capacity.range.gpus[index]);
 }
 
 /// Prompts that have GPUs of their own take these, and their time to the first token, beside the pool that decodes.
@@ -100,10 +104,7 @@ void put_both_pools(const Capacity& capacity, ordered_json& row) {
     if (column.starts_with("plain_") && column != "plain_seconds_per_output_token") row[column] = nullptr;
   const auto decoding = capacity.scenarios()[capacity.shown()].gpus;
   row["gpus"] = both.gpus ? ordered_json(*both.gpus) : ordered_json();
-  row["gpus_bounds"] = nullptr;
-  if (both.gpu_range)
-    row["gpus_bounds"] = {both.gpu_range->lo,
-                          both.gpu_range->some_never ? ordered_json() : ordered_json(both.gpu_range->hi)};
+  row["gpus_bounds"] = bounds_of(both.gpu_range);
   row["ttft_seconds_p99"] = capacity.question.percentile == 99 ? number(both.ttft_seconds) : ordered_json();
   row["cost_per_million_tokens"] = number(both.cost_per_million_tokens);
   row["gpu_seconds_per_million_tokens"] = nullptr;
