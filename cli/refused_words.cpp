@@ -197,7 +197,13 @@ std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
     return not_an_option(program, chosen, unknown.front());
   if (is_group) return not_a_command(chosen, unknown.empty() ? "" : unknown.front());
   if (dynamic_cast<const CLI::RequiredError*>(&error)) {
-    return fmt::format("{} is missing; see specdec{} --help", message.substr(0, message.find(' ')), chosen.words);
+    const std::string missing = message.substr(0, message.find(' '));
+    const CLI::Option* const config = program.get_config_ptr();
+    const std::string hint =
+        missing == "FILE" && config->count() > 0
+            ? fmt::format(" (without --config: specdec{} {})", chosen.words, config->as<std::string>())
+            : "";
+    return fmt::format("{} is missing{}; see specdec{} --help", missing, hint, chosen.words);
   }
   return message;
 }

@@ -41,18 +41,18 @@ struct ReplayOptions {
 
 sim::ReplayedPolicy policy_of(const ReplayOptions& o) {
   if (o.policy == "fixed" && o.threshold)
-    throw UsageError("--threshold is given, but goes with --policy confidence or product only");
+    throw UsageError("--threshold is given, but goes with --policy threshold or product only");
   if (o.policy != "fixed" && !o.threshold)
     throw UsageError(fmt::format("--policy {} needs --threshold, a probability", o.policy));
-  const sim::DraftPolicy policy = o.policy == "confidence" ? sim::DraftPolicy::confidence
-                                  : o.policy == "product"  ? sim::DraftPolicy::product
-                                                           : sim::DraftPolicy::fixed;
+  const sim::DraftPolicy policy = o.policy == "threshold" ? sim::DraftPolicy::threshold
+                                  : o.policy == "product" ? sim::DraftPolicy::product
+                                                          : sim::DraftPolicy::fixed;
   return {.gamma = o.gamma, .policy = policy, .threshold = o.threshold.value_or(0)};
 }
 
 theory::DraftingLimit limit_of(const sim::ReplayedPolicy& policy) {
   theory::DraftingLimit limit{.gamma = policy.gamma};
-  if (policy.policy == sim::DraftPolicy::confidence) limit.token_threshold = policy.threshold;
+  if (policy.policy == sim::DraftPolicy::threshold) limit.token_threshold = policy.threshold;
   if (policy.policy == sim::DraftPolicy::product) limit.product_threshold = policy.threshold;
   return limit;
 }
@@ -271,7 +271,7 @@ Command replay_command() {
             options.group("What to run");
             options.integer("-k,--gamma,--num-speculative-tokens", o->gamma,
                             {.lo = 0, .hi = theory::largest_replayed_gamma}, "most drafted tokens per step");
-            options.choice("--policy", o->policy, {"fixed", "confidence", "product"},
+            options.choice("--policy", o->policy, {"fixed", "threshold", "product"},
                            "stop a draft early: after a token whose probability, or the product of the step's so far, "
                            "is below the threshold");
             options.number("--threshold", o->threshold, {.lo = 0, .hi = 1}, "of the policy");
@@ -282,7 +282,7 @@ Command replay_command() {
             o->input.declare(options);
             options.footer(
                 "specdec replay trace.safetensors --gamma 4 --steps\n"
-                "specdec replay trace.safetensors --gamma 10 --policy confidence --threshold 0.4");
+                "specdec replay trace.safetensors --gamma 10 --policy threshold --threshold 0.4");
             return std::function<Report()>([o, &options] {
               if (!o->steps && options.effective().at("table") == "rounds")
                 throw UsageError("--table rounds needs --steps, which lists them");

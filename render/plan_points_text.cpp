@@ -542,7 +542,7 @@ std::string about_alike(const Plan& d) {
                      listed_ranges(alike));
 }
 
-/// For benchmark runs one run is worth more than the others, whichever points are in doubt.
+/// The benchmark run that is worth most to the choice of gammas, whichever points are in doubt.
 NextStep next_run_step(const Plan& d) {
   const planning::NextRun& run = *d.next_run;
   const auto& drafts = d.deployment.drafts;
@@ -564,7 +564,7 @@ NextStep next_run_step(const Plan& d) {
 
 std::string next_measurements(const Plan& d) {
   const std::vector<NextStep> steps = next_steps(d);
-  const std::size_t shown = std::min(steps.size(), shown_measurements);
+  const std::size_t shown = std::min(steps.size(), d.next_run ? 2 : shown_measurements);
   std::string text;
   for (const NextStep& step : std::span(steps).first(shown)) {
     text += '\n' + wrapped(step.words) + '\n' + command_lines(step.command);
@@ -656,11 +656,15 @@ double loss_at_ends(const PointPlan& point, const DeploymentRow& row) {
 }
 
 std::vector<NextStep> next_steps(const Plan& d) {
-  if (d.next_run) return {next_run_step(d)};
   std::vector<NextStep> steps;
+  if (d.next_run) steps.push_back(next_run_step(d));
   for (const PointPlan& point : d.points()) {
     if (!point.next) continue;
     const planning::NextMeasurement& next = *point.next;
+    if (d.next_run && d.next_run->gamma == next.gamma && d.next_run->batch == next.batch &&
+        d.next_run->context == next.context) {
+      continue;
+    }
     const std::string engine = d.engine.value_or("");
     steps.push_back(
         {fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",

@@ -86,7 +86,7 @@ ReplaySimulation::ReplaySimulation(const ReplayedPolicy& policy, std::uint64_t s
 }
 
 bool ReplaySimulation::looks_at_probabilities() const {
-  return policy_.policy == DraftPolicy::confidence || policy_.policy == DraftPolicy::product;
+  return policy_.policy == DraftPolicy::threshold || policy_.policy == DraftPolicy::product;
 }
 
 void ReplaySimulation::add(const ReplayedPositions& positions) {
@@ -141,7 +141,7 @@ bool ReplaySimulation::policy_stops(const ReplayedPositions& positions, std::siz
   if (!looks_at_probabilities()) return false;
   const double own = positions.draft_probability[i];
   product_ *= own;
-  return (policy_.policy == DraftPolicy::confidence ? own : product_) < policy_.threshold;
+  return (policy_.policy == DraftPolicy::threshold ? own : product_) < policy_.threshold;
 }
 
 /// The last token of a text is never drafted: min(gamma, tokens left - 1) is the limit of a round. A round that took

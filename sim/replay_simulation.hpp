@@ -14,14 +14,14 @@
 /// runs of different gammas and policies share their random numbers, and results do not depend on how the text is read.
 namespace specdec::sim {
 
-/// Rule that ends a round's drafts. Confidence and product use the draft's probability of the token it has sampled,
+/// Rule that ends a round's drafts. Threshold and product use the draft's probability of the token it has sampled,
 /// and stop AFTER it: the token is still submitted, since leaving it out because of its own probability would not be
 /// lossless.
 enum class DraftPolicy {
-  fixed,       ///< never stops
-  confidence,  ///< stops if that probability is below the threshold
-  product,     ///< stops if the product of the round's probabilities so far is below the threshold
-  feedback,    ///< stops at gamma, which rises by 2 after a fully accepted round, else falls by 1, to at least 1
+  fixed,      ///< never stops
+  threshold,  ///< stops if that probability is below the threshold
+  product,    ///< stops if the product of the round's probabilities so far is below the threshold
+  feedback,   ///< stops at gamma, which rises by 2 after a fully accepted round, else falls by 1, to at least 1
 };
 
 struct ReplayedPolicy {

@@ -231,7 +231,10 @@ void PointPlanner::take_sure(const std::vector<std::size_t>& sure) {
   const std::size_t best = *std::min_element(
       sure.begin(), sure.end(), [&](std::size_t one, std::size_t other) { return losses[one] < losses[other]; });
   plan_.unsure_row = std::exchange(plan_.optimal_row, measured_instead(best, sure).value_or(best));
-  if (plan_.passed_over_row == plan_.optimal_row) plan_.passed_over_row.reset();
+  if (!plan_.optimal()->extrapolated || !plan_.passed_over_row) return;
+  // No measured one is taken: what may be faster is the fastest by the estimate, if it is not this one.
+  const std::size_t fastest = *std::exchange(plan_.passed_over_row, std::nullopt);
+  if (fastest != plan_.optimal_row) plan_.unsure_row = fastest;
 }
 
 void PointPlanner::ask_for_price() {

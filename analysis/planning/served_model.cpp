@@ -64,7 +64,8 @@ ServedModel served_model(Engine engine, std::string_view asked) {
   const std::string key = cost::preset_key(asked);
   auto chosen = std::find_if(served.alike.begin(), served.alike.end(),
                              [&](const std::string& alias) { return cost::preset_key(alias) == key; });
-  if (chosen == served.alike.end()) chosen = std::find_if(served.alike.begin(), served.alike.end(), is_tuned);
+  if (chosen != served.alike.end()) return {*chosen, {}};
+  chosen = std::find_if(served.alike.begin(), served.alike.end(), is_tuned);
   if (chosen == served.alike.end()) chosen = served.alike.begin();
   served.name = *chosen;
   served.alike.erase(chosen);

@@ -12,7 +12,7 @@ namespace specdec::planning {
 struct ServedModel {
   /// A repository ("org/name") or a path; empty if unknown.
   std::string name;
-  /// Other repositories of the same shape, for which the plan holds too.
+  /// Where no repository was named: the others of the same shape, for which the plan holds too.
   std::vector<std::string> alike;
 };
 

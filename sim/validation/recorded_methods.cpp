@@ -42,7 +42,7 @@ RecordedPlay play_of(const Method& method, const MethodSettings& settings) {
   RecordedPlay play{method.verifier->name, method.policy->name, {.gamma = settings.gamma}, settings.threshold};
   play.knows_drafted = recording_tells_drafts(method);
   play.replayed.threshold = settings.threshold;
-  if (play.policy == "threshold") play.replayed.policy = sim::DraftPolicy::confidence;
+  if (play.policy == "threshold") play.replayed.policy = sim::DraftPolicy::threshold;
   if (play.policy == "product") play.replayed.policy = sim::DraftPolicy::product;
   if (play.policy == "heuristic") play.replayed.policy = sim::DraftPolicy::feedback;
   if (play.policy == "batch") play.replayed.gamma = method.policy->length(settings).gamma;

@@ -209,6 +209,11 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
                     "--emit is sglang, but SGLang 0.5.13 knows no rejection sampling (--acceptance greedy-draft plans "
                     "without); SGLang 0.5.14 does");
   const std::string placed = " --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
+  const ScratchFolder folder;
+  const std::string sweep = (folder / "sweep.toml").string();
+  std::ofstream(sweep) << "[plan]\nalpha = [0.6, 0.8]\nc = 0.1\n";
+  check_run_refused("sweep --config " + sweep,
+                    "FILE is missing (without --config: specdec sweep " + sweep + "); see specdec sweep --help");
   // One of a sweep over --tensor-parallel-size.
   CHECK(run_specdec("plan" + placed + "--tp 1 --link-efficiency 0.5").exit_code == 0);
   check_run_refused("capacity" + placed + "--prompt-tokens 9 --output-tokens 9 --percentile 95",

@@ -191,6 +191,6 @@ TEST_CASE("replay counts a run, prints its rounds and says what the exact law ex
 TEST_CASE("replay refuses a policy without its threshold, and a threshold without a policy") {
   check_run_refused("replay x --policy product", "--policy product needs --threshold, a probability");
   check_run_refused("replay x --threshold 0.5",
-                    "--threshold is given, but goes with --policy confidence or product only");
+                    "--threshold is given, but goes with --policy threshold or product only");
   check_run_refused("replay", "TRACE is missing: a recording, or --target and --draft");
 }

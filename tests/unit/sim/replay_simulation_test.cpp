@@ -87,7 +87,7 @@ void play(const Texts& texts, std::size_t first, std::size_t length, const Repla
       }
       ++round.accepted;
       product *= texts.draft_probability[i];
-      if (policy.policy == DraftPolicy::confidence) more = texts.draft_probability[i] >= policy.threshold;
+      if (policy.policy == DraftPolicy::threshold) more = texts.draft_probability[i] >= policy.threshold;
       if (policy.policy == DraftPolicy::product) more = product >= policy.threshold;
     }
     round.emitted = round.accepted + 1;
@@ -132,7 +132,7 @@ TEST_CASE("a streamed replay equals one that has the whole text in hand, for eve
   const std::vector<std::size_t> lengths = {1, 2, 3, 40, 7, 300};
   for (const std::int64_t depths : {1, 3}) {
     const Texts texts = random_texts(lengths, depths);
-    for (const DraftPolicy kind : {DraftPolicy::fixed, DraftPolicy::confidence, DraftPolicy::product}) {
+    for (const DraftPolicy kind : {DraftPolicy::fixed, DraftPolicy::threshold, DraftPolicy::product}) {
       for (const std::int64_t gamma : {0, 1, 2, 5, 400}) {
         const ReplayedPolicy policy{.gamma = gamma, .policy = kind, .threshold = 0.2};
         std::vector<ReplayedRound> expected;
@@ -297,7 +297,7 @@ TEST_CASE("a replay refuses acceptances that are none, and missing columns") {
   CHECK_THROWS_WITH(simulation.add(texts.columns(0, 2)),
                     "replay: acceptance at place 1 of sequence 3 is nan, but must be in [0, 1]");
   texts.acceptance = {0.5, 0.5};
-  ReplaySimulation confident({.gamma = 2, .policy = DraftPolicy::confidence}, 1);
+  ReplaySimulation confident({.gamma = 2, .policy = DraftPolicy::threshold}, 1);
   CHECK_THROWS_AS(confident.add(texts.columns(0, 2)), std::invalid_argument);
   CHECK_THROWS_AS(ReplaySimulation({.gamma = -1}, 1), std::domain_error);
   CHECK_THROWS_AS(ReplaySimulation({.gamma = 1, .threshold = 1.5}, 1), std::domain_error);

@@ -887,6 +887,27 @@ TEST_CASE("drafts pay where a gamma other than the best one surely gains what is
   CHECK_FALSE(only_point(asked).unsure_row);
 }
 
+TEST_CASE("where a sure gamma was not measured, none is said to be taken because it was") {
+  // 1.542 at 2, 1.563 at 3, 1.526 at 4, which alone was measured; from 3 on the intervals reach below 1.05.
+  const auto acceptance = std::make_shared<fakes::Curve>([](std::int64_t gamma) {
+    const double half = std::exp(0.135 * static_cast<double>(gamma));
+    return fakes::constant_rate(0.75, gamma, {1 / half, half});
+  });
+  const auto cost = std::make_shared<fakes::Cost>([](const cost::RoundPoint& at) {
+    return cost::RoundTime{1, 0.25 * static_cast<double>(at.gamma), 0};
+  });
+  cost->factors = {1};
+  cost->measured = [](const cost::RoundPoint& at) { return at.gamma == 0 || at.gamma == 4; };
+  const planning::DraftPlan plan = planning::plan_deployment(question(acceptance, cost)).drafts[0];
+  const PointPlan& point = plan.points[0];
+  CHECK(point.verdict == Verdict::speculate);
+  CHECK(point.optimal_row == 2);
+  CHECK(point.rows[2].extrapolated);
+  CHECK(point.unsure_row == 3);
+  CHECK_FALSE(point.passed_over_row);
+  CHECK_FALSE(has_note(plan, "measured_preferred"));
+}
+
 TEST_CASE("a gamma that surely gains is recommended though the best one may be slower than plain decoding") {
   // The longer the draft, the wider the readings: gamma 4 is the fastest, its interval reaches below 1.
   const auto acceptance = std::make_shared<fakes::Curve>([](std::int64_t gamma) {

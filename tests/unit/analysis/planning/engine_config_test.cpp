@@ -679,6 +679,7 @@ TEST_CASE("models are told to engines by repository or path, and by no other nam
   CHECK(served_model(Engine::vllm, "llama-3.2-1b").name == "meta-llama/Llama-3.2-1B-Instruct");
   // A repository that was named is the one served, however it is written.
   CHECK(served_model(Engine::vllm, "meta-llama/llama-3.2-1b").name == "meta-llama/Llama-3.2-1B");
+  CHECK(served_model(Engine::vllm, "meta-llama/llama-3.2-1b").alike.empty());
   CHECK(served_model(Engine::vllm, "llama-3.2-1b").alike == std::vector<std::string>{"meta-llama/Llama-3.2-1B"});
   CHECK(served_model(Engine::vllm, "meta-llama/Llama-3.2-1B").name == "meta-llama/Llama-3.2-1B");
   CHECK(served_model(Engine::sglang, "gemma-3-4b").name == "google/gemma-3-4b-it");
