@@ -27,14 +27,17 @@ struct Caches {
   std::int64_t gamma = 0;
 };
 
-/// Those of the points, and then those at the last batch of each stretch of the schedule at the longest context.
-std::vector<Caches> planned_caches(const Plan& p) {
+/// None where the point has no gamma.
+std::vector<Caches> caches_of(const planning::PointPlan& point) {
+  if (!point.optimal_row) return {};
+  return {{point.batch, point.context, point.optimal()->gamma}};
+}
+
+/// Those at the last batch of each stretch of the schedule, at the longest context.
+std::vector<Caches> scheduled_caches(const Plan& p) {
   std::vector<Caches> planned;
   double longest = 0;
-  for (const planning::PointPlan& point : p.points()) {
-    longest = std::max(longest, point.context);
-    if (point.optimal_row) planned.push_back({point.batch, point.context, point.optimal()->gamma});
-  }
+  for (const planning::PointPlan& point : p.points()) longest = std::max(longest, point.context);
   for (const planning::PlannedStretch& stretch : p.shown_plan().schedule) {
     if (stretch.gamma) planned.push_back({static_cast<double>(stretch.batch_high), longest, *stretch.gamma});
   }
@@ -304,13 +307,13 @@ void conclude(const BenchFiles* runs, Plan& p) {
                           "llama.cpp's draft model decodes what the target verifies, too, in a pass more of each "
                           "round (mirrored), which these figures leave out"});
   }
-  const std::optional<Note> shortfall = memory_shortfall(p, planned_caches(p));
+  std::optional<Note> shortfall;
   for (const planning::PointPlan& point : p.points()) {
-    std::vector<Caches> its;
-    if (point.optimal_row) its.push_back({point.batch, point.context, point.optimal()->gamma});
-    const std::optional<Note> its_shortfall = memory_shortfall(p, its);
+    const std::optional<Note> its_shortfall = memory_shortfall(p, caches_of(point));
     p.shortfalls.push_back(its_shortfall ? its_shortfall->message : "");
+    if (!shortfall) shortfall = its_shortfall;
   }
+  if (!shortfall) shortfall = memory_shortfall(p, scheduled_caches(p));
   if (shortfall) {
     p.warnings.push_back(*shortfall);
     p.shortfall = shortfall->message;
