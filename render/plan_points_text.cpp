@@ -790,11 +790,13 @@ std::string_view why_plain(std::span<const PointPlan> points) {
 
 std::string unsure_text(const Plan& d, std::span<const PointPlan> points) {
   const DeploymentRow *least = nullptr, *most = nullptr;
-  double gain = 0;
+  double gain = 0, first_batch = 0, last_batch = 0;
   bool was_measured = false;
   for (const PointPlan& point : points) {
     if (!point.unsure_row) continue;
     const DeploymentRow& row = point.rows[*point.unsure_row];
+    if (least == nullptr) first_batch = point.batch;
+    last_batch = point.batch;
     if (least == nullptr || row.gamma < least->gamma) least = &row;
     if (most == nullptr || row.gamma > most->gamma) most = &row;
     gain = std::max(gain, row.speedup / point.optimal()->speedup - 1);
@@ -810,7 +812,9 @@ std::string unsure_text(const Plan& d, std::span<const PointPlan> points) {
     return fmt::format("; gamma {} {} ({} to {})", gammas, what, factor_text(least->speedup_ci95.lo),
                        factor_text(least->speedup_ci95.hi));
   }
-  return fmt::format("; gamma {} {}, but not sure to give {}", gammas, what, factor_text(1 + d.min_gain));
+  const bool everywhere = first_batch == points.front().batch && last_batch == points.back().batch;
+  const std::string where = everywhere ? "" : fmt::format(" at batch {}", from_to(first_batch, last_batch));
+  return fmt::format("; gamma {} {}{}, but not sure to give {}", gammas, what, where, factor_text(1 + d.min_gain));
 }
 
 }  // namespace specdec::render

@@ -91,6 +91,13 @@ Table table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, const 
       continue;
     columns.push_back(column_of({option, option}, Align::left));
   }
+  // Points of several batches or contexts have a row for each.
+  for (const char* const key : {"batch", "context"}) {
+    const bool is_varied = std::find(sweep.varied.begin(), sweep.varied.end(), key) != sweep.varied.end();
+    const auto differs = [&](const ordered_json& row) { return row.at(key) != rows.front().at(key); };
+    if (sweep.command == SweepCommand::plan && !is_varied && std::any_of(rows.begin(), rows.end(), differs))
+      columns.push_back(column_of({key, key}));
+  }
   for (const AnswerColumn& answer : answers) columns.push_back(column_of(answer));
   return make_table(rows, columns);
 }

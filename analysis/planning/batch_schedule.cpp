@@ -207,12 +207,14 @@ struct Speeds {
   double plain = 0;
   /// Without gammas whose cost is guessed, and the same by the reading that says least of unmeasured acceptance.
   std::vector<double> all, least;
+  /// Of `all` those up to the longest draft that was measured.
   std::vector<double> measured;
 };
 
 Speeds speeds_at(const DraftScan& scan, double batch, double context, const std::vector<cost::RoundTime>& times,
                  const ScheduleRule& rule) {
   Speeds speeds;
+  std::size_t measured = 0;
   for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
     const estimate::TokensPerStep& tokens = scan.tokens()[gamma];
     const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
@@ -220,8 +222,10 @@ Speeds speeds_at(const DraftScan& scan, double batch, double context, const std:
     speeds.all.push_back(guessed ? 0 : speed);
     speeds.least.push_back(speeds.all.back() *
                            (tokens.extrapolated ? std::exp(-scan.readings_error()[gamma].below) : 1));
-    speeds.measured.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speed);
+    if (!is_extrapolated(scan, gamma, batch, context)) measured = gamma + 1;
   }
+  speeds.measured = speeds.all;
+  std::fill(speeds.measured.begin() + static_cast<std::ptrdiff_t>(measured), speeds.measured.end(), 0.0);
   speeds.plain = speeds.all.front();
   return speeds;
 }

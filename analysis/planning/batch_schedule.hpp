@@ -69,9 +69,9 @@ Verdict verdict_of(const BatchVerdict& batch, const std::optional<std::int64_t>&
 /// If the draft states a range, the regrets are those at its two ends, in excess of the least one of the batch. If the
 /// fastest gamma is the largest one compared and nobody asked for that limit, the smallest gamma that will do is taken.
 ///
-/// If at every context plain decoding or some measured gamma is preferred (prefers_measured), the regrets are relative
-/// to the best of these, and infinite for other gammas; so they are for gammas whose cost is guessed
-/// (DraftScan::is_guessed).
+/// If at every context plain decoding or some gamma up to the longest measured one is preferred (prefers_measured), the
+/// regrets are relative to the best of these, and infinite for other gammas; so they are for gammas whose cost is
+/// guessed (DraftScan::is_guessed).
 ///
 /// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed: if each
 /// of these prefers what was measured, among the measured ones, else with drafts whose acceptance was not measured

@@ -119,13 +119,13 @@ void note_preference(const DraftPlan& plan, const std::vector<PointPlan>& ends, 
     in_schedule = fmt::format("in the schedule {:.2g}%, at batch {:.3g}", 100 * at_ends, worst.batch);
   }
   const std::string gain =
-      points == 0 ? fmt::format("a gamma outside what was measured would be faster, {},", in_schedule)
-                  : fmt::format("at {} of {} points a gamma outside what was measured would be up to {:.2g}% faster{}",
+      points == 0 ? fmt::format("a gamma beyond what was measured would be faster, {},", in_schedule)
+                  : fmt::format("at {} of {} points a gamma beyond what was measured would be up to {:.2g}% faster{}",
                                 points, plan.points.size(), 100 * at_points,
                                 in_schedule.empty() ? "" : fmt::format(" ({})", in_schedule));
   note("measured_preferred",
-       fmt::format("{} if all goes on as before, of which no more than {:.2g}% is sure; the best one that was measured "
-                   "is taken{}",
+       fmt::format("{} if all goes on as before, of which no more than {:.2g}% is sure; the best one up to the longest "
+                   "that was measured is taken{}",
                    gain, 100 * question.prefer_measured, plain ? ", or plain decoding where that is faster" : ""));
 }
 

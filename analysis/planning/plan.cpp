@@ -182,32 +182,12 @@ double least_speedup_of(const PlanQuestion& q, const theory::OptimalGamma& best)
   return least;
 }
 
-struct GammaSpeedup {
-  std::int64_t gamma;
-  double speedup;
-};
-
-/// The best of plain decoding and the measured gammas, up to `largest`.
-GammaSpeedup best_measured(const PlanQuestion& q, std::int64_t largest) {
-  const SearchSpace space = {q.space.cost, std::min(largest, q.space.max_gamma)};
-  const theory::OptimalGamma found = best_gamma(q.acceptance, space);
-  GammaSpeedup best{found.gamma, found.speedup};
-  if (!below_measured(q, best.gamma)) return best;
-  best = {0, 1};
-  for (std::int64_t gamma = q.measured_from; gamma <= space.max_gamma; ++gamma) {
-    const double speedup = theory::walltime_improvement(q.acceptance, gamma, q.space.cost);
-    if (speedup > best.speedup) best = {gamma, speedup};
-  }
-  return best;
-}
-
-/// The best measured gamma, or 0, if the best of all lies beyond and surely gains too little.
+/// The best gamma up to the longest measured one, or 0, if the best of all lies beyond and surely gains too little.
 std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
   const std::optional<std::int64_t> measured = largest_measured_gamma(q);
-  const bool lies_within =
-      plan.best.attained() && measured && plan.best.gamma <= *measured && !below_measured(q, plan.best.gamma);
+  const bool lies_within = plan.best.attained() && measured && plan.best.gamma <= *measured;
   if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
-  const GammaSpeedup best = best_measured(q, *measured);
+  const theory::OptimalGamma best = best_gamma(q.acceptance, {q.space.cost, std::min(*measured, q.space.max_gamma)});
   if (best.speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
   return best.gamma;
 }

@@ -72,6 +72,7 @@ class PointPlanner {
   }
 
   void make_rows();
+  std::optional<std::size_t> longest_measured() const;
   std::optional<std::size_t> measured_instead(std::size_t row, const std::vector<std::size_t>& rows) const;
   void prefer_measured();
   std::vector<double> losses() const;
@@ -163,13 +164,21 @@ void PointPlanner::choose_row(std::size_t fastest) {
   }
 }
 
-/// The fastest measured one of some rows, if it is taken in place of one of them that is extrapolated.
+std::optional<std::size_t> PointPlanner::longest_measured() const {
+  const auto last =
+      std::find_if(plan_.rows.rbegin(), plan_.rows.rend(), [](const DeploymentRow& row) { return !row.extrapolated; });
+  if (last == plan_.rows.rend()) return std::nullopt;
+  return static_cast<std::size_t>(last->gamma);
+}
+
+/// The fastest of some rows up to the longest measured draft, if it is taken in place of one beyond.
 std::optional<std::size_t> PointPlanner::measured_instead(std::size_t row, const std::vector<std::size_t>& rows) const {
-  if (!plan_.rows[row].extrapolated) return std::nullopt;
+  const std::optional<std::size_t> longest = longest_measured();
+  if (!longest || row <= *longest) return std::nullopt;
   std::optional<std::size_t> measured;
   for (const std::size_t other : rows) {
     const bool is_faster = !measured || plan_.rows[other].speedup > plan_.rows[*measured].speedup;
-    if (!plan_.rows[other].extrapolated && is_faster) measured = other;
+    if (other <= *longest && !is_guessed(other) && is_faster) measured = other;
   }
   if (!measured) return std::nullopt;
   const double sure = plan_.rows[row].speedup * std::exp(-errors(row).readings.below);
@@ -231,8 +240,8 @@ void PointPlanner::take_sure(const std::vector<std::size_t>& sure) {
   const std::size_t best = *std::min_element(
       sure.begin(), sure.end(), [&](std::size_t one, std::size_t other) { return losses[one] < losses[other]; });
   plan_.unsure_row = std::exchange(plan_.optimal_row, measured_instead(best, sure).value_or(best));
-  if (!plan_.optimal()->extrapolated || !plan_.passed_over_row) return;
-  // No measured one is taken: what may be faster is the fastest by the estimate, if it is not this one.
+  if (*plan_.optimal_row <= longest_measured().value_or(0) || !plan_.passed_over_row) return;
+  // It lies beyond what was measured, too: what may be faster is the fastest by the estimate, if it is not this one.
   const std::size_t fastest = *std::exchange(plan_.passed_over_row, std::nullopt);
   if (fastest != plan_.optimal_row) plan_.unsure_row = fastest;
 }

@@ -312,9 +312,9 @@ void mark_extrapolated(const Acceptance& acceptance, std::int64_t max_gamma, Cap
   }
   bool any_below = false;
   for (CapacityScenario& scenario : c.simulation.scenarios) {
-    const std::int64_t gamma = max_gamma_of(scenario);
-    scenario.extrapolated = gamma > c.measured_gamma;
-    any_below = any_below || (0 < gamma && gamma < from);
+    scenario.extrapolated = max_gamma_of(scenario) > c.measured_gamma;
+    for (const sim::GammaFrom& stretch : scenario.engine.schedule)
+      any_below = any_below || (0 < stretch.gamma && stretch.gamma < from);
   }
   if (any_below) {
     c.warnings.push_back({"extrapolated_below", fmt::format("nothing was measured below gamma {}: what shorter drafts "
@@ -998,8 +998,12 @@ std::string Capacity::measured_gammas(std::string_view to) const {
 }
 
 bool Capacity::is_extrapolated(std::size_t i) const {
-  const std::int64_t gamma = max_gamma_of(scenarios()[i].scenario);
-  return scenarios()[i].scenario.extrapolated || (0 < gamma && gamma < measured_from);
+  const CapacityScenario& scenario = scenarios()[i].scenario;
+  const auto is_shorter = [this](const sim::GammaFrom& stretch) {
+    return 0 < stretch.gamma && stretch.gamma < measured_from;
+  };
+  return scenario.extrapolated ||
+         std::any_of(scenario.engine.schedule.begin(), scenario.engine.schedule.end(), is_shorter);
 }
 
 bool Capacity::has_extrapolated() const {

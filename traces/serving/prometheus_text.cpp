@@ -151,15 +151,24 @@ void read_scrape(const fs::path& path, ScrapedSeries& series) {
   const std::size_t end = text.find_last_not_of(" \t\r\n");
   const bool open_metrics = end != std::string_view::npos && text.substr(0, end + 1).ends_with("# EOF");
   text = without_byte_order_mark(text);
+  bool has_samples = false;
   for (std::int64_t number = 1; !text.empty(); ++number) {
     std::string_view line = text.substr(0, text.find('\n'));
+    const bool is_cut = line.size() == text.size();
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     if (line.empty() || line.front() == '#') continue;
+    has_samples = true;
     const std::string_view metric = line.substr(0, length_of_name(line));
     if (scraped_name(metric)) {
-      series.add(SampleLine(path, number, line, metric).read(open_metrics));
+      ScrapedSample sample = SampleLine(path, number, line, metric).read(open_metrics);
+      // Of its number digits may be missing.
+      if (is_cut) {
+        throw FileError(path, FileError::line(number), std::string(metric), "on a last line that no newline ends",
+                        "on a whole line: the file is cut off");
+      }
+      series.add(std::move(sample));
     } else if (!metric.empty()) {
       series.count_other();
     } else {
@@ -167,6 +176,7 @@ void read_scrape(const fs::path& path, ScrapedSeries& series) {
                       "a sample `NAME{LABELS} VALUE` or a comment");
     }
   }
+  if (!has_samples) throw FileError(path, FileError::whole_file(), "number of samples", "0", "1 or more");
 }
 
 void read_scrapes(std::span<const fs::path> files, const CountsSink& sink) {

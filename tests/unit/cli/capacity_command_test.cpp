@@ -225,6 +225,17 @@ TEST_CASE("capacity warns of requests longer than the model reads and of a sched
   CHECK_FALSE(warns(answer, "context_beyond_model"));
 }
 
+TEST_CASE("a schedule is outside of what was measured where any of its drafts is shorter") {
+  const ordered_json answer =
+      json_of(small_model + lengths + " --acceptance-length 2.6 --at 3 --draft-kind ngram --hit-rate 1 --gamma 3" +
+              " --schedule 1-2:1,3-256:3 --concurrency 4");
+  for (const ordered_json& scenario : answer["scenarios"]) {
+    INFO(scenario["name"]);
+    CHECK(scenario["extrapolated"] == (scenario["name"].get<std::string>().rfind("schedule", 0) == 0));
+  }
+  CHECK(warns(answer, "extrapolated_below"));
+}
+
 TEST_CASE("capacity refuses a head that cannot read the target's states") {
   check_refused(
       "--alpha 0.7 --hardware h100-sxm --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.1-8b --gamma 3" +

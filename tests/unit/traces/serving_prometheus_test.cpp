@@ -417,6 +417,16 @@ TEST_CASE("a scrape from which nothing follows is refused") {
       "nothing was drafted in between");
 }
 
+TEST_CASE("a scrape that is cut off is refused, within a number and before the first one") {
+  const std::string whole = vllm(30, 90, 41), cut = vllm(3000, 9000, 4100);
+  // "4100.0" without its last digits would be a smaller number.
+  CHECK(counts_refusal({whole, cut.substr(0, cut.size() - 5)}) ==
+        "2.txt:3: vllm:spec_decode_num_accepted_tokens_total is on a last line that no newline ends, but must be on a "
+        "whole line: the file is cut off");
+  CHECK(counts_refusal({whole, "# HELP x y\n"}) == "2.txt: number of samples is 0, but must be 1 or more");
+  CHECK(counts_of({whole + "# EOF"}).units[0].rounds == 30);
+}
+
 TEST_CASE("values that no counter can have are refused") {
   for (const char* value : {"-1", "1.5", "NaN", "+Inf", "-Inf", "1e300", "1e999", "9007199254740994"}) {
     CAPTURE(value);
