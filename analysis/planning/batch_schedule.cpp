@@ -21,7 +21,8 @@ struct BatchRegrets {
   /// [gamma]: the largest regret of all gammas, whether or not one gains enough; of unmeasured acceptance by the
   /// reading that says least.
   std::vector<double> regrets = {};
-  /// The same of the measured gammas, infinite for others; empty unless these are preferred at all contexts.
+  /// The same of the gammas up to the longest measured one, infinite for others; empty unless these are preferred at
+  /// all contexts.
   std::vector<double> measured_regrets = {};
   /// [gamma]: the smallest speedup over plain decoding at any context.
   std::vector<double> least_speedups = {};
@@ -243,7 +244,7 @@ Speeds sure_speeds(Speeds speeds, const std::vector<bool>& sure) {
 struct Fastest {
   std::size_t gamma = 0;
   double speed = 0;
-  bool is_measured = false;  ///< `speed` is then that of the measured one
+  bool is_measured = false;  ///< `speed` is then that of the fastest up to the longest measured one
 };
 
 Fastest fastest_of(const DraftScan& scan, const Speeds& speeds, const ScheduleRule& rule) {

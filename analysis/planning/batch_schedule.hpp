@@ -74,7 +74,7 @@ Verdict verdict_of(const BatchVerdict& batch, const std::optional<std::int64_t>&
 /// guessed (DraftScan::is_guessed).
 ///
 /// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed: if each
-/// of these prefers what was measured, among the measured ones, else with drafts whose acceptance was not measured
+/// of these prefers what was measured, among the gammas up to there, else with drafts whose acceptance was not measured
 /// counting by the reading that says least of them; in either case among plain decoding and the gammas that are sure at
 /// all batches where some gamma is, if there are such.
 ///

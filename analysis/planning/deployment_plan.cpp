@@ -90,14 +90,14 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
-/// The planned gain in speed of an unmeasured gamma over the one that is preferred to it; 0 where none is.
+/// The planned gain in speed of a gamma beyond what was measured over the one preferred to it; 0 where none is.
 double passed_over_gain(const PointPlan& point) {
   if (!point.passed_over_row) return 0;
   const std::size_t preferred = point.unsure_row.value_or(*point.optimal_row);
   return point.rows[*point.passed_over_row].speedup / point.rows[preferred].speedup - 1;
 }
 
-/// Notes where a measured gamma, or plain decoding, was preferred to a faster unmeasured one.
+/// Notes where a gamma up to the longest measured one, or plain decoding, was preferred to a faster one beyond.
 /// @param ends  the points at the first and last batches of the schedule's stretches
 template <class Note>
 void note_preference(const DraftPlan& plan, const std::vector<PointPlan>& ends, const DeploymentQuestion& question,

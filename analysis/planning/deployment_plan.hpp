@@ -141,8 +141,8 @@ struct DeploymentQuestion {
   double tolerance = 0.01;
   /// g: speculation is worthwhile if it is at least 1 + g times as fast, [0, inf).
   double min_gain = 0.05;
-  /// Largest relative loss of speedup, by the reading for which it is smallest, at which the best measured gamma,
-  /// or plain decoding, is preferred to one beyond the measurements, [0, 1).
+  /// Largest relative loss of speedup, by the reading for which it is smallest, at which the best gamma up to the
+  /// longest measured one, or plain decoding, is preferred to one beyond it, [0, 1).
   double prefer_measured = measured_preference;
   /// The deployed schedule: stretches in increasing order that cover every requested batch. Empty if unknown.
   std::vector<ScheduleStretch> deployed = {};
@@ -256,12 +256,12 @@ struct PointPlan {
   /// The reason why the gammas beyond `rows` have no price; empty if all that are compared have one.
   std::string price_limit;
   /// The row of the recommended gamma, in a tie the smallest. It is the best one: the fastest, or the one of least
-  /// worst_regret if the draft states a range or is known in a bracket; if that one is extrapolated, the fastest of
-  /// those that are not, plain decoding included, unless it certainly loses more than prefer_measured. If the interval
-  /// of that one does not surely gain min_gain, and some are sure, it is the best of these. Empty if the
-  /// basis is not_priced; what follows is then empty too, except the break-evens.
+  /// worst_regret if the draft states a range or is known in a bracket; if that one lies beyond the longest
+  /// gamma that is not extrapolated, the fastest up to there, plain decoding included, unless it certainly loses more
+  /// than prefer_measured. If the interval of that one does not surely gain min_gain, and some are sure, it is the best
+  /// of these. Empty if the basis is not_priced; what follows is then empty too, except the break-evens.
   std::optional<std::size_t> optimal_row = {};
-  /// The row of the fastest gamma, if a measured one is preferred to it.
+  /// The row of the fastest gamma, if it lies beyond the longest measured one and one up to there is preferred to it.
   std::optional<std::size_t> passed_over_row = {};
   /// The row of the best gamma, if its own interval reaches below 1 + min_gain and a sure one is recommended.
   std::optional<std::size_t> unsure_row = {};

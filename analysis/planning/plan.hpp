@@ -26,8 +26,8 @@ struct PlanQuestion {
   double c_hat = 0;
   /// Relative loss of speedup up to which a gamma counts as near-optimal, in (0, 1).
   double tolerance = 0.01;
-  /// Largest relative loss of speedup, by the reading for which it is smallest, at which the best measured gamma,
-  /// or plain decoding, is preferred to one beyond the measurements, [0, 1).
+  /// Largest relative loss of speedup, by the reading for which it is smallest, at which the best gamma up to the
+  /// longest measured one, or plain decoding, is preferred to one beyond it, [0, 1).
   double prefer_measured = measured_preference;
   /// Other profiles that extend the same measurement to all gammas.
   std::vector<core::AcceptanceProfile> readings = {};

@@ -887,17 +887,17 @@ TEST_CASE("drafts pay where a gamma other than the best one surely gains what is
   CHECK_FALSE(only_point(asked).unsure_row);
 }
 
-TEST_CASE("where a sure gamma was not measured, none is said to be taken because it was") {
-  // 1.542 at 2, 1.563 at 3, 1.526 at 4, which alone was measured; from 3 on the intervals reach below 1.05.
+TEST_CASE("where a sure gamma lies beyond what was measured, none is said to be taken because it was") {
+  // 1.4 at 1, the longest that was measured, 1.542 at 2, 1.563 at 3; the interval of 2 alone begins above 1.05.
   const auto acceptance = std::make_shared<fakes::Curve>([](std::int64_t gamma) {
-    const double half = std::exp(0.135 * static_cast<double>(gamma));
-    return fakes::constant_rate(0.75, gamma, {1 / half, half});
+    const double half = std::exp(gamma == 0 ? 0 : gamma == 2 ? 0.2 : 0.4);
+    return fakes::constant_rate(0.75, gamma, {1, 1}, {1 / half, half});
   });
   const auto cost = std::make_shared<fakes::Cost>([](const cost::RoundPoint& at) {
     return cost::RoundTime{1, 0.25 * static_cast<double>(at.gamma), 0};
   });
   cost->factors = {1};
-  cost->measured = [](const cost::RoundPoint& at) { return at.gamma == 0 || at.gamma == 4; };
+  cost->measured = [](const cost::RoundPoint& at) { return at.gamma <= 1; };
   const planning::DraftPlan plan = planning::plan_deployment(question(acceptance, cost)).drafts[0];
   const PointPlan& point = plan.points[0];
   CHECK(point.verdict == Verdict::speculate);
