@@ -204,9 +204,9 @@ std::string plain_need_text(const Capacity& r, std::string_view beside) {
   const ScenarioCapacity& other = r.plain_scenario();
   const std::string how = way(of_plain, of_plain.plain());
   const std::string needs = other.meets_load && other.gpus ? gpus_text(of_plain, *other.gpus) : "no number of GPUs";
-  if (r.layouts && !r.layouts->plain) {
-    return fmt::format("; {} no layout of {} GPUs does, and in this one {}", how, r.layouts->gpus,
-                       other.meets_load ? needs + " would" : needs);
+  if (r.layouts && !r.layouts->plain && other.meets_load) {
+    return fmt::format("; {} no layout of {} GPUs does, but {}{} would", how, r.layouts->gpus,
+                       r.plain_elsewhere ? "" : "in this one ", needs);
   }
   return other.meets_load ? fmt::format(" {} {} {}", beside, needs, how) : fmt::format("; {} {} does", how, needs);
 }

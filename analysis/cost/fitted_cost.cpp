@@ -50,6 +50,8 @@ constexpr std::uint32_t run_stream = 32, prior_stream = 33, residual_stream = 34
 /// Shares by which batches and contexts may differ and still be compared, and a fit may miss a run.
 constexpr double same_point = 0.05;
 constexpr double poor_fit = 0.1;
+/// Plain steps, for each token that a round verifies, beyond which it cannot have taken what it says.
+constexpr double most_steps_per_token = 20;
 /// Factor by which the batch of a round may lie beyond those of the runs of its kind, plain or with drafts.
 constexpr double near_batches = 1.25;
 /// Share of a round up to which what drafting takes may be unknown.
@@ -718,24 +720,40 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
 
 void FittedCost::check_plain_steps(std::span<const ObservedRound> runs) {
   std::size_t more = 0;
-  for (const ObservedRound& run : runs) {
-    if (run.gamma == 0) continue;
-    const auto slower = std::find_if(runs.begin(), runs.end(), [&](const ObservedRound& other) {
-      return other.gamma == 0 && same(run.batch, other.batch) && same(*run.context, *other.context) &&
-             run.seconds < other.seconds;
-    });
-    if (slower == runs.end()) continue;
-    const std::string text = fmt::format(
-        "{}: a round with {:.3g} drafts took {:.4g} s, less than the {:.4g} s of a plain step of {}; a "
-        "round holds a pass of the target",
-        run.name, run.gamma, run.seconds, slower->seconds, slower->name);
-    findings_.push_back({"round_below_target_pass", text});
-    if (slower->seconds <= rounds_agree * run.seconds) continue;
+  const auto rule_out = [&](const std::string& text) {
     if (impossible_.empty()) {
       impossible_ = text;
     } else {
       ++more;
     }
+  };
+  for (const ObservedRound& run : runs) {
+    if (run.gamma == 0) continue;
+    const auto plain_step = [&](auto condition) {
+      return std::find_if(runs.begin(), runs.end(), [&](const ObservedRound& other) {
+        return other.gamma == 0 && same(run.batch, other.batch) && same(*run.context, *other.context) &&
+               condition(other);
+      });
+    };
+    const auto slower = plain_step([&](const ObservedRound& plain) { return run.seconds < plain.seconds; });
+    if (slower != runs.end()) {
+      const std::string text = fmt::format(
+          "{}: a round with {:.3g} drafts took {:.4g} s, less than the {:.4g} s of a plain step of {}; a "
+          "round holds a pass of the target",
+          run.name, run.gamma, run.seconds, slower->seconds, slower->name);
+      findings_.push_back({"round_below_target_pass", text});
+      if (slower->seconds > rounds_agree * run.seconds) rule_out(text);
+    }
+    const auto far_below = plain_step([&](const ObservedRound& plain) {
+      return run.seconds > most_steps_per_token * (run.gamma + 1) * plain.seconds;
+    });
+    if (far_below == runs.end()) continue;
+    const std::string text = fmt::format(
+        "{}: a round with {:.3g} drafts took {:.4g} s, as long as {:.4g} plain steps of {}, as if one of the two were "
+        "in another unit of time",
+        run.name, run.gamma, run.seconds, run.seconds / far_below->seconds, far_below->name);
+    findings_.push_back({"round_of_many_steps", text});
+    rule_out(text);
   }
   if (more > 0) impossible_ += fmt::format(" ({} more)", more);
 }

@@ -856,17 +856,12 @@ void warn_of_gpus(Capacity& c) {
 void compare_with_plain_elsewhere(const Cost& cost, const core::RunHooks& hooks, Capacity& c) {
   const LayoutSearch& search = *c.layouts;
   const auto& recommended = c.answer().recommended;
-  if (c.partial || c.prefill || !search.plain || *search.plain == search.chosen) return;
+  const std::optional<Layout> layout = search.layout_of_plain();
+  if (c.partial || c.prefill || !layout || *layout == search.layouts[search.chosen].layout) return;
   if (!recommended || sim::is_plain(c.scenarios()[*recommended].scenario)) return;
-  CapacityQuestion question = c.question;
-  question.gamma = std::vector<std::int64_t>{};
-  question.schedule.clear();
-  question.verification_budget = false;
-  question.alpha_spread.reset();
-  const Cost placed = in_layout(cost, search.layouts[*search.plain].layout);
-  auto plain = std::make_shared<Capacity>(asked_capacity({}, placed, question));
-  for (CapacityScenario& scenario : plain->simulation.scenarios)
-    scenario.name += ", " + text_of(search.layouts[*search.plain].layout);
+  const Cost placed = in_layout(cost, *layout);
+  auto plain = std::make_shared<Capacity>(asked_capacity({}, placed, without_drafts(c.question)));
+  for (CapacityScenario& scenario : plain->simulation.scenarios) scenario.name += ", " + text_of(*layout);
   sim::CapacityAnswer answer = sim::plan_capacity(plain->simulation, {{}, hooks.interrupt});
   if (!answer.interrupted) {
     plain->range = sim::over_versions_of(c.range, plain->simulation, std::move(answer), {{}, hooks.interrupt});

@@ -490,7 +490,25 @@ void search_without_bound(const std::optional<Acceptance>& acceptance, const Cos
   search.is_within_limits = *needed <= *question.gpus;
 }
 
+/// The layout in which plain decoding takes the load on the fewest accelerators, however many.
+std::optional<Layout> plain_without_bound(const Cost& cost, const CapacityQuestion& question,
+                                          const core::RunHooks& hooks) {
+  const CapacityQuestion plain = without_drafts(question);
+  LayoutSearch wide;
+  const std::vector<SearchedLayout> layouts = priced_layouts({}, cost, plain, no_bound, wide);
+  if (!choose(plain, layouts, hooks, wide)) return std::nullopt;
+  return wide.layouts[wide.chosen].layout;
+}
+
 }  // namespace
+
+CapacityQuestion without_drafts(CapacityQuestion question) {
+  question.gamma = std::vector<std::int64_t>{};
+  question.schedule.clear();
+  question.verification_budget = false;
+  question.alpha_spread.reset();
+  return question;
+}
 
 LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                            const CapacityQuestion& question) {
@@ -508,6 +526,8 @@ LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const C
   choose(question, layouts, hooks, search);
   const bool asks_for_load = question.arrival_rate || question.workload.requests_per_second;
   if (asks_for_load && !search.is_within_limits) search_without_bound(acceptance, cost, question, hooks, search);
+  if (asks_for_load && search.is_within_limits && !search.plain)
+    search.plain_beyond = plain_without_bound(cost, question, hooks);
   require_serving(search);
   return search;
 }

@@ -69,7 +69,12 @@ struct LayoutSearch {
   bool is_within_limits = false;
   /// The same among scenarios without speculation; empty if none is within the limits and the accelerators.
   std::optional<std::size_t> plain;
+  /// Where `plain` is empty beside drafts that take a load on the accelerators given: the same on as many as it needs;
+  /// empty if no number of them does.
+  std::optional<Layout> plain_beyond;
 
+  /// That of `plain`, or `plain_beyond`.
+  std::optional<Layout> layout_of_plain() const { return plain ? layouts[*plain].layout : plain_beyond; }
   /// Layouts of which a scenario was simulated.
   std::size_t simulated() const;
 };
@@ -88,10 +93,14 @@ LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Co
                            const CapacityQuestion& question);
 /// The same, and chooses by simulation: scenarios of all layouts in the order of the least that they may cost by the
 /// formulas and their error, those left out that by this cannot be cheaper than the best one simulated. A load that is
-/// too large for the accelerators given is searched for again without a bound on them.
+/// too large for the accelerators given is searched for again without a bound on them, also if it is so without
+/// speculation alone.
 /// @throws QuestionError as price_layouts, but not for such a load; or if it was interrupted
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks = {});
+
+/// The question of plain decoding alone.
+CapacityQuestion without_drafts(CapacityQuestion question);
 
 /// The cost in another layout.
 /// @throws QuestionError as Cost::of

@@ -209,8 +209,8 @@ ScenarioOverLoads plain_elsewhere(const planner::Capacity& capacity, const sim::
 /// "gamma 3, tp 2": where plain decoding is compared in another layout.
 void name_layouts(const planner::LayoutSearch& search, std::vector<ScenarioOverLoads>& scenarios) {
   for (ScenarioOverLoads& scenario : scenarios) {
-    const std::size_t layout = scenario.is_plain ? *search.plain : search.chosen;
-    scenario.name += ", " + planner::text_of(search.layouts[layout].layout);
+    const planner::Layout drafts = search.layouts[search.chosen].layout;
+    scenario.name += ", " + planner::text_of(scenario.is_plain ? *search.layout_of_plain() : drafts);
   }
 }
 

@@ -103,8 +103,8 @@ TEST_CASE("the layout that is chosen is the one that capacity answers for") {
   CHECK(none.chosen == none.frontier.back().layout);
 }
 
-TEST_CASE(
-    "the layout found is the best of all that can be stated, and plain decoding is compared in its own best one") {
+TEST_CASE("the layout found is the best of all that can be stated, and plain decoding is compared in its own best one",
+          "[long]") {
   CapacityQuestion question = small_load();
   question.workload.prompt_tokens = {2000, 0.5};
   question.workload.output_tokens = {500, 0.5};
@@ -129,9 +129,11 @@ TEST_CASE(
     // What every layout by itself says.
     constexpr double none = 1e300;
     double least = none, least_plain = none;
+    auto plain_gpus = static_cast<std::int64_t>(1) << 30U;
     for (const std::int64_t tensor : {2, 4, 8}) {
       const sim::CapacityQuestion stated = planner::asked_capacity(acceptance, cost_with(tensor), question).simulation;
       for (const sim::ScenarioCapacity& s : sim::plan_capacity(stated).scenarios) {
+        if (s.meets_load && sim::is_plain(s.scenario)) plain_gpus = std::min(plain_gpus, *s.gpus);
         if (!s.meets_load || *s.gpus > 8) continue;
         least = std::min(least, s.gpu_seconds_per_token);
         if (sim::is_plain(s.scenario)) least_plain = std::min(least_plain, s.gpu_seconds_per_token);
@@ -143,9 +145,12 @@ TEST_CASE(
     CHECK_FALSE(found.exceeds_gpus);
     CHECK(found.scenarios()[*found.answer().recommended].gpu_seconds_per_token == Approx(least).epsilon(1e-9));
     CHECK(found.layouts->plain.has_value() == (least_plain < none));
-    // Nothing to compare with elsewhere at the load, which plain decoding does not carry.
-    CHECK((found.plain_elsewhere == nullptr) == asked.arrival_rate.has_value());
-    if (!found.layouts->plain) continue;
+    REQUIRE(found.plain_elsewhere);
+    if (!found.layouts->plain) {
+      // The load takes more accelerators without drafts than given: those of the layout that needs the fewest.
+      CHECK(found.plain_scenario().gpus == plain_gpus);
+      continue;
+    }
     CHECK(found.plain_scenario().gpu_seconds_per_token == Approx(least_plain).epsilon(1e-9));
     const std::size_t plain = found.of_plain().plain();
     CHECK(found.of_plain().range.rates_by_version[plain].size() == found.range.rates_by_version[0].size());

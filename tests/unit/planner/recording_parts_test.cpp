@@ -92,7 +92,7 @@ TEST_CASE("parts of two numbers a token answer as one run to the bit") {
   require_same_answers({{scalar(folder / "trace").string()}}, question);
 }
 
-TEST_CASE("parts of more prompts than a table keeps apart answer as one run to the bit") {
+TEST_CASE("parts of more prompts than a table keeps apart answer as one run to the bit", "[long]") {
   const Folder folder;
   const fs::path path =
       synthetic(folder / "trace", sim::MarkovLaw{}, sim::BetaLaw{.alpha = 0.6}, {.sequences = 5000, .tokens = 6});

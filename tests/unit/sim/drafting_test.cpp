@@ -110,7 +110,7 @@ TEST_CASE("whatever drafts and how far, the text keeps the target's law, by toke
   }
 }
 
-TEST_CASE("wrong twins of drafts and policies do not keep the law") {
+TEST_CASE("wrong twins of drafts and policies do not keep the law", "[long]") {
   const TablePair pair = fixed_pair({0.5, 0.3, 0.2}, {0.2, 0.3, 0.5});
   SECTION("a greedy draft whose verifier is told that it was sampled") {
     const auto tell_row = [&](const DraftRequest&, Proposal& proposal) {

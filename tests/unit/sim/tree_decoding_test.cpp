@@ -122,7 +122,7 @@ ExactLaw law_of_tree(const TablePair& pair, const TreeCase& tree, std::int64_t t
 
 }  // namespace
 
-TEST_CASE("a text decoded with a tree of drafts has the target's law, however siblings are proposed") {
+TEST_CASE("a text decoded with a tree of drafts has the target's law, however siblings are proposed", "[long]") {
   const Parents lopsided = {-1, 0, 0, 1, 3};
   std::vector<TreeCase> trees;
   for (const SiblingDrafts how :
@@ -144,7 +144,7 @@ TEST_CASE("a text decoded with a tree of drafts has the target's law, however si
 }
 
 // Each runs and looks right; two are rules of one kind of candidates for another.
-TEST_CASE("a wrong twin of the rules inside the tree decoder does not keep the law") {
+TEST_CASE("a wrong twin of the rules inside the tree decoder does not keep the law", "[long]") {
   const CandidateVerifier from_p = [](const DraftedCandidates& candidates, const UniformSource& uniforms,
                                       std::int64_t round, std::int64_t slot) {
     CandidateVerdict verdict = verify_recursively(candidates, uniforms, round, slot);

@@ -43,7 +43,7 @@ const RuleFormulas rejection_sampling{
 
 }  // namespace
 
-TEST_CASE("every lossless verifier keeps the target's law, over all ways a run can go") {
+TEST_CASE("every lossless verifier keeps the target's law, over all ways a run can go", "[long]") {
   const std::vector<CutRule> rules = {{"token", verify_tokens, algorithm_one},
                                       {"block", verify_block, block_rule},
                                       {"matching", verify_by_matching, matching},
@@ -70,7 +70,7 @@ TEST_CASE("every lossless verifier keeps the target's law, over all ways a run c
 }
 
 // Each mistake leaves a rule that runs and looks right.
-TEST_CASE("a wrong twin of each verifier does not keep the law") {
+TEST_CASE("a wrong twin of each verifier does not keep the law", "[long]") {
   const auto token_of = [](const Row& weights, double u) { return sample(weights, u); };
   const CutRule stops_at_first_failure{
       "block, stopping at the first failed test",
@@ -157,7 +157,7 @@ TEST_CASE("uniforms keyed by the position in the text bias block verification an
 }
 
 // math.md's figures: exact by rational enumeration.
-TEST_CASE("block verification accepts as many tokens as enumerated by hand") {
+TEST_CASE("block verification accepts as many tokens as enumerated by hand", "[long]") {
   const TablePair pair = fixed_pair({2.0 / 3, 1.0 / 3}, {1.0 / 3, 2.0 / 3});
   CHECK(law_of(pair, {"", verify_tokens, algorithm_one}, 2, 3).accepted == Approx(10.0 / 9));
   CHECK(law_of(pair, {"", verify_block, block_rule}, 2, 3).accepted == Approx(11.0 / 9));

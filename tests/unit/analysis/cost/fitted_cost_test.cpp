@@ -189,7 +189,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-TEST_CASE("a tree is priced better with what chains and other trees of the server took than by itself") {
+TEST_CASE("a tree is priced better with what chains and other trees of the server took than by itself", "[long]") {
   test_support::RandomCases cases(15);
   std::vector<double> shared_errors, own_errors, as_chain_errors;
   int held = 0, asked = 0;
@@ -239,7 +239,7 @@ TEST_CASE("a tree is priced better with what chains and other trees of the serve
   CHECK(held > 104);
 }
 
-TEST_CASE("rounds of one start of a server err together, and intervals between starts hold that") {
+TEST_CASE("rounds of one start of a server err together, and intervals between starts hold that", "[long]") {
   test_support::RandomCases cases(5);
   int held = 0, held_left_out = 0, asked = 0;
   std::vector<double> within, between;
@@ -428,7 +428,7 @@ TEST_CASE("what left-out runs missed widens the replicates, whatever the misses,
   }
 }
 
-TEST_CASE("intervals from replicates cover the true round and those a third as wide do not") {
+TEST_CASE("intervals from replicates cover the true round and those a third as wide do not", "[long]") {
   test_support::RandomCases cases(23);
   constexpr int trials = 40;
   int covered = 0, covered_by_third = 0;
@@ -512,6 +512,17 @@ TEST_CASE("what cannot be in observed rounds is reported") {
   CHECK(has_finding(FittedCost(runs_of(truth, {1, 3}, {1, 8}, {1000}), {}), "no_plain_runs"));
   runs[4].seconds = 0.2 * runs[1].seconds;
   CHECK(has_finding(FittedCost(runs, {}), "poor_fit"));
+  // Seconds among milliseconds, of a round and of its plain step.
+  runs = runs_of(truth, {0, 3}, {1, 8, 64}, {1000});
+  for (const std::size_t of_another_unit : {4U, 1U}) {
+    std::vector<ObservedRound> mixed = runs;
+    mixed[of_another_unit].seconds *= of_another_unit == 4 ? 1000 : 0.001;
+    const FittedCost of_two_units(mixed, {});
+    REQUIRE(has_finding(of_two_units, "round_of_many_steps"));
+    CHECK_THAT(of_two_units.impossible(), Contains("run 4: a round with 3 drafts took"));
+  }
+  runs[4].seconds = 50 * runs[1].seconds;
+  CHECK(FittedCost(runs, {}).impossible().empty());
 }
 
 TEST_CASE("a round holds a plain step but for the error of a run, unless runs say that it does not") {

@@ -268,7 +268,8 @@ TEST_CASE("more positions, a longer context and a larger batch never take less t
   }
 }
 
-TEST_CASE("replicates of measured kernels have the deviation of deployments and points, and calibration narrows it") {
+TEST_CASE("replicates of measured kernels have the deviation of deployments and points, and calibration narrows it",
+          "[long]") {
   RooflineOptions options = with_kernels();
   options.replicates = 4000;
   const RooflineCost price(options);

@@ -691,7 +691,7 @@ TEST_CASE("intervals of a calibration that misses a time reach as far as it miss
   }
 }
 
-TEST_CASE("intervals of a calibrated roofline hold the truth as often as they say") {
+TEST_CASE("intervals of a calibrated roofline hold the truth as often as they say", "[long]") {
   // 100 truths from the ranges, four points each with 3% noise, one prediction elsewhere. Of 95% intervals fewer than
   // 88 hold the truth with probability 0.002. The twin takes the points as exact, which shortens its intervals.
   std::mt19937_64 bits(20'24);

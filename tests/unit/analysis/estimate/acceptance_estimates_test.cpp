@@ -349,7 +349,7 @@ std::pair<double, double> coverage(int runs) {
 
 // 1500 recordings: a coverage of 95% has a standard error of .0056, so that a right interval leaves [.925, .975] once
 // in 100,000 seeds; the seed is fixed. tests/bench/interval_coverage measures every law and size.
-TEST_CASE("the interval of an acceptance rate holds the truth, and one over tokens does not") {
+TEST_CASE("the interval of an acceptance rate holds the truth, and one over tokens does not", "[long]") {
   const auto [held, held_by_twin] = coverage(1500);
   CHECK(held >= 0.925);
   CHECK(held <= 0.975);

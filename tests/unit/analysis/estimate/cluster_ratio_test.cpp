@@ -136,7 +136,8 @@ std::pair<double, double> coverage() {
 
 // The standard error of a coverage of 95% is .0034: below .935 a false alarm of 1e-5, were the seed not fixed. The
 // corrections err on the safe side where lengths are this unequal.
-TEST_CASE("the corrected interval of texts of unequal lengths holds the truth, where the textbook's does not") {
+TEST_CASE("the corrected interval of texts of unequal lengths holds the truth, where the textbook's does not",
+          "[long]") {
   const auto [corrected, textbook] = coverage();
   CHECK(corrected >= 0.935);
   CHECK(corrected <= 0.99);

@@ -140,7 +140,7 @@ TEST_CASE("two groups hardly tell how far groups differ, and the interval of the
   CHECK(sixty.spread() < sixty.spread_ci95().hi);
 }
 
-TEST_CASE("intervals of groups hold 95% where spreads are drawn as is assumed of them") {
+TEST_CASE("intervals of groups hold 95% where spreads are drawn as is assumed of them", "[long]") {
   // Beyond 3.3 standard errors in one of a thousand tests; the intervals of complete pooling are to be found.
   const Coverage pooled = coverage(1, [](const GroupShrinkage& groups, std::size_t g) { return groups.group(g); });
   CHECK(std::abs(pooled.z) < 3.3);

@@ -62,9 +62,10 @@ TEST_CASE("few texts, texts of one length and a single one of another length are
   CHECK(length_dependence(clusters)->p_value == 1);
 }
 
-// Without dependence between 0.24% and 2.96%, tighter than the docstring's range with two standard errors (.28%) at either
-// end; short texts scatter more than long ones, and one law is skew.
-TEST_CASE("the test of dependence on length keeps its level where rates do not depend on it, and finds where they do") {
+// Without dependence between 0.24% and 2.96%, tighter than the docstring's range with two standard errors (.28%) at
+// either end; short texts scatter more than long ones, and one law is skew.
+TEST_CASE("the test of dependence on length keeps its level where rates do not depend on it, and finds where they do",
+          "[long]") {
   const Law scattering = [](std::mt19937_64& generator) {
     std::normal_distribution<> normal;
     const double n = length(generator);

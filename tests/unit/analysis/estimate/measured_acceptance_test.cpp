@@ -395,7 +395,7 @@ Held held_at(std::int64_t gamma) {
 }  // namespace
 
 // With 95% coverage 180 of 200 or fewer happen in 1 of 500 runs; the seeds are fixed.
-TEST_CASE("intervals at another gamma hold the truth of a sticky chain, and those about held rates do not") {
+TEST_CASE("intervals at another gamma hold the truth of a sticky chain, and those about held rates do not", "[long]") {
   for (const std::int64_t gamma : {1, 8}) {
     const Held held = held_at(gamma);
     INFO("gamma " << gamma);

@@ -117,7 +117,8 @@ RunUnit unit_of(double rounds, double accepted, std::string group = {}, std::str
 
 // The share of alarms in 1,000 repeats has a standard error of 0.7 points; 5% +- 4 of these is a false alarm of the
 // test in 1 of 16,000 runs. Seeds are fixed.
-TEST_CASE("equal runs differ at p < 0.05 in a twentieth of repeats, and rounds taken as independent in many more") {
+TEST_CASE("equal runs differ at p < 0.05 in a twentieth of repeats, and rounds taken as independent in many more",
+          "[long]") {
   const auto equal = [](std::uint64_t seed) {
     Requests requests(seed);
     const auto a = requests.run(requests.prompts(30), 0, 0.3, false);
@@ -148,7 +149,8 @@ TEST_CASE("few requests of unequal lengths keep the rate of false alarms") {
   CHECK(alarms < 0.078);
 }
 
-TEST_CASE("the interval holds the difference in 95 of 100 runs, paired and not, and pairing prompts narrows it") {
+TEST_CASE("the interval holds the difference in 95 of 100 runs, paired and not, and pairing prompts narrows it",
+          "[long]") {
   const double truth = true_tokens(0.3, 0.2) - true_tokens(0, 0.2);
   const auto runs = [](std::uint64_t seed, bool named) {
     Requests requests(seed);

@@ -312,7 +312,7 @@ TEST_CASE("windows of several sources are strung together by source and log") {
   CHECK(warned(0, 0.8, [](ServingCounts&, bool) {}) >= 380);
 }
 
-TEST_CASE("intervals of windows hold the truth about as often where these resemble their neighbours") {
+TEST_CASE("intervals of windows hold the truth about as often where these resemble their neighbours", "[long]") {
   // For 1,000 series: at 95% fewer than 923 independent ones are held with probability 1e-4; 92% of resembling ones are
   // by simulation of the rule itself (docs/validation.md), and fewer than 885 with probability 1e-4. Windows taken as
   // independent, the twin, hold less than half.
@@ -708,7 +708,8 @@ TEST_CASE("means over rounds of unknown number give the mean of means, by window
   CHECK(warns(summary_of({window, worked_example()}), "means_left_out"));
 }
 
-TEST_CASE("one mean without its rounds has the interval of 40 of them, and that of 400 does not hold the truth") {
+TEST_CASE("one mean without its rounds has the interval of 40 of them, and that of 400 does not hold the truth",
+          "[long]") {
   constexpr std::int64_t gamma = 3;
   constexpr double alpha = 0.7;
   const double truth = 1 + alpha + alpha * alpha + alpha * alpha * alpha;

@@ -122,7 +122,7 @@ TEST_CASE("without a cost short texts are told by what their ends take of the us
 }
 
 // A test at 5% that is right decides in 22 or more of 200 repeats once in 2,000.
-TEST_CASE("texts of one acceptance and other lengths are told apart no more often than by chance") {
+TEST_CASE("texts of one acceptance and other lengths are told apart no more often than by chance", "[long]") {
   std::mt19937 generator(3);
   int told = 0, told_without_guard = 0, told_of_other_drafts = 0;
   constexpr std::int64_t gamma = 4;

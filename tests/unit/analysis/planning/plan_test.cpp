@@ -185,7 +185,7 @@ TEST_CASE("a finite generation is planned beside the long one") {
   CHECK(planning::plan(q).finite->speedup == 1);
 }
 
-TEST_CASE("a finite generation that would take too long is left out, not guessed") {
+TEST_CASE("a finite generation that would take too long is left out, not guessed", "[long]") {
   PlanQuestion q = question(0.8, 0.05);
   q.tokens = 2'000'000;
   const Plan plan = planning::plan(q);

@@ -137,7 +137,7 @@ TEST_CASE("with a draft that has a draft of its own the text keeps the target's 
   }
 }
 
-TEST_CASE("wrong twins of a hierarchical draft do not keep the law") {
+TEST_CASE("wrong twins of a hierarchical draft do not keep the law", "[long]") {
   const Triple triple = {fixed_pair({0.5, 0.3, 0.2}, {0.2, 0.3, 0.5}), unigram_model({0.4, 0.2, 0.4})};
   const Setting setting{"two inner drafts", 3, 2};
   REQUIRE(law_with(triple, setting, 4).distance_from(triple.pair.target) <= 1e-12);

@@ -199,7 +199,7 @@ class TimesAsLong final : public cost::IterationCost {
 
 }  // namespace
 
-TEST_CASE("the intervals of a capacity hold 95% where cost and acceptance err independently of each other") {
+TEST_CASE("the intervals of a capacity hold 95% where cost and acceptance err independently of each other", "[long]") {
   // Errors of about the same effect on the rate of gamma 2: the case in which either alone holds the fewest.
   constexpr double cost_spread = 0.06, alpha = 0.6, alpha_spread = 0.08;
   sim::CapacityQuestion question = question_for(std::make_shared<LogNormalCost>(cost_spread));
@@ -232,7 +232,8 @@ TEST_CASE("the intervals of a capacity hold 95% where cost and acceptance err in
   CHECK(held_alone <= 534);
 }
 
-TEST_CASE("the intervals of a capacity hold 95% where rounds and prompts are priced with errors of their own") {
+TEST_CASE("the intervals of a capacity hold 95% where rounds and prompts are priced with errors of their own",
+          "[long]") {
   constexpr double spread = 0.2;
   const auto at = [](double rounds, double prompts, const cost::Iteration& iteration) {
     return rounds * (0.01 + 1e-4 * iteration.sequences * static_cast<double>(iteration.gamma + 1)) +
@@ -285,7 +286,7 @@ TEST_CASE("the intervals of a capacity hold 95% where rounds and prompts are pri
   CHECK(held_by_rounds <= 534);
 }
 
-TEST_CASE("the ends of a capacity's intervals hardly depend on the seed of its requests") {
+TEST_CASE("the ends of a capacity's intervals hardly depend on the seed of its requests", "[long]") {
   // Each of 200 replicates has an error at all batches, and one that wanders over them, so that one that stands at a
   // tail of the mean batch of these requests does not at that of others.
   class Wandering final : public cost::IterationCost {
@@ -452,8 +453,8 @@ TEST_CASE("replicates that price iterations at nothing are no versions of a cost
   }
 }
 
-TEST_CASE(
-    "GPUs of runs with other random numbers lie within the range of one, which its cases of the cost do not hold") {
+TEST_CASE("GPUs of runs with other random numbers lie within the range of one, which its cases of the cost do not hold",
+          "[long]") {
   sim::CapacityQuestion question = question_for(std::make_shared<OneReplicate>(40));
   question.limits = {};
   question.limits.ttft_seconds = 0.08;

@@ -296,7 +296,7 @@ TEST_CASE("a percentile is that of the requests of all replications together") {
   CHECK(capacity.ttft_seconds->p99.hi >= first[712]);
 }
 
-TEST_CASE("short runs find the load that long ones find, which each by itself would not") {
+TEST_CASE("short runs find the load that long ones find, which each by itself would not", "[long]") {
   CapacityQuestion question = question_of({scenario("plain", 0)});
   question.limits.ttft_seconds = 0.15;
   question.replications = 8;

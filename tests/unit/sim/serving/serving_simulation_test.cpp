@@ -290,7 +290,7 @@ TEST_CASE("a request's rates follow the tokens in its cache, whichever law it ha
   CHECK(rounds_of(60, 31) == 10);
 }
 
-TEST_CASE("rounds of requests whose rates follow their contexts are those of a recursion over the context") {
+TEST_CASE("rounds of requests whose rates follow their contexts are those of a recursion over the context", "[long]") {
   RequestAcceptance law;
   law.conditional = {0.9, 0.8};
   law.from_contexts = {{200, {0.5, 0.4}}, {350, {0.1}}};
