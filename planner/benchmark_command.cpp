@@ -14,13 +14,15 @@ std::string served_name(std::string_view engine, const std::string& name) {
   return served.name.empty() ? name : served.name;
 }
 
-std::string server_setting(std::string_view engine, const planning::NextMeasurement& next) {
+std::string server_setting(std::string_view engine, const planning::NextMeasurement& next, cost::DraftKind kind) {
   if (next.gamma == 0) return "without speculation";
   const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
   const bool tensorrt = engine == "trtllm" || engine == "tensorrt-llm";
   // SGLang counts the token before the drafts, too, and takes the options of a chain together or not at all.
   const cost::DraftTree shape = next.tree.value_or(cost::DraftTree{next.gamma, 1, next.gamma + 1});
-  const std::string setting = next.tree || engine == "sglang"
+  const bool looked_up = engine == "sglang" && cost::looks_up(kind);
+  const std::string setting = looked_up ? fmt::format("--speculative-num-draft-tokens {}", shape.verified)
+                              : next.tree || engine == "sglang"
                                   ? fmt::format(
                                         "--speculative-num-steps {} --speculative-eagle-topk {} "
                                         "--speculative-num-draft-tokens {}",

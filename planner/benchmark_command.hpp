@@ -20,7 +20,7 @@ std::string served_name(std::string_view engine, const std::string& name);
 
 /// The server setting of `engine` (empty: vllm) for the drafts of the next measurement: "with
 /// num_speculative_tokens 3", "with --spec-draft-n-max 3, and once without speculation", "without speculation".
-std::string server_setting(std::string_view engine, const planning::NextMeasurement& next);
+std::string server_setting(std::string_view engine, const planning::NextMeasurement& next, cost::DraftKind kind);
 
 /// Lengths of requests that have so many tokens in the cache halfway through the output. @param context  >= 2
 PromptLengths lengths_around(double context);

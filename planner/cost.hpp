@@ -206,6 +206,9 @@ struct Cost {
   static Cost of_logs(const std::vector<std::string>& files, const LogOptions& options = {});
 };
 
+/// ", once joined by a link, ..." for advice to divide a model over accelerators whose link is not known; else empty.
+std::string without_link(const cost::HardwareSpec& hardware);
+
 /// The cost where llama.cpp drafts: of a whole model without a stated kind made again from its words with `mirrored`
 /// drafts; the prices of others, and of timed passes and logs, stay.
 Cost with_drafts_of_llamacpp(const Cost& cost);

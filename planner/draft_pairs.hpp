@@ -28,6 +28,8 @@ struct DraftWords {
   /// True if llama.cpp drafts with it, whose draft models decode what the target verifies, too: `mirrored` unless
   /// `kind` says otherwise.
   bool of_llamacpp = false;
+  /// True if SGLang drafts with it, which verifies gamma + 1 tokens in every step of a lookup, whatever it finds.
+  bool of_sglang = false;
   /// Its name among several drafts, for messages; empty if it is the only one.
   std::string name = {};
 

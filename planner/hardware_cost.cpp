@@ -444,6 +444,12 @@ void assume_placement(const HardwareOptions& o, const cost::RooflineOptions& pla
 
 }  // namespace
 
+std::string without_link(const cost::HardwareSpec& hardware) {
+  if (hardware.link_bytes_per_second) return "";
+  return fmt::format(", once joined by a link, of which {} names none (link_bytes_per_second of a hardware file)",
+                     hardware.name);
+}
+
 Cost Cost::of_hardware(const std::string& hardware, const std::string& model, const HardwareOptions& o) {
   Cost cost;
   cost.draft = o.draft;

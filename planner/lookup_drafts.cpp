@@ -130,7 +130,10 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   if (!law) return take_unknown(*acceptance, cost);
   if (of_counts) compare_with_counts(draft, *of_counts, cost);
   const bool states_length = draft.mean_draft_length || (draft.hit_rate && !counted);
-  if (!cost.of_steps) {
+  const bool pads = draft.of_sglang || (acceptance != nullptr && acceptance->engine == "sglang");
+  if (pads)
+    cost.assumptions.push_back({"verified tokens of a step", "gamma + 1, whatever is found (SGLang)", "default"});
+  if (!cost.of_steps && !pads) {
     cost.rounds = std::make_shared<cost::LookupCost>(cost.rounds, *law);
     if (cost.roofline) cost.iterations = std::make_shared<cost::LookupIterations>(cost.roofline, *law);
   }
@@ -146,7 +149,11 @@ void take_lookups(Acceptance* acceptance, Cost& cost) {
   draft.mean_draft_length.reset();
   if (acceptance == nullptr) return;
   if (!of_counts) {
-    wrap_curves(*acceptance, [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law); });
+    // A length, or rates by position, that somebody read off a server are of drafts as short as they were.
+    const bool of_rounds = acceptance->stated && acceptance->stated->typed;
+    const core::LookupLaw included = {1, of_rounds ? law->mean_length : std::nullopt};
+    wrap_curves(*acceptance,
+                [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law, included); });
     return;
   }
   take_steps(*counted, *acceptance);

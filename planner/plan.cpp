@@ -422,6 +422,7 @@ Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
   for (Draft& draft : drafts) {
     if (question.emit == planning::Engine::llamacpp || draft.acceptance.is_of_llamacpp())
       draft.cost = with_drafts_of_llamacpp(draft.cost);
+    draft.cost.draft.of_sglang = question.emit == planning::Engine::sglang;
     take_lookups(&draft.acceptance, draft.cost);
   }
   if (has_closed_form(drafts, question)) return plan_closed_form(std::move(drafts.front()), question);

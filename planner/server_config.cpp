@@ -61,7 +61,7 @@ std::optional<Note> memory_shortfall(const Plan& p, const std::vector<Caches>& p
   holds.block_size = 1;
   const auto short_of = [&](const char* code, const std::string& what, double bytes) {
     const auto enough = planning::gpus_that_hold(holds);
-    const std::string remedy = enough ? fmt::format("{} of them would hold that", *enough)
+    const std::string remedy = enough ? fmt::format("{} of them would hold that{}", *enough, without_link(options.hardware))
                                       : std::string("dividing the models over more would not help");
     const std::string memory = brief(holds.memory_bytes_per_gpu / 1e9);
     const std::string has =

@@ -619,7 +619,7 @@ std::string next_text(const Capacity& r) {
       '\n' +
       wrapped(fmt::format("Most of what is uncertain is the {}{}. To narrow it, run the server {}, and",
                           name_of(doubt->source), r.may_not_draft ? ": how many steps draft something" : "",
-                          planner::server_setting(r.engine, next))) +
+                          planner::server_setting(r.engine, next, r.draft_kind))) +
       '\n' + command_lines(benchmark_command(r, *doubt));
   if (doubt->source == planning::UncertaintySource::cost && r.calibrated)
     text += wrapped(calibration_text(r.engine, next)) + '\n';

@@ -58,6 +58,8 @@ std::string_view basis_name(planning::Basis basis) {
       return "max_gamma";
     case planning::Basis::measured:
       return "measured";
+    case planning::Basis::sure:
+      return "sure";
     case planning::Basis::minimax_regret:
       return "minimax_regret";
     case planning::Basis::not_worth_it:

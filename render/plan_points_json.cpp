@@ -338,7 +338,7 @@ ordered_json json_config(const Plan& d) {
 std::string_view basis_of_recommendation(const Plan& d, const PointPlan& point) {
   if (point.optimal()->gamma == 0) return "not_worth_it";
   if (point.unsure_row) return "sure";
-  if (point.passed_over_row) return "measured";
+  if (point.passed_over_row) return point.lies_beyond_measured() ? "sure" : "measured";
   const bool states_range = !d.drafts.empty() && d.drafts[d.shown()].acceptance.states_range();
   if (states_range || point.optimal()->tokens_bracket) return "minimax_regret";
   if (!point.at_limit) return "optimum";

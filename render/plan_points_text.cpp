@@ -299,16 +299,17 @@ std::string about_drift(const planning::BenchPlan& bench) {
                                     brief(factor * of.measured), brief(factor * of.predicted),
                                     brief(factor * of.ci95.lo), brief(factor * of.ci95.hi)));
     };
-    if (held.round && held.round->outside()) figure("ms a round", *held.round, 1000);
-    if (held.tokens && held.tokens->outside()) figure("tokens a step", *held.tokens, 1);
+    if (held.round && held.round->outside(held.widths)) figure("ms a round", *held.round, 1000);
+    if (held.tokens && held.tokens->outside(held.widths)) figure("tokens a step", *held.tokens, 1);
     if (held.drifted() == "time")
       drifted.push_back(fmt::format("the time per token of {}", held.file.filename().string()));
   }
   if (bench.backtest.empty()) return "";
   if (drifted.empty())
-    return wrapped("Nothing has drifted: times, rounds and acceptance lie in their intervals.") + '\n';
-  return wrapped(fmt::format("Drifted: {}. One figure in twenty lies outside its interval by chance.",
-                             fmt::join(drifted, "; "))) +
+    return wrapped("Nothing has drifted: times, rounds and acceptance are as predicted, as far as can be told.") + '\n';
+  return wrapped(
+             fmt::format("Drifted: {}. Where nothing has, one comparison in twenty says so of some figure by chance.",
+                         fmt::join(drifted, "; "))) +
          '\n';
 }
 
@@ -558,7 +559,7 @@ NextStep next_run_step(const Plan& d) {
                       run.gamma == 0 ? "one without speculation" : fmt::format("gamma {}", run.gamma), place,
                       run.candidates, has_trees ? "fastest chain" : "fastest choice", percent(run.regret_now),
                       percent(run.regret_after), brief(run.minutes, 2),
-                      planner::server_setting(d.engine.value_or(""), next)),
+                      planner::server_setting(d.engine.value_or(""), next, d.cost().kind())),
           planner::next_run_command(d), ""};
 }
 
@@ -669,7 +670,7 @@ std::vector<NextStep> next_steps(const Plan& d) {
     steps.push_back(
         {fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",
                      at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
-                     planner::server_setting(engine, next)),
+                     planner::server_setting(engine, next, d.cost().kind())),
          planner::benchmark_command(d, next),
          d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""});
   }

@@ -193,7 +193,8 @@ std::string recommendation(const Plan& a) {
   if (plan.basis == planning::Basis::minimax_regret) text += about_minimax(a, drafts);
   if (plan.prefers_measured()) {
     const double preference = a.closed_form->question.prefer_measured;
-    const bool gives_little = plan.recommended->speedup >= (1 - preference) * plan.best.speedup;
+    const bool gives_little =
+        plan.basis != planning::Basis::sure && plan.recommended->speedup >= (1 - preference) * plan.best.speedup;
     text += fmt::format(" {} would reach {} {}",
                         plan.best.attained() ? fmt::format("Gamma {}", plan.best.gamma) : "Ever larger gammas",
                         factor_text(plan.best.speedup),
@@ -201,7 +202,7 @@ std::string recommendation(const Plan& a) {
     const std::string_view over = plan.prefers_plain() ? "plain decoding" : "what was measured";
     text += gives_little
                 ? fmt::format("; up to {} is given up for {}.", percent(preference), over)
-                : fmt::format(", and {} by the reading that says least: no gain of more than {} over {} is sure.",
+                : fmt::format(", and {} by the reading that says least: of it no gain of more than {} over {} is sure.",
                               factor_text(plan.least_best_speedup), percent(preference), over);
   }
   if (plan.basis == planning::Basis::share_of_limit) {

@@ -353,7 +353,7 @@ void take_power(const Difference& difference, const std::optional<StandardError>
   if (!error) return;
   const double found = (core::normal_half_width_95 + quantile_of_power) * error->value;
   result.detectable = found;
-  if (difference.value == 0) return;
+  if (std::abs(difference.value) <= least_difference) return;
   const auto clusters = static_cast<double>(std::max(result.clusters_a, result.clusters_b));
   result.clusters_to_tell = std::max(2.0, std::ceil(clusters * std::pow(found / difference.value, 2)));
 }

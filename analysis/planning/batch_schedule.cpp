@@ -206,114 +206,138 @@ void add_regrets_at_ends(const DraftScan& scan, const std::vector<double>& speed
 /// [gamma]: tokens per unit of time at one batch and context; 0 if the gamma does not count.
 struct Speeds {
   double plain = 0;
-  /// Without gammas whose cost is guessed, and the same by the reading that says least of unmeasured acceptance.
-  std::vector<double> all, least;
-  /// Of `all` those up to the longest draft that was measured.
-  std::vector<double> measured;
+  /// Of all gammas that have a price; without those whose cost is guessed; these by the reading that says least, and
+  /// by the one that says least of unmeasured acceptance.
+  std::vector<double> priced, all, surely, least;
+  /// One more than the longest draft that was measured.
+  std::size_t measured = 0;
 };
 
 Speeds speeds_at(const DraftScan& scan, double batch, double context, const std::vector<cost::RoundTime>& times,
                  const ScheduleRule& rule) {
   Speeds speeds;
-  std::size_t measured = 0;
   for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
     const estimate::TokensPerStep& tokens = scan.tokens()[gamma];
     const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
-    const double speed = tokens.value / times[gamma].total();
-    speeds.all.push_back(guessed ? 0 : speed);
-    speeds.least.push_back(speeds.all.back() *
-                           (tokens.extrapolated ? std::exp(-scan.readings_error()[gamma].below) : 1));
-    if (!is_extrapolated(scan, gamma, batch, context)) measured = gamma + 1;
+    speeds.priced.push_back(tokens.value / times[gamma].total());
+    speeds.all.push_back(guessed ? 0 : speeds.priced.back());
+    speeds.surely.push_back(speeds.all.back() * std::exp(-scan.readings_error()[gamma].below));
+    speeds.least.push_back(tokens.extrapolated ? speeds.surely.back() : speeds.all.back());
+    if (!is_extrapolated(scan, gamma, batch, context)) speeds.measured = gamma + 1;
   }
-  speeds.measured = speeds.all;
-  std::fill(speeds.measured.begin() + static_cast<std::ptrdiff_t>(measured), speeds.measured.end(), 0.0);
   speeds.plain = speeds.all.front();
   return speeds;
 }
 
-/// The same of the sure gammas alone, where there are some.
-Speeds sure_speeds(Speeds speeds, const std::vector<bool>& sure) {
-  for (std::size_t gamma = 0; gamma < speeds.all.size() && !sure.empty(); ++gamma) {
-    if (gamma < sure.size() && sure[gamma]) continue;
-    speeds.all[gamma] = speeds.measured[gamma] = 0;
-  }
+/// The speeds of some gammas alone; all if none is named.
+std::vector<double> of_these(std::vector<double> speeds, const std::vector<bool>& gammas) {
+  for (std::size_t gamma = 0; gamma < speeds.size() && !gammas.empty(); ++gamma)
+    if (gamma >= gammas.size() || !gammas[gamma]) speeds[gamma] = 0;
   return speeds;
 }
 
-/// The speed of the fastest gamma, and whether a measured one is preferred to it.
-struct Fastest {
-  std::size_t gamma = 0;
-  double speed = 0;
-  bool is_measured = false;  ///< `speed` is then that of the fastest up to the longest measured one
+std::vector<double> up_to_measured(std::vector<double> speeds, std::size_t measured) {
+  std::fill(speeds.begin() + static_cast<std::ptrdiff_t>(measured), speeds.end(), 0.0);
+  return speeds;
+}
+
+double fastest(const std::vector<double>& speeds) { return *std::max_element(speeds.begin(), speeds.end()); }
+
+/// The gammas that may be taken: those up to the longest measured one, and those beyond that surely gain on these; all
+/// if none up to there counts.
+/// @param among  the speeds of the gammas that count, as Speeds::all
+void add_takeable(const Speeds& speeds, const std::vector<double>& among, const ScheduleRule& rule,
+                  std::vector<bool>& takeable) {
+  takeable.resize(takeable.empty() ? among.size() : std::min(takeable.size(), among.size()), false);
+  const double measured = fastest(up_to_measured(among, speeds.measured));
+  for (std::size_t gamma = 0; gamma < takeable.size(); ++gamma) {
+    takeable[gamma] = takeable[gamma] || gamma < speeds.measured || !(measured > 0) ||
+                      (among[gamma] > 0 && surely_gains(speeds.surely[gamma] / speeds.plain, measured / speeds.plain,
+                                                        1 + rule.min_gain, rule.prefer_measured));
+  }
+}
+
+/// The speeds of one batch at one context.
+struct SpeedsAtContext {
+  const DraftScan* scan;
+  double context;
+  std::vector<cost::RoundTime> times;
+  Speeds speeds;
+  /// Those of the sure gammas alone, where there are some.
+  std::vector<double> sure;
 };
 
-Fastest fastest_of(const DraftScan& scan, const Speeds& speeds, const ScheduleRule& rule) {
-  const auto fastest = std::max_element(speeds.all.begin(), speeds.all.end());
-  Fastest result{static_cast<std::size_t>(fastest - speeds.all.begin()), *fastest};
-  const double sure = *fastest * std::exp(-scan.readings_error()[result.gamma].below);
-  const double measured = *std::max_element(speeds.measured.begin(), speeds.measured.end());
-  result.is_measured = measured > 0 && prefers_measured(measured / speeds.plain, sure / speeds.plain, 1 + rule.min_gain,
-                                                        rule.prefer_measured);
-  if (result.is_measured) result.speed = measured;
-  return result;
+/// Empty if plain decoding has no price at some context.
+std::vector<SpeedsAtContext> speeds_at_contexts(const DraftScan& draft, double batch,
+                                                const std::vector<double>& contexts, const ScheduleRule& rule,
+                                                const std::vector<bool>& sure) {
+  std::vector<SpeedsAtContext> found;
+  for (const double context : contexts) {
+    const DraftScan& scan = draft.at(context);
+    if (!scan.plain_refused(batch, context).empty()) return {};
+    SpeedsAtContext& at = found.emplace_back(SpeedsAtContext{&scan, context, {}, {}, {}});
+    scan.price(batch, context, at.times);
+    at.speeds = speeds_at(scan, batch, context, at.times, rule);
+    at.sure = of_these(at.speeds.all, sure);
+  }
+  return found;
 }
 
 /// @param sure  as BatchVerdict::sure
 BatchRegrets regrets_at(const DraftScan& draft, double batch, const std::vector<double>& contexts,
                         const ScheduleRule& rule, const std::vector<bool>& sure) {
+  std::vector<SpeedsAtContext> all = speeds_at_contexts(draft, batch, contexts, rule, sure);
+  if (all.empty()) return {PriceBasis::not_priced, {}};
   BatchRegrets result;
   result.basis = draft.basis(batch, contexts.front());
-  // Relative to the best of all gammas, and of the measured ones; of these also where others are sure.
-  std::vector<double> worst, worst_measured, all_measured;
-  bool prefers_measured = true, prefers_all_measured = true;
-  // True if some gamma is 1 + min_gain times as fast as plain decoding at some context.
-  bool gains = false, gains_measured = false;
-  std::vector<cost::RoundTime> times;
-  for (const double context : contexts) {
-    const DraftScan& scan = draft.at(context);
-    if (!scan.plain_refused(batch, context).empty()) return {PriceBasis::not_priced, {}};
-    if (scan.basis(batch, context) == PriceBasis::extrapolated) result.basis = PriceBasis::extrapolated;
-    scan.price(batch, context, times);
-    const Speeds all = speeds_at(scan, batch, context, times, rule), taken = sure_speeds(all, sure);
+  // At some context; of the sure gammas, and of all.
+  std::vector<bool> takeable, takeable_of_all;
+  for (const SpeedsAtContext& at : all) add_takeable(at.speeds, at.speeds.all, rule, takeable_of_all);
+  for (SpeedsAtContext& at : all) {
+    // As at points: the best of all is taken if it is sure, else the best of the sure ones.
+    const std::vector<double> of_all = of_these(at.speeds.all, takeable_of_all);
+    const auto best = std::max_element(of_all.begin(), of_all.end()) - of_all.begin();
+    if (at.sure[static_cast<std::size_t>(best)] > 0) at.sure = of_these(at.sure, takeable_of_all);
+    add_takeable(at.speeds, at.sure, rule, takeable);
+  }
+  const auto lies_beyond = [&](const SpeedsAtContext& at) {
+    const auto beyond =
+        takeable_of_all.begin() + static_cast<std::ptrdiff_t>(std::min(at.speeds.measured, takeable_of_all.size()));
+    return std::find(beyond, takeable_of_all.end(), true) != takeable_of_all.end();
+  };
+  const bool prefers_measured = std::none_of(all.begin(), all.end(), lies_beyond);
+  bool gains = false;
+  for (const SpeedsAtContext& at : all) {
+    const DraftScan& scan = *at.scan;
+    const Speeds& speeds = at.speeds;
+    if (scan.basis(batch, at.context) == PriceBasis::extrapolated) result.basis = PriceBasis::extrapolated;
     result.least_speedups.resize(
-        context == contexts.front() ? times.size() : std::min(result.least_speedups.size(), times.size()),
+        &at == &all.front() ? speeds.all.size() : std::min(result.least_speedups.size(), speeds.all.size()),
         std::numeric_limits<double>::infinity());
-    for (std::size_t gamma = 0; gamma < result.least_speedups.size(); ++gamma) {
-      const double speedup = scan.tokens()[gamma].value / times[gamma].total() / all.plain;
-      result.least_speedups[gamma] = std::min(result.least_speedups[gamma], speedup);
-    }
-    const Fastest fastest = fastest_of(scan, taken, rule);
-    if (taken.all.front() == fastest.speed && scan.most_without_price(batch, context, times) >= 1 + rule.min_gain) {
+    for (std::size_t gamma = 0; gamma < result.least_speedups.size(); ++gamma)
+      result.least_speedups[gamma] = std::min(result.least_speedups[gamma], speeds.priced[gamma] / speeds.plain);
+    const std::vector<double> taken = of_these(at.sure, takeable);
+    if (taken.front() == fastest(taken) && scan.most_without_price(batch, at.context, at.times) >= 1 + rule.min_gain)
       return {PriceBasis::not_priced, {}};
-    }
-    prefers_measured = prefers_measured && fastest.is_measured;
-    prefers_all_measured = prefers_all_measured && fastest_of(scan, all, rule).is_measured;
-    const double enough = (1 + rule.min_gain) * all.plain;
-    const auto some_gains = [enough](const std::vector<double>& speeds) {
-      return *std::max_element(speeds.begin(), speeds.end()) >= enough;
-    };
-    gains = gains || some_gains(taken.all);
-    gains_measured = gains_measured || some_gains(taken.measured);
-    const bool all_priced = times.size() == scan.tokens().size();
-    result.at_limit = result.at_limit || (all_priced && fastest.gamma + 1 == times.size());
+    gains = gains || fastest(taken) >= (1 + rule.min_gain) * speeds.plain;
+    const bool all_priced = speeds.all.size() == scan.tokens().size();
+    result.at_limit = result.at_limit || (all_priced && at.sure.back() == fastest(at.sure));
     // Over a range gammas lose to the best of all at its ends, as at points; else the recommended one loses nothing.
     const auto add = [&](const std::vector<double>& its_speeds, const std::vector<double>& of_all, auto& regrets) {
       if (scan.has_range()) return add_regrets_at_ends(scan, its_speeds, of_all, regrets);
       add_regrets(its_speeds, its_speeds, regrets);
     };
-    add(taken.all, all.all, worst);
-    add(taken.measured, all.measured, worst_measured);
-    add(all.measured, all.measured, all_measured);
-    add(all.least, all.least, result.regrets);
+    add(taken, of_these(speeds.all, takeable_of_all), result.worst);
+    add(speeds.least, speeds.least, result.regrets);
+    const std::vector<double> measured = up_to_measured(speeds.all, speeds.measured);
+    if (prefers_measured) add(measured, measured, result.measured_regrets);
   }
-  if (prefers_all_measured) result.measured_regrets = std::move(all_measured);
-  result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
   if (draft.has_range()) {
     const double least = *std::min_element(result.worst.begin(), result.worst.end());
     for (double& regret : result.worst) regret -= least;
     result.at_limit = result.worst.size() == draft.tokens().size() && result.worst.back() <= equal_regrets;
   }
-  if (!(prefers_measured ? gains_measured : gains)) result.worst = {0};
+  if (!gains) result.worst = {0};
   return result;
 }
 

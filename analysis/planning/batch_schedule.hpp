@@ -69,14 +69,14 @@ Verdict verdict_of(const BatchVerdict& batch, const std::optional<std::int64_t>&
 /// If the draft states a range, the regrets are those at its two ends, in excess of the least one of the batch. If the
 /// fastest gamma is the largest one compared and nobody asked for that limit, the smallest gamma that will do is taken.
 ///
-/// If at every context plain decoding or some gamma up to the longest measured one is preferred (prefers_measured), the
-/// regrets are relative to the best of these, and infinite for other gammas; so they are for gammas whose cost is
-/// guessed (DraftScan::is_guessed).
+/// The gammas are those up to the longest measured one, and beyond it those that surely gain on the best of these at
+/// some context (surely_gains); the regrets are relative to the best of them, and infinite for other gammas, as for
+/// those whose cost is guessed (DraftScan::is_guessed).
 ///
-/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed: if each
-/// of these prefers what was measured, among the gammas up to there, else with drafts whose acceptance was not measured
-/// counting by the reading that says least of them; in either case among plain decoding and the gammas that are sure at
-/// all batches where some gamma is, if there are such.
+/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed: if none
+/// of these has a gamma beyond the longest measured one that surely gains, among those up to there, else with drafts
+/// whose acceptance was not measured counting by the reading that says least of them; in either case among plain
+/// decoding and the gammas that are sure at all batches where some gamma is, if there are such.
 ///
 /// Time:     O(up_to contexts gammas)
 /// Source:   docs/theory.md#plans-over-batch-and-context

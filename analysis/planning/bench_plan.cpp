@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <iterator>
@@ -817,9 +818,12 @@ void BenchPlanner::fit() {
 /// Plain steps out of step, and with the overhead of what is deployed.
 std::shared_ptr<const cost::RoundCost> BenchPlanner::as_deployed(std::shared_ptr<const cost::RoundCost> rounds) const {
   if (plain_out_of_step_) {
-    rounds = std::make_shared<cost::RangeCost>(rounds, [longer = plain_out_of_step_](const cost::RoundPoint& point) {
-      return cost::Range{1, point.gamma == 0 ? longer(point.batch) : 1};
-    });
+    // Servers whose requests differ in length are mostly out of step altogether.
+    constexpr double at_end = 0.5;
+    const auto longer = [factor = plain_out_of_step_](const cost::RoundPoint& point) {
+      return cost::Range{1, point.gamma == 0 ? factor(point.batch) : 1};
+    };
+    rounds = std::make_shared<cost::RangeCost>(rounds, longer, at_end);
   }
   if (question_.overhead_seconds > 0 || question_.overhead_steps > 0)
     rounds = std::make_shared<cost::OverheadCost>(rounds, question_.overhead_seconds, question_.overhead_steps);
@@ -1259,6 +1263,12 @@ void BenchPlanner::backtest() {
     }
     plan_.backtest.push_back(prediction_of(make_run(counts, question_.gamma, acceptance_.get())));
   }
+  double compared = 0;
+  for (const BenchPrediction& held : plan_.backtest)
+    compared += (held.ci95 ? 1 : 0) + (held.round ? 1 : 0) + (held.tokens ? 1 : 0);
+  if (compared == 0) return;
+  const double widths = boost::math::quantile(boost::math::normal(), 1 - 0.025 / compared) / core::normal_half_width_95;
+  for (BenchPrediction& held : plan_.backtest) held.widths = widths;
 }
 
 BenchPlan BenchPlanner::plan() {

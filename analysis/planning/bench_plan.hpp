@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -92,6 +93,12 @@ struct BenchFigures {
   double round_seconds = 0;
 };
 
+/// True if a measured figure is more than `widths` of the interval's half-widths, in logarithms, from its prediction.
+inline bool is_outside(double predicted, double measured, const estimate::Interval& ci95, double widths) {
+  const double off = std::log(measured / predicted);
+  return off > widths * std::log(ci95.hi / predicted) || off < widths * std::log(ci95.lo / predicted);
+}
+
 /// A figure of a held-out run compared with the plan's prediction.
 struct PredictedFigure {
   double predicted = 0;
@@ -99,7 +106,8 @@ struct PredictedFigure {
   /// 95% interval of the measured figure, from the plan's error and the run's own.
   estimate::Interval ci95 = {0, 0};
 
-  bool outside() const { return measured < ci95.lo || ci95.hi < measured; }
+  /// True if it is more than `widths` of the interval's half-widths, in logarithms, from the prediction.
+  bool outside(double widths) const { return is_outside(predicted, measured, ci95, widths); }
 };
 
 /// A run compared with the prediction from the other runs.
@@ -119,14 +127,18 @@ struct BenchPrediction {
   /// The reason why there is no prediction.
   std::string reason;
 
-  /// The figures outside their intervals: "rounds", "acceptance", "rounds and acceptance", "time" if only their product
-  /// does; empty if nothing does. With every interval at 95%, one in twenty does by chance.
+  /// Half-widths of a 95% interval beyond which a figure has drifted: so many that one of all the figures that the
+  /// held-out runs compare is beyond by chance once in twenty times (Bonferroni, of normal errors).
+  double widths = 1;
+
+  /// The figures beyond that: "rounds", "acceptance", "rounds and acceptance", "time" if only their product is; empty
+  /// if nothing is.
   std::string_view drifted() const {
-    const bool rounds = round && round->outside(), acceptance = tokens && tokens->outside();
+    const bool rounds = round && round->outside(widths), acceptance = tokens && tokens->outside(widths);
     if (rounds && acceptance) return "rounds and acceptance";
     if (rounds) return "rounds";
     if (acceptance) return "acceptance";
-    return ci95 && (measured < ci95->lo || ci95->hi < measured) ? "time" : "";
+    return predicted && ci95 && is_outside(*predicted, measured, *ci95, widths) ? "time" : "";
   }
 };
 

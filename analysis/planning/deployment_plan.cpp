@@ -97,7 +97,7 @@ double passed_over_gain(const PointPlan& point) {
   return point.rows[*point.passed_over_row].speedup / point.rows[preferred].speedup - 1;
 }
 
-/// Notes where a gamma up to the longest measured one, or plain decoding, was preferred to a faster one beyond.
+/// Notes where a surer gamma, or plain decoding, was preferred to a faster one beyond the longest measured.
 /// @param ends  the points at the first and last batches of the schedule's stretches
 template <class Note>
 void note_preference(const DraftPlan& plan, const std::vector<PointPlan>& ends, const DeploymentQuestion& question,
@@ -116,17 +116,18 @@ void note_preference(const DraftPlan& plan, const std::vector<PointPlan>& ends, 
   std::string in_schedule;
   if (at_ends > at_points) {
     const PointPlan& worst = *std::max_element(ends.begin(), ends.end(), less);
-    in_schedule = fmt::format("in the schedule {:.2g}%, at batch {:.3g}", 100 * at_ends, worst.batch);
+    in_schedule = fmt::format("in the schedule {:.3g}%, at batch {:.3g}", 100 * at_ends, worst.batch);
   }
   const std::string gain =
       points == 0 ? fmt::format("a gamma beyond what was measured would be faster, {},", in_schedule)
-                  : fmt::format("at {} of {} points a gamma beyond what was measured would be up to {:.2g}% faster{}",
+                  : fmt::format("at {} of {} points a gamma beyond what was measured would be up to {:.3g}% faster{}",
                                 points, plan.points.size(), 100 * at_points,
                                 in_schedule.empty() ? "" : fmt::format(" ({})", in_schedule));
-  note("measured_preferred",
-       fmt::format("{} if all goes on as before, of which no more than {:.2g}% is sure; the best one up to the longest "
-                   "that was measured is taken{}",
-                   gain, 100 * question.prefer_measured, plain ? ", or plain decoding where that is faster" : ""));
+  note(
+      "measured_preferred",
+      fmt::format("{} if all goes on as before, but no gain of more than {:.2g}% over what was measured is sure of it; "
+                  "the best one of which it is, or else up to the longest measured one, is taken{}",
+                  gain, 100 * question.prefer_measured, plain ? ", or plain decoding where that is faster" : ""));
 }
 
 using AddNote = std::function<void(std::string code, std::string message)>;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -257,11 +258,12 @@ struct PointPlan {
   std::string price_limit;
   /// The row of the recommended gamma, in a tie the smallest. It is the best one: the fastest, or the one of least
   /// worst_regret if the draft states a range or is known in a bracket; if that one lies beyond the longest
-  /// gamma that is not extrapolated, the fastest up to there, plain decoding included, unless it certainly loses more
-  /// than prefer_measured. If the interval of that one does not surely gain min_gain, and some are sure, it is the best
-  /// of these. Empty if the basis is not_priced; what follows is then empty too, except the break-evens.
+  /// gamma that is not extrapolated and does not surely gain on the fastest up to there (surely_gains), the fastest of
+  /// those up to there, plain decoding included, and of those beyond that do. If the interval of that one does not
+  /// surely gain min_gain, and some are sure, it is the best of these. Empty if the basis is not_priced; what follows
+  /// is then empty too, except the break-evens.
   std::optional<std::size_t> optimal_row = {};
-  /// The row of the fastest gamma, if it lies beyond the longest measured one and one up to there is preferred to it.
+  /// The row of the fastest gamma, if it lies beyond the longest measured one and a surer one is preferred to it.
   std::optional<std::size_t> passed_over_row = {};
   /// The row of the best gamma, if its own interval reaches below 1 + min_gain and a sure one is recommended.
   std::optional<std::size_t> unsure_row = {};
@@ -294,6 +296,12 @@ struct PointPlan {
 
   /// Null without an optimum.
   const DeploymentRow* optimal() const { return optimal_row ? &rows[*optimal_row] : nullptr; }
+  /// True if the recommended gamma lies beyond the longest measured one.
+  bool lies_beyond_measured() const {
+    const auto is_measured = [](const DeploymentRow& row) { return !row.extrapolated; };
+    return optimal_row &&
+           std::none_of(rows.begin() + static_cast<std::ptrdiff_t>(*optimal_row), rows.end(), is_measured);
+  }
   /// True if plain decoding is best because no measured gamma is faster and no other one certainly gains enough.
   bool prefers_plain() const { return passed_over_row && optimal_row == 0; }
 };
@@ -308,9 +316,9 @@ struct DraftPlan {
   /// the gamma whose worst regret over them is smallest.
   std::vector<PlannedStretch> schedule;
   /// The gamma whose largest regret over the decided batches of the schedule is smallest, among the gammas known at all
-  /// of these, in a tie the smallest; empty if no batch is decided. If every batch prefers what was measured, so does
-  /// this; else unmeasured acceptance counts by the reading that says least; where a default max_gamma limits the
-  /// fastest, it is the smallest gamma within the tolerance.
+  /// of these, in a tie the smallest; empty if no batch is decided. If no gamma beyond what was measured
+  /// surely gains at any batch, it is one up to there; else unmeasured acceptance counts by the reading that says
+  /// least; where a default max_gamma limits the fastest, it is the smallest gamma within the tolerance.
   std::optional<FixedGamma> fixed;
   /// The smallest batch from which on, up to schedule_up_to, the schedule's answer is plain decoding because no draft
   /// gains min_gain; empty if it still speculates or decides nothing at the end, or without a schedule.
@@ -337,9 +345,9 @@ struct DeploymentPlan {
 /// Answers the question. Baseline and speculative are compared at equal batch and context; the best gamma is found by
 /// scanning all of them, since for costs with steps the speedup rises and falls more than once. A gamma beyond what was
 /// measured is best only if it gains more than prefer_measured by every reading of the acceptance, or min_gain where
-/// what was measured does not; never, without `extrapolate`, if its cost lies beyond what was measured and nothing says
-/// how far off that may be. For a stated range, or a bracket that a recording leaves, the best gamma is that of minimax
-/// regret over its two ends, as for the closed forms.
+/// what was measured does not, and of several such it is the fastest; never, without `extrapolate`, if its cost lies
+/// beyond what was measured and nothing says how far off that may be. For a stated range, or a bracket that a recording
+/// leaves, the best gamma is that of minimax regret over its two ends, as for the closed forms.
 ///
 ///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
 ///

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "analysis/core/checks.hpp"
@@ -172,24 +173,54 @@ std::optional<std::int64_t> largest_measured_gamma(const PlanQuestion& q) {
   return largest < no_max_gamma ? std::optional(largest) : std::nullopt;
 }
 
-/// The smallest speedup of the best gamma over the readings; of the supremum if none is attained.
-double least_speedup_of(const PlanQuestion& q, const theory::OptimalGamma& best) {
-  double least = best.speedup;
-  for (const core::AcceptanceProfile& reading : q.readings) {
-    least = std::min(least, best.attained() ? theory::walltime_improvement(reading, best.gamma, q.space.cost)
-                                            : best_gamma(reading, q.space).speedup);
-  }
+/// The smallest speedup of one gamma over the readings.
+double least_speedup_at(const PlanQuestion& q, std::int64_t gamma) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const core::AcceptanceProfile& reading : q.readings)
+    least = std::min(least, theory::walltime_improvement(reading, gamma, q.space.cost));
   return least;
 }
 
-/// The best gamma up to the longest measured one, or 0, if the best of all lies beyond and surely gains too little.
-std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
+/// The smallest speedup of the best gamma over the readings; of the supremum if none is attained.
+double least_speedup_of(const PlanQuestion& q, const theory::OptimalGamma& best) {
+  if (best.attained()) return std::min(best.speedup, least_speedup_at(q, best.gamma));
+  double least = best.speedup;
+  for (const core::AcceptanceProfile& reading : q.readings)
+    least = std::min(least, best_gamma(reading, q.space).speedup);
+  return least;
+}
+
+/// The longest draft up to the best one, and so the fastest by the estimate, that surely gains on what was measured;
+/// empty if the best of no reading does.
+std::optional<std::int64_t> longest_sure_gamma(const PlanQuestion& q, const Plan& plan, std::int64_t measured,
+                                               double speedup) {
+  const auto is_sure = [&](std::int64_t gamma) {
+    return gamma > measured && speedup < (1 - q.prefer_measured) * least_speedup_at(q, gamma);
+  };
+  std::int64_t sure = 0;
+  for (const core::AcceptanceProfile& reading : q.readings) {
+    const theory::OptimalGamma best = best_gamma(reading, q.space);
+    if (best.attained() && best.gamma > sure && is_sure(best.gamma)) sure = best.gamma;
+  }
+  if (sure == 0) return std::nullopt;
+  std::int64_t unsure = plan.best.attained() ? plan.best.gamma : no_max_gamma;
+  while (unsure - sure > 1) {
+    const std::int64_t middle = std::midpoint(sure, unsure);
+    (is_sure(middle) ? sure : unsure) = middle;
+  }
+  return sure;
+}
+
+/// If the best gamma lies beyond the longest measured one and surely gains too little: the best of those up to there,
+/// or 0, and of those beyond that gain enough.
+std::optional<Recommendation> surer_gamma(const PlanQuestion& q, const Plan& plan) {
   const std::optional<std::int64_t> measured = largest_measured_gamma(q);
   const bool lies_within = plan.best.attained() && measured && plan.best.gamma <= *measured;
   if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
   const theory::OptimalGamma best = best_gamma(q.acceptance, {q.space.cost, std::min(*measured, q.space.max_gamma)});
   if (best.speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
-  return best.gamma;
+  if (const auto sure = longest_sure_gamma(q, plan, *measured, best.speedup)) return Recommendation{Basis::sure, sure};
+  return Recommendation{best.gamma > 0 ? Basis::measured : Basis::not_worth_it, best.gamma};
 }
 
 Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
@@ -198,9 +229,7 @@ Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
     return {pays ? Basis::minimax_regret : Basis::not_worth_it, plan.interval->minimax.gamma};
   }
   if (!plan.worth_it) return {Basis::not_worth_it, 0};
-  if (const auto measured = preferred_gamma(q, plan)) {
-    return {*measured > 0 ? Basis::measured : Basis::not_worth_it, *measured};
-  }
+  if (const auto surer = surer_gamma(q, plan)) return *surer;
   if (!plan.best.attained()) {
     const std::optional<std::int64_t> gamma = share_gamma(q);
     return {gamma ? Basis::share_of_limit : Basis::none, gamma};

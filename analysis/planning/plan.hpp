@@ -63,6 +63,7 @@ enum class Basis {
   share_of_limit,  ///< there is no optimum; the smallest gamma within the tolerance of the supremum
   max_gamma,       ///< the optimum lies beyond max_gamma; this is the best gamma up to it
   measured,        ///< the best up to the longest measured one: nothing is known beyond, or too little gained
+  sure,            ///< the best beyond it that surely gains, where the best of all does not
   minimax_regret,  ///< smallest worst regret over the interval of rates
   not_worth_it,    ///< plain decoding is fastest, except for unmeasured gammas that surely gain too little
   none,            ///< the speedup grows without bound
@@ -128,10 +129,10 @@ struct Plan {
   std::optional<FinitePlan> finite;
   std::optional<IntervalPlan> interval;
 
-  /// True if the recommendation lies within what was measured or is plain decoding, and the best gamma, beyond the
-  /// measurements, surely gains too little.
+  /// True if the recommendation lies within what was measured, is a surer gamma beyond, or plain decoding, and the best
+  /// gamma, beyond the measurements, surely gains too little.
   bool prefers_measured() const {
-    const bool by_measurement = basis == Basis::measured || prefers_plain();
+    const bool by_measurement = basis == Basis::measured || basis == Basis::sure || prefers_plain();
     return by_measurement && (!best.attained() || best.gamma != recommended->gamma);
   }
   /// True if the recommendation is plain decoding.

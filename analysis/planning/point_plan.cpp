@@ -73,7 +73,7 @@ class PointPlanner {
 
   void make_rows();
   std::optional<std::size_t> longest_measured() const;
-  std::optional<std::size_t> measured_instead(std::size_t row, const std::vector<std::size_t>& rows) const;
+  std::optional<std::size_t> surer_than(std::size_t row, const std::vector<std::size_t>& rows) const;
   void prefer_measured();
   std::vector<double> losses() const;
   void choose_row(std::size_t fastest);
@@ -171,27 +171,35 @@ std::optional<std::size_t> PointPlanner::longest_measured() const {
   return static_cast<std::size_t>(last->gamma);
 }
 
-/// The fastest of some rows up to the longest measured draft, if it is taken in place of one beyond.
-std::optional<std::size_t> PointPlanner::measured_instead(std::size_t row, const std::vector<std::size_t>& rows) const {
+/// The fastest of some rows up to the longest measured draft and of those beyond that surely gain on these, if `row`
+/// lies beyond and does not.
+std::optional<std::size_t> PointPlanner::surer_than(std::size_t row, const std::vector<std::size_t>& rows) const {
   const std::optional<std::size_t> longest = longest_measured();
   if (!longest || row <= *longest) return std::nullopt;
-  std::optional<std::size_t> measured;
-  for (const std::size_t other : rows) {
-    const bool is_faster = !measured || plan_.rows[other].speedup > plan_.rows[*measured].speedup;
-    if (other <= *longest && !is_guessed(other) && is_faster) measured = other;
-  }
+  const auto fastest_of = [&](auto counts) {
+    std::optional<std::size_t> fastest;
+    for (const std::size_t one : rows) {
+      const bool is_faster = !fastest || plan_.rows[one].speedup > plan_.rows[*fastest].speedup;
+      if (is_faster && !is_guessed(one) && counts(one)) fastest = one;
+    }
+    return fastest;
+  };
+  const std::optional<std::size_t> measured = fastest_of([&](std::size_t one) { return one <= *longest; });
   if (!measured) return std::nullopt;
-  const double sure = plan_.rows[row].speedup * std::exp(-errors(row).readings.below);
-  const double speedup = plan_.rows[*measured].speedup;
-  return prefers_measured(speedup, sure, enough(), question_.prefer_measured) ? measured : std::nullopt;
+  const auto is_sure = [&](std::size_t one) {
+    const double least = plan_.rows[one].speedup * std::exp(-errors(one).readings.below);
+    return surely_gains(least, plan_.rows[*measured].speedup, enough(), question_.prefer_measured);
+  };
+  if (is_sure(row)) return std::nullopt;
+  return fastest_of([&](std::size_t one) { return one <= *longest || is_sure(one); });
 }
 
 void PointPlanner::prefer_measured() {
   std::vector<std::size_t> all(plan_.rows.size());  // including plain decoding
   std::iota(all.begin(), all.end(), std::size_t{0});
-  const auto measured = measured_instead(*plan_.optimal_row, all);
-  if (!measured) return;
-  const std::size_t passed_over = *std::exchange(plan_.optimal_row, measured);
+  const auto surer = surer_than(*plan_.optimal_row, all);
+  if (!surer) return;
+  const std::size_t passed_over = *std::exchange(plan_.optimal_row, surer);
   if (!plan_.passed_over_row) plan_.passed_over_row = passed_over;
 }
 
@@ -239,7 +247,7 @@ void PointPlanner::take_sure(const std::vector<std::size_t>& sure) {
   const std::vector<double> losses = this->losses();
   const std::size_t best = *std::min_element(
       sure.begin(), sure.end(), [&](std::size_t one, std::size_t other) { return losses[one] < losses[other]; });
-  plan_.unsure_row = std::exchange(plan_.optimal_row, measured_instead(best, sure).value_or(best));
+  plan_.unsure_row = std::exchange(plan_.optimal_row, surer_than(best, sure).value_or(best));
   if (*plan_.optimal_row <= longest_measured().value_or(0) || !plan_.passed_over_row) return;
   // It lies beyond what was measured, too: what may be faster is the fastest by the estimate, if it is not this one.
   const std::size_t fastest = *std::exchange(plan_.passed_over_row, std::nullopt);

@@ -189,6 +189,18 @@ void pool_tasks(TraceAnalysis& result, std::vector<Note>& notes) {
                    true});
 }
 
+/// Notes that numbers of the tokens alone are taken for those of the law that the text was sampled from, where nothing
+/// shows that they are.
+void note_unstated_sampling(const TraceAnalysis& result, std::vector<Note>& notes) {
+  const estimate::TextSourceResult& tests = result.text_source;
+  const bool is_tested = tests.acceptance.positions > 0 || tests.surprisal.positions > 0;
+  if (is_tested || result.rule != traces::AcceptanceRule::rejection || result.tiers.count(Tier::scalar) == 0) return;
+  notes.push_back({"sampling_not_stated",
+                   "the recording does not say at what temperature its text was sampled, and nothing in it could test "
+                   "that: its log-probabilities are taken for those that were sampled from; raw ones of a text at "
+                   "another temperature than 1, or of a greedy one, give another acceptance"});
+}
+
 void note_part_of_positions(const TraceAnalysis& result, std::vector<Note>& notes) {
   if (!result.alpha || result.alpha->positions == result.positions) return;
   notes.push_back(
@@ -272,6 +284,8 @@ class TraceAnalyzer::State {
     of_other_text_ = metadata.path == traces::TextSource::other;
     greedy_of_sampled_text_ =
         observer_.rule() == traces::AcceptanceRule::greedy && !of_other_text_ && metadata.temperature.value_or(1) != 0;
+    sampling_stated_ = metadata.temperature || options_.observe.assume_processed || of_other_text_ ||
+                       metadata.logprob_space == traces::LogprobSpace::processed;
     reshaped_ = is_reshaped(metadata, options_.observe);
     if (!reshaped_) {
       for (const SweepSetting& setting : options_.sweep) sweeps_of_.push_back(sweep_of(setting, metadata, options_));
@@ -337,6 +351,7 @@ class TraceAnalyzer::State {
     notes_ = observer_.notes();
     note_what_is_missing(result);
     note_alphas(result, notes_);
+    if (!sampling_stated_) note_unstated_sampling(result, notes_);
     note_part_of_positions(result, notes_);
     note_clusters(result, notes_);
     means_.take_into(result, options_.mix);
@@ -527,7 +542,7 @@ class TraceAnalyzer::State {
   std::vector<LenienceMeans> lenience_;
   bool of_other_text_ = false;
   bool greedy_of_sampled_text_ = false;
-  bool reshaped_ = false;
+  bool reshaped_ = false, sampling_stated_ = true;
   std::vector<Sweep> sweeps_of_;           // empty once a position lacks whole rows
   std::optional<RecordingReplay> replay_;  // empty if the text must not be replayed
   std::vector<Note> notes_;

@@ -54,7 +54,7 @@ constexpr std::array known_warnings = {
                  "record at temperature 0, or ask for the rule that the server follows"},
     KnownWarning{"not_greedy_text", Severity::warning, "record greedy text again, or write down its temperature"},
     KnownWarning{"logit_bias", Severity::warning, "record without ignore_eos"},
-    KnownWarning{"sampling_not_stated", Severity::warning, "keep generation_settings in the answers"},
+    KnownWarning{"sampling_not_stated", Severity::warning, "write down the temperature and logprob_space, or keep generation_settings in the answers"},
     KnownWarning{"metadata_differs", Severity::warning, "record all files with the same models and settings"},
     KnownWarning{"row_sums", Severity::note, "write rows with more digits, or whole"},
     KnownWarning{"no_accepted_drafts", Severity::error, "check that speculation was on and the draft was loaded"},

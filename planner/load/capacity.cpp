@@ -375,7 +375,8 @@ void warn_of_length(const cost::ModelSpec& model, Capacity& c) {
   const std::string states =
       memory.state_bytes > 0 ? fmt::format(" beside {} of states", gigabytes(memory.state_bytes)) : "";
   const auto enough = planning::gpus_that_hold(holds);
-  const std::string remedy = enough ? fmt::format("divided over {} GPUs they leave room", *enough)
+  const std::string remedy = enough ? fmt::format("divided over {} GPUs they leave room{}", *enough,
+                                                  without_link(placed.hardware))
                                     : std::string("no number of GPUs up to 1024 has room");
   const double missing = static_cast<double>(holds.block_size) * memory.bytes_per_token - memory.cache_bytes;
   throw QuestionError(fmt::format(
@@ -461,6 +462,7 @@ void take_rounds(const Cost& cost, Capacity& c) {
 
 void take_cost(const Cost& cost, Capacity& c) {
   c.served_model = cost.target_model;
+  c.draft_kind = cost.kind;
   c.files.insert(c.files.end(), cost.files.begin(), cost.files.end());
   append_new(c.presets, cost.presets);
   append_new(c.assumptions, cost.assumptions);

@@ -197,6 +197,7 @@ struct Capacity {
   std::optional<bool> calibrated;
   /// Names for a server: that of the target, and of the engine that counted, if one did.
   std::string served_model, engine;
+  cost::DraftKind draft_kind = cost::DraftKind::model;
   std::vector<std::string> files;
   std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;

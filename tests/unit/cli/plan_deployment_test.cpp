@@ -1908,6 +1908,30 @@ TEST_CASE("scrapes of lookups measure the gamma that ran, by steps") {
   CHECK_FALSE(warns(json_of(question + " --hit-rate 0.35"), "lookups_contradict_counts"));
 }
 
+TEST_CASE("typed lengths of lookups hold drafts as short as they were, and SGLang verifies all places of a round") {
+  const std::string question = "--c 0 --draft-kind ngram --batch 8 --hit-rate 0.4 --mean-draft-length 3 ";
+  const auto row = [&](const std::string& more) { return json_of(question + more)["points"][0]["rows"][5]; };
+  // alpha .6 over lengths of mean 3 is what a server counts as .6, .24, .096, ...
+  const double tokens = row("--alpha 0.6 --max-gamma 5")["tokens_per_step"];
+  CHECK(row("--max-gamma 5 --acceptance-per-position 0.6,0.24,0.096,0.0384,0.01536")["tokens_per_step"] ==
+        Approx(tokens).epsilon(1e-6));
+  CHECK(row("--max-gamma 5 --acceptance-length 1.99 --at 5")["tokens_per_step"] ==
+        Approx(1 + 0.4 * 0.99).epsilon(1e-6));
+
+  const std::string priced =
+      "--hardware h100 --model llama-3.1-8b --draft-kind ngram --alpha 0.6 --hit-rate 0.4 --mean-draft-length 3 "
+      "--batch 128 --context 1000 ";
+  const ordered_json any = json_of(priced), sglang = json_of(priced + "--emit sglang");
+  const ordered_json all = json_of(
+      "--hardware h100 --model llama-3.1-8b --draft-kind ngram --alpha 0.6 --hit-rate 1 --batch 128 --context 1000");
+  const auto time = [](const ordered_json& plan) {
+    const auto& of = plan["points"][0]["rows"][4];
+    return of["tokens_per_step"].get<double>() / of["speedup"].get<double>();
+  };
+  CHECK(time(sglang) == Approx(time(all)).epsilon(1e-6));
+  CHECK(time(any) < 0.9 * time(sglang));
+}
+
 TEST_CASE("a lookup whose hits nobody knows decides nothing, and says so") {
   const std::string stated = "--alpha 0.5 --c 0 --draft-kind ngram --batch 1 ";
   const ordered_json unknown = json_of(stated);

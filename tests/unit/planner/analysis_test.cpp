@@ -12,6 +12,7 @@
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/source_dir.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "traces/memory_recording.hpp"
 
 using namespace specdec;
@@ -69,6 +70,16 @@ TEST_CASE("texts that do not say their prompts are warned of, for intervals take
   CHECK_FALSE(warned({4, 4, 5}));
   // The text whose prompt is unknown may continue one of the others.
   CHECK(warned({4, 5, traces::no_prompt}));
+}
+
+TEST_CASE("numbers of tokens that do not say how the text was sampled are warned of, for nothing in them tells") {
+  const tests::TemporaryFolder folder;
+  std::string text = "seq,pos,target_logprob,draft_logprob\n";
+  for (int t = 0; t < 40; ++t) text += "0," + std::to_string(t) + ",-1.5,-2.0\n";
+  const planner::RecordingFiles pairs = {{folder.write("pairs.csv", text)}};
+  CHECK(warns(analyze(pairs, {.samples = 0}), "sampling_not_stated"));
+  CHECK_FALSE(warns(analyze(pairs, {.rules = {.assume_processed = true}, .samples = 0}), "sampling_not_stated"));
+  CHECK_FALSE(warns(analyze(shipped, {.samples = 0}), "sampling_not_stated"));
 }
 
 TEST_CASE("an analysis does not depend on threads") {

@@ -55,3 +55,15 @@ TEST_CASE("the factors of plain rounds and of those with drafts are independent,
   // Variance of a uniform logarithm.
   CHECK(squares / 400 == Approx(std::pow(2 * std::log(1.2), 2) / 12).epsilon(0.02));
 }
+
+TEST_CASE("a share of the replicates has the high end of the range") {
+  const auto base = std::make_shared<fakes::Cost>([](const cost::RoundPoint&) { return cost::RoundTime{0.010, 0, 0}; });
+  base->factors = std::vector<double>(400, 1.0);
+  const auto range = [](const cost::RoundPoint&) { return cost::Range{1, 1.5}; };
+  const cost::RangeCost cost(base, range, 0.5);
+  std::vector<double> totals(400);
+  cost.totals_of_replicates({0, 8, 0}, totals);
+  CHECK(std::count(totals.begin(), totals.end(), 0.010 * 1.5) == Approx(200).margin(2));
+  CHECK(*std::min_element(totals.begin(), totals.end()) == Approx(0.010).epsilon(0.01));
+  CHECK_THROWS_AS(cost::RangeCost(base, range, 1.0), std::domain_error);
+}

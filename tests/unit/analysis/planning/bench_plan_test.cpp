@@ -511,6 +511,7 @@ TEST_CASE("a held-out run says what has drifted: its rounds, its acceptance, bot
   CHECK(*slow.predicted == Approx(slow.round->predicted / slow.tokens->predicted));
   CHECK_FALSE(plan.backtest[4].tokens);
   planning::BenchPrediction far;
+  far.predicted = 1.4;
   far.measured = 3;
   far.ci95 = estimate::Interval{1, 2};
   CHECK(far.drifted() == "time");

@@ -801,6 +801,37 @@ TEST_CASE("a measured gamma is preferred to a faster one beyond it that gains to
   CHECK_THROWS_AS(planning::plan_deployment(asked), std::domain_error);
 }
 
+TEST_CASE("where the fastest gamma beyond what was measured is not sure, the fastest that is sure is taken") {
+  // Readings that spread with every draft beyond the one that was measured, as those of one typed length do.
+  const auto spreading = std::make_shared<fakes::Curve>([](std::int64_t gamma) {
+    const double low = gamma > 1 ? std::pow(0.9, static_cast<double>(gamma - 1)) : 1;
+    return fakes::constant_rate(0.85, gamma, {1, 1}, {low, 1 / low});
+  });
+  const auto cost = std::make_shared<fakes::Cost>([](const cost::RoundPoint& at) {
+    return cost::RoundTime{1, 0.1 * static_cast<double>(at.gamma), 0};
+  });
+  cost->factors = {1};
+  cost->measured = [](const cost::RoundPoint& at) { return at.gamma <= 1; };
+  DeploymentQuestion asked = question(spreading, cost);
+  asked.schedule_up_to = 4;
+  const planning::DraftPlan plan = planning::plan_deployment(asked).drafts[0];
+  const PointPlan& point = plan.points[0];
+  const auto least = [&](std::size_t gamma) {
+    return point.rows[gamma].speedup * std::pow(0.9, static_cast<double>(gamma) - 1);
+  };
+  const double measured = point.rows[1].speedup;
+  REQUIRE(point.passed_over_row);
+  const std::size_t fastest = *point.passed_over_row, taken = *point.optimal_row;
+  CHECK(point.rows[fastest].regret == 0);
+  CHECK(least(fastest) * 0.95 <= measured);
+  CHECK(taken > 1);
+  CHECK(point.lies_beyond_measured());
+  for (std::size_t gamma = 2; gamma < fastest; ++gamma) CHECK((least(gamma) * 0.95 > measured) == (gamma <= taken));
+  CHECK(has_note(plan, "measured_preferred"));
+  REQUIRE(plan.schedule.size() == 1);
+  CHECK(plan.schedule[0].gamma == static_cast<std::int64_t>(taken));
+}
+
 TEST_CASE("plain decoding is preferred to a faster gamma that was not measured where those measured are slower") {
   // (1 - 0.8^(gamma + 1)) / 0.2 / (1.35 + 0.5 gamma): 0.973 at 1, 1.038 at 2, 1.036 at 3.
   const auto cost = std::make_shared<fakes::Cost>([](const cost::RoundPoint& at) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/theory/walltime.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/analysis/planning/naive.hpp"
 
@@ -255,6 +256,22 @@ TEST_CASE("a closed form prefers a measured gamma to one beyond that gains too l
   CHECK(planning::plan(q).least_best_speedup == Approx((1 - std::pow(0.75, 5)) / 0.25 / 1.8).epsilon(1e-14));
   q.readings = {core::AcceptanceProfile(core::AcceptanceRate(0.8))};
   CHECK(planning::plan(q).recommended->gamma == 4);
+
+  // Where the best is not sure to gain, the longest shorter one beyond what was measured that is.
+  PlanQuestion sure = question(0.85, 0.1);
+  sure.measured_at = 1;
+  sure.readings = {core::AcceptanceProfile::from_survival(std::vector<double>{0.85, 0.5, 0.2, 0.1})};
+  const Plan surer = planning::plan(sure);
+  CHECK(surer.basis == planning::Basis::sure);
+  CHECK(surer.prefers_measured());
+  const std::int64_t gamma = surer.recommended->gamma;
+  const auto gains = [&](std::int64_t drafted) {
+    return 0.95 * theory::walltime_improvement(sure.readings[0], drafted, sure.space.cost) > 1.85 / 1.1;
+  };
+  CHECK(1 < gamma);
+  CHECK(gamma < surer.best.gamma);
+  CHECK(gains(gamma));
+  CHECK_FALSE(gains(gamma + 1));
 
   // Free drafts: 1 / 0.2 = 5 tokens per step in the limit, 2.95 at gamma 3 and 4.95 at 20.
   PlanQuestion free = question(0.8, 0);
