@@ -163,6 +163,11 @@ bool is_reshaped(const traces::TraceMetadata& metadata, const estimate::ObserveO
          !estimate::sampling_of(metadata).changes_nothing();
 }
 
+/// True if the numbers are known to be of the law that was sampled from, or how to get from one to the other is.
+bool states_sampling(const traces::TraceMetadata& metadata, const estimate::ObserveOptions& observe) {
+  return metadata.temperature || observe.assume_processed || metadata.logprob_space == traces::LogprobSpace::processed;
+}
+
 /// Notes on what the estimates of alpha say of each other and of their intervals.
 void note_alphas(const TraceAnalysis& result, std::vector<Note>& notes) {
   const auto disjoint = [](const auto& a, const auto& b) { return a->hi < b->lo || b->hi < a->lo; };
@@ -284,8 +289,7 @@ class TraceAnalyzer::State {
     of_other_text_ = metadata.path == traces::TextSource::other;
     greedy_of_sampled_text_ =
         observer_.rule() == traces::AcceptanceRule::greedy && !of_other_text_ && metadata.temperature.value_or(1) != 0;
-    sampling_stated_ = metadata.temperature || options_.observe.assume_processed || of_other_text_ ||
-                       metadata.logprob_space == traces::LogprobSpace::processed;
+    sampling_stated_ = of_other_text_ || states_sampling(metadata, options_.observe);
     reshaped_ = is_reshaped(metadata, options_.observe);
     if (!reshaped_) {
       for (const SweepSetting& setting : options_.sweep) sweeps_of_.push_back(sweep_of(setting, metadata, options_));
@@ -540,8 +544,7 @@ class TraceAnalyzer::State {
   estimate::DraftCalibration calibration_;
   Means means_;
   std::vector<LenienceMeans> lenience_;
-  bool of_other_text_ = false;
-  bool greedy_of_sampled_text_ = false;
+  bool of_other_text_ = false, greedy_of_sampled_text_ = false;
   bool reshaped_ = false, sampling_stated_ = true;
   std::vector<Sweep> sweeps_of_;           // empty once a position lacks whole rows
   std::optional<RecordingReplay> replay_;  // empty if the text must not be replayed
