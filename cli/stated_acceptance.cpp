@@ -47,6 +47,7 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
   std::vector<estimate::TypedLength> lengths;
   if (text.empty()) refuse(option, text, "LENGTH, a number >= 1, or GAMMA:LENGTH,...");
   if (text.find(':') == std::string::npos) {
+    if (text.find(',') != std::string::npos) refuse(option, text, "GAMMA:LENGTH,GAMMA:LENGTH,..., the gamma of each");
     if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
     lengths.push_back(typed_length(text, *o.at));
     return {.acceptance_length = std::move(lengths)};

@@ -35,7 +35,10 @@ planning::PlanQuestion question_of(const Draft& draft, const PlanQuestion& q) {
   question.max_regret = q.max_regret;
   question.tokens = q.tokens;
   question.interval = stated.interval;
-  if (stated.typed) question.readings = stated.typed->readings;
+  if (stated.typed) {
+    question.readings = stated.typed->readings;
+    question.ci95 = stated.typed->ci95;
+  }
   return question;
 }
 

@@ -33,11 +33,16 @@ std::vector<Caches> caches_of(const planning::PointPlan& point) {
   return {{point.batch, point.context, point.optimal()->gamma}};
 }
 
+double longest_context(const Plan& p) {
+  double longest = 0;
+  for (const planning::PointPlan& point : p.points()) longest = std::max(longest, point.context);
+  return longest;
+}
+
 /// Those at the last batch of each stretch of the schedule, at the longest context.
 std::vector<Caches> scheduled_caches(const Plan& p) {
   std::vector<Caches> planned;
-  double longest = 0;
-  for (const planning::PointPlan& point : p.points()) longest = std::max(longest, point.context);
+  const double longest = longest_context(p);
   for (const planning::PlannedStretch& stretch : p.shown_plan().schedule) {
     if (stretch.gamma) planned.push_back({static_cast<double>(stretch.batch_high), longest, *stretch.gamma});
   }
@@ -47,22 +52,29 @@ std::vector<Caches> scheduled_caches(const Plan& p) {
 /// Share of the memory that vLLM takes by default, as `capacity` does. Source:   its --gpu-memory-utilization
 constexpr double served_memory_share = 0.9;
 
+planning::ReplicaHolds holds_of(const cost::RooflineOptions& options) {
+  planning::ReplicaHolds holds;
+  holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
+  holds.utilization = served_memory_share;
+  holds.target = options.target;
+  holds.draft = options.draft;
+  return holds;
+}
+
 /// The shortfall of memory: for the weights, or for the first of these caches beside them that do not fit.
 std::optional<Note> memory_shortfall(const Plan& p, const std::vector<Caches>& planned) {
   if (!p.has_roofline()) return std::nullopt;
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
-  planning::ReplicaHolds holds;
-  holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
+  planning::ReplicaHolds holds = holds_of(options);
   // The configurations of other engines say nothing of memory.
   const bool takes_share = !p.question.emit || *p.question.emit == planning::Engine::vllm;
   holds.utilization = takes_share ? served_memory_share : 1;
-  holds.target = options.target;
-  holds.draft = options.draft;
   holds.block_size = 1;
   const auto short_of = [&](const char* code, const std::string& what, double bytes) {
     const auto enough = planning::gpus_that_hold(holds);
-    const std::string remedy = enough ? fmt::format("{} of them would hold that{}", *enough, without_link(options.hardware))
-                                      : std::string("dividing the models over more would not help");
+    const std::string remedy =
+        enough ? fmt::format("{} of them would hold that{}", *enough, without_link(options.hardware))
+               : std::string("dividing the models over more would not help");
     const std::string memory = brief(holds.memory_bytes_per_gpu / 1e9);
     const std::string has =
         !takes_share
@@ -164,8 +176,7 @@ void warn_of_models(const DraftAndTarget& shown, Plan& p) {
                      unfit_head(shown.draft, shown.target).value_or(""));
   }
   if (!p.has_roofline()) return;
-  double longest = 0;
-  for (const planning::PointPlan& point : p.points()) longest = std::max(longest, point.context);
+  const double longest = longest_context(p);
   warn(context_beyond_model("the longest context", longest, *shown.target));
   // A model's own module reads what the model reads.
   if (shown.draft != nullptr && shown.kind != DraftKind::mtp) {
@@ -230,6 +241,32 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
   request.tree = plan.tree;
 }
 
+/// The lengths that servers need to be told: vLLM does not start where a request of the model's own length has no room
+/// in the cache; slots of llama.cpp share a cache for what the plan has in it, and for the longest request, whose
+/// context halfway through its output is at least half of its length.
+void take_lengths(const Plan& p, planning::EngineRequest& request, std::vector<std::string>& notes) {
+  // Activations and captured graphs take the rest of the room beside the weights.
+  constexpr double left_to_cache = 0.75;
+  constexpr std::int64_t step = 256;
+  const double longest = longest_context(p);
+  if (longest > 0 && request.max_num_seqs) {
+    const double sequences = std::max(2.0, static_cast<double>(*request.max_num_seqs));
+    const double tokens = sequences * (longest + static_cast<double>(request.fixed.gamma) + 1);
+    request.cache_tokens = step * static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(step)));
+  }
+  if (*p.question.emit != planning::Engine::vllm || !p.has_roofline()) return;
+  const cost::RooflineOptions& placed = p.drafts[p.shown()].cost.roofline->options();
+  if (!placed.target.model.max_context) return;
+  const double room = left_to_cache * static_cast<double>(planning::kv_memory(holds_of(placed)).tokens);
+  if (room >= static_cast<double>(*placed.target.model.max_context)) return;
+  request.max_model_len =
+      std::max<std::int64_t>(step, step * static_cast<std::int64_t>(room / static_cast<double>(step)));
+  notes.push_back(fmt::format(
+      "a request of {} tokens, the longest that {} takes, has no room beside the weights, and the server may not "
+      "start: --max-model-len is what three quarters of that room hold, the rest being for activations",
+      *placed.target.model.max_context, placed.target.model.name));
+}
+
 planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& shown, const Plan& p) {
   const planning::Engine engine = *p.question.emit;
   planning::EngineRequest request;
@@ -261,6 +298,7 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
     request.draft_model = model_for(engine, *draft.model, notes);
   }
   request.max_num_seqs = p.question.max_num_seqs;
+  take_lengths(p, request, notes);
   request.release = release_of(engine, p.question.engine_version);
   const std::string lacking = planning::lacks_option(engine, request);
   if (!lacking.empty()) throw QuestionError(fmt::format("--emit is {}, but {}", name_of(engine), lacking));

@@ -223,7 +223,7 @@ std::string gpus_over_cases(const Capacity& r, std::string_view beside) {
     return of.empty() ? fmt::format("{}", *gpus) : of;
   };
   std::string text = " Over what is uncertain: " + or_count(range, r.scenarios()[best].gpus);
-  if (drafts && r.plain_scenario().gpus)
+  if (drafts && (r.plain_scenario().gpus || !other_range.empty()))
     text += fmt::format(" {} {}", beside, or_count(other_range, r.plain_scenario().gpus));
   return text + " GPUs" + (drafts ? fewer_text(r.gpus_against_plain()) : ".");
 }

@@ -246,13 +246,16 @@ double fastest(const std::vector<double>& speeds) { return *std::max_element(spe
 /// The gammas that may be taken: those up to the longest measured one, and those beyond that surely gain on these; all
 /// if none up to there counts.
 /// @param among  the speeds of the gammas that count, as Speeds::all
-void add_takeable(const Speeds& speeds, const std::vector<double>& among, const ScheduleRule& rule,
-                  std::vector<bool>& takeable) {
+void add_takeable(const DraftScan& scan, const Speeds& speeds, const std::vector<double>& among,
+                  const ScheduleRule& rule, std::vector<bool>& takeable) {
   takeable.resize(takeable.empty() ? among.size() : std::min(takeable.size(), among.size()), false);
-  const double measured = fastest(up_to_measured(among, speeds.measured));
+  const std::vector<double> up_to_there = up_to_measured(among, speeds.measured);
+  const auto measured = std::max_element(up_to_there.begin(), up_to_there.end());
+  const LogError& its_error = scan.sampling_error()[static_cast<std::size_t>(measured - up_to_there.begin())];
   for (std::size_t gamma = 0; gamma < takeable.size(); ++gamma) {
-    takeable[gamma] = takeable[gamma] || gamma < speeds.measured || !(measured > 0) ||
-                      (among[gamma] > 0 && surely_gains(speeds.surely[gamma] / speeds.plain, measured / speeds.plain,
+    const double surely = speeds.surely[gamma] * std::exp(-further_error(scan.sampling_error()[gamma], its_error));
+    takeable[gamma] = takeable[gamma] || gamma < speeds.measured || !(*measured > 0) ||
+                      (among[gamma] > 0 && surely_gains(surely / speeds.plain, *measured / speeds.plain,
                                                         1 + rule.min_gain, rule.prefer_measured));
   }
 }
@@ -292,13 +295,13 @@ BatchRegrets regrets_at(const DraftScan& draft, double batch, const std::vector<
   result.basis = draft.basis(batch, contexts.front());
   // At some context; of the sure gammas, and of all.
   std::vector<bool> takeable, takeable_of_all;
-  for (const SpeedsAtContext& at : all) add_takeable(at.speeds, at.speeds.all, rule, takeable_of_all);
+  for (const SpeedsAtContext& at : all) add_takeable(*at.scan, at.speeds, at.speeds.all, rule, takeable_of_all);
   for (SpeedsAtContext& at : all) {
     // As at points: the best of all is taken if it is sure, else the best of the sure ones.
     const std::vector<double> of_all = of_these(at.speeds.all, takeable_of_all);
     const auto best = std::max_element(of_all.begin(), of_all.end()) - of_all.begin();
     if (at.sure[static_cast<std::size_t>(best)] > 0) at.sure = of_these(at.sure, takeable_of_all);
-    add_takeable(at.speeds, at.sure, rule, takeable);
+    add_takeable(*at.scan, at.speeds, at.sure, rule, takeable);
   }
   const auto lies_beyond = [&](const SpeedsAtContext& at) {
     const auto beyond =

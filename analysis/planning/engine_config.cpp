@@ -378,7 +378,15 @@ std::vector<std::string> Writer::server_options() const {
     options.emplace_back(own.tensor_parallel);
     if (config_.engine != Engine::llamacpp) options.back() += fmt::format(" {}", *request_.tensor_parallel);
   }
-  if (request_.max_num_seqs) options.push_back(fmt::format("{} {}", own.max_num_seqs, *request_.max_num_seqs));
+  if (request_.max_num_seqs) {
+    options.push_back(fmt::format("{} {}", own.max_num_seqs, *request_.max_num_seqs));
+    // Else every slot has its own part of the context, which no longer request fits into.
+    if (config_.engine == Engine::llamacpp) options.emplace_back("--kv-unified");
+    if (config_.engine == Engine::llamacpp && request_.cache_tokens)
+      options.push_back(fmt::format("--ctx-size {}", *request_.cache_tokens));
+  }
+  if (request_.max_model_len && config_.engine == Engine::vllm)
+    options.push_back(fmt::format("--max-model-len {}", *request_.max_model_len));
   if (request_.cache_type && !own_cache_type().empty() && !own.cache_type.empty()) {
     options.push_back(fmt::format("{} {}", own.cache_type, own_cache_type()));
     if (config_.engine == Engine::llamacpp) options.push_back("--cache-type-v " + own_cache_type());

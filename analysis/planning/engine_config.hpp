@@ -36,6 +36,10 @@ struct EngineRequest {
   std::optional<cost::NumberType> weight_type, draft_weight_type, cache_type;
   /// The largest number of sequences that the server is to decode together.
   std::optional<std::int64_t> max_num_seqs;
+  /// Tokens of the longest request, where the cache has no room for one of the model's own length, > 0.
+  std::optional<std::int64_t> max_model_len;
+  /// Tokens of a cache that all sequences share, > 0; if empty, what the engine takes by itself.
+  std::optional<std::int64_t> cache_tokens;
   /// The release that runs; if empty, a text is made for each range of releases.
   std::optional<EngineRelease> release;
   /// The name that the commands use for the file with the text of a variant.

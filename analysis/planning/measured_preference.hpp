@@ -4,14 +4,17 @@ namespace specdec::planning {
 
 /// The loss that is accepted for staying within the longest measured draft, as a share of the speedup, [0, 1). A gamma
 /// beyond it is recommended only if it gains more than this by every reading of how acceptance continues, including the
-/// one that falls most. Of several such it is the fastest by the estimate.
+/// one that falls most, less the sampling error that the two do not share. Of several such it is the fastest by the
+/// estimate.
 ///
 /// Source:   docs/theory.md#plans-over-batch-and-context
 inline constexpr double measured_preference = 0.05;
 
 /// True if a gamma beyond the longest measured one may be taken in place of the best up to there: what it gives by
 /// every reading is more than `preference` faster, or is `enough` where the other is not.
-/// @param least, measured, enough  speedups over plain decoding, > 0; of the gamma by the reading that says least
+/// @param least, measured, enough  speedups over plain decoding, > 0; of the gamma by the reading that says least, less
+/// its
+///                                own sampling error
 /// @param preference               [0, 1)
 constexpr bool surely_gains(double least, double measured, double enough, double preference) {
   return measured < (1 - preference) * least || (least >= enough && measured < enough);

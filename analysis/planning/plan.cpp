@@ -190,12 +190,27 @@ double least_speedup_of(const PlanQuestion& q, const theory::OptimalGamma& best)
   return least;
 }
 
+/// How far below the estimate the 95% interval of a gamma's tokens per step reaches, as a logarithm.
+double sampling_error_at(const PlanQuestion& q, std::int64_t gamma) {
+  double below = 0;
+  const double speedup = theory::walltime_improvement(q.acceptance, gamma, q.space.cost);
+  for (const core::AcceptanceProfile& end : q.ci95)
+    below = std::max(below, std::log(speedup / theory::walltime_improvement(end, gamma, q.space.cost)));
+  return below;
+}
+
+/// True if the gamma gains on the measured one by every reading, less the sampling error that they do not share.
+bool surely_gains_on(const PlanQuestion& q, std::int64_t gamma, double least, const theory::OptimalGamma& measured) {
+  const double further = sampling_error_at(q, gamma) - sampling_error_at(q, measured.gamma);
+  return measured.speedup < (1 - q.prefer_measured) * least * std::exp(-std::max(0.0, further));
+}
+
 /// The longest draft up to the best one, and so the fastest by the estimate, that surely gains on what was measured;
 /// empty if the best of no reading does.
-std::optional<std::int64_t> longest_sure_gamma(const PlanQuestion& q, const Plan& plan, std::int64_t measured,
-                                               double speedup) {
+std::optional<std::int64_t> longest_sure_gamma(const PlanQuestion& q, const Plan& plan, std::int64_t longest,
+                                               const theory::OptimalGamma& measured) {
   const auto is_sure = [&](std::int64_t gamma) {
-    return gamma > measured && speedup < (1 - q.prefer_measured) * least_speedup_at(q, gamma);
+    return gamma > longest && surely_gains_on(q, gamma, least_speedup_at(q, gamma), measured);
   };
   std::int64_t sure = 0;
   for (const core::AcceptanceProfile& reading : q.readings) {
@@ -218,8 +233,9 @@ std::optional<Recommendation> surer_gamma(const PlanQuestion& q, const Plan& pla
   const bool lies_within = plan.best.attained() && measured && plan.best.gamma <= *measured;
   if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
   const theory::OptimalGamma best = best_gamma(q.acceptance, {q.space.cost, std::min(*measured, q.space.max_gamma)});
-  if (best.speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
-  if (const auto sure = longest_sure_gamma(q, plan, *measured, best.speedup)) return Recommendation{Basis::sure, sure};
+  const std::int64_t fastest = plan.best.attained() ? plan.best.gamma : best.gamma;
+  if (surely_gains_on(q, fastest, plan.least_best_speedup, best)) return std::nullopt;
+  if (const auto sure = longest_sure_gamma(q, plan, *measured, best)) return Recommendation{Basis::sure, sure};
   return Recommendation{best.gamma > 0 ? Basis::measured : Basis::not_worth_it, best.gamma};
 }
 

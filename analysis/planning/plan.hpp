@@ -31,6 +31,8 @@ struct PlanQuestion {
   double prefer_measured = measured_preference;
   /// Other profiles that extend the same measurement to all gammas.
   std::vector<core::AcceptanceProfile> readings = {};
+  /// The ends of its 95% interval by the sample's size, of which the outermost count at each gamma.
+  std::vector<core::AcceptanceProfile> ci95 = {};
   /// The gamma in use, in [0, min(space.max_gamma, largest_known_gamma)].
   std::optional<std::int64_t> deployed = {};
   /// Largest acceptable loss of the gamma in use relative to the recommended one, in [0, 1].

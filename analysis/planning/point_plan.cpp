@@ -187,7 +187,9 @@ std::optional<std::size_t> PointPlanner::surer_than(std::size_t row, const std::
   const std::optional<std::size_t> measured = fastest_of([&](std::size_t one) { return one <= *longest; });
   if (!measured) return std::nullopt;
   const auto is_sure = [&](std::size_t one) {
-    const double least = plan_.rows[one].speedup * std::exp(-errors(one).readings.below);
+    const double least =
+        plan_.rows[one].speedup *
+        std::exp(-errors(one).readings.below - further_error(errors(one).sampling, errors(*measured).sampling));
     return surely_gains(least, plan_.rows[*measured].speedup, enough(), question_.prefer_measured);
   };
   if (is_sure(row)) return std::nullopt;

@@ -375,9 +375,9 @@ void warn_of_length(const cost::ModelSpec& model, Capacity& c) {
   const std::string states =
       memory.state_bytes > 0 ? fmt::format(" beside {} of states", gigabytes(memory.state_bytes)) : "";
   const auto enough = planning::gpus_that_hold(holds);
-  const std::string remedy = enough ? fmt::format("divided over {} GPUs they leave room{}", *enough,
-                                                  without_link(placed.hardware))
-                                    : std::string("no number of GPUs up to 1024 has room");
+  const std::string remedy =
+      enough ? fmt::format("divided over {} GPUs they leave room{}", *enough, without_link(placed.hardware))
+             : std::string("no number of GPUs up to 1024 has room");
   const double missing = static_cast<double>(holds.block_size) * memory.bytes_per_token - memory.cache_bytes;
   throw QuestionError(fmt::format(
       "--tensor-parallel-size is {}, but {} of target weights per GPU{}{} leave no room for a cache in the {} that "
@@ -946,7 +946,7 @@ bool Capacity::saves_by_estimate_alone() const {
   const std::size_t best = *answer().recommended;
   const auto& with = scenarios()[best].gpus;
   const auto& without = plain_scenario().gpus;
-  if (!with || !without || *with >= *without) return false;
+  if (sim::is_plain(scenarios()[best].scenario) || !with || (without && *with >= *without)) return false;
   const sim::GpuComparison cases = gpus_against_plain();
   return cases.fewer < cases.cases;
 }

@@ -1645,6 +1645,14 @@ TEST_CASE(
   CHECK(run_specdec("plan " + options).out.find("no gain of more than 5% over") != std::string::npos);
 }
 
+TEST_CASE("a gain beyond what was measured is sure only if the figures are of enough rounds") {
+  const std::string lengths = "--acceptance-length 1:1.79,2:2.42,3:2.92 --c 0.04 --rounds ";
+  for (const char* more : {"", " --batch 1"}) {
+    CHECK(json_of(lengths + "30" + more)["recommended"]["gamma"] == 3);
+    CHECK(json_of(lengths + "1000000" + more)["recommended"]["gamma"].get<int>() > 3);
+  }
+}
+
 TEST_CASE("an acceptance that was chosen beyond the counts is not said to be within an interval of readings") {
   const ScratchFolder scratch;
   const ordered_json plan = json_of("--counters " + counters_in(scratch) + " --c 0.02 --beyond geometric");
@@ -1906,6 +1914,26 @@ TEST_CASE("scrapes of lookups measure the gamma that ran, by steps") {
   CHECK(tokens_of(" --mean-draft-length 2") < tokens_of(""));
   CHECK(warns(json_of(question + " --hit-rate 0.9"), "lookups_contradict_counts"));
   CHECK_FALSE(warns(json_of(question + " --hit-rate 0.35"), "lookups_contradict_counts"));
+}
+
+TEST_CASE("a server is told the length of requests where the model's own has no room, and slots share their cache") {
+  const auto emitted = [](const std::string& more) {
+    return run_specdec("plan --alpha 0.75 --model llama-3.1-8b --draft-kind ngram --hit-rate 0.5 --context 2000 " +
+                       more)
+        .out;
+  };
+  const std::string small = emitted("--hardware rtx-4090 --batch 1,4 --max-num-seqs 4 --emit vllm");
+  const auto at = small.find("--max-model-len ");
+  REQUIRE(at != std::string::npos);
+  const int tokens = std::stoi(small.substr(at + 16));
+  CHECK(2000 < tokens);
+  // 24 GB less the weights at 131 kB a token.
+  CHECK(tokens < (0.9 * 24e9 - 16.06e9) / 131072);
+  CHECK(emitted("--hardware h100 --batch 1,4 --max-num-seqs 4 --emit vllm").find("--max-model-len") ==
+        std::string::npos);
+  CHECK(emitted("--hardware h100 --batch 1,8 --max-num-seqs 8 --emit llamacpp")
+            .find("--parallel 8 --kv-unified --ctx-size 16") != std::string::npos);
+  CHECK(emitted("--hardware h100 --batch 1 --emit llamacpp").find("--kv-unified") == std::string::npos);
 }
 
 TEST_CASE("typed lengths of lookups hold drafts as short as they were, and SGLang verifies all places of a round") {

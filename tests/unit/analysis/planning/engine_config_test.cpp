@@ -559,7 +559,8 @@ TEST_CASE("commands say what the plan assumed of the server") {
   request.target_model = "target.gguf";
   request.cache_type = specdec::cost::NumberType::int8;
   CHECK(command(Engine::llamacpp) ==
-        "llama-server -m target.gguf --split-mode row --parallel 64 --cache-type-k q8_0 --cache-type-v q8_0 $(cat 'my "
+        "llama-server -m target.gguf --split-mode row --parallel 64 --kv-unified --cache-type-k q8_0 --cache-type-v "
+        "q8_0 $(cat 'my "
         "config.json')");
   CHECK(notes_say(engine_config(Engine::llamacpp, request), "over 4 GPUs"));
   CHECK(notes_say(engine_config(Engine::vllm, request), "the plan assumes keys and values in int8"));
