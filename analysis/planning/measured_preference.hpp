@@ -12,10 +12,10 @@ inline constexpr double measured_preference = 0.05;
 
 /// True if a gamma beyond the longest measured one may be taken in place of the best up to there: what it gives by
 /// every reading is more than `preference` faster, or is `enough` where the other is not.
-/// @param least, measured, enough  speedups over plain decoding, > 0; of the gamma by the reading that says least, less
-/// its
-///                                own sampling error
-/// @param preference               [0, 1)
+/// @param least       speedup of that gamma by the reading that says least, less its own sampling error, > 0
+/// @param measured    that of the best gamma up to the longest measured one, > 0
+/// @param enough      speedup that is asked for, > 0
+/// @param preference  [0, 1)
 constexpr bool surely_gains(double least, double measured, double enough, double preference) {
   return measured < (1 - preference) * least || (least >= enough && measured < enough);
 }
