@@ -155,10 +155,12 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   const auto& interval = first.speedup_estimate->ci95;
   // A width of the order of rounding errors counts as none.
   const bool has_width = interval && interval->hi - interval->lo > 1e-6 * interval->hi;
+  const bool of_independent_rounds = !d.drafts.empty() && d.drafts[d.shown()].acceptance.curve_at_design_effect_3;
   const std::string certainty = stretch.size() != 1 || !has_width ? ""
                                 : d.lacks_sampling()
                                     ? fmt::format(" ({} {})", speedup_range(interval), what_range_holds(d))
-                                    : fmt::format(" (95% {})", speedup_range(interval));
+                                    : fmt::format(" (95% {}{})", speedup_range(interval),
+                                                  of_independent_rounds ? ", were rounds independent" : "");
   switch (first.verdict) {
     case Verdict::speculate:
       return fmt::format("Speculate at {} with {}: {} the speed of plain decoding{}{}.", where, drafts, speed,
