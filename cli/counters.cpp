@@ -17,6 +17,8 @@
 #include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/distinct_files.hpp"
+#include "planner/lookup_drafts.hpp"
+#include "planner/number_text.hpp"
 #include "planner/sources/seen_labels.hpp"
 #include "planner/traffic_mix.hpp"
 #include "render/text.hpp"
@@ -268,6 +270,29 @@ std::vector<std::filesystem::path> readable_files(const std::vector<std::filesys
   return readable;
 }
 
+/// Steps of engines that tell how many of them drafted.
+class DraftingSteps {
+ public:
+  void add(const ServingCounts& counts) {
+    const auto steps = traces::steps_of(counts);
+    if (!steps || !(counts.rounds.value_or(0) > 0) || !counts.accepted) return;
+    steps_ += *steps;
+    rounds_ += *counts.rounds;
+    accepted_ += *counts.accepted;
+  }
+  /// Says ("steps_without_drafts") that many of them did not.
+  std::optional<Note> note() const {
+    if (!(rounds_ < planner::drafts_in_every_step * steps_)) return std::nullopt;
+    return Note{"steps_without_drafts",
+                fmt::format("{} of the steps drafted, as where drafts are looked up or at times switched off: what is "
+                            "printed is of these, and all steps put out {:.4g} tokens each",
+                            planner::percent(rounds_ / steps_), 1 + accepted_ / steps_)};
+  }
+
+ private:
+  double steps_ = 0, rounds_ = 0, accepted_ = 0;
+};
+
 CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   if (o.sources.empty() && !o.scrape.url)
     throw UsageError("SOURCE is missing: files of counts, - for standard input, --scrape or --convert");
@@ -286,14 +311,17 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   ReadingProgress reading(files, progress);
   traces::CountsSink sink = sink_into(summaries, tree);
   planner::SeenLabels labels(by);
+  DraftingSteps steps;
   sink.take = [&, add = sink.take](const ServingCounts& counts) {
     reading.at(counts);
     labels.add(counts);
+    steps.add(counts);
     add(counts);
   };
   sink.warn = [&](const Note& warning) { answer.notes.push_back(warning); };
   traces::read_serving_counts(files, sink);
   labels.require("--by");
+  if (const auto note = steps.note()) answer.notes.push_back(*note);
   for (estimate::ServingSummary& summary : summaries.summaries()) {
     answer.groups.push_back(group_of(std::move(summary), o));
   }

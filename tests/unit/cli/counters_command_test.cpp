@@ -120,6 +120,20 @@ TEST_CASE("one scrape gives the counted figures, alpha by the censored geometric
   CHECK(group["gammas"][4]["measured"] == false);
 }
 
+TEST_CASE("counts of a server that drafted in few of its steps say so, with the tokens of all steps") {
+  const auto code = [](const ordered_json& note) { return note["code"] == "steps_without_drafts"; };
+  const ordered_json found =
+      summary_of(samples + "vllm_ngram_before.prom " + samples + "vllm_ngram_after.prom")["warnings"];
+  const auto warning = std::find_if(found.begin(), found.end(), code);
+  REQUIRE(warning != found.end());
+  CHECK_THAT((*warning)["message"].get<std::string>(),
+             Catch::Matchers::Contains("35% of the steps") && Catch::Matchers::Contains("put out 1.547 tokens"));
+  for (const std::string& drafting : {scrapes, requests}) {
+    const ordered_json others = summary_of(drafting)["warnings"];
+    CHECK(std::none_of(others.begin(), others.end(), code));
+  }
+}
+
 TEST_CASE("the JSON of a group has every key, in order") {
   const ordered_json document = summary_of(requests);
   CHECK(keys_of(document) == std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings",
