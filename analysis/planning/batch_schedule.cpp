@@ -206,9 +206,9 @@ void add_regrets_at_ends(const DraftScan& scan, const std::vector<double>& speed
 /// [gamma]: tokens per unit of time at one batch and context; 0 if the gamma does not count.
 struct Speeds {
   double plain = 0;
-  /// Of all gammas that have a price; without those whose cost is guessed; these by the reading that says least, and
-  /// by the one that says least of unmeasured acceptance.
-  std::vector<double> priced, all, surely, least;
+  /// Of all gammas that have a price; without those whose cost is guessed, and these by the reading that says least of
+  /// unmeasured acceptance.
+  std::vector<double> priced, all, least;
   /// One more than the longest draft that was measured.
   std::size_t measured = 0;
 };
@@ -221,8 +221,8 @@ Speeds speeds_at(const DraftScan& scan, double batch, double context, const std:
     const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
     speeds.priced.push_back(tokens.value / times[gamma].total());
     speeds.all.push_back(guessed ? 0 : speeds.priced.back());
-    speeds.surely.push_back(speeds.all.back() * std::exp(-scan.readings_error()[gamma].below));
-    speeds.least.push_back(tokens.extrapolated ? speeds.surely.back() : speeds.all.back());
+    speeds.least.push_back(speeds.all.back() *
+                           (tokens.extrapolated ? std::exp(-scan.readings_error()[gamma].below) : 1));
     if (!is_extrapolated(scan, gamma, batch, context)) speeds.measured = gamma + 1;
   }
   speeds.plain = speeds.all.front();
@@ -251,9 +251,13 @@ void add_takeable(const DraftScan& scan, const Speeds& speeds, const std::vector
   takeable.resize(takeable.empty() ? among.size() : std::min(takeable.size(), among.size()), false);
   const std::vector<double> up_to_there = up_to_measured(among, speeds.measured);
   const auto measured = std::max_element(up_to_there.begin(), up_to_there.end());
-  const LogError& its_error = scan.sampling_error()[static_cast<std::size_t>(measured - up_to_there.begin())];
+  const auto sampling = [&](std::ptrdiff_t gamma) {
+    return scan.sampling_error()[static_cast<std::size_t>(gamma)].below;
+  };
+  const double its_error = sampling(measured - up_to_there.begin());
   for (std::size_t gamma = 0; gamma < takeable.size(); ++gamma) {
-    const double surely = speeds.surely[gamma] * std::exp(-further_error(scan.sampling_error()[gamma], its_error));
+    const double further = further_error(sampling(static_cast<std::ptrdiff_t>(gamma)), its_error);
+    const double surely = speeds.all[gamma] * std::exp(-scan.readings_error()[gamma].below - further);
     takeable[gamma] = takeable[gamma] || gamma < speeds.measured || !(*measured > 0) ||
                       (among[gamma] > 0 && surely_gains(surely / speeds.plain, *measured / speeds.plain,
                                                         1 + rule.min_gain, rule.prefer_measured));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,12 +26,6 @@ LogError error_of_tokens(const estimate::TokensPerStep& tokens);
 /// That of the ratio of two rounds' seconds, 95% of the replicates; 0 without any.
 LogError error_of_ratio(const cost::RoundCost& cost, const cost::RoundPoint& numerator,
                         const cost::RoundPoint& denominator);
-
-/// The part of a gamma's sampling error, downwards, that a shorter one does not share: rates that are carried further
-/// are those of the shorter one, whose error moves both the same way.
-inline double further_error(const LogError& gamma, const LogError& shorter) {
-  return std::max(0.0, gamma.below - shorter.below);
-}
 
 /// A draft's acceptance at every compared gamma, looked up once, and the prices of its rounds at any requested
 /// point.

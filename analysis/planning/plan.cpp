@@ -201,8 +201,9 @@ double sampling_error_at(const PlanQuestion& q, std::int64_t gamma) {
 
 /// True if the gamma gains on the measured one by every reading, less the sampling error that they do not share.
 bool surely_gains_on(const PlanQuestion& q, std::int64_t gamma, double least, const theory::OptimalGamma& measured) {
-  const double further = sampling_error_at(q, gamma) - sampling_error_at(q, measured.gamma);
-  return measured.speedup < (1 - q.prefer_measured) * least * std::exp(-std::max(0.0, further));
+  const double further = further_error(sampling_error_at(q, gamma), sampling_error_at(q, measured.gamma));
+  constexpr double nothing_asked_for = std::numeric_limits<double>::infinity();
+  return surely_gains(least * std::exp(-further), measured.speedup, nothing_asked_for, q.prefer_measured);
 }
 
 /// The longest draft up to the best one, and so the fastest by the estimate, that surely gains on what was measured;

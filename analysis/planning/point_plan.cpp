@@ -188,8 +188,8 @@ std::optional<std::size_t> PointPlanner::surer_than(std::size_t row, const std::
   if (!measured) return std::nullopt;
   const auto is_sure = [&](std::size_t one) {
     const double least =
-        plan_.rows[one].speedup *
-        std::exp(-errors(one).readings.below - further_error(errors(one).sampling, errors(*measured).sampling));
+        plan_.rows[one].speedup * std::exp(-errors(one).readings.below -
+                                           further_error(errors(one).sampling.below, errors(*measured).sampling.below));
     return surely_gains(least, plan_.rows[*measured].speedup, enough(), question_.prefer_measured);
   };
   if (is_sure(row)) return std::nullopt;
