@@ -1,6 +1,11 @@
 #include "analysis/estimate/acceptance_curve.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "analysis/core/normal_interval.hpp"
+#include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::estimate {
 namespace {
@@ -28,7 +33,59 @@ std::vector<double> not_rising(const std::vector<double>& values) {
   return result;
 }
 
+constexpr std::uint32_t sampling_stream = 48, readings_stream = 49;
+
+/// The value moved by so many standard deviations, within an interval that is its central 95%, on a logarithmic scale.
+double moved(double value, const Interval& interval, double deviations) {
+  const double half = deviations < 0 ? std::log(value / interval.lo) : std::log(interval.hi / value);
+  return std::isfinite(half) ? value * std::exp(deviations * std::max(0.0, half) / core::normal_half_width_95) : value;
+}
+
+/// As far as the curve covers gammas.
+std::vector<TokensPerStep> by_gamma(const AcceptanceCurve& curve, std::int64_t max_gamma) {
+  std::vector<TokensPerStep> all = {curve.tokens_per_step(0)};
+  for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
+    try {
+      all.push_back(curve.tokens_per_step(gamma));
+    } catch (const std::domain_error&) {
+      break;
+    }
+  }
+  return all;
+}
+
+bool is_uncertain(const TokensPerStep& tokens) {
+  return tokens.ci95.lo < tokens.ci95.hi || tokens.readings.lo < tokens.readings.hi;
+}
+
 }  // namespace
+
+TokenWorlds AcceptanceCurve::draw(std::int64_t max_gamma, const DrawOptions& options) const {
+  const std::vector<TokensPerStep> all = by_gamma(*this, max_gamma);
+  const auto has_bracket = [](const TokensPerStep& tokens) { return tokens.bracket.has_value(); };
+  const int alternatives = std::any_of(all.begin(), all.end(), has_bracket) ? 2 : 1;
+  const std::size_t each = std::any_of(all.begin(), all.end(), is_uncertain) ? options.worlds : 1;
+  TokenWorlds drawn;
+  drawn.tokens.resize(all.size());
+  for (int alternative = 0; alternative < alternatives; ++alternative) {
+    drawn.alternative.insert(drawn.alternative.end(), each, alternative);
+    for (std::size_t world = 0; world < each; ++world) {
+      const auto index = static_cast<std::uint32_t>(world);
+      const double sampling = cost::ReplicateDraws(options.seed, sampling_stream, index).standard_normal(0);
+      const double reading = cost::ReplicateDraws(options.seed, readings_stream, index).standard_normal(0);
+      double before = 1;
+      for (std::size_t gamma = 0; gamma < all.size(); ++gamma) {
+        const TokensPerStep& tokens = all[gamma];
+        const double end = tokens.bracket ? (alternative == 0 ? tokens.bracket->lo : tokens.bracket->hi) : tokens.value;
+        const double of_sampling = each == 1 ? 1 : moved(tokens.value, tokens.ci95, sampling) / tokens.value;
+        const double of_reading = each == 1 ? 1 : moved(tokens.value, tokens.readings, reading) / tokens.value;
+        before = std::clamp(end * of_sampling * of_reading, before, static_cast<double>(gamma) + 1);
+        drawn.tokens[gamma].push_back(before);
+      }
+    }
+  }
+  return drawn;
+}
 
 std::vector<double> AcceptanceCurve::survival(std::int64_t gamma) const {
   std::vector<double> gains;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,24 @@ struct TokensPerStep {
   std::optional<Interval> bracket = {};
 };
 
+/// How many worlds are drawn of what is uncertain, and by which random numbers.
+struct DrawOptions {
+  /// Worlds of each alternative, >= 1; one world where nothing is uncertain.
+  std::size_t worlds = 1000;
+  std::uint64_t seed = 0;
+};
+
+/// Tokens per step of one acceptance in each of its worlds: ways it may be that the evidence allows.
+struct TokenWorlds {
+  /// [gamma][world], gamma = 0, 1, ...: in [1, gamma + 1], not falling in gamma; 1 at gamma = 0.
+  std::vector<std::vector<double>> tokens;
+  /// [world]: the alternative that it is a world of, from 0 on. Worlds of one alternative are equally likely;
+  /// alternatives, such as the ends of an interval that somebody states, have no probability.
+  std::vector<int> alternative;
+
+  std::size_t worlds() const { return alternative.size(); }
+};
+
 /// Tokens per step for every gamma >= 0: from a rate, counters or a replayed recording.
 class AcceptanceCurve {
  public:
@@ -39,6 +58,10 @@ class AcceptanceCurve {
   /// the position. Gains that rise are made level, so that the sum stays tokens_per_step(gamma) - 1.
   /// @throws as tokens_per_step
   virtual std::vector<double> survival(std::int64_t gamma) const;
+  /// Worlds of this acceptance, the same for every max_gamma. By default those of tokens_per_step: sampling and
+  /// readings move all gammas together, each by a normal with its own interval as its central 95%; of a bracket the two
+  /// ends are alternatives. One world where nothing is uncertain. Gammas end where tokens_per_step does.
+  virtual TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const;
   /// True if the acceptance of drafts beyond the observed ones was chosen, so that `readings` are within that choice.
   virtual bool assumes_beyond() const { return false; }
   /// The reason why nothing is decided by these figures, whatever their intervals; empty if there is none.
