@@ -116,7 +116,8 @@ void leave_one_table(nlohmann::ordered_json& document, const Command& command, c
 
 std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {
   if (parsed.output.format == "table") {
-    const std::string more = closing_text(report.assumptions, report.warnings);
+    const std::string more = report.is_brief ? brief_warnings(report.warnings)
+                                             : closing_text(report.assumptions, report.warnings);
     const std::string& text = parsed.output.table ? report.text_of_table.at(*parsed.output.table) : report.text;
     return text + (more.empty() ? "" : '\n' + more);
   }

@@ -17,16 +17,12 @@ namespace {
 
 using planner::Plan;
 
-/// The first one is the main table: rows of the closed forms, else points.
-std::vector<CsvTable> tables_of(bool closed_form) {
+/// The first one is the main table: the gammas of one point, else points.
+std::vector<CsvTable> tables_of(bool one_point) {
   std::vector<CsvTable> tables = {{"points", "/points"},     {"rows", "/points/*/rows", {"batch", "context"}},
                                   {"schedule", "/schedule"}, {"drafts", "/drafts/*/points", {"name"}},
-                                  {"runs", "/runs"},         {"backtest", "/backtest"},
-                                  {"relative", "/relative"}};
-  if (closed_form) {
-    tables[1] = {"rows", "/rows"};
-    std::swap(tables[0], tables[1]);
-  }
+                                  {"runs", "/runs"},         {"backtest", "/backtest"}};
+  if (one_point) std::swap(tables[0], tables[1]);
   return tables;
 }
 
@@ -46,11 +42,11 @@ const std::string& text_for_engine(std::string_view option, const std::string& f
                                plan.config->not_to_be_written, remedy));
 }
 
-Report report_of(const std::shared_ptr<const Plan>& plan) {
+Report report_of(const std::shared_ptr<const Plan>& plan, bool explain) {
   Report report;
-  if (plan->closed_form) report.json = render::closed_form_json(*plan);
-  report.more_json = [plan](nlohmann::ordered_json& json) { render::put_points(*plan, json); };
-  report.text = render::text_of(*plan);
+  report.more_json = [plan](nlohmann::ordered_json& json) { render::put_plan(*plan, json); };
+  report.text = render::text_of(*plan) + (explain ? render::explained(*plan) : "");
+  report.is_brief = !explain;
   report.assumptions = plan->assumptions;
   report.warnings = plan->warnings;
   for (const std::string& file : std::set<std::string>(plan->files.begin(), plan->files.end())) {
@@ -59,7 +55,7 @@ Report report_of(const std::shared_ptr<const Plan>& plan) {
   append(report.warnings, same_content(report.files));
   report.presets = plan->presets;
   report.rows_of_empty = render::rows_of_empty_runs();
-  report.tables = tables_of(plan->closed_form.has_value());
+  report.tables = tables_of(plan->points().size() == 1);
   report.exit_code = plan->exceeds_max_regret() ? check_failed : success;
   return report;
 }
@@ -85,7 +81,7 @@ PlanReport plan_report(const PlanOptions& options) {
     write_whole("--emit-file", *options.emit_file,
                 text_for_engine("--emit-file", *options.emit_file, *plan, options.draft_model));
   }
-  return {report_of(plan), render::words_of(*plan), plan};
+  return {report_of(plan, options.explain), render::words_of(*plan), plan};
 }
 
 std::vector<CsvTable> plan_tables() { return tables_of(true); }

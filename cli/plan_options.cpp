@@ -266,7 +266,7 @@ void declare(Options& options, PlanOptions& o) {
                  "or at any\nend of an interval, at any point");
   options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
   options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
-  options.number("--tolerance", o.tolerance, {0.0, 0.5, true}, "loss of speedup up to which a gamma is near-optimal");
+  options.flag("--explain", o.explain, "also every point and gamma, assumptions, and warnings in full");
   options.group("Configuration");
   options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "configuration for this engine");
   options.text("--engine-version", o.engine_version, "V", "of the engine: 0.24.0, b9134; decides the syntax");

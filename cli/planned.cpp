@@ -290,8 +290,6 @@ planner::PlanQuestion question_of(const PlanOptions& o) {
   q.gamma = o.gamma;
   q.max_regret = o.max_regret;
   q.max_gamma = o.max_gamma;
-  q.tolerance = o.tolerance;
-  q.extrapolate = o.extrapolate;
   q.tokens = o.tokens;
   q.c_hat = o.c_hat;
   q.points_only = o.points_only && !o.emit;

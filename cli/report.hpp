@@ -42,6 +42,8 @@ struct Report {
   std::vector<CsvTable> tables;
   /// A row of a table, by its name: of which keys its CSV has the columns where this run has no row of it.
   std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty;
+  /// The text is the answer alone: of warnings two are shown, and assumptions are left to --explain.
+  bool is_brief = false;
   /// Texts that replace `text` where --table names one, by name, if the command shows tables in every format.
   std::map<std::string, std::string, std::less<>> text_of_table;
   /// Content for --output, byte by byte, if that is not the report itself, for instance a drawing; the report then

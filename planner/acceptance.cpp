@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "analysis/planning/plan.hpp"
+#include "analysis/planning/closed_form.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/published_acceptance.hpp"
 #include "analysis/planning/published_lengths.hpp"

@@ -49,7 +49,7 @@ std::string benchmark_command(const Plan& plan, const planning::NextMeasurement&
 
 std::string next_run_command(const Plan& plan) {
   const planning::NextMeasurement next = {
-      plan.next_run->gamma, plan.next_run->batch, plan.next_run->context, {}, false};
+      plan.next_run->gamma, plan.next_run->batch, plan.next_run->context};
   const std::string engine = plan.engine.value_or("");
   std::optional<PromptLengths> lengths;
   if (has_several_contexts(plan)) {
@@ -84,7 +84,7 @@ std::string benchmark_command(std::string_view asked_engine, std::string_view as
   // A mean of 1.003 sequences was measured with one request in flight.
   constexpr double measured_above = 0.05;
   const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch - measured_above)));
-  const std::int64_t requests = std::max(next.requests.value_or(8 * concurrency), concurrency);
+  const std::int64_t requests = 8 * concurrency;
   const bool is_sglang = engine == "sglang";
   const std::string random =
       lengths ? random_lengths(*lengths, is_sglang, concurrency > 1) : " --dataset-name custom --dataset-path PROMPTS";

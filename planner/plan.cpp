@@ -4,12 +4,9 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <set>
 #include <utility>
 
-#include "analysis/core/normal_interval.hpp"
-#include "analysis/core/quantile.hpp"
 #include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
@@ -38,10 +35,8 @@ std::vector<ScheduleStretch> deployed_of(const PlanQuestion& q, std::int64_t max
 /// The largest gamma that a stated acceptance covers.
 std::int64_t known_gamma(const Acceptance& acceptance) {
   if (!acceptance.stated) return planning::largest_scanned_gamma;
-  planning::PlanQuestion question{acceptance.stated->profile};
-  question.measured_at = acceptance.stated->measured_at;
-  question.monotone = acceptance.stated->monotone;
-  return planning::largest_known_gamma(question);
+  const StatedAcceptance& stated = *acceptance.stated;
+  return planning::largest_known_gamma(stated.profile, stated.measured_at, stated.monotone);
 }
 
 /// The number of tokens in the cache at which the measurements were made.
@@ -92,8 +87,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   std::set<std::string> names;
   for (const Draft& draft : p.drafts) {
     if (!names.insert(draft.name).second) throw QuestionError(fmt::format("--draft {} is given twice", draft.name));
-    question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost.rounds, draft.acceptance.clusters});
-    question.drafts.back().states_range = draft.acceptance.states_range();
+    question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost.rounds});
     question.drafts.back().by_context = draft.acceptance.by_context;
     question.drafts.back().can_be_served = p.misfits[question.drafts.size() - 1].empty();
     if (q.context.empty() && !draft.acceptance.by_context.empty())
@@ -102,8 +96,8 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
   take_limits(p, question);
-  question.max_gamma_is_default = !q.max_gamma;
-  if (!q.points_only) question.schedule_up_to = scheduled_up_to(q, question.batches);
+  const bool several = question.batches.size() > 1 || q.max_num_seqs || q.emit;
+  if (!q.points_only && several) question.schedule_up_to = scheduled_up_to(q, question.batches);
   return question;
 }
 
@@ -121,26 +115,6 @@ void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assu
   }
 }
 
-/// Half-width of an interval of a positive number, on a logarithmic scale.
-double log_half_width(const estimate::Interval& interval) { return 0.5 * std::log(interval.hi / interval.lo); }
-
-/// Half the central 95% of the logarithm of the ratio of two rounds, over their replicates; 0 if neither has any.
-/// Costs of one device share losses, so replicates with the same number belong together.
-double cost_ratio_error(const cost::RoundCost& a, const cost::RoundCost& b, const cost::RoundPoint& at_a,
-                        const cost::RoundPoint& at_b) {
-  const std::size_t replicates = std::max(a.replicates(), b.replicates());
-  if (replicates == 0) return 0;
-  const auto totals = [&](const cost::RoundCost& cost, const cost::RoundPoint& at) {
-    std::vector<double> seconds(replicates, cost.round(at).total());
-    if (cost.replicates() == replicates) cost.totals_of_replicates(at, seconds);
-    return seconds;
-  };
-  const std::vector<double> of_a = totals(a, at_a), of_b = totals(b, at_b);
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < replicates; ++i) ratios.push_back(of_a[i] / of_b[i]);
-  return log_half_width({core::quantile(ratios, 0.025), core::quantile(ratios, 0.975)});
-}
-
 }  // namespace
 
 std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
@@ -149,44 +123,12 @@ std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
 
 std::vector<Recommendation> Plan::recommendations() const {
   std::vector<Recommendation> all;
-  if (has_points()) {
-    for (const PointPlan& point : points()) {
-      Recommendation& one = all.emplace_back(Recommendation{point.batch, point.context, point.verdict, {}, {}});
-      if (point.verdict == planning::Verdict::do_not_speculate) {
-        one.gamma = 0;
-        one.speedup = estimate::Estimate{1, {}, "plain decoding, 1 by definition"};
-        continue;
-      }
-      if (point.optimal_row) one.gamma = point.optimal()->gamma;
-      one.speedup = point.speedup_estimate;
-    }
-  }
-  if (!closed_form || sure_row() != nullptr) return all;
-  if (has_points() && points().front().verdict == planning::Verdict::do_not_speculate) return all;
-  if (all.empty()) all.emplace_back();
-  // The closed forms consider all gammas and the whole interval, their point only some.
-  const auto& recommended = closed_form->plan.recommended;
-  all.front().gamma = recommended ? std::optional(recommended->gamma) : std::nullopt;
-  all.front().speedup.reset();
-  if (recommended) {
-    all.front().speedup = estimate::Estimate{};
-    all.front().speedup->value = recommended->speedup;
-    all.front().speedup->ci95 = speedup_interval(drafts.front().acceptance, *recommended);
+  for (const PointPlan& point : points()) {
+    Recommendation& one = all.emplace_back(Recommendation{point.batch, point.context, point.certainty, point.share, {}, {}});
+    if (point.optimal_row) one.gamma = point.optimal()->gamma;
+    one.speedup = point.speedup_estimate;
   }
   return all;
-}
-
-const planning::DeploymentRow* Plan::sure_row() const {
-  const bool is_other = closed_form && closed_form->plan.recommended && has_points() && points().front().unsure_row;
-  return is_other ? points().front().optimal() : nullptr;
-}
-
-bool Plan::lacks_sampling(std::size_t draft) const {
-  return draft < drafts.size() && drafts[draft].acceptance.stated && drafts[draft].acceptance.stated->is_range();
-}
-
-bool Plan::exceeds_max_regret() const {
-  return deployment.exceeds_max_regret || (closed_form && closed_form->regret_too_large());
 }
 
 void require_schedule(const std::vector<ScheduleStretch>& schedule) {
@@ -211,7 +153,6 @@ void require_ranges(const PlanQuestion& q) {
   const auto require = [](std::string_view option, auto value, bool legal, std::string_view expected) {
     if (!legal) refuse(option, fmt::format("{}", value), expected);
   };
-  require("--tolerance", q.tolerance, 0 < q.tolerance && q.tolerance <= 0.5, "in (0, 0.5]");
   const std::int64_t max_gamma = q.max_gamma.value_or(1);
   require("--max-gamma", max_gamma, 1 <= max_gamma && max_gamma <= largest_max_gamma,
           fmt::format("in [1, {}]", largest_max_gamma));
@@ -273,27 +214,6 @@ void take_acceptance(const Acceptance& acceptance, Plan& p) {
   p.files.insert(p.files.end(), acceptance.files.begin(), acceptance.files.end());
 }
 
-void take_design_effect(planning::DeploymentPlan wider, Plan& p) {
-  p.deployment.exceeds_max_regret = false;
-  for (std::size_t i = 0; i < p.deployment.drafts.size(); ++i) {
-    planning::DraftPlan& draft = p.deployment.drafts[i];
-    std::vector<planning::Verdict>& independent = p.verdicts_if_independent.emplace_back();
-    for (std::size_t j = 0; j < draft.points.size(); ++j) {
-      independent.push_back(draft.points[j].verdict);
-      planning::take_verdict(wider.drafts[i].points[j], draft.points[j]);
-    }
-    for (const PointPlan& point : draft.points)
-      if (point.deployed && point.deployed->exceeds_max_regret) p.deployment.exceeds_max_regret = true;
-    draft.schedule = wider.drafts[i].schedule;
-    draft.fixed = wider.drafts[i].fixed;
-    draft.crossover_batch = wider.drafts[i].crossover_batch;
-    draft.crossover_bounds = wider.drafts[i].crossover_bounds;
-  }
-  p.deployment.recommended_draft = wider.recommended_draft;
-  p.deployment.best_draft = wider.best_draft;
-  p.at_design_effect_3 = std::move(wider);
-}
-
 Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   std::int64_t usual = usual_max_gamma;
   for (const Draft& draft : drafts) usual = std::max(usual, gamma_by_closed_form(draft));
@@ -317,52 +237,21 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   require_scheduled(p, question.batches);
   warn_of_constant_cost(question, p);
   p.deployment = planning::plan_deployment(question);
-
-  bool any_iid = false;
-  for (std::size_t i = 0; i < p.drafts.size(); ++i) {
-    if (!p.drafts[i].acceptance.curve_at_design_effect_3) continue;
-    question.drafts[i].acceptance = p.drafts[i].acceptance.curve_at_design_effect_3;
-    any_iid = true;
-  }
-  if (any_iid) take_design_effect(planning::plan_deployment(question), p);
   return p;
-}
-
-/// True if the recommended draft is faster than the rival at a point by more than the uncertainty of both.
-bool is_told_apart(const Plan& p, std::size_t rival, std::size_t point) {
-  const bool other_refused = rival < p.drafts.size() && !p.drafts[rival].acceptance.curve->refused().empty();
-  if (!p.refused().empty() || other_refused) return false;
-  const PointPlan& others = p.deployment.drafts[rival].points[point];
-  const planning::DeploymentRow* const own = p.points()[point].optimal();
-  const planning::DeploymentRow* const other = others.optimal();
-  if (own == nullptr || other == nullptr || own->gamma == 0) return false;
-  // Replicates of runs have one error for all that was drafted.
-  const double of_runs = p.bench ? core::normal_half_width_95 * std::numbers::sqrt2 * p.bench->run_error : 0;
-  const double gain =
-      std::log(own->tokens_per_step * other->time.total() / (other->tokens_per_step * own->time.total()));
-  const double cost_error = cost_ratio_error(p.cost(), p.cost(rival), {own->gamma, others.batch, others.context},
-                                             {other->gamma, others.batch, others.context});
-  const double tokens_error =
-      core::half_of_both(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval));
-  return gain > core::half_of_both(tokens_error, core::half_of_both(cost_error, of_runs));
 }
 
 void compare_drafts(Plan& p) {
   if (!p.deployment.recommended_draft) return;
+  constexpr double told = 0.95;
   std::vector<std::string> names;
   for (std::size_t rival = 0; rival < p.deployment.drafts.size(); ++rival) {
-    if (rival == p.shown() || !p.misfits[rival].empty()) continue;
-    bool is_told = false;
-    for (std::size_t point = 0; point < p.points().size(); ++point) is_told = is_told || is_told_apart(p, rival, point);
-    if (is_told) continue;
-    p.drafts_not_told_apart.push_back(rival);
-    names.push_back(p.deployment.drafts[rival].name);
+    const double share = p.deployment.share_better[rival];
+    if (rival == p.shown() || !p.misfits[rival].empty() || share >= told) continue;
+    names.push_back(fmt::format("{} (in {:.0f}% of worlds)", p.deployment.drafts[rival].name, 100 * share));
   }
   if (names.empty()) return;
-  p.warnings.push_back({"drafts_not_told_apart",
-                        fmt::format("draft {} is faster than {} by the estimate alone: what is uncertain of their "
-                                    "acceptance and cost is more than the difference",
-                                    p.shown_plan().name, fmt::join(names, ", "))});
+  p.warnings.push_back({"drafts_not_told_apart", fmt::format("draft {} is not surely faster than {}",
+                                                             p.shown_plan().name, fmt::join(names, ", "))});
 }
 
 void warn_of_regret(Plan& p) {
@@ -425,14 +314,9 @@ Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
     draft.cost.draft.of_sglang = question.emit == planning::Engine::sglang;
     take_lookups(&draft.acceptance, draft.cost);
   }
-  if (has_closed_form(drafts, question)) return plan_closed_form(std::move(drafts.front()), question);
-  if (question.tokens || question.c_hat) {
-    throw QuestionError(
-        fmt::format("--{} is given, but goes with one acceptance and --c alone, without batches, files and drafts",
-                    question.tokens ? "tokens" : "c-hat"));
-  }
   Plan p = planned_points(std::move(drafts), question);
   conclude(nullptr, p);
+  add_closed_form(p);
   compare_drafts(p);
   warn_of_regret(p);
   assume(nullptr, p);

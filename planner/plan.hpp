@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "analysis/planning/bench_plan.hpp"
+#include "analysis/planning/closed_form.hpp"
 #include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/engine_config.hpp"
 #include "analysis/planning/next_run.hpp"
-#include "analysis/planning/plan.hpp"
 #include "planner/acceptance.hpp"
 #include "planner/assumption.hpp"
 #include "planner/cost.hpp"
@@ -46,10 +46,6 @@ struct PlanQuestion {
   std::optional<double> max_regret = {};
   /// Largest gamma to recommend and to show, [1, largest_max_gamma].
   std::optional<std::int64_t> max_gamma = {};
-  /// Relative loss of speedup up to which a gamma counts as near-optimal, (0, 0.5].
-  double tolerance = 0.01;
-  /// Also decide by extrapolated figures.
-  bool extrapolate = false;
   /// Also plan generations of this many tokens; closed forms only.
   std::optional<std::int64_t> tokens = {};
   /// Draft operations / target operations per token; c if not given. Closed forms only.
@@ -75,25 +71,14 @@ struct Draft {
   Cost cost;
 };
 
-/// The closed forms of the paper for one stated acceptance at a constant cost, over all gammas without bound.
-struct ClosedForm {
-  planning::PlanQuestion question;
-  planning::Plan plan;
-  /// The reason why the plan has no point; empty if it has one.
-  std::string no_point;
-
-  bool regret_too_large() const { return plan.deployed && plan.deployed->exceeds_max_regret; }
-  /// The drafts that the acceptance was measured over; 0 if it holds for any number.
-  std::int64_t measured() const { return question.measured_at.value_or(question.acceptance.measured_positions()); }
-};
-
 /// The recommendation for one batch and context.
 struct Recommendation {
   double batch = 1;
   double context = 0;
-  /// The verdict of the intervals on the figures below.
-  planning::Verdict verdict = planning::Verdict::cannot_tell;
-  /// The best gamma by the estimate, 0 for plain decoding; empty if none has a price, or none is best.
+  /// That drafts gain what is asked for, and the share of worlds in which they do.
+  worlds::Certainty certainty = worlds::Certainty::open;
+  double share = 0;
+  /// 0 for plain decoding; empty if nothing has a price.
   std::optional<std::int64_t> gamma;
   /// Speedup of that gamma over plain decoding, with its 95% interval if there is one.
   std::optional<estimate::Estimate> speedup;
@@ -104,15 +89,10 @@ struct Plan {
   PlanQuestion question;
   /// All drafts of the plan; none if benchmark runs bring their own acceptance.
   std::vector<Draft> drafts;
-  /// Gamma, draft and verdict by batch and context; has no drafts if gammas are too large for a point.
+  /// Gamma, draft and how sure it is by batch and context.
   planning::DeploymentPlan deployment;
-  /// The same with a third of the rounds, if they were taken as independent; empty if they were not.
-  std::optional<planning::DeploymentPlan> at_design_effect_3;
-  /// [draft][point]: the verdict by the intervals of independent rounds, beside that with a third of them, which
-  /// `deployment` has where it decides less; empty without it.
-  std::vector<std::vector<planning::Verdict>> verdicts_if_independent;
-  /// Set if the plan has only one stated acceptance and a constant cost.
-  std::optional<ClosedForm> closed_form;
+  /// What the paper's formulas say besides: of one stated acceptance at a constant cost.
+  std::optional<planning::ClosedForm> closed_form;
   std::optional<planning::BenchPlan> bench;
   /// For benchmark runs: the next run to make, if one is worth its time.
   std::optional<planning::NextRun> next_run;
@@ -144,26 +124,14 @@ struct Plan {
   std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
-  /// The drafts that may be as fast as the recommended one at every point, by the intervals of both acceptances and by
-  /// the replicates of their costs, which are paired: the recommended one is faster by the estimate only.
-  std::vector<std::size_t> drafts_not_told_apart;
-
   /// At each point, in order of context, then batch; at least one.
   std::vector<Recommendation> recommendations() const;
-  /// The gamma that is recommended in place of the closed form's, whose own interval does not surely gain min_gain;
-  /// null if there is none.
-  const planning::DeploymentRow* sure_row() const;
-  bool has_points() const { return !deployment.drafts.empty(); }
   /// The draft whose points are shown: the recommended one, else the first.
   std::size_t shown() const { return deployment.recommended_draft.value_or(0); }
   const planning::DraftPlan& shown_plan() const { return deployment.drafts[shown()]; }
   const std::vector<planning::PointPlan>& points() const { return shown_plan().points; }
   bool has_roofline() const { return !drafts.empty() && drafts[shown()].cost.roofline != nullptr; }
   bool cost_from_log() const { return !drafts.empty() && drafts.front().cost.from_log; }
-  bool extrapolates() const { return question.extrapolate; }
-  /// True if the intervals of a draft contain no sampling error of its acceptance; by default of the draft shown.
-  bool lacks_sampling(std::size_t draft) const;
-  bool lacks_sampling() const { return lacks_sampling(shown()); }
   /// The reason why the acceptance of the draft that is shown decides nothing; empty if there is none.
   std::string refused() const {
     return shown() < drafts.size() ? drafts[shown()].acceptance.curve->refused() : std::string();
@@ -176,13 +144,10 @@ struct Plan {
     return bench ? *bench->costs[draft] : *drafts[draft].cost.rounds;
   }
   /// True if the gamma in use is behind the recommended one by more than the accepted loss.
-  bool exceeds_max_regret() const;
+  bool exceeds_max_regret() const { return deployment.exceeds_max_regret; }
 };
 
 /// Plans one draft, or chooses among several.
-///
-/// With one stated acceptance, constants and neither batch, context, schedule nor engine, the closed forms answer for
-/// all gammas, together with their one point.
 /// @throws QuestionError for a value outside its range, for incompatible members, and if a requested engine would
 ///   not start; std::domain_error
 Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& question = {});
@@ -226,9 +191,5 @@ std::optional<std::string_view> bound_of(const Plan& plan, const planning::Point
 /// True if two contexts are equal for a reader, within a tenth: those of runs of the same lengths differ a little.
 bool same_context(double a, double b);
 bool has_several_contexts(const Plan& plan);
-
-/// The range of a row's speedup over the typed acceptance, lengths or an interval of rates; empty if that is
-/// one rate.
-std::optional<estimate::Interval> speedup_interval(const Acceptance& acceptance, const planning::PlanRow& row);
 
 }  // namespace specdec::planner

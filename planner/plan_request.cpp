@@ -189,8 +189,6 @@ void list_members(Members& members, PlanQuestion& question) {
   members.optional("schedule", question.schedule);
   members.optional("max_regret", question.max_regret);
   members.optional("max_gamma", question.max_gamma);
-  members.optional("tolerance", question.tolerance, any_number, PlanQuestion{}.tolerance);
-  members.optional("extrapolate", question.extrapolate);
   members.optional("tokens", question.tokens, Bounds{1, 1e6});
   members.optional("c_hat", question.c_hat, Bounds{});
   members.optional("emit", question.emit);

@@ -23,19 +23,14 @@ std::int64_t scheduled_up_to(const PlanQuestion& question, const std::vector<dou
 template <class Question>
 void take_limits(const Plan& plan, Question& question) {
   question.max_gamma = plan.max_gamma;
-  question.tolerance = plan.question.tolerance;
   question.min_gain = plan.min_gain;
   question.deployed = plan.deployed;
   question.max_regret = plan.question.max_regret;
-  question.extrapolate = plan.question.extrapolate;
 }
 /// Adds the cost's files, presets and warnings to the plan.
 void take_cost(const Cost& cost, Plan& plan);
 /// Adds the acceptance's limits, warnings and files to the plan.
 void take_acceptance(const Acceptance& acceptance, Plan& plan);
-/// Takes verdicts from the plan with a third of the rounds where it decides less: intervals of independent rounds are a
-/// lower bound on the width.
-void take_design_effect(planning::DeploymentPlan wider, Plan& plan);
 /// The reason why the server that is asked for, or any if none is, does not start with the draft and its target; empty
 /// if it does, as far as known.
 std::string why_not_served(const Draft& draft, const Plan& plan);
@@ -51,11 +46,10 @@ void warn_of_regret(Plan& plan);
 void assume(const BenchFiles* runs, Plan& plan);
 /// The points of the drafts, without configuration and assumptions.
 Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& question);
-/// True if the closed forms answer.
-bool has_closed_form(const std::vector<Draft>& drafts, const PlanQuestion& question);
-/// The largest gamma that the closed forms of a draft recommend, or find best for its rate or the upper end of its
-/// interval, up to largest_scanned_gamma; 0 without closed forms.
+/// The largest gamma that the closed forms find best for a draft's rate or the upper end of its interval, up to
+/// largest_scanned_gamma; 0 without a stated acceptance and constant costs.
 std::int64_t gamma_by_closed_form(const Draft& draft);
-Plan plan_closed_form(Draft draft, const PlanQuestion& question);
+/// What the paper's formulas say of the plan's one point, if it has one draft of stated acceptance at a constant cost.
+void add_closed_form(Plan& plan);
 
 }  // namespace specdec::planner

@@ -230,11 +230,9 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
   }
   const planning::DraftPlan& plan = p.shown_plan();
   request.schedule = plan.schedule;
-  request.extrapolate = p.extrapolates();
   if (!plan.fixed) {
     throw QuestionError(fmt::format(
-        "--emit is {}, but there is no gamma to configure: it cannot be told at any batch up to {}; without "
-        "--emit the plan says which run would tell",
+        "--emit is {}, but there is no gamma to configure: nothing prices any batch up to {}",
         name_of(*p.question.emit), plan.schedule.empty() ? 1 : plan.schedule.back().batch_high));
   }
   request.fixed = *plan.fixed;

@@ -1,7 +1,11 @@
+#include "planner/benchmark_command.hpp"
+#include "planner/decision.hpp"
 #include "planner/number_text.hpp"
 #include "render/json_values.hpp"
 #include "render/plan.hpp"
 
+#include <map>
+#include <string>
 #include <string_view>
 
 namespace specdec::render {
@@ -9,165 +13,371 @@ namespace {
 
 using planner::Plan;
 
-const planner::StatedAcceptance& stated_of_form(const Plan& a) { return *a.drafts.front().acceptance.stated; }
-
 using nlohmann::ordered_json;
+using planning::DeploymentRow;
+using planning::PointPlan;
 
-ordered_json gamma_or_null(std::int64_t gamma) {
-  return gamma < planning::no_max_gamma ? ordered_json(gamma) : ordered_json();
+ordered_json json_of(const estimate::Interval& interval) { return {interval.lo, interval.hi}; }
+
+ordered_json json_of(const std::optional<estimate::Interval>& bounds) {
+  return bounds ? json_of(*bounds) : ordered_json();
 }
 
-void put_row_values(ordered_json& object, const planning::PlanRow& row) {
-  put_number(object, "expected_tokens", row.expected_tokens);
-  put_number(object, "speedup", row.speedup);
-  put_number(object, "operations_factor", row.operations_factor);
-  put_number(object, "memory_access_factor", row.memory_access_factor);
+ordered_json json_of(const estimate::Estimate& estimate) {
+  return {{"value", estimate.value},
+          {"ci95", estimate.ci95 ? json_of(*estimate.ci95) : ordered_json()},
+          {"method", estimate.method}};
 }
 
-ordered_json json_row(const Plan& a, const planning::PlanRow& row) {
-  ordered_json object = {{"gamma", row.gamma}};
-  put_row_values(object, row);
-  const auto interval = planner::speedup_interval(a.drafts.front().acceptance, row);
-  object["speedup_interval"] = interval ? ordered_json({interval->lo, interval->hi}) : ordered_json();
+/// An unknown value has the same keys.
+ordered_json json_of(const std::optional<estimate::Estimate>& estimate) {
+  if (estimate) return json_of(*estimate);
+  return {{"value", nullptr}, {"ci95", nullptr}, {"method", "not priced"}};
+}
+
+ordered_json json_of(const std::optional<planning::BaselineAndSpeculative>& both) {
+  if (!both) return nullptr;
+  return {{"baseline", both->baseline}, {"speculative", both->speculative}};
+}
+
+/// Seconds if the cost knows them and the split into parts, null otherwise.
+void put_times(ordered_json& object, const Plan& d, const PointPlan& point, const DeploymentRow& row) {
+  const bool parts = d.cost().parts_known({row.gamma, point.batch, point.context});
+  const double step = point.rows.front().time.total();
+  const auto put = [&](const char* seconds_key, const char* steps_key, double time, bool known) {
+    object[seconds_key] = d.in_seconds && known ? ordered_json(time) : ordered_json();
+    object[steps_key] = known && step > 0 ? ordered_json(time / step) : ordered_json();
+  };
+  put("target_seconds", "target_steps", row.time.target, parts);
+  put("draft_seconds", "draft_steps", row.time.draft, parts);
+  put("overhead_seconds", "overhead_steps", row.time.overhead, parts);
+  put("round_seconds", "round_steps", row.time.total(), true);
+}
+
+/// An estimate everywhere: a value with its interval, or bounds.
+ordered_json estimate_json(double value, const estimate::Interval& ci95,
+                           const std::optional<estimate::Interval>& bounds) {
+  if (bounds) return {{"value", nullptr}, {"bounds", json_of(*bounds)}, {"ci95", json_of(ci95)}};
+  return {{"value", value}, {"ci95", ci95.lo < ci95.hi ? json_of(ci95) : ordered_json()}};
+}
+
+ordered_json json_of(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
+  ordered_json object = {{"gamma", row.gamma},
+                         {"tokens_per_step", estimate_json(row.tokens_per_step, row.tokens_interval, row.tokens_bounds)}};
+  put_times(object, d, point, row);
+  object["speedup"] = estimate_json(row.speedup, row.speedup_ci95, row.speedup_bounds);
+  object["regret"] = row.regret;
+  object["share"] = row.share;
   object["extrapolated"] = row.extrapolated;
-  object["finite_speedup"] = number_or_null(row.finite_speedup);
-  object["worst_regret"] = number_or_null(row.worst_regret);
-  return object;
-}
-
-ordered_json json_optimal(const planning::Plan& plan) {
-  ordered_json object = {{"gamma", plan.best_row ? ordered_json(plan.best_row->gamma) : ordered_json()},
-                         {"gamma_real", number_or_null(plan.gamma_real)}};
-  if (plan.best_row) {
-    put_row_values(object, *plan.best_row);
-  } else {
-    for (const char* key : {"expected_tokens", "speedup", "operations_factor", "memory_access_factor"}) {
-      object[key] = nullptr;
-    }
+  object["bound"] = or_null(bound_of(d, point, row.gamma));
+  object["operations_factor"] = nullptr;
+  object["memory_access_factor"] = 1 / row.tokens_per_step;
+  object["finite_speedup"] = nullptr;
+  const auto place = static_cast<std::size_t>(row.gamma);
+  if (d.closed_form && place < d.closed_form->rows.size()) {
+    const planning::ClosedFormRow& exact = d.closed_form->rows[place];
+    put_number(object, "operations_factor", exact.operations_factor);
+    put_number(object, "memory_access_factor", exact.memory_access_factor);
+    object["finite_speedup"] = number_or_null(exact.finite_speedup);
   }
   return object;
 }
 
-std::string_view basis_name(planning::Basis basis) {
-  switch (basis) {
-    case planning::Basis::optimum:
-      return "optimum";
-    case planning::Basis::share_of_limit:
-      return "share_of_limit";
-    case planning::Basis::max_gamma:
-      return "max_gamma";
-    case planning::Basis::measured:
-      return "measured";
-    case planning::Basis::sure:
-      return "sure";
-    case planning::Basis::minimax_regret:
-      return "minimax_regret";
-    case planning::Basis::not_worth_it:
-      return "not_worth_it";
-    case planning::Basis::none:
-      break;
-  }
-  return "none";
+ordered_json json_of(const std::optional<cost::DraftTree>& tree) {
+  if (!tree) return nullptr;
+  return {{"depth", tree->depth}, {"topk", tree->top_k}, {"verified_tokens", tree->verified}};
 }
 
-ordered_json json_limit(const planning::Plan& plan) {
-  if (plan.best.kind != theory::OptimumKind::unbounded) return nullptr;
-  ordered_json limit;
-  put_number(limit, "speedup", plan.best.speedup);
-  limit["shares"] = ordered_json::array();
-  for (const auto& share : plan.shares_of_limit) {
-    limit["shares"].push_back({{"share", share.share}, {"gamma", share.gamma}});
-  }
-  return limit;
+ordered_json json_of(const Plan& d, const std::optional<planning::NextMeasurement>& next) {
+  if (!next) return nullptr;
+  return {{"gamma", next->gamma},
+          {"tree", json_of(next->tree)},
+          {"batch", next->batch},
+          {"context", next->context},
+          {"with_baseline", next->with_baseline},
+          {"command", planner::benchmark_command(d, *next)}};
 }
 
-/// The gammas of the ranges one by one, up to the listed maximum.
-ordered_json json_gammas(const std::vector<theory::GammaRange>& ranges) {
-  ordered_json gammas = ordered_json::array();
-  for (const theory::GammaRange& range : ranges) {
-    for (std::int64_t gamma = range.first; gamma <= range.last && std::ssize(gammas) < planner::listed_gammas;
-         ++gamma) {
-      gammas.push_back(gamma);
-    }
-  }
-  return gammas;
+ordered_json json_of(const std::optional<planning::DeployedAtPoint>& deployed) {
+  if (!deployed) return nullptr;
+  return {{"gamma", deployed->gamma},
+          {"speedup", deployed->speedup},
+          {"regret", deployed->regret},
+          {"behind_recommended", deployed->behind_recommended},
+          {"share_over", deployed->share_over}};
 }
 
-ordered_json json_ranges(const std::vector<theory::GammaRange>& ranges) {
+ordered_json json_of(const planning::Uncertainty& left) {
+  return {{"regret", left.regret},
+          {"with_acceptance_known", left.with_acceptance_known},
+          {"with_cost_known", left.with_cost_known}};
+}
+
+ordered_json json_point(const Plan& d, std::size_t index) {
+  const PointPlan& point = d.points()[index];
+  ordered_json object = {{"batch", point.batch},
+                         {"context", point.context},
+                         {"verdict", worlds::name_of(point.certainty)},
+                         {"share", point.share},
+                         {"gamma", point.optimal_row ? ordered_json(point.optimal()->gamma) : ordered_json()},
+                         {"basis", name_of(point.basis)},
+                         {"doubt", point.doubt.empty() ? ordered_json() : ordered_json(point.doubt)}};
+  object["speedup"] = json_of(point.speedup_estimate);
+  object["uncertainty"] = json_of(point.uncertainty);
+  object["next_measurement"] = json_of(d, point.next);
+  object["near_optimal_gammas"] = point.near_optimal_gammas;
+  object["seconds_per_output_token"] = json_of(point.seconds_per_output_token);
+  object["output_tokens_per_second"] = json_of(point.output_tokens_per_second);
+  object["c"] = number_or_null(point.c);
+  object["verify_factor"] = number_or_null(point.verify_factor);
+  object["break_even_alpha"] = number_or_null(point.break_even_alpha);
+  object["deployed"] = json_of(point.deployed);
+  ordered_json& rows = object["rows"] = ordered_json::array();
+  for (const DeploymentRow& row : point.rows) rows.push_back(json_of(d, point, row));
+  return object;
+}
+
+ordered_json json_of(const std::vector<planning::PlannedStretch>& schedule) {
   ordered_json list = ordered_json::array();
-  for (const theory::GammaRange& range : ranges) list.push_back({range.first, gamma_or_null(range.last)});
+  for (const planning::PlannedStretch& stretch : schedule) {
+    list.push_back({{"from", stretch.batch_low},
+                    {"to", stretch.batch_high},
+                    {"gamma", or_null(stretch.gamma)},
+                    {"speedup", stretch.speedup},
+                    {"share", stretch.share},
+                    {"basis", name_of(stretch.basis)}});
+  }
   return list;
 }
 
-ordered_json json_interval(const Plan& a) {
-  if (!a.closed_form->plan.interval) return nullptr;
-  const planning::IntervalPlan& interval = *a.closed_form->plan.interval;
-  ordered_json stretches = ordered_json::array();
-  for (const auto& stretch : interval.best) {
-    stretches.push_back({{"gamma", gamma_or_null(stretch.gamma)},
-                         {"alpha_interval", {stretch.low.alpha(), stretch.high.alpha()}},
-                         {"rejection_interval", {stretch.high.rejection(), stretch.low.rejection()}}});
+ordered_json json_of(const std::vector<planning::ScheduleStretch>& runs) {
+  ordered_json list = ordered_json::array();
+  for (const planning::ScheduleStretch& stretch : runs) {
+    list.push_back({{"batch_low", stretch.batch_low},
+                    {"batch_high", stretch.batch_high},
+                    {"gamma", stretch.gamma},
+                    {"held", stretch.held}});
   }
-  const bool attained = interval.minimax.attained;
-  const planning::RateInterval& rates = *a.closed_form->question.interval;
-  const core::AcceptanceRate &low = rates.low, &high = rates.high;
-  return {{"alpha_interval",
-           {planner::complement(low.rejection(), low.alpha()), planner::complement(high.rejection(), high.alpha())}},
-          {"rejection_interval",
-           {planner::complement(high.alpha(), high.rejection()), planner::complement(low.alpha(), low.rejection())}},
-          {"gamma", gamma_or_null(interval.minimax.gamma)},
-          {"worst_regret", attained ? ordered_json(interval.minimax.worst_regret) : ordered_json()},
-          {"optimal_from", gamma_or_null(interval.best_at_low)},
-          {"optimal_to", gamma_or_null(interval.best_at_high)},
-          {"optimal_gammas", stretches}};
+  return list;
 }
 
-ordered_json json_finite(const planning::Plan& plan) {
-  if (!plan.finite) return nullptr;
-  return {{"tokens", plan.finite->tokens},
-          {"gamma", plan.finite->gamma},
-          {"speedup", plan.finite->speedup},
-          {"expected_steps", plan.finite->expected_steps},
-          {"searched_up_to", plan.finite->searched_up_to},
-          {"complete", plan.finite->complete}};
+ordered_json json_drafts(const Plan& d) {
+  ordered_json drafts = ordered_json::array();
+  for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
+    const planning::DraftPlan& draft = d.deployment.drafts[i];
+    ordered_json points = ordered_json::array();
+    for (std::size_t j = 0; j < draft.points.size(); ++j) {
+      const PointPlan& point = draft.points[j];
+      points.push_back({{"batch", point.batch},
+                        {"context", point.context},
+                        {"verdict", worlds::name_of(point.certainty)},
+                        {"gamma", point.optimal_row ? ordered_json(point.optimal()->gamma) : ordered_json()},
+                        {"speedup", json_of(point.speedup_estimate)},
+                        {"best", d.deployment.best_draft[j] == i}});
+    }
+    ordered_json acceptance;
+    if (!d.drafts.empty()) {
+      const planner::Acceptance& its = d.drafts[i].acceptance;
+      acceptance = {{"source", its.text},
+                    {"alpha", number_or_null(its.alpha)},
+                    {"method", its.method},
+                    {"clusters", or_null(its.clusters)},
+                    {"rule", its.rule ? ordered_json(traces::name_of(*its.rule)) : ordered_json()}};
+    }
+    const std::vector<double>& better = d.deployment.share_better;
+    drafts.push_back({{"name", draft.name},
+                      {"tree", json_of(draft.tree)},
+                      {"acceptance", acceptance},
+                      {"cost", d.cost(i).name()},
+                      {"misfit", d.misfits[i].empty() ? ordered_json() : ordered_json(d.misfits[i])},
+                      {"share_recommended_is_faster", better.empty() ? ordered_json() : ordered_json(better[i])},
+                      {"points", points},
+                      {"schedule", json_of(draft.schedule)},
+                      {"crossover_batch", or_null(draft.crossover_batch)}});
+  }
+  return drafts;
 }
 
-ordered_json json_deployed(const planning::Plan& plan) {
-  if (!plan.deployed) return nullptr;
-  return {{"gamma", plan.deployed->gamma},
-          {"speedup", plan.deployed->speedup},
-          {"regret", plan.deployed->regret},
-          {"worst_regret", number_or_null(plan.deployed->worst_regret)},
-          {"behind_recommended", plan.deployed->behind_recommended}};
+/// An unknown value has the same keys.
+ordered_json json_of(const std::optional<planning::PredictedFigure>& figure) {
+  if (!figure) return {{"predicted", nullptr}, {"measured", nullptr}, {"ci95", nullptr}};
+  return {{"predicted", figure->predicted}, {"measured", figure->measured}, {"ci95", json_of(figure->ci95)}};
+}
+
+ordered_json json_of(const planning::BenchPrediction& prediction) {
+  return {{"file", prediction.file.string()},
+          {"line", prediction.line},
+          {"predicted", number_or_null(prediction.predicted)},
+          {"measured", prediction.measured},
+          {"relative_error", number_or_null(prediction.relative_error)},
+          {"reason", prediction.reason.empty() ? ordered_json() : ordered_json(prediction.reason)},
+          {"predicted_ci95", prediction.ci95 ? json_of(*prediction.ci95) : ordered_json()},
+          {"drifted", prediction.drifted().empty() ? ordered_json() : ordered_json(prediction.drifted())},
+          {"round_seconds", json_of(prediction.round)},
+          {"tokens_per_step", json_of(prediction.tokens)}};
+}
+
+ordered_json json_of(const std::vector<planning::BenchPrediction>& predictions) {
+  ordered_json list = ordered_json::array();
+  for (const planning::BenchPrediction& prediction : predictions) list.push_back(json_of(prediction));
+  return list;
+}
+
+/// A run by itself, without comparing it with the others.
+ordered_json json_of(const planning::BenchFigures& run) {
+  return {{"file", run.file.string()},
+          {"line", run.line},
+          {"model", run.model},
+          {"max_concurrency", number_or_null(run.max_concurrency)},
+          {"input_tokens", run.input_tokens},
+          {"output_tokens", run.output_tokens},
+          {"gamma", run.gamma},
+          {"tree", json_of(run.tree)},
+          {"server", run.server.empty() ? ordered_json() : ordered_json(run.server)},
+          {"batch", run.batch},
+          {"context", run.context},
+          {"tokens_per_step", run.tokens_per_step},
+          {"seconds_per_output_token", run.seconds_per_output_token},
+          {"round_seconds", run.round_seconds},
+          {"measured_speedup", nullptr},
+          {"predicted_seconds_per_output_token", nullptr},
+          {"prediction_error", nullptr}};
+}
+
+/// The benchmark runs, their gains, and how well each is predicted by the others.
+ordered_json json_runs(const planning::BenchPlan& bench) {
+  ordered_json runs = ordered_json::array();
+  for (std::size_t i = 0; i < bench.runs.size(); ++i) {
+    ordered_json object = json_of(bench.runs[i]);
+    for (const planning::BenchSpeedup& speedup : bench.speedups) {
+      if (speedup.speculative == i) object["measured_speedup"] = json_of(speedup.speedup);
+    }
+    if (i < bench.leave_one_out.size()) {
+      object["predicted_seconds_per_output_token"] = number_or_null(bench.leave_one_out[i].predicted);
+      object["prediction_error"] = number_or_null(bench.leave_one_out[i].relative_error);
+    }
+    runs.push_back(std::move(object));
+  }
+  return runs;
+}
+
+ordered_json json_next_run(const Plan& d) {
+  if (!d.next_run) return nullptr;
+  const planning::NextRun& run = *d.next_run;
+  return {{"gamma", run.gamma},           {"batch", run.batch},
+          {"context", run.context},       {"minutes", run.minutes},
+          {"regret_now", run.regret_now}, {"regret_after", run.regret_after},
+          {"command", planner::next_run_command(d)}};
+}
+
+ordered_json json_bench(const Plan& d) {
+  if (!d.bench) return nullptr;
+  return {{"model", d.bench->model},
+          {"leave_one_out_error", number_or_null(d.bench->leave_one_out_error)},
+          {"next_run", json_next_run(d)}};
+}
+
+ordered_json json_config(const Plan& d) {
+  if (!d.config) return nullptr;
+  ordered_json variants = ordered_json::array();
+  for (const planning::EngineVariant& variant : d.config->variants) {
+    variants.push_back({{"releases", variant.releases}, {"text", variant.text}, {"command", variant.command}});
+  }
+  return {{"engine", name_of(d.config->engine)},
+          {"variants", variants},
+          {"runs", json_of(d.config->runs)},
+          {"notes", d.config->notes}};
+}
+
+ordered_json json_closed_form(const Plan& d) {
+  if (!d.closed_form) return nullptr;
+  const planning::ClosedForm& form = *d.closed_form;
+  const core::AcceptanceRate rate = d.drafts.front().acceptance.stated->rate();
+  ordered_json json = {{"alpha", planner::complement(rate.rejection(), rate.alpha())},
+                       {"rejection", planner::complement(rate.alpha(), rate.rejection())},
+                       {"best_gamma", form.best.attained() ? ordered_json(form.best.gamma) : ordered_json()}};
+  put_number(json, "best_speedup", form.best.speedup);
+  json["gamma_real"] = number_or_null(form.gamma_real);
+  json["break_even_alpha"] = form.break_even ? ordered_json(form.break_even->alpha()) : ordered_json();
+  json["oracle_speedup"] = number_or_null(form.oracle_speedup);
+  json["finite"] = nullptr;
+  if (form.finite) {
+    json["finite"] = {{"tokens", form.finite->tokens},
+                      {"gamma", form.finite->gamma},
+                      {"speedup", form.finite->speedup},
+                      {"expected_steps", form.finite->expected_steps},
+                      {"complete", form.finite->complete}};
+  }
+  return json;
+}
+
+ordered_json json_of(const planner::Decision& decision) {
+  ordered_json schedule = ordered_json::array();
+  for (const planner::DecidedStretch& one : decision.schedule) {
+    schedule.push_back({{"from", one.from},
+                        {"to", one.to},
+                        {"gamma", or_null(one.gamma)},
+                        {"speedup", one.speedup},
+                        {"share", one.share}});
+  }
+  return {{"verdict", worlds::name_of(decision.verdict)},
+          {"gamma", or_null(decision.gamma)},
+          {"schedule", schedule},
+          {"speedup",
+           {{"value", number_or_null(decision.speedup.value)},
+            {"ci95", json_of(decision.speedup.ci95)},
+            {"bounds", json_of(decision.speedup.bounds)},
+            {"share", decision.speedup.share}}},
+          {"over", decision.over ? ordered_json{{"gamma", decision.over->gamma}, {"share", decision.over->share}}
+                                 : ordered_json()},
+          {"text", {decision.action, decision.certainty}},
+          {"next", decision.next.empty() ? ordered_json() : ordered_json(decision.next)}};
+}
+
+ordered_json json_assumed(const Plan& d) {
+  ordered_json list = ordered_json::array();
+  for (const planner::AssumedVerification& one : planner::assumed_verification(d))
+    list.push_back({{"verify_factor", one.verify_factor}, {"gamma", one.gamma}, {"speedup", one.speedup}});
+  return list;
 }
 
 }  // namespace
 
-ordered_json closed_form_json(const Plan& a) {
-  const planning::Plan& plan = a.closed_form->plan;
-  const core::AcceptanceRate rate = stated_of_form(a).rate();
-  ordered_json json = {{"alpha", planner::complement(rate.rejection(), rate.alpha())},
-                       {"rejection", planner::complement(rate.alpha(), rate.rejection())},
-                       {"c", a.closed_form->question.space.cost.c},
-                       {"c_hat", a.closed_form->question.c_hat},
-                       {"worth_it", plan.worth_it}};
-  json["break_even_alpha"] = plan.break_even ? ordered_json(plan.break_even->alpha()) : ordered_json();
-  json["optimal"] = json_optimal(plan);
-  const bool refused = a.has_points() && a.points().front().verdict == planning::Verdict::do_not_speculate;
-  json["recommended"] = {{"gamma", plan.recommended ? ordered_json(plan.recommended->gamma) : ordered_json()},
-                         {"basis", basis_name(plan.basis)}};
-  if (const planning::DeploymentRow* const sure = a.sure_row())
-    json["recommended"] = {{"gamma", sure->gamma}, {"basis", "sure"}};
-  if (refused) json["recommended"] = {{"gamma", 0}, {"basis", basis_name(planning::Basis::not_worth_it)}};
-  json["oracle_speedup"] = number_or_null(plan.oracle_speedup);
-  json["near_optimal_gammas"] = json_gammas(plan.near_best);
-  json["near_optimal_ranges"] = json_ranges(plan.near_best);
-  json["limit"] = json_limit(plan);
-  json["deployed"] = json_deployed(plan);
-  json["interval"] = json_interval(a);
-  json["finite"] = json_finite(plan);
-  ordered_json& rows = json["rows"] = ordered_json::array();
-  for (const planning::PlanRow& row : plan.rows) rows.push_back(json_row(a, row));
+void put_plan(const Plan& d, ordered_json& json) {
+  json["decision"] = json_of(planner::decision_of(d));
+  json["assumed_verification"] = json_assumed(d);
+  ordered_json& points = json["points"] = ordered_json::array();
+  for (std::size_t i = 0; i < d.points().size(); ++i) points.push_back(json_point(d, i));
+  json["closed_form"] = json_closed_form(d);
+  json["drafts"] = json_drafts(d);
+  json["recommended_draft"] = nullptr;
+  if (d.deployment.recommended_draft)
+    json["recommended_draft"] = d.deployment.drafts[*d.deployment.recommended_draft].name;
+  json["schedule"] = json_of(d.shown_plan().schedule);
+  json["crossover_batch"] = or_null(d.shown_plan().crossover_batch);
+  json["config"] = json_config(d);
+  json["bench"] = json_bench(d);
+  json["runs"] = d.bench ? json_runs(*d.bench) : ordered_json::array();
+  json["backtest"] = d.bench ? json_of(d.bench->backtest) : ordered_json::array();
+}
+
+std::map<std::string, ordered_json, std::less<>> rows_of_empty_runs() {
+  ordered_json run = json_of(planning::BenchFigures{});
+  run["measured_speedup"] = json_of(estimate::Estimate{});
+  // Members that are null at points that lack them.
+  ordered_json point = {{"next_measurement", nullptr}};
+  for (const char* key : {"gamma", "batch", "context", "with_baseline", "command"})
+    point["next_measurement"][key] = nullptr;
+  point["speedup"] = json_of(estimate::Estimate{});
+  point["seconds_per_output_token"] = json_of(std::optional(planning::BaselineAndSpeculative{}));
+  point["output_tokens_per_second"] = point["seconds_per_output_token"];
+  point["deployed"] = json_of(std::optional(planning::DeployedAtPoint{}));
+  return {{"points", point}, {"runs", run}, {"backtest", json_of(planning::BenchPrediction{})}};
+}
+
+ordered_json json_of(const Plan& d) {
+  ordered_json json = ordered_json::object();
+  put_plan(d, json);
   return json;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "render/plan.hpp"
@@ -15,7 +16,6 @@ using planner::Plan;
 using planning::BenchFigures;
 using planning::BenchPrediction;
 using planning::DeploymentRow;
-using planning::PlanRow;
 using planning::PointPlan;
 
 std::string gamma_cell(const PointPlan& point) {
@@ -32,7 +32,7 @@ std::string bracket_cell(double value, const std::optional<estimate::Interval>& 
 /// @param cell  of so many times the middle's tokens
 template <class Cell>
 std::string at_ends_of_tokens(const PointPlan& point, bool rises, const Cell& cell) {
-  const auto& bracket = point.optimal()->tokens_bracket;
+  const auto& bracket = point.optimal()->tokens_bounds;
   if (!bracket || bracket->lo == bracket->hi) return cell(1.0);
   const double few = bracket->lo / point.optimal()->tokens_per_step,
                many = bracket->hi / point.optimal()->tokens_per_step;
@@ -50,7 +50,7 @@ std::string throughput_cell(const PointPlan& point) {
 }
 
 std::string speedup_cell(const PointPlan& point) {
-  return point.speedup_estimate ? bracket_cell(point.speedup_estimate->value, point.optimal()->speedup_bracket) : "-";
+  return point.speedup_estimate ? bracket_cell(point.speedup_estimate->value, point.optimal()->speedup_bounds) : "-";
 }
 
 std::string interval_cell(const PointPlan& point) {
@@ -65,43 +65,13 @@ std::string error_cell(const std::optional<double>& relative_error) {
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
-// ---------------------------------------------------------------------------------------------------- closed forms
-
-std::string range_cell(const std::optional<estimate::Interval>& range) {
-  return range ? fmt::format("{:.2f} to {:.2f}", range->lo, range->hi) : "-";
-}
-
-std::string notes_on(const Plan& d, const PlanRow& row) {
-  const planning::Plan& plan = d.closed_form->plan;
-  const auto is_near = [&](const theory::GammaRange& r) { return r.first <= row.gamma && row.gamma <= r.last; };
-  std::vector<std::string> words;
-  const bool is_other = plan.prefers_measured() || d.sure_row() != nullptr;
-  if (is_other && recommends(d, row.gamma)) words.push_back("recommended");
-  if (plan.best_row && row.gamma == plan.best_row->gamma) {
-    words.push_back("best");
-  } else if (std::any_of(plan.near_best.begin(), plan.near_best.end(), is_near)) {
-    words.push_back("near-best");
-  }
-  if (plan.basis == planning::Basis::minimax_regret && row.gamma == plan.recommended->gamma) words.push_back("minimax");
-  if (plan.deployed && row.gamma == plan.deployed->gamma) words.push_back("in use");
-  if (row.extrapolated) words.push_back("extrapolated");
-  return joined(words);
-}
-
 // ---------------------------------------------------------------------------------------------------------- points
 
 std::string notes_on(const PointPlan& point, const DeploymentRow& row) {
   std::vector<std::string> words;
-  const auto& near = point.near_optimal_gammas;
-  if (point.optimal_row && row.gamma == point.optimal()->gamma) {
-    words.push_back(row.regret > 0 || row.speedup_bracket ? "recommended" : "best");
-  } else if (point.optimal_row && point.optimal()->regret > 0 && row.regret == 0 && !row.speedup_bracket) {
-    words.push_back("fastest");
-  } else if (std::find(near.begin(), near.end(), row.gamma) != near.end()) {
-    words.push_back("near-best");
-  }
   if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
-  if (row.extrapolated) words.push_back("extrapolated");
+  if (point.optimal_row && row.gamma == point.optimal()->gamma) words.push_back("recommended");
+  if (row.extrapolated) words.push_back("not measured");
   return joined(words);
 }
 
@@ -121,10 +91,13 @@ std::string near_cell(const PointPlan& point) {
   return near.empty() ? "-" : from_to(static_cast<double>(near.front()), static_cast<double>(near.back()));
 }
 
-std::string said_of_basis(const Plan& d, planning::PriceBasis basis) {
-  if (basis == planning::PriceBasis::not_priced) return "no price tells whether drafts pay";
-  if (basis != planning::PriceBasis::extrapolated) return "";
-  return d.extrapolates() ? "extrapolated" : "extrapolated, not decided";
+std::string said_of_basis(planning::PriceBasis basis) {
+  if (basis == planning::PriceBasis::not_priced) return "no price";
+  return basis == planning::PriceBasis::extrapolated ? "not measured" : "";
+}
+
+std::string share_cell(double share) {
+  return fmt::format("{} ({:.0f}%)", worlds::name_of(worlds::certainty_of(share)), 100 * share);
 }
 
 // ------------------------------------------------------------------------------------------------------------ runs
@@ -140,33 +113,73 @@ std::string drift_cell(const BenchPrediction& held) {
   return held.drifted().empty() ? "" : fmt::format("drifted: {}", held.drifted());
 }
 
-}  // namespace
+// ---------------------------------------------------------------------------------------------------------- brief
 
-Table closed_form_table(const Plan& d) {
-  const planning::Plan& plan = d.closed_form->plan;
-  const planner::Acceptance& acceptance = d.drafts.front().acceptance;
-  const bool has_interval = plan.interval.has_value();
-  return make_table(
-      plan.rows,
-      {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
-       {"tokens", {.title = "Tokens per step"}, [](const auto& row) { return in_column(row.expected_tokens); }},
-       {"speedup", [](const auto& row) { return in_column(row.speedup); }},
-       {interval_heading(d),
-        {.shown = acceptance.stated->typed || has_interval},
-        [&](const auto& row) { return range_cell(planner::speedup_interval(acceptance, row)); }},
-       {"operations", {.title = "Operations factor"}, [](const auto& row) { return in_column(row.operations_factor); }},
-       {"memory",
-        {.title = "Memory access factor"},
-        [](const auto& row) { return in_column(row.memory_access_factor); }},
-       {"finite",
-        {.shown = d.question.tokens.has_value(), .title = "Speedup, finite"},
-        [](const auto& row) { return row.finite_speedup ? in_column(*row.finite_speedup) : "-"; }},
-       {"max regret",
-        {.shown = has_interval, .title = "Largest regret"},
-        [](const auto& row) { return row.worst_regret ? percent(*row.worst_regret) : "-"; }},
-       {"", {Align::left}, [&](const auto& row) { return notes_on(d, row); }}},
-      "Every gamma; the recommended one is marked", [&](const auto& row) { return recommends(d, row.gamma); });
+constexpr std::size_t brief_rows = 6;
+
+std::string speedup_with_range(const DeploymentRow& row) {
+  const std::string speedup = brief(row.speedup, 3);
+  return row.gamma > 0 && row.speedup_ci95.hi - row.speedup_ci95.lo > 1e-6
+             ? fmt::format("{}  ({} to {})", speedup, brief(row.speedup_ci95.lo, 3), brief(row.speedup_ci95.hi, 3))
+             : speedup;
 }
+
+std::string mark_of(const PointPlan& point, const DeploymentRow& row) { return notes_on(point, row); }
+
+/// Plain decoding, what is in use and recommended, and the neighbours of the best draft.
+Table brief_gammas(const Plan& d, const PointPlan& point) {
+  std::vector<DeploymentRow> rows;
+  if (!point.rows.empty()) {
+    std::set<std::size_t> shown = {0, point.drafting_row};
+    if (point.deployed) {
+      for (std::size_t i = 0; i < point.rows.size(); ++i)
+        if (point.rows[i].gamma == point.deployed->gamma) shown.insert(i);
+    }
+    for (std::size_t step = 1; step < point.rows.size() && shown.size() < brief_rows; ++step) {
+      if (point.drafting_row > step) shown.insert(point.drafting_row - step);
+      if (shown.size() < brief_rows && point.drafting_row + step < point.rows.size())
+        shown.insert(point.drafting_row + step);
+    }
+    for (const std::size_t i : shown) rows.push_back(point.rows[i]);
+  }
+  return make_table(
+      rows,
+      {{"draft tokens", [](const auto& row) { return fmt::format("{}", row.gamma); }},
+       {"tokens/step", [](const auto& row) { return brief(row.tokens_per_step, 3); }},
+       {"speedup (95%)", {Align::left}, speedup_with_range},
+       {"ms/token",
+        {.shown = d.in_seconds},
+        [&](const auto& row) { return brief(1000 * point.rows.front().time.total() / row.speedup, 3); }},
+       {"", {Align::left}, [&](const auto& row) { return mark_of(point, row); }}},
+      "", [&](const auto& row) { return point.optimal_row && row.gamma == point.optimal()->gamma; });
+}
+
+/// Points spread evenly, the first and the last among them.
+Table brief_points(const Plan& d) {
+  std::vector<PointPlan> rows;
+  const std::size_t count = d.points().size(), shown = std::min(count, brief_rows);
+  for (std::size_t i = 0; i < shown; ++i) rows.push_back(d.points()[i * (count - 1) / (shown - 1)]);
+  const bool contexts = has_several_contexts(d);
+  return make_table(
+      rows,
+      {{"requests", [](const auto& point) { return whole_or_brief(point.batch); }},
+       {"context", {.shown = contexts}, [](const auto& point) { return context_cell(point.context); }},
+       {"draft tokens", gamma_cell},
+       {"speedup (95%)",
+        {Align::left},
+        [](const auto& point) { return point.optimal_row ? speedup_with_range(*point.optimal()) : "-"; }},
+       {"sure", {Align::left}, [](const auto& point) { return point.optimal_row ? share_cell(point.share) : "-"; }},
+       {"ms/token",
+        {Align::left, d.in_seconds},
+        [](const auto& point) {
+          return point.optimal_row
+                     ? fmt::format("{} -> {}", brief(1000 * point.seconds_per_output_token->baseline, 3),
+                                   brief(1000 * point.seconds_per_output_token->speculative, 3))
+                     : "-";
+        }}});
+}
+
+}  // namespace
 
 Table points_table(const Plan& d) {
   const bool contexts = has_several_contexts(d) || d.points().front().context > 0;
@@ -183,7 +196,7 @@ Table points_table(const Plan& d) {
        {"context", {.shown = contexts}, [](const auto& point) { return context_cell(point.context); }},
        {"gamma", gamma_cell},
        {"speedup", speedup_cell},
-       {interval_heading(d), interval_cell},
+       {"95% interval", interval_cell},
        {"ms/token", of_seconds("ms/token"), of_best(milliseconds_cell)},
        {"plain", of_seconds("ms/token, plain"),
         of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->baseline); })},
@@ -191,14 +204,10 @@ Table points_table(const Plan& d) {
        {"plain", of_seconds("tokens/s, plain"),
         of_best([](const auto& point) { return brief(point.output_tokens_per_second->baseline); })},
        {"tokens", {.shown = !d.in_seconds, .title = "Tokens per step"}, of_best([](const auto& point) {
-          return bracket_cell(point.optimal()->tokens_per_step, point.optimal()->tokens_bracket);
+          return bracket_cell(point.optimal()->tokens_per_step, point.optimal()->tokens_bounds);
         })},
        {"near-best", {.shown = !d.in_seconds, .title = "Near-best gammas"}, of_best(near_cell)},
-       {"verdict",
-        {Align::left},
-        [](const auto& point) {
-          return point.verdict == planning::Verdict::do_not_speculate ? "do not" : std::string(name_of(point.verdict));
-        }},
+       {"sure", {Align::left}, of_best([](const auto& point) { return share_cell(point.share); })},
        {"bound", {.align = Align::left, .shown = d.has_roofline()}, of_best([&d](const auto& point) {
           return std::string(bound_of(d, point, point.optimal()->gamma).value_or("-"));
         })}},
@@ -210,17 +219,16 @@ Table gammas_table(const Plan& d, const PointPlan& point) {
                     {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
                      {"tokens",
                       {.title = "Tokens per step"},
-                      [](const auto& row) { return bracket_cell(row.tokens_per_step, row.tokens_bracket); }},
+                      [](const auto& row) { return bracket_cell(row.tokens_per_step, row.tokens_bounds); }},
                      {"round ms",
                       {.shown = d.in_seconds, .title = "Round, ms", .page_only = true},
                       [](const auto& row) { return milliseconds(row.time.total()); }},
                      {"round",
                       {.title = "Round, plain steps"},
                       [](const auto& row) { return in_column(row.tokens_per_step / row.speedup); }},
-                     {"speedup", [](const auto& row) { return bracket_cell(row.speedup, row.speedup_bracket); }},
-                     {interval_heading(d), [](const auto& row) { return speedup_range(row.speedup_ci95); }},
-                     {best_at_ends(point) ? "most regret" : "regret",
-                      [&](const auto& row) { return point.optimal_row ? percent(loss_at_ends(point, row)) : "-"; }},
+                     {"speedup", [](const auto& row) { return bracket_cell(row.speedup, row.speedup_bounds); }},
+                     {"95% interval", [](const auto& row) { return speedup_range(row.speedup_ci95); }},
+                     {"regret", [&](const auto& row) { return point.optimal_row ? percent(row.regret) : "-"; }},
                      {"bound",
                       {.align = Align::left, .shown = d.has_roofline()},
                       [&](const auto& row) { return std::string(bound_of(d, point, row.gamma).value_or("-")); }},
@@ -235,8 +243,9 @@ Table schedule_table(const Plan& d) {
       {{"from batch", [](const auto& stretch) { return fmt::format("{}", stretch.batch_low); }},
        {"to batch", [](const auto& stretch) { return fmt::format("{}", stretch.batch_high); }},
        {"gamma", [](const auto& stretch) { return stretch.gamma ? fmt::format("{}", *stretch.gamma) : "-"; }},
-       {"verdict", {Align::left}, [](const auto& stretch) { return std::string(name_of(stretch.verdict)); }},
-       {"", {Align::left}, [&](const auto& stretch) { return said_of_basis(d, stretch.basis); }}},
+       {"speedup", [](const auto& stretch) { return stretch.gamma ? in_column(stretch.speedup) : "-"; }},
+       {"sure", {Align::left}, [](const auto& stretch) { return share_cell(stretch.share); }},
+       {"", {Align::left}, [](const auto& stretch) { return said_of_basis(stretch.basis); }}},
       "Schedule: gamma by batch");
 }
 
@@ -251,11 +260,9 @@ Table drafts_table(const Plan& d) {
   for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
     const planning::DraftPlan& draft = d.deployment.drafts[i];
     for (std::size_t j = 0; j < draft.points.size(); ++j) {
-      const bool is_run = !of_runs || planning::decides(draft.points[j].basis, d.extrapolates());
       const std::string note = d.deployment.best_draft[j] == i ? "fastest"
                                : is_passed_over(d, i)          ? "not served"
-                               : is_run                        ? ""
-                                                               : "not run there";
+                                                               : "";
       rows.push_back({draft.name, of_runs ? "of its runs" : d.drafts[i].acceptance.text, draft.points[j], note});
     }
   }
@@ -267,7 +274,7 @@ Table drafts_table(const Plan& d) {
                      {"context", [](const auto& row) { return context_cell(row.point.context); }},
                      {"gamma", [](const auto& row) { return gamma_cell(row.point); }},
                      {"speedup", [](const auto& row) { return speedup_cell(row.point); }},
-                     {interval_heading_of_drafts(d), [](const auto& row) { return interval_cell(row.point); }},
+                     {"95% interval", [](const auto& row) { return interval_cell(row.point); }},
                      {"", {Align::left}, &DraftAtPoint::note}},
                     "Drafts", [](const auto& row) { return row.note == "fastest"; });
 }
@@ -323,20 +330,9 @@ Table held_out_table(const planning::BenchPlan& bench) {
       "Runs held out: used for nothing but this comparison");
 }
 
-Table relative_table(const planning::BenchPlan& bench) {
-  return make_table(
-      bench.relative,
-      {{"batch", [](const auto& row) { return whole_or_brief(row.batch); }},
-       {"context", [](const auto& row) { return context_cell(row.context); }},
-       {"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
-       {"tokens", {.title = "Tokens per step"}, [](const auto& row) { return in_column(row.tokens_per_step); }},
-       {"ms/token", {.title = "ms/token"}, [](const auto& row) { return milliseconds(row.seconds_per_output_token); }},
-       {"over fastest",
-        {.title = "ms/token over that of the fastest"},
-        [](const auto& row) { return in_column(row.slower.value); }},
-       {"95% interval", [](const auto& row) { return speedup_range(row.slower.ci95); }},
-       {"", {Align::left}, [](const auto& row) { return row.fastest ? "fastest" : ""; }}},
-      "Gammas compared with each other", [](const auto& row) { return row.fastest; });
+Table brief_table(const Plan& d) {
+  const bool one = d.points().size() == 1;
+  return one ? brief_gammas(d, d.points().front()) : brief_points(d);
 }
 
 }  // namespace specdec::render

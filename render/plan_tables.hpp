@@ -6,8 +6,6 @@
 /// The tables of a plan, as text and pages show them. Those of something that a plan lacks have no rows.
 namespace specdec::render {
 
-/// Every gamma of the closed forms.
-Table closed_form_table(const planner::Plan& plan);
 /// The best gamma at each point of the draft that is shown.
 Table points_table(const planner::Plan& plan);
 /// The gammas at one of these points, as far as they matter.
@@ -20,7 +18,8 @@ Table drafts_table(const planner::Plan& plan);
 Table runs_table(const planning::BenchPlan& bench);
 /// Runs that were used for nothing but a comparison with the plan.
 Table held_out_table(const planning::BenchPlan& bench);
-/// The gammas of runs that all drafted, compared with each other.
-Table relative_table(const planning::BenchPlan& bench);
+/// At most six rows for an answer: of one point plain decoding, what is in use and recommended, and neighbours; of
+/// several, points of the schedule.
+Table brief_table(const planner::Plan& plan);
 
 }  // namespace specdec::render

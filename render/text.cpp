@@ -148,6 +148,18 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, std::
   return text;
 }
 
+std::string brief_warnings(std::span<const Note> warnings) {
+  constexpr std::size_t shown = 2;
+  std::vector<const Note*> told;
+  for (const Note& warning : warnings)
+    if (!warning.explains_null) told.push_back(&warning);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shown, told.size()); ++i)
+    text += wrapped(fmt::format("Warning: {}.", told[i]->message), 2) + '\n';
+  if (told.size() > shown) text += fmt::format("{} more: --explain\n", counted(std::ssize(told) - 2, "warning"));
+  return text;
+}
+
 std::string without_control_characters(std::string_view text) {
   std::string shown;
   for (const char c : text) {

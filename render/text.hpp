@@ -70,6 +70,9 @@ std::string wrapped(std::string_view text, std::size_t indent = 0);
 /// there is neither.
 std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings);
 
+/// At most two of the warnings, and how many more --explain shows; empty if there is none.
+std::string brief_warnings(std::span<const Note> warnings);
+
 /// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
 std::string without_control_characters(std::string_view text);
 

@@ -80,24 +80,17 @@ ordered_json regret_of(const ordered_json& request) {
 }
 
 /// The gamma that is recommended, its speedup and the 95% interval for every c of "cs", in its order, of "request", a
-/// PlanRequest; interval null where acceptance is stated alone.
+/// PlanRequest; interval null where nothing is uncertain.
 ordered_json over_c(const ordered_json& asked) {
   auto request = asked.at("request").get<PlanRequest>();
   ordered_json gammas = ordered_json::array(), speedups = ordered_json::array(), intervals = ordered_json::array();
   for (const ordered_json& c : asked.at("cs")) {
     request.cost.times.c = c.get<double>();
     const planner::Plan plan = planner::plan(request);
-    if (plan.closed_form && plan.sure_row() == nullptr) {
-      const std::optional<planning::PlanRow>& best = plan.closed_form->plan.recommended;
-      gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
-      speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
-      intervals.push_back(nullptr);
-      continue;
-    }
     const planning::DeploymentRow* const best = plan.points().front().optimal();
     gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
     speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
-    const bool has_interval = best != nullptr && !plan.closed_form;
+    const bool has_interval = best != nullptr && best->speedup_ci95.lo < best->speedup_ci95.hi;
     intervals.push_back(has_interval ? ordered_json{best->speedup_ci95.lo, best->speedup_ci95.hi} : ordered_json());
   }
   return {{"gamma", gammas}, {"speedup", speedups}, {"ci95", intervals}};

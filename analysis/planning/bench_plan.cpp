@@ -27,10 +27,8 @@
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
 #include "analysis/cost/range_cost.hpp"
-#include "analysis/planning/batch_schedule.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
 #include "analysis/planning/contradicted_alpha.hpp"
-#include "analysis/planning/tree_plan.hpp"
 
 namespace specdec::planning {
 namespace {
@@ -342,6 +340,7 @@ struct PlainInStep {
 
 /// What is known of a tree that ran.
 struct MeasuredTree {
+  std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
   estimate::TokensPerStep tokens;
   std::shared_ptr<const cost::RoundCost> cost;
 };
@@ -384,14 +383,9 @@ class BenchPlanner {
   double half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const;
   void match();
   std::string other_lengths(const Run& run) const;
-  std::vector<MeasuredSpeedup> measured_speedups(const std::vector<PlanPoint>& points) const;
-  std::optional<std::int64_t> speculative_requests(const std::optional<cost::DraftTree>& tree) const;
   void ask();
-  void plan_trees(const DeploymentQuestion& question);
-  void compare_drafts();
   void compare_acceptance();
   std::string contradicted_speedup() const;
-  void compare_measured_speedups();
   void backtest();
 
   const BenchQuestion& question_;
@@ -834,14 +828,15 @@ void BenchPlanner::price_trees() {
   for (const Run& run : runs_) {
     if (!run.figures.tree || trees_.count(*run.figures.tree) > 0) continue;
     const cost::DraftTree& tree = *run.figures.tree;
-    const estimate::TokensPerStep tokens = BenchAcceptance(counted_runs(runs_, tree)).tokens_per_step(tree.depth);
+    const auto acceptance = std::make_shared<BenchAcceptance>(counted_runs(runs_, tree));
+    const estimate::TokensPerStep tokens = acceptance->tokens_per_step(tree.depth);
     std::function<double(const cost::RoundPoint&)> prompts;
     if (prompts_) {
       prompts = [per_round = prompts_, made = tokens.value](const cost::RoundPoint& point) {
         return per_round(point, point.gamma > 0 ? made : 1);
       };
     }
-    trees_[tree] = {tokens, as_deployed(cost_->of_tree(tree, prompts))};
+    trees_[tree] = {acceptance, tokens, as_deployed(cost_->of_tree(tree, prompts))};
   }
 }
 
@@ -1044,35 +1039,6 @@ std::size_t nearest(const std::vector<PlanPoint>& points, const BenchFigures& pl
   return static_cast<std::size_t>(least - points.begin());
 }
 
-/// With the tokens per step that the plan assumes for the traffic: those of the run, unless an acceptance is given.
-std::vector<MeasuredSpeedup> BenchPlanner::measured_speedups(const std::vector<PlanPoint>& points) const {
-  std::vector<MeasuredSpeedup> measured;
-  for (const BenchSpeedup& row : plan_.speedups) {
-    const BenchFigures& plain = runs_[row.baseline].figures;
-    const BenchFigures& run = runs_[row.speculative].figures;
-    if (run.tree || run.gamma > question_.max_gamma) continue;
-    const auto point = points.begin() + static_cast<std::ptrdiff_t>(nearest(points, plain));
-    double tokens = run.tokens_per_step;
-    try {
-      if (question_.acceptance) tokens = question_.acceptance->tokens_per_step(run.gamma).value;
-    } catch (const std::domain_error&) {
-      continue;  // the acceptance ends before this gamma, and so does the plan
-    }
-    const double round =
-        run.round_seconds + question_.overhead_seconds + question_.overhead_steps * plain.round_seconds;
-    measured.push_back({run.gamma, point->batch, point->context, tokens * plain.round_seconds / round});
-  }
-  return measured;
-}
-
-std::optional<std::int64_t> BenchPlanner::speculative_requests(const std::optional<cost::DraftTree>& tree) const {
-  double requests = 0;
-  for (const Run& run : runs_) {
-    if (run.says_acceptance() && run.figures.tree == tree) requests += run.counts->bench->completed.value_or(0);
-  }
-  return requests < 2 ? std::nullopt : std::optional(static_cast<std::int64_t>(std::min(requests, 1e15)));
-}
-
 /// Leaves out points at larger batches than the server is to decode, unless all are.
 void leave_out_beyond(std::optional<std::int64_t> largest, std::vector<PlanPoint>& points) {
   if (!largest) return;
@@ -1080,13 +1046,17 @@ void leave_out_beyond(std::optional<std::int64_t> largest, std::vector<PlanPoint
   if (!std::all_of(points.begin(), points.end(), beyond)) std::erase_if(points, beyond);
 }
 
+/// Chains, if any ran, and each tree as a draft of its own.
 void BenchPlanner::ask() {
-  DeploymentQuestion question;
-  question.drafts = {{plan_.model, plan_.acceptance, plan_.cost}};
-  DeploymentDraft& draft = question.drafts[0];
-  draft.clusters = question_.acceptance ? question_.clusters : speculative_requests(std::nullopt);
+  DeploymentQuestion& question = plan_.question;
+  if (has_chains())
+    question.drafts.push_back({trees_.empty() ? plan_.model : "chains", plan_.acceptance, plan_.cost});
+  for (const auto& [tree, measured] : trees_) {
+    question.drafts.push_back({name_of(tree), measured.acceptance, measured.cost});
+    question.drafts.back().tree = tree;
+  }
+  for (const DeploymentDraft& draft : question.drafts) plan_.costs.push_back(draft.cost);
   std::vector<PlanPoint> points = points_of(runs_, has_plain_runs());
-  draft.measured = measured_speedups(points);
   leave_out_beyond(question_.schedule_up_to, points);
   question.contexts = question_.contexts;
   question.batches = question_.batches;
@@ -1105,64 +1075,20 @@ void BenchPlanner::ask() {
     for (const Run& run : runs_) largest_batch = std::max(largest_batch, run.figures.batch);
   }
   question.max_gamma = question_.max_gamma;
-  question.tolerance = question_.tolerance;
   question.min_gain = question_.min_gain;
   question.deployed = question_.deployed;
   question.max_regret = question_.max_regret;
-  question.extrapolate = question_.extrapolate;
-  question.schedule_up_to = question_.schedule_up_to.value_or(
-      std::max<std::int64_t>(1, std::llround(std::min(static_cast<double>(largest_scheduled_batch), largest_batch))));
+  question.schedule_up_to = question_.schedule_up_to;
+  if (!question.schedule_up_to && (question_.schedules || question.batches.size() > 1)) {
+    question.schedule_up_to =
+        std::max<std::int64_t>(1, std::llround(std::min(static_cast<double>(largest_scheduled_batch), largest_batch)));
+  }
   if (question.points.empty()) {
     for (const double context : question.contexts) {
       for (const double batch : question.batches) question.points.push_back({batch, context});
     }
   }
-  if (has_chains()) {
-    if (!trees_.empty()) draft.name = "chains";
-    plan_.plan = plan_deployment(question);
-    plan_.costs.push_back(plan_.cost);
-  }
-  if (!trees_.empty()) plan_trees(question);
-  if (!has_plain_runs()) compare_drafts();
-}
-
-/// Each tree beside the chains. At a point drafts are compared that ran near it; the others lose there.
-void BenchPlanner::plan_trees(const DeploymentQuestion& question) {
-  DeploymentPlan& plan = plan_.plan;
-  for (const auto& [tree, measured] : trees_) {
-    plan.drafts.push_back(
-        plan_tree({tree, measured.tokens, measured.cost, speculative_requests(tree)}, question.points, question));
-    plan_.costs.push_back(measured.cost);
-  }
-  plan.best_draft.clear();
-  plan.recommended_draft.reset();
-  choose_draft(
-      [&](std::size_t draft, std::size_t at) {
-        const PointPlan& point = plan.drafts[draft].points[at];
-        const bool counts = point.optimal_row && decides(point.basis, question.extrapolate);
-        return counts ? point.seconds_per_output_token->speculative : std::numeric_limits<double>::infinity();
-      },
-      plan);
-}
-
-/// The result of runs with drafts alone: the fastest of the gammas between them. The time of plain decoding is the
-/// next thing to measure.
-void BenchPlanner::compare_drafts() {
-  std::int64_t first = largest_scanned_gamma, last = 1;
-  if (!has_chains()) return;
-  for (const Run& run : runs_) {
-    if (!run.is_chain()) continue;
-    first = std::min(first, run.figures.gamma);
-    last = std::max(last, std::min(run.figures.gamma, question_.max_gamma));
-  }
-  for (PointPlan& point : plan_.plan.drafts[0].points) {
-    const auto rows =
-        compare_gammas(*plan_.acceptance, *plan_.cost, {point.batch, point.context}, first, last, plan_.run_error);
-    plan_.relative.insert(plan_.relative.end(), rows.begin(), rows.end());
-    if (point.verdict != Verdict::cannot_tell) continue;
-    point.dominant_source = UncertaintySource::cost;
-    point.next = NextMeasurement{0, point.batch, point.context, std::nullopt, false};
-  }
+  plan_.plan = plan_deployment(question);
 }
 
 /// Reports how a given acceptance differs from that of the runs: at the gamma at which they are furthest apart.
@@ -1231,30 +1157,6 @@ std::string BenchPlanner::contradicted_speedup() const {
   return found;
 }
 
-/// Reports the point whose best gamma is planned to gain less, beyond the tolerance, than a run of another gamma
-/// measured there: the one at which they differ most.
-void BenchPlanner::compare_measured_speedups() {
-  constexpr double same_point = 0.02;
-  const auto alike = [](double a, double b) { return std::abs(a - b) <= same_point * b; };
-  double furthest = 1 + question_.tolerance;
-  std::string found;
-  for (const MeasuredSpeedup& run : measured_speedups(points_of(runs_, has_plain_runs()))) {
-    for (const PointPlan& point : plan_.plan.drafts[0].points) {
-      if (!point.optimal_row || !alike(point.batch, run.batch) || !alike(point.context, run.context)) continue;
-      const DeploymentRow& best = point.rows[*point.optimal_row];
-      const auto gamma = static_cast<std::size_t>(run.gamma);
-      if (best.gamma == run.gamma || gamma >= point.rows.size() || run.speedup <= furthest * best.speedup) continue;
-      furthest = run.speedup / best.speedup;
-      found = fmt::format(
-          "at batch {:.3g} a run of gamma {} measured {:.2f}x; the fit to all runs takes part of that for noise, gives "
-          "it "
-          "{:.3f}x, and has gamma {} the fastest with {:.3f}x; a second run of gamma {} there would tell",
-          point.batch, run.gamma, run.speedup, point.rows[gamma].speedup, best.gamma, best.speedup, run.gamma);
-    }
-  }
-  if (!found.empty()) note("run_measured_faster", found);
-}
-
 void BenchPlanner::backtest() {
   for (const ServingCounts& counts : question_.holdout) {
     if (counts.label("model_name") != plan_.model) {
@@ -1288,7 +1190,6 @@ BenchPlan BenchPlanner::plan() {
   match();
   ask();
   compare_acceptance();
-  compare_measured_speedups();
   backtest();
   return std::move(plan_);
 }

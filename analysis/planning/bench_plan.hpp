@@ -15,7 +15,6 @@
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/planning/deployment_plan.hpp"
-#include "analysis/planning/gamma_comparison.hpp"
 #include "traces/serving/serving_counts.hpp"
 
 /// A plan from benchmark runs of a server alone: speculative and plain runs, over concurrency.
@@ -46,24 +45,21 @@ struct BenchQuestion {
   /// whose reading is taken out of the runs' times at this rate, > 0; without one, by what the runs tell of it.
   bool prompts_apart = false;
   std::optional<double> prompt_tokens_per_second = {};
-  /// The acceptance to plan with instead of that of the runs, and the clusters behind its interval. The runs are still
-  /// predicted from their own acceptance, except those that do not state it.
+  /// The acceptance to plan with instead of that of the runs. The runs are still predicted from their own acceptance,
+  /// except those that do not state it.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = {};
-  std::optional<std::int64_t> clusters = {};
   /// Where to plan, in increasing order; an empty list means the batches or contexts of the runs. If both are empty,
   /// the points are those of the plain runs, or of all runs if none is plain.
   std::vector<double> batches = {};
   std::vector<double> contexts = {};
-  /// As in DeploymentQuestion; the largest batch if not given.
+  /// As in DeploymentQuestion; the largest batch if not given and there are several batches, or `schedules` asks for one.
   std::optional<std::int64_t> schedule_up_to = {};
+  bool schedules = false;
   /// As in DeploymentQuestion.
   std::int64_t max_gamma = 16;
-  double tolerance = 0.01;
   double min_gain = 0.05;
   std::vector<ScheduleStretch> deployed = {};
   std::optional<double> max_regret = {};
-  /// Extrapolate beyond the batches, contexts and gammas that were run.
-  bool extrapolate = false;
   std::uint64_t seed = 0;
 };
 
@@ -162,8 +158,6 @@ struct BenchPlan {
   /// Median of the absolute relative errors; empty if no run was predicted.
   std::optional<double> leave_one_out_error;
   std::vector<BenchPrediction> backtest;
-  /// At each point the gammas from the smallest to the largest that was run, without plain runs and speedups.
-  std::vector<GammaComparison> relative;
   /// Fitted to the runs and windows, beyond them the question's other cost, including the overhead.
   std::shared_ptr<const cost::RoundCost> cost;
   /// Covariance of the logs of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
@@ -171,9 +165,10 @@ struct BenchPlan {
   double run_error = 0;
   /// The question's acceptance if given, else that of the runs; null if all drafts were trees.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
-  /// The plan of the chains that ran, if any did, and then that of each tree, whose acceptance is its own. The
-  /// intervals come from the prediction errors of left-out runs, and those of chains include the speedups.
+  /// The plan of the chains that ran, if any did, and then that of each tree, whose acceptance is its own.
   DeploymentPlan plan;
+  /// The question that it answers.
+  DeploymentQuestion question;
   /// The price of each draft of `plan`; replicates of all belong together.
   std::vector<std::shared_ptr<const cost::RoundCost>> costs;
   std::vector<Note> notes;

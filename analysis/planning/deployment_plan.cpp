@@ -1,19 +1,14 @@
 #include "analysis/planning/deployment_plan.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <limits>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "analysis/planning/batch_schedule.hpp"
-#include "analysis/planning/draft_scan.hpp"
+#include "analysis/planning/draft_worlds.hpp"
 
 namespace specdec::planning {
 namespace {
@@ -31,15 +26,6 @@ void require_drafts(const std::vector<DeploymentDraft>& drafts) {
     const DeploymentDraft& draft = drafts[i];
     if (!draft.acceptance || !draft.cost) {
       throw std::invalid_argument(fmt::format("plan_deployment: draft {} lacks its acceptance or cost", draft.name));
-    }
-    for (const MeasuredSpeedup& run : draft.measured) {
-      core::require_in("plan_deployment", "measured gamma", run.gamma, 1, largest_scanned_gamma);
-      core::require_in("plan_deployment", "measured batch", run.batch, least_normal, core::largest_double);
-      core::require_in("plan_deployment", "measured context", run.context, 0, core::largest_double);
-      core::require_in("plan_deployment", "measured speedup", run.speedup, least_normal, core::largest_double);
-    }
-    if (draft.clusters) {
-      core::require_in("plan_deployment", "clusters", *draft.clusters, 0, std::numeric_limits<std::int64_t>::max());
     }
     const auto same = [&](const DeploymentDraft& other) { return other.name == draft.name; };
     if (std::any_of(drafts.begin(), drafts.begin() + static_cast<std::ptrdiff_t>(i), same)) {
@@ -68,8 +54,6 @@ void require_question(const DeploymentQuestion& question) {
     core::require_in("plan_deployment", "context", point.context, 0, core::largest_double);
   }
   core::require_in("plan_deployment", "max_gamma", question.max_gamma, 1, largest_scanned_gamma);
-  core::require_in("plan_deployment", "tolerance", question.tolerance, 0, 1 - 1e-9);
-  core::require_in("plan_deployment", "prefer_measured", question.prefer_measured, 0, 1 - 1e-9);
   core::require_in("plan_deployment", "min_gain", question.min_gain, 0, core::largest_double);
   if (question.max_regret) core::require_in("plan_deployment", "max_regret", *question.max_regret, 0, 1);
   if (question.schedule_up_to) {
@@ -90,174 +74,41 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
-/// The planned gain in speed of a gamma beyond what was measured over the one preferred to it; 0 where none is.
-double passed_over_gain(const PointPlan& point) {
-  if (!point.passed_over_row) return 0;
-  const std::size_t preferred = point.unsure_row.value_or(*point.optimal_row);
-  return point.rows[*point.passed_over_row].speedup / point.rows[preferred].speedup - 1;
-}
-
-/// Notes where a surer gamma, or plain decoding, was preferred to a faster one beyond the longest measured.
-/// @param ends  the points at the first and last batches of the schedule's stretches
-template <class Note>
-void note_preference(const DraftPlan& plan, const std::vector<PointPlan>& ends, const DeploymentQuestion& question,
-                     const Note& note) {
-  const auto less = [](const PointPlan& a, const PointPlan& b) { return passed_over_gain(a) < passed_over_gain(b); };
-  const auto most = [&](const std::vector<PointPlan>& points) {
-    const auto its = std::max_element(points.begin(), points.end(), less);
-    return its == points.end() ? 0 : passed_over_gain(*its);
-  };
-  const auto passed_over = [](const PointPlan& point) { return point.passed_over_row.has_value(); };
-  const auto points = std::count_if(plan.points.begin(), plan.points.end(), passed_over);
-  const double at_points = most(plan.points), at_ends = most(ends);
-  const bool plain =
-      std::any_of(plan.points.begin(), plan.points.end(), [](const PointPlan& point) { return point.prefers_plain(); });
-  if (points == 0 && at_ends == 0) return;
-  std::string in_schedule;
-  if (at_ends > at_points) {
-    const PointPlan& worst = *std::max_element(ends.begin(), ends.end(), less);
-    in_schedule = fmt::format("in the schedule {:.3g}%, at batch {:.3g}", 100 * at_ends, worst.batch);
-  }
-  const std::string gain =
-      points == 0 ? fmt::format("a gamma beyond what was measured would be faster, {},", in_schedule)
-                  : fmt::format("at {} of {} points a gamma beyond what was measured would be up to {:.3g}% faster{}",
-                                points, plan.points.size(), 100 * at_points,
-                                in_schedule.empty() ? "" : fmt::format(" ({})", in_schedule));
-  note(
-      "measured_preferred",
-      fmt::format("{} if all goes on as before, but no gain of more than {:.2g}% over what was measured is sure of it; "
-                  "the best one of which it is, or else up to the longest measured one, is taken{}",
-                  gain, 100 * question.prefer_measured, plain ? ", or plain decoding where that is faster" : ""));
-}
-
-using AddNote = std::function<void(std::string code, std::string message)>;
-
-/// "at batch 9" or "from batch 9 to 64".
-std::string batches_text(const PlannedStretch& stretch) {
-  return stretch.batch_low == stretch.batch_high
-             ? fmt::format("at batch {}", stretch.batch_low)
-             : fmt::format("from batch {} to {}", stretch.batch_low, stretch.batch_high);
-}
-
-std::string all_batches(const std::vector<PlannedStretch>& schedule, PriceBasis basis) {
-  std::vector<PlannedStretch> joined;
-  for (const PlannedStretch& stretch : schedule) {
-    if (stretch.basis != basis) continue;
-    if (!joined.empty() && joined.back().batch_high + 1 == stretch.batch_low) {
-      joined.back().batch_high = stretch.batch_high;
-    } else {
-      joined.push_back(stretch);
-    }
-  }
-  std::vector<std::string> texts;
-  for (const PlannedStretch& stretch : joined) texts.push_back(batches_text(stretch));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
 /// Notes where points have fewer gammas than were to be compared, or none.
-void note_prices(const DraftScan& scan, const DraftPlan& plan, const AddNote& note) {
+void note_limits(const DraftWorlds& draft, const DeploymentQuestion& question, DraftPlan& plan) {
   const auto report = [&](std::string_view code, const auto& concerned, const auto& what) {
     const auto first = std::find_if(plan.points.begin(), plan.points.end(), concerned);
     if (first == plan.points.end()) return;
-    note(std::string(code), fmt::format("at {} of {} points, the first at batch {:g} and context {:g}, {}",
+    plan.notes.push_back(
+        {std::string(code), fmt::format("at {} of {} points, the first at batch {:g} and context {:g}, {}",
                                         std::count_if(plan.points.begin(), plan.points.end(), concerned),
-                                        plan.points.size(), first->batch, first->context, what(*first)));
+                                        plan.points.size(), first->batch, first->context, what(*first))});
   };
-  const cost::RoundCost& cost = *scan.draft().cost;
+  const auto is_priced = [](const PointPlan& point) { return point.basis != PriceBasis::not_priced; };
+  const auto limit_of = [](const PointPlan& point) { return point.price_limit; };
+  const cost::RoundCost& cost = *draft.draft().cost;
+  if (!draft.limit().empty())
+    plan.notes.push_back(
+        {"gamma_not_known",
+         fmt::format("gammas above {} are left out: {}", draft.options().gammas.back(), draft.limit())});
   report(
       "batch_not_timed",
-      [&](const PointPlan& point) {
-        return point.basis != PriceBasis::not_priced && !cost.about_batch(point.batch).empty();
-      },
+      [&](const PointPlan& point) { return is_priced(point) && !cost.about_batch(point.batch).empty(); },
       [&](const PointPlan& point) { return cost.about_batch(point.batch); });
+  report("point_not_priced", [&](const PointPlan& point) { return !is_priced(point); }, limit_of);
   report(
-      "point_not_priced", [](const PointPlan& point) { return point.basis == PriceBasis::not_priced; },
-      [](const PointPlan& point) { return "no price tells whether drafts pay: " + point.price_limit; });
-  report(
-      "gamma_not_priced",
-      [&](const PointPlan& point) {
-        return point.basis != PriceBasis::not_priced && point.rows.size() < scan.tokens().size();
-      },
+      "gamma_not_priced", [&](const PointPlan& point) { return is_priced(point) && !point.price_limit.empty(); },
       [](const PointPlan& point) {
-        return fmt::format("gammas above {} are left out: {}", point.rows.size() - 1, point.price_limit);
+        return fmt::format("gammas above {} are left out: {}", point.rows.back().gamma, point.price_limit);
       });
-}
-
-void note_schedule(const DraftPlan& plan, const DeploymentQuestion& question, const AddNote& note) {
-  const std::string unpriced = all_batches(plan.schedule, PriceBasis::not_priced);
-  if (!unpriced.empty()) {
-    note("batch_not_priced",
-         fmt::format("{} the schedule has no gamma, since no price tells whether drafts pay", unpriced));
-  }
-  const std::string beyond = all_batches(plan.schedule, PriceBasis::extrapolated);
-  if (beyond.empty()) return;
-  note(
-      "schedule_extrapolated",
-      fmt::format("{} the schedule lies beyond what was measured: its gamma is the best one if all goes on as before{}",
-                  beyond, question.extrapolate ? "" : ", and nothing is decided there"));
-}
-
-/// True if nothing but the default max_gamma limits which gammas are compared.
-bool limits_by_default(const DraftScan& scan, const DeploymentQuestion& question) {
-  return question.max_gamma_is_default && static_cast<std::int64_t>(scan.tokens().size()) == question.max_gamma + 1;
-}
-
-/// Notes where points of a draft are less than was requested.
-void note_limits(const DraftScan& scan, const std::vector<PointPlan>& ends, const DeploymentQuestion& question,
-                 DraftPlan& plan) {
-  const AddNote note = [&](std::string code, std::string message) {
-    plan.notes.push_back({std::move(code), std::move(message)});
+  const auto is_at_limit = [&](const PointPlan& point) {
+    return point.optimal_row && !draft.draft().tree && *point.optimal_row > 0 &&
+           point.optimal()->gamma == question.max_gamma && *point.optimal_row + 1 == point.rows.size();
   };
-  if (!scan.acceptance_limit().empty()) {
-    note("gamma_not_known",
-         fmt::format("gammas above {} are left out: {}", scan.tokens().size() - 1, scan.acceptance_limit()));
-  }
-  note_prices(scan, plan, note);
-  const auto count = [&](auto condition) { return std::count_if(plan.points.begin(), plan.points.end(), condition); };
-  std::set<std::size_t> limits;
-  for (const PointPlan& point : plan.points) {
-    if (point.at_limit) limits.insert(point.rows.size() - 1);
-  }
-  if (!limits.empty()) {
-    note("optimum_at_limit",
-         fmt::format(
-             "at {} of {} points the {} gamma is the largest one that was compared there, {}{}",
-             count([](const PointPlan& point) { return point.at_limit; }), plan.points.size(),
-             scan.has_range() ? "best" : "fastest",
-             limits.size() == 1 ? fmt::format("{}", *limits.begin())
-                                : fmt::format("{} to {}", *limits.begin(), *limits.rbegin()),
-             limits_by_default(scan, question) && *limits.begin() == static_cast<std::size_t>(question.max_gamma)
-                 ? fmt::format("; the smallest one that loses at most {:g}% to it is taken", 100 * question.tolerance)
-                 : ", and larger ones may be faster"));
-  }
-  const auto is_beyond = [&](const PointPlan& point) {
-    if (!point.optimal_row) return false;
-    const auto gamma = static_cast<std::int64_t>(*point.optimal_row);
-    return scan.at(point.context).tokens()[*point.optimal_row].extrapolated ||
-           scan.draft().cost->extrapolates(scan.point(gamma, point.batch, point.context));
-  };
-  const auto extrapolated = count(is_beyond);
-  const auto without_plain = count(
-      [&](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated && !is_beyond(point); });
-  if (without_plain > 0) {
-    note("plain_extrapolated",
-         fmt::format("at {} of {} points the best gamma was measured, but not the plain decoding that its speedup is "
-                     "over: a run without speculation there is missing",
-                     without_plain, plan.points.size()));
-  }
-  if (extrapolated > 0) {
-    note("optimum_extrapolated",
-         fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval {}, and {}",
-                     extrapolated, plan.points.size(),
-                     scan.draft().acceptance->assumes_beyond()
-                         ? "takes the acceptance that was chosen for longer drafts as true and holds no other reading"
-                         : "holds the readings of acceptance there",
-                     scan.draft().cost->replicates() > 0
-                         ? "of its cost what the fit expects to err, which no run there tests"
-                         : "no error of extrapolated costs"));
-  }
-  note_preference(plan, ends, question, note);
-  note_schedule(plan, question, note);
+  report("optimum_at_limit", is_at_limit, [](const PointPlan& point) {
+    return fmt::format("gamma {} is the largest one compared, and larger ones may be faster (--max-gamma)",
+                       point.optimal()->gamma);
+  });
 }
 
 std::vector<PlanPoint> points_of(const DeploymentQuestion& question) {
@@ -269,36 +120,26 @@ std::vector<PlanPoint> points_of(const DeploymentQuestion& question) {
   return points;
 }
 
-DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& question) {
-  const DraftScan scan(draft, question.max_gamma);
+/// Empty where the schedule has no gamma, or there is none.
+std::optional<std::int64_t> scheduled_at(const DraftPlan& plan, double batch) {
+  const auto whole = static_cast<std::int64_t>(whole_batch(batch));
+  for (const PlannedStretch& stretch : plan.schedule)
+    if (whole <= stretch.batch_high) return stretch.gamma;
+  return std::nullopt;
+}
+
+DraftPlan plan_draft(const DraftWorlds& draft, const DeploymentQuestion& question) {
   DraftPlan plan;
-  plan.name = draft.name;
+  plan.name = draft.draft().name;
+  plan.tree = draft.draft().tree;
   const std::vector<PlanPoint> points = points_of(question);
   plan.points.reserve(points.size());
-  for (const auto& [batch, context] : points) {
-    plan.points.push_back(plan_point(scan, batch, context, question, deployed_at(question, batch)));
+  if (question.schedule_up_to) plan_schedule(draft, points, question, plan);
+  for (const PlanPoint& point : points) {
+    const auto deployed = draft.draft().tree ? std::nullopt : deployed_at(question, point.batch);
+    plan.points.push_back(plan_point(draft, point, question, deployed, scheduled_at(plan, point.batch)));
   }
-  std::vector<PointPlan> ends;
-  if (question.schedule_up_to) {
-    ScheduleRule rule = {question.tolerance, question.prefer_measured, question.min_gain,
-                         limits_by_default(scan, question), question.extrapolate};
-    for (const PlanPoint& point : points) rule.points.push_back(point.batch);
-    const std::vector<BatchVerdict> verdicts = batch_verdicts(scan, *question.schedule_up_to, question, rule);
-    const BatchSchedule schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule, verdicts);
-    plan.schedule = with_verdicts(schedule.stretches, verdicts);
-    plan.fixed = schedule.fixed;
-    for (const PlannedStretch& stretch : plan.schedule) {
-      if (!decides(stretch.basis, question.extrapolate)) continue;
-      for (const double context : question.contexts) {
-        for (const std::int64_t batch : {stretch.batch_low, stretch.batch_high}) {
-          ends.push_back(plan_point(scan, priced_at(batch, rule), context, question, std::nullopt));
-        }
-      }
-    }
-    plan.crossover_batch = crossover_batch(plan.schedule, question.extrapolate);
-    if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(plan.schedule, *plan.crossover_batch);
-  }
-  note_limits(scan, ends, question, plan);
+  note_limits(draft, question, plan);
   return plan;
 }
 
@@ -313,102 +154,118 @@ void require_some_price(const DeploymentQuestion& question, const DeploymentPlan
   static_cast<void>(question.drafts[0].cost->round({0, first.batch, first.context, 0}));
 }
 
-/// The measure by which drafts are compared at a point, the smaller the better: seconds per output token if all know
-/// them, else the same in plain steps; infinite without an optimum, and for a draft that cannot be served beside one
-/// that can.
-double slowness(const DeploymentPlan& plan, const DeploymentQuestion& question, std::size_t draft, std::size_t point) {
-  const auto in_seconds = [](const DeploymentDraft& d) { return d.cost->in_seconds(); };
-  const PointPlan& at = plan.drafts[draft].points[point];
-  const auto can_be_served = [](const DeploymentDraft& d) { return d.can_be_served; };
-  const bool is_out = !question.drafts[draft].can_be_served &&
-                      std::any_of(question.drafts.begin(), question.drafts.end(), can_be_served);
-  if (!at.optimal_row || is_out) return std::numeric_limits<double>::infinity();
-  const bool seconds = std::all_of(question.drafts.begin(), question.drafts.end(), in_seconds);
-  return seconds ? at.seconds_per_output_token->speculative : 1 / at.optimal()->speedup;
+/// Time per output token of the recommended gamma in every world: seconds if all drafts know them, else plain steps.
+/// Empty without an optimum.
+std::vector<double> slowness_in_worlds(const DraftWorlds& draft, const PointPlan& point, bool in_seconds) {
+  if (!point.optimal_row) return {};
+  const worlds::PricedWorlds priced = draft.price(point.batch, point.context);
+  const std::vector<double>&rounds = priced.rounds.options[*point.optimal_row], &plain = priced.rounds.options[0];
+  std::vector<double> slowness = rounds;
+  for (std::size_t world = 0; world < slowness.size(); ++world) {
+    slowness[world] /= priced.tokens.options[*point.optimal_row][world];
+    if (!in_seconds) slowness[world] /= plain[world];
+  }
+  return slowness;
 }
 
-}  // namespace
+/// Drafts compared on common worlds: the one to take, and how sure it is.
+class DraftChoice {
+ public:
+  DraftChoice(const DeploymentQuestion& question, const std::vector<DraftWorlds>& drafts, DeploymentPlan& plan)
+      : question_(question), plan_(plan) {
+    const bool in_seconds = std::all_of(drafts.begin(), drafts.end(),
+                                        [](const DraftWorlds& one) { return one.draft().cost->in_seconds(); });
+    for (std::size_t draft = 0; draft < drafts.size(); ++draft) {
+      slowness_.emplace_back();
+      for (const PointPlan& point : plan.drafts[draft].points)
+        slowness_.back().push_back(slowness_in_worlds(drafts[draft], point, in_seconds));
+    }
+  }
 
-void choose_draft(const std::function<double(std::size_t draft, std::size_t point)>& slowness, DeploymentPlan& plan) {
-  const std::size_t drafts = plan.drafts.size();
-  const std::size_t points = plan.drafts[0].points.size();
+  void choose();
+
+ private:
+  /// In the middle of the worlds; infinite without an optimum, and for a draft that cannot be served beside one that
+  /// can.
+  double middle(std::size_t draft, std::size_t point) const;
+  double share_faster(std::size_t draft, std::size_t other) const;
+
+  const DeploymentQuestion& question_;
+  DeploymentPlan& plan_;
+  /// [draft][point][world]
+  std::vector<std::vector<std::vector<double>>> slowness_;
+};
+
+double DraftChoice::middle(std::size_t draft, std::size_t point) const {
+  const auto can_be_served = [](const DeploymentDraft& one) { return one.can_be_served; };
+  const bool is_out = !question_.drafts[draft].can_be_served &&
+                      std::any_of(question_.drafts.begin(), question_.drafts.end(), can_be_served);
+  const std::vector<double>& its = slowness_[draft][point];
+  if (its.empty() || is_out) return std::numeric_limits<double>::infinity();
+  return worlds::spread_of(its, std::vector<int>(its.size(), 0)).middle;
+}
+
+/// Worlds of two drafts belong together by their number; a draft with one world is the same in all.
+double DraftChoice::share_faster(std::size_t draft, std::size_t other) const {
+  double least = 1;
+  for (std::size_t point = 0; point < slowness_[draft].size(); ++point) {
+    const std::vector<double>&its = slowness_[draft][point], &others = slowness_[other][point];
+    if (its.empty() || others.empty()) continue;
+    const std::size_t worlds = std::max(its.size(), others.size());
+    double faster = 0;
+    for (std::size_t world = 0; world < worlds; ++world) {
+      const double a = its[world % its.size()], b = others[world % others.size()];
+      faster += a < b ? 1 : a == b ? 0.5 : 0;
+    }
+    least = std::min(least, faster / static_cast<double>(worlds));
+  }
+  return least;
+}
+
+void DraftChoice::choose() {
+  const std::size_t drafts = slowness_.size(), points = slowness_.front().size();
   std::vector<double> worst(drafts), sum(drafts);
+  bool pays_somewhere = false;
   for (std::size_t point = 0; point < points; ++point) {
     std::vector<double> slow;
-    for (std::size_t draft = 0; draft < drafts; ++draft) slow.push_back(slowness(draft, point));
+    for (std::size_t draft = 0; draft < drafts; ++draft) slow.push_back(middle(draft, point));
     const auto best = static_cast<std::size_t>(std::min_element(slow.begin(), slow.end()) - slow.begin());
-    const bool pays = plan.drafts[best].points[point].optimal_row.value_or(0) > 0;
-    plan.best_draft.push_back(pays ? std::optional(best) : std::nullopt);
-    if (std::isinf(slow[best])) continue;
-    for (std::size_t draft = 0; draft < drafts; ++draft) {
+    const bool pays = plan_.drafts[best].points[point].optimal_row.value_or(0) > 0;
+    pays_somewhere = pays_somewhere || pays;
+    plan_.best_draft.push_back(pays ? std::optional(best) : std::nullopt);
+    for (std::size_t draft = 0; draft < drafts && slow[best] < std::numeric_limits<double>::infinity(); ++draft) {
       const double loss = 1 - slow[best] / slow[draft];
       worst[draft] = std::max(worst[draft], loss);
       sum[draft] += loss;
     }
   }
-  const auto found = [](const std::optional<std::size_t>& draft) { return draft.has_value(); };
-  if (std::none_of(plan.best_draft.begin(), plan.best_draft.end(), found)) return;
+  if (!pays_somewhere) return;
   std::size_t recommended = 0;
-  for (std::size_t draft = 1; draft < drafts; ++draft) {
+  for (std::size_t draft = 1; draft < drafts; ++draft)
     if (std::pair(worst[draft], sum[draft]) < std::pair(worst[recommended], sum[recommended])) recommended = draft;
-  }
-  plan.recommended_draft = recommended;
+  plan_.recommended_draft = recommended;
+  for (std::size_t draft = 0; draft < drafts; ++draft) plan_.share_better.push_back(share_faster(recommended, draft));
 }
 
-void take_verdict(const PointPlan& wider, PointPlan& point) {
-  PointPlan taken = wider;
-  for (std::size_t i = 0; i < taken.rows.size(); ++i) {
-    const bool sure = taken.rows[i].sure;
-    taken.rows[i] = point.rows[i];
-    taken.rows[i].sure = sure;
-  }
-  if (point.optimal_row == wider.optimal_row) {
-    taken.speedup_estimate = point.speedup_estimate;
-    taken.interval_share = point.interval_share;
-    taken.worst_regret = point.worst_regret;
-    taken.deployed = point.deployed;
-  } else if (taken.speedup_estimate) {
-    taken.speedup_estimate->ci95 = taken.optimal()->speedup_ci95;
-  }
-  point = std::move(taken);
-}
+}  // namespace
 
 DeploymentPlan plan_deployment(const DeploymentQuestion& question) {
   require_question(question);
   DeploymentPlan plan;
+  std::vector<DraftWorlds> drafts;
   for (const DeploymentDraft& draft : question.drafts) {
-    plan.drafts.push_back(plan_draft(draft, question));
-    for (const PointPlan& point : plan.drafts.back().points) {
+    drafts.emplace_back(draft, question);
+    plan.drafts.push_back(plan_draft(drafts.back(), question));
+    for (const PointPlan& point : plan.drafts.back().points)
       if (point.deployed && point.deployed->exceeds_max_regret) plan.exceeds_max_regret = true;
-    }
   }
   require_some_price(question, plan);
-  choose_draft([&](std::size_t draft, std::size_t point) { return slowness(plan, question, draft, point); }, plan);
+  DraftChoice(question, drafts, plan).choose();
   return plan;
 }
 
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::speculate:
-      return "speculate";
-    case Verdict::do_not_speculate:
-      return "do not speculate";
-    case Verdict::cannot_tell:
-      break;
-  }
-  return "cannot tell";
-}
-
-std::string_view name_of(UncertaintySource source) {
-  switch (source) {
-    case UncertaintySource::acceptance:
-      return "acceptance";
-    case UncertaintySource::cost:
-      return "cost";
-    case UncertaintySource::extrapolation:
-      break;
-  }
-  return "extrapolation";
+std::string name_of(const cost::DraftTree& tree) {
+  return fmt::format("tree {}-{}-{}", tree.depth, tree.top_k, tree.verified);
 }
 
 std::string_view name_of(PriceBasis basis) {

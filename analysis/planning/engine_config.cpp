@@ -52,7 +52,7 @@ void append(ScheduleStretch step, std::vector<ScheduleStretch>& schedule) {
 std::vector<ScheduleStretch> decided(const EngineRequest& request) {
   std::vector<ScheduleStretch> result;
   for (const PlannedStretch& step : request.schedule) {
-    if (!step.gamma || !decides(step.basis, request.extrapolate)) continue;
+    if (!step.gamma) continue;
     append({step.batch_low, step.batch_high, *step.gamma}, result);
   }
   if (result.empty()) {
@@ -472,14 +472,14 @@ bool Writer::has_draft_gap() const {
 void Writer::note_untold() {
   std::vector<ScheduleStretch> untold;
   for (const PlannedStretch& step : request_.schedule) {
-    const bool decided = step.gamma && decides(step.basis, request_.extrapolate);
-    if (decided && step.verdict == Verdict::cannot_tell) append({step.batch_low, step.batch_high}, untold);
+    const bool drafts = step.gamma.value_or(0) > 0;
+    if (drafts && worlds::certainty_of(step.share) > worlds::Certainty::likely)
+      append({step.batch_low, step.batch_high}, untold);
   }
   if (untold.empty()) return;
   std::vector<std::string> parts;
   for (const ScheduleStretch& step : untold) parts.push_back(batches_text(step));
-  note(fmt::format("by the estimate alone {}: the intervals do not tell there whether drafts gain what is asked for",
-                   fmt::join(parts, ", ")));
+  note(fmt::format("{} drafts may well not gain what is asked for", fmt::join(parts, ", ")));
 }
 
 void Writer::note_held() {

@@ -18,8 +18,6 @@ namespace specdec::planning {
 struct EngineRequest {
   /// In increasing order, from batch 1 on, without gaps or overlap.
   std::vector<PlannedStretch> schedule;
-  /// Also configure the batches that are extrapolated.
-  bool extrapolate = false;
   FixedGamma fixed;
   /// What is drafted where gamma is above 0, then its depth; a chain if it is empty.
   std::optional<cost::DraftTree> tree = {};
@@ -88,8 +86,7 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 ///             chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1, or the tree
 ///   llamacpp  one draft length, the fixed gamma
 ///
-/// It covers the batches whose schedule is decided: by the estimates; a note names those for which the intervals do
-/// not determine whether drafts gain enough. At the others vLLM and SGLang continue with the batch below, TensorRT-LLM
+/// It covers the batches that have a price; a note names those at which drafts may well not gain enough. At the others vLLM and SGLang continue with the batch below, TensorRT-LLM
 /// drafts nothing above the last key, and an engine without a schedule drafts one length everywhere; schedules must
 /// begin at batch 1, with the first gamma if nothing is decided there. `runs` and the notes say so, and a note says
 /// what the engine does above the last batch where no max_num_seqs limits the server. A release without schedules

@@ -47,7 +47,6 @@ Chart from_options(BatchFigureOptions o) {
   if (!by_runs) inputs.context = d.points().front().context;
   inputs.in_seconds = d.in_seconds;
   inputs.min_gain = d.min_gain;
-  inputs.interval = render::interval_heading(d);
   if (d.shown_plan().crossover_batch) inputs.crossover = static_cast<double>(*d.shown_plan().crossover_batch);
   if (d.bench) inputs.measured = &*d.bench;
   inputs.who = by_runs ? d.target_model : deployment_text(o.plan, o.plan.roofline);

@@ -25,7 +25,6 @@ Chart over_context(PlanOptions o) {
   SpeedupOverContextInputs inputs;
   inputs.drafts = d.deployment.drafts;
   inputs.who = deployment_text(o, o.roofline);
-  inputs.interval = d.drafts.size() > 1 ? interval_heading_of_drafts(d) : interval_heading(d);
   Chart chart = speedup_over_context_chart(inputs);
   std::vector<Assumption> others;
   for (const planner::Draft& draft : d.drafts) {

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/planning/plan.hpp"
+#include "analysis/planning/closed_form.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
 #include "cli/figures/figure_kind.hpp"
 #include "cli/files.hpp"
@@ -170,9 +170,7 @@ Chart speedup_over_gamma_figure(PlanOptions o) {
   // The one point of the closed forms does not say what is in use, those of a batch do.
   if (o.is_closed_form() && o.gamma) o.batch.emplace(1, '1');
   const PlanReport plan = plan_report(o);
-  if (!plan.plan->has_points())
-    throw UsageError("the plan has no point to draw: " + plan.report.warnings.back().message);
-  Chart chart = speedup_over_gamma_chart(speedup_over_gamma_inputs(*plan.plan, o.tolerance));
+  Chart chart = speedup_over_gamma_chart(speedup_over_gamma_inputs(*plan.plan));
   chart.assumptions = std::move(given.assumptions);
   for (const Assumption& assumption : plan.report.assumptions) chart.assumptions.push_back(assumption);
   for (const Note& warning : plan.report.warnings) {

@@ -154,7 +154,7 @@ Report run(const ReportOptions& o, const Options& options) {
   page.words = plan.words;
   if (analysis) {
     std::optional<std::int64_t> best;
-    if (plan.plan->has_points() && plan.plan->points().front().optimal_row) {
+    if (plan.plan->points().front().optimal_row) {
       best = plan.plan->points().front().optimal()->gamma;
     }
     add_recording(o.plan, analysis->recording, best, charts, report);
@@ -178,7 +178,7 @@ Report run(const ReportOptions& o, const Options& options) {
   std::copy_if(report.warnings.begin(), report.warnings.end(), std::back_inserter(page.warnings),
                [](const Note& warning) { return !warning.explains_null; });
   // The page's controls plan chains.
-  const bool of_tree = plan.plan->has_points() && plan.plan->shown_plan().tree;
+  const bool of_tree = plan.plan->shown_plan().tree;
   if (script && !of_tree) {
     std::span<const planning::LenienceEstimate> lenience;
     if (analysis) lenience = analysis->recording.lenience;

@@ -1017,10 +1017,10 @@ bool Capacity::decides_by_extrapolated_prices() const {
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {
   if (may_not_draft) {
     // No version holds how often something is drafted.
-    return sim::capacity_doubt(simulation, range, drafting(), planning::UncertaintySource::acceptance);
+    return sim::capacity_doubt(simulation, range, drafting(), sim::UncertaintySource::acceptance);
   }
   auto found = sim::capacity_doubt(simulation, range, shown());
-  const bool is_done = found && found->source == planning::UncertaintySource::cost && calibrated.value_or(false);
+  const bool is_done = found && found->source == sim::UncertaintySource::cost && calibrated.value_or(false);
   return is_done ? std::nullopt : found;
 }
 
@@ -1028,7 +1028,7 @@ std::string benchmark_command(const Capacity& c, const sim::CapacityDoubt& doubt
   // Random prompts do not determine acceptance.
   std::optional<PromptLengths> lengths;
   const sim::Workload& workload = c.simulation.workload;
-  if (doubt.source == planning::UncertaintySource::cost && workload.recorded.empty()) {
+  if (doubt.source == sim::UncertaintySource::cost && workload.recorded.empty()) {
     lengths = PromptLengths{workload.prompt_tokens.mean, workload.output_tokens.mean};
   }
   return benchmark_command(c.engine, served_name(c.engine, c.served_model), doubt.next, lengths);

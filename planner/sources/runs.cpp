@@ -122,12 +122,14 @@ void take_question(const Plan& p, planning::BenchQuestion& question) {
   question.batches = q.batch;
   question.contexts = q.context;
   require_scheduled(p, question.batches);
-  if (q.max_num_seqs || !question.batches.empty()) question.schedule_up_to = scheduled_up_to(q, question.batches);
+  if (q.max_num_seqs) question.schedule_up_to = *q.max_num_seqs;
+  if (q.emit && !question.batches.empty()) question.schedule_up_to = scheduled_up_to(q, question.batches);
+  question.schedules = q.emit.has_value();
   take_limits(p, question);
 }
 
 /// Number of points among which a run is sought; evenly spaced ones if there are more.
-constexpr std::size_t market_points = 16;
+constexpr std::size_t market_points = 6;
 
 /// Means over the runs that state it.
 double output_tokens_of(const planning::BenchPlan& bench, double usual) {
@@ -146,26 +148,21 @@ bool has_plain_run(const planning::BenchPlan& bench) {
 }
 
 std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) {
-  planning::NextRunQuestion question;
   // The runs of a tree tell of no other drafts.
   if (!p.bench->acceptance) return std::nullopt;
+  planning::NextRunQuestion question;
+  question.plan = p.bench->question;
+  question.draft = question.plan.drafts.front();
   const std::vector<planning::PointPlan>& points = p.deployment.drafts.front().points;
   const std::size_t count = std::min(points.size(), market_points);
-  std::size_t gammas = planning::largest_scanned_gamma;
   for (std::size_t i = 0; i < count; ++i) {
     const planning::PointPlan& point = points[i * points.size() / count];
-    question.points.push_back({point.batch, point.context});
-    gammas = std::min(gammas, point.rows.size());
+    if (point.rows.size() > 1) question.points.push_back({point.batch, point.context});
   }
-  if (gammas < 2) return std::nullopt;
-  question.max_gamma = static_cast<std::int64_t>(gammas) - 1;
+  if (question.points.empty()) return std::nullopt;
   question.lacks_plain_run = !has_plain_run(*p.bench);
-  question.acceptance = p.bench->acceptance.get();
-  question.cost = p.bench->cost.get();
-  question.covariance = p.bench->log_covariance;
   question.run_error = p.bench->run_error;
   question.tells_acceptance = tells_acceptance;
-  question.min_gain = p.min_gain;
   question.output_tokens = output_tokens_of(*p.bench, question.output_tokens);
   return planning::next_run(question);
 }
@@ -198,7 +195,6 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
     const Draft& draft = p.drafts.back();
     append_new(p.warnings, draft.cost.warnings);
     question.acceptance = draft.acceptance.curve;
-    question.clusters = acceptance->clusters;
     take_acceptance(draft.acceptance, p);
   }
   if (const auto falling = cost::falling_throughput(question.runs)) {
@@ -220,10 +216,6 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
       p.warnings.push_back(*warning);
     }
     p.drafts.back().cost.rounds = p.bench->cost;
-    if (const auto wider = p.drafts.back().acceptance.curve_at_design_effect_3) {
-      question.acceptance = wider;
-      take_design_effect(planning::plan_bench(question).plan, p);
-    }
   }
   if (p.bench->cost->impossible().empty()) p.next_run = next_run(p, !acceptance);
   conclude(&files, p);

@@ -132,6 +132,7 @@ std::vector<std::string> plan_columns() {
   return {"batch",
           "context",
           "verdict",
+          "share",
           "recommended_draft",
           "recommended_gamma",
           "speedup",
@@ -178,14 +179,14 @@ ordered_json plan_rows(const Plan& plan) {
     ordered_json& row = rows.emplace_back(empty_row(plan_columns()));
     row["batch"] = one.batch;
     row["context"] = one.context;
-    row["verdict"] = planning::name_of(one.verdict);
+    row["verdict"] = worlds::name_of(one.certainty);
+    row["share"] = number(one.share);
     if (plan.drafts.size() > 1) row["recommended_draft"] = plan.shown_plan().name;
     if (one.gamma) row["recommended_gamma"] = *one.gamma;
     if (one.speedup) {
       row["speedup"] = number(one.speedup->value);
       if (one.speedup->ci95) row["speedup_ci95"] = {number(one.speedup->ci95->lo), number(one.speedup->ci95->hi)};
     }
-    if (!plan.has_points()) continue;
     const std::optional<double> gpus = gpus_of(plan.drafts[plan.shown()].cost);
     row["gpus"] = number(gpus);
     const planning::PointPlan& point = plan.points()[i];

@@ -17,6 +17,7 @@ using planning::BatchCurve;
 
 /// For single gammas, after those with a fixed colour.
 constexpr int first_gamma_colour = 2;
+constexpr std::string_view chosen_gamma = "recommended γ";
 
 ChartAxis batch_axis() { return {"batch", "batch (sequences)", AxisScale::logarithmic}; }
 
@@ -28,16 +29,6 @@ ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std:
   series.colour = colour;
   return series;
 }
-
-/// Where a faster gamma was passed over for a measured one, or for plain decoding, what is drawn is not the best.
-bool passes_over(const SpeedupOverBatchInputs& in) {
-  return std::any_of(in.points.begin(), in.points.end(), [&](const planning::PointPlan& point) {
-    return point.passed_over_row && (!in.context || point.context == *in.context);
-  });
-}
-
-std::string_view chosen_gamma(const SpeedupOverBatchInputs& in) { return passes_over(in) ? "recommended γ" : "best γ"; }
-std::string_view no_gamma(const SpeedupOverBatchInputs& in) { return passes_over(in) ? "no measured γ" : "no γ"; }
 
 /// The speedups of runs beside plain ones, one series for each gamma.
 void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64_t>& gammas, ChartPanel& panel) {
@@ -71,14 +62,14 @@ ChartPanel speedup_panel(const SpeedupOverBatchInputs& in, const BatchCurve& bes
     return panel;
   }
   ChartSeries band;
-  band.name = fmt::format("{}, {}", chosen_gamma(in), in.interval);
+  band.name = fmt::format("{}, {}", chosen_gamma, in.interval);
   band.mark = ChartMark::band;
   band.x = best.batch;
   band.low = best.speedup_low;
   band.high = best.speedup_high;
   band.colour = chart_colours::speculation;
   panel.series.push_back(std::move(band));
-  ChartSeries line = line_of(std::string(chosen_gamma(in)), best, best.speedup, chart_colours::speculation);
+  ChartSeries line = line_of(std::string(chosen_gamma), best, best.speedup, chart_colours::speculation);
   line.role = ChartRole::highlight;
   panel.series.push_back(std::move(line));
   for (std::size_t i = 0; i < in.gammas.size(); ++i) {
@@ -103,7 +94,7 @@ ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optiona
   panel.y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic};
   const BatchCurve best = best_over_batches(in.points, in.context, true);
   ChartSeries line =
-      line_of(std::string(chosen_gamma(in)), best, best.output_tokens_per_second, chart_colours::speculation);
+      line_of(std::string(chosen_gamma), best, best.output_tokens_per_second, chart_colours::speculation);
   line.role = ChartRole::highlight;
   panel.series.push_back(std::move(line));
   for (std::size_t i = 0; i < in.gammas.size(); ++i) {
@@ -137,7 +128,7 @@ std::string gain_up_to_the_end(const SpeedupOverBatchInputs& in, const BatchCurv
                : fmt::format("{} batches from {} to {}", batches.size(), batches.front(), batches.back());
   };
   std::string text =
-      fmt::format("The {} gains {}% or more up to the largest batch shown", chosen_gamma(in), brief(100 * in.min_gain));
+      fmt::format("The {} gains {}% or more up to the largest batch shown", chosen_gamma, brief(100 * in.min_gain));
   const std::vector<std::string> short_of_it = batches_below(best.speedup), unsure = batches_below(best.speedup_low);
   if (!short_of_it.empty()) return text + fmt::format(", but not at {}.", listed(short_of_it));
   if (!unsure.empty())
@@ -149,7 +140,7 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
                        const std::optional<double>& crossover) {
   const auto place = [&](std::size_t i) {
     if (best.gamma[i] == 0)
-      return fmt::format("{} beats plain decoding at batch {}", no_gamma(in), brief(best.batch[i]));
+      return fmt::format("no γ beats plain decoding at batch {}", brief(best.batch[i]));
     const std::string low = brief(best.speedup_low[i], 3), high = brief(best.speedup_high[i], 3);
     return fmt::format("γ = {} decodes {}× as fast as plain decoding at batch {}{}", best.gamma[i],
                        brief(best.speedup[i], 3), brief(best.batch[i]),
@@ -165,12 +156,11 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
   text += ". ";
   const std::string gain = brief(100 * in.min_gain);
   if (crossover) {
-    text += fmt::format("From batch {} on {} gains {}%{}.", brief(*crossover, 3), no_gamma(in), gain,
-                        passes_over(in) ? "" : ": there speculation stops paying");
+    text += fmt::format("From batch {} on no γ gains {}%: there speculation stops paying.", brief(*crossover, 3), gain);
   } else if (best.speedup.back() >= 1 + in.min_gain) {
     text += gain_up_to_the_end(in, best);
   } else {
-    text += fmt::format("{} gains {}% at any batch shown.", passes_over(in) ? "No measured γ" : "No γ", gain);
+    text += fmt::format("No γ gains {}% at any batch shown.", gain);
   }
   if (unpriced > 0) {
     const auto first = std::find_if(in.points.begin(), in.points.end(), is_unpriced);

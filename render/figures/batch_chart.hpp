@@ -29,7 +29,7 @@ struct SpeedupOverBatchInputs {
   const planning::BenchPlan* measured = nullptr;
   /// The subject: "llama-3.3-70b on 4 h100-sxm".
   std::string who;
-  /// The kind of the speedups' intervals, see render::interval_heading.
+  /// The kind of the speedups' intervals.
   std::string interval = "95% interval";
 };
 

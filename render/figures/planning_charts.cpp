@@ -228,11 +228,8 @@ std::string speedup_words(const planning::PointPlan& point, const std::string& i
                           : fmt::format("γ = {} is {}, {}× as fast as plain decoding{}", best.gamma,
                                         is_largest ? "best" : "recommended", estimate_label(speedup, 2), range);
   if (point.deployed) {
-    words += fmt::format("; γ = {}, in use, gives {}×, a regret of {}{}", point.deployed->gamma,
-                         brief(point.deployed->speedup, 3), percent(point.deployed->regret),
-                         point.deployed->worst_regret > point.deployed->regret
-                             ? fmt::format(" (up to {})", percent(point.deployed->worst_regret))
-                             : "");
+    words += fmt::format("; γ = {}, in use, gives {}×, a regret of {}", point.deployed->gamma,
+                         brief(point.deployed->speedup, 3), percent(point.deployed->regret));
   }
   return words + ".";
 }
@@ -299,14 +296,12 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
   return chart;
 }
 
-SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan, double tolerance) {
-  SpeedupOverGammaInputs inputs{.points = plan.points(), .acceptance = "benchmark runs", .tolerance = tolerance};
+SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan) {
+  SpeedupOverGammaInputs inputs{.points = plan.points(), .acceptance = "benchmark runs"};
   inputs.unpriced = std::erase_if(inputs.points, [](const planning::PointPlan& point) { return point.rows.empty(); });
   if (plan.drafts.empty()) return inputs;
   const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
   inputs.acceptance = acceptance.text;
-  inputs.interval = render::interval_heading(plan);
-  inputs.lacks_sampling_error = acceptance.stated && acceptance.stated->lacks_sampling_error();
   if (acceptance.stated && acceptance.stated->interval) {
     const planning::RateInterval& rates = *acceptance.stated->interval;
     inputs.acceptance = fmt::format("α {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
@@ -332,8 +327,8 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
   }
   const planning::PointPlan& first = inputs.points.front();
   if (!first.near_optimal_gammas.empty()) {
-    chart.caption += fmt::format("{}Shaded: at most {} below the best.", chart.caption.back() == ' ' ? "" : " ",
-                                 percent(inputs.tolerance));
+    chart.caption += fmt::format("{}Shaded: expected to lose at most {} to the best.",
+                                 chart.caption.back() == ' ' ? "" : " ", percent(worlds::alike_regrets));
   }
   if (inputs.unpriced > 0) {
     chart.caption += fmt::format(" At {} of {} points nothing has a price.", inputs.unpriced,
@@ -341,8 +336,7 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
   }
   if (first.optimal_row && first.optimal()->speedup_ci95.lo < first.optimal()->speedup_ci95.hi) {
     chart.caption +=
-        fmt::format(" Shown is a {}{}: {}.", inputs.interval,
-                    inputs.lacks_sampling_error ? " without sampling error" : "", first.speedup_estimate->method);
+        fmt::format(" Shown is a {}: {}.", inputs.interval, first.speedup_estimate->method);
   }
   return chart;
 }

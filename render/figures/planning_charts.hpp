@@ -39,17 +39,13 @@ struct SpeedupOverGammaInputs {
   std::vector<planning::PointPlan> points;
   /// "alpha 0.75", "replay of 4608 positions", ...
   std::string acceptance;
-  /// Relative loss up to which gammas are near-optimal.
-  double tolerance = 0.01;
   /// Number of points without a panel, since nothing at them has a price.
   std::size_t unpriced = 0;
-  /// The kind of the speedups' intervals, see render::interval_heading.
+  /// The kind of the speedups' intervals.
   std::string interval = "95% interval";
-  /// The interval contains no sampling error of the acceptance, which was typed without its rounds.
-  bool lacks_sampling_error = false;
 };
 /// The inputs for the draft that a plan shows.
-SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan, double tolerance);
+SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan);
 /// Points beyond the sixth are left out with a warning.
 /// @throws std::invalid_argument if there is no point
 Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs);

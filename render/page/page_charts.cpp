@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "analysis/planning/plan.hpp"
+#include "analysis/planning/regret.hpp"
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/batch_chart.hpp"
 #include "render/figures/load_charts.hpp"
@@ -112,8 +112,7 @@ Chart drafts_chart(const planner::Plan& d) {
   Chart chart;
   chart.name = "drafts";
   chart.title = "Speedup of each draft";
-  chart.caption = fmt::format("With its own best gamma, at {}; each bar is a {}.", place_of(d, d.points().front()),
-                              render::interval_heading_of_drafts(d));
+  chart.caption = fmt::format("With its own best gamma, at {}; each bar is a 95% interval.", place_of(d, d.points().front()));
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = {"draft", "draft", AxisScale::linear, {}, {}, {}};
   panel.y = {"speedup", "speedup over plain decoding", AxisScale::linear, 0.0, {}, {}};
@@ -152,21 +151,6 @@ std::optional<planning::RateInterval> rates_at_one_c(const planner::Plan& plan) 
   return planning::RateInterval{core::AcceptanceRate(alpha.lo), core::AcceptanceRate(alpha.hi)};
 }
 
-Chart gamma_chart(const planner::Plan& plan) {
-  SpeedupOverGammaInputs inputs = speedup_over_gamma_inputs(plan, plan.question.tolerance);
-  // The one point of the closed forms does not say what is in use.
-  if (plan.closed_form && plan.closed_form->plan.deployed) {
-    const planning::DeployedGamma& used = *plan.closed_form->plan.deployed;
-    inputs.points.front().deployed = planning::DeployedAtPoint{used.gamma,
-                                                               used.speedup,
-                                                               used.regret,
-                                                               used.worst_regret.value_or(used.regret),
-                                                               used.behind_recommended,
-                                                               used.exceeds_max_regret};
-  }
-  return speedup_over_gamma_chart(inputs);
-}
-
 /// Beside the best gamma of each batch: those that are best at some, the ends and one between.
 std::vector<std::int64_t> gammas_beside(const std::vector<PointPlan>& points) {
   std::set<std::int64_t> best;
@@ -199,8 +183,7 @@ void add_batch_charts(const planner::Plan& d, std::vector<Chart>& charts) {
                                 .in_seconds = d.in_seconds,
                                 .min_gain = d.min_gain,
                                 .measured = d.bench ? &*d.bench : nullptr,
-                                .who = deployment_of(d),
-                                .interval = render::interval_heading(d)};
+                                .who = deployment_of(d)};
   if (d.bench || !has_several_contexts(d)) {
     if (d.shown_plan().crossover_batch) inputs.crossover = number(*d.shown_plan().crossover_batch);
     charts.push_back(speedup_over_batch_chart(inputs));
@@ -227,7 +210,7 @@ std::string subject_of(const planner::Plan& plan) {
 
 std::vector<Chart> plan_charts(const planner::Plan& d, const MapCells& cells) {
   std::vector<Chart> charts;
-  if (d.has_points()) charts.push_back(gamma_chart(d));
+  charts.push_back(speedup_over_gamma_chart(speedup_over_gamma_inputs(d)));
   if (const std::optional<planning::RateInterval> rates = rates_at_one_c(d)) {
     const planner::StepTimes& times = *d.drafts.front().cost.constants;
     SpeedupMapInputs map{.cost = times.with_c(0),
@@ -244,7 +227,6 @@ std::vector<Chart> plan_charts(const planner::Plan& d, const MapCells& cells) {
       charts.push_back(regret_chart(regret));
     }
   }
-  if (!d.has_points()) return charts;
   if (has_several_batches(d)) {
     add_batch_charts(d, charts);
     const auto in_seconds = [](const PointPlan& point) { return point.seconds_per_output_token.has_value(); };

@@ -23,7 +23,6 @@ std::string configuration_section(const planning::EngineConfig& config) {
 }
 
 std::string numbers_section(const Plan& plan) {
-  if (plan.closed_form) return html_of(closed_form_table(plan));
   const bool is_one = plan.points().size() == 1;
   std::string html = html_of(points_table(plan));
   if (!is_one) html += html_of(schedule_table(plan));
@@ -39,7 +38,7 @@ std::string backtest_section(const planning::BenchPlan& bench) {
   const std::string median =
       bench.leave_one_out_error ? fmt::format("; the median error is {}", percent(*bench.leave_one_out_error)) : "";
   return fmt::format("<p>Each run's time per output token is predicted from all other runs{}.</p>\n", median) +
-         html_of(runs_table(bench)) + html_of(held_out_table(bench)) + html_of(relative_table(bench));
+         html_of(runs_table(bench)) + html_of(held_out_table(bench));
 }
 
 std::string next_section(const Plan& plan) {
@@ -55,7 +54,7 @@ std::string next_section(const Plan& plan) {
 
 PlanSections sections_of(const Plan& plan) {
   return {plan.config ? configuration_section(*plan.config) : "", numbers_section(plan),
-          plan.bench ? backtest_section(*plan.bench) : "", plan.has_points() ? next_section(plan) : ""};
+          plan.bench ? backtest_section(*plan.bench) : "", next_section(plan)};
 }
 
 std::string recording_section(const planner::Analysis& analysis) {

@@ -35,8 +35,8 @@ ordered_json named(const std::optional<Named>& value) {
 /// The draft, the point and the cost that the controls show.
 struct Shown {
   explicit Shown(const Plan& of) : plan(of) {
-    if (!plan.drafts.empty()) draft = &plan.drafts[plan.has_points() ? plan.shown() : 0];
-    if (plan.has_points()) point = &plan.points().front();
+    if (!plan.drafts.empty()) draft = &plan.drafts[plan.shown()];
+    point = &plan.points().front();
   }
 
   bool is_closed_form() const { return plan.closed_form.has_value(); }
@@ -222,7 +222,6 @@ void put_hardware(const Shown& shown, ordered_json& start) {
 PlanQuestion always_asked(const PlanQuestion& asked) {
   PlanQuestion question;
   question.max_gamma = asked.max_gamma;
-  question.tolerance = asked.tolerance;
   question.schedule = asked.schedule;
   question.max_regret = asked.max_regret;
   question.min_gain = asked.min_gain;

@@ -11,7 +11,6 @@
 
 #include "analysis/core/run_hooks.hpp"
 #include "analysis/cost/iteration_cost.hpp"
-#include "analysis/planning/measured_preference.hpp"
 #include "analysis/planning/steady_state.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
@@ -94,7 +93,7 @@ struct CapacityQuestion {
   std::optional<double> watts_per_gpu = {};
   /// Largest relative loss in accelerators' time and in median time per token at which the best scenario that is not
   /// extrapolated is preferred to one that is, [0, 1).
-  double prefer_measured = planning::measured_preference;
+  double prefer_measured = 0.05;
   /// Independent simulated runs behind each figure, [2, 1000].
   std::int64_t replications = 8;
   std::uint64_t seed = 0;

@@ -469,8 +469,20 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
   return is_faster_in_all(range.median_tpot_by_version.at(scenario), range.median_tpot_by_version.at(other));
 }
 
+std::string_view name_of(UncertaintySource source) {
+  switch (source) {
+    case UncertaintySource::acceptance:
+      return "acceptance";
+    case UncertaintySource::cost:
+      return "cost";
+    case UncertaintySource::extrapolation:
+      break;
+  }
+  return "extrapolation";
+}
+
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
-                                            std::size_t scenario, std::optional<planning::UncertaintySource> known) {
+                                            std::size_t scenario, std::optional<UncertaintySource> known) {
   const ScenarioCapacity& asked = range.answer.scenarios.at(scenario);
   if (range.interrupted) return std::nullopt;
   const std::vector<double>& rates = range.rates_by_version.at(scenario);
@@ -481,14 +493,14 @@ std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, co
   const cost::Iteration iteration = iteration_at(asked.mean_batch.value, question, asked);
   CapacityDoubt doubt;
   doubt.source = known                     ? *known
-                 : extrapolated            ? planning::UncertaintySource::extrapolation
-                 : of_cost > of_acceptance ? planning::UncertaintySource::cost
-                                           : planning::UncertaintySource::acceptance;
+                 : extrapolated            ? UncertaintySource::extrapolation
+                 : of_cost > of_acceptance ? UncertaintySource::cost
+                                           : UncertaintySource::acceptance;
   for (const GammaFrom& stretch : asked.scenario.engine.schedule)
     doubt.next.gamma = std::max(doubt.next.gamma, stretch.gamma);
   doubt.next.batch = iteration.sequences;
   doubt.next.context = iteration.context_tokens / iteration.sequences;
-  doubt.next.with_baseline = doubt.source == planning::UncertaintySource::cost && doubt.next.gamma > 0;
+  doubt.next.with_baseline = doubt.source == UncertaintySource::cost && doubt.next.gamma > 0;
   return doubt;
 }
 

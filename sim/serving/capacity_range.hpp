@@ -106,9 +106,18 @@ GpuComparison compare_gpus(std::span<const std::optional<std::int64_t>> ours,
 /// @throws std::out_of_range, std::invalid_argument as above
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other);
 
+/// The reason why an answer under load is uncertain.
+enum class UncertaintySource {
+  acceptance,     ///< too few rounds or requests were counted
+  cost,           ///< the cost of a round is not known precisely enough
+  extrapolation,  ///< acceptance or cost was carried to a gamma or a point that was not measured
+};
+/// "acceptance", "cost", "extrapolation".
+std::string_view name_of(UncertaintySource source);
+
 /// The main source of uncertainty of a scenario's capacity, and the run that would reduce it.
 struct CapacityDoubt {
-  planning::UncertaintySource source = planning::UncertaintySource::cost;
+  UncertaintySource source = UncertaintySource::cost;
   planning::NextMeasurement next;
 };
 
@@ -128,7 +137,7 @@ bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::siz
 /// @throws std::out_of_range if there is no such scenario
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
                                             std::size_t scenario,
-                                            std::optional<planning::UncertaintySource> known = {});
+                                            std::optional<UncertaintySource> known = {});
 
 /// replica_at_loads(), its intervals widened to the same figures in each of the versions. If a version cannot take a
 /// load, its queue grows and its times are those of this run.

@@ -1,0 +1,102 @@
+#include "analysis/worlds/choice.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::worlds {
+namespace {
+
+/// Of the options from `first` on the one of least regret, as choose() breaks ties.
+std::size_t least_regret(const std::vector<double>& regrets, std::size_t first, double alike,
+                         const std::vector<bool>& measured) {
+  const double least = *std::min_element(regrets.begin() + static_cast<std::ptrdiff_t>(first), regrets.end());
+  std::size_t smallest = regrets.size(), best_measured = regrets.size();
+  for (std::size_t option = first; option < regrets.size(); ++option) {
+    if (regrets[option] > least + alike) continue;
+    smallest = std::min(smallest, option);
+    const bool is_measured = option < measured.size() && measured[option];
+    if (is_measured && (best_measured == regrets.size() || regrets[option] < regrets[best_measured]))
+      best_measured = option;
+  }
+  return best_measured < regrets.size() ? best_measured : smallest;
+}
+
+/// No world but one in every alternative.
+bool is_exact(const Table& speedups) {
+  return std::adjacent_find(speedups.alternative.begin(), speedups.alternative.end()) == speedups.alternative.end();
+}
+
+}  // namespace
+
+std::string_view name_of(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::sure:
+      return "sure";
+    case Certainty::likely:
+      return "likely";
+    case Certainty::open:
+      return "open";
+    case Certainty::unlikely:
+      return "unlikely";
+    case Certainty::no:
+      break;
+  }
+  return "no";
+}
+
+Certainty certainty_of(double share) {
+  if (share >= 0.95) return Certainty::sure;
+  if (share >= 0.75) return Certainty::likely;
+  if (share >= 0.25) return Certainty::open;
+  return share >= 0.05 ? Certainty::unlikely : Certainty::no;
+}
+
+std::vector<double> regrets_of(const Table& speedups, double min_gain) {
+  const std::size_t worlds = speedups.worlds(), count = speedups.options.size();
+  std::vector<double> best(worlds, 1 + min_gain);
+  for (std::size_t option = 1; option < count; ++option) {
+    for (std::size_t world = 0; world < worlds; ++world)
+      best[world] = std::max(best[world], speedups.options[option][world]);
+  }
+  const auto alternatives =
+      static_cast<std::size_t>(1 + *std::max_element(speedups.alternative.begin(), speedups.alternative.end()));
+  std::vector<double> sizes(alternatives);
+  for (const int one : speedups.alternative) sizes[static_cast<std::size_t>(one)] += 1;
+  std::vector<double> regrets;
+  for (std::size_t option = 0; option < count; ++option) {
+    std::vector<double> sums(alternatives);
+    for (std::size_t world = 0; world < worlds; ++world) {
+      const double speedup = option == 0 ? 1 + min_gain : speedups.options[option][world];
+      sums[static_cast<std::size_t>(speedups.alternative[world])] += 1 - speedup / best[world];
+    }
+    double worst = 0;
+    for (std::size_t one = 0; one < alternatives; ++one)
+      if (sizes[one] > 0) worst = std::max(worst, sums[one] / sizes[one]);
+    regrets.push_back(worst);
+  }
+  return regrets;
+}
+
+Choice choose(const Table& speedups, const ChoiceOptions& options) {
+  if (speedups.options.empty()) throw std::invalid_argument("choose: there are no options");
+  for (const std::vector<double>& option : speedups.options)
+    core::require_same_size("choose", "an option", option.size(), "the worlds", speedups.worlds());
+  Choice choice;
+  choice.regrets = regrets_of(speedups, options.min_gain);
+  const auto fastest = std::min_element(choice.regrets.begin(), choice.regrets.end());
+  const bool is_last = fastest + 1 == choice.regrets.end();
+  const double alike = is_exact(speedups) && !is_last ? 0 : alike_regrets;
+  if (speedups.options.size() > 1) choice.drafting = least_regret(choice.regrets, 1, alike, options.measured);
+  choice.take(least_regret(choice.regrets, 0, alike, options.measured), speedups, options.min_gain);
+  return choice;
+}
+
+void Choice::take(std::size_t other, const Table& speedups, double min_gain) {
+  option = other;
+  if (option > 0) drafting = option;
+  if (drafting > 0) share = share_at_least(speedups.options[drafting], speedups.alternative, 1 + min_gain);
+}
+
+}  // namespace specdec::worlds

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+/// One option for each batch, in few stretches.
+namespace specdec::worlds {
+
+/// The expected regret of each option at a batch, as Choice::regrets.
+struct BatchRegrets {
+  /// Whole, >= 1.
+  std::int64_t batch = 1;
+  /// Share of the time that traffic spends around it, > 0; all shares need not sum to 1.
+  double weight = 1;
+  /// [option]; empty if nothing prices the batch.
+  std::vector<double> regrets = {};
+};
+
+/// Neighbouring batches with one option.
+struct Stretch {
+  /// Both included.
+  std::int64_t from = 1, to = 1;
+  /// Empty if nothing prices them.
+  std::optional<std::size_t> option = {};
+};
+
+struct SchedulePrices {
+  /// Regret, as a share of all weight, that another stretch has to save.
+  double per_stretch = 0.002;
+  /// What a stretch that drafts more than the one before it, at smaller batches, has to save besides.
+  double per_rise = 0.01;
+};
+
+/// The stretches of least expected regret, by dynamic programming over batches and options:
+///
+///   min over options of  sum over batches of weight regret(option) / sum of weights
+///                        + per_stretch (stretches - 1) + per_rise (rises)
+///
+/// Batches between two of the list belong to the nearer one by their logarithms. An option that has no regret at a
+/// batch is not taken there.
+/// Source:   docs/theory.md#choices
+/// @param batches  in increasing order, at least one
+/// @throws std::invalid_argument if batches is empty or does not rise
+std::vector<Stretch> schedule(const std::vector<BatchRegrets>& batches, const SchedulePrices& prices = {});
+
+/// The one option for all batches: that of least weighted regret among those that have one at every priced batch.
+/// Empty if no batch is priced.
+std::optional<std::size_t> fixed_option(const std::vector<BatchRegrets>& batches);
+
+}  // namespace specdec::worlds

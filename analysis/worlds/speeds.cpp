@@ -1,0 +1,128 @@
+#include "analysis/worlds/speeds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::worlds {
+namespace {
+
+/// The quantile of values, which it reorders; linear between neighbours.
+double quantile(std::vector<double>& values, double share) {
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), values.begin() + below, values.end());
+  const double low = values[static_cast<std::size_t>(below)];
+  if (static_cast<std::size_t>(below) + 1 == values.size()) return low;
+  const double high = *std::min_element(values.begin() + below + 1, values.end());
+  return low == high ? low : std::lerp(low, high, place - static_cast<double>(below));
+}
+
+int alternatives_of(std::span<const int> alternative) {
+  return 1 + *std::max_element(alternative.begin(), alternative.end());
+}
+
+std::vector<double> of_alternative(std::span<const double> values, std::span<const int> alternative, int one) {
+  std::vector<double> its;
+  its.reserve(values.size());
+  for (std::size_t world = 0; world < values.size(); ++world)
+    if (alternative[world] == one) its.push_back(values[world]);
+  return its;
+}
+
+/// Prices beyond what was measured may come out as zero, or overflow.
+bool is_time(double seconds) { return 0 < seconds && seconds <= std::numeric_limits<double>::max(); }
+
+std::string refusal(const cost::RoundCost& cost, const cost::RoundPoint& point) {
+  try {
+    const double seconds = cost.round(point).total();
+    if (is_time(seconds)) return {};
+    return fmt::format(
+        "the cost of a round at gamma {}, batch {:g}, context {:g} is {:g}, but must be positive and finite",
+        point.gamma, point.batch, point.context, seconds);
+  } catch (const std::domain_error& error) {
+    return error.what();
+  }
+}
+
+/// Rounds in every world: of a cost without replicates the same in all.
+std::vector<double> rounds_in_worlds(const cost::RoundCost& cost, const cost::RoundPoint& point, std::size_t worlds) {
+  if (cost.replicates() == 0) return std::vector<double>(worlds, cost.round(point).total());
+  std::vector<double> replicates(cost.replicates()), rounds(worlds);
+  cost.totals_of_replicates(point, replicates);
+  const double usual = cost.round(point).total();
+  for (double& one : replicates)
+    if (!is_time(one)) one = usual;
+  for (std::size_t world = 0; world < worlds; ++world) rounds[world] = replicates[world % replicates.size()];
+  return rounds;
+}
+
+}  // namespace
+
+Spread spread_of(std::span<const double> values, std::span<const int> alternative) {
+  core::require_same_size("spread_of", "values", values.size(), "alternative", alternative.size());
+  if (values.empty()) throw std::invalid_argument("spread_of: there are no worlds");
+  Spread spread;
+  const int alternatives = alternatives_of(alternative);
+  for (int one = 0; one < alternatives; ++one) {
+    std::vector<double> its = of_alternative(values, alternative, one);
+    if (its.empty()) continue;
+    const estimate::Interval ci95 = {quantile(its, 0.025), quantile(its, 0.975)};
+    const double median = quantile(its, 0.5);
+    if (one == 0) spread = {median, ci95, {median, median}};
+    spread.ci95 = {std::min(spread.ci95.lo, ci95.lo), std::max(spread.ci95.hi, ci95.hi)};
+    spread.middles = {std::min(spread.middles.lo, median), std::max(spread.middles.hi, median)};
+  }
+  if (alternatives > 1) spread.middle = (spread.middles.lo + spread.middles.hi) / 2;
+  return spread;
+}
+
+double share_at_least(std::span<const double> values, std::span<const int> alternative, double least) {
+  std::vector<double> worlds(static_cast<std::size_t>(alternatives_of(alternative))), reached(worlds.size());
+  for (std::size_t world = 0; world < values.size(); ++world) {
+    const auto its = static_cast<std::size_t>(alternative[world]);
+    worlds[its] += 1;
+    if (values[world] >= least) reached[its] += 1;
+  }
+  double share = 1;
+  for (std::size_t one = 0; one < worlds.size(); ++one)
+    if (worlds[one] > 0) share = std::min(share, reached[one] / worlds[one]);
+  return share;
+}
+
+PricedWorlds price(const estimate::TokenWorlds& tokens, const cost::RoundCost& cost, const Options& options,
+                   double batch, double context) {
+  core::require_same_size("price", "full_accepts", options.full_accepts.size(), "gammas", options.gammas.size());
+  PricedWorlds priced;
+  const bool exact_tokens = tokens.worlds() == 1;
+  priced.speedups.alternative =
+      exact_tokens ? std::vector<int>(std::max<std::size_t>(1, cost.replicates()), 0) : tokens.alternative;
+  priced.tokens.alternative = priced.rounds.alternative = priced.speedups.alternative;
+  const std::size_t worlds = priced.speedups.worlds();
+  for (std::size_t option = 0; option < options.gammas.size(); ++option) {
+    const cost::RoundPoint point = {options.gammas[option], batch, context, options.full_accepts[option]};
+    const auto gamma = static_cast<std::size_t>(point.gamma);
+    priced.limit = refusal(cost, point);
+    if (!priced.limit.empty()) {
+      if (option == 0) throw std::domain_error(priced.limit);
+      break;
+    }
+    const std::vector<double>& made = tokens.tokens.at(gamma);
+    priced.tokens.options.push_back(exact_tokens ? std::vector<double>(worlds, made.front()) : made);
+    priced.rounds.options.push_back(rounds_in_worlds(cost, point, worlds));
+    std::vector<double>& speedups = priced.speedups.options.emplace_back(worlds, 1.0);
+    if (option == 0) continue;
+    for (std::size_t world = 0; world < worlds; ++world) {
+      speedups[world] = priced.tokens.options[option][world] * priced.rounds.options[0][world] /
+                        priced.rounds.options[option][world];
+    }
+  }
+  return priced;
+}
+
+}  // namespace specdec::worlds

@@ -1,0 +1,269 @@
+#include "planner/decision.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+
+#include "planner/benchmark_command.hpp"
+#include "planner/number_text.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using planning::PointPlan;
+using worlds::Certainty;
+
+std::string tokens_text(std::int64_t gamma) { return fmt::format("{} token{}", gamma, gamma == 1 ? "" : "s"); }
+
+std::string speedup_text(double speedup) { return fmt::format("{}x", brief(speedup, speedup < 10 ? 3 : 2)); }
+
+std::string range_text(const estimate::Interval& range) {
+  return fmt::format("{} to {}", speedup_text(range.lo), speedup_text(range.hi));
+}
+
+bool has_width(const estimate::Interval& range) { return range.hi - range.lo > 1e-6 * range.hi; }
+
+std::string capitalised(std::string text) {
+  if (!text.empty() && 'a' <= text[0] && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+/// "sure", or "likely (86%)".
+std::string certainty_text(double share) {
+  const Certainty certainty = worlds::certainty_of(share);
+  const bool is_whole = share >= 0.995 || share < 0.005;
+  return is_whole ? std::string(worlds::name_of(certainty))
+                  : fmt::format("{} ({:.0f}%)", worlds::name_of(certainty), 100 * share);
+}
+
+std::string gain_text(const Plan& plan) { return fmt::format("{}%", brief(100 * plan.min_gain, 3)); }
+
+bool is_one_point(const Plan& plan) { return plan.points().size() == 1; }
+
+/// The schedule with neighbours of one gamma joined; of a plan without one its points.
+std::vector<DecidedStretch> stretches_of(const Plan& plan) {
+  std::vector<DecidedStretch> stretches;
+  const auto add = [&](DecidedStretch next) {
+    if (!stretches.empty() && stretches.back().gamma == next.gamma) {
+      DecidedStretch& last = stretches.back();
+      last.to = next.to;
+      last.speedup = std::min(last.speedup, next.speedup);
+      last.share = next.gamma == 0 ? std::max(last.share, next.share) : std::min(last.share, next.share);
+    } else {
+      stretches.push_back(next);
+    }
+  };
+  for (const planning::PlannedStretch& one : plan.shown_plan().schedule)
+    add({one.batch_low, one.batch_high, one.gamma, one.speedup, one.share});
+  if (!stretches.empty()) return stretches;
+  for (const PointPlan& point : plan.points()) {
+    const auto batch = static_cast<std::int64_t>(planning::whole_batch(point.batch));
+    const planning::DeploymentRow* const row = point.optimal();
+    add({batch, batch, row == nullptr ? std::nullopt : std::optional(row->gamma), row == nullptr ? 1 : row->speedup,
+         point.share});
+  }
+  return stretches;
+}
+
+std::string drafts_text(const Plan& plan, std::int64_t gamma) {
+  const auto& tree = plan.shown_plan().tree;
+  return tree ? planning::name_of(*tree) : tokens_text(gamma);
+}
+
+std::string action_at_point(const Plan& plan, const PointPlan& point) {
+  const std::string where = plan.question.batch.empty() && !plan.bench
+                                ? ""
+                                : fmt::format(" at {} request{}", brief(point.batch, 3), point.batch == 1 ? "" : "s");
+  const planning::DeploymentRow* const best = point.optimal();
+  if (best == nullptr) return fmt::format("Nothing prices plain decoding{}: {}.", where, point.price_limit);
+  if (best->gamma == 0) return fmt::format("Do not draft{}: plain decoding loses least.", where);
+  const std::string draft =
+      plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
+  return fmt::format("Draft {}{}{}: about {} plain decoding.", drafts_text(plan, best->gamma), where, draft,
+                     speedup_text(best->speedup));
+}
+
+/// "Draft 3 tokens up to 12 requests at once, 2 up to 47, none beyond."
+std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretch>& schedule) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const DecidedStretch& one = schedule[i];
+    const bool last = i + 1 == schedule.size();
+    const std::string where = last && i > 0  ? std::string("beyond")
+                              : parts.empty() ? fmt::format("up to {} requests at once", one.to)
+                                              : fmt::format("up to {}", one.to);
+    const std::string what = !one.gamma         ? std::string("unknown")
+                             : *one.gamma == 0  ? std::string("none")
+                             : parts.empty()    ? drafts_text(plan, *one.gamma)
+                                                : fmt::format("{}", *one.gamma);
+    parts.push_back(fmt::format("{} {}", what, where));
+  }
+  const std::string draft =
+      plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
+  const bool drafts = std::any_of(schedule.begin(), schedule.end(),
+                                  [](const DecidedStretch& one) { return one.gamma.value_or(0) > 0; });
+  if (!drafts) return fmt::format("Do not draft up to {} requests at once: plain decoding loses least.", schedule.back().to);
+  return fmt::format("Draft{} {}.", draft, fmt::join(parts, ", "));
+}
+
+/// What would change the answer of a point most.
+std::string what_changes(const Plan& plan, const PointPlan& point) {
+  if (!point.doubt.empty()) return fmt::format(" Nothing is decided: {}.", point.doubt);
+  const std::vector<AssumedVerification> assumed = assumed_verification(plan);
+  if (!assumed.empty() && point.optimal()->gamma > 0) {
+    return fmt::format(" Verifying is taken as free; at {} plain steps it is {} with {}.",
+                       brief(assumed.front().verify_factor, 2), speedup_text(assumed.front().speedup),
+                       tokens_text(assumed.front().gamma));
+  }
+  const planning::Uncertainty& left = point.uncertainty;
+  if (left.regret < planning::regret_that_matters) return "";
+  const bool by_cost = left.with_cost_known < left.with_acceptance_known;
+  return fmt::format(" Most would be gained by measuring {}.", by_cost ? "what a round costs" : "what is accepted");
+}
+
+std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
+  const planning::DeploymentRow* const best = point.optimal();
+  if (best == nullptr) return "";
+  if (best->gamma == 0) {
+    const planning::DeploymentRow& draft = point.rows[point.drafting_row];
+    if (draft.gamma == 0) return "";
+    return fmt::format("That {} gain {}: {}{}.{}", drafts_text(plan, draft.gamma), gain_text(plan),
+                       certainty_text(point.share),
+                       has_width(draft.speedup_ci95) ? fmt::format(", {}", range_text(draft.speedup_ci95))
+                                                     : fmt::format(", {}", speedup_text(draft.speedup)),
+                       what_changes(plan, point));
+  }
+  std::string text = fmt::format("{} to gain {}", capitalised(certainty_text(point.share)), gain_text(plan));
+  if (has_width(best->speedup_ci95)) text += fmt::format(", {}", range_text(best->speedup_ci95));
+  if (point.deployed && point.deployed->gamma != best->gamma)
+    text += fmt::format("; {} to gain it over the {} in use", certainty_text(point.deployed->share_over),
+                        point.deployed->gamma);
+  if (best->extrapolated) text += "; nothing was measured there";
+  return text + "." + what_changes(plan, point);
+}
+
+/// "Sure up to 42 requests (1.2x to 1.8x); likely beyond (1.1x)."
+std::string certainty_of_schedule(const std::vector<planning::PlannedStretch>& schedule) {
+  struct Part {
+    std::int64_t to;
+    Certainty certainty;
+    estimate::Interval speedups;
+  };
+  std::vector<Part> parts;
+  for (const planning::PlannedStretch& one : schedule) {
+    if (one.gamma.value_or(0) == 0) continue;
+    const Certainty certainty = worlds::certainty_of(one.share);
+    if (parts.empty() || parts.back().certainty != certainty) {
+      parts.push_back({one.batch_high, certainty, {one.speedup, one.speedup}});
+      continue;
+    }
+    parts.back().to = one.batch_high;
+    parts.back().speedups = {std::min(parts.back().speedups.lo, one.speedup),
+                             std::max(parts.back().speedups.hi, one.speedup)};
+  }
+  std::vector<std::string> texts;
+  for (const Part& part : parts) {
+    const std::string speedups =
+        has_width(part.speedups) ? range_text(part.speedups) : speedup_text(part.speedups.lo);
+    texts.push_back(fmt::format("{} up to {} request{} ({})", worlds::name_of(part.certainty), part.to,
+                                part.to == 1 ? "" : "s", speedups));
+  }
+  return texts.empty() ? "" : capitalised(fmt::format("{}.", fmt::join(texts, "; ")));
+}
+
+DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {
+  DecidedSpeedup speedup;
+  const PointPlan& first = plan.points().front();
+  speedup.share = 1;
+  bool drafts = false;
+  for (const PointPlan& point : plan.points()) {
+    if (point.optimal_row.value_or(0) == 0) continue;
+    drafts = true;
+    speedup.share = std::min(speedup.share, point.share);
+  }
+  if (!drafts) {
+    speedup.share = 0;
+    for (const PointPlan& point : plan.points()) speedup.share = std::max(speedup.share, point.share);
+  }
+  if (is_one_point(plan) && decision.gamma) {
+    speedup.value = first.optimal()->speedup;
+    if (first.optimal()->speedup_bounds) {
+      speedup.bounds = first.optimal()->speedup_bounds;
+    } else if (has_width(first.optimal()->speedup_ci95)) {
+      speedup.ci95 = first.optimal()->speedup_ci95;
+    }
+    return speedup;
+  }
+  for (const PointPlan& point : plan.points()) {
+    if (point.optimal() == nullptr) continue;
+    const double its = point.optimal()->speedup;
+    speedup.bounds = speedup.bounds ? estimate::Interval{std::min(speedup.bounds->lo, its), std::max(speedup.bounds->hi, its)}
+                                    : estimate::Interval{its, its};
+  }
+  return speedup;
+}
+
+std::optional<DecidedOver> over_of(const Plan& plan) {
+  std::optional<DecidedOver> over;
+  for (const PointPlan& point : plan.points()) {
+    if (!point.deployed) continue;
+    if (!over || point.deployed->share_over < over->share)
+      over = DecidedOver{point.deployed->gamma, point.deployed->share_over};
+  }
+  return over;
+}
+
+std::string next_of(const Plan& plan) {
+  if (plan.next_run) return next_run_command(plan);
+  for (const PointPlan& point : plan.points())
+    if (point.next) return benchmark_command(plan, *point.next);
+  return "";
+}
+
+}  // namespace
+
+std::vector<AssumedVerification> assumed_verification(const Plan& plan) {
+  std::vector<AssumedVerification> assumed;
+  if (!is_one_point(plan) || plan.drafts.size() != 1 || !plan.drafts.front().cost.constants) return assumed;
+  const StepTimes& times = *plan.drafts.front().cost.constants;
+  const PointPlan& point = plan.points().front();
+  if (times.verify_factor || !times.c || point.optimal() == nullptr) return assumed;
+  for (const double factor : {1.2, 1.4}) {
+    AssumedVerification best{factor, 0, 1 + plan.min_gain};
+    for (const planning::DeploymentRow& row : point.rows) {
+      if (row.gamma == 0) continue;
+      const double speedup = row.tokens_per_step / (row.time.total() / point.rows.front().time.total() + factor - 1);
+      if (speedup > best.speedup) best = {factor, row.gamma, speedup};
+    }
+    if (best.gamma == 0) best.speedup = 1;
+    assumed.push_back(best);
+  }
+  return assumed;
+}
+
+Decision decision_of(const Plan& plan) {
+  Decision decision;
+  decision.schedule = stretches_of(plan);
+  const bool one_gamma = decision.schedule.size() == 1;
+  if (one_gamma) decision.gamma = decision.schedule.front().gamma;
+  decision.speedup = speedup_of(plan, decision);
+  const bool doubted = std::any_of(plan.points().begin(), plan.points().end(),
+                                   [](const PointPlan& point) { return !point.doubt.empty(); });
+  decision.verdict = doubted ? Certainty::open : worlds::certainty_of(decision.speedup.share);
+  decision.over = over_of(plan);
+  if (is_one_point(plan)) {
+    decision.action = action_at_point(plan, plan.points().front());
+    decision.certainty = certainty_at_point(plan, plan.points().front());
+  } else {
+    decision.action = action_of_schedule(plan, decision.schedule);
+    decision.certainty = certainty_of_schedule(plan.shown_plan().schedule);
+    if (doubted) decision.certainty += what_changes(plan, plan.points().front());
+  }
+  if (!plan.shortfall.empty()) decision.certainty += fmt::format(" This does not fit: {}.", plan.shortfall);
+  if (!plan.misfit().empty()) decision.certainty += fmt::format(" No server starts with this draft: {}.", plan.misfit());
+  decision.next = next_of(plan);
+  return decision;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan.hpp"
+
+namespace specdec::planner {
+
+/// A gamma for the batches from one to another, both included.
+struct DecidedStretch {
+  std::int64_t from = 1;
+  std::int64_t to = 1;
+  /// Empty where nothing prices the batches.
+  std::optional<std::int64_t> gamma;
+  /// The smallest over the stretch.
+  double speedup = 1;
+  /// The least share of worlds in which drafting gains what is asked for.
+  double share = 0;
+};
+
+/// The speedup of what is decided over plain decoding.
+struct DecidedSpeedup {
+  /// Empty for several gammas; then `bounds` has the least and the largest.
+  std::optional<double> value;
+  std::optional<estimate::Interval> ci95, bounds;
+  /// The least share of worlds in which drafts gain what is asked for.
+  double share = 0;
+};
+
+/// The gamma in use beside what is decided.
+struct DecidedOver {
+  std::int64_t gamma = 0;
+  /// The share of worlds in which what is decided is faster than it by min_gain.
+  double share = 0;
+};
+
+/// What to do, how sure it is, and what to do next: the one object from which text, page, captions and configurations
+/// are made.
+struct Decision {
+  worlds::Certainty verdict = worlds::Certainty::open;
+  /// The number of draft tokens to set, 0 for plain decoding; empty where batches differ, or nothing has a price.
+  std::optional<std::int64_t> gamma;
+  std::vector<DecidedStretch> schedule;
+  DecidedSpeedup speedup;
+  std::optional<DecidedOver> over;
+  /// Two lines: what to do; how sure, and what would change it.
+  std::string action, certainty;
+  /// A command to run next; empty if none is worth it.
+  std::string next;
+};
+
+Decision decision_of(const Plan& plan);
+
+/// What to draft if verifying costs more than it was assumed to: of constant costs that state no verify factor.
+struct AssumedVerification {
+  double verify_factor = 1;
+  std::int64_t gamma = 0;
+  double speedup = 1;
+};
+
+/// At 1.2 and 1.4 plain steps; empty for other costs.
+std::vector<AssumedVerification> assumed_verification(const Plan& plan);
+
+}  // namespace specdec::planner

@@ -1,0 +1,97 @@
+#include "analysis/worlds/schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace specdec::worlds;
+
+double cost_of(const std::vector<BatchRegrets>& batches, const std::vector<std::size_t>& taken,
+               const SchedulePrices& prices) {
+  double weights = 0, sum = 0;
+  for (const BatchRegrets& one : batches) weights += one.weight;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    sum += batches[i].weight / weights * batches[i].regrets[taken[i]];
+    if (i == 0 || taken[i] == taken[i - 1]) continue;
+    sum += prices.per_stretch + (taken[i] > taken[i - 1] ? prices.per_rise : 0);
+  }
+  return sum;
+}
+
+TEST_CASE("a schedule is the cheapest of all, by trying them all") {
+  std::mt19937_64 engine(3);
+  std::uniform_real_distribution<double> uniform;
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    std::vector<BatchRegrets> batches;
+    for (std::int64_t batch = 1; batch <= 5; ++batch) {
+      batches.push_back({batch, 0.2 + uniform(engine), {}});
+      for (int option = 0; option < 3; ++option) batches.back().regrets.push_back(0.05 * uniform(engine));
+    }
+    std::vector<std::size_t> taken(5), best;
+    double least = std::numeric_limits<double>::infinity();
+    const std::function<void(std::size_t)> choose = [&](std::size_t at) {
+      if (at == taken.size()) {
+        const double cost = cost_of(batches, taken, {});
+        if (cost < least) {
+          least = cost;
+          best = taken;
+        }
+        return;
+      }
+      for (taken[at] = 0; taken[at] < 3; ++taken[at]) choose(at + 1);
+    };
+    choose(0);
+    std::vector<std::size_t> found;
+    for (const Stretch& stretch : schedule(batches))
+      for (std::int64_t batch = stretch.from; batch <= stretch.to; ++batch) found.push_back(*stretch.option);
+    CHECK(cost_of(batches, found, {}) == Approx(least).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a schedule does not rise with the batch for less than a rise costs") {
+  const std::vector<BatchRegrets> batches = {{1, 1, {0.2, 0.001, 0.0}}, {2, 1, {0.2, 0.0, 0.004}},
+                                             {3, 1, {0.2, 0.004, 0.0}}, {4, 1, {0.0, 0.3, 0.3}}};
+  const std::vector<Stretch> stretches = schedule(batches);
+  REQUIRE(stretches.size() == 2);
+  CHECK(stretches[0].to == 3);
+  CHECK(stretches[1].option == 0u);
+}
+
+TEST_CASE("a batch between two that are priced belongs to the nearer by their logarithms") {
+  const std::vector<BatchRegrets> batches = {{1, 1, {0.3, 0.0}}, {16, 1, {0.0, 0.3}}};
+  const std::vector<Stretch> stretches = schedule(batches);
+  REQUIRE(stretches.size() == 2);
+  CHECK(stretches[0].from == 1);
+  CHECK(stretches[0].to == 4);
+  CHECK(stretches[1].from == 5);
+  CHECK(stretches[1].to == 16);
+}
+
+TEST_CASE("batches that nothing prices have a stretch of their own") {
+  const std::vector<BatchRegrets> batches = {{1, 1, {0.3, 0.0}}, {8, 1, {}}, {64, 1, {0.0, 0.3}}};
+  const std::vector<Stretch> stretches = schedule(batches);
+  REQUIRE(stretches.size() == 3);
+  CHECK_FALSE(stretches[1].option.has_value());
+  CHECK(fixed_option(batches) == 0u);
+  CHECK_FALSE(fixed_option({{1, 1, {}}}).has_value());
+}
+
+TEST_CASE("an option without a price at a batch is not taken there") {
+  const std::vector<BatchRegrets> batches = {{1, 1, {0.3, 0.1, 0.0}}, {2, 1, {0.3, 0.1}}};
+  const std::vector<Stretch> stretches = schedule(batches);
+  CHECK(stretches.back().option == 1u);
+  CHECK(fixed_option(batches) == 1u);
+}
+
+TEST_CASE("a schedule refuses batches that do not rise") {
+  CHECK_THROWS_AS(schedule({}), std::invalid_argument);
+  CHECK_THROWS_AS(schedule({{2, 1, {0.0}}, {2, 1, {0.0}}}), std::invalid_argument);
+}
+
+}  // namespace
