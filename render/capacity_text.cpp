@@ -621,7 +621,7 @@ std::string next_text(const Capacity& r) {
                           name_of(doubt->source), r.may_not_draft ? ": how many steps draft something" : "",
                           planner::server_setting(r.engine, next, r.draft_kind))) +
       '\n' + command_lines(benchmark_command(r, *doubt));
-  if (doubt->source == planning::UncertaintySource::cost && r.calibrated)
+  if (doubt->source == sim::UncertaintySource::cost && r.calibrated)
     text += wrapped(calibration_text(r.engine, next)) + '\n';
   return text;
 }
