@@ -205,8 +205,6 @@ ANALYZE: Options = {
     "threads": 1,
     "shard": None,
     "part": None,
-    "checkpoint": None,
-    "unit_positions": None,
     "target": None,
     "draft": None,
     "numbers": "auto",
