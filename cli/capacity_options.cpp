@@ -176,17 +176,6 @@ void declare_deployment(Options& options, CapacityOptions& o) {
   options.group("Deployment");
   options.integer("--gpus", o.gpus, bounds_of(legal.gpus),
                   "accelerators that there are: finds the layout of --tp,\n--dp, --ep and replicas on them");
-  options.flag("--disaggregated", o.disaggregated,
-               "prompts are computed by replicas of their own, whose\ncaches travel to those that decode");
-  options.integer("--prefill-tensor-parallel-size,--prefill-tp", o.prefill_tensor_parallel,
-                  bounds_of(legal.tensor_parallel), "of replicas that compute prompts [--tp]");
-  options.integer("--prefill-data-parallel-size,--prefill-dp", o.prefill_data_parallel,
-                  bounds_of(legal.tensor_parallel), "the same [--dp]");
-  options.integer("--prefill-expert-parallel-size,--prefill-ep", o.prefill_expert_parallel,
-                  bounds_of(legal.tensor_parallel), "the same [--ep]");
-  options.text("--kv-link", o.kv_link, "NAME|GB/S",
-               "what caches travel over, of each accelerator: link, that\nof a node, ethernet-100g, -200g, -400g, "
-               "infiniband-ndr,\n-ndr200, -xdr, or 10^9 bytes/s");
   options.integer("--replicas", o.replicas, bounds_of(legal.replicas),
                   "how many there are [as many as the load needs]");
   options.number("--price", o.price, range_of(legal.price), "of a GPU for an hour, in any currency");
@@ -257,13 +246,6 @@ void declare(Options& options, CapacityOptions& o) {
 
 void require_consistent(const CapacityOptions& o) {
   require_workload(o);
-  if (!o.disaggregated) {
-    refuse_given({{"--prefill-tensor-parallel-size", o.prefill_tensor_parallel.has_value()},
-                  {"--prefill-data-parallel-size", o.prefill_data_parallel.has_value()},
-                  {"--prefill-expert-parallel-size", o.prefill_expert_parallel.has_value()},
-                  {"--kv-link", o.kv_link != CapacityOptions().kv_link}},
-                 "needs --disaggregated beside it");
-  }
   require_costs(o);
   require_acceptance(o);
   if (!o.ttft_ms && !o.tpot_ms)

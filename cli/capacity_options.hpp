@@ -30,9 +30,6 @@ struct CapacityOptions {
   RooflineArguments roofline;
   std::optional<double> prefill_tokens_per_second;
   std::optional<std::int64_t> gpus;
-  bool disaggregated = false;
-  std::optional<std::int64_t> prefill_tensor_parallel, prefill_data_parallel, prefill_expert_parallel;
-  std::string kv_link = planner::PrefillQuestion().link;
   std::optional<std::int64_t> replicas;
   std::optional<double> price;
   std::optional<double> watts_per_gpu;

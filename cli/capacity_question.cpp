@@ -83,8 +83,6 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
   q.tensor_parallel = o.roofline.tensor_parallel;
   q.prefill_tokens_per_second = o.prefill_tokens_per_second;
   q.gpus = o.gpus;
-  if (o.disaggregated)
-    q.prefill = {o.prefill_tensor_parallel, o.prefill_data_parallel, o.prefill_expert_parallel, o.kv_link};
   q.replicas = o.replicas;
   q.price = o.price;
   q.watts_per_gpu = o.watts_per_gpu;

@@ -335,13 +335,6 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("tensor_parallel_size", question.tensor_parallel);
   arguments.take("prefill_tokens_per_second", question.prefill_tokens_per_second);
   arguments.take("gpus", question.gpus);
-  if (arguments.has("disaggregated") && arguments.get<bool>("disaggregated")) {
-    planner::PrefillQuestion& prefill = question.prefill.emplace();
-    arguments.take("prefill_tensor_parallel_size", prefill.tensor_parallel);
-    arguments.take("prefill_data_parallel_size", prefill.data_parallel);
-    arguments.take("prefill_expert_parallel_size", prefill.expert_parallel);
-    arguments.take("kv_link", prefill.link);
-  }
   arguments.take("replicas", question.replicas);
   arguments.take("price", question.price);
   arguments.take("watts_per_gpu", question.watts_per_gpu);

@@ -22,7 +22,6 @@ struct LoadFigureKind {
 
 Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
   refuse_given({{"--gpus", o.gpus.has_value()},
-                {"--disaggregated", o.disaggregated},
                 {"--concurrency", o.concurrency.has_value()},
                 {"--replicas", o.replicas.has_value()},
                 {"--watts-per-gpu", o.watts_per_gpu.has_value()}},

@@ -14,7 +14,6 @@
 #include "analysis/theory/tokens.hpp"
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
-#include "planner/load/prefill_pool.hpp"
 #include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
@@ -52,12 +51,6 @@ void require_ranges(const CapacityQuestion& q) {
   require_in("--alpha-spread", q.alpha_spread, legal.alpha_spread);
   require_in("--gpus", q.gpus, legal.gpus);
   require_in("--tensor-parallel-size", q.tensor_parallel, legal.tensor_parallel);
-  if (q.prefill) {
-    require_in("--prefill-tensor-parallel-size", q.prefill->tensor_parallel, legal.tensor_parallel);
-    require_in("--prefill-data-parallel-size", q.prefill->data_parallel, legal.tensor_parallel);
-    require_in("--prefill-expert-parallel-size", q.prefill->expert_parallel, legal.tensor_parallel);
-    if (q.concurrency) throw QuestionError("--disaggregated is given, but must not be beside --concurrency");
-  }
   require_in("--prefill-tokens-per-second", q.prefill_tokens_per_second, legal.prefill_tokens_per_second);
   require_in("--replicas", q.replicas, legal.replicas);
   require_in("--price", q.price, legal.price);
@@ -138,7 +131,7 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
       scenario.engine.max_num_batched_tokens = q.max_num_batched_tokens;
       scenario.engine.block_size = q.block_size;
       scenario.engine.prefix_cache_hit_rate = q.prefix_cache_hit_rate;
-      scenario.engine.decode_only = q.decode_only || q.prefill;
+      scenario.engine.decode_only = q.decode_only;
       scenario.engine.prefill_first = q.prefill_first;
     }
   }
@@ -762,7 +755,7 @@ sim::CapacityQuestion simulation_of(const CapacityQuestion& q, bool has_acceptan
   simulation.scenarios = scenarios_of(q, has_acceptance);
   simulation.limits.percentile = q.percentile;
   // Prompts have a pool, and a limit, of their own.
-  if (q.ttft_ms && !q.prefill) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
+  if (q.ttft_ms) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
   if (q.tpot_ms) simulation.limits.tpot_seconds = *q.tpot_ms / 1000;
   simulation.replicas = q.replicas;
   simulation.price_per_gpu_hour = q.price;
@@ -834,24 +827,16 @@ Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, con
   warn_of_engines(c);
   warn_of_few_runs(c);
   warn_of_answer(c);
-  if (question.prefill && c.answer().recommended && !c.partial) {
-    c.prefill = prefill_pool(acceptance, cost, c, hooks);
-    if (!c.prefill->scenario().meets_load)
-      c.warnings.push_back({"prompts_miss_the_limit", "no number of replicas computes prompts within --ttft-ms"});
-  }
   return c;
 }
 
 void warn_of_gpus(Capacity& c) {
-  const std::optional<std::int64_t> needed = c.prefill ? both_pools(c).gpus : c.scenarios()[c.shown()].gpus;
-  c.exceeds_gpus = (c.asks_for_load() || c.prefill) && needed && *needed > *c.question.gpus;
+  const std::optional<std::int64_t> needed = c.scenarios()[c.shown()].gpus;
+  c.exceeds_gpus = c.asks_for_load() && needed && *needed > *c.question.gpus;
   if (!c.exceeds_gpus) return;
-  const char* const why = c.layouts->is_within_limits ? "the layout is searched for by the replicas that decode alone"
-                                                      : "no layout takes it on fewer";
   c.warnings.push_back({"more_gpus_than_given",
-                        fmt::format("{} GPUs are wanted for {}, where {} {} given: {}", *needed,
-                                    c.asks_for_load() ? "the load" : "the largest load of a replica that decodes",
-                                    *c.question.gpus, *c.question.gpus == 1 ? "is" : "are", why)});
+                        fmt::format("{} GPUs are wanted for the load, where {} {} given: no layout takes it on fewer",
+                                    *needed, *c.question.gpus, *c.question.gpus == 1 ? "is" : "are")});
 }
 
 /// Plans plain decoding in the layout that is best for it, where that is not the one of the recommended drafts.
@@ -859,7 +844,7 @@ void compare_with_plain_elsewhere(const Cost& cost, const core::RunHooks& hooks,
   const LayoutSearch& search = *c.layouts;
   const auto& recommended = c.answer().recommended;
   const std::optional<Layout> layout = search.layout_of_plain();
-  if (c.partial || c.prefill || !layout || *layout == search.layouts[search.chosen].layout) return;
+  if (c.partial || !layout || *layout == search.layouts[search.chosen].layout) return;
   if (!recommended || sim::is_plain(c.scenarios()[*recommended].scenario)) return;
   const Cost placed = in_layout(cost, *layout);
   auto plain = std::make_shared<Capacity>(asked_capacity({}, placed, without_drafts(c.question)));
@@ -885,8 +870,6 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   require_ranges(question);
   if (acceptance && acceptance->is_of_llamacpp() && !cost.draft.of_llamacpp)
     return capacity(acceptance, with_drafts_of_llamacpp(cost), question, hooks);
-  if (question.prefill && !cost.roofline)
-    throw QuestionError("--disaggregated is given, but needs --hardware beside it");
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
   if (cost.draft.states_lookups() ||
       (cost::looks_up(cost.kind) && acceptance && acceptance->lookups && acceptance->lookups->hit_rate))
@@ -961,7 +944,7 @@ std::int64_t Capacity::replicas_that_fit() const {
 }
 
 std::optional<double> Capacity::requests_per_second_together(std::size_t i) const {
-  if (!question.gpus || question.prefill || asks_for_load()) return std::nullopt;
+  if (!question.gpus || asks_for_load()) return std::nullopt;
   return static_cast<double>(replicas_that_fit()) * scenarios()[i].requests_per_second_per_replica.value;
 }
 

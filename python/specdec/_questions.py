@@ -437,11 +437,6 @@ def capacity(
     tensor_parallel_size: int | None = None,
     prefill_tokens_per_second: float | None = None,
     gpus: int | None = None,
-    disaggregated: bool = False,
-    prefill_tensor_parallel_size: int | None = None,
-    prefill_data_parallel_size: int | None = None,
-    prefill_expert_parallel_size: int | None = None,
-    kv_link: str = "infiniband-ndr",
     replicas: int | None = None,
     price: float | None = None,
     watts_per_gpu: float | None = None,
@@ -497,13 +492,6 @@ def capacity(
         Speed of prompts, without hardware.
     gpus : int, optional
         Accelerators that there are: finds the layout of the target on them, as far as the cost does not state it.
-    disaggregated : bool
-        Prompts are computed by replicas of their own, whose caches travel to those that decode.
-    prefill_tensor_parallel_size, prefill_data_parallel_size, prefill_expert_parallel_size : int, optional
-        The layout of replicas that compute prompts; that of those that decode where it is not given.
-    kv_link : str
-        What caches travel over: "link", "ethernet-100g", "ethernet-200g", "ethernet-400g", "infiniband-ndr",
-        "infiniband-ndr200", "infiniband-xdr", or 10^9 bytes/s of each accelerator.
     replicas : int, optional
         How many there are; as many as the load needs where it is not given.
     price : float, optional
@@ -569,11 +557,6 @@ def capacity(
             "tensor_parallel_size": tensor_parallel_size,
             "prefill_tokens_per_second": as_float(prefill_tokens_per_second),
             "gpus": gpus,
-            "disaggregated": disaggregated,
-            "prefill_tensor_parallel_size": prefill_tensor_parallel_size,
-            "prefill_data_parallel_size": prefill_data_parallel_size,
-            "prefill_expert_parallel_size": prefill_expert_parallel_size,
-            "kv_link": kv_link,
             "replicas": replicas,
             "price": as_float(price),
             "watts_per_gpu": as_float(watts_per_gpu),

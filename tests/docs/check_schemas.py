@@ -94,8 +94,6 @@ RUNS = {
         f"{CAPACITY} --model llama-3.1-8b --draft-model eagle3-llama-3.1-8b --alpha 0.7 --alpha-spread 0.2 --gamma 2 "
         "--verification-budget --concurrency 8 --prompt-tokens 100 --output-tokens 50",
         f"{CAPACITY} --model llama-3.3-70b --gpus 4 --prompt-tokens 100 --output-tokens 50",
-        f"{CAPACITY} --model llama-3.1-8b --disaggregated --prefill-tp 2 --arrival-rate 20 --ttft-ms 500 --price 2 "
-        "--prompt-tokens 500 --output-tokens 50",
     ],
     "record": [
         f"{RECORDED} --output SCRATCH/full --sequences 2 --max-new-tokens 8",
