@@ -134,7 +134,7 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
 Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
-  if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
+  if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->text;
   const render::PlanSections sections = render::sections_of(*plan);
   answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs(),
                        {{"configuration", sections.configuration},
@@ -222,7 +222,6 @@ planner::PlanQuestion plan_question(const nb::dict& given) {
   arguments.take("tokens", question.tokens);
   arguments.take("c_hat", question.c_hat);
   arguments.take("emit", question.emit);
-  arguments.take("engine_version", question.engine_version);
   return question;
 }
 
@@ -259,7 +258,6 @@ Answer synthetic(const Acceptance& acceptance, const nb::dict& given) {
   planner::SyntheticQuestion question;
   arguments.take("gamma", question.gamma);
   arguments.take("emit", question.emit);
-  arguments.take("engine_version", question.engine_version);
   const nb::gil_scoped_release released;
   return shown(planner::synthetic(acceptance, question));
 }

@@ -63,8 +63,9 @@ struct NextStep {
   /// How to give its times to a plan by hardware; empty if there is none.
   std::string calibration;
 };
-/// For benchmark runs the one that is worth most; then one for each point that cannot be told.
-std::vector<NextStep> next_steps(const planner::Plan& plan);
+/// For benchmark runs the one that is worth most, else that of the first point that cannot be told; empty if there is
+/// none.
+std::optional<NextStep> next_step(const planner::Plan& plan);
 /// Instructions to read times off a run by the engine's own benchmark, and to give them to a plan by hardware.
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next);
 /// A command on separate lines, broken before options if it is long.

@@ -25,7 +25,6 @@ using planning::PointPlan;
 using planning::Verdict;
 
 /// Number of points whose next measurements are shown.
-constexpr std::size_t shown_measurements = 3;
 /// Number of sentences on verdicts before further ones are only counted.
 constexpr std::size_t shown_verdicts = 12;
 
@@ -565,18 +564,11 @@ NextStep next_run_step(const Plan& d) {
           planner::next_run_command(d), ""};
 }
 
-std::string next_measurements(const Plan& d) {
-  const std::vector<NextStep> steps = next_steps(d);
-  const std::size_t shown = std::min(steps.size(), d.next_run ? 2 : shown_measurements);
-  std::string text;
-  for (const NextStep& step : std::span(steps).first(shown)) {
-    text += '\n' + wrapped(step.words) + '\n' + command_lines(step.command);
-    if (!step.calibration.empty()) text += wrapped(step.calibration) + '\n';
-  }
-  if (steps.size() > shown)
-    text +=
-        wrapped(fmt::format("{} more points cannot be told; --format json has them all.", steps.size() - shown)) + '\n';
-  return text;
+std::string next_measurement(const Plan& d) {
+  const std::optional<NextStep> step = next_step(d);
+  if (!step) return "";
+  const std::string text = '\n' + wrapped(step->words) + '\n' + command_lines(step->command);
+  return step->calibration.empty() ? text : text + wrapped(step->calibration) + '\n';
 }
 
 std::string about_correlated_rounds(const Plan& d) {
@@ -627,12 +619,9 @@ std::string about_deployed(const Plan& d) {
 
 std::string about_config(const Plan& d) {
   if (!d.config) return "";
-  std::string text;
-  for (const planning::EngineVariant& variant : d.config->variants) {
-    text += fmt::format("\n{}:\n", variant.releases);
-    text += command_lines(variant.command);
-    text += variant.text.empty() ? "" : d.config->file + ":\n" + variant.text;
-  }
+  std::string text = fmt::format("\n{}:\n", planning::newest_release(d.config->engine));
+  text += command_lines(d.config->command);
+  if (!d.config->text.empty()) text += d.config->file + ":\n" + d.config->text;
   for (const std::string& note : d.config->notes) text += '\n' + wrapped("Note: " + note + ".", 2);
   return text + (d.config->notes.empty() ? "" : "\n");
 }
@@ -658,25 +647,20 @@ double loss_at_ends(const PointPlan& point, const DeploymentRow& row) {
                   1 - row.speedup_bracket->hi / best->second->speedup_bracket->hi);
 }
 
-std::vector<NextStep> next_steps(const Plan& d) {
-  std::vector<NextStep> steps;
-  if (d.next_run) steps.push_back(next_run_step(d));
+std::optional<NextStep> next_step(const Plan& d) {
+  if (d.next_run) return next_run_step(d);
   for (const PointPlan& point : d.points()) {
     if (!point.next) continue;
     const planning::NextMeasurement& next = *point.next;
-    if (d.next_run && d.next_run->gamma == next.gamma && d.next_run->batch == next.batch &&
-        d.next_run->context == next.context) {
-      continue;
-    }
     const std::string engine = d.engine.value_or("");
-    steps.push_back(
-        {fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",
-                     at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
-                     planner::server_setting(engine, next, d.cost().kind())),
-         planner::benchmark_command(d, next),
-         d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""});
+    return NextStep{
+        fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",
+                    at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
+                    planner::server_setting(engine, next, d.cost().kind())),
+        planner::benchmark_command(d, next),
+        d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""};
   }
-  return steps;
+  return std::nullopt;
 }
 
 std::string speedup_range(const std::optional<estimate::Interval>& interval) {
@@ -751,7 +735,7 @@ std::string text_of(const Plan& d) {
   if (d.points().size() == 1 && !d.points().front().rows.empty())
     text += '\n' + text_of(gammas_table(d, d.points().front())) + about_cut_ends(d.points().front());
   for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add("\n", part(d));
-  return text + next_measurements(d) + about_config(d);
+  return text + next_measurement(d) + about_config(d);
 }
 
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next) {

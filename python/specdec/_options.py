@@ -88,7 +88,6 @@ PLAN: Options = {
     "tokens": None,
     "tolerance": 0.01,
     "emit": None,
-    "engine_version": None,
     "emit_file": None,
     "scrape": None,
     "every": "30s",
@@ -103,7 +102,6 @@ SYNTHETIC: Options = {
     "model": None,
     "gamma": None,
     "emit": None,
-    "engine_version": None,
     **OUTPUT,
 }
 

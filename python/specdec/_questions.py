@@ -72,7 +72,6 @@ def plan(
     tokens: int | None = None,
     c_hat: float | None = None,
     emit: Engine | None = None,
-    engine_version: str | None = None,
 ) -> Plan:
     """The number of tokens to draft, and what that gains. Options have the names of `specdec plan`.
 
@@ -109,8 +108,6 @@ def plan(
         Draft operations / target operations per token; with one rate and constants alone.
     emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
         A configuration for this engine: ``config_text`` of the answer.
-    engine_version : str, optional
-        The engine's release, as "0.24.0": decides the syntax, and what is refused.
 
     Returns
     -------
@@ -143,7 +140,6 @@ def plan(
             "tokens": tokens,
             "c_hat": c_hat,
             "emit": emit,
-            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, False)
@@ -197,7 +193,6 @@ def plan_runs(
     tolerance: float = 0.01,
     extrapolate: bool = False,
     emit: Engine | None = None,
-    engine_version: str | None = None,
 ) -> Plan:
     """Plans from what a server was measured to do: `specdec plan --bench`.
 
@@ -220,7 +215,7 @@ def plan_runs(
         The engine's, where it is known.
     batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate
         As :func:`plan`.
-    emit, engine_version
+    emit
         As :func:`plan`.
 
     Returns
@@ -244,7 +239,6 @@ def plan_runs(
             "tolerance": tolerance,
             "extrapolate": extrapolate,
             "emit": emit,
-            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, True)
@@ -259,7 +253,7 @@ def plan_runs(
 
 
 def synthetic(
-    acceptance: Acceptance, gamma: int, *, emit: Engine | None = None, engine_version: str | None = None
+    acceptance: Acceptance, gamma: int, *, emit: Engine | None = None
 ) -> Synthetic:
     """The settings by which engines accept drafts as the acceptance says, for benchmarks: `specdec synthetic`.
 
@@ -270,8 +264,6 @@ def synthetic(
         Drafted tokens per step of the benchmark, in [1, 256].
     emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
         One engine; all of them where it is not given.
-    engine_version : str, optional
-        Its release; goes with ``emit``.
 
     Returns
     -------
@@ -287,7 +279,7 @@ def synthetic(
     'TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS=0.75\\n'
     """
     require_type("acceptance", acceptance, Acceptance, "a specdec.Acceptance")
-    question = given_only({"gamma": plain(gamma), "emit": emit, "engine_version": engine_version})
+    question = given_only({"gamma": plain(gamma), "emit": emit})
     answer = _core.synthetic(acceptance._make(max_gamma=gamma, engine=emit), question)
     inputs = {**_options.SYNTHETIC, **acceptance._inputs, **question}
     document = _options.document("synthetic", _core.__version__, inputs, answer.files, answer.presets, answer.json)

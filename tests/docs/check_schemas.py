@@ -31,7 +31,7 @@ RUNS = {
     "trace generate": [
         "--output SCRATCH/plan.safetensors --sequences 4 --tokens 40",
         "--output SCRATCH/beta.safetensors --sequences 3 --tokens 40",
-        "--output SCRATCH/tasks --tasks easy:0.9,hard:0.5 --emitted all-or-nothing --tokens 30",
+        "--output SCRATCH/tasks --tasks easy:0.9,hard:0.5 --tokens 30",
         "--output SCRATCH/markov --law markov --tokens 30",
         "--output SCRATCH/topk --law logit-noise --alpha 0.7 --vocab 40 --tier topk --k 4 --sequences 2 --tokens 20",
     ],
@@ -148,7 +148,7 @@ RUNS = {
     "synthetic": [
         "--alpha 0.8 --gamma 4",
         "--rejection 1 --gamma 2",
-        f"--counters {SERVING}/vllm_requests.jsonl --gamma 6 --emit llamacpp --engine-version b10734",
+        f"--counters {SERVING}/vllm_requests.jsonl --gamma 6 --emit llamacpp",
         "--trace SCRATCH/tasks --gamma 3 --emit sglang",
     ],
     "trace info": ["SCRATCH/tasks", "SCRATCH/full", f"{LLAMACPP}"],

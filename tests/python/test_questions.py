@@ -325,14 +325,9 @@ def test_synthetic_acceptance_is_written_alike(emit: Any) -> None:
 
 def test_synthetic_acceptance_refuses_what_the_command_line_refuses() -> None:
     acceptance = Acceptance.of_rate(0.8)
-    for question, words in [
-        ({"gamma": 0}, ["--gamma", "0"]),
-        ({"gamma": 3, "emit": "vllm", "engine_version": "0.19.0"}, ["--gamma", "3", "--emit", "vllm", "--engine-version", "0.19.0"]),
-        ({"gamma": 3, "engine_version": "0.24.0"}, ["--gamma", "3", "--engine-version", "0.24.0"]),
-    ]:
-        assert command_line(["synthetic", "--alpha", "0.8", *words]).returncode == 2
-        with pytest.raises(specdec.QuestionError):
-            specdec.synthetic(acceptance, **question)  # type: ignore[arg-type]
+    assert command_line(["synthetic", "--alpha", "0.8", "--gamma", "0"]).returncode == 2
+    with pytest.raises(specdec.QuestionError):
+        specdec.synthetic(acceptance, 0)
     with pytest.raises(TypeError, match="acceptance is 0.8"):
         specdec.synthetic(0.8, 3)  # type: ignore[arg-type]
 

@@ -392,7 +392,6 @@ WORDS = [
     f"diff {TRACE} {TRACE} --draft-array a,b,c --gamma 2", f"diff {SAMPLES}/serving/vllm_requests.jsonl {TRACE} --draft-array x --gamma 2",
     f"diff {SAMPLES}/bench/c8-plain.json {SAMPLES}/bench/c1-k3.json", "diff /dev/zero nowhere",
     "synthetic", "synthetic --gamma 3", "synthetic --alpha 0.8", "synthetic --alpha 0.8 --gamma 0", "synthetic --alpha 0.8 --gamma 257",
-    "synthetic --alpha 0.8 --gamma 3 --engine-version 0.20.0", "synthetic --alpha 0.8 --gamma 3 --emit vllm --engine-version 0.19.0",
     f"synthetic --trace {TRACE} --gamma 2 --beyond zero",
     f"merge {TRACE}", "merge nowhere", "merge .", f"analyze {TRACE} --shard 1/2", f"analyze {TRACE} --shard 3/2 --part a",
     f"analyze {TRACE} --shard env --part a.part", f"analyze {TRACE} --shard 1/2 --part nowhere/a.part",
