@@ -179,8 +179,6 @@ void declare_deployment(Options& options, CapacityOptions& o) {
   options.integer("--replicas", o.replicas, bounds_of(legal.replicas),
                   "how many there are [as many as the load needs]");
   options.number("--price", o.price, range_of(legal.price), "of a GPU for an hour, in any currency");
-  options.number("--watts-per-gpu", o.watts_per_gpu, range_of(legal.watts_per_gpu),
-                 "power that a GPU draws, idle or not [the hardware's design power]");
 }
 
 /// In the group of the deployment.
@@ -192,7 +190,6 @@ void declare_engine(Options& options, CapacityOptions& o) {
                  "10^9 bytes per GPU kept free of that for activations\nand buffers");
   options.integer("--kv-cache-tokens", o.kv_cache_tokens, bounds_of(legal.kv_cache_tokens),
                   "tokens that a replica's cache holds, without --hardware");
-  options.integer("--block-size", o.block_size, bounds_of(legal.block_size), "tokens per block of the cache");
   options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");
   options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, bounds_of(legal.max_num_batched_tokens),
                   "positions of an iteration");

@@ -335,11 +335,9 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("gpus", question.gpus);
   arguments.take("replicas", question.replicas);
   arguments.take("price", question.price);
-  arguments.take("watts_per_gpu", question.watts_per_gpu);
   arguments.take("gpu_memory_utilization", question.gpu_memory_utilization);
   arguments.take("activation_reserve_gb", question.activation_reserve_gb);
   arguments.take("kv_cache_tokens", question.kv_cache_tokens);
-  arguments.take("block_size", question.block_size);
   if (arguments.has("max_num_seqs")) {
     question.max_num_seqs.clear();
     arguments.take("max_num_seqs", question.max_num_seqs);

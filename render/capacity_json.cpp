@@ -120,10 +120,7 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"gpus_bounds", json_gpu_range(r.range.gpus[i])},
       {"gpus_by_version", json_versions(r.range.gpus_by_case[i])},
       {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
-      {"joules_per_token", number_or_null(s.joules_per_token)},
       {"engines_agree", json_engines(s)},
-      {"joules_per_token_basis",
-       s.joules_per_token ? ordered_json(r.question.watts_per_gpu ? "given power" : "design power") : ordered_json()},
       {"verification_budget", s.scenario.engine.verification_budget}};
   return object;
 }

@@ -299,23 +299,12 @@ std::string comparison(const Capacity& r) {
                                 with_interval(r.of_plain(), other, other.tpot_seconds->p50, 1000)));
   }
   // On the same GPUs at the same load both cost the same.
-  std::vector<std::string> costs;
-  const auto compare = [&costs](const std::string& with, const std::string& without, std::string_view unit) {
-    if (with != without) costs.push_back(fmt::format("{} {} instead of {}", with, unit, without));
-  };
-  if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
-    compare(fixed(chosen.cost_per_million_tokens, 2), fixed(other.cost_per_million_tokens, 2),
-            "per million output tokens");
-  }
-  if (chosen.joules_per_token && other.joules_per_token) {
-    compare(brief(*chosen.joules_per_token, 3), brief(*other.joules_per_token, 3),
-            r.question.watts_per_gpu ? "J per token" : "J of design power per token");
-  }
-  if (!costs.empty()) {
+  const std::string with = fixed(chosen.cost_per_million_tokens, 2), without = fixed(other.cost_per_million_tokens, 2);
+  if (chosen.cost_per_million_tokens && other.cost_per_million_tokens && with != without) {
     const char* const by_estimate = !r.saves_by_estimate_alone() ? ""
                                     : parts.empty()              ? "By the estimate "
                                                                  : "by the estimate ";
-    parts.push_back(fmt::format("{}{}", by_estimate, fmt::join(costs, "; ")));
+    parts.push_back(fmt::format("{}{} per million output tokens instead of {}", by_estimate, with, without));
   }
   if (parts.empty()) return "";
   return wrapped(fmt::format("{}.{}", fmt::join(parts, "; "), cases_of_times(r))) + '\n';
@@ -378,11 +367,6 @@ Table scenario_table(const Capacity& r) {
        {"cost/M",
         {.shown = r.question.price.has_value()},
         [](const Row& row) { return fixed(row.scenario().cost_per_million_tokens, 2); }},
-       {r.question.watts_per_gpu ? "J/token" : "TDP J/t",
-        {.shown = r.simulation.watts_per_gpu.has_value()},
-        [](const Row& row) {
-          return row.scenario().joules_per_token ? brief(*row.scenario().joules_per_token, 3) : "-";
-        }},
        {"limited by", {Align::left}, [&](const Row& row) {
           return fmt::format("{}{}", planning::name_of(row.scenario().limited_by), is_best(row) ? ", best" : "");
         }}});
@@ -392,13 +376,6 @@ std::string scenarios_text(const Capacity& r) {
   std::string text =
       text_of(scenario_table(r)) +
       "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
-  if (r.simulation.watts_per_gpu) {
-    const std::string watts = brief(*r.simulation.watts_per_gpu);
-    text += r.question.watts_per_gpu
-                ? fmt::format("J/token: GPUs x {} W / output tokens a second.\n", watts)
-                : fmt::format("TDP J/t: GPUs x {} W of design power / output tokens a second, not what they draw.\n",
-                              watts);
-  }
   if (r.is_range && !r.range.interrupted)
     text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
   const auto any = [](const std::vector<bool>& marks) {

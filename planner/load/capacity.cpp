@@ -27,6 +27,8 @@ using sim::CapacityScenario;
 constexpr auto largest_served_gamma = static_cast<std::int64_t>(capacity_ranges.gamma.hi);
 constexpr std::int64_t usual_largest_gamma = 8;
 constexpr std::size_t most_scenarios = 256;
+/// Tokens per block of the cache, as engines have it unless told otherwise.
+constexpr std::int64_t cache_block_tokens = 16;
 /// Requests of a run at most, where nobody says how many.
 constexpr std::int64_t most_requests = 8000;
 /// Relative difference of the mean time per token by both engines above which a warning says so.
@@ -54,11 +56,9 @@ void require_ranges(const CapacityQuestion& q) {
   require_in("--prefill-tokens-per-second", q.prefill_tokens_per_second, legal.prefill_tokens_per_second);
   require_in("--replicas", q.replicas, legal.replicas);
   require_in("--price", q.price, legal.price);
-  require_in("--watts-per-gpu", q.watts_per_gpu, legal.watts_per_gpu);
   require_in("--gpu-memory-utilization", q.gpu_memory_utilization, legal.gpu_memory_utilization);
   require_in("--activation-reserve-gb", q.activation_reserve_gb, legal.activation_reserve_gb);
   require_in("--kv-cache-tokens", q.kv_cache_tokens, legal.kv_cache_tokens);
-  require_in("--block-size", q.block_size, legal.block_size);
   require_rising("--max-num-seqs", q.max_num_seqs, legal.max_num_seqs);
   require_in("--max-num-batched-tokens", q.max_num_batched_tokens, legal.max_num_batched_tokens);
   if (q.gamma) require_rising("--gamma", *q.gamma, legal.gamma);
@@ -129,7 +129,7 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
       CapacityScenario& scenario = scenarios.emplace_back(kind);
       scenario.engine.max_num_seqs = num_seqs;
       scenario.engine.max_num_batched_tokens = q.max_num_batched_tokens;
-      scenario.engine.block_size = q.block_size;
+      scenario.engine.block_size = cache_block_tokens;
       scenario.engine.prefix_cache_hit_rate = q.prefix_cache_hit_rate;
       scenario.engine.decode_only = q.decode_only;
       scenario.engine.prefill_first = q.prefill_first;
@@ -387,7 +387,7 @@ void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario
   holds.reserve_bytes_per_gpu = q.activation_reserve_gb * bytes_per_gigabyte;
   holds.target = placed.target;
   if (!sim::is_plain(scenario)) holds.draft = placed.draft;
-  holds.block_size = q.block_size;
+  holds.block_size = cache_block_tokens;
   holds.max_num_seqs = scenario.engine.max_num_seqs;
   const planning::KvMemory memory = planning::kv_memory(holds);
   if (memory.usable_bytes <= 0) {
@@ -402,13 +402,6 @@ void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario
   scenario.engine.max_num_batched_tokens *= groups;
   scenario.engine.cache_blocks = groups * memory.blocks;
   remember_memory(scenario, groups * memory.tokens, memory, c);
-}
-
-void take_power(const cost::HardwareSpec& hardware, Capacity& c) {
-  c.simulation.watts_per_gpu = c.question.watts_per_gpu;
-  if (c.question.watts_per_gpu || !hardware.watts) return;
-  c.simulation.watts_per_gpu = hardware.watts->value;
-  c.assumptions.push_back({"watts_per_gpu", hardware.watts->value, hardware.watts->source.empty() ? "file" : "preset"});
 }
 
 /// Refuses a draft that cannot draft for the target, and warns of mismatched models; null if unknown.
@@ -432,7 +425,6 @@ void take_hardware(const Cost& cost, Capacity& c) {
   sim::Workload& workload = c.simulation.workload;
   if (placed.target.data_parallel > 1 && !workload.requests && !workload.clients)
     workload.requests = std::min(placed.target.data_parallel * workload.open_requests(), most_requests);
-  take_power(placed.hardware, c);
 }
 
 void take_rounds(const Cost& cost, Capacity& c) {
@@ -445,10 +437,9 @@ void take_rounds(const Cost& cost, Capacity& c) {
   c.simulation.cost = cost::iterations_of(cost.rounds, {q.prefill_tokens_per_second});
   c.simulation.gpus_per_replica = q.tensor_parallel.value_or(1);
   for (CapacityScenario& scenario : c.simulation.scenarios) {
-    scenario.engine.cache_blocks = std::max<std::int64_t>(1, *q.kv_cache_tokens / q.block_size);
+    scenario.engine.cache_blocks = std::max<std::int64_t>(1, *q.kv_cache_tokens / cache_block_tokens);
     remember_memory(scenario, *q.kv_cache_tokens, std::nullopt, c);
   }
-  c.simulation.watts_per_gpu = q.watts_per_gpu;
   const bool stated = q.prefill_tokens_per_second.has_value();
   assume(c, "prompts", stated ? "priced by their own speed" : "priced as further positions of the same pass", stated);
 }
@@ -685,7 +676,6 @@ void warn_of_answer(Capacity& c) {
   }
   if (c.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
   if (!c.question.price) explain_null("no_price", "cost_per_million_tokens is null without --price");
-  if (!c.simulation.watts_per_gpu) explain_null("no_power", "joules_per_token is null without --watts-per-gpu");
   if (!c.scenarios()[c.shown()].steady) {
     explain_null("no_steady_state", "engines_agree is null where the formulas have no equilibrium at the load shown");
   }

@@ -45,13 +45,11 @@ struct CapacityQuestion {
   std::optional<std::int64_t> replicas = {};
   /// Price per GPU and hour.
   std::optional<double> price = {};
-  std::optional<double> watts_per_gpu = {};
 
   double gpu_memory_utilization = 0.9;
   double activation_reserve_gb = 0;
   /// Required if the hardware's memory is unknown.
   std::optional<std::int64_t> kv_cache_tokens = {};
-  std::int64_t block_size = 16;
   /// One scenario for each, in increasing order.
   std::vector<std::int64_t> max_num_seqs = {256};
   std::int64_t max_num_batched_tokens = 8192;
@@ -94,11 +92,9 @@ struct CapacityRanges {
   LegalRange prefill_tokens_per_second = positive;
   LegalRange replicas = count;
   LegalRange price = positive;
-  LegalRange watts_per_gpu = positive;
   LegalRange gpu_memory_utilization = {.hi = 1, .lo_open = true};
   LegalRange activation_reserve_gb = {};
   LegalRange kv_cache_tokens = {.lo = 1, .hi = 1099511627776};
-  LegalRange block_size = {.lo = 1, .hi = 1048576};
   LegalRange max_num_seqs = {.lo = 1, .hi = 65536};
   LegalRange max_num_batched_tokens = count;
   LegalRange gamma = {.lo = 0, .hi = 64};

@@ -431,11 +431,9 @@ def capacity(
     gpus: int | None = None,
     replicas: int | None = None,
     price: float | None = None,
-    watts_per_gpu: float | None = None,
     gpu_memory_utilization: float = 0.9,
     activation_reserve_gb: float = 0.0,
     kv_cache_tokens: int | None = None,
-    block_size: int = 16,
     max_num_seqs: int | Sequence[int] = 256,
     max_num_batched_tokens: int = 8192,
     prefill_first: bool = False,
@@ -488,8 +486,7 @@ def capacity(
         How many there are; as many as the load needs where it is not given.
     price : float, optional
         Of a GPU for an hour.
-    watts_per_gpu : float, optional
-    gpu_memory_utilization, activation_reserve_gb, kv_cache_tokens, block_size, max_num_batched_tokens
+    gpu_memory_utilization, activation_reserve_gb, kv_cache_tokens, max_num_batched_tokens
         Of the engine.
     max_num_seqs : int or sequence of int
         Sequences that run together; each is tried.
@@ -551,11 +548,9 @@ def capacity(
             "gpus": gpus,
             "replicas": replicas,
             "price": as_float(price),
-            "watts_per_gpu": as_float(watts_per_gpu),
             "gpu_memory_utilization": as_float(gpu_memory_utilization),
             "activation_reserve_gb": as_float(activation_reserve_gb),
             "kv_cache_tokens": kv_cache_tokens,
-            "block_size": block_size,
             **several,
             "max_num_batched_tokens": max_num_batched_tokens,
             "prefill_first": prefill_first,

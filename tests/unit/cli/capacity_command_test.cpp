@@ -49,7 +49,7 @@ ordered_json assumed_in(const ordered_json& answer, const std::string& name) {
 TEST_CASE("capacity compares gammas with plain decoding at the load asked for, and says how many GPUs that takes") {
   const ordered_json answer = json_of(small_model + lengths +
                                       " --alpha 0.7 --draft-kind ngram --gamma 1-3 --arrival-rate 120 --tpot-ms 15 "
-                                      "--price 3.6 --watts-per-gpu 360");
+                                      "--price 3.6");
   CHECK(answer["comparison"] == "equal arrival rate");
   CHECK(answer["requests_per_second"] == 120);
   CHECK(answer["calibrated"] == false);
@@ -61,11 +61,9 @@ TEST_CASE("capacity compares gammas with plain decoding at the load asked for, a
     const double rate = value(scenario["requests_per_second_per_replica"]);
     CHECK(gpus == std::ceil(120 / rate));
     CHECK(gpus * scenario["at_requests_per_second_per_replica"].get<double>() == Approx(120));
-    // Price and power are spread over the tokens.
+    // The price is spread over the tokens.
     const double tokens_per_gpu = value(scenario["output_tokens_per_second_per_gpu"]);
     CHECK(scenario["cost_per_million_tokens"].get<double>() == Approx(1e3 / tokens_per_gpu));
-    CHECK(scenario["joules_per_token"].get<double>() == Approx(360 / tokens_per_gpu));
-    CHECK(scenario["joules_per_token_basis"] == "given power");
     CHECK(value(scenario["tpot_seconds"]["p99"]) <= 0.015 * 1.01);
     const auto& rates = scenario["requests_per_second_per_replica"]["ci95"];
     CHECK(rates[0].get<double>() < 0.9 * rate);
