@@ -169,7 +169,7 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
 }
 
 /// Keys of options that do not decide the answer.
-const std::set<std::string> other_options = {"threads", "target", "draft", "hash", "traces"};
+const std::set<std::string> other_options = {"threads", "target", "draft", "traces"};
 
 /// Report of a run with a share of the sequences, whose results are in its part.
 Report report_of_part(const planner::RecordingSummary& summary, const traces::Shard& shard, const std::string& file) {

@@ -284,7 +284,6 @@ Answer doctor(const std::vector<std::string>& files, const nb::dict& given) {
   planner::CheckupQuestion question;
   question.files = files;
   arguments.take("gamma", question.gamma);
-  arguments.take("false_alarm_rate", question.false_alarm_rate);
   arguments.take("threads", question.threads);
   Answer answer;
   answer.files = files;

@@ -340,7 +340,6 @@ def doctor(
     model: str | None = None,
     draft_model: str | None = None,
     draft_kind: str | None = None,
-    false_alarm_rate: float = 0.01,
     threads: int = 1,
 ) -> Checkup:
     """Faults and doubtful figures in what servers, benchmarks and recorders wrote: `specdec doctor`.
@@ -360,8 +359,6 @@ def doctor(
         What both models run on, the target, the draft, and how drafts are made; beside `draft_cost`, which needs the first two.
     tensor_parallel_size : int, optional
         Accelerators that share the target.
-    false_alarm_rate : float
-        Share of runs over faultless files in which the statistical tests together find something, in (0, 0.5].
     threads : int
         The answer does not depend on it.
 
@@ -394,7 +391,7 @@ def doctor(
     for name, value in roofline.items():
         if value is not None and not times:
             raise QuestionError(f"{name} is given, but needs draft_cost beside it", name)
-    tests = {"gamma": plain(gamma), "false_alarm_rate": false_alarm_rate, "threads": threads}
+    tests = {"gamma": plain(gamma), "threads": threads}
     question = given_only({**tests, "draft_cost": times or None, **roofline, **halves})
     answer = _core.doctor(sources, question)
     inputs = {**_options.DOCTOR, **question, "sources": sources}

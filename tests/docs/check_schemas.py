@@ -124,7 +124,7 @@ RUNS = {
     "merge --partial": ["SCRATCH/sweep.part"],
     "counters": [
         f"{SERVING}/vllm_requests.jsonl",
-        f"--by category --max-gamma 5 --beyond zero --hash {SERVING}/vllm_requests.jsonl",
+        f"--by category --max-gamma 5 --beyond zero {SERVING}/vllm_requests.jsonl",
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom",
         f"{SERVING}/vllm_after.prom",
         "--convert vllm.mean_acceptance_length=3.07 --gamma 3",
@@ -134,7 +134,7 @@ RUNS = {
     ],
     "doctor": [
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom {SERVING}/vllm_k4.log",
-        f"{SERVING}/vllm_plain.log --false-alarm-rate 0.05 --gamma 3 --hash",
+        f"{SERVING}/vllm_plain.log --gamma 3",
         f"{LLAMACPP} --threads 2",
         f"{SERVING}/../bench/c8-plain.json {SERVING}/../bench/c1-k3.json",
         f"--draft-cost {ROOT}/traces/samples/llamacpp/llama-bench.md --hardware h100 --tp 2 --model llama-3.1-8b "
@@ -142,7 +142,7 @@ RUNS = {
     ],
     "diff": [
         f"{SERVING}/vllm_requests.jsonl {ROOT}/traces/samples/aiperf/records.jsonl",
-        f"{SERVING}/../bench/c1-k3.json {SERVING}/../bench/c8-k3.json --hash",
+        f"{SERVING}/../bench/c1-k3.json {SERVING}/../bench/c8-k3.json",
         f"SCRATCH/tasks {SERVING}/vllm_requests.jsonl --gamma 3 --unpaired",
     ],
     "synthetic": [

@@ -378,13 +378,13 @@ def test_files_are_checked_alike(tmp_path: pathlib.Path) -> None:
     # A percentage where a share is due, as people's own files have it.
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"num_drafts": 100, "num_draft_tokens": 300, "num_accepted_tokens": 900}\n')
-    words = ["doctor", str(broken), "--gamma", "3", "--false-alarm-rate", "0.05"]
+    words = ["doctor", str(broken), "--gamma", "3"]
     printed = command_line([*words, "--format", "json"])
     if printed.returncode == 2:
         with pytest.raises((specdec.QuestionError, specdec.FileError)):
-            specdec.doctor(broken, gamma=3, false_alarm_rate=0.05)
+            specdec.doctor(broken, gamma=3)
     else:
-        require_one_answer((lambda: specdec.doctor(broken, gamma=3, false_alarm_rate=0.05), words))
+        require_one_answer((lambda: specdec.doctor(broken, gamma=3), words))
     with pytest.raises(specdec.QuestionError, match="give both"):
         specdec.doctor(target=before)
     with pytest.raises(specdec.QuestionError) as refused:

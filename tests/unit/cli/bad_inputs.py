@@ -387,7 +387,7 @@ WORDS = [
     "doctor", "doctor nowhere", "doctor /dev/zero", f"doctor {TRACE} {TRACE}", f"doctor --target {TRACE}",
     f"plan --bench {SAMPLES}/bench/c1-plain.json {SAMPLES}/bench/c32-k3.json",
     f"doctor --draft-cost {SAMPLES}/serving/vllm_k4.log --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b",
-    f"doctor {SAMPLES}/llamacpp/target.kld", f"doctor {TRACE} --false-alarm-rate 0",
+    f"doctor {SAMPLES}/llamacpp/target.kld",
     "diff", "diff nowhere nowhere", f"diff {TRACE}", f"diff {TRACE} {TRACE}", f"diff {TRACE} {SAMPLES}/serving/vllm_requests.jsonl",
     f"diff {TRACE} {TRACE} --draft-array a,b,c --gamma 2", f"diff {SAMPLES}/serving/vllm_requests.jsonl {TRACE} --draft-array x --gamma 2",
     f"diff {SAMPLES}/bench/c8-plain.json {SAMPLES}/bench/c1-k3.json", "diff /dev/zero nowhere",
