@@ -15,18 +15,14 @@
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
 #include "cli/shard_options.hpp"
-#include "cli/standard_streams.hpp"
 #include "cli/step_cost_options.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"
-#include "planner/recordings/checkpoint.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
-#include "planner/recordings/team.hpp"
 #include "planner/traffic_mix.hpp"
 #include "render/analysis.hpp"
-#include "render/version.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -38,8 +34,6 @@ std::string usual_leniences() { return fmt::format("{}", fmt::join(planner::usua
 struct AnalyzeOptions {
   TraceInput input;
   ShareOptions share;
-  std::optional<std::string> checkpoint;
-  std::optional<std::int64_t> unit_positions;
   AcceptanceOptions acceptance;
   std::optional<double> row_tolerance;
   StepCostOptions cost;
@@ -175,8 +169,7 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
 }
 
 /// Keys of options that do not decide the answer.
-const std::set<std::string> other_options = {"threads", "target",     "draft",         "hash",
-                                             "traces",  "checkpoint", "unit_positions"};
+const std::set<std::string> other_options = {"threads", "target", "draft", "traces"};
 
 /// Report of a run with a share of the sequences, whose results are in its part.
 Report report_of_part(const planner::RecordingSummary& summary, const traces::Shard& shard, const std::string& file) {
@@ -184,45 +177,15 @@ Report report_of_part(const planner::RecordingSummary& summary, const traces::Sh
                       fmt::format("{} sequences, {} positions", summary.sequences(), summary.positions()));
 }
 
-/// The summary of what this process reads: all of the recording, or the units that the team deals to it.
-planner::RecordingSummary summary_of(const AnalyzeOptions& o, const planner::AnalysisQuestion& question,
-                                     const traces::Shard& own, planner::Team* team, const Options& options) {
-  core::RunHooks hooks = interruptible("analysing", options.quiet());
-  if (team != nullptr && !options.quiet()) hooks.progress = [team](double share) { team->tell(share); };
-  if (team == nullptr && !o.checkpoint) return planner::RecordingSummary::of(o.input.recording(), own, question, hooks);
-  planner::Division division{o.unit_positions, {}, std::string(render::version()), {}, {}};
-  if (o.checkpoint) {
-    planner::require_place_of_checkpoint(*o.checkpoint, o.input.recording().files);
-    division.checkpoint = *o.checkpoint;
-    division.options = part_origin("analyze", options, other_options, own, {}).options;
-    if (!options.quiet()) {
-      division.taken_up = [&](std::size_t units) {
-        say(fmt::format("specdec: {} units were done already, in {}\n", units, *o.checkpoint));
-      };
-    }
-  }
-  planner::Team alone;
-  return planner::summary_by(team == nullptr ? alone : *team, o.input.recording(), own, question, division, hooks);
-}
-
-Report run(const AnalyzeOptions& o, planner::Team* team, const Options& options) {
+Report run(const AnalyzeOptions& o, const Options& options) {
   const planner::AnalysisQuestion question = question_of(o);
-  if (o.share.names_share() && team != nullptr)
-    throw UsageError("--shard is given, but the ranks are dealt the sequences as they become free");
-  if (o.unit_positions && team == nullptr && !o.checkpoint)
-    throw UsageError("--unit-positions is given, but needs --checkpoint beside it");
   const ChosenShare own_share = o.share.chosen(o.input.recording().files);
   const std::string& part = own_share.part;
-  // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it; what others or a
-  // checkpoint go on with needs no answer from half of it.
+  // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it.
   std::optional<Interruption> interruption;
-  if (part.empty() && !o.checkpoint && team == nullptr) interruption.emplace();
-  planner::RecordingSummary summary = summary_of(o, question, own_share.own, team, options);
-  if (team != nullptr && !team->gather(summary)) {
-    Report of_others;
-    of_others.is_told = false;
-    return of_others;
-  }
+  if (part.empty()) interruption.emplace();
+  planner::RecordingSummary summary = planner::RecordingSummary::of(o.input.recording(), own_share.own, question,
+                                                                    interruptible("analysing", options.quiet()));
   if (!part.empty()) {
     require_no_input("--part", part, summary.files());
     planner::save_part(part, summary,
@@ -260,20 +223,15 @@ Report report_of_analysis(planner::Analysis answer) {
   return report;
 }
 
-Command analyze_command(planner::Team* team) {
+Command analyze_command() {
   return {"analyze", "What a recording says: acceptance, its sureness, and the best gamma by exact replay",
-          tables_of_analysis(), [team](Options& options) {
+          tables_of_analysis(), [](Options& options) {
             const auto chosen = std::make_shared<AnalyzeOptions>();
-            // Ranks are as many as there are processors.
-            if (team == nullptr) chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
             declare(options, *chosen);
             chosen->share.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
-            options.text("--checkpoint", chosen->checkpoint, "DIR",
-                         "keep there what is done, unit by unit; a run that was\nkilled goes on from it");
-            options.integer("--unit-positions", chosen->unit_positions, {.lo = 1, .hi = 1'000'000'000'000},
-                            "positions of a unit [16 MB of the recording]");
             chosen->input.declare(options);
-            return std::function<Report()>([chosen, team, &options] { return run(*chosen, team, options); });
+            return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
           }};
 }
 

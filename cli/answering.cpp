@@ -160,7 +160,6 @@ int answer(const ParsedCommand& parsed, const std::string& config) {
     render::set_text_width(std::min<std::size_t>(render::text_width(), static_cast<std::size_t>(terminal->columns)));
   }
   const Report report = run_command(parsed);
-  if (!report.is_told) return report.exit_code;
   std::vector<std::string> read;
   for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path").get<std::string>());
   require_no_input_written(inputs, read);

@@ -176,22 +176,9 @@ void declare_deployment(Options& options, CapacityOptions& o) {
   options.group("Deployment");
   options.integer("--gpus", o.gpus, bounds_of(legal.gpus),
                   "accelerators that there are: finds the layout of --tp,\n--dp, --ep and replicas on them");
-  options.flag("--disaggregated", o.disaggregated,
-               "prompts are computed by replicas of their own, whose\ncaches travel to those that decode");
-  options.integer("--prefill-tensor-parallel-size,--prefill-tp", o.prefill_tensor_parallel,
-                  bounds_of(legal.tensor_parallel), "of replicas that compute prompts [--tp]");
-  options.integer("--prefill-data-parallel-size,--prefill-dp", o.prefill_data_parallel,
-                  bounds_of(legal.tensor_parallel), "the same [--dp]");
-  options.integer("--prefill-expert-parallel-size,--prefill-ep", o.prefill_expert_parallel,
-                  bounds_of(legal.tensor_parallel), "the same [--ep]");
-  options.text("--kv-link", o.kv_link, "NAME|GB/S",
-               "what caches travel over, of each accelerator: link, that\nof a node, ethernet-100g, -200g, -400g, "
-               "infiniband-ndr,\n-ndr200, -xdr, or 10^9 bytes/s");
   options.integer("--replicas", o.replicas, bounds_of(legal.replicas),
                   "how many there are [as many as the load needs]");
   options.number("--price", o.price, range_of(legal.price), "of a GPU for an hour, in any currency");
-  options.number("--watts-per-gpu", o.watts_per_gpu, range_of(legal.watts_per_gpu),
-                 "power that a GPU draws, idle or not [the hardware's design power]");
 }
 
 /// In the group of the deployment.
@@ -203,7 +190,6 @@ void declare_engine(Options& options, CapacityOptions& o) {
                  "10^9 bytes per GPU kept free of that for activations\nand buffers");
   options.integer("--kv-cache-tokens", o.kv_cache_tokens, bounds_of(legal.kv_cache_tokens),
                   "tokens that a replica's cache holds, without --hardware");
-  options.integer("--block-size", o.block_size, bounds_of(legal.block_size), "tokens per block of the cache");
   options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");
   options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, bounds_of(legal.max_num_batched_tokens),
                   "positions of an iteration");
@@ -257,13 +243,6 @@ void declare(Options& options, CapacityOptions& o) {
 
 void require_consistent(const CapacityOptions& o) {
   require_workload(o);
-  if (!o.disaggregated) {
-    refuse_given({{"--prefill-tensor-parallel-size", o.prefill_tensor_parallel.has_value()},
-                  {"--prefill-data-parallel-size", o.prefill_data_parallel.has_value()},
-                  {"--prefill-expert-parallel-size", o.prefill_expert_parallel.has_value()},
-                  {"--kv-link", o.kv_link != CapacityOptions().kv_link}},
-                 "needs --disaggregated beside it");
-  }
   require_costs(o);
   require_acceptance(o);
   if (!o.ttft_ms && !o.tpot_ms)

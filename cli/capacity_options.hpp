@@ -30,17 +30,12 @@ struct CapacityOptions {
   RooflineArguments roofline;
   std::optional<double> prefill_tokens_per_second;
   std::optional<std::int64_t> gpus;
-  bool disaggregated = false;
-  std::optional<std::int64_t> prefill_tensor_parallel, prefill_data_parallel, prefill_expert_parallel;
-  std::string kv_link = planner::PrefillQuestion().link;
   std::optional<std::int64_t> replicas;
   std::optional<double> price;
-  std::optional<double> watts_per_gpu;
   // Engine.
   double gpu_memory_utilization = 0.9;
   double activation_reserve_gb = 0;
   std::optional<std::int64_t> kv_cache_tokens;
-  std::int64_t block_size = 16;
   std::string max_num_seqs = "256";
   std::int64_t max_num_batched_tokens = 8192;
   bool prefill_first = false;

@@ -83,15 +83,11 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
   q.tensor_parallel = o.roofline.tensor_parallel;
   q.prefill_tokens_per_second = o.prefill_tokens_per_second;
   q.gpus = o.gpus;
-  if (o.disaggregated)
-    q.prefill = {o.prefill_tensor_parallel, o.prefill_data_parallel, o.prefill_expert_parallel, o.kv_link};
   q.replicas = o.replicas;
   q.price = o.price;
-  q.watts_per_gpu = o.watts_per_gpu;
   q.gpu_memory_utilization = o.gpu_memory_utilization;
   q.activation_reserve_gb = o.activation_reserve_gb;
   q.kv_cache_tokens = o.kv_cache_tokens;
-  q.block_size = o.block_size;
   if (o.gamma) q.gamma = parse_gammas(*o.gamma);
   if (o.schedule) q.schedule = parse_schedule(*o.schedule);
   q.max_num_seqs = parse_num_seqs(o);

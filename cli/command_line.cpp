@@ -18,7 +18,6 @@
 #include "cli/completion/completion.hpp"
 #include "cli/config_lists.hpp"
 #include "cli/files.hpp"
-#include "cli/manual.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/standard_streams.hpp"
 #include "cli/usage_error.hpp"
@@ -126,7 +125,6 @@ class CommandLine {
     for (const Command& command : commands) add(command, groups);
     help_ = app_.add_subcommand("help", "The options of a command, or what commands there are");
     help_->add_option("COMMAND", help_words_, "a command of one word or two; none: the program")->type_name("");
-    help_->add_flag("--man", manual_, "the manual page of the program, as man(7) reads it");
     completion_ = app_.add_subcommand("completion", "The script by which a shell completes what is typed");
     completion_->add_option("SHELL", shell_, "bash, zsh or fish")->type_name("")->required();
   }
@@ -175,7 +173,7 @@ class CommandLine {
       throw UsageError(rephrased(app_, error));
     }
     if (help_->parsed()) {
-      print(manual_ ? manual_page(app_) : help_text());
+      print(help_text());
       return success;
     }
     if (completion_->parsed()) {
@@ -280,7 +278,6 @@ class CommandLine {
   std::vector<const CLI::Option*> shared_;
   CLI::App* help_ = nullptr;
   std::vector<std::string> help_words_;
-  bool manual_ = false;
   CLI::App* completion_ = nullptr;
   std::string shell_;
   std::vector<std::unique_ptr<ParsedCommand>> parsed_;

@@ -44,7 +44,6 @@ void declare(Options& options, CountersOptions& o) {
                "drafts were trees: their depth, and the positions that the\n"
                "target verifies a round, the root included");
   options.flag("--skip-unreadable", o.skip_unreadable, "leave out files that cannot be read, with a warning each");
-  options.flag("--hash", o.hash, "SHA-256 also of files above 64 MB");
   o.scrape.declare(options);
   options.group("Other gammas");
   options.integer("--max-gamma", o.max_gamma, {1, 256}, "largest gamma to show");
@@ -411,7 +410,7 @@ Report run(const CountersOptions& options, bool quiet) {
   report.text = text_of(answer);
   report.assumptions = assumptions_of(answer);
   report.warnings = warnings_of(answer);
-  for (const std::string& source : answer.read) report.files.push_back(file_facts("SOURCE", source, options.hash));
+  for (const std::string& source : answer.read) report.files.push_back(file_facts("SOURCE", source));
   append(report.warnings, same_content(report.files));
   return report;
 }
@@ -433,7 +432,7 @@ Command counters_command() {
               require_consistent(chosen->scrape);
               chosen->scrape.progress = progress_line("scraping", options.quiet());
               for (const char* const option :
-                   {"--by", "--scrape", "--skip-unreadable", "--hash", "--max-gamma", "--beyond"})
+                   {"--by", "--scrape", "--skip-unreadable", "--max-gamma", "--beyond"})
                 if (chosen->convert) refuse_given({{option, options.is_given(option)}}, "--convert reads no counts");
               return run(*chosen, options.quiet());
             });

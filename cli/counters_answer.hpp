@@ -29,7 +29,6 @@ struct CountersOptions {
   std::int64_t max_gamma = 12;
   std::optional<std::string> convert;
   bool skip_unreadable = false;
-  bool hash = false;
 };
 
 /// Figures at one gamma, from the counts of one group.

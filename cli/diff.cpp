@@ -23,7 +23,6 @@ struct DiffOptions {
   planner::DifferenceQuestion question;
   std::vector<std::string> runs;
   std::optional<std::string> draft_array, by;
-  bool hash = false;
 
   void declare(Options& options) {
     options.group("Runs");
@@ -33,7 +32,6 @@ struct DiffOptions {
                  "the draft of recordings that hold several; two names: of the\nfirst run and of the second");
     options.text("--by", by, "LABEL[:B1,B2,...]", "the label of the prompt mix [category; of recordings task]");
     options.flag("--unpaired", question.unpaired, "take no two requests or texts for those of one prompt");
-    options.flag("--hash", hash, "SHA-256 also of files above 64 MB");
     options.footer(
         "Examples:\n"
         "  specdec diff before.jsonl after.jsonl\n"
@@ -71,7 +69,7 @@ Report run(const DiffOptions& options, bool quiet) {
   report.assumptions = answer.assumptions;
   report.warnings = answer.warnings;
   for (const std::string& file : std::set<std::string>(options.runs.begin(), options.runs.end())) {
-    report.files.push_back(file_facts("RUN", file, options.hash));
+    report.files.push_back(file_facts("RUN", file));
   }
   return report;
 }

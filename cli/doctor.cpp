@@ -21,7 +21,6 @@ struct DoctorOptions {
   std::vector<std::string> draft_cost;
   std::optional<std::string> hardware, model, draft_model, draft_kind;
   std::optional<std::int64_t> tensor_parallel;
-  bool hash = false;
 
   void declare(Options& options) {
     options.group("Files");
@@ -29,7 +28,6 @@ struct DoctorOptions {
     options.text("--draft", draft, "FILE", "the draft's half of it");
     options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, estimate::largest_converted_gamma},
                     "gamma at which was counted, where the files do not say it");
-    options.flag("--hash", hash, "SHA-256 also of files above 64 MB");
     options.group("The draft against its roofline");
     options.texts("--draft-cost", draft_cost, "FILE",
                   "times of the draft: as for plan, or llama.cpp's log with\nstatistics of its drafts");
@@ -40,9 +38,7 @@ struct DoctorOptions {
     options.text("--draft-model", draft_model, "NAME|FILE", "the draft");
     options.choice("--draft-kind", draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel"},
                    "how drafts are made [by the draft's model]");
-    options.group("Tests");
-    options.number("--false-alarm-rate", question.false_alarm_rate, {.lo = 0, .hi = 0.5, .lo_open = true},
-                   "share of runs over faultless files in which the statistical tests\ntogether find something");
+    options.group("Run");
     options.integer("--threads", question.threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
     options.footer(
         "Examples:\n"
@@ -90,12 +86,12 @@ Report run(const DoctorOptions& options) {
   report.json = render::json_of(checkup);
   report.text = render::text_of(checkup);
   report.rows_of_empty = render::rows_of_empty_checkup();
-  for (const std::string& file : question.files) report.files.push_back(file_facts("SOURCE", file, options.hash));
+  for (const std::string& file : question.files) report.files.push_back(file_facts("SOURCE", file));
   for (const std::string& file : options.draft_cost)
-    report.files.push_back(file_facts("--draft-cost", file, options.hash));
+    report.files.push_back(file_facts("--draft-cost", file));
   if (question.pair) {
-    report.files.push_back(file_facts("--target", *options.target, options.hash));
-    report.files.push_back(file_facts("--draft", *options.draft, options.hash));
+    report.files.push_back(file_facts("--target", *options.target));
+    report.files.push_back(file_facts("--draft", *options.draft));
   }
   report.exit_code = checkup.count(planner::Severity::error) > 0 ? check_failed : success;
   return report;

@@ -61,17 +61,6 @@ std::vector<CsvTable> tables_of_merges() {
 
 }  // namespace
 
-Report report_of_team(ShareTeam& team) {
-  const std::vector<std::string> parts = team.gathered();
-  Report report;
-  report.is_told = false;
-  if (parts.empty()) return report;
-  report = report_of({parts, false});
-  // The run's own inputs are those of all.
-  report.earlier_inputs = nlohmann::ordered_json::object();
-  return report;
-}
-
 Command merge_command() {
   return {"merge", "The answer of analyze, simulate or sweep from the parts of several runs, as if one had done all",
           tables_of_merges(), [](Options& options) {

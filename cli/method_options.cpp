@@ -84,8 +84,6 @@ void MethodOptions::declare_settings(Options& options) {
   options.number("--epsilon", settings.epsilon, numbers("--epsilon"), "of typical acceptance");
   options.number("--delta", settings.delta, numbers("--delta"), "of typical acceptance");
   options.number("--threshold", settings.threshold, numbers("--threshold"), "of threshold, product and confidence");
-  options.integer("--most-drafts", settings.most_drafts, integers("--most-drafts"),
-                  "drafted tokens per step at most of oracle and known-beta");
   options.text("--schedule", schedule, "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch");
   options.integer("--batch,--concurrency", batch, integers("--batch"),
                   "the batch that it looks up, and that moving-average and budget-... decode together [1]");
@@ -99,16 +97,7 @@ void MethodOptions::declare_settings(Options& options) {
   options.text("--tree-acceptance", tree_acceptance, "A,B,...",
                "how often the child of each rank is the accepted one: what trees are planned\nfor, and these two "
                "made for [the shipped pair's]");
-  options.integer("--ngram-order", settings.ngram_order, integers("--ngram-order"),
-                  "tokens of the n-grams, and of the longest suffix that copy looks up");
   options.integer("--exit-layer", settings.exit_layer, integers("--exit-layer"), "blocks of the draft early-exit");
-  options.number("--exit-response", settings.exit_response, numbers("--exit-response"), "threshold of calm");
-  options.number("--exit-saturation", settings.exit_saturation, numbers("--exit-saturation"),
-                 "threshold of calm-saturation");
-  options.integer("--inner-gamma", settings.inner_gamma, integers("--inner-gamma"),
-                  "tokens that hierarchical's inner draft proposes at a time");
-  options.number("--edit-share", settings.edit_share, numbers("--edit-share"),
-                 "of the tokens of input-copy's input, how many are replaced");
   options.group("What to run");
   options.integer("--tokens", tokens, integers("--tokens"),
                   "tokens per method, rounded up to whole sequences; with --laws fixed or iid\nas many rounds as yield "
@@ -145,7 +134,6 @@ void MethodOptions::fill(planner::MethodQuestion& question, const Options& given
   take("--epsilon", settings.epsilon, question.epsilon);
   take("--delta", settings.delta, question.delta);
   take("--threshold", settings.threshold, question.threshold);
-  take("--most-drafts", settings.most_drafts, question.most_drafts);
   if (schedule) question.schedule = parse_schedule(*schedule);
   question.batch = batch;
   take("--beams", settings.beams, question.beams);
@@ -154,12 +142,7 @@ void MethodOptions::fill(planner::MethodQuestion& question, const Options& given
   if (given.is_given("--tree")) question.tree = tree_of(tree);
   take("--tree-nodes", settings.tree_nodes, question.tree_nodes);
   if (tree_acceptance) question.tree_acceptance = tree_acceptance_of(*tree_acceptance);
-  take("--ngram-order", settings.ngram_order, question.ngram_order);
   take("--exit-layer", settings.exit_layer, question.exit_layer);
-  take("--exit-response", settings.exit_response, question.exit_response);
-  take("--exit-saturation", settings.exit_saturation, question.exit_saturation);
-  take("--inner-gamma", settings.inner_gamma, question.inner_gamma);
-  take("--edit-share", settings.edit_share, question.edit_share);
   question.tokens = tokens;
   question.until_error = settings.until_relative_error;
   take("--max-new-tokens", settings.max_new_tokens, question.max_new_tokens);

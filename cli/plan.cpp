@@ -30,8 +30,8 @@ std::vector<CsvTable> tables_of(bool one_point) {
 /// @throws UsageError in terms of the option that names the file, where the engine would not take it
 const std::string& text_for_engine(std::string_view option, const std::string& file, const Plan& plan,
                                    const std::optional<std::string>& draft_model) {
-  if (plan.config->not_to_be_written.empty()) return plan.config->variants.front().text;
-  const bool has_gap = !plan.config->variants.front().text.empty();
+  if (plan.config->not_to_be_written.empty()) return plan.config->text;
+  const bool has_gap = !plan.config->text.empty();
   const std::string remedy =
       !has_gap      ? ""
       : draft_model ? fmt::format("; --draft-model is {}, but must be {}", *draft_model,

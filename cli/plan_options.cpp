@@ -269,7 +269,6 @@ void declare(Options& options, PlanOptions& o) {
   options.flag("--explain", o.explain, "also every point and gamma, assumptions, and warnings in full");
   options.group("Configuration");
   options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "configuration for this engine");
-  options.text("--engine-version", o.engine_version, "V", "of the engine: 0.24.0, b9134; decides the syntax");
   options.text("--emit-file", o.emit_file, "FILE", "write it there");
   options.footer(
       "Examples:\n"

@@ -73,7 +73,6 @@ struct PlanOptions {
   bool points_only = false;
   // Configuration.
   std::optional<std::string> emit;
-  std::optional<std::string> engine_version;
   std::optional<std::string> emit_file;
   /// --output, where the configuration is written there.
   std::optional<std::string> output_for_engine;

@@ -294,7 +294,6 @@ planner::PlanQuestion question_of(const PlanOptions& o) {
   q.c_hat = o.c_hat;
   q.points_only = o.points_only && !o.emit;
   if (o.emit) q.emit = planning::engine_named(*o.emit);
-  q.engine_version = o.engine_version;
   if (const auto& file = o.emit_file ? o.emit_file : o.output_for_engine) q.config_file = *file;
   return q;
 }

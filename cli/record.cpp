@@ -83,7 +83,6 @@ traces::TraceMetadata metadata_of(const planner::CheckpointPair& pair, const std
   std::string& sampling = metadata.other["record.sampling"];
   sampling = fmt::format("temperature {}, top-k {}, top-p {}", o.temperature, o.cuts.top_k, o.cuts.top_p);
   if (o.cuts.min_p > 0) sampling += fmt::format(", min-p {}", o.cuts.min_p);
-  if (o.cuts.temperature_last) sampling += ", temperature last";
   metadata.other["record.tier"] = o.tier == "topk" ? fmt::format("topk {}", o.k) : o.tier;
   return metadata;
 }

@@ -49,8 +49,6 @@ struct Report {
   /// Content for --output, byte by byte, if that is not the report itself, for instance a drawing; the report then
   /// goes to standard output.
   std::optional<std::string> file;
-  /// False for a process of several that leaves it to another to tell what they found.
-  bool is_told = true;
   int exit_code = 0;
 };
 

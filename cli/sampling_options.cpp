@@ -7,7 +7,6 @@ void SamplingCuts::declare(Options& options) {
   options.number("--top-p", top_p, {.lo = 0, .hi = 1, .lo_open = true}, "keep this share of the probability");
   options.number("--min-p", min_p, {.lo = 0, .hi = 1},
                  "keep what has at least this share of the largest probability; 0 keeps all");
-  options.flag("--temperature-last", temperature_last, "cut first and apply the temperature last, as llama.cpp does");
 }
 
 }  // namespace specdec::cli

@@ -12,10 +12,9 @@ struct SamplingCuts {
   std::int64_t top_k = 0;
   double top_p = 1;
   double min_p = 0;
-  bool temperature_last = false;
 
   void declare(Options& options);
-  core::Standardisation at(double temperature) const { return {temperature, top_k, top_p, min_p, temperature_last}; }
+  core::Standardisation at(double temperature) const { return {temperature, top_k, top_p, min_p, false}; }
 };
 
 }  // namespace specdec::cli

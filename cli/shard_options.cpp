@@ -97,9 +97,7 @@ std::optional<traces::Shard> ShardOption::shard() const {
   return traces::Shard{parse_integer("I in --shard", numbers[0], 1, of) - 1, of};
 }
 
-void ShareOptions::declare(Options& options, const std::string& does, ShareTeam* team) {
-  team_ = team;
-  if (team != nullptr) return;
+void ShareOptions::declare(Options& options, const std::string& does) {
   options.group("Shares of the work");
   shard_.declare(options, does);
   options.text("--part", part_, "FILE",
@@ -107,15 +105,7 @@ void ShareOptions::declare(Options& options, const std::string& does, ShareTeam*
                "the share names it");
 }
 
-bool ShareOptions::is_silent(const Options& options) const {
-  return options.quiet() || (team_ != nullptr && team_->own().index > 0);
-}
-
 ChosenShare ShareOptions::chosen(const std::vector<std::string>& inputs) const {
-  if (team_ != nullptr) {
-    const traces::Shard own = team_->own();
-    return {own, true, team_->part()};
-  }
   if (shard_.is_given() && !part_)
     throw UsageError("--shard is given, but needs --part beside it, where specdec merge finds what was found");
   const std::optional<traces::Shard> shard = shard_.shard();
@@ -146,7 +136,7 @@ planner::PartOrigin part_origin(const std::string& command, const Options& optio
     (decides ? origin.options : origin.other_options)[key] = value;
   }
   // The answer to all parts is that of the whole.
-  for (const char* const of_run : {"shard", "part", "checkpoint", "unit_positions"})
+  for (const char* const of_run : {"shard", "part"})
     if (effective.contains(of_run)) origin.other_options[of_run] = nullptr;
   return origin;
 }

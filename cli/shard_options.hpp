@@ -38,31 +38,13 @@ struct ChosenShare {
   std::string part;
 };
 
-/// Processes that do a share each and answer as one.
-class ShareTeam {
- public:
-  virtual ~ShareTeam() = default;
-  /// That of this process. The first one calls it once its options are legal; the others begin then.
-  virtual traces::Shard own() = 0;
-  /// A file for this process's part.
-  virtual std::string part() = 0;
-  /// On the first process the parts of all, once all are written; empty on the others.
-  virtual std::vector<std::string> gathered() = 0;
-};
-
 /// --shard and --part, for commands whose parts `specdec merge` reads.
 class ShareOptions {
  public:
   /// @param does  for the help text: what is done with a share
-  /// @param team  the team that shares the work, so that the run has neither option; null for none
-  void declare(Options& options, const std::string& does, ShareTeam* team = nullptr);
+  void declare(Options& options, const std::string& does);
 
-  ShareTeam* team() const { return team_; }
-  /// True for all processes of a team but the first, which alone tells the progress; and with --quiet.
-  bool is_silent(const Options& options) const;
-  bool is_given() const { return team_ != nullptr || shard_.is_given() || part_; }
-  /// True if --shard is given.
-  bool names_share() const { return shard_.is_given(); }
+  bool is_given() const { return shard_.is_given() || part_; }
   /// Makes the folder of a part that is named with a slash at its end.
   /// @param inputs  files that a part must neither replace nor stand among
   /// @throws UsageError, traces::FileError
@@ -71,7 +53,6 @@ class ShareOptions {
  private:
   ShardOption shard_;
   std::optional<std::string> part_;
-  ShareTeam* team_ = nullptr;
 };
 
 /// Options and files of a run, by what they decide. Those of the output belong to each run alone.

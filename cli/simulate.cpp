@@ -11,7 +11,6 @@
 
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
-#include "cli/merge.hpp"
 #include "cli/method_options.hpp"
 #include "cli/shard_options.hpp"
 #include "cli/shipped_models.hpp"
@@ -63,14 +62,13 @@ Report run_share(const SimulateOptions& values, const Options& options) {
   const ChosenShare own_share = values.share.chosen({});
   validation::MethodShare found;
   const planner::Simulation answer = planner::simulate_share(
-      question, shipped_models(), own_share.own, found, interruptible("simulating", values.share.is_silent(options)));
+      question, shipped_models(), own_share.own, found, interruptible("simulating", options.quiet()));
   require_no_input("--part", own_share.part, answer.files);
   std::vector<std::string> given = options.given();
   const std::set<std::string> of_run = {"shard", "part", "format", "table", "output", "quiet"};
   std::erase_if(given, [&](const std::string& key) { return of_run.count(key) > 0; });
   planner::save_part(own_share.part, found, given,
                      part_origin("simulate", options, {"threads"}, own_share.own, facts_of(answer.files)));
-  if (ShareTeam* const team = values.share.team()) return report_of_team(*team);
   if (!own_share.is_share) return report_of_simulation(answer);
   std::int64_t tokens = 0;
   for (const auto& [sequence, run] : found.runs) tokens += run.counters.tokens;
@@ -79,10 +77,10 @@ Report run_share(const SimulateOptions& values, const Options& options) {
                       fmt::format("{} tokens", tokens));
 }
 
-std::function<Report()> set_up_simulation(Options& options, ShareTeam* team) {
+std::function<Report()> set_up_simulation(Options& options) {
   const auto values = std::make_shared<SimulateOptions>();
   declare_question(options, values.get());
-  values->share.declare(options, "run share I of N of the sequences alone,\nfor specdec merge", team);
+  values->share.declare(options, "run share I of N of the sequences alone,\nfor specdec merge");
   options.footer(
       "specdec simulate --verifier block --gamma 8\n"
       "specdec simulate --draft combination --task code --c 0.05\n"
@@ -124,9 +122,9 @@ std::vector<CsvTable> tables_of_simulation() {
   return {{"results", "/results"}, {"tasks", "/tasks"}, {"trees", "/trees"}};
 }
 
-Command simulate_command(ShareTeam* team) {
+Command simulate_command() {
   return {"simulate", "Run one draft, verifier and policy, and say what became of it", tables_of_simulation(),
-          [team](Options& options) { return set_up_simulation(options, team); }};
+          set_up_simulation};
 }
 
 }  // namespace specdec::cli

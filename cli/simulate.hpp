@@ -4,14 +4,12 @@
 
 #include "cli/command_line.hpp"
 #include "cli/report.hpp"
-#include "cli/shard_options.hpp"
 #include "planner/parts/part_files.hpp"
 
 namespace specdec::cli {
 
 /// `specdec simulate`: runs one draft, verifier and policy on a pair of models and prints what became of it.
-/// @param team  the team that this process shares the work with; null for none
-Command simulate_command(ShareTeam* team = nullptr);
+Command simulate_command();
 
 /// The tables of the answer, and the answer of all parts of a simulation.
 std::vector<CsvTable> tables_of_simulation();

@@ -11,7 +11,6 @@
 
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
-#include "cli/merge.hpp"
 #include "cli/shard_options.hpp"
 #include "cli/sweep_file.hpp"
 #include "cli/sweep_points.hpp"
@@ -30,13 +29,13 @@ struct SweepOptions {
   ShareOptions share;
 };
 
-void declare(Options& options, SweepOptions& o, ShareTeam* team) {
+void declare(Options& options, SweepOptions& o) {
   options.argument("FILE", o.file, "what is asked, in the form of --config; a list of values\nstands for each of them");
   options.group("Run");
   options.text("--cache", o.cache, "FOLDER",
                "keep each answer there, and take those that are there\nalready; an ended run goes on where it was");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "points at a time; results do not depend on them");
-  o.share.declare(options, "answer share I of N of the points alone,\nfor specdec merge", team);
+  o.share.declare(options, "answer share I of N of the points alone,\nfor specdec merge");
   options.footer(
       "Examples:\n"
       "  specdec sweep deployments.toml --cache answers --format csv --output table.csv\n"
@@ -54,13 +53,12 @@ Report run(const SweepOptions& o, const Options& options) {
   std::optional<Interruption> interruption;
   if (own_share.part.empty()) interruption.emplace();
   const planner::Sweep answered =
-      planner::sweep(asked.command, asked.points, settings, interruptible("answering", o.share.is_silent(options)));
+      planner::sweep(asked.command, asked.points, settings, interruptible("answering", options.quiet()));
   const std::vector<nlohmann::ordered_json> facts = facts_of(files);
   if (!own_share.part.empty()) {
     planner::save_part(own_share.part, answered,
                        part_origin("sweep", options, {"file", "cache", "threads"}, own_share.own, facts));
   }
-  if (ShareTeam* const team = o.share.team()) return report_of_team(*team);
   if (own_share.is_share) {
     const std::size_t points = answered.answers.size();
     return share_report("sweep", own_share.own, own_share.part, {{"points", points}}, fmt::format("{} points", points));
@@ -97,12 +95,12 @@ Report report_of_sweep(const planner::Sweep& sweep) {
   return report;
 }
 
-Command sweep_command(ShareTeam* team) {
+Command sweep_command() {
   return {"sweep", "Many plans or capacities at once: every combination of models, devices, drafts and loads",
-          tables_of_sweep(), [team](Options& options) {
+          tables_of_sweep(), [](Options& options) {
             const auto chosen = std::make_shared<SweepOptions>();
-            if (team == nullptr) chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-            declare(options, *chosen, team);
+            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+            declare(options, *chosen);
             return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
           }};
 }

@@ -5,15 +5,13 @@
 
 #include "cli/command_line.hpp"
 #include "cli/report.hpp"
-#include "cli/shard_options.hpp"
 #include "cli/sweep_points.hpp"
 #include "planner/sweeps/sweep.hpp"
 
 namespace specdec::cli {
 
 /// `specdec sweep`: many plans or capacities at once.
-/// @param team  the team that this process shares the work with; null for none
-Command sweep_command(ShareTeam* team = nullptr);
+Command sweep_command();
 
 /// The points that a file asks for.
 /// @throws UsageError, traces::FileError

@@ -22,7 +22,6 @@ void declare_synthetic(Options& options, PlanOptions& o) {
   options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {1, planner::largest_synthetic_gamma},
                   "drafted tokens per step");
   options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "settings of this engine [all]");
-  options.text("--engine-version", o.engine_version, "V", "of the engine: 0.24.0, b10734");
   options.footer(
       "Examples:\n"
       "  specdec synthetic --alpha 0.8 --gamma 4\n"
@@ -38,7 +37,6 @@ Report run(const PlanOptions& o) {
   planner::SyntheticQuestion question;
   question.gamma = *o.gamma;
   if (o.emit) question.emit = planning::engine_named(*o.emit);
-  question.engine_version = o.engine_version;
   const planner::Synthetic answer = planner::synthetic(acceptance_of(o, {question.gamma}), question);
   Report report;
   report.json = render::json_of(answer);

@@ -23,9 +23,11 @@ using nlohmann::ordered_json;
 using traces::FileError;
 using traces::TraceCheck;
 
+/// Findings that are listed; all are counted.
+constexpr std::int64_t most_listed = 1000;
+
 struct CheckOptions {
   TraceInput input;
-  std::int64_t max_findings = 1000;
 };
 
 ordered_json finding_json(const FileError& error) {
@@ -96,7 +98,7 @@ Report run(const CheckOptions& options, bool quiet) {
   TextTest text;
   const Progress progress = progress_line("checking", quiet);
   TraceCheck check =
-      traces::check_trace(options.input.files(), how, options.max_findings, [&](const auto& source, const auto& batch) {
+      traces::check_trace(options.input.files(), how, most_listed, [&](const auto& source, const auto& batch) {
         text.add(source, batch);
         planner::tell_of_reading(progress, source, batch);
       });
@@ -128,9 +130,6 @@ Command trace_check_command() {
           {{"findings", "/findings"}},
           [](Options& options) {
             const auto chosen = std::make_shared<CheckOptions>();
-            options.group("Check");
-            options.integer("--max-findings", chosen->max_findings, {.lo = 1, .hi = 1'000'000},
-                            "findings to list; all are counted");
             chosen->input.declare(options);
             return std::function<Report()>([chosen, &options] { return run(*chosen, options.quiet()); });
           }};

@@ -23,12 +23,10 @@ struct GenerateOptions {
   std::optional<double> alpha;
   std::optional<std::string> tasks;
   std::optional<double> concentration;
-  std::optional<std::string> emitted;
   std::optional<std::string> betas;
   std::optional<std::string> stay;
   std::optional<std::int64_t> vocab;
   std::optional<std::int64_t> contexts;
-  std::optional<double> exponent;
   sim::SyntheticOptions size;
   std::int64_t seed = 1;
   std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
@@ -47,12 +45,10 @@ void require_of_law(const GenerateOptions& o) {
   } uses[] = {{"--alpha", o.alpha.has_value(), {"beta", "logit-noise", "dirichlet"}},
               {"--tasks", o.tasks.has_value(), {"beta", "logit-noise", "dirichlet"}},
               {"--concentration", o.concentration.has_value(), {"beta", "dirichlet"}},
-              {"--emitted", o.emitted.has_value(), {"beta", "markov"}},
               {"--betas", o.betas.has_value(), {"markov"}},
               {"--stay", o.stay.has_value(), {"markov"}},
               {"--vocab", o.vocab.has_value(), {"logit-noise", "dirichlet"}},
-              {"--contexts", o.contexts.has_value(), {"logit-noise", "dirichlet"}},
-              {"--exponent", o.exponent.has_value(), {"logit-noise"}}};
+              {"--contexts", o.contexts.has_value(), {"logit-noise", "dirichlet"}}};
   for (const auto& [name, given, laws] : uses) {
     if (given && std::find(laws.begin(), laws.end(), o.law) == laws.end())
       throw UsageError(fmt::format("{} is given, but goes with --law {} only", name, fmt::join(laws, " or ")));
@@ -64,10 +60,6 @@ std::vector<double> numbers(std::string_view option, const std::string& list) {
   std::vector<double> values;
   for (const std::string_view part : split(list, ',')) values.push_back(parse_number(option, part, {.lo = 0, .hi = 1}));
   return values;
-}
-
-sim::EmittedAcceptance emitted_of(const GenerateOptions& o) {
-  return o.emitted == "all-or-nothing" ? sim::EmittedAcceptance::all_or_nothing : sim::EmittedAcceptance::certain;
 }
 
 template <class Law>
@@ -82,8 +74,7 @@ Law pair_law(const GenerateOptions& o, double alpha) {
 sim::SyntheticLaw law_of(const GenerateOptions& o, double alpha) {
   if (o.law == "beta")
     return sim::BetaLaw{.alpha = alpha,
-                        .concentration = o.concentration.value_or(sim::BetaLaw{}.concentration),
-                        .emitted = emitted_of(o)};
+                        .concentration = o.concentration.value_or(sim::BetaLaw{}.concentration)};
   if (o.law == "markov") {
     sim::MarkovLaw law;
     if (o.betas) law.betas = numbers("--betas", *o.betas);
@@ -93,7 +84,6 @@ sim::SyntheticLaw law_of(const GenerateOptions& o, double alpha) {
           fmt::format("--betas has {} and --stay {} entries, but both must have one for each state, 2 or "
                       "more",
                       law.betas.size(), law.stay.size()));
-    law.emitted = emitted_of(o);
     return law;
   }
   if (o.law == "dirichlet") {
@@ -104,9 +94,7 @@ sim::SyntheticLaw law_of(const GenerateOptions& o, double alpha) {
              fmt::format("a number in [{}, 1000000000] for --law dirichlet", least_dirichlet_sum));
     return law;
   }
-  auto law = pair_law<sim::LogitNoiseLaw>(o, alpha);
-  law.exponent = o.exponent.value_or(law.exponent);
-  return law;
+  return pair_law<sim::LogitNoiseLaw>(o, alpha);
 }
 
 std::vector<sim::SyntheticTask> tasks_of(const GenerateOptions& o) {
@@ -179,14 +167,10 @@ Command trace_generate_command() {
                            "parameters (default: 8)");
             options.text("--betas", chosen->betas, "LIST", "markov: beta of each state (default: 0.9,0.3)");
             options.text("--stay", chosen->stay, "LIST", "markov: chance to stay in each state (default: 0.9,0.8)");
-            options.choice("--emitted", chosen->emitted, {"certain", "all-or-nothing"},
-                           "beta, markov: acceptance of the emitted token is beta itself, or 1 or 0 with that mean");
             options.integer("--vocab", chosen->vocab, {.lo = 2, .hi = 1 << 24},
                             "logit-noise, dirichlet: tokens (default: 1024)");
             options.integer("--contexts", chosen->contexts, {.lo = 1, .hi = 1 << 20},
                             "logit-noise, dirichlet: different pairs of rows (default: 256)");
-            options.number("--exponent", chosen->exponent, {.lo = 0, .hi = 1000},
-                           "logit-noise: Zipf exponent of the target (default: 1.2)");
             options.group("Size");
             options.integer("--sequences", chosen->size.sequences, {.lo = 1, .hi = std::int64_t{1} << 40U}, "texts");
             options.integer("--tokens", chosen->size.tokens, {.lo = 1, .hi = std::int64_t{1} << 32U},

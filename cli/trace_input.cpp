@@ -15,7 +15,6 @@ void TraceInput::declare(Options& options) {
                "the target's array in an NPZ file, or column of token pairs [p]");
   options.text("--draft-array", draft_array_, "NAME", "the draft's [q]");
   options.flag("--salvage", salvage_, "leave out shards that cannot be read");
-  options.flag("--hash", hash_, "SHA-256 also of files above 64 MB");
   options.arguments("TRACE", files_, "files or a folder, in any format that docs/trace_format.md lists",
                     Options::Least::none);
 }
@@ -44,7 +43,7 @@ traces::OpenOptions TraceInput::options() const {
 std::unique_ptr<traces::PositionSource> TraceInput::open() const { return planner::open_recording(recording()); }
 
 void TraceInput::add_files(const std::vector<std::filesystem::path>& files, Report& report) const {
-  cli::add_files(files, hash_, report);
+  cli::add_files(files, report);
   // A pair whose files are alike compares a model with itself, and counts nothing twice.
   if (!target_) append(report.warnings, same_content(report.files));
 }
@@ -54,7 +53,7 @@ std::vector<nlohmann::ordered_json> TraceInput::shared_facts(const std::vector<s
   std::vector<nlohmann::ordered_json> facts;
   for (const std::string& file : files) {
     const bool is_own = shard.holds(std::ssize(facts));
-    facts.push_back(is_own ? file_facts("TRACE", file, hash_) : unhashed_facts("TRACE", file));
+    facts.push_back(is_own ? file_facts("TRACE", file) : unhashed_facts("TRACE", file));
   }
   return facts;
 }
@@ -64,8 +63,8 @@ void TraceInput::describe(const traces::PositionSource& source, Report& report) 
   append(report.warnings, source.notes());
 }
 
-void add_files(const std::vector<std::filesystem::path>& files, bool always_hash, Report& report) {
-  for (const auto& file : files) report.files.push_back(file_facts("TRACE", file.string(), always_hash));
+void add_files(const std::vector<std::filesystem::path>& files, Report& report) {
+  for (const auto& file : files) report.files.push_back(file_facts("TRACE", file.string()));
 }
 
 }  // namespace specdec::cli

@@ -50,10 +50,9 @@ class TraceInput {
   std::optional<std::string> target_array_;
   std::optional<std::string> draft_array_;
   bool salvage_ = false;
-  bool hash_ = false;
 };
 
 /// The facts of files that were read, for the report.
-void add_files(const std::vector<std::filesystem::path>& files, bool always_hash, Report& report);
+void add_files(const std::vector<std::filesystem::path>& files, Report& report);
 
 }  // namespace specdec::cli

@@ -135,7 +135,7 @@ Report run_merge(const MergeOptions& o, bool quiet) {
   traces::TraceWriter writer = o.output.open(metadata, {.expected_positions = source->positions()});
   const WrittenTrace written = copy_trace(*source, writer, std::nullopt, progress_line("writing", quiet));
   Report report = report_of(written, o.output);
-  add_files(source->files(), false, report);
+  add_files(source->files(), report);
   append(report.warnings, same_content(report.files));
   append(report.warnings, source->notes());
   return report;

@@ -164,7 +164,6 @@ void require_ranges(const PlanQuestion& q) {
   const double min_gain = q.min_gain.value_or(0), max_regret = q.max_regret.value_or(0);
   require("--min-gain", min_gain, 0 <= min_gain && std::isfinite(min_gain), "0 or more");
   require("--max-regret", max_regret, 0 <= max_regret && max_regret <= 1, "in [0, 1]");
-  if (q.engine_version && !q.emit) throw QuestionError("--engine-version is given, but needs --emit beside it");
 }
 
 Plan asked_plan(const PlanQuestion& q, std::int64_t usual) {

@@ -52,8 +52,6 @@ struct PlanQuestion {
   std::optional<double> c_hat = {};
   /// Write a configuration for this engine, which reads it from the file of that name.
   std::optional<planning::Engine> emit = {};
-  /// The engine's release, "0.24.0": decides the syntax, and what is refused.
-  std::optional<std::string> engine_version = {};
   std::string config_file = {};
   /// Plan batch and context alone, without the schedule over all batches; for many questions at once. No option.
   bool points_only = false;
@@ -155,8 +153,6 @@ Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& qu
 Plan plan(std::vector<Draft> drafts, const PlanQuestion& question = {});
 
 /// @throws QuestionError for a version that is none of the engine's
-std::optional<planning::EngineRelease> release_of(planning::Engine engine, const std::optional<std::string>& version);
-
 /// Results of server benchmarks, plain and speculative, answers of llama-server with their timings, or tables of
 /// runs.
 struct BenchFiles {

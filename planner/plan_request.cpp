@@ -192,7 +192,6 @@ void list_members(Members& members, PlanQuestion& question) {
   members.optional("tokens", question.tokens, Bounds{1, 1e6});
   members.optional("c_hat", question.c_hat, Bounds{});
   members.optional("emit", question.emit);
-  members.optional("engine_version", question.engine_version);
   members.optional("config_file", question.config_file);
 }
 

@@ -297,7 +297,6 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
   }
   request.max_num_seqs = p.question.max_num_seqs;
   take_lengths(p, request, notes);
-  request.release = release_of(engine, p.question.engine_version);
   const std::string lacking = planning::lacks_option(engine, request);
   if (!lacking.empty()) throw QuestionError(fmt::format("--emit is {}, but {}", name_of(engine), lacking));
   if (!p.question.config_file.empty()) request.file = p.question.config_file;
@@ -311,17 +310,6 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
 std::string why_not_served(const Draft& draft, const Plan& plan) {
   const cost::RooflineOptions* placed = draft.cost.roofline ? &draft.cost.roofline->options() : nullptr;
   return why_refused(draft_and_target(draft, plan), placed, plan.question.emit);
-}
-
-std::optional<planning::EngineRelease> release_of(planning::Engine engine, const std::optional<std::string>& version) {
-  if (!version) return std::nullopt;
-  const auto release = planning::engine_release(engine, *version);
-  if (release) return release;
-  const std::string_view title = planning::title_of(engine), example = planning::release_example(engine);
-  refuse("--engine-version", *version,
-         engine == planning::Engine::llamacpp
-             ? fmt::format("a build of {} like {}, which `llama-server --version` prints", title, example)
-             : fmt::format("a release of {} like {}", title, example));
 }
 
 void conclude(const BenchFiles* runs, Plan& p) {

@@ -15,15 +15,6 @@ using planning::Engine;
 /// The total variation from the replay's law up to which the shares of steps pass for it.
 constexpr double most_apart = 0.03;
 
-planning::SyntheticSettings settings_for(Engine engine, const Synthetic& answer) {
-  const auto release = release_of(engine, answer.question.engine_version);
-  try {
-    return planning::synthetic_settings(engine, answer.survival, release);
-  } catch (const std::domain_error& error) {
-    throw QuestionError(fmt::format("--engine-version is {}, but {}", *answer.question.engine_version, error.what()));
-  }
-}
-
 /// The law at the question's gamma.
 void take_law(const Acceptance& acceptance, Synthetic& answer) {
   const std::int64_t gamma = answer.question.gamma;
@@ -57,9 +48,6 @@ void compare_with_replay(const Acceptance& acceptance, Synthetic& answer) {
 
 Synthetic synthetic(const Acceptance& acceptance, const SyntheticQuestion& question) {
   require_in("--gamma", question.gamma, {.lo = 1, .hi = static_cast<double>(largest_synthetic_gamma)});
-  if (question.engine_version && !question.emit) {
-    throw QuestionError("--engine-version is given, but needs --emit beside it");
-  }
   if (const std::string refused = acceptance.curve->refused(); !refused.empty()) {
     throw QuestionError(fmt::format("the acceptance decides nothing: {}", refused));
   }
@@ -75,7 +63,8 @@ Synthetic synthetic(const Acceptance& acceptance, const SyntheticQuestion& quest
   take_law(acceptance, answer);
   compare_with_replay(acceptance, answer);
   for (const Engine engine : {Engine::vllm, Engine::sglang, Engine::trtllm, Engine::llamacpp}) {
-    if (!question.emit || question.emit == engine) answer.settings.push_back(settings_for(engine, answer));
+    if (!question.emit || question.emit == engine) 
+      answer.settings.push_back(planning::synthetic_settings(engine, answer.survival));
   }
   return answer;
 }

@@ -19,8 +19,6 @@ struct SyntheticQuestion {
   std::int64_t gamma = 1;
   /// The engine to write for; empty: all of them.
   std::optional<planning::Engine> emit = {};
-  /// Its release; goes with `emit`.
-  std::optional<std::string> engine_version = {};
 };
 
 /// The law to accept by, and the settings of engines that do.

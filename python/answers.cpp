@@ -134,7 +134,7 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
 Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
-  if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
+  if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->text;
   const render::PlanSections sections = render::sections_of(*plan);
   answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs(),
                        {{"configuration", sections.configuration},
@@ -222,7 +222,6 @@ planner::PlanQuestion plan_question(const nb::dict& given) {
   arguments.take("tokens", question.tokens);
   arguments.take("c_hat", question.c_hat);
   arguments.take("emit", question.emit);
-  arguments.take("engine_version", question.engine_version);
   return question;
 }
 
@@ -259,7 +258,6 @@ Answer synthetic(const Acceptance& acceptance, const nb::dict& given) {
   planner::SyntheticQuestion question;
   arguments.take("gamma", question.gamma);
   arguments.take("emit", question.emit);
-  arguments.take("engine_version", question.engine_version);
   const nb::gil_scoped_release released;
   return shown(planner::synthetic(acceptance, question));
 }
@@ -286,7 +284,6 @@ Answer doctor(const std::vector<std::string>& files, const nb::dict& given) {
   planner::CheckupQuestion question;
   question.files = files;
   arguments.take("gamma", question.gamma);
-  arguments.take("false_alarm_rate", question.false_alarm_rate);
   arguments.take("threads", question.threads);
   Answer answer;
   answer.files = files;
@@ -335,20 +332,11 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("tensor_parallel_size", question.tensor_parallel);
   arguments.take("prefill_tokens_per_second", question.prefill_tokens_per_second);
   arguments.take("gpus", question.gpus);
-  if (arguments.has("disaggregated") && arguments.get<bool>("disaggregated")) {
-    planner::PrefillQuestion& prefill = question.prefill.emplace();
-    arguments.take("prefill_tensor_parallel_size", prefill.tensor_parallel);
-    arguments.take("prefill_data_parallel_size", prefill.data_parallel);
-    arguments.take("prefill_expert_parallel_size", prefill.expert_parallel);
-    arguments.take("kv_link", prefill.link);
-  }
   arguments.take("replicas", question.replicas);
   arguments.take("price", question.price);
-  arguments.take("watts_per_gpu", question.watts_per_gpu);
   arguments.take("gpu_memory_utilization", question.gpu_memory_utilization);
   arguments.take("activation_reserve_gb", question.activation_reserve_gb);
   arguments.take("kv_cache_tokens", question.kv_cache_tokens);
-  arguments.take("block_size", question.block_size);
   if (arguments.has("max_num_seqs")) {
     question.max_num_seqs.clear();
     arguments.take("max_num_seqs", question.max_num_seqs);

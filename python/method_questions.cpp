@@ -29,7 +29,6 @@ void take_parameters(const Arguments& arguments, planner::MethodQuestion& questi
   arguments.take("epsilon", question.epsilon);
   arguments.take("delta", question.delta);
   arguments.take("threshold", question.threshold);
-  arguments.take("most_drafts", question.most_drafts);
   arguments.take("schedule", question.schedule);
   arguments.take("batch", question.batch);
   arguments.take("beams", question.beams);
@@ -38,12 +37,7 @@ void take_parameters(const Arguments& arguments, planner::MethodQuestion& questi
   arguments.take("tree", question.tree);
   arguments.take("tree_nodes", question.tree_nodes);
   arguments.take("tree_acceptance", question.tree_acceptance);
-  arguments.take("ngram_order", question.ngram_order);
   arguments.take("exit_layer", question.exit_layer);
-  arguments.take("exit_response", question.exit_response);
-  arguments.take("exit_saturation", question.exit_saturation);
-  arguments.take("inner_gamma", question.inner_gamma);
-  arguments.take("edit_share", question.edit_share);
 }
 
 void take_all(const Arguments& arguments, planner::MethodQuestion& question) {

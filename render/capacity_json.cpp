@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "planner/load/prefill_pool.hpp"
 #include "render/capacity.hpp"
 #include "render/json_values.hpp"
 #include "render/plan.hpp"
@@ -121,10 +120,7 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"gpus_bounds", json_gpu_range(r.range.gpus[i])},
       {"gpus_by_version", json_versions(r.range.gpus_by_case[i])},
       {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
-      {"joules_per_token", number_or_null(s.joules_per_token)},
       {"engines_agree", json_engines(s)},
-      {"joules_per_token_basis",
-       s.joules_per_token ? ordered_json(r.question.watts_per_gpu ? "given power" : "design power") : ordered_json()},
       {"verification_budget", s.scenario.engine.verification_budget}};
   return object;
 }
@@ -190,34 +186,6 @@ ordered_json json_layouts(const Capacity& r) {
           {"frontier", frontier}};
 }
 
-ordered_json json_prefill(const Capacity& r) {
-  if (!r.prefill) return nullptr;
-  const planner::PrefillPool& pool = *r.prefill;
-  const ScenarioCapacity& s = pool.scenario();
-  const planner::BothPools both = planner::both_pools(r);
-  return {{"tensor_parallel", pool.layout.tensor_parallel},
-          {"data_parallel", pool.layout.data_parallel},
-          {"expert_parallel", pool.layout.expert_parallel},
-          {"gpus_per_replica", pool.layout.accelerators()},
-          {"meets_load", s.meets_load},
-          {"requests_per_second_per_replica", json_of(s.requests_per_second_per_replica, r)},
-          {"limited_by", planning::name_of(s.limited_by)},
-          {"at_requests_per_second_per_replica", s.at_requests_per_second},
-          {"ttft_seconds", json_of(s.ttft_seconds, r)},
-          {"replicas", or_null(s.replicas)},
-          {"gpus", or_null(s.gpus)},
-          {"gpus_bounds", json_gpu_range(pool.range.gpus.front())},
-          {"kv_link", pool.link},
-          {"kv_link_bytes_per_second_per_gpu", pool.link_bytes_per_second},
-          {"kv_bytes_of_mean_prompt", pool.cache_bytes},
-          {"kv_transfer_seconds", pool.transfer_seconds},
-          {"gpus_of_both_pools", or_null(both.gpus)},
-          {"gpus_bounds_of_both_pools", json_gpu_range(both.gpu_range)},
-          {"ttft_seconds_of_both_pools", number_or_null(both.ttft_seconds)},
-          {"gpu_seconds_per_token_of_both_pools", number_or_null(both.gpu_seconds_per_token)},
-          {"cost_per_million_tokens_of_both_pools", number_or_null(both.cost_per_million_tokens)}};
-}
-
 ordered_json json_budget(const Capacity& r) {
   const std::optional<planner::BudgetGain> gain = r.budget_gain();
   if (!gain) return nullptr;
@@ -273,7 +241,6 @@ ordered_json json_of(const Capacity& r) {
   for (const std::size_t place : r.answer().frontier) frontier.push_back(json_place(r, place));
   json["budget_gain"] = json_budget(r);
   json["layouts"] = json_layouts(r);
-  json["prefill_pool"] = json_prefill(r);
   json["engines_agree"] = json_engines(r.scenarios()[r.shown()]);
   json["next_measurement"] = json_next(r);
   return json;

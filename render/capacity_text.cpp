@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "planner/benchmark_command.hpp"
-#include "planner/load/prefill_pool.hpp"
 #include "render/capacity.hpp"
 #include "render/plan.hpp"
 #include "render/table.hpp"
@@ -118,21 +117,6 @@ std::string load_text(const Capacity& r) {
   if (const auto& clients = r.simulation.workload.clients)
     return fmt::format("{} request{} in flight", *clients, *clients == 1 ? "" : "s");
   return fmt::format("{} requests/s", brief(r.simulation.workload.requests_per_second.value_or(0)));
-}
-
-/// The GPUs of the pools for prompts and for decoding, ahead of what is said of the latter; empty if there is one pool.
-std::string both_pools_text(const Capacity& r) {
-  if (!r.prefill) return "";
-  const ScenarioCapacity& prompts = r.prefill->scenario();
-  if (!prompts.meets_load) return "Prompts are not computed in time by any number of replicas. Decoding alone: ";
-  const planner::BothPools both = planner::both_pools(r);
-  if (!both.gpus) return "Decoding alone: ";
-  sim::CapacityLimits limits = r.simulation.limits;
-  if (r.question.ttft_ms) limits.ttft_seconds = *r.question.ttft_ms / milliseconds_per_second;
-  const std::string range = gpu_range_text(both.gpu_range);
-  return fmt::format("{} GPUs, {} for prompts and {} for decoding: {} requests/s{}.{} Decoding alone: ", *both.gpus,
-                     *prompts.gpus, *both.gpus - *prompts.gpus, brief(planner::pool_requests_per_second(r)),
-                     limits_text(limits), range.empty() ? "" : " Over what is uncertain: " + range + " GPUs.");
 }
 
 std::string about_impossible(const Capacity& r) {
@@ -265,24 +249,23 @@ std::string about_more_gpus(const Capacity& r) {
   const auto* const range = recommended && r.range.gpus[*recommended] ? &*r.range.gpus[*recommended] : nullptr;
   const bool some_do = range != nullptr && range->lo <= *r.question.gpus;
   const std::string given = *r.question.gpus == 1 ? "GPU" : fmt::format("{} GPUs", *r.question.gpus);
-  return fmt::format("{} than the {} given {} needed{}. ", some_do ? "By the estimate more" : "More", given,
-                     *r.question.gpus == 1 ? "is" : "are",
-                     r.layouts->is_within_limits ? " in this layout" : " in any layout");
+  return fmt::format("{} than the {} given {} needed in any layout. ", some_do ? "By the estimate more" : "More", given,
+                     *r.question.gpus == 1 ? "is" : "are");
 }
 
 /// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
 std::string decision(const Capacity& r) {
-  const std::string of_pool = (r.exceeds_gpus ? about_more_gpus(r) : "") + both_pools_text(r);
+  const std::string more = r.exceeds_gpus ? about_more_gpus(r) : "";
   if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
   if (r.may_not_draft)
-    return "Cannot tell: not every step may draft. If all do, as much as is asked for: " + of_pool +
+    return "Cannot tell: not every step may draft. If all do, as much as is asked for: " + more +
            estimated_decision(r);
-  if (!r.decides_by_extrapolated_prices()) return of_pool + estimated_decision(r);
-  if (r.is_decided()) return "If all goes on as before beyond what was measured: " + of_pool + estimated_decision(r);
+  if (!r.decides_by_extrapolated_prices()) return more + estimated_decision(r);
+  if (r.is_decided()) return "If all goes on as before beyond what was measured: " + more + estimated_decision(r);
   return fmt::format(
       "Cannot tell: replicas would run beyond what was measured. If all goes on as before: {}{} "
       "--extrapolate decides by that.",
-      of_pool, estimated_decision(r));
+      more, estimated_decision(r));
 }
 
 /// Which cases the times at the requested load cover, where that is not plain; with a space before.
@@ -315,24 +298,13 @@ std::string comparison(const Capacity& r) {
                                 with_interval(r, chosen, chosen.tpot_seconds->p50, 1000),
                                 with_interval(r.of_plain(), other, other.tpot_seconds->p50, 1000)));
   }
-  // On the same GPUs at the same load both cost the same; what both pools take is said of them.
-  std::vector<std::string> costs;
-  const auto compare = [&costs](const std::string& with, const std::string& without, std::string_view unit) {
-    if (with != without) costs.push_back(fmt::format("{} {} instead of {}", with, unit, without));
-  };
-  if (!r.prefill && chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
-    compare(fixed(chosen.cost_per_million_tokens, 2), fixed(other.cost_per_million_tokens, 2),
-            "per million output tokens");
-  }
-  if (!r.prefill && chosen.joules_per_token && other.joules_per_token) {
-    compare(brief(*chosen.joules_per_token, 3), brief(*other.joules_per_token, 3),
-            r.question.watts_per_gpu ? "J per token" : "J of design power per token");
-  }
-  if (!costs.empty()) {
+  // On the same GPUs at the same load both cost the same.
+  const std::string with = fixed(chosen.cost_per_million_tokens, 2), without = fixed(other.cost_per_million_tokens, 2);
+  if (chosen.cost_per_million_tokens && other.cost_per_million_tokens && with != without) {
     const char* const by_estimate = !r.saves_by_estimate_alone() ? ""
                                     : parts.empty()              ? "By the estimate "
                                                                  : "by the estimate ";
-    parts.push_back(fmt::format("{}{}", by_estimate, fmt::join(costs, "; ")));
+    parts.push_back(fmt::format("{}{} per million output tokens instead of {}", by_estimate, with, without));
   }
   if (parts.empty()) return "";
   return wrapped(fmt::format("{}.{}", fmt::join(parts, "; "), cases_of_times(r))) + '\n';
@@ -395,11 +367,6 @@ Table scenario_table(const Capacity& r) {
        {"cost/M",
         {.shown = r.question.price.has_value()},
         [](const Row& row) { return fixed(row.scenario().cost_per_million_tokens, 2); }},
-       {r.question.watts_per_gpu ? "J/token" : "TDP J/t",
-        {.shown = r.simulation.watts_per_gpu.has_value()},
-        [](const Row& row) {
-          return row.scenario().joules_per_token ? brief(*row.scenario().joules_per_token, 3) : "-";
-        }},
        {"limited by", {Align::left}, [&](const Row& row) {
           return fmt::format("{}{}", planning::name_of(row.scenario().limited_by), is_best(row) ? ", best" : "");
         }}});
@@ -409,13 +376,6 @@ std::string scenarios_text(const Capacity& r) {
   std::string text =
       text_of(scenario_table(r)) +
       "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
-  if (r.simulation.watts_per_gpu) {
-    const std::string watts = brief(*r.simulation.watts_per_gpu);
-    text += r.question.watts_per_gpu
-                ? fmt::format("J/token: GPUs x {} W / output tokens a second.\n", watts)
-                : fmt::format("TDP J/t: GPUs x {} W of design power / output tokens a second, not what they draw.\n",
-                              watts);
-  }
   if (r.is_range && !r.range.interrupted)
     text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
   const auto any = [](const std::vector<bool>& marks) {
@@ -505,29 +465,6 @@ std::string layouts_text(const Capacity& r) {
              {r.question.price ? "cost/M" : "GPU-s/M",
               [](const auto& p) { return shown(p.cost_per_million_tokens.value_or(1e6 * p.gpu_seconds_per_token)); }}});
   return text + '\n' + text_of(table) + '\n';
-}
-
-/// The pool that computes prompts, and what both pools take.
-std::string prefill_text(const Capacity& r) {
-  if (!r.prefill) return "";
-  const planner::PrefillPool& pool = *r.prefill;
-  const ScenarioCapacity& s = pool.scenario();
-  const planner::BothPools both = planner::both_pools(r);
-  if (!s.meets_load) return "";
-  std::string text = fmt::format(
-      "Prompts are computed by {} replica{} of {} ({}), each up to {} requests/s; the {} GB of cache of a mean prompt "
-      "take {} ms at {} GB/s of each GPU.",
-      *s.replicas, *s.replicas == 1 ? "" : "s", pool.layout.accelerators(), text_of(pool.layout),
-      with_interval(r, s, s.requests_per_second_per_replica), shown(pool.cache_bytes / bytes_per_gigabyte),
-      shown(1000 * pool.transfer_seconds), shown(pool.link_bytes_per_second / bytes_per_gigabyte));
-  if (both.cost_per_million_tokens)
-    text +=
-        fmt::format(" Both pools together take {} per million output tokens.", fixed(both.cost_per_million_tokens, 2));
-  if (both.ttft_seconds) {
-    text += fmt::format(" To the first token it is {} ms at p{}, the sum of both pools' and the way.",
-                        shown(1000 * *both.ttft_seconds), brief(r.question.percentile));
-  }
-  return wrapped(text) + '\n';
 }
 
 std::string memory_text(const Capacity& r) {
@@ -631,7 +568,7 @@ std::string next_text(const Capacity& r) {
 std::string text_of(const Capacity& r) {
   std::string text = r.impossible.empty() ? "" : wrapped(about_impossible(r)) + '\n';
   text += wrapped(decision(r)) + '\n';
-  text += comparison(r) + prefill_text(r);
+  text += comparison(r);
   text += certainty_text(r) + '\n' + scenarios_text(r) + '\n';
   text += layouts_text(r) + budget_text(r) + frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
   return text + next_text(r);

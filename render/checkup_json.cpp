@@ -39,7 +39,7 @@ ordered_json json_of(const Checkup& checkup) {
                        {"warnings_found", checkup.count(Severity::warning)},
                        {"notes", checkup.count(Severity::note)},
                        {"tests", checkup.tests},
-                       {"false_alarm_rate", checkup.false_alarm_rate},
+                       {"false_alarm_rate", planner::checkup_false_alarm_rate},
                        {"files", ordered_json::array()},
                        {"findings", ordered_json::array()}};
   for (const planner::CheckedFile& file : checkup.files) {

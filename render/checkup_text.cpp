@@ -46,7 +46,7 @@ std::string text_of(const Checkup& checkup) {
                                                  counted(checkup.count(Severity::note), "note"));
   if (checkup.tests == 0) return text;
   return text + fmt::format("{}; together they raise a false alarm in {} of runs at most.\n",
-                            counted(checkup.tests, "statistical test"), percent(checkup.false_alarm_rate));
+                            counted(checkup.tests, "statistical test"), percent(planner::checkup_false_alarm_rate));
 }
 
 }  // namespace specdec::render

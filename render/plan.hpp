@@ -39,8 +39,8 @@ struct NextStep {
   /// How to give its times to a plan by hardware; empty if there is none.
   std::string calibration;
 };
-/// The next one; empty if none is worth its time.
-std::vector<NextStep> next_steps(const planner::Plan& plan);
+/// The run that tells most; empty if none is worth its time.
+std::optional<NextStep> next_step(const planner::Plan& plan);
 /// Instructions to read times off a run by the engine's own benchmark, and to give them to a plan by hardware.
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next);
 /// A command on separate lines, broken before options if it is long.

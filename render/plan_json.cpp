@@ -279,12 +279,10 @@ ordered_json json_bench(const Plan& d) {
 
 ordered_json json_config(const Plan& d) {
   if (!d.config) return nullptr;
-  ordered_json variants = ordered_json::array();
-  for (const planning::EngineVariant& variant : d.config->variants) {
-    variants.push_back({{"releases", variant.releases}, {"text", variant.text}, {"command", variant.command}});
-  }
   return {{"engine", name_of(d.config->engine)},
-          {"variants", variants},
+          {"release", planning::newest_release(d.config->engine)},
+          {"text", d.config->text},
+          {"command", d.config->command},
           {"runs", json_of(d.config->runs)},
           {"notes", d.config->notes}};
 }

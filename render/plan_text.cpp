@@ -79,12 +79,9 @@ std::string about_drift_of(const Plan& d) { return d.bench ? about_drift(*d.benc
 
 std::string about_config(const Plan& d) {
   if (!d.config) return "";
-  std::string text;
-  for (const planning::EngineVariant& variant : d.config->variants) {
-    text += fmt::format("\n{}:\n", variant.releases);
-    text += command_lines(variant.command);
-    text += variant.text.empty() ? "" : d.config->file + ":\n" + variant.text;
-  }
+  std::string text = fmt::format("\n{}:\n", planning::newest_release(d.config->engine));
+  text += command_lines(d.config->command);
+  if (!d.config->text.empty()) text += d.config->file + ":\n" + d.config->text;
   for (const std::string& note : d.config->notes) text += '\n' + wrapped("Note: " + note + ".", 2);
   return text + (d.config->notes.empty() ? "" : "\n");
 }
@@ -93,7 +90,7 @@ std::string about_config(const Plan& d) {
 
 bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty() && !d.misfits[draft].empty(); }
 
-std::vector<NextStep> next_steps(const Plan& d) {
+std::optional<NextStep> next_step(const Plan& d) {
   const std::string engine = d.engine.value_or("");
   const auto step = [&](const planning::NextMeasurement& next, const std::string& why, const std::string& command) {
     return NextStep{fmt::format("{}: run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
@@ -102,17 +99,17 @@ std::vector<NextStep> next_steps(const Plan& d) {
   if (d.next_run) {
     const planning::NextRun& run = *d.next_run;
     const planning::NextMeasurement next = {run.gamma, run.batch, run.context};
-    return {step(next,
+    return step(next,
                  fmt::format("The run that tells most lowers the expected loss from {} to {} in {} minutes",
                              percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2)),
-                 planner::next_run_command(d))};
+                planner::next_run_command(d));
   }
   for (const PointPlan& point : d.points()) {
     if (!point.next) continue;
-    return {step(*point.next, fmt::format("The run that tells most, at batch {}", whole_or_brief(point.batch)),
-                 planner::benchmark_command(d, *point.next))};
+    return step(*point.next, fmt::format("The run that tells most, at batch {}", whole_or_brief(point.batch)),
+                planner::benchmark_command(d, *point.next));
   }
-  return {};
+  return std::nullopt;
 }
 
 std::string speedup_range(const std::optional<estimate::Interval>& interval) {
@@ -152,8 +149,7 @@ std::string text_of(const Plan& d) {
   const Table table = brief_table(d);
   if (!table.rows.empty()) text += '\n' + text_of(table);
   text += about_config(d);
-  const std::vector<NextStep> steps = next_steps(d);
-  if (!steps.empty()) text += '\n' + wrapped("Next: " + steps.front().words) + '\n' + command_lines(steps.front().command);
+  if (const auto next = next_step(d)) text += '\n' + wrapped("Next: " + next->words) + '\n' + command_lines(next->command);
   return text;
 }
 
@@ -165,8 +161,8 @@ std::string explained(const Plan& d) {
   if (d.points().size() == 1 && !d.points().front().rows.empty())
     text += '\n' + text_of(gammas_table(d, d.points().front()));
   if (!d.shown_plan().schedule.empty()) text += '\n' + text_of(schedule_table(d));
-  const std::vector<NextStep> steps = next_steps(d);
-  if (!steps.empty() && !steps.front().calibration.empty()) text += '\n' + wrapped(steps.front().calibration) + '\n';
+  const auto next = next_step(d);
+  if (next && !next->calibration.empty()) text += '\n' + wrapped(next->calibration) + '\n';
   return text;
 }
 

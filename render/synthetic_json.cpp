@@ -9,7 +9,7 @@ using planning::SyntheticSettings;
 
 ordered_json settings_json(const SyntheticSettings& settings) {
   return {{"engine", planning::name_of(settings.engine)},
-          {"releases", settings.releases},
+          {"release", planning::newest_release(settings.engine)},
           {"form", planning::name_of(settings.form)},
           {"text", settings.text.empty() ? ordered_json() : ordered_json(settings.text)},
           {"tokens_per_step", planning::tokens_per_step(settings.survival)},

@@ -22,7 +22,7 @@ std::string loss_text(const SyntheticSettings& settings, double deviation) {
 }
 
 std::string text_of(const SyntheticSettings& settings, double deviation) {
-  std::string text = settings.releases + ":\n" + settings.text;
+  std::string text = fmt::format("{}:\n{}", planning::newest_release(settings.engine), settings.text);
   if (settings.text.empty()) {
     text += "nothing\n";
   } else {

@@ -14,8 +14,6 @@ std::span<const core::EmbeddedFile> hardware_preset_files();
 std::span<const core::EmbeddedFile> efficiency_preset_files();
 /// presets/kernels, one device each (kernel_times.hpp).
 std::span<const core::EmbeddedFile> kernel_preset_files();
-/// presets/links.json, alone (link_presets.hpp).
-std::span<const core::EmbeddedFile> link_preset_files();
 /// presets/models, one model each (model_config.hpp).
 std::span<const core::EmbeddedFile> model_preset_files();
 

@@ -186,11 +186,7 @@ class Writer {
     note_held();
     note_end();
     note_assumptions();
-    note_newer_release();
-    if (config_.variants.size() > 1 && config_.file != EngineRequest().file) {
-      note(fmt::format("{} is the file for {}", config_.file, config_.variants.front().releases));
-    }
-    if (config_.variants.front().text.find(draft_gap) != std::string::npos) {
+    if (config_.text.find(draft_gap) != std::string::npos) {
       config_.not_to_be_written =
           fmt::format("{} stands for {} of the draft, which is not known", draft_gap, kind_of_name());
     }
@@ -232,23 +228,13 @@ class Writer {
     note(std::string(why));
     config_.not_to_be_written = why;
     for (ScheduleStretch& step : config_.runs) step.gamma = 0;
-    add_variant("every release", "");
+    set_text("");
   }
 
   /// @param options  options of the command, beside the text's file
-  void add_variant(const std::string& releases, const std::string& text, const std::string& options = "") {
-    const std::string of = request_.release ? title_of(config_.engine, *request_.release) : releases;
-    config_.variants.push_back({of, text, command(text, options)});
-  }
-
-  bool has(EngineFeature feature) const {
-    return !request_.release || support(config_.engine, *request_.release, feature) == Support::yes;
-  }
-  /// True if a text for releases without the feature is wanted.
-  bool serves_without(EngineFeature feature) const { return !request_.release || !has(feature); }
-  /// For notes: the release, or those without the feature.
-  std::string title_or(const std::string& releases) const {
-    return request_.release ? title_of(config_.engine, *request_.release) : releases;
+  void set_text(const std::string& text, const std::string& options = "") {
+    config_.text = text;
+    config_.command = command(text, options);
   }
 
   std::string command(const std::string& text, const std::string& options) const;
@@ -264,7 +250,7 @@ class Writer {
     return request_.rule == AcceptanceRule::rejection && !cost::looks_up(request_.kind);
   }
   std::string_view trtllm_type() const;
-  std::string trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
+  std::string trtllm_text(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
   std::string own_cache_type() const;
   bool quantizes_weights() const;
   bool has_draft_gap() const;
@@ -289,11 +275,6 @@ class Writer {
     }
     config_.runs = std::move(runs);
     if (schedule_.size() == 1 && schedule_.front().gamma == fixed.gamma) return;
-    note_fixed(engine);
-  }
-
-  void note_fixed(std::string_view engine) {
-    const FixedGamma& fixed = request_.fixed;
     note(
         fmt::format("{} drafts one length at every batch, here {}; of the speedup of the schedule it gives away up to "
                     "{:.1f}%, most of it at batch {:.3g}",
@@ -311,14 +292,6 @@ class Writer {
     note("the acceptance is that of greedy decoding: it holds for requests at temperature 0 only");
   }
 
-  void note_newer_release() {
-    if (!request_.release) return;
-    const EngineRelease newest = read_releases(config_.engine).newest;
-    if (!(newest < *request_.release)) return;
-    note(fmt::format("what {} reads is known up to {}, and taken to be the same since", title_of(config_.engine),
-                     title_of(config_.engine, newest)));
-  }
-
   void note_unknown_rule(std::string_view default_rule) {
     if (request_.rule) return;
     note(fmt::format("the plan does not know its acceptance rule; the engine's default is {}", default_rule));
@@ -329,7 +302,6 @@ class Writer {
   void write_vllm();
   void write_sglang();
   void write_trtllm();
-  void write_trtllm_texts(std::int64_t longest, const std::vector<ScheduleStretch>& schedule);
   void write_llamacpp();
 
   const EngineRequest& request_;
@@ -464,9 +436,7 @@ std::string Writer::command(const std::string& text, const std::string& options)
 
 /// True if the output names a draft that is unknown.
 bool Writer::has_draft_gap() const {
-  return std::any_of(config_.variants.begin(), config_.variants.end(), [](const EngineVariant& variant) {
-    return (variant.text + variant.command).find(draft_gap) != std::string::npos;
-  });
+  return (config_.text + config_.command).find(draft_gap) != std::string::npos;
 }
 
 void Writer::note_untold() {
@@ -536,17 +506,10 @@ void Writer::note_assumptions() {
   }
 }
 
-/// The keys of vLLM's speculative config that select the rule; before 0.18 it had no other than greedy drafting.
+/// The keys of vLLM's speculative config that select the rule.
 void Writer::name_vllm_sampling(ordered_json& json) const {
-  const bool samples = request_.rule == AcceptanceRule::rejection;
-  if (has(EngineFeature::draft_sampling_named)) {
-    json["rejection_sample_method"] = "standard";
-    json["draft_sample_method"] = !samples                                           ? "greedy"
-                                  : has(EngineFeature::draft_sampling_probabilistic) ? "probabilistic"
-                                                                                     : "gumbel";
-  } else if (has(EngineFeature::rejection_sampling)) {
-    json["rejection_sample_method"] = samples ? "probabilistic" : "strict";
-  }
+  json["rejection_sample_method"] = "standard";
+  json["draft_sample_method"] = request_.rule == AcceptanceRule::rejection ? "probabilistic" : "greedy";
 }
 
 void Writer::write_vllm() {
@@ -583,13 +546,8 @@ void Writer::write_vllm() {
     const bool as_target = gpus == request_.tensor_parallel;
     if (!as_target) json["draft_tensor_parallel_size"] = *gpus;
   }
-  const bool scheduled = schedule_.size() > 1 && has(EngineFeature::schedule);
-  if (!scheduled && schedule_.size() > 1) {
-    run_fixed(title_or(""));
-    if (request_.fixed.gamma == 0) return configure_nothing(plain_loses_least);
-  }
-  json["num_speculative_tokens"] = largest_gamma(scheduled ? schedule_ : config_.runs);
-  if (scheduled) {
+  json["num_speculative_tokens"] = largest_gamma(schedule_);
+  if (schedule_.size() > 1) {
     ordered_json& steps = json["num_speculative_tokens_per_batch_size"] = ordered_json::array();
     // Its first range must begin at batch 1.
     for (const ScheduleStretch& step : schedule_) {
@@ -598,15 +556,11 @@ void Writer::write_vllm() {
     note(
         "with --data-parallel-size above 1 vLLM ignores the schedule and drafts num_speculative_tokens at every batch");
   }
+  // How drafts that are looked up are sampled has no key.
   if (request_.rule && !cost::looks_up(request_.kind)) name_vllm_sampling(json);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  // How drafts that are looked up are sampled has no key.
-  const bool looks_up = cost::looks_up(request_.kind);
-  add_variant(scheduled  ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
-              : looks_up ? "vLLM, every release that was read"
-                         : "vLLM releases whose speculative config has draft_sample_method (2026)",
-              one_key_a_line(json));
+  set_text(one_key_a_line(json));
 }
 
 void Writer::write_vllm_parallel(ordered_json& json) {
@@ -663,20 +617,15 @@ void Writer::write_sglang() {
   const std::vector<ScheduleStretch> steps = lower_ends();
   // Its schedules are of chains.
   const bool adapts = !request_.tree && (request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp);
-  const bool scheduled = adapts && steps.size() > 1 && has(EngineFeature::schedule);
-  if (!scheduled) run_fixed(title_or("SGLang"));
+  const bool scheduled = adapts && steps.size() > 1;
+  if (!scheduled) run_fixed("SGLang");
   if (request_.kind == DraftKind::eagle) note("for the heads of the first EAGLE the algorithm is EAGLE");
   const std::int64_t fixed = request_.fixed.gamma;
   if (!scheduled && fixed == 0) return configure_nothing(plain_loses_least);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  if (scheduled) write_sglang_schedule(steps);
-  if (fixed == 0 || (scheduled && request_.release)) return;
-  add_variant(scheduled ? "SGLang before 0.5.14"
-              : samples_rejection()
-                  ? "SGLang releases that know --speculative-use-rejection-sampling (2026)"
-                  : fmt::format("SGLang releases that know --speculative-algorithm {}", sglang_algorithm()),
-              sglang_options(fixed, '\n') + '\n');
+  if (scheduled) return write_sglang_schedule(steps);
+  set_text(sglang_options(fixed, '\n') + '\n');
 }
 
 /// A file of one candidate for each stretch, so that its look-up has nothing to adapt.
@@ -703,8 +652,7 @@ void Writer::write_sglang_schedule(const std::vector<ScheduleStretch>& steps) {
       fmt::format("with data-parallel attention, several EAGLE layers, two-batch overlap or pdmux SGLang warns at its "
                   "start, ignores the schedule and drafts {} at every batch",
                   start));
-  add_variant("SGLang 0.5.14 and later, the first whose candidate_steps may be 0", one_key_a_line(json), options);
-  if (!request_.release) note_fixed("SGLang before 0.5.14");
+  set_text(one_key_a_line(json), options);
 }
 
 std::string_view Writer::trtllm_type() const {
@@ -725,30 +673,21 @@ std::string_view Writer::trtllm_type() const {
   return "NGram";
 }
 
-/// @param newer  the releases since March 2026
 /// @param schedule  if empty, drafts the longest at every batch
-std::string Writer::trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
+std::string Writer::trtllm_text(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
   std::vector<std::string> lines;
-  if (!schedule.empty()) {
-    lines.push_back(fmt::format("# draft_len_schedule of releases {} March 2026, whose keys are the {} batches",
-                                newer ? "since" : "before", newer ? "largest" : "smallest"));
-  }
+  if (!schedule.empty()) lines.emplace_back("# the keys of draft_len_schedule are the largest batches");
   lines.emplace_back("speculative_config:");
   const auto put = [&](std::string_view key, const std::string& value) {
     lines.push_back(fmt::format("  {}: {}", key, value));
   };
   put("decoding_type", std::string(trtllm_type()));
-  if (names_draft()) put(newer ? "speculative_model" : "speculative_model_dir", yaml_word(draft()));
-  const bool older_module = !newer && request_.kind == DraftKind::mtp;
-  put(older_module ? "num_nextn_predict_layers" : "max_draft_len", fmt::format("{}", longest));
+  if (names_draft()) put("speculative_model", yaml_word(draft()));
+  put("max_draft_len", fmt::format("{}", longest));
   if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
   if (!schedule.empty()) {
     std::vector<std::string> keys;
-    for (const ScheduleStretch& step : schedule) {
-      keys.push_back(fmt::format("{}: {}", newer ? step.batch_high : step.batch_low, step.gamma));
-    }
-    // Newer releases draft nothing above the last key, older ones what the last key says.
-    if (!newer && schedule.back().gamma > 0) keys.push_back(fmt::format("{}: 0", schedule.back().batch_high + 1));
+    for (const ScheduleStretch& step : schedule) keys.push_back(fmt::format("{}: {}", step.batch_high, step.gamma));
     put("draft_len_schedule", fmt::format("{{{}}}", fmt::join(keys, ", ")));
   }
   if (request_.cache_type && !own_cache_type().empty()) {
@@ -763,11 +702,7 @@ void Writer::write_trtllm() {
   }
   // The first length of a schedule must be max_draft_len, and none may exceed it.
   const std::int64_t first = schedule_.front().gamma;
-  const bool is_head =
-      request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp || request_.kind == DraftKind::parallel;
-  const bool has_schedule = has(is_head ? EngineFeature::current_names : EngineFeature::schedule);
-  bool scheduled = schedule_.size() > 1 && has_schedule;
-  if (!has_schedule) run_fixed(title_or(""));
+  bool scheduled = schedule_.size() > 1;
   if (scheduled && first < largest_gamma(schedule_)) {
     if (first == 0) {
       scheduled = false;
@@ -792,40 +727,8 @@ void Writer::write_trtllm() {
   if (longest == 0) return configure_nothing(plain_loses_least);
   note_unknown_rule("exact matching with greedy drafting");
   note_temperature_zero();
-  if (names_draft() && !request_.release) {
-    note("before 2026 speculative_model was called speculative_model_dir, and took a folder alone");
-  }
   if (scheduled) note("draft_len_schedule excludes max_concurrency");
-  write_trtllm_texts(longest, written);
-}
-
-/// @param schedule  empty: the longest at every batch
-void Writer::write_trtllm_texts(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) {
-  const bool is_module = request_.kind == DraftKind::mtp, scheduled = !schedule.empty();
-  const bool is_head = request_.kind == DraftKind::eagle || is_module || request_.kind == DraftKind::parallel;
-  const std::string since = is_module || request_.kind == DraftKind::parallel ? "spring 2026" : "March 2026";
-  if (has(EngineFeature::current_names)) {
-    add_variant(
-        !scheduled ? is_module ? "TensorRT-LLM since spring 2026, PyTorch backend" : "TensorRT-LLM 1.x, PyTorch backend"
-        : is_head  ? fmt::format("TensorRT-LLM since {}, the first that schedules drafts of this kind", since)
-                   : "TensorRT-LLM since March 2026, where the keys are the largest batches",
-        trtllm_text(true, longest, schedule));
-  }
-  if (!serves_without(EngineFeature::current_names) || (!scheduled && !is_module && !request_.release)) return;
-  if (!scheduled) {
-    if (!request_.release) {
-      note(
-          "before spring 2026 a next-token module's length was num_nextn_predict_layers, and max_draft_len was not "
-          "read");
-    }
-    return add_variant("TensorRT-LLM before that", trtllm_text(false, longest, {}));
-  }
-  if (!is_head) {
-    return add_variant("TensorRT-LLM before March 2026, where the keys are the smallest batches",
-                       trtllm_text(false, longest, schedule));
-  }
-  note_fixed("before that TensorRT-LLM, which scheduled only n-grams and draft models,");
-  if (request_.fixed.gamma > 0) add_variant("TensorRT-LLM before that", trtllm_text(false, request_.fixed.gamma, {}));
+  set_text(trtllm_text(longest, written));
 }
 
 void Writer::write_llamacpp() {
@@ -864,94 +767,14 @@ void Writer::write_llamacpp() {
   note_temperature_zero();
   if (gamma == 0) return configure_nothing(plain_loses_least);
   if (request_.kind == DraftKind::ngram) {
-    add_variant("llama.cpp since May 2026 (--spec-type in llama-server --help)",
-                fmt::format("--spec-type ngram-mod\n--spec-ngram-mod-n-max {}\n--spec-ngram-mod-n-min 0\n", gamma));
+    set_text(fmt::format("--spec-type ngram-mod\n--spec-ngram-mod-n-max {}\n--spec-ngram-mod-n-min 0\n", gamma));
     return;
   }
   note("a least probability of 0 keeps drafts at their full length, which the plan assumes");
   const std::string model =
       request_.kind == DraftKind::mtp && request_.draft_model.empty() ? "" : "\n--model-draft " + shell_word(draft());
-  if (has(EngineFeature::current_names)) {
-    add_variant(request_.kind == DraftKind::parallel
-                    ? fmt::format("llama.cpp since summer 2026 ({} in llama-server --help)", type)
-                    : "llama.cpp since May 2026 (--spec-draft-n-max in llama-server --help)",
-                fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n",
-                            type, model, gamma));
-  }
-  const bool is_model = request_.kind == DraftKind::model || request_.kind == DraftKind::mirrored;
-  if (is_model && serves_without(EngineFeature::current_names)) {
-    add_variant(
-        "llama.cpp before May 2026 (--draft-max in llama-server --help)",
-        fmt::format("--model-draft {}\n--draft-max {}\n--draft-min 0\n--draft-p-min 0\n", shell_word(draft()), gamma));
-  }
-}
-
-std::pair<EngineFeature, std::string_view> parallel_feature(ParallelDraft family) {
-  switch (family) {
-    case ParallelDraft::dflash:
-      return {EngineFeature::dflash_drafts, "drafts of DFlash (parallel)"};
-    case ParallelDraft::dspark:
-      return {EngineFeature::dspark_drafts, "drafts of DSpark (parallel)"};
-    case ParallelDraft::unnamed:
-      break;
-  }
-  return {EngineFeature::parallel_drafts, "drafts in one pass (parallel)"};
-}
-
-/// The features that no other option of the engine can take the place of, with their names.
-std::vector<std::pair<EngineFeature, std::string_view>> needed_features(const EngineRequest& request) {
-  std::vector<std::pair<EngineFeature, std::string_view>> needed;
-  switch (request.kind) {
-    case DraftKind::model:
-    case DraftKind::mirrored:
-      needed.emplace_back(EngineFeature::draft_models, "draft models");
-      break;
-    case DraftKind::eagle:
-      needed.emplace_back(EngineFeature::heads, "drafting heads (eagle)");
-      break;
-    case DraftKind::mtp:
-      needed.emplace_back(EngineFeature::next_token_modules, "next-token modules as drafts (mtp)");
-      break;
-    case DraftKind::parallel:
-      needed.push_back(parallel_feature(family_of(request)));
-      break;
-    case DraftKind::ngram:
-      needed.emplace_back(EngineFeature::ngrams, "n-grams as drafts (ngram)");
-      break;
-    case DraftKind::suffix:  // of every release that is known
-      break;
-  }
-  if (request.rule == AcceptanceRule::rejection && !cost::looks_up(request.kind)) {
-    needed.emplace_back(EngineFeature::rejection_sampling,
-                        "rejection sampling (--acceptance greedy-draft plans without)");
-  }
-  return needed;
-}
-
-/// The feature that the stated release lacks, or is not known to have, in a sentence; empty if there is none.
-std::string lacks_feature(Engine engine, const EngineRequest& request) {
-  if (!request.release) return "";
-  const ReadReleases read = read_releases(engine);
-  const std::string release = title_of(engine, *request.release);
-  if (*request.release < read.oldest) {
-    return fmt::format("what {} reads is not known: the oldest release that is, is {}", release,
-                       title_of(engine, read.oldest));
-  }
-  auto needed = needed_features(request);
-  // Without these there is another text, but one of the two must be known to be right.
-  const std::size_t replaceable = needed.size();
-  needed.emplace_back(EngineFeature::current_names, "names of newer releases");
-  needed.emplace_back(EngineFeature::schedule, "draft lengths by batch");
-  for (std::size_t i = 0; i < needed.size(); ++i) {
-    const auto& [feature, words] = needed[i];
-    const Support known = support(engine, *request.release, feature);
-    if (known == Support::yes || (known == Support::no && i >= replaceable)) continue;
-    const std::string with = title_of(engine, releases_with(engine, feature)->with);
-    return known == Support::no
-               ? fmt::format("{} knows no {}; {} does", release, words, with)
-               : fmt::format("it is not known here whether {} knows {}; {} does", release, words, with);
-  }
-  return "";
+  set_text(fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n", type,
+                       model, gamma));
 }
 
 }  // namespace
@@ -963,10 +786,8 @@ std::string lacks_option(Engine engine, const EngineRequest& request) {
   if (engine != Engine::vllm && request.kind == DraftKind::suffix)
     return fmt::format("{} looks up no suffixes in other texts; vLLM does, and the kind is suffix", name_of(engine));
   if (engine == Engine::trtllm && request.kind == DraftKind::parallel && family_of(request) == ParallelDraft::dspark) {
-    return "no release of TensorRT-LLM is known to take the drafts of DSpark; vLLM 0.25.0, SGLang 0.5.16 and llama.cpp "
-           "b10734 do";
+    return "TensorRT-LLM takes no drafts of DSpark; vLLM, SGLang and llama.cpp do";
   }
-  if (std::string lacking = lacks_feature(engine, request); !lacking.empty()) return lacking;
   if (engine == Engine::llamacpp && request.cache_type && llamacpp_cache_type(*request.cache_type).empty()) {
     return fmt::format("llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and the plan in {}",
                        cost::name_of(*request.cache_type));

@@ -38,49 +38,35 @@ struct EngineRequest {
   std::optional<std::int64_t> max_model_len;
   /// Tokens of a cache that all sequences share, > 0; if empty, what the engine takes by itself.
   std::optional<std::int64_t> cache_tokens;
-  /// The release that runs; if empty, a text is made for each range of releases.
-  std::optional<EngineRelease> release;
-  /// The name that the commands use for the file with the text of a variant.
+  /// The name that the command uses for the file with the text.
   std::string file = "FILE";
-};
-
-/// The configuration for one range of releases.
-struct EngineVariant {
-  /// The releases to which it applies, in words.
-  std::string releases;
-  /// The contents of the file: JSON for vLLM and for a schedule of SGLang, YAML for TensorRT-LLM, else command-line
-  /// options, one per line.
-  /// Empty if nothing is to be drafted.
-  std::string text;
-  /// A command that starts the server with it. On several machines it has the placeholders <RANK> and <ADDRESS>.
-  std::string command;
 };
 
 struct EngineConfig {
   Engine engine = Engine::vllm;
   /// As in the request.
   std::string file;
-  /// The newest releases first; the older ones differ in names or in the direction of the schedule. One for a stated
-  /// release.
-  std::vector<EngineVariant> variants;
-  /// The gamma that the engine drafts at each batch with the first of them: the schedule, or the closest it can do;
-  /// held if nothing is decided.
+  /// The contents of the file: JSON for vLLM and for a schedule of SGLang, YAML for TensorRT-LLM, else command-line
+  /// options, one per line. Empty if nothing is to be drafted.
+  std::string text;
+  /// A command that starts the server with it. On several machines it has the placeholders <RANK> and <ADDRESS>.
+  std::string command;
+  /// The gamma that the engine drafts at each batch with it: the schedule, or the closest it can do; held if nothing is
+  /// decided.
   std::vector<ScheduleStretch> runs;
   /// Losses and points that need attention, one sentence each.
   std::vector<std::string> notes;
-  /// The reason why the engine would reject the texts: they are empty or hold a placeholder. Empty if it would not.
+  /// The reason why the engine would reject the text: it is empty or holds a placeholder. Empty if it would not.
   std::string not_to_be_written;
 };
 
-/// A demand of the request for which the engine, or its release, has no option or is not known to have one, a sentence
-/// without its full stop; empty if there is none.
+/// A demand of the request for which the engine has no option, a sentence without its full stop; empty if there is none.
 std::string lacks_option(Engine engine, const EngineRequest& request);
 
-/// The configuration that makes an engine follow a schedule:
+/// The configuration that makes the newest_release() of an engine follow a schedule:
 ///
 ///   vllm      --speculative-config with num_speculative_tokens_per_batch_size [[low, high, gamma], ...]
-///   trtllm    draft_len_schedule, whose keys are the upper ends of the ranges (older releases: the lower ends, and
-///             one draft length for heads)
+///   trtllm    draft_len_schedule, whose keys are the upper ends of the ranges
 ///   sglang    of heads (eagle, mtp) the file of --speculative-adaptive-config, low -> {"candidate_steps": [gamma]},
 ///             and CUDA graphs that end where the ranges do, since it looks the gamma of a padded batch up; else one
 ///             chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1, or the tree
@@ -89,8 +75,7 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 /// It covers the batches that have a price; a note names those at which drafts may well not gain enough. At the others vLLM and SGLang continue with the batch below, TensorRT-LLM
 /// drafts nothing above the last key, and an engine without a schedule drafts one length everywhere; schedules must
 /// begin at batch 1, with the first gamma if nothing is decided there. `runs` and the notes say so, and a note says
-/// what the engine does above the last batch where no max_num_seqs limits the server. A release without schedules
-/// drafts the fixed gamma, and a note says what that loses.
+/// what the engine does above the last batch where no max_num_seqs limits the server.
 ///
 /// Source:   the engines' own option descriptions; docs/cli.md#configuration-for-an-engine
 /// @throws std::invalid_argument if the schedule is empty, has gaps or does not begin at batch 1, if nothing is decided

@@ -37,19 +37,6 @@ void require_survival(std::span<const double> survival) {
   }
 }
 
-void require_release(Engine engine, const std::optional<EngineRelease>& release) {
-  if (!release) return;
-  const Support known = support(engine, *release, EngineFeature::synthetic_acceptance);
-  if (known == Support::yes) return;
-  const std::string title = title_of(engine, *release);
-  std::string what = known == Support::no ? fmt::format("{} cannot accept at random", title)
-                                          : fmt::format("it is not known here whether {} can accept at random", title);
-  if (const auto with = releases_with(engine, EngineFeature::synthetic_acceptance)) {
-    what += fmt::format("; {} can", title_of(engine, with->with));
-  }
-  throw std::domain_error(what);
-}
-
 std::string rates_text(std::span<const double> rates) {
   std::vector<std::string> texts;
   for (const double rate : rates) texts.push_back(fmt::format("{}", rate));
@@ -75,19 +62,15 @@ void take_llamacpp(std::size_t gamma, SyntheticSettings& settings) {
       "random prompts should ignore it (--ignore-eos)");
 }
 
-void take_sglang(const std::optional<EngineRelease>& release, double accepted, SyntheticSettings& settings) {
-  settings.text = fmt::format("SGLANG_SIMULATE_ACC_LEN={}\nSGLANG_SIMULATE_ACC_METHOD=match-expected\n", 1 + accepted);
+void take_sglang(double accepted, SyntheticSettings& settings) {
+  settings.text = fmt::format(
+      "SGLANG_SIMULATE_ACC_LEN={}\nSGLANG_SIMULATE_ACC_METHOD=match-expected\n"
+      "SGLANG_SIMULATE_ACC_TOKEN_MODE=real-draft-token\n",
+      1 + accepted);
   settings.notes.emplace_back(
       "one number is drawn for all requests of a round, which accept alike: what finishes together, and the spread "
       "between requests, is not that of the law");
-  if (!release || support(Engine::sglang, *release, EngineFeature::synthetic_draft_tokens) == Support::yes) {
-    settings.text += "SGLANG_SIMULATE_ACC_TOKEN_MODE=real-draft-token\n";
-    settings.notes.emplace_back("the drafts' own tokens are kept with --speculative-eagle-topk 1 alone");
-  } else {
-    settings.notes.emplace_back(
-        "every accepted token is written as token 100: texts and what depends on them are void");
-  }
-  settings.notes.emplace_back("drafts in one pass (DFLASH) follow it from SGLang 0.5.17 on");
+  settings.notes.emplace_back("the drafts' own tokens are kept with --speculative-eagle-topk 1 alone");
 }
 
 void take_trtllm(double accepted, SyntheticSettings& settings) {
@@ -98,12 +81,6 @@ void take_trtllm(double accepted, SyntheticSettings& settings) {
     return;
   }
   settings.text = fmt::format("TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS={}\n", accepted);
-}
-
-std::string releases_text(Engine engine, const std::optional<EngineRelease>& release) {
-  if (release) return title_of(engine, *release);
-  const auto with = releases_with(engine, EngineFeature::synthetic_acceptance);
-  return fmt::format("{} and later", title_of(engine, with ? with->with : read_releases(engine).oldest));
 }
 
 }  // namespace
@@ -136,13 +113,10 @@ double accepted_total_variation(std::span<const double> p, std::span<const doubl
   return sum / 2;
 }
 
-SyntheticSettings synthetic_settings(Engine engine, std::span<const double> survival,
-                                     const std::optional<EngineRelease>& release) {
+SyntheticSettings synthetic_settings(Engine engine, std::span<const double> survival) {
   require_survival(survival);
-  require_release(engine, release);
   SyntheticSettings settings;
   settings.engine = engine;
-  settings.releases = releases_text(engine, release);
   settings.form = engine == Engine::vllm || engine == Engine::llamacpp ? SyntheticForm::law : SyntheticForm::length;
   const double accepted = as_written(tokens_per_step(survival) - 1);
   if (settings.form == SyntheticForm::law) {
@@ -156,7 +130,7 @@ SyntheticSettings synthetic_settings(Engine engine, std::span<const double> surv
       take_vllm(survival.size(), settings);
       break;
     case Engine::sglang:
-      take_sglang(release, accepted, settings);
+      take_sglang(accepted, settings);
       break;
     case Engine::trtllm:
       take_trtllm(accepted, settings);

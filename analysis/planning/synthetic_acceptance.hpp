@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +21,6 @@ std::string_view name_of(SyntheticForm form);
 /// An engine's settings, and what it accepts with them.
 struct SyntheticSettings {
   Engine engine = Engine::vllm;
-  /// The releases that take them, in words.
-  std::string releases;
   SyntheticForm form = SyntheticForm::law;
   /// Keys of a JSON object (vllm), variables of the environment (sglang, trtllm) or command-line options (llamacpp),
   /// one per line. Empty if the engine cannot be made to.
@@ -51,15 +48,13 @@ double accepted_total_variation(std::span<const double> p, std::span<const doubl
 ///
 ///   vllm      rejection_sample_method synthetic with synthetic_acceptance_rates, the survival
 ///   sglang    SGLANG_SIMULATE_ACC_LEN = tokens per step, drawn anew for every round and the same for all requests of
-///   it trtllm    TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS = tokens per step - 1 llamacpp  --spec-synth-rates, the
-///   survival
+///             it
+///   trtllm    TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS = tokens per step - 1
+///   llamacpp  --spec-synth-rates, the survival
 ///
 /// Source:   the engines' own descriptions; docs/cli.md#specdec-synthetic
 /// @param survival  P(the first j drafts are all accepted), j = 1 .. gamma, in [0, 1], not rising; at least one
-/// @throws std::invalid_argument if survival is empty; std::domain_error if it is not a survival function, or the
-/// release
-///   is known not to take the settings, or not known to
-SyntheticSettings synthetic_settings(Engine engine, std::span<const double> survival,
-                                     const std::optional<EngineRelease>& release = {});
+/// @throws std::invalid_argument if survival is empty; std::domain_error if it is not a survival function
+SyntheticSettings synthetic_settings(Engine engine, std::span<const double> survival);
 
 }  // namespace specdec::planning

@@ -22,10 +22,8 @@ struct LoadFigureKind {
 
 Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
   refuse_given({{"--gpus", o.gpus.has_value()},
-                {"--disaggregated", o.disaggregated},
                 {"--concurrency", o.concurrency.has_value()},
-                {"--replicas", o.replicas.has_value()},
-                {"--watts-per-gpu", o.watts_per_gpu.has_value()}},
+                {"--replicas", o.replicas.has_value()}},
                "figures go over loads of one replica and of as many as a load needs");
   std::vector<Assumption> assumptions = default_service(o);
   const std::optional<double> asked = o.arrival_rate;

@@ -183,7 +183,7 @@ void check_settings(const EngineSettings& settings, const std::vector<estimate::
 /// Reads and holds everything of one question.
 class Examination {
  public:
-  explicit Examination(const CheckupQuestion& question) : question_(question), suspicions_(question.false_alarm_rate) {}
+  explicit Examination(const CheckupQuestion& question) : question_(question), suspicions_(checkup_false_alarm_rate) {}
 
   Checkup run() {
     sort_files();
@@ -197,7 +197,7 @@ class Examination {
     check_rules();
     if (question_.draft_times) check_draft_times(*question_.draft_times, suspicions_);
     for (const EngineSettings& settings : settings_) check_settings(settings, summaries_, suspicions_);
-    return {files_, suspicions_.findings(), suspicions_.tests(), question_.false_alarm_rate};
+    return {files_, suspicions_.findings(), suspicions_.tests()};
   }
 
  private:
@@ -414,9 +414,6 @@ Checkup check_up(const CheckupQuestion& question) {
     throw QuestionError("SOURCE is missing: counters, logs, benchmark results, recordings or configurations");
   }
   require_distinct("SOURCE", std::vector<std::filesystem::path>(question.files.begin(), question.files.end()));
-  if (!(0 < question.false_alarm_rate && question.false_alarm_rate <= 0.5)) {
-    refuse("--false-alarm-rate", brief(question.false_alarm_rate), "in (0, 0.5]");
-  }
   return Examination(question).run();
 }
 

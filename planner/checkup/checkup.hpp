@@ -13,8 +13,8 @@
 /// Wrong or suspicious content of files that servers, benchmarks and recorders wrote.
 namespace specdec::planner {
 
-/// False alarms of all statistical tests of one checkup together, where nothing else is said.
-inline constexpr double usual_false_alarm_rate = 0.01;
+/// False alarms of all statistical tests of one checkup together.
+inline constexpr double checkup_false_alarm_rate = 0.01;
 
 struct CheckupQuestion {
   /// Counters, logs, benchmark results, answers, recordings and configurations of engines, in any order; scrapes of one
@@ -26,8 +26,6 @@ struct CheckupQuestion {
   std::optional<DraftTimes> draft_times = {};
   /// Drafted tokens a round, where the files do not say it; >= 1.
   std::optional<std::int64_t> gamma = {};
-  /// False-alarm rate of all statistical tests together, (0, 0.5].
-  double false_alarm_rate = usual_false_alarm_rate;
   /// The answer does not depend on it, >= 1.
   std::int64_t threads = 1;
 };
@@ -43,9 +41,8 @@ struct Checkup {
   std::vector<CheckedFile> files;
   /// Errors first.
   std::vector<Finding> findings;
-  /// Statistical tests that were made, and the bound on their false alarms in this run.
+  /// Statistical tests that were made.
   std::int64_t tests = 0;
-  double false_alarm_rate = usual_false_alarm_rate;
 
   std::int64_t count(Severity severity) const;
 };

@@ -14,7 +14,6 @@
 #include "analysis/theory/tokens.hpp"
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
-#include "planner/load/prefill_pool.hpp"
 #include "planner/lookup_drafts.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
@@ -28,6 +27,8 @@ using sim::CapacityScenario;
 constexpr auto largest_served_gamma = static_cast<std::int64_t>(capacity_ranges.gamma.hi);
 constexpr std::int64_t usual_largest_gamma = 8;
 constexpr std::size_t most_scenarios = 256;
+/// Tokens per block of the cache, as engines have it unless told otherwise.
+constexpr std::int64_t cache_block_tokens = 16;
 /// Requests of a run at most, where nobody says how many.
 constexpr std::int64_t most_requests = 8000;
 /// Relative difference of the mean time per token by both engines above which a warning says so.
@@ -52,20 +53,12 @@ void require_ranges(const CapacityQuestion& q) {
   require_in("--alpha-spread", q.alpha_spread, legal.alpha_spread);
   require_in("--gpus", q.gpus, legal.gpus);
   require_in("--tensor-parallel-size", q.tensor_parallel, legal.tensor_parallel);
-  if (q.prefill) {
-    require_in("--prefill-tensor-parallel-size", q.prefill->tensor_parallel, legal.tensor_parallel);
-    require_in("--prefill-data-parallel-size", q.prefill->data_parallel, legal.tensor_parallel);
-    require_in("--prefill-expert-parallel-size", q.prefill->expert_parallel, legal.tensor_parallel);
-    if (q.concurrency) throw QuestionError("--disaggregated is given, but must not be beside --concurrency");
-  }
   require_in("--prefill-tokens-per-second", q.prefill_tokens_per_second, legal.prefill_tokens_per_second);
   require_in("--replicas", q.replicas, legal.replicas);
   require_in("--price", q.price, legal.price);
-  require_in("--watts-per-gpu", q.watts_per_gpu, legal.watts_per_gpu);
   require_in("--gpu-memory-utilization", q.gpu_memory_utilization, legal.gpu_memory_utilization);
   require_in("--activation-reserve-gb", q.activation_reserve_gb, legal.activation_reserve_gb);
   require_in("--kv-cache-tokens", q.kv_cache_tokens, legal.kv_cache_tokens);
-  require_in("--block-size", q.block_size, legal.block_size);
   require_rising("--max-num-seqs", q.max_num_seqs, legal.max_num_seqs);
   require_in("--max-num-batched-tokens", q.max_num_batched_tokens, legal.max_num_batched_tokens);
   if (q.gamma) require_rising("--gamma", *q.gamma, legal.gamma);
@@ -136,9 +129,9 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
       CapacityScenario& scenario = scenarios.emplace_back(kind);
       scenario.engine.max_num_seqs = num_seqs;
       scenario.engine.max_num_batched_tokens = q.max_num_batched_tokens;
-      scenario.engine.block_size = q.block_size;
+      scenario.engine.block_size = cache_block_tokens;
       scenario.engine.prefix_cache_hit_rate = q.prefix_cache_hit_rate;
-      scenario.engine.decode_only = q.decode_only || q.prefill;
+      scenario.engine.decode_only = q.decode_only;
       scenario.engine.prefill_first = q.prefill_first;
     }
   }
@@ -394,7 +387,7 @@ void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario
   holds.reserve_bytes_per_gpu = q.activation_reserve_gb * bytes_per_gigabyte;
   holds.target = placed.target;
   if (!sim::is_plain(scenario)) holds.draft = placed.draft;
-  holds.block_size = q.block_size;
+  holds.block_size = cache_block_tokens;
   holds.max_num_seqs = scenario.engine.max_num_seqs;
   const planning::KvMemory memory = planning::kv_memory(holds);
   if (memory.usable_bytes <= 0) {
@@ -409,13 +402,6 @@ void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario
   scenario.engine.max_num_batched_tokens *= groups;
   scenario.engine.cache_blocks = groups * memory.blocks;
   remember_memory(scenario, groups * memory.tokens, memory, c);
-}
-
-void take_power(const cost::HardwareSpec& hardware, Capacity& c) {
-  c.simulation.watts_per_gpu = c.question.watts_per_gpu;
-  if (c.question.watts_per_gpu || !hardware.watts) return;
-  c.simulation.watts_per_gpu = hardware.watts->value;
-  c.assumptions.push_back({"watts_per_gpu", hardware.watts->value, hardware.watts->source.empty() ? "file" : "preset"});
 }
 
 /// Refuses a draft that cannot draft for the target, and warns of mismatched models; null if unknown.
@@ -439,7 +425,6 @@ void take_hardware(const Cost& cost, Capacity& c) {
   sim::Workload& workload = c.simulation.workload;
   if (placed.target.data_parallel > 1 && !workload.requests && !workload.clients)
     workload.requests = std::min(placed.target.data_parallel * workload.open_requests(), most_requests);
-  take_power(placed.hardware, c);
 }
 
 void take_rounds(const Cost& cost, Capacity& c) {
@@ -452,10 +437,9 @@ void take_rounds(const Cost& cost, Capacity& c) {
   c.simulation.cost = cost::iterations_of(cost.rounds, {q.prefill_tokens_per_second});
   c.simulation.gpus_per_replica = q.tensor_parallel.value_or(1);
   for (CapacityScenario& scenario : c.simulation.scenarios) {
-    scenario.engine.cache_blocks = std::max<std::int64_t>(1, *q.kv_cache_tokens / q.block_size);
+    scenario.engine.cache_blocks = std::max<std::int64_t>(1, *q.kv_cache_tokens / cache_block_tokens);
     remember_memory(scenario, *q.kv_cache_tokens, std::nullopt, c);
   }
-  c.simulation.watts_per_gpu = q.watts_per_gpu;
   const bool stated = q.prefill_tokens_per_second.has_value();
   assume(c, "prompts", stated ? "priced by their own speed" : "priced as further positions of the same pass", stated);
 }
@@ -692,7 +676,6 @@ void warn_of_answer(Capacity& c) {
   }
   if (c.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
   if (!c.question.price) explain_null("no_price", "cost_per_million_tokens is null without --price");
-  if (!c.simulation.watts_per_gpu) explain_null("no_power", "joules_per_token is null without --watts-per-gpu");
   if (!c.scenarios()[c.shown()].steady) {
     explain_null("no_steady_state", "engines_agree is null where the formulas have no equilibrium at the load shown");
   }
@@ -762,7 +745,7 @@ sim::CapacityQuestion simulation_of(const CapacityQuestion& q, bool has_acceptan
   simulation.scenarios = scenarios_of(q, has_acceptance);
   simulation.limits.percentile = q.percentile;
   // Prompts have a pool, and a limit, of their own.
-  if (q.ttft_ms && !q.prefill) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
+  if (q.ttft_ms) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
   if (q.tpot_ms) simulation.limits.tpot_seconds = *q.tpot_ms / 1000;
   simulation.replicas = q.replicas;
   simulation.price_per_gpu_hour = q.price;
@@ -834,24 +817,16 @@ Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, con
   warn_of_engines(c);
   warn_of_few_runs(c);
   warn_of_answer(c);
-  if (question.prefill && c.answer().recommended && !c.partial) {
-    c.prefill = prefill_pool(acceptance, cost, c, hooks);
-    if (!c.prefill->scenario().meets_load)
-      c.warnings.push_back({"prompts_miss_the_limit", "no number of replicas computes prompts within --ttft-ms"});
-  }
   return c;
 }
 
 void warn_of_gpus(Capacity& c) {
-  const std::optional<std::int64_t> needed = c.prefill ? both_pools(c).gpus : c.scenarios()[c.shown()].gpus;
-  c.exceeds_gpus = (c.asks_for_load() || c.prefill) && needed && *needed > *c.question.gpus;
+  const std::optional<std::int64_t> needed = c.scenarios()[c.shown()].gpus;
+  c.exceeds_gpus = c.asks_for_load() && needed && *needed > *c.question.gpus;
   if (!c.exceeds_gpus) return;
-  const char* const why = c.layouts->is_within_limits ? "the layout is searched for by the replicas that decode alone"
-                                                      : "no layout takes it on fewer";
   c.warnings.push_back({"more_gpus_than_given",
-                        fmt::format("{} GPUs are wanted for {}, where {} {} given: {}", *needed,
-                                    c.asks_for_load() ? "the load" : "the largest load of a replica that decodes",
-                                    *c.question.gpus, *c.question.gpus == 1 ? "is" : "are", why)});
+                        fmt::format("{} GPUs are wanted for the load, where {} {} given: no layout takes it on fewer",
+                                    *needed, *c.question.gpus, *c.question.gpus == 1 ? "is" : "are")});
 }
 
 /// Plans plain decoding in the layout that is best for it, where that is not the one of the recommended drafts.
@@ -859,7 +834,7 @@ void compare_with_plain_elsewhere(const Cost& cost, const core::RunHooks& hooks,
   const LayoutSearch& search = *c.layouts;
   const auto& recommended = c.answer().recommended;
   const std::optional<Layout> layout = search.layout_of_plain();
-  if (c.partial || c.prefill || !layout || *layout == search.layouts[search.chosen].layout) return;
+  if (c.partial || !layout || *layout == search.layouts[search.chosen].layout) return;
   if (!recommended || sim::is_plain(c.scenarios()[*recommended].scenario)) return;
   const Cost placed = in_layout(cost, *layout);
   auto plain = std::make_shared<Capacity>(asked_capacity({}, placed, without_drafts(c.question)));
@@ -885,8 +860,6 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   require_ranges(question);
   if (acceptance && acceptance->is_of_llamacpp() && !cost.draft.of_llamacpp)
     return capacity(acceptance, with_drafts_of_llamacpp(cost), question, hooks);
-  if (question.prefill && !cost.roofline)
-    throw QuestionError("--disaggregated is given, but needs --hardware beside it");
   if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
   if (cost.draft.states_lookups() ||
       (cost::looks_up(cost.kind) && acceptance && acceptance->lookups && acceptance->lookups->hit_rate))
@@ -961,7 +934,7 @@ std::int64_t Capacity::replicas_that_fit() const {
 }
 
 std::optional<double> Capacity::requests_per_second_together(std::size_t i) const {
-  if (!question.gpus || question.prefill || asks_for_load()) return std::nullopt;
+  if (!question.gpus || asks_for_load()) return std::nullopt;
   return static_cast<double>(replicas_that_fit()) * scenarios()[i].requests_per_second_per_replica.value;
 }
 

@@ -18,15 +18,6 @@
 /// The load that a deployment can take, and the GPUs that a load needs. Component `load`.
 namespace specdec::planner {
 
-/// Replicas that compute prompts alone.
-struct PrefillQuestion {
-  /// As those of HardwareOptions; if empty, those of the replicas that decode.
-  std::optional<std::int64_t> tensor_parallel = {}, data_parallel = {}, expert_parallel = {};
-  /// The link that caches travel over: a name of cost::link_presets(), "link" for the one between the accelerators of a
-  /// node, or bytes/s of one accelerator in 10^9.
-  std::string link = "infiniband-ndr";
-};
-
 /// A question about an acceptance and a cost in seconds. Members correspond to the options of `specdec capacity` of the
 /// same name.
 struct CapacityQuestion {
@@ -48,21 +39,17 @@ struct CapacityQuestion {
   /// Accelerators that there are: the layout of the target on them, or on some, is searched for, as far as the cost
   /// does not state it. Needs hardware.
   std::optional<std::int64_t> gpus = {};
-  /// Prompts are computed by replicas of their own, whose caches travel to those that decode.
-  std::optional<PrefillQuestion> prefill = {};
   /// Accelerators of a replica if hardware does not price it; 1 if not given.
   std::optional<std::int64_t> tensor_parallel = {};
   std::optional<double> prefill_tokens_per_second = {};
   std::optional<std::int64_t> replicas = {};
   /// Price per GPU and hour.
   std::optional<double> price = {};
-  std::optional<double> watts_per_gpu = {};
 
   double gpu_memory_utilization = 0.9;
   double activation_reserve_gb = 0;
   /// Required if the hardware's memory is unknown.
   std::optional<std::int64_t> kv_cache_tokens = {};
-  std::int64_t block_size = 16;
   /// One scenario for each, in increasing order.
   std::vector<std::int64_t> max_num_seqs = {256};
   std::int64_t max_num_batched_tokens = 8192;
@@ -105,11 +92,9 @@ struct CapacityRanges {
   LegalRange prefill_tokens_per_second = positive;
   LegalRange replicas = count;
   LegalRange price = positive;
-  LegalRange watts_per_gpu = positive;
   LegalRange gpu_memory_utilization = {.hi = 1, .lo_open = true};
   LegalRange activation_reserve_gb = {};
   LegalRange kv_cache_tokens = {.lo = 1, .hi = 1099511627776};
-  LegalRange block_size = {.lo = 1, .hi = 1048576};
   LegalRange max_num_seqs = {.lo = 1, .hi = 65536};
   LegalRange max_num_batched_tokens = count;
   LegalRange gamma = {.lo = 0, .hi = 64};
@@ -131,19 +116,6 @@ struct ScenarioMemory {
   std::optional<planning::KvMemory> memory;
 };
 
-/// The pool of replicas that compute prompts.
-struct PrefillPool {
-  Layout layout;
-  /// The capacity of its one scenario, whose requests end with their first token.
-  sim::CapacityRange range;
-  std::string link;
-  double link_bytes_per_second = 0;
-  /// For a mean prompt: bytes of its cache, and their seconds on the way.
-  double cache_bytes = 0, transfer_seconds = 0;
-
-  const sim::ScenarioCapacity& scenario() const { return range.answer.scenarios.front(); }
-};
-
 /// The best scenario with a budget of verified drafts, against the best with one gamma for all batches, plain decoding
 /// among them.
 struct BudgetGain {
@@ -163,8 +135,6 @@ struct Capacity {
   /// Plain decoding in the layout that is best for it, over the same versions of what is uncertain; null if drafts are
   /// not recommended, or that layout is this one, or none is within the limits and the accelerators.
   std::shared_ptr<const Capacity> plain_elsewhere;
-  /// Empty if replicas compute their own prompts, or nothing is served.
-  std::optional<PrefillPool> prefill;
   /// The acceptances at the ends of its interval; empty if it is taken as exact.
   std::vector<std::vector<sim::RequestAcceptance>> acceptance_ends;
   /// [scenario]
@@ -177,7 +147,7 @@ struct Capacity {
   bool partial = false;
   /// True if nobody knows in how many steps something is drafted; figures are then those of drafts in all.
   bool may_not_draft = false;
-  /// True if more GPUs are needed than the question's `gpus`, by both pools if prompts have one of their own.
+  /// True if more GPUs are needed than the question's `gpus`.
   bool exceeds_gpus = false;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;

@@ -59,7 +59,6 @@ struct MethodQuestion {
   std::optional<double> epsilon = {};
   std::optional<double> delta = {};
   std::optional<double> threshold = {};
-  std::optional<std::int64_t> most_drafts = {};
   /// Gammas by batch, from batch 1 on without gaps, for the policy batch.
   std::optional<std::vector<planning::ScheduleStretch>> schedule = {};
   std::optional<std::int64_t> batch = {};
@@ -71,12 +70,7 @@ struct MethodQuestion {
   std::optional<std::int64_t> tree_nodes = {};
   /// The probability that the child of each rank is the accepted one; they do not rise, and sum to 1 at most.
   std::optional<std::vector<double>> tree_acceptance = {};
-  std::optional<std::int64_t> ngram_order = {};
   std::optional<std::int64_t> exit_layer = {};
-  std::optional<double> exit_response = {};
-  std::optional<double> exit_saturation = {};
-  std::optional<std::int64_t> inner_gamma = {};
-  std::optional<double> edit_share = {};
 
   /// Tokens per method; as many as until_error takes if that alone is given.
   std::optional<std::int64_t> tokens = {};

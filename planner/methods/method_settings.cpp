@@ -141,15 +141,9 @@ MethodSettings settings_of(const MethodQuestion& question) {
   take(question.epsilon, settings.epsilon);
   take(question.delta, settings.delta);
   take(question.threshold, settings.threshold);
-  take(question.most_drafts, settings.most_drafts);
   take(question.drafts, settings.drafts);
   take(question.tree_nodes, settings.tree_nodes);
-  take(question.ngram_order, settings.ngram_order);
   take(question.exit_layer, settings.exit_layer);
-  take(question.exit_response, settings.exit_response);
-  take(question.exit_saturation, settings.exit_saturation);
-  take(question.inner_gamma, settings.inner_gamma);
-  take(question.edit_share, settings.edit_share);
   take(question.max_new_tokens, settings.max_new_tokens);
   settings.until_relative_error = question.until_error;
   if (question.tokens || question.until_error) settings.tokens = question.tokens.value_or(most_tokens);

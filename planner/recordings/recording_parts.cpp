@@ -26,8 +26,7 @@ Analysis answer_of(RecordingSummary& all, const fs::path& first) {
   }
 }
 
-}  // namespace
-
+/// @throws traces::FileError if it is none of a recording
 RecordingSummary summary_of_part(const fs::path& path) {
   const std::string state = state_of_part(path);
   try {
@@ -36,6 +35,8 @@ RecordingSummary summary_of_part(const fs::path& path) {
     refuse_part(path, "state", fmt::format("unreadable ({})", error.what()), "as it was written");
   }
 }
+
+}  // namespace
 
 void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin& origin) {
   save_part(path, origin,

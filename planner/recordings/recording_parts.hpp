@@ -16,10 +16,6 @@ namespace specdec::planner {
 /// @throws as the other save_part
 void save_part(const std::filesystem::path& path, RecordingSummary& summary, const PartOrigin& origin);
 
-/// The state of a part.
-/// @throws traces::FileError if it is none of a recording
-RecordingSummary summary_of_part(const std::filesystem::path& path);
-
 /// The summary of a share that a folder keeps as a part; where it does not, what `make` gives, which is kept there
 /// then.
 /// @throws traces::FileError as save_part does, and if the part, or another one there, is damaged or not of this origin

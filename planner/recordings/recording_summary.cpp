@@ -151,21 +151,16 @@ class RecordingSummary::State {
  public:
   explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
 
-  /// @param begun   the state of the part read before; null for none
-  /// @param before  is called before each batch is added
-  void read(traces::PositionSource& source, const core::RunHooks& hooks, State* begun = nullptr,
-            const std::function<void()>& before = {}) {
+  void read(traces::PositionSource& source, const core::RunHooks& hooks) {
     answer_.metadata = source.metadata();
     answer_.files = names_of(source.files());
     depths_ = source.depths();
     sweeps_unasked_ = is_small(source);
     begin();
-    if (begun != nullptr) merge(*begun);
     traces::PositionBatch batch;
     while (source.read(batch)) {
       answer_.partial = positions() > 0 && hooks.interrupted();
       if (answer_.partial) break;
-      if (before) before();
       traces::read_ahead(batch);
       add(source, batch);
       tell_of_reading(hooks.progress, source, batch);
@@ -177,13 +172,7 @@ class RecordingSummary::State {
   }
 
   void merge(State& other) {
-    std::vector<std::string>& tasks = answer_.metadata.task_names;
-    std::vector<std::string>& other_tasks = other.answer_.metadata.task_names;
-    // A summary that was kept before all was read may lack the last names.
-    const bool begin_alike = std::equal(
-        tasks.begin(), tasks.begin() + std::min(std::ssize(tasks), std::ssize(other_tasks)), other_tasks.begin());
-    if (tasks.size() < other_tasks.size()) tasks = other_tasks;
-    if (!begin_alike || identity() != other.identity())
+    if (identity() != other.identity())
       throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
     answer_.partial = answer_.partial || other.answer_.partial;
     analyzer_->merge(*other.analyzer_);
@@ -275,12 +264,9 @@ class RecordingSummary::State {
     return names;
   }
 
-  /// All but the names of tasks.
   std::string identity() {
-    const std::vector<std::string> tasks = std::exchange(answer_.metadata.task_names, {});
     core::StateWriter writer;
     exchange_identity(writer);
-    answer_.metadata.task_names = tasks;
     return writer.bytes();
   }
 
@@ -309,20 +295,6 @@ RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const tra
   auto state = std::make_unique<State>(question);
   state->read(*share_of(recording, shard, question.by), hooks);
   return RecordingSummary(std::move(state));
-}
-
-RecordingSummary RecordingSummary::of(std::unique_ptr<traces::PositionSource> source, const RecordingUnits& units,
-                                      std::optional<RecordingSummary> begun, const AnalysisQuestion& question,
-                                      const core::RunHooks& hooks) {
-  RecordingSummary summary(std::make_unique<State>(question));
-  traces::DealtRecording dealt(std::move(source), units.positions, units.next);
-  std::optional<std::int64_t> unit;
-  summary.state_->read(dealt, hooks, begun ? begun->state_.get() : nullptr, [&] {
-    if (unit && *unit != dealt.unit()) units.done(*unit, summary);
-    unit = dealt.unit();
-  });
-  if (unit) units.done(*unit, summary);
-  return summary;
 }
 
 void RecordingSummary::merge(RecordingSummary& other) { state_->merge(*other.state_); }

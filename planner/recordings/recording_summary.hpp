@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,18 +12,6 @@
 #include "traces/sharded_recording.hpp"
 
 namespace specdec::planner {
-
-class RecordingSummary;
-
-/// The units of a recording, as a process is given them.
-struct RecordingUnits {
-  /// Positions of the recording in which the sequences of a unit begin; >= 1.
-  std::int64_t positions = 1;
-  /// The next unit; each is larger than the last.
-  std::function<std::int64_t()> next;
-  /// Told after each unit that had a sequence, with the summary of all up to it.
-  std::function<void(std::int64_t unit, RecordingSummary& so_far)> done;
-};
 
 /// A recording as a question looks at it: its files, grouped, and of these a share.
 /// @throws as open_recording and grouped_recording do
@@ -47,12 +33,6 @@ class RecordingSummary {
   /// The same of a share of files, which are opened only if the question can be answered.
   static RecordingSummary of(const RecordingFiles& recording, const traces::Shard& shard,
                              const AnalysisQuestion& question, const core::RunHooks& hooks = {});
-  /// The same of the units of a recording that one process is given (traces::DealtRecording), added to those in
-  /// `begun`.
-  /// @param begun  from the same question and recording, interrupted between units; empty for none
-  static RecordingSummary of(std::unique_ptr<traces::PositionSource> source, const RecordingUnits& units,
-                             std::optional<RecordingSummary> begun, const AnalysisQuestion& question,
-                             const core::RunHooks& hooks = {});
   ~RecordingSummary();
   RecordingSummary(RecordingSummary&&) noexcept;
   RecordingSummary& operator=(RecordingSummary&&) noexcept;

@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/load/prefill_pool.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -94,29 +93,6 @@ void put_load(const Capacity& capacity, std::size_t index, const std::string& pr
   row[prefix + "cost_per_million_tokens"] = number(scenario.cost_per_million_tokens);
   if (scenario.gpus) row[prefix + "gpus"] = *scenario.gpus;
   if (index < capacity.range.gpus.size()) row[prefix + "gpus_bounds"] = bounds_of(capacity.range.gpus[index]);
-}
-
-/// Prompts that have GPUs of their own take these, and their time to the first token, beside the pool that decodes.
-/// What plain decoding takes is not told: its prompts were not simulated.
-void put_both_pools(const Capacity& capacity, ordered_json& row) {
-  const BothPools both = both_pools(capacity);
-  for (const std::string& column : capacity_columns())
-    if (column.starts_with("plain_") && column != "plain_seconds_per_output_token") row[column] = nullptr;
-  const auto decoding = capacity.scenarios()[capacity.shown()].gpus;
-  row["gpus"] = both.gpus ? ordered_json(*both.gpus) : ordered_json();
-  row["gpus_bounds"] = bounds_of(both.gpu_range);
-  row["ttft_seconds_p99"] = capacity.question.percentile == 99 ? number(both.ttft_seconds) : ordered_json();
-  row["cost_per_million_tokens"] = number(both.cost_per_million_tokens);
-  row["gpu_seconds_per_million_tokens"] = nullptr;
-  if (both.gpu_seconds_per_token)
-    row["gpu_seconds_per_million_tokens"] = number(tokens_per_million * *both.gpu_seconds_per_token);
-  const std::optional<double> of_decoding = at(row, "output_tokens_per_second_per_gpu");
-  row["output_tokens_per_second_per_gpu"] = nullptr;
-  if (of_decoding && decoding && both.gpus) {
-    row["output_tokens_per_second_per_gpu"] =
-        number(*of_decoding * static_cast<double>(*decoding) / static_cast<double>(*both.gpus));
-  }
-  if (!capacity.prefill->scenario().meets_load) row["why"] = "prompts are not computed within the limits";
 }
 
 std::vector<Note> shown(const std::vector<Note>& warnings) {
@@ -219,7 +195,6 @@ ordered_json capacity_rows(const Capacity& capacity) {
   if (scenario.tpot_seconds) row["tpot_seconds_p99"] = number(scenario.tpot_seconds->p99.value);
   if (scenario.replicas) row["replicas"] = *scenario.replicas;
   put_load(capacity, *answer.recommended, "", row);
-  if (capacity.prefill) put_both_pools(capacity, row);
   if (capacity.exceeds_gpus) row["why"] = message_of(capacity.warnings, "more_gpus_than_given");
   if (const std::string uneven = why_uneven(capacity.warnings); !uneven.empty()) row["why"] = uneven;
   return ordered_json::array({row});

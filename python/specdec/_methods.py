@@ -16,7 +16,7 @@ Laws = Literal["bigram", "fixed", "iid"]
 
 _PATHS = ("target", "draft_model", "prompts", "ngram_text", "eagle_head", "parallel_heads", "exits", "trace")
 _NUMBERS = (
-    *("temperature", "lenience", "epsilon", "delta", "threshold", "exit_response", "exit_saturation", "edit_share"),
+    *("temperature", "lenience", "epsilon", "delta", "threshold"),
     *("noise", "alpha", "until_error", "c", "overhead"),
 )
 
@@ -71,7 +71,6 @@ def compare(
     epsilon: float | None = None,
     delta: float | None = None,
     threshold: float | None = None,
-    most_drafts: int | None = None,
     schedule: Schedule | None = None,
     batch: int | None = None,
     beams: int | None = None,
@@ -80,12 +79,7 @@ def compare(
     tree: tuple[int, int] | None = None,
     tree_nodes: int | None = None,
     tree_acceptance: Sequence[float] | None = None,
-    ngram_order: int | None = None,
     exit_layer: int | None = None,
-    exit_response: float | None = None,
-    exit_saturation: float | None = None,
-    inner_gamma: int | None = None,
-    edit_share: float | None = None,
     tokens: int | None = None,
     until_error: float | None = None,
     max_new_tokens: int | None = None,
@@ -137,8 +131,6 @@ def compare(
         Of typical acceptance, in [0, 1].
     threshold : float, optional
         Of the policies threshold, product and confidence, in [0, 1].
-    most_drafts : int, optional
-        Drafted tokens per step at most of oracle and known-beta.
     schedule : sequence of (int, int, int), optional
         (first batch, last batch, gamma) from batch 1 on, of the policy batch.
     batch : int, optional
@@ -153,16 +145,8 @@ def compare(
         Nodes of optimal-tree, and at most of best-tree; the root is one.
     tree_acceptance : sequence of float, optional
         How often the child of each rank is the accepted one.
-    ngram_order : int, optional
-        Tokens of the n-grams, and of the longest suffix that copy looks up.
     exit_layer : int, optional
         Blocks of the draft early-exit.
-    exit_response, exit_saturation : float, optional
-        Thresholds of calm and calm-saturation, in [0, 1].
-    inner_gamma : int, optional
-        Tokens that hierarchical's inner draft proposes at a time.
-    edit_share : float, optional
-        Of the tokens of input-copy's input, how many are replaced.
     tokens : int, optional
         Per method, rounded up to whole sequences; 4608 where it is not given, with `until_error` what that takes.
     until_error : float, optional
@@ -234,7 +218,6 @@ def simulate(
     epsilon: float | None = None,
     delta: float | None = None,
     threshold: float | None = None,
-    most_drafts: int | None = None,
     schedule: Schedule | None = None,
     batch: int | None = None,
     beams: int | None = None,
@@ -243,12 +226,7 @@ def simulate(
     tree: tuple[int, int] | None = None,
     tree_nodes: int | None = None,
     tree_acceptance: Sequence[float] | None = None,
-    ngram_order: int | None = None,
     exit_layer: int | None = None,
-    exit_response: float | None = None,
-    exit_saturation: float | None = None,
-    inner_gamma: int | None = None,
-    edit_share: float | None = None,
     tokens: int | None = None,
     until_error: float | None = None,
     max_new_tokens: int | None = None,
@@ -302,8 +280,6 @@ def simulate(
         Of typical acceptance, in [0, 1].
     threshold : float, optional
         Of the policies threshold, product and confidence, in [0, 1].
-    most_drafts : int, optional
-        Drafted tokens per step at most of oracle and known-beta.
     schedule : sequence of (int, int, int), optional
         (first batch, last batch, gamma) from batch 1 on, of the policy batch.
     batch : int, optional
@@ -318,16 +294,8 @@ def simulate(
         Nodes of optimal-tree, and at most of best-tree; the root is one.
     tree_acceptance : sequence of float, optional
         How often the child of each rank is the accepted one.
-    ngram_order : int, optional
-        Tokens of the n-grams, and of the longest suffix that copy looks up.
     exit_layer : int, optional
         Blocks of the draft early-exit.
-    exit_response, exit_saturation : float, optional
-        Thresholds of calm and calm-saturation, in [0, 1].
-    inner_gamma : int, optional
-        Tokens that hierarchical's inner draft proposes at a time.
-    edit_share : float, optional
-        Of the tokens of input-copy's input, how many are replaced.
     tokens : int, optional
         Per method, rounded up to whole sequences; 4608 where it is not given, with `until_error` what that takes.
     until_error : float, optional

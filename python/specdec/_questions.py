@@ -72,7 +72,6 @@ def plan(
     tokens: int | None = None,
     c_hat: float | None = None,
     emit: Engine | None = None,
-    engine_version: str | None = None,
 ) -> Plan:
     """The number of tokens to draft, and what that gains. Options have the names of `specdec plan`.
 
@@ -109,8 +108,6 @@ def plan(
         Draft operations / target operations per token; with one rate and constants alone.
     emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
         A configuration for this engine: ``config_text`` of the answer.
-    engine_version : str, optional
-        The engine's release, as "0.24.0": decides the syntax, and what is refused.
 
     Returns
     -------
@@ -143,7 +140,6 @@ def plan(
             "tokens": tokens,
             "c_hat": c_hat,
             "emit": emit,
-            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, False)
@@ -197,7 +193,6 @@ def plan_runs(
     tolerance: float = 0.01,
     extrapolate: bool = False,
     emit: Engine | None = None,
-    engine_version: str | None = None,
 ) -> Plan:
     """Plans from what a server was measured to do: `specdec plan --bench`.
 
@@ -220,7 +215,7 @@ def plan_runs(
         The engine's, where it is known.
     batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate
         As :func:`plan`.
-    emit, engine_version
+    emit
         As :func:`plan`.
 
     Returns
@@ -244,7 +239,6 @@ def plan_runs(
             "tolerance": tolerance,
             "extrapolate": extrapolate,
             "emit": emit,
-            "engine_version": engine_version,
         }
     )
     largest = _core.largest_compared_gamma(question, True)
@@ -259,7 +253,7 @@ def plan_runs(
 
 
 def synthetic(
-    acceptance: Acceptance, gamma: int, *, emit: Engine | None = None, engine_version: str | None = None
+    acceptance: Acceptance, gamma: int, *, emit: Engine | None = None
 ) -> Synthetic:
     """The settings by which engines accept drafts as the acceptance says, for benchmarks: `specdec synthetic`.
 
@@ -270,8 +264,6 @@ def synthetic(
         Drafted tokens per step of the benchmark, in [1, 256].
     emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
         One engine; all of them where it is not given.
-    engine_version : str, optional
-        Its release; goes with ``emit``.
 
     Returns
     -------
@@ -287,7 +279,7 @@ def synthetic(
     'TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS=0.75\\n'
     """
     require_type("acceptance", acceptance, Acceptance, "a specdec.Acceptance")
-    question = given_only({"gamma": plain(gamma), "emit": emit, "engine_version": engine_version})
+    question = given_only({"gamma": plain(gamma), "emit": emit})
     answer = _core.synthetic(acceptance._make(max_gamma=gamma, engine=emit), question)
     inputs = {**_options.SYNTHETIC, **acceptance._inputs, **question}
     document = _options.document("synthetic", _core.__version__, inputs, answer.files, answer.presets, answer.json)
@@ -348,7 +340,6 @@ def doctor(
     model: str | None = None,
     draft_model: str | None = None,
     draft_kind: str | None = None,
-    false_alarm_rate: float = 0.01,
     threads: int = 1,
 ) -> Checkup:
     """Faults and doubtful figures in what servers, benchmarks and recorders wrote: `specdec doctor`.
@@ -368,8 +359,6 @@ def doctor(
         What both models run on, the target, the draft, and how drafts are made; beside `draft_cost`, which needs the first two.
     tensor_parallel_size : int, optional
         Accelerators that share the target.
-    false_alarm_rate : float
-        Share of runs over faultless files in which the statistical tests together find something, in (0, 0.5].
     threads : int
         The answer does not depend on it.
 
@@ -402,7 +391,7 @@ def doctor(
     for name, value in roofline.items():
         if value is not None and not times:
             raise QuestionError(f"{name} is given, but needs draft_cost beside it", name)
-    tests = {"gamma": plain(gamma), "false_alarm_rate": false_alarm_rate, "threads": threads}
+    tests = {"gamma": plain(gamma), "threads": threads}
     question = given_only({**tests, "draft_cost": times or None, **roofline, **halves})
     answer = _core.doctor(sources, question)
     inputs = {**_options.DOCTOR, **question, "sources": sources}
@@ -437,18 +426,11 @@ def capacity(
     tensor_parallel_size: int | None = None,
     prefill_tokens_per_second: float | None = None,
     gpus: int | None = None,
-    disaggregated: bool = False,
-    prefill_tensor_parallel_size: int | None = None,
-    prefill_data_parallel_size: int | None = None,
-    prefill_expert_parallel_size: int | None = None,
-    kv_link: str = "infiniband-ndr",
     replicas: int | None = None,
     price: float | None = None,
-    watts_per_gpu: float | None = None,
     gpu_memory_utilization: float = 0.9,
     activation_reserve_gb: float = 0.0,
     kv_cache_tokens: int | None = None,
-    block_size: int = 16,
     max_num_seqs: int | Sequence[int] = 256,
     max_num_batched_tokens: int = 8192,
     prefill_first: bool = False,
@@ -497,19 +479,11 @@ def capacity(
         Speed of prompts, without hardware.
     gpus : int, optional
         Accelerators that there are: finds the layout of the target on them, as far as the cost does not state it.
-    disaggregated : bool
-        Prompts are computed by replicas of their own, whose caches travel to those that decode.
-    prefill_tensor_parallel_size, prefill_data_parallel_size, prefill_expert_parallel_size : int, optional
-        The layout of replicas that compute prompts; that of those that decode where it is not given.
-    kv_link : str
-        What caches travel over: "link", "ethernet-100g", "ethernet-200g", "ethernet-400g", "infiniband-ndr",
-        "infiniband-ndr200", "infiniband-xdr", or 10^9 bytes/s of each accelerator.
     replicas : int, optional
         How many there are; as many as the load needs where it is not given.
     price : float, optional
         Of a GPU for an hour.
-    watts_per_gpu : float, optional
-    gpu_memory_utilization, activation_reserve_gb, kv_cache_tokens, block_size, max_num_batched_tokens
+    gpu_memory_utilization, activation_reserve_gb, kv_cache_tokens, max_num_batched_tokens
         Of the engine.
     max_num_seqs : int or sequence of int
         Sequences that run together; each is tried.
@@ -569,18 +543,11 @@ def capacity(
             "tensor_parallel_size": tensor_parallel_size,
             "prefill_tokens_per_second": as_float(prefill_tokens_per_second),
             "gpus": gpus,
-            "disaggregated": disaggregated,
-            "prefill_tensor_parallel_size": prefill_tensor_parallel_size,
-            "prefill_data_parallel_size": prefill_data_parallel_size,
-            "prefill_expert_parallel_size": prefill_expert_parallel_size,
-            "kv_link": kv_link,
             "replicas": replicas,
             "price": as_float(price),
-            "watts_per_gpu": as_float(watts_per_gpu),
             "gpu_memory_utilization": as_float(gpu_memory_utilization),
             "activation_reserve_gb": as_float(activation_reserve_gb),
             "kv_cache_tokens": kv_cache_tokens,
-            "block_size": block_size,
             **several,
             "max_num_batched_tokens": max_num_batched_tokens,
             "prefill_first": prefill_first,

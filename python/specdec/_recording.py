@@ -321,7 +321,7 @@ def _summary(recording: Recording, question: Options, index: int, of: int, kept:
 #: A folder for shares that are done, and the options that say of what they are.
 _Kept = tuple[str, Options]
 #: Options that decide nothing of an answer.
-_NOT_DECIDING = ("threads", "target", "draft", "hash", "traces", "shard", "part", "checkpoint", "unit_positions")
+_NOT_DECIDING = ("threads", "target", "draft", "traces", "shard", "part")
 
 
 def _kept_in(checkpoint: Path, recording: Recording, inputs: Options) -> _Kept:

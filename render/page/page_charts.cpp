@@ -256,7 +256,7 @@ RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const 
 std::vector<Chart> capacity_charts(const planner::Capacity& capacity, const std::string& who) {
   constexpr std::size_t loads = 8;
   const planner::CapacityQuestion& question = capacity.question;
-  if (question.concurrency || question.replicas || question.watts_per_gpu) return {};
+  if (question.concurrency || question.replicas) return {};
   LoadChartInputs inputs = load_chart_inputs(capacity, loads);
   inputs.who = who;
   std::vector<Chart> charts;

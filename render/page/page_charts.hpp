@@ -56,7 +56,7 @@ RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const 
 
 /// Charts of a capacity over loads: GPUs that a load needs, the requests' times, and with a price these over the cost
 /// of a million tokens. Simulates; those that it cannot give, as without a load that is served, are left out, and all
-/// where the question is about a number of replicas, a concurrency or watts.
+/// where the question is about a number of replicas or a concurrency.
 /// @param who  the deployment, for captions: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"
 std::vector<Chart> capacity_charts(const planner::Capacity& capacity, const std::string& who);
 

@@ -13,11 +13,8 @@ namespace {
 using planner::Plan;
 
 std::string configuration_section(const planning::EngineConfig& config) {
-  std::string html;
-  for (const planning::EngineVariant& variant : config.variants) {
-    html += fmt::format("<h3>{}</h3>\n{}", escaped(variant.releases), preformatted(variant.command));
-    if (!variant.text.empty()) html += fmt::format("<p>{}:</p>\n{}", escaped(config.file), preformatted(variant.text));
-  }
+  std::string html = fmt::format("<h3>{}</h3>\n{}", planning::newest_release(config.engine), preformatted(config.command));
+  if (!config.text.empty()) html += fmt::format("<p>{}:</p>\n{}", escaped(config.file), preformatted(config.text));
   for (const std::string& note : config.notes) html += fmt::format("<p>Note: {}.</p>\n", escaped(note));
   return html;
 }
@@ -42,12 +39,10 @@ std::string backtest_section(const planning::BenchPlan& bench) {
 }
 
 std::string next_section(const Plan& plan) {
-  std::string html;
-  for (const NextStep& step : next_steps(plan)) {
-    html += paragraphs({step.words}) + preformatted(step.command);
-    if (!step.calibration.empty()) html += paragraphs({step.calibration});
-  }
-  return html;
+  const std::optional<NextStep> step = next_step(plan);
+  if (!step) return "";
+  const std::string html = paragraphs({step->words}) + preformatted(step->command);
+  return step->calibration.empty() ? html : html + paragraphs({step->calibration});
 }
 
 }  // namespace

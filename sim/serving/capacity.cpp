@@ -63,7 +63,6 @@ void require_legal(const CapacityQuestion& question) {
   require_positive("ttft_seconds", question.limits.ttft_seconds);
   require_positive("tpot_seconds", question.limits.tpot_seconds);
   require_positive("price_per_gpu_hour", question.price_per_gpu_hour);
-  require_positive("watts_per_gpu", question.watts_per_gpu);
   core::require_in(capacity_function, "percentile", question.limits.percentile, std::nextafter(0.0, 1.0),
                    std::nextafter(100.0, 0.0));
   core::require_in(capacity_function, "gpus_per_replica", question.gpus_per_replica, std::int64_t{1},

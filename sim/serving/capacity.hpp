@@ -90,7 +90,6 @@ struct CapacityQuestion {
   /// If given, figures are for this load of each scenario's replica, whether or not it is within the limits.
   std::optional<ReplicaLoad> figures_at = {};
   std::optional<double> price_per_gpu_hour = {};
-  std::optional<double> watts_per_gpu = {};
   /// Largest relative loss in accelerators' time and in median time per token at which the best scenario that is not
   /// extrapolated is preferred to one that is, [0, 1).
   double prefer_measured = 0.05;
@@ -158,13 +157,13 @@ struct ScenarioCapacity {
   std::optional<SimulatedPercentiles> gap_seconds;
   SimulatedValue mean_batch, output_tokens_per_second_per_replica;
   double preemptions_per_request = 0;
-  /// Empty if no rate is sustainable, or, for cost and energy, if price or power is unknown.
+  /// Empty if no rate is sustainable, or, for the cost, if the price is unknown.
   std::optional<std::int64_t> replicas, gpus;
   /// Accelerators' time of all replicas / the output tokens of all, 0 if nothing is served. Clients that do not share
   /// evenly leave some replicas with less work than the fullest; these are taken to serve in proportion to their
   /// clients, which overestimates the time where batching makes up for fewer.
   double gpu_seconds_per_token = 0;
-  std::optional<double> cost_per_million_tokens, joules_per_token;
+  std::optional<double> cost_per_million_tokens;
   /// The formulas at the same load, if they apply, which they do not with a budget, and steady / simulated - 1 of the
   /// mean time per output token.
   std::optional<planning::SteadyState> steady;

@@ -36,7 +36,6 @@ void fill_figures(const ReplicaAtLoad& there, const CapacityQuestion& question, 
   result.at_requests_per_second = there.requests_per_second.value;
   result.gpu_seconds_per_token = idle_factor * there.gpu_seconds_per_token;
   result.cost_per_million_tokens = cost_per_million_tokens(question, result.gpu_seconds_per_token);
-  if (question.watts_per_gpu) result.joules_per_token = *question.watts_per_gpu * result.gpu_seconds_per_token;
   result.ttft_seconds = there.ttft_seconds;
   result.tpot_seconds = there.tpot_seconds;
   result.gap_seconds = there.gap_seconds;

@@ -99,9 +99,9 @@ std::span<const DraftKind> draft_kinds() {
       DraftKind{"model", nullptr, draft_model, true, {.draft_model = true}},
       DraftKind{"unigram", lacks_unigram, unigram, true},
       DraftKind{"bigram", lacks_bigram, bigram, true},
-      DraftKind{"ngram", lacks_texts, ngrams, true, {.ngram_order = true, .texts = true}},
-      DraftKind{"copy", nullptr, copies, false, {.ngram_order = true}},
-      DraftKind{"combination", nullptr, combination, false, {.ngram_order = true, .draft_model = true}},
+      DraftKind{"ngram", lacks_texts, ngrams, true, {.texts = true}},
+      DraftKind{"copy", nullptr, copies, false, {}},
+      DraftKind{"combination", nullptr, combination, false, {.draft_model = true}},
       DraftKind{"eagle", lacks_eagle_head, eagle_drafts, false, {.draft_model = true, .eagle_head = true}},
       DraftKind{
           "parallel", lacks_parallel_heads, parallel_drafts, false, {.draft_model = true, .parallel_heads = true}},
@@ -112,8 +112,8 @@ std::span<const DraftKind> draft_kinds() {
                 true,
                 {.exit_layer = true, .draft_model = true, .exits = true}},
       DraftKind{
-          "hierarchical", lacks_hierarchical, hierarchical_benches, false, {.inner_gamma = true, .draft_model = true}},
-      DraftKind{"input-copy", nullptr, input_copy_benches, false, {.edit_share = true}},
+          "hierarchical", lacks_hierarchical, hierarchical_benches, false, {.draft_model = true}},
+      DraftKind{"input-copy", nullptr, input_copy_benches, false, {}},
   };
   return kinds;
 }

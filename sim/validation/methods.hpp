@@ -27,14 +27,9 @@ struct ParametersUsed {
   bool epsilon = false;
   bool delta = false;
   bool threshold = false;
-  bool most_drafts = false;
   bool schedule = false;
   bool batch = false;
   bool exit_layer = false;
-  bool exit_response = false;
-  bool exit_saturation = false;
-  bool inner_gamma = false;
-  bool edit_share = false;
   bool beams = false;
   bool draft_beams = false;
   bool drafts = false;
@@ -42,7 +37,6 @@ struct ParametersUsed {
   bool tree = false;
   bool tree_nodes = false;
   bool tree_acceptance = false;
-  bool ngram_order = false;
   /// The cost of a step.
   bool cost = false;
   /// From the source: its draft model, even if only as the unit of costs, the texts in which n-grams are counted, and

@@ -102,8 +102,8 @@ def package_folder(given: str | None) -> pathlib.Path:
 
 def reason_left_out(row: Any, plain_ids: set[str]) -> str:
     """Why a row cannot be asked or its label is uncertain; empty where neither."""
-    if row.mode != "agg" and not (row.requests > 0 and row.decode_num_workers > 0 and row.prefill_num_workers > 0):
-        return "disaggregated, and unknown how many are in flight"
+    if row.mode != "agg":
+        return "prefill and decode apart"
     if row.shared * row.groups % row.parts != 0:
         return "sizes that contradict each other"
     if row.shared > ACCELERATORS_PER_NODE:
@@ -118,32 +118,24 @@ SIZES = re.compile(r"_c(?P<requests>\d+)_tp(?P<shared>\d+)(?:_0)?_ep(?P<parts>\d
 
 
 def with_layout(rows: pd.DataFrame) -> pd.DataFrame:
-    """Adds requests in flight, accelerators that share layers, groups of these, parts of the experts, and servers.
+    """Adds requests in flight, accelerators that share layers, groups of these, and parts of the experts.
 
-    Of aggregated servers the sizes are those of the id where it has them, since the columns multiply them in some dumps:
-    tp of a server that attends to sequences in groups is their number. Requests of the columns are those of a group.
+    Sizes are those of the id where it has them, since the columns multiply them in some dumps: tp of a server
+    that attends to sequences in groups is their number. Requests of the columns are those of a group.
     """
     found = rows.id.str.extract(SIZES).astype(float)
-    together, alone = rows["mode"] == "agg", rows["mode"] != "agg"
-    by_id = together & found.requests.notna() & ((rows.attention_dp_size > 1) | (rows.moe_ep_size > 1))
+    by_id = found.requests.notna() & ((rows.attention_dp_size > 1) | (rows.moe_ep_size > 1))
     in_groups = by_id & (rows.attention_dp_size > 1) & (rows.tp_size == 1)
     rows = rows.assign(
         requests=rows.batch_size * rows.attention_dp_size.fillna(1).clip(lower=1),
         shared=rows.tp_size,
         groups=rows.attention_dp_size.fillna(1).clip(lower=1),
         parts=rows.moe_ep_size.clip(lower=1),
-        workers=1.0,
     )
     rows.loc[by_id, "requests"] = found.requests[by_id]
     rows.loc[by_id, "shared"] = found.shared[by_id].where(~in_groups, 1)
     rows.loc[by_id, "groups"] = found.shared[by_id].where(in_groups, 1)
     rows.loc[by_id, "parts"] = found.parts[by_id]
-    flight = rows.id.str.extract(r"_c(\d+)_")[0].astype(float)
-    decoding = rows.decode_batch_size * rows.decode_num_workers * rows.decode_attention_dp_size.fillna(1).clip(lower=1)
-    rows.loc[alone, "requests"] = flight[alone].fillna(decoding[alone])
-    for name, column in (("shared", "tp_size"), ("groups", "attention_dp_size"), ("parts", "moe_ep_size")):
-        rows.loc[alone, name] = rows[f"decode_{column}"][alone].fillna(1).clip(lower=1)
-    rows.loc[alone, "workers"] = rows.decode_num_workers[alone]
     # Layouts that columns leave open have whole experts on one server.
     rows["parts"] = rows.parts.where(~rows.model_path.str.contains("Qwen3-32B|Llama|llama"), 1).fillna(1)
     return rows
@@ -157,7 +149,7 @@ def read_points(package: pathlib.Path) -> tuple[pd.DataFrame, collections.Counte
     reasons = pd.Series([reason_left_out(row, plain_ids) for row in rows.itertuples()], index=rows.index)
     # The same measurement is there with several readings of its sizes.
     measured = ["model_path", "system", "backend", "gemm_quant_mode", "mode", "isl", "osl", "requests", "shared", "groups"]
-    measured += ["parts", "workers", "silicon_ttft_ms", "silicon_tpot_ms"]
+    measured += ["parts", "silicon_ttft_ms", "silicon_tpot_ms"]
     reasons[(reasons == "") & rows[reasons == ""].duplicated(measured).reindex(rows.index, fill_value=False)] = "an exact copy"
     left_out = collections.Counter(reasons[reasons != ""])
     points = rows[reasons == ""].reset_index(drop=True)
@@ -203,42 +195,10 @@ def ask(command: list[str]) -> tuple[dict[str, Any] | None, str]:
 
 
 def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | None = None) -> dict[str, Any]:
-    batch = row.requests / row.workers
-    seconds, refusal = round_seconds(specdec, package, row, batch, kernels)
-    if seconds is not None and row.mode != "agg":
-        seconds = apart_seconds(specdec, package, row, seconds, kernels)
-    return {"refusal": refusal} if seconds is None else {"tpot_ms": 1e3 * seconds}
-
-
-def round_seconds(
-    specdec: str, package: pathlib.Path, row: Any, batch: float, kernels: str | None
-) -> tuple[float | None, str]:
     command = [specdec, "plan", "--draft-kind", "ngram", "--alpha", "0.5", "--gamma", "1"]
-    command += ["--batch", f"{batch:g}", "--context", f"{row.isl + row.osl / 2:g}"]
+    command += ["--batch", f"{row.requests:g}", "--context", f"{row.isl + row.osl / 2:g}"]
     answer, refusal = ask(command + common_options(package, row, kernels))
-    return (None if answer is None else answer["points"][0]["rows"][0]["round_seconds"]), refusal
-
-
-def apart_seconds(specdec: str, package: pathlib.Path, row: Any, seconds: float, kernels: str | None) -> float:
-    """Seconds of a round of a server that only decodes, with no more sequences than the prompts' servers begin."""
-    command = [specdec, "capacity", "--disaggregated", "--arrival-rate", "0.001", "--replications", "2", "--threads", "1"]
-    command += ["--prompt-tokens", f"{row.isl:g}", "--output-tokens", f"{row.osl:g}", "--num-requests", "100"]
-    for name, column in (("tp", "tp_size"), ("dp", "attention_dp_size"), ("ep", "moe_ep_size")):
-        size = getattr(row, f"prefill_{column}")
-        dense = name == "ep" and row.parts == 1
-        command += [f"--prefill-{name}", f"{1 if dense or not size > 0 else size:g}"]
-    answer, _ = ask(command + common_options(package, row, kernels))
-    if answer is None or answer["prefill_pool"] is None:
-        return seconds
-    begun = answer["prefill_pool"]["requests_per_second_per_replica"]["value"] * row.prefill_num_workers / row.workers
-    batch = row.requests / row.workers
-    for _ in range(20):
-        limited = min(row.requests / row.workers, begun * row.osl * seconds)
-        if abs(limited / batch - 1) < 0.01:
-            break
-        batch = (batch + limited) / 2
-        seconds = round_seconds(specdec, package, row, max(batch, 1), kernels)[0] or seconds
-    return seconds
+    return {"refusal": refusal} if answer is None else {"tpot_ms": 1e3 * answer["points"][0]["rows"][0]["round_seconds"]}
 
 
 def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | None = None) -> dict[str, Any]:
@@ -300,8 +260,6 @@ def seconds_and_parts(package: pathlib.Path, points: pd.DataFrame, plain: pd.Dat
     seconds, layers, difference = np.full(len(points), math.nan), np.full(len(points), math.nan), 0.0
     for i, (server, row) in enumerate(zip(servers, points.itertuples())):
         if server is None:
-            continue
-        if row.mode != "agg":
             continue
         seconds[i] = server.seconds_per_token(row.requests, row.isl, row.osl) or math.nan
         layers[i] = server.model.depth
@@ -372,7 +330,7 @@ def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
         error = np.full(len(others), math.nan)
         for i, row in enumerate(others.itertuples()):
             server = server_of(package, row, engine)
-            seconds = server and row.mode == "agg" and server.seconds_per_token(row.requests, row.isl, row.osl)
+            seconds = server and server.seconds_per_token(row.requests, row.isl, row.osl)
             if seconds:
                 error[i] = 1e3 * (seconds + server.constants(row.requests)) / row.silicon_tpot_ms - 1
         print(f"  {engine:14} {len(others):5d} {summary(error, others.deployment)}")

@@ -31,7 +31,7 @@ RUNS = {
     "trace generate": [
         "--output SCRATCH/plan.safetensors --sequences 4 --tokens 40",
         "--output SCRATCH/beta.safetensors --sequences 3 --tokens 40",
-        "--output SCRATCH/tasks --tasks easy:0.9,hard:0.5 --emitted all-or-nothing --tokens 30",
+        "--output SCRATCH/tasks --tasks easy:0.9,hard:0.5 --tokens 30",
         "--output SCRATCH/markov --law markov --tokens 30",
         "--output SCRATCH/topk --law logit-noise --alpha 0.7 --vocab 40 --tier topk --k 4 --sequences 2 --tokens 20",
     ],
@@ -94,8 +94,6 @@ RUNS = {
         f"{CAPACITY} --model llama-3.1-8b --draft-model eagle3-llama-3.1-8b --alpha 0.7 --alpha-spread 0.2 --gamma 2 "
         "--verification-budget --concurrency 8 --prompt-tokens 100 --output-tokens 50",
         f"{CAPACITY} --model llama-3.3-70b --gpus 4 --prompt-tokens 100 --output-tokens 50",
-        f"{CAPACITY} --model llama-3.1-8b --disaggregated --prefill-tp 2 --arrival-rate 20 --ttft-ms 500 --price 2 "
-        "--prompt-tokens 500 --output-tokens 50",
     ],
     "record": [
         f"{RECORDED} --output SCRATCH/full --sequences 2 --max-new-tokens 8",
@@ -126,7 +124,7 @@ RUNS = {
     "merge --partial": ["SCRATCH/sweep.part"],
     "counters": [
         f"{SERVING}/vllm_requests.jsonl",
-        f"--by category --max-gamma 5 --beyond zero --hash {SERVING}/vllm_requests.jsonl",
+        f"--by category --max-gamma 5 --beyond zero {SERVING}/vllm_requests.jsonl",
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom",
         f"{SERVING}/vllm_after.prom",
         "--convert vllm.mean_acceptance_length=3.07 --gamma 3",
@@ -136,7 +134,7 @@ RUNS = {
     ],
     "doctor": [
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom {SERVING}/vllm_k4.log",
-        f"{SERVING}/vllm_plain.log --false-alarm-rate 0.05 --gamma 3 --hash",
+        f"{SERVING}/vllm_plain.log --gamma 3",
         f"{LLAMACPP} --threads 2",
         f"{SERVING}/../bench/c8-plain.json {SERVING}/../bench/c1-k3.json",
         f"--draft-cost {ROOT}/traces/samples/llamacpp/llama-bench.md --hardware h100 --tp 2 --model llama-3.1-8b "
@@ -144,13 +142,13 @@ RUNS = {
     ],
     "diff": [
         f"{SERVING}/vllm_requests.jsonl {ROOT}/traces/samples/aiperf/records.jsonl",
-        f"{SERVING}/../bench/c1-k3.json {SERVING}/../bench/c8-k3.json --hash",
+        f"{SERVING}/../bench/c1-k3.json {SERVING}/../bench/c8-k3.json",
         f"SCRATCH/tasks {SERVING}/vllm_requests.jsonl --gamma 3 --unpaired",
     ],
     "synthetic": [
         "--alpha 0.8 --gamma 4",
         "--rejection 1 --gamma 2",
-        f"--counters {SERVING}/vllm_requests.jsonl --gamma 6 --emit llamacpp --engine-version b10734",
+        f"--counters {SERVING}/vllm_requests.jsonl --gamma 6 --emit llamacpp",
         "--trace SCRATCH/tasks --gamma 3 --emit sglang",
     ],
     "trace info": ["SCRATCH/tasks", "SCRATCH/full", f"{LLAMACPP}"],

@@ -90,7 +90,7 @@ class Emitted:
         config = json.loads(done.stdout)["config"]
         self.text = self.file.read_text()
         self.runs = config["runs"]
-        line = config["variants"][0]["command"].replace("FILE", str(self.file))
+        line = config["command"].replace("FILE", str(self.file))
         line = line.replace("\\\n", " ").replace("'<TARGET>'", "org/target")
         words = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, encoding="utf-8", check=True)
         self.words = words.stdout.split("\0")[:-1]
@@ -165,11 +165,6 @@ class Engines(unittest.TestCase):
                 if "--max-num-seqs" in options:
                     self.assertEqual(str(args.max_num_seqs), options[options.index("--max-num-seqs") + 1])
         self.assertGreater(scheduled, 8)
-
-    def test_vllm_takes_what_is_emitted_for_an_older_release_too(self):
-        for version in ("0.23.0", "0.24.0", "0.33.0"):
-            emitted = Emitted([*PLANS["head"][0], "--engine-version", version], "vllm", self.folder)
-            self.assertEqual(gammas_of_vllm(of_vllm(emitted.words)[1], 62), emitted.gammas())
 
     def test_sglang_takes_what_is_emitted_and_drafts_as_planned_at_every_batch(self):
         adaptive = 0

@@ -46,7 +46,7 @@ check(server_plan "batch 4: gamma [0-9]+, [12]\\.[0-9]+x\nvllm serve "
 check(replica_capacity "^(plain|gamma [123]) needs [1-9][0-9]* GPUs\n$")
 check(simulated_rounds "^3\\.3[0-9]+ tokens per step; Eq. 1 has 3\\.3616\n$")
 run(${WORK_DIR}/prefix/bin/specdec --version)
-foreach(terms share/doc/specdec/LICENSE share/specdec/models/LICENSES.md share/man/man1/specdec.1
+foreach(terms share/doc/specdec/LICENSE share/specdec/models/LICENSES.md
     share/bash-completion/completions/specdec share/zsh/site-functions/_specdec
     share/fish/vendor_completions.d/specdec.fish)
   if(NOT EXISTS ${WORK_DIR}/prefix/${terms})

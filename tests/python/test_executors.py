@@ -1,5 +1,5 @@
-"""Shares of an analysis that run elsewhere, and the analysis when a worker dies. Dask and Ray where they are
-installed."""
+"""Shares of an analysis that run elsewhere, and the analysis when a worker dies. scripts/test_executors runs those on Dask
+and Ray."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ def pool() -> concurrent.futures.ProcessPoolExecutor:
     return concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
 
 
+@pytest.mark.executors
 @pytest.mark.parametrize("name", ["dask", "ray"])
 def test_dask_and_ray_answer_as_one_process_does(
     name: str, request: pytest.FixtureRequest, whole: dict[str, Any]
@@ -90,6 +91,7 @@ def test_dask_and_ray_answer_as_one_process_does(
         analyze(RECORDING, gamma=[4, 2], executor=executor)
 
 
+@pytest.mark.executors
 @pytest.mark.parametrize("name", ["dask", "ray"])
 def test_dask_and_ray_do_the_share_of_a_dead_worker_again(
     name: str, request: pytest.FixtureRequest, tmp_path: pathlib.Path, whole: dict[str, Any]

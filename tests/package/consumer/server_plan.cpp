@@ -10,5 +10,5 @@ int main(int, char** argv) {
   for (const Recommendation& at : answer.recommendations()) {
     std::cout << "batch " << at.batch << ": gamma " << *at.gamma << ", " << at.speedup->value << "x\n";
   }
-  std::cout << answer.config->variants.front().command << "\n";
+  std::cout << answer.config->command << "\n";
 }

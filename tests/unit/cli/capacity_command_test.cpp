@@ -49,7 +49,7 @@ ordered_json assumed_in(const ordered_json& answer, const std::string& name) {
 TEST_CASE("capacity compares gammas with plain decoding at the load asked for, and says how many GPUs that takes") {
   const ordered_json answer = json_of(small_model + lengths +
                                       " --alpha 0.7 --draft-kind ngram --gamma 1-3 --arrival-rate 120 --tpot-ms 15 "
-                                      "--price 3.6 --watts-per-gpu 360");
+                                      "--price 3.6");
   CHECK(answer["comparison"] == "equal arrival rate");
   CHECK(answer["requests_per_second"] == 120);
   CHECK(answer["calibrated"] == false);
@@ -61,11 +61,9 @@ TEST_CASE("capacity compares gammas with plain decoding at the load asked for, a
     const double rate = value(scenario["requests_per_second_per_replica"]);
     CHECK(gpus == std::ceil(120 / rate));
     CHECK(gpus * scenario["at_requests_per_second_per_replica"].get<double>() == Approx(120));
-    // Price and power are spread over the tokens.
+    // The price is spread over the tokens.
     const double tokens_per_gpu = value(scenario["output_tokens_per_second_per_gpu"]);
     CHECK(scenario["cost_per_million_tokens"].get<double>() == Approx(1e3 / tokens_per_gpu));
-    CHECK(scenario["joules_per_token"].get<double>() == Approx(360 / tokens_per_gpu));
-    CHECK(scenario["joules_per_token_basis"] == "given power");
     CHECK(value(scenario["tpot_seconds"]["p99"]) <= 0.015 * 1.01);
     const auto& rates = scenario["requests_per_second_per_replica"]["ci95"];
     CHECK(rates[0].get<double>() < 0.9 * rate);
@@ -433,25 +431,6 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   };
   CHECK(source_of(found, "tensor_parallel") == "found");
   CHECK(source_of(json_of(large + " --gpus 4 --tp 4"), "tensor_parallel") == "user");
-  CHECK(found["prefill_pool"].is_null());
-  const ordered_json apart = json_of(small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400");
-  CHECK(apart["layouts"].is_null());
-  CHECK(apart["prefill_pool"]["kv_link_bytes_per_second_per_gpu"] == 50e9);
-  CHECK(apart["prefill_pool"]["gpus_of_both_pools"] ==
-        apart["prefill_pool"]["gpus"].get<int>() + apart["recommended"]["gpus"].get<int>());
-  CHECK(apart["prefill_pool"]["gpus_bounds_of_both_pools"][0] ==
-        apart["prefill_pool"]["gpus_bounds"][0].get<int>() +
-            apart["scenarios"][apart["recommended"]["scenario"].get<std::size_t>()]["gpus_bounds"][0].get<int>());
-  CHECK(run_specdec("capacity " + small_model + lengths + " --disaggregated --arrival-rate 30 --ttft-ms 400")
-            .out.rfind("2 GPUs, 1 for prompts and 1 for decoding: 30 requests/s within 400 ms to the first token", 0) ==
-        0);
-  // Two replicas for the prompts of one that decodes are more than there are.
-  const std::string few =
-      small_model + " --prompt-tokens 3000 --output-tokens 50 --disaggregated --gpus 2 --ttft-ms 2000";
-  const ordered_json more = json_of(few, 1);
-  CHECK(more["prefill_pool"]["gpus_of_both_pools"].get<int>() > 2);
-  CHECK(warns(more, "more_gpus_than_given"));
-  CHECK(run_specdec("capacity " + few).out.rfind("More than the 2 GPUs given are needed in this layout. ", 0) == 0);
   // More than one GPU takes, and what no number of them does.
   const std::string heavy = small_model + lengths + " --gpus 1 --arrival-rate 400";
   const ordered_json beyond = json_of(heavy, 1);
@@ -466,7 +445,6 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   const std::string never = small_model + lengths + " --gpus 1 --arrival-rate 400 --tpot-ms 1";
   CHECK(json_of(never, 1)["recommended"].is_null());
   CHECK(run_specdec("capacity " + never).out.find("on any number of GPUs") != std::string::npos);
-  check_refused(small_model + lengths + " --kv-link link", "--kv-link is given, but needs --disaggregated beside it");
   check_refused(small_model + lengths + " --dp 2",
                 "--data-parallel-size is 2, but llama-3.1-8b has no experts to share: groups that share nothing are "
                 "--replicas");

@@ -201,13 +201,6 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
                     "--table is given, but goes with --format csv only, not with table");
   check_run_refused("plan --alpha 0.8 --c 0.1 --model llama",
                     "--model is given, but goes with a deployment: --batch, files, --hardware or --emit");
-  check_run_refused("plan --alpha 0.8 --c 0.1 --engine-version 0.24.0",
-                    "--engine-version is given, but needs --emit beside it");
-  check_run_refused("plan --alpha 0.8 --c 0.1 --emit sglang --engine-version latest",
-                    "--engine-version is latest, but must be a release of SGLang like 0.5.14");
-  check_run_refused("plan --alpha 0.8 --c 0.1 --emit sglang --acceptance rejection --engine-version 0.5.13",
-                    "--emit is sglang, but SGLang 0.5.13 knows no rejection sampling (--acceptance greedy-draft plans "
-                    "without); SGLang 0.5.14 does");
   const std::string placed = " --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
   const ScratchFolder folder;
   const std::string sweep = (folder / "sweep.toml").string();

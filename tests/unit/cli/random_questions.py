@@ -471,18 +471,17 @@ def check_config(answer: dict) -> None:
         planned = next((s["gamma"] for s in schedule if s["batch_low"] <= run["batch_low"] <= s["batch_high"]), None)
         one_for_all = len(config["runs"]) == 1
         require(run["held"] or one_for_all or planned == run["gamma"], f"the engine runs {run}, the plan says {planned}")
-    for variant in config["variants"]:
-        if not variant["text"].lstrip().startswith("{"):
-            continue
-        text = json.loads(variant["text"])
-        gammas = [run["gamma"] for run in config["runs"]]
-        drafted = text.get("num_speculative_tokens_per_batch_size")
-        if drafted is None:
-            require(gammas == [text["num_speculative_tokens"]] * len(gammas), f"{variant['text']} for {gammas}")
-            continue
-        by_batch = {batch: gamma for low, high, gamma in drafted for batch in (low, high)}
-        for run in config["runs"]:
-            require(by_batch.get(run["batch_low"], run["gamma"]) == run["gamma"], f"{drafted} for {config['runs']}")
+    if not config["text"].lstrip().startswith("{"):
+        return
+    text = json.loads(config["text"])
+    gammas = [run["gamma"] for run in config["runs"]]
+    drafted = text.get("num_speculative_tokens_per_batch_size")
+    if drafted is None:
+        require(gammas == [text["num_speculative_tokens"]] * len(gammas), f"{config['text']} for {gammas}")
+        return
+    by_batch = {batch: gamma for low, high, gamma in drafted for batch in (low, high)}
+    for run in config["runs"]:
+        require(by_batch.get(run["batch_low"], run["gamma"]) == run["gamma"], f"{drafted} for {config['runs']}")
 
 
 def check_plan(answer: dict) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Completes command lines in the shells themselves, and reads the manual page as people do.
+"""Completes command lines in the shells themselves.
 
 usage: shells_test.py SPECDEC
 """
@@ -138,38 +138,6 @@ class Scripts(unittest.TestCase):
         done = shell("specdec", "completion", "tcsh")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr, "specdec: error: SHELL is tcsh, but must be one of bash, zsh, fish\n")
-
-
-class Manual(unittest.TestCase):
-    def setUp(self):
-        done = shell("specdec", "help", "--man")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.page = done.stdout
-
-    def test_it_holds_every_command_and_its_options(self):
-        text = self.page.replace("\\-", "-").replace("\\:", "")
-        for words in ("plan", "trace info", "plot optimal-gamma", "completion"):
-            self.assertIn(f".SS specdec {words}\n", text)
-        for option in ("--alpha", "--kv-cache-dtype", "--print-config", "--until-error"):
-            self.assertIn(f"\\fB{option}\\fR", text)
-        self.assertEqual(text.count("\\fB--quiet\\fR"), 1, "what every command takes stands there once")
-
-    def checked(self, *words: str):
-        done = subprocess.run(words, input=self.page, capture_output=True, encoding="utf-8", timeout=60, check=False)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout
-
-    @needs("groff")
-    def test_groff_reads_it_without_a_warning(self):
-        self.assertIn("SPECDEC", self.checked("groff", "-man", "-ww", "-Tutf8"))
-
-    @needs("man")
-    def test_man_reads_it_without_a_warning(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page = Path(folder) / "specdec.1"
-            page.write_text(self.page)
-            done = shell("man", "--warnings", "-l", str(page))
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":

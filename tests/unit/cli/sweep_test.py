@@ -200,17 +200,6 @@ class Sweeping(unittest.TestCase):
         self.assertEqual([(row["gpus"], row["plain_gpus"], row["verdict"]) for row in swept["rows"]],
                          [(1, 1, "cannot tell"), (1, 1, "speculate")])
 
-    def test_both_pools_of_a_disaggregated_load_are_counted(self):
-        load = LOADS.replace("arrival-rate = [1, 20]", "arrival-rate = 20").replace("tpot-ms = [0.001, 100]", "tpot-ms = 100")
-        (row,) = document("sweep", self.file(load + "ttft-ms = 2000\ndisaggregated = true\n"))["rows"]
-        words = [f"--{name.strip()}={value.strip()}" for name, value in
-                 (line.split("=") for line in load.splitlines()[1:] if "=" in line)]
-        pool = document("capacity", *words, "--ttft-ms", "2000", "--disaggregated")["prefill_pool"]
-        self.assertEqual(row["gpus"], pool["gpus_of_both_pools"])
-        self.assertGreater(row["gpus"], pool["gpus"])
-        self.assertEqual(row["cost_per_million_tokens"], pool["cost_per_million_tokens_of_both_pools"])
-        self.assertIsNone(row["plain_gpus"])
-
     def test_more_gpus_than_are_given_have_a_why_and_each_row_says_what_was_given(self):
         load = LOADS.replace("arrival-rate = [1, 20]", "arrival-rate = 2000").replace("tpot-ms = [0.001, 100]", "tpot-ms = 100")
         rows = document("sweep", self.file(load + "gpus = [1, 8]\n"))["rows"]

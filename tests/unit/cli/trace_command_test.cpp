@@ -69,7 +69,6 @@ TEST_CASE("trace check passes a good recording and lists what is wrong with a ba
   CHECK(findings["findings"][0]["file"] == bad);
   CHECK(findings["findings"][0]["byte"].is_number_integer());
   CHECK(findings["findings"][0]["field"].get<std::string>().find("p.token_logprob") != std::string::npos);
-  CHECK(json_of("check --max-findings 1 " + bad, 1)["findings"].size() == 1);
   CHECK(run_specdec("trace check " + bad).out.starts_with("2 things are wrong.\n" + bad));
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "planner/load/capacity.hpp"
-#include "planner/load/prefill_pool.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
 
@@ -222,40 +221,6 @@ TEST_CASE("groups of accelerators have the cache, places and positions of all of
   // Experts are divided over eight, so that each group has more room than one of its own.
   CHECK(all.cache_blocks > 4 * single.cache_blocks);
   CHECK(four.memory.front().memory->target_weight_bytes < one.memory.front().memory->target_weight_bytes);
-}
-
-TEST_CASE("prompts and rounds apart take pools of their own, and the caches' way") {
-  CapacityQuestion question = small_load();
-  question.gamma = std::vector<std::int64_t>{};
-  question.arrival_rate = 30;
-  question.ttft_ms = 500;
-  question.tpot_ms = 20;
-  question.price = 3.6;
-  question.prefill = planner::PrefillQuestion{.tensor_parallel = 1, .link = "2"};
-  const Cost cost = priced("llama-3.1-8b", {.tensor_parallel = 2});
-  const Capacity answer = planner::capacity({}, cost, question);
-  REQUIRE(answer.prefill);
-  const planner::PrefillPool& pool = *answer.prefill;
-  CHECK(pool.layout == Layout{1, 1, 1});
-  // 32 layers of 8 heads of 128 keys and values in two bytes, over the one link of the accelerator that computes.
-  CHECK(pool.cache_bytes == 500.0 * 32 * 2 * 8 * 128 * 2);
-  CHECK(pool.transfer_seconds == Approx(pool.cache_bytes / 2e9));
-  CHECK(answer.simulation.scenarios.front().engine.decode_only);
-  CHECK(pool.scenario().meets_load);
-  const planner::BothPools both = planner::both_pools(answer);
-  const sim::ScenarioCapacity& decoding = answer.scenarios().front();
-  CHECK(both.gpus == *decoding.gpus + *pool.scenario().gpus);
-  CHECK(both.cost_per_million_tokens == Approx(1e3 * static_cast<double>(*both.gpus) / (30 * 100)).epsilon(1e-6));
-  CHECK(*both.ttft_seconds <= 0.5);
-  CHECK(*both.ttft_seconds >= pool.transfer_seconds + pool.scenario().ttft_seconds->p99.value);
-
-  question.prefill->link = "link";
-  CHECK(planner::capacity({}, cost, question).prefill->link_bytes_per_second ==
-        cost.roofline->options().hardware.link_bytes_per_second->value);
-  question.prefill->link = "pigeon";
-  CHECK_THROWS_WITH(planner::capacity({}, cost, question), Contains("kv_link is pigeon") && Contains("infiniband-ndr"));
-  question.prefill->link = "0.001";
-  CHECK_THROWS_WITH(planner::capacity({}, cost, question), Contains("which the way of the caches"));
 }
 
 TEST_CASE("layouts that a model does not have are refused by name") {

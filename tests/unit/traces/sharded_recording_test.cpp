@@ -74,31 +74,3 @@ TEST_CASE("a share is named by its number from 1, and its file so that names hav
   CHECK(Shard{2, 7}.name() == "3/7");
   CHECK(Shard{2, 64}.file_name() == "03-of-64");
 }
-
-TEST_CASE(
-    "units that are dealt hold every position once, each batch is of one, and a sequence is in that of its first") {
-  const Numbered recording({4, 1, 7, 2, 5});
-  // Sequences begin at 0, 4, 5, 12 and 14: units of four positions have the numbers 0, 1, 1, 3 and 3.
-  const std::vector<std::int64_t> unit_of = {0, 1, 1, 3, 3};
-  std::int64_t dealt = 0;
-  std::vector<int> seen(19, 0);
-  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{1}}) {
-    // The first is given units 0, 2 and 3, the second 1 and whatever lies behind.
-    std::int64_t unit = first == 0 ? 0 : 1;
-    specdec::traces::DealtRecording own(recording.source(), 4, [&] {
-      ++dealt;
-      const std::int64_t given = unit;
-      unit = first == 0 ? std::max<std::int64_t>(unit + 1, 2) : 100;
-      return given;
-    });
-    PositionBatch batch;
-    while (own.read(batch)) {
-      for (std::size_t i = 0; i < static_cast<std::size_t>(batch.size); ++i) {
-        CHECK(unit_of[static_cast<std::size_t>(batch.sequence[i])] == own.unit());
-        ++seen[static_cast<std::size_t>(batch.token[i])];
-      }
-    }
-  }
-  CHECK(seen == std::vector<int>(19, 1));
-  CHECK(dealt == 5);
-}

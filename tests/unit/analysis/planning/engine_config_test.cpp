@@ -88,12 +88,6 @@ std::int64_t by_upper_ends(const std::map<std::int64_t, std::int64_t>& keys, std
   return at == keys.end() ? 0 : at->second;
 }
 
-/// Older releases: that of the largest key that is at most the batch.
-std::int64_t by_lower_ends(const std::map<std::int64_t, std::int64_t>& keys, std::int64_t batch) {
-  REQUIRE(keys.begin()->first == 1);
-  return std::prev(keys.upper_bound(batch))->second;
-}
-
 template <class Stretch>
 std::int64_t gamma_of(const std::vector<Stretch>& schedule, std::int64_t batch) {
   for (const Stretch& step : schedule) {
@@ -187,7 +181,7 @@ TEST_CASE("the names of the engines are read back") {
 TEST_CASE("vLLM's configuration drafts at every batch what the schedule says, and never more than its maximum") {
   for (const auto& schedule : {falling, std::vector<PlannedStretch>{{1, 1, 0}, {2, 7, 3}, {8, 9, 3}, {10, 64, 5}}}) {
     const EngineConfig config = engine_config(Engine::vllm, request_for(schedule));
-    const json parsed = json::parse(config.variants.front().text);
+    const json parsed = json::parse(config.text);
     for (std::int64_t batch = 1; batch <= schedule.back().batch_high; ++batch) {
       CHECK(vllm_gamma(parsed, batch) == gamma_of(schedule, batch));
       CHECK(vllm_gamma(parsed, batch) <= parsed["num_speculative_tokens"]);
@@ -200,7 +194,7 @@ TEST_CASE("vLLM's configuration drafts at every batch what the schedule says, an
 
 TEST_CASE("vLLM's configuration selects the acceptance rule that was planned for") {
   EngineRequest request = request_for(falling);
-  const auto parsed = [&] { return json::parse(engine_config(Engine::vllm, request).variants.front().text); };
+  const auto parsed = [&] { return json::parse(engine_config(Engine::vllm, request).text); };
   CHECK(parsed()["draft_sample_method"] == "probabilistic");
   CHECK(parsed()["rejection_sample_method"] == "standard");
   CHECK(parsed()["method"] == "draft_model");
@@ -217,12 +211,11 @@ TEST_CASE("vLLM's configuration selects the acceptance rule that was planned for
 
 TEST_CASE("one gamma at every batch needs no schedule") {
   const EngineRequest request = request_for({{1, 4, 2}, {5, 128, 2}});
-  const json vllm = json::parse(engine_config(Engine::vllm, request).variants.front().text);
+  const json vllm = json::parse(engine_config(Engine::vllm, request).text);
   CHECK_FALSE(vllm.contains("num_speculative_tokens_per_batch_size"));
   CHECK(vllm["num_speculative_tokens"] == 2);
   const EngineConfig trtllm = engine_config(Engine::trtllm, request);
-  CHECK(trtllm.variants.size() == 1);
-  CHECK(yaml_keys(trtllm.variants.front().text).count("draft_len_schedule") == 0);
+  CHECK(yaml_keys(trtllm.text).count("draft_len_schedule") == 0);
   CHECK_FALSE(notes_say(engine_config(Engine::sglang, request), "gives away"));
 }
 
@@ -237,68 +230,30 @@ TEST_CASE("an engine of one gamma is said to be slower than plain decoding where
   CHECK_FALSE(notes_say(engine_config(Engine::sglang, request), "slower than plain"));
 }
 
-TEST_CASE("the schedules of TensorRT-LLM say the same in newer releases' upper ends and in older ones' lower ends") {
-  const EngineConfig config = engine_config(Engine::trtllm, request_for(falling));
-  REQUIRE(config.variants.size() == 2);
-  const auto newer = yaml_keys(config.variants[0].text);
-  const auto older = yaml_keys(config.variants[1].text);
-  CHECK(newer.at("draft_len_schedule") == "{8: 4, 32: 2, 256: 0}");
-  CHECK(older.at("draft_len_schedule") == "{1: 4, 9: 2, 33: 0}");
-  for (std::int64_t batch = 1; batch <= 256; ++batch) {
-    CHECK(by_upper_ends(int_map(newer.at("draft_len_schedule")), batch) == gamma_of(falling, batch));
-    CHECK(by_lower_ends(int_map(older.at("draft_len_schedule")), batch) == gamma_of(falling, batch));
-  }
-  for (const auto& keys : {newer, older}) {
-    CHECK(keys.at("max_draft_len") == "4");
-    CHECK(keys.at("use_rejection_sampling") == "true");
-    CHECK(keys.count("max_concurrency") == 0);
-  }
-  // The key was renamed in December 2025.
-  CHECK(newer.at("speculative_model") == "\"org/draft\"");
-  CHECK(older.at("speculative_model_dir") == "\"org/draft\"");
-}
-
-TEST_CASE("releases of TensorRT-LLM that schedule no heads are given one draft length for them") {
-  for (const DraftKind kind : {DraftKind::eagle, DraftKind::mtp, DraftKind::parallel}) {
+TEST_CASE("the keys of TensorRT-LLM's schedules are the upper ends, also of heads, modules and parallel drafts") {
+  for (const DraftKind kind :
+       {DraftKind::model, DraftKind::eagle, DraftKind::mtp, DraftKind::parallel, DraftKind::ngram}) {
     EngineRequest request = request_for(falling);
     request.kind = kind;
     const EngineConfig config = engine_config(Engine::trtllm, request);
-    REQUIRE(config.variants.size() == 2);
-    CHECK(yaml_keys(config.variants[0].text).at("draft_len_schedule") == "{8: 4, 32: 2, 256: 0}");
-    const auto older = yaml_keys(config.variants[1].text);
-    CHECK(older.count("draft_len_schedule") == 0);
-    const bool is_module = kind == DraftKind::mtp;
-    CHECK(older.at(is_module ? "num_nextn_predict_layers" : "max_draft_len") == "2");
-    CHECK(older.count(is_module ? "max_draft_len" : "num_nextn_predict_layers") == 0);
-    CHECK(notes_say(config,
-                    "before that TensorRT-LLM, which scheduled only n-grams and draft models, drafts one length"));
-    request.fixed = {0, 0.5, 1};
-    CHECK(engine_config(Engine::trtllm, request).variants.size() == 1);
+    CHECK(config.text.rfind("# the keys of draft_len_schedule are the largest batches\n", 0) == 0);
+    const auto keys = yaml_keys(config.text);
+    CHECK(keys.at("draft_len_schedule") == "{8: 4, 32: 2, 256: 0}");
+    for (std::int64_t batch = 1; batch <= 256; ++batch)
+      CHECK(by_upper_ends(int_map(keys.at("draft_len_schedule")), batch) == gamma_of(falling, batch));
+    CHECK(keys.at("max_draft_len") == "4");
+    CHECK(keys.at("use_rejection_sampling") == "true");
+    CHECK(keys.count("max_concurrency") == 0);
+    const bool names_draft = kind != DraftKind::mtp && kind != DraftKind::ngram;
+    CHECK(keys.count("speculative_model") == (names_draft ? 1 : 0));
+    if (names_draft) CHECK(keys.at("speculative_model") == "\"org/draft\"");
   }
-  EngineRequest ngram = request_for(falling);
-  ngram.kind = DraftKind::ngram;
-  CHECK(yaml_keys(engine_config(Engine::trtllm, ngram).variants[1].text).count("draft_len_schedule") == 1);
-}
-
-TEST_CASE("releases of TensorRT-LLM that read a next-token module's length under its older name are given that") {
-  EngineRequest request = request_for({{1, 256, 4}});
-  request.kind = DraftKind::mtp;
-  const EngineConfig config = engine_config(Engine::trtllm, request);
-  REQUIRE(config.variants.size() == 2);
-  const auto newer = yaml_keys(config.variants[0].text), older = yaml_keys(config.variants[1].text);
-  CHECK(newer.at("max_draft_len") == "4");
-  CHECK(newer.count("num_nextn_predict_layers") == 0);
-  CHECK(older.at("num_nextn_predict_layers") == "4");
-  CHECK(older.count("max_draft_len") == 0);
-  CHECK(notes_say(config, "before spring 2026 a next-token module's length was num_nextn_predict_layers"));
-  request.kind = DraftKind::eagle;
-  CHECK(engine_config(Engine::trtllm, request).variants.size() == 1);
 }
 
 TEST_CASE("suffixes are a method of vLLM's, and no other engine's") {
   EngineRequest request = request_for({{1, 256, 8}});
   request.kind = DraftKind::suffix;
-  const std::string text = engine_config(Engine::vllm, request).variants.front().text;
+  const std::string text = engine_config(Engine::vllm, request).text;
   CHECK_THAT(text, Catch::Contains("\"method\": \"suffix\"") && Catch::Contains("\"num_speculative_tokens\": 8"));
   CHECK_THAT(text, !Catch::Contains("\"model\"") && !Catch::Contains("prompt_lookup"));
   CHECK(specdec::planning::lacks_option(Engine::vllm, request).empty());
@@ -312,10 +267,10 @@ TEST_CASE("a server on several machines is started on each, with gaps for what t
   request.tensor_parallel = 16;
   request.gpus_per_node = 8;
   const auto config = [&](Engine engine) { return engine_config(engine, request); };
-  CHECK(config(Engine::vllm).variants.front().command ==
+  CHECK(config(Engine::vllm).command ==
         "vllm serve org/target --tensor-parallel-size 16 --distributed-executor-backend mp --nnodes 2 --node-rank "
         "'<RANK>' --master-addr '<ADDRESS>' --speculative-config \"$(cat FILE)\"");
-  CHECK(config(Engine::sglang).variants.front().command ==
+  CHECK(config(Engine::sglang).command ==
         "python -m sglang.launch_server --model-path org/target --tensor-parallel-size 16 --nnodes 2 --node-rank "
         "'<RANK>' --dist-init-addr '<ADDRESS>' $(cat FILE)");
   for (const Engine engine : engines) {
@@ -326,7 +281,7 @@ TEST_CASE("a server on several machines is started on each, with gaps for what t
   CHECK(notes_say(config(Engine::trtllm), "as one MPI job of 16 tasks"));
   for (const std::optional<std::int64_t> each : {std::optional<std::int64_t>(16), std::optional<std::int64_t>()}) {
     request.gpus_per_node = each;
-    CHECK(config(Engine::vllm).variants.front().command.find("nnodes") == std::string::npos);
+    CHECK(config(Engine::vllm).command.find("nnodes") == std::string::npos);
     CHECK_FALSE(notes_say(config(Engine::vllm), "machines"));
   }
 }
@@ -334,26 +289,26 @@ TEST_CASE("a server on several machines is started on each, with gaps for what t
 TEST_CASE("TensorRT-LLM matches exactly unless rejection sampling was planned for") {
   EngineRequest request = request_for(falling);
   request.rule = AcceptanceRule::greedy_draft;
-  CHECK(yaml_keys(engine_config(Engine::trtllm, request).variants[0].text).count("use_rejection_sampling") == 0);
+  CHECK(yaml_keys(engine_config(Engine::trtllm, request).text).count("use_rejection_sampling") == 0);
 }
 
 TEST_CASE("a schedule that TensorRT-LLM refuses is cut to its first length, and the configuration says so") {
   const EngineConfig config = engine_config(Engine::trtllm, request_for({{1, 8, 2}, {9, 32, 4}, {33, 64, 1}}));
   CHECK(text_of(config.runs) == "1-32:2, 33-64:1");
-  CHECK(yaml_keys(config.variants[0].text).at("draft_len_schedule") == "{32: 2, 64: 1}");
-  CHECK(yaml_keys(config.variants[0].text).at("max_draft_len") == "2");
+  CHECK(yaml_keys(config.text).at("draft_len_schedule") == "{32: 2, 64: 1}");
+  CHECK(yaml_keys(config.text).at("max_draft_len") == "2");
   CHECK(notes_say(config, "must be its longest"));
 
   const EngineConfig late = engine_config(Engine::trtllm, request_for({{1, 8, 0}, {9, 32, 4}}));
   CHECK(text_of(late.runs) == "1-32:2");
-  CHECK(yaml_keys(late.variants[0].text).at("max_draft_len") == "2");
+  CHECK(yaml_keys(late.text).at("max_draft_len") == "2");
   CHECK(notes_say(late, "12.5%"));
 }
 
 TEST_CASE("SGLang gets one chain of the fixed gamma and hears what that loses") {
   EngineRequest request = request_for(falling);
   const EngineConfig config = engine_config(Engine::sglang, request);
-  const std::string& text = config.variants.front().text;
+  const std::string& text = config.text;
   CHECK(option(text, "--speculative-algorithm") == "STANDALONE");
   CHECK(option(text, "--speculative-num-steps") == "2");
   CHECK(option(text, "--speculative-eagle-topk") == "1");
@@ -362,7 +317,7 @@ TEST_CASE("SGLang gets one chain of the fixed gamma and hears what that loses") 
   CHECK(text_of(config.runs) == "1-256:2");
   CHECK(notes_say(config, "up to 12.5%, most of it at batch 64"));
   request.rule = AcceptanceRule::greedy_draft;
-  CHECK(engine_config(Engine::sglang, request).variants.front().text.find("rejection") == std::string::npos);
+  CHECK(engine_config(Engine::sglang, request).text.find("rejection") == std::string::npos);
 }
 
 TEST_CASE("SGLang drafts heads at every batch as the schedule says, by its own look-up, whatever graphs it captures") {
@@ -378,8 +333,8 @@ TEST_CASE("SGLang drafts heads at every batch as the schedule says, by its own l
     EngineRequest request = request_for(schedule);
     request.kind = DraftKind::eagle;
     const EngineConfig config = engine_config(Engine::sglang, request);
-    const json parsed = json::parse(config.variants.front().text);
-    const auto asked = numbers(config.variants.front().command, "--cuda-graph-bs-decode");
+    const json parsed = json::parse(config.text);
+    const auto asked = numbers(config.command, "--cuda-graph-bs-decode");
     // Batches at which the engine would leave the plan, and what it is said to run, with these graphs.
     const auto astray = [&](const std::vector<std::int64_t>& graphs) {
       std::int64_t batches = 0;
@@ -410,30 +365,24 @@ TEST_CASE("SGLang's command has the schedule's file, and starts with the one len
   request.kind = DraftKind::eagle;
   request.file = "steps.json";
   const EngineConfig config = engine_config(Engine::sglang, request);
-  REQUIRE(config.variants.size() == 2);
-  CHECK(config.variants[0].text ==
+  CHECK(config.text ==
         "{\n  \"1\": {\"candidate_steps\":[4]},\n  \"9\": {\"candidate_steps\":[2]},\n"
         "  \"33\": {\"candidate_steps\":[0]}\n}\n");
-  CHECK(config.variants[0].command ==
+  CHECK(config.command ==
         "python -m sglang.launch_server --model-path org/target --speculative-algorithm EAGLE3 "
         "--speculative-draft-model-path org/draft --speculative-num-steps 2 --speculative-eagle-topk 1 "
         "--speculative-num-draft-tokens 3 --speculative-use-rejection-sampling --speculative-adaptive "
         "--speculative-adaptive-config steps.json");
   CHECK(text_of(config.runs) == "1-8:4, 9-32:2, 33-256:0");
   CHECK(notes_say(config, "warns at its start, ignores the schedule and drafts 2 at every batch"));
-  CHECK(notes_say(config, "steps.json is the file for SGLang 0.5.14 and later"));
-  // Releases before take one chain.
-  CHECK(option(config.variants[1].text, "--speculative-num-steps") == "2");
-  CHECK(notes_say(config, "SGLang before 0.5.14 drafts one length at every batch, here 2"));
   // Plain decoding is no length to start drafts with, nor is one that no batch has.
   for (const std::int64_t fixed : {0, 3}) {
     request.fixed.gamma = fixed;
     const EngineConfig other = engine_config(Engine::sglang, request);
-    CHECK(option(other.variants[0].command, "--speculative-num-steps") == "4");
-    CHECK(other.variants.size() == (fixed == 0 ? 1U : 2U));
+    CHECK(option(other.command, "--speculative-num-steps") == "4");
   }
   request.kind = DraftKind::mtp;
-  CHECK(option(engine_config(Engine::sglang, request).variants[0].command, "--speculative-algorithm") == "NEXTN");
+  CHECK(option(engine_config(Engine::sglang, request).command, "--speculative-algorithm") == "NEXTN");
 }
 
 TEST_CASE("SGLang's schedule of a head that is not known can be written, and its command has the gap") {
@@ -442,19 +391,15 @@ TEST_CASE("SGLang's schedule of a head that is not known can be written, and its
   request.draft_model.clear();
   const EngineConfig config = engine_config(Engine::sglang, request);
   CHECK(config.not_to_be_written.empty());
-  CHECK(option(config.variants[0].command, "--speculative-draft-model-path") == "'<DRAFT>'");
+  CHECK(option(config.command, "--speculative-draft-model-path") == "'<DRAFT>'");
   CHECK(notes_say(config, "in the place of <DRAFT>"));
 }
 
-TEST_CASE("llama.cpp gets its old and its new options, and a warning where it knows no such acceptance rule") {
+TEST_CASE("llama.cpp gets its options, and a warning where it knows no such acceptance rule") {
   const EngineConfig config = engine_config(Engine::llamacpp, request_for(falling));
-  REQUIRE(config.variants.size() == 2);
-  CHECK(option(config.variants[0].text, "--spec-draft-n-max") == "2");
-  CHECK(option(config.variants[0].text, "--spec-draft-n-min") == "0");
-  CHECK(option(config.variants[0].text, "--spec-draft-p-min") == "0");
-  CHECK(option(config.variants[1].text, "--draft-max") == "2");
-  CHECK(option(config.variants[1].text, "--draft-min") == "0");
-  CHECK(option(config.variants[1].text, "--draft-p-min") == "0");
+  CHECK(option(config.text, "--spec-draft-n-max") == "2");
+  CHECK(option(config.text, "--spec-draft-n-min") == "0");
+  CHECK(option(config.text, "--spec-draft-p-min") == "0");
   CHECK(notes_say(config, "measure it again"));
 }
 
@@ -465,10 +410,9 @@ TEST_CASE("every kind of draft has options in every engine") {
       EngineRequest request = request_for(falling);
       request.kind = kind;
       const EngineConfig config = engine_config(engine, request);
-      REQUIRE_FALSE(config.variants.empty());
-      CHECK_FALSE(config.variants.front().text.empty());
+      CHECK_FALSE(config.text.empty());
       const bool needs_model = kind != DraftKind::ngram && (kind != DraftKind::mtp || engine == Engine::llamacpp);
-      const std::string whole = config.variants.front().text + config.variants.front().command;
+      const std::string whole = config.text + config.command;
       CHECK((whole.find("org/draft") != std::string::npos) == needs_model);
     }
   }
@@ -477,8 +421,8 @@ TEST_CASE("every kind of draft has options in every engine") {
 TEST_CASE("where no batch gains, no engine is told to speculate") {
   for (const Engine engine : engines) {
     const EngineConfig config = engine_config(engine, request_for({{1, 64, 0}}));
-    CHECK(config.variants.front().text.empty());
-    CHECK(config.variants.front().command.find("FILE") == std::string::npos);
+    CHECK(config.text.empty());
+    CHECK(config.command.find("FILE") == std::string::npos);
     CHECK(notes_say(config, "without speculation"));
   }
 }
@@ -497,10 +441,10 @@ TEST_CASE("a schedule with gaps, overlap or another beginning than batch 1 is re
 TEST_CASE("names of models cannot break out of their place") {
   EngineRequest request = request_for({{1, 8, 2}});
   request.draft_model = "a \"b\" 'c'; rm";
-  CHECK(json::parse(engine_config(Engine::vllm, request).variants.front().text)["model"] == request.draft_model);
-  CHECK(engine_config(Engine::sglang, request).variants.front().text.find("'a \"b\" '\\''c'\\''; rm'") !=
+  CHECK(json::parse(engine_config(Engine::vllm, request).text)["model"] == request.draft_model);
+  CHECK(engine_config(Engine::sglang, request).text.find("'a \"b\" '\\''c'\\''; rm'") !=
         std::string::npos);
-  CHECK(json::parse(yaml_keys(engine_config(Engine::trtllm, request).variants.front().text)["speculative_model"]) ==
+  CHECK(json::parse(yaml_keys(engine_config(Engine::trtllm, request).text)["speculative_model"]) ==
         request.draft_model);
 }
 
@@ -511,7 +455,7 @@ TEST_CASE("a configuration covers what is decided, and says what the engine does
                                        {16, 32, 2},
                                        {33, 64, 1, PriceBasis::extrapolated}});
   const EngineConfig vllm = engine_config(Engine::vllm, request);
-  const json parsed = json::parse(vllm.variants.front().text);
+  const json parsed = json::parse(vllm.text);
   // Its first range has to begin at 1; between ranges and behind the last one vLLM goes on with the batch below.
   CHECK(parsed["num_speculative_tokens_per_batch_size"] == json::parse("[[1, 8, 4], [16, 32, 2]]"));
   CHECK(text_of(vllm.runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:2 held");
@@ -521,8 +465,7 @@ TEST_CASE("a configuration covers what is decided, and says what the engine does
                 "to 15, gamma 2 at batch 33 to 64"));
 
   const EngineConfig trtllm = engine_config(Engine::trtllm, request);
-  CHECK(yaml_keys(trtllm.variants[0].text).at("draft_len_schedule") == "{15: 4, 32: 2}");
-  CHECK(yaml_keys(trtllm.variants[1].text).at("draft_len_schedule") == "{1: 4, 16: 2, 33: 0}");
+  CHECK(yaml_keys(trtllm.text).at("draft_len_schedule") == "{15: 4, 32: 2}");
   CHECK(notes_say(trtllm, "the engine still drafts: gamma 4 at batch 1 to 2, gamma 4 at batch 9 to 15"));
   CHECK(notes_say(trtllm, "the engine drafts nothing: at batch 33 to 64"));
   CHECK_FALSE(notes_say(trtllm, "gamma 0"));
@@ -544,7 +487,7 @@ TEST_CASE("commands say what the plan assumed of the server") {
   request.cache_type = specdec::cost::NumberType::fp8;
   request.weight_type = specdec::cost::NumberType::fp8;
   request.file = "my config.json";
-  const auto command = [&](Engine engine) { return engine_config(engine, request).variants.front().command; };
+  const auto command = [&](Engine engine) { return engine_config(engine, request).command; };
   CHECK(command(Engine::vllm) ==
         "vllm serve org/target --tensor-parallel-size 4 --max-num-seqs 64 --kv-cache-dtype fp8 --quantization fp8 "
         "--speculative-config \"$(cat 'my config.json')\"");
@@ -553,7 +496,7 @@ TEST_CASE("commands say what the plan assumed of the server") {
         "--kv-cache-dtype fp8_e4m3 --quantization fp8 $(cat 'my config.json')");
   CHECK(command(Engine::trtllm) ==
         "trtllm-serve org/target --tp_size 4 --max_batch_size 64 --extra_llm_api_options 'my config.json'");
-  CHECK(engine_config(Engine::trtllm, request).variants.front().text.find("kv_cache_config:\n  dtype: fp8\n") !=
+  CHECK(engine_config(Engine::trtllm, request).text.find("kv_cache_config:\n  dtype: fp8\n") !=
         std::string::npos);
   CHECK(notes_say(engine_config(Engine::trtllm, request), "the plan assumes the weights in fp8"));
   request.target_model = "target.gguf";
@@ -580,10 +523,10 @@ TEST_CASE("a type of the cache that llama.cpp does not know is refused") {
 
 TEST_CASE("vLLM drafts in parallel where the draft does") {
   EngineRequest request = request_for({{1, 64, 3}});
-  CHECK_FALSE(json::parse(engine_config(Engine::vllm, request).variants.front().text).contains("parallel_drafting"));
+  CHECK_FALSE(json::parse(engine_config(Engine::vllm, request).text).contains("parallel_drafting"));
   request.kind = DraftKind::parallel;
   const EngineConfig config = engine_config(Engine::vllm, request);
-  const json parsed = json::parse(config.variants.front().text);
+  const json parsed = json::parse(config.text);
   CHECK(parsed["method"] == "draft_model");
   CHECK(parsed["parallel_drafting"] == true);
   CHECK(notes_say(config, "for the drafts of DFlash the method is dflash"));
@@ -594,7 +537,7 @@ TEST_CASE("drafts of DFlash and DSpark have each engine's own method, by the dra
   request.kind = DraftKind::parallel;
   const auto text_of = [&](Engine engine, const std::string& draft) {
     request.draft_model = draft;
-    return engine_config(engine, request).variants.front().text;
+    return engine_config(engine, request).text;
   };
   for (const auto& [draft, vllm, sglang, llamacpp] :
        {std::array<std::string, 4>{"z-lab/Qwen3-8B-DFlash-b16", "dflash", "DFLASH", "draft-dflash"},
@@ -607,7 +550,7 @@ TEST_CASE("drafts of DFlash and DSpark have each engine's own method, by the dra
   }
   CHECK(text_of(Engine::trtllm, "z-lab/Qwen3-8B-DFlash-b16").find("decoding_type: DFlash") != std::string::npos);
   CHECK(text_of(Engine::trtllm, "org/pard").find("decoding_type: PARD") != std::string::npos);
-  CHECK_THROWS_WITH(text_of(Engine::trtllm, "org/DSpark"), Catch::Contains("vLLM 0.25.0, SGLang 0.5.16"));
+  CHECK_THROWS_WITH(text_of(Engine::trtllm, "org/DSpark"), Catch::Contains("TensorRT-LLM takes no drafts of DSpark"));
 }
 
 TEST_CASE("what an engine does above the last batch of a plan is said unless the command limits the server to it") {
@@ -623,21 +566,6 @@ TEST_CASE("what an engine does above the last batch of a plan is said unless the
   CHECK_FALSE(notes_say(plain, "the plan ends"));
 }
 
-TEST_CASE("both texts of TensorRT-LLM draft the same at every batch, and each says for which releases it is") {
-  EngineRequest request = request_for({{1, 8, 4}, {9, 62, 1}});
-  request.file = "spec.yaml";
-  const EngineConfig config = engine_config(Engine::trtllm, request);
-  REQUIRE(config.variants.size() == 2);
-  const auto newer = int_map(yaml_keys(config.variants[0].text).at("draft_len_schedule"));
-  const auto older = int_map(yaml_keys(config.variants[1].text).at("draft_len_schedule"));
-  for (std::int64_t batch = 1; batch <= 100; ++batch) {
-    CHECK(by_upper_ends(newer, batch) == by_lower_ends(older, batch));
-  }
-  CHECK(config.variants[0].text.rfind("# draft_len_schedule of releases since March 2026", 0) == 0);
-  CHECK(config.variants[1].text.rfind("# draft_len_schedule of releases before March 2026", 0) == 0);
-  CHECK(notes_say(config, "spec.yaml is the file for TensorRT-LLM since March 2026"));
-}
-
 TEST_CASE("vLLM runs a draft model on the GPUs of the target, and heads on one or on these") {
   EngineRequest request = request_for({{1, 64, 3}});
   request.tensor_parallel = 4;
@@ -649,10 +577,10 @@ TEST_CASE("vLLM runs a draft model on the GPUs of the target, and heads on one o
   }
   CHECK(notes_say(engine_config(Engine::sglang, request), "spreads the draft over 1 GPUs"));
   request.kind = DraftKind::eagle;
-  CHECK(json::parse(engine_config(Engine::vllm, request).variants.front().text)["draft_tensor_parallel_size"] == 1);
+  CHECK(json::parse(engine_config(Engine::vllm, request).text)["draft_tensor_parallel_size"] == 1);
   request.draft_tensor_parallel = 4;
   CHECK_FALSE(
-      json::parse(engine_config(Engine::vllm, request).variants.front().text).contains("draft_tensor_parallel_size"));
+      json::parse(engine_config(Engine::vllm, request).text).contains("draft_tensor_parallel_size"));
 }
 
 TEST_CASE("what is not known is a marked gap, and a text with one is not to be written") {
@@ -660,13 +588,13 @@ TEST_CASE("what is not known is a marked gap, and a text with one is not to be w
   CHECK(engine_config(Engine::vllm, request).not_to_be_written.empty());
   request.target_model.clear();
   const EngineConfig no_target = engine_config(Engine::vllm, request);
-  CHECK(no_target.variants.front().command.find("vllm serve '<TARGET>'") == 0);
+  CHECK(no_target.command.find("vllm serve '<TARGET>'") == 0);
   CHECK(notes_say(no_target, "in the place of <TARGET>"));
   CHECK(no_target.not_to_be_written.empty());
   request.draft_model.clear();
   for (const Engine engine : engines) {
     const EngineConfig config = engine_config(engine, request);
-    CHECK(config.variants.front().text.find("<DRAFT>") != std::string::npos);
+    CHECK(config.text.find("<DRAFT>") != std::string::npos);
     CHECK(notes_say(config, "in the place of <DRAFT>"));
     CHECK(config.not_to_be_written.find("<DRAFT>") != std::string::npos);
   }

@@ -352,13 +352,12 @@ TEST_CASE("limits that no load meets give no load, no replicas and no recommenda
   CHECK(answer.frontier.empty());
 }
 
-TEST_CASE("replicas, money and energy follow from the load") {
+TEST_CASE("replicas and money follow from the load") {
   CapacityQuestion question = question_of({scenario("plain", 0)});
   question.workload.output_tokens = {40, 0};
   question.limits.tpot_seconds = 0.0165;
   question.gpus_per_replica = 4;
   question.price_per_gpu_hour = 3;
-  question.watts_per_gpu = 700;
   const double most = only(question).requests_per_second_per_replica.value;
 
   question.workload.requests_per_second = 2.5 * most;
@@ -369,7 +368,6 @@ TEST_CASE("replicas, money and energy follow from the load") {
   CHECK(three.at_requests_per_second == Approx(2.5 * most / 3));
   const double tokens_per_second = 2.5 * most * 40;
   CHECK(*three.cost_per_million_tokens == Approx(12 * 3.0 / 3600 / tokens_per_second * 1e6));
-  CHECK(*three.joules_per_token == Approx(12 * 700 / tokens_per_second));
   CHECK(three.output_tokens_per_second_per_replica.value == Approx(tokens_per_second / 3));
 
   question.replicas = 2;
@@ -565,7 +563,6 @@ TEST_CASE("replicas without clients, or with fewer than the fullest, are paid fo
   CapacityQuestion question = question_of({scenario("plain", 0)});
   question.workload.requests.reset();
   question.price_per_gpu_hour = 3600;
-  question.watts_per_gpu = 2;
   const auto served_by = [&](std::int64_t replicas, std::int64_t clients) {
     question.replicas = replicas;
     question.workload.clients = clients;
@@ -574,7 +571,6 @@ TEST_CASE("replicas without clients, or with fewer than the fullest, are paid fo
   const ScenarioCapacity alone = served_by(1, 1), idle = served_by(8, 4), uneven = served_by(2, 3),
                          even = served_by(1, 2);
   CHECK(*idle.cost_per_million_tokens == Approx(2 * *alone.cost_per_million_tokens));
-  CHECK(*idle.joules_per_token == Approx(2 * *alone.joules_per_token));
   CHECK(*uneven.cost_per_million_tokens == Approx(4.0 / 3 * *even.cost_per_million_tokens));
 }
 
