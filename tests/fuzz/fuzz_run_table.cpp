@@ -14,7 +14,8 @@ void require(bool holds) {
 
 /// Figures that a table may not hand over.
 void check(const traces::ServingCounts& run) {
-  for (const auto& count : {run.rounds, run.drafted, run.accepted}) require(!count || (*count >= 0 && std::isfinite(*count)));
+  for (const auto& count : {run.rounds, run.drafted, run.accepted})
+    require(!count || (*count >= 0 && std::isfinite(*count)));
   require(!run.tokens_per_round || *run.tokens_per_round >= 1);
   require(!run.gamma || (*run.gamma >= 0 && *run.gamma <= 4096));
   double before = run.rounds.value_or(0);

@@ -31,8 +31,8 @@ class ByteStream::Checksum {
   }
   void check() const {
     if (sum_ == archived_.crc32) return;
-    throw FileError(archived_.path, FileError::byte(archived_.offset + static_cast<std::int64_t>(archived_.bytes.size())),
-                    archived_.name, fmt::format("of checksum {:08x}", sum_),
+    const auto end = archived_.offset + static_cast<std::int64_t>(archived_.bytes.size());
+    throw FileError(archived_.path, FileError::byte(end), archived_.name, fmt::format("of checksum {:08x}", sum_),
                     fmt::format("of {:08x}, as the archive says", archived_.crc32));
   }
 

@@ -68,7 +68,8 @@ void RunCells::resolve_draft_tokens() {
   const auto found = places_.find(RunColumn::draft_tokens);
   if (found == places_.end()) return;
   NamedColumn& column = columns_[found->second];
-  const bool of_tree = has(RunColumn::topk) || (has(RunColumn::gamma) && this->column(RunColumn::gamma).name.ends_with("steps"));
+  const bool by_steps = has(RunColumn::gamma) && this->column(RunColumn::gamma).name.ends_with("steps");
+  const bool of_tree = has(RunColumn::topk) || by_steps;
   const bool counted = has(RunColumn::rounds) || has(RunColumn::accepted);
   column.what = of_tree ? RunColumn::verified : counted ? RunColumn::drafted : RunColumn::unclear;
   column.advice = "gamma for the drafts of a round, or drafted_tokens beside rounds for all of them";

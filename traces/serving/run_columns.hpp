@@ -73,7 +73,7 @@ struct CellNumber {
   std::string unit;
 };
 
-/// "**1,234.5** ± 3", "76 %", "27.6 ms", "1.2k"; empty if it is none. What stands behind ± or in brackets is left out.
+/// "**1,234.5** ± 3", "76 %", "27.6 ms", "1.2k"; empty if it is none, without what stands behind ± or in brackets.
 /// @param decimal_comma  1.234,5 is 1234.5
 std::optional<CellNumber> number_of_cell(std::string_view cell, bool decimal_comma);
 

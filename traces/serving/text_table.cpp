@@ -128,7 +128,7 @@ Cells texts_of(const std::vector<Word>& words) {
   return cells;
 }
 
-/// The cells of a row with gaps, each below the heading that it overlaps; the words as they are if that is not one each.
+/// The cells of a row with gaps, each below the one heading that it overlaps, or else the words as they are.
 Cells below(const std::vector<Word>& headings, const std::vector<Word>& words) {
   if (words.size() >= headings.size()) return texts_of(words);
   Cells cells(headings.size());
@@ -240,7 +240,8 @@ class TableSearch {
       const bool sentence = std::any_of(headings.begin(), headings.end(), [](const Word& word) {
         return word.text.ends_with(',') || word.text.ends_with(':');
       });
-      if (headings.size() >= 2 && !sentence && is_header(texts_of(headings)) && fits_below(headings, blanks)) return blanks;
+      if (sentence || headings.size() < 2 || !is_header(texts_of(headings))) continue;
+      if (fits_below(headings, blanks)) return blanks;
     }
     return 0;
   }
@@ -263,8 +264,8 @@ class TableSearch {
     return true;
   }
 
-  /// Takes `name: value` lines up to the end, as one table a summary: a rule with a title begins another, and so does a
-  /// known name that comes again.
+  /// Takes `name: value` lines up to the end or another table, as one table a summary: a rule with a title begins
+  /// another, and so does a known name that comes again.
   bool take_summary() {
     const auto first = entry_in(lines_[at_].text);
     if (!first || !known_(first->name)) return false;

@@ -129,7 +129,8 @@ TEST_CASE("what a table of runs lacks or contradicts is refused with line and co
         "runs.csv:2: verified_tokens is 5, but must be at least 6, gamma and the root");
   CHECK(refusal("concurrency,gamma,ms_per_token,topk,verified_tokens\n1,5,4,1,32\n") ==
         "runs.csv:2: verified_tokens is 32, but must be 6 or empty where topk is 1");
-  const std::string counts = "num_drafts,num_draft_tokens,num_accepted_tokens,acceptance_at_pos_0,acceptance_at_pos_1\n";
+  const std::string counts =
+      "num_drafts,num_draft_tokens,num_accepted_tokens,acceptance_at_pos_0,acceptance_at_pos_1\n";
   CHECK(refusal(counts + "40.0,80.0,60.0,0.875,0.625\n").empty());
   CHECK_THAT(refusal(counts + "40,50,60,0.875,0.625\n"), StartsWith("runs.csv:2: num_accepted_tokens is 60"));
   CHECK_THAT(refusal(counts + "40,90,60,0.875,0.625\n"),
