@@ -71,6 +71,7 @@ std::string wrapped(std::string_view text, std::size_t indent = 0);
 std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings);
 
 /// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
-std::string without_control_characters(std::string_view text);
+/// @param kept  control characters that stay, as the ends of lines of a whole text
+std::string without_control_characters(std::string_view text, std::string_view kept = {});
 
 }  // namespace specdec::render
