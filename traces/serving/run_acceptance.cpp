@@ -78,10 +78,6 @@ void RunAcceptance::take_counts() {
     require_draft_of(*counts_.drafted / *counts_.rounds);
     counts_.gamma = static_cast<std::int64_t>(*counts_.drafted / *counts_.rounds);
   }
-  if (!counts_.rounds && counts_.drafted && counts_.gamma && *counts_.drafted > 0 &&
-      std::fmod(*counts_.drafted, static_cast<double>(*counts_.gamma)) == 0) {
-    counts_.rounds = *counts_.drafted / static_cast<double>(*counts_.gamma);
-  }
   if (!counts_.rounds || !counts_.drafted || !counts_.gamma) return;
   if (*counts_.drafted <= *counts_.rounds * static_cast<double>(*counts_.gamma)) return;
   cells_.refuse(RunColumn::drafted, shown(*counts_.drafted),
@@ -90,9 +86,9 @@ void RunAcceptance::take_counts() {
 
 void RunAcceptance::take_counted(const std::optional<CellNumber>& tokens) {
   const double rounds = *counts_.rounds;
-  const auto rate = cells_.number(RunColumn::acceptance_rate, -1);
-  const bool all_counted = counts_.accepted.has_value();
-  if (!all_counted) {
+  const auto rate = acceptance_rate();
+  const bool drafts_counted = counts_.drafted.has_value();
+  if (!counts_.accepted) {
     counts_.from_rates = true;
     if (tokens) {
       counts_.accepted = std::round((tokens->value - 1) * rounds);
@@ -106,9 +102,13 @@ void RunAcceptance::take_counted(const std::optional<CellNumber>& tokens) {
   if (!counts_.accepted) counts_.accepted = sum_of(counts_.accepted_at);
   counts_.from_rates = counts_.from_rates || !full;
   if (!counts_.drafted && counts_.gamma) counts_.drafted = rounds * static_cast<double>(*counts_.gamma);
-  require_as_counted(acceptance_column(), tokens, 1 + *counts_.accepted / rounds, "1 + accepted / rounds");
-  if (counts_.drafted && *counts_.drafted > 0)
+  const double mean = 1 + *counts_.accepted / rounds;
+  require_as_counted(acceptance_column(), tokens, mean, "1 + accepted / rounds");
+  if (drafts_counted && *counts_.drafted > 0) {
     require_as_counted(RunColumn::acceptance_rate, rate, *counts_.accepted / *counts_.drafted, "accepted / drafted");
+  } else if (rate && counts_.gamma) {
+    compare_rate(*rate, {mean, 0, {}});
+  }
 }
 
 void RunAcceptance::require_as_counted(RunColumn what, const std::optional<CellNumber>& given, double counted,
@@ -148,29 +148,37 @@ bool RunAcceptance::take_positions(double rounds) {
 }
 
 void RunAcceptance::take_mean(const std::optional<CellNumber>& tokens) {
-  const auto rate = cells_.number(RunColumn::acceptance_rate, -1);
-  if (rate && !(0 <= rate->value && rate->value <= 1))
-    cells_.refuse(RunColumn::acceptance_rate, shown(rate->value), "in [0, 1], or a percentage");
+  auto rate = acceptance_rate();
+  const bool counted = counts_.drafted.value_or(0) > 0 && counts_.accepted && counts_.gamma;
+  if (counted && !rate) rate = CellNumber{*counts_.accepted / *counts_.drafted, 0, {}};
   if ((counts_.drafted || counts_.accepted) && !tokens && !rate)
     cells_.refuse("num_drafts", "missing", "given beside drafted or accepted tokens, or a mean of them");
   counts_.drafted.reset();
   counts_.accepted.reset();
   if (tokens) counts_.tokens_per_round = tokens->value;
-  if (!rate || !counts_.gamma) {
-    take_rounds_of_tokens();
-    return;
-  }
+  if (!rate || !counts_.gamma) return take_rounds_of_tokens();
+  if (tokens) return compare_rate(*rate, *tokens);
+  counts_.tokens_per_round = 1 + static_cast<double>(*counts_.gamma) * rate->value;
+}
+
+std::optional<CellNumber> RunAcceptance::acceptance_rate() const {
+  if (cells_.text(RunColumn::acceptance_rate).empty()) return std::nullopt;
+  auto rate = cells_.number(RunColumn::acceptance_rate, -1);
+  if (!(0 <= rate->value && rate->value <= 1))
+    cells_.refuse(RunColumn::acceptance_rate, shown(rate->value), "in [0, 1], or a percentage");
+  return rate;
+}
+
+void RunAcceptance::compare_rate(const CellNumber& rate, const CellNumber& tokens) {
+  // Drafts that end early make a rate larger, and it may be another than accepted / drafted.
+  constexpr double alike = 0.02;
   const auto gamma = static_cast<double>(*counts_.gamma);
-  const double mean = 1 + gamma * rate->value;
-  if (!tokens) {
-    counts_.tokens_per_round = mean;
-  } else if (std::abs(mean - tokens->value) >
-             rounded * (gamma * rate->rounding + tokens->rounding) + 0.02 * tokens->value) {
-    if (!contradiction_.empty()) return;
-    contradiction_ = fmt::format("line {}: {} is {}, but {} is {}", counts_.line,
-                                 cells_.heading(RunColumn::acceptance_rate), shown(rate->value),
-                                 cells_.heading(acceptance_column()), shown(tokens->value));
-  }
+  const double off = std::abs(1 + gamma * rate.value - tokens.value);
+  if (off <= rounded * (gamma * rate.rounding + tokens.rounding) + alike * tokens.value) return;
+  if (!contradiction_.empty()) return;
+  contradiction_ = fmt::format("line {}: {} is {}, but tokens per step are {} at gamma {}", counts_.line,
+                               cells_.heading(RunColumn::acceptance_rate), shown(rate.value), shown(tokens.value),
+                               *counts_.gamma);
 }
 
 void RunAcceptance::take_rounds_of_tokens() {

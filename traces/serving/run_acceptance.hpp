@@ -38,6 +38,9 @@ class RunAcceptance {
   bool take_positions(double rounds);
   /// The mean of a run of unknown rounds.
   void take_mean(const std::optional<CellNumber>& tokens);
+  std::optional<CellNumber> acceptance_rate() const;
+  /// Notes a rate that is another than the tokens per step are of.
+  void compare_rate(const CellNumber& rate, const CellNumber& tokens);
   /// Rounds of a summary that says its tokens: all but the first of each request are made in them.
   void take_rounds_of_tokens();
   void leave_mean_alone();

@@ -96,6 +96,14 @@ void RunCells::find_scale(const std::vector<std::size_t>& of) {
                     fmt::format("in per cent, but {} at most, as shares are", shown(largest)),
                     "a percentage, or a share without %");
   }
+  // Lengths of drafts are as large.
+  constexpr double clearly_percent = 20;
+  if (!said && 1 < largest && largest <= clearly_percent) {
+    throw FileError(path_, FileError::line(table_->line),
+                    fmt::format("column {}", printable(table_->names[of.front()], longest_shown)),
+                    fmt::format("{} at most, no share and hardly a percentage", shown(largest)),
+                    "a share, a percentage with %, or tokens_per_step for a length");
+  }
   for (const std::size_t i : of) scales_[i] = said || largest > 1 ? 0.01 : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -16,15 +17,17 @@ namespace {
 
 using Names = std::map<std::string_view, RunColumn, std::less<>>;
 
-const Names& column_names() {
+struct KnownNames {
   using enum RunColumn;
-  static const Names names = {
+
+  static constexpr std::pair<std::string_view, RunColumn> all[] = {
       {"concurrency", concurrency}, {"max_concurrency", concurrency}, {"maximum_request_concurrency", concurrency},
       {"max_request_concurrency", concurrency}, {"request_concurrency", concurrency}, {"conc", concurrency},
-      {"concurrent", concurrency}, {"concurrent_requests", concurrency}, {"number_of_concurrent_requests", concurrency},
-      {"num_concurrent_requests", concurrency}, {"users", concurrency}, {"num_users", concurrency},
-      {"concurrent_users", concurrency}, {"clients", concurrency}, {"parallel", concurrency}, {"bs", concurrency},
-      {"batch_size", concurrency}, {"batchsize", concurrency}, {"batch", batch},
+      {"concurrent", concurrency}, {"concurrent_requests", concurrency},
+      {"number_of_concurrent_requests", concurrency}, {"num_concurrent_requests", concurrency},
+      {"users", concurrency}, {"num_users", concurrency}, {"concurrent_users", concurrency}, {"clients", concurrency},
+      {"parallel", concurrency}, {"bs", concurrency}, {"batch_size", concurrency}, {"batchsize", concurrency},
+      {"batch", batch},
       {"gamma", gamma}, {"\u03b3", gamma}, {"k", gamma}, {"n_max", gamma}, {"draft_n_max", gamma},
       {"spec_draft_n_max", gamma}, {"draft_max", gamma}, {"num_speculative_tokens", gamma}, {"spec_tokens", gamma},
       {"num_spec_tokens", gamma}, {"speculative_tokens", gamma}, {"num_spec", gamma}, {"spec_k", gamma},
@@ -40,46 +43,61 @@ const Names& column_names() {
       {"generation_throughput", throughput}, {"gen_throughput", throughput}, {"decode_throughput", throughput},
       {"total_output_throughput", throughput}, {"agg_tok/s", throughput}, {"aggregate_tok/s", throughput},
       {"total_tok/s", unclear}, {"total_throughput", unclear}, {"throughput", unclear}, {"speed", unclear},
-      {"output_token_throughput_per_user", each_throughput},
-      {"tok/s/user", each_throughput}, {"tokens/s/user", each_throughput}, {"tps/user", each_throughput},
-      {"t/s/user", each_throughput}, {"tok/s_per_user", each_throughput}, {"tok/s/request", each_throughput},
-      {"tok/s_per_request", each_throughput}, {"tps_per_user", each_throughput}, {"tps_per_request", each_throughput},
+      {"latency", unclear}, {"time", unclear}, {"ms", unclear}, {"accepted_per_step", unclear},
+      {"accepted_tokens_per_step", unclear}, {"accepted/step", unclear}, {"prompt_tokens", unclear},
+      {"generated_tokens", unclear}, {"completion_tokens", unclear}, {"tokens", unclear},
+      {"output_token_throughput_per_user", each_throughput}, {"tok/s/user", each_throughput},
+      {"tokens/s/user", each_throughput}, {"tps/user", each_throughput}, {"t/s/user", each_throughput},
+      {"tok/s_per_user", each_throughput}, {"tok/s/request", each_throughput}, {"tok/s_per_request", each_throughput},
+      {"tps_per_user", each_throughput}, {"tps_per_request", each_throughput},
       {"tpot", ms_per_token}, {"ms_per_token", ms_per_token}, {"ms/token", ms_per_token}, {"ms/tok", ms_per_token},
       {"time_per_output_token", ms_per_token}, {"time_per_token", ms_per_token}, {"per_token_latency", ms_per_token},
-      {"time_per_output_token_tpot", ms_per_token}, {"latency", unclear}, {"time", unclear}, {"ms", unclear},
+      {"time_per_output_token_tpot", ms_per_token},
       {"itl", ms_between}, {"inter_token_latency", ms_between}, {"inter_token_latency_itl", ms_between},
       {"tokens_per_step", tokens_per_step}, {"tok/step", tokens_per_step}, {"tokens/step", tokens_per_step},
       {"acceptance_length", tokens_per_step}, {"accept_length", tokens_per_step}, {"accept_len", tokens_per_step},
       {"acc_length", tokens_per_step}, {"acc_len", tokens_per_step}, {"accepted_length", tokens_per_step},
       {"acceptance_len", tokens_per_step}, {"al", tokens_per_step}, {"tau", tokens_per_step},
-      {"\u03c4", tokens_per_step}, {"tokens_per_round", tokens_per_step}, {"accepted_drafts_per_step", drafts_per_step},
-      {"accepted_per_step", unclear}, {"accepted_tokens_per_step", unclear}, {"accepted/step", unclear},
+      {"\u03c4", tokens_per_step}, {"tokens_per_round", tokens_per_step},
+      {"accepted_drafts_per_step", drafts_per_step},
       {"acceptance_rate", acceptance_rate}, {"accept_rate", acceptance_rate}, {"acc_rate", acceptance_rate},
-      {"acceptance", acceptance_rate}, {"accept", acceptance_rate}, {"ar", acceptance_rate}, {"acc", acceptance_rate},
-      {"draft_acceptance_rate", acceptance_rate}, {"draft_acceptance", acceptance_rate}, {"accept_%", acceptance_rate},
+      {"acceptance", acceptance_rate}, {"accept", acceptance_rate}, {"draft_acceptance_rate", acceptance_rate},
+      {"draft_acceptance", acceptance_rate}, {"accept_%", acceptance_rate},
       {"rounds", rounds}, {"num_drafts", rounds}, {"drafts", rounds}, {"verify_steps", rounds},
-      {"spec_verify_ct", rounds}, {"num_spec_steps", rounds}, {"num_draft_tokens", draft_tokens},
-      {"draft_tokens", draft_tokens}, {"drafted", drafted}, {"drafted_tokens", drafted}, {"n_drafted", drafted},
-      {"num_accepted_tokens", accepted}, {"accepted_tokens", accepted}, {"accepted", accepted}, {"n_accept", accepted},
-      {"topk", topk}, {"top_k", topk}, {"eagle_topk", topk}, {"verified_tokens", verified},
+      {"spec_verify_ct", rounds}, {"num_spec_steps", rounds},
+      {"num_draft_tokens", draft_tokens}, {"draft_tokens", draft_tokens},
+      {"drafted", drafted}, {"drafted_tokens", drafted}, {"n_drafted", drafted},
+      {"num_accepted_tokens", accepted}, {"accepted_tokens", accepted}, {"accepted", accepted},
+      {"n_accept", accepted},
+      {"topk", topk}, {"top_k", topk}, {"eagle_topk", topk},
+      {"verified_tokens", verified},
       {"requests", requests}, {"successful_requests", requests}, {"completed", requests}, {"num_prompts", requests},
-      {"number_of_requests", requests}, {"num_requests", requests}, {"benchmark_duration", seconds},
-      {"duration", seconds}, {"request_rate", request_rate}, {"target_rate", request_rate},
-      {"traffic_request_rate", request_rate}, {"input_tokens", mean_input}, {"output_tokens", mean_output},
-      {"isl", mean_input}, {"osl", mean_output}, {"input_len", mean_input}, {"output_len", mean_output},
-      {"input_length", mean_input}, {"output_length", mean_output}, {"total_input_tokens", total_input},
-      {"total_generated_tokens", total_output}, {"total_output_tokens", total_output}, {"prompt_tokens", unclear},
-      {"generated_tokens", unclear}, {"completion_tokens", unclear}, {"tokens", unclear},
-      {"model", model}, {"model_id", model}, {"draft", draft}, {"draft_model", draft}, {"engine", engine},
-      {"backend", engine}, {"server", server}, {"subset", category}, {"category", category}, {"strategy", strategy},
+      {"number_of_requests", requests}, {"num_requests", requests},
+      {"benchmark_duration", seconds}, {"duration", seconds},
+      {"request_rate", request_rate}, {"target_rate", request_rate}, {"traffic_request_rate", request_rate},
+      {"input_tokens", mean_input}, {"isl", mean_input}, {"input_len", mean_input}, {"input_length", mean_input},
+      {"output_tokens", mean_output}, {"osl", mean_output}, {"output_len", mean_output},
+      {"output_length", mean_output},
+      {"total_input_tokens", total_input},
+      {"total_generated_tokens", total_output}, {"total_output_tokens", total_output},
+      {"model", model}, {"model_id", model},
+      {"draft", draft}, {"draft_model", draft},
+      {"engine", engine}, {"backend", engine},
+      {"server", server},
+      {"subset", category}, {"category", category},
+      {"strategy", strategy},
       {"", setting}, {"setting", setting}, {"settings", setting}, {"method", setting}, {"config", setting},
       {"configuration", setting}, {"setup", setting}, {"mode", setting}, {"run", setting}, {"name", setting},
       {"variant", setting}, {"spec", setting}, {"speculation", setting}, {"speculative", setting},
       {"speedup", unused}, {"speed_up", unused}, {"gain", unused}, {"ttft", unused}, {"time_to_first_token", unused},
       {"e2el", unused}, {"e2e_latency", unused}, {"notes", unused}, {"note", unused}, {"comment", unused},
       {"req/s", unused}, {"rps", unused}, {"request_throughput", unused}, {"total_token_throughput", unused},
-      {"input_token_throughput", unused}, {"failed_requests", unused}, {"input_throughput", unused},
-      {"gpu", unused}, {"dataset", unused}, {"date", unused}};
+      {"input_token_throughput", unused}, {"failed_requests", unused}, {"input_throughput", unused}, {"gpu", unused},
+      {"dataset", unused}, {"date", unused}};
+};
+
+const Names& column_names() {
+  static const Names names(std::begin(KnownNames::all), std::end(KnownNames::all));
   return names;
 }
 
@@ -336,19 +354,21 @@ std::optional<double> gamma_in_setting(std::string_view cell) {
   const std::string lower = lower_case(bare_cell(cell));
   constexpr std::array<std::string_view, 8> names = {"num_speculative_tokens", "gamma", "\u03b3", "n-max", "mtp", "k",
                                                      "n_max", "steps"};
+  std::optional<double> found;
   for (const std::string_view name : names) {
     for (std::size_t at = lower.find(name); at != std::string::npos; at = lower.find(name, at + 1)) {
-      const bool begins = at == 0 || std::isalnum(static_cast<unsigned char>(lower[at - 1])) == 0;
-      std::size_t begin = at + name.size();
-      while (begin < lower.size() && std::string_view("=: -").find(lower[begin]) != std::string_view::npos) ++begin;
-      std::size_t end = begin;
-      while (end < lower.size() && std::isdigit(static_cast<unsigned char>(lower[end])) != 0) ++end;
-      const bool ends = end == lower.size() || (std::isalnum(static_cast<unsigned char>(lower[end])) == 0 &&
-                                                lower[end] != '.');
-      if (begins && ends && end > begin) return number_in<double>(std::string_view(lower).substr(begin, end - begin));
+      // "top_k=4" says no gamma.
+      if (at > 0 && std::string_view(" ,;:(+/[").find(lower[at - 1]) == std::string_view::npos) continue;
+      const std::size_t begin = std::min(lower.find_first_not_of("=: -", at + name.size()), lower.size());
+      const std::size_t end = std::min(lower.find_first_not_of("0123456789", begin), lower.size());
+      const bool ends = end == lower.size() || std::string_view(" ,;)+/]").find(lower[end]) != std::string_view::npos;
+      const auto gamma = number_in<double>(std::string_view(lower).substr(begin, end - begin));
+      if (!gamma || !ends) continue;
+      if (found && *found != *gamma) return std::nullopt;
+      found = gamma;
     }
   }
-  return std::nullopt;
+  return found;
 }
 
 std::optional<double> scale_of_unit(RunColumn what, std::string_view unit) {

@@ -159,6 +159,7 @@ class RunTable {
     }
     const bool counted = !cells_.text(RunColumn::rounds).empty() || !cells_.text(RunColumn::drafted).empty();
     const bool says_acceptance = counted || !cells_.text(RunColumn::tokens_per_step).empty() ||
+                                 !cells_.text(RunColumn::drafts_per_step).empty() ||
                                  !cells_.text(RunColumn::acceptance_rate).empty();
     if (!gamma && !counted && !cells_.table().summary && !(cells_.has(RunColumn::strategy) && !says_acceptance)) {
       cells_.refuse(cells_.has(RunColumn::gamma) ? cells_.heading(RunColumn::gamma) : "gamma", "missing",
