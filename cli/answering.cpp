@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,24 @@ void require_no_input_written(const nlohmann::ordered_json& inputs, const std::v
   for (const auto& [key, option] : {std::pair("output", "--output"), std::pair("emit_file", "--emit-file")}) {
     if (inputs.contains(key) && inputs.at(key).is_string())
       require_no_input(option, inputs.at(key).get<std::string>(), files);
+  }
+}
+
+/// Refuses two outputs that are one file, of which the second would replace the first.
+void require_outputs_apart(const nlohmann::ordered_json& inputs) {
+  std::vector<std::pair<std::string, std::filesystem::path>> outputs;
+  for (const auto& [key, option] :
+       {std::pair("output", "--output"), std::pair("emit_file", "--emit-file"), std::pair("part", "--part")}) {
+    if (!inputs.contains(key) || !inputs.at(key).is_string()) continue;
+    const std::string path = inputs.at(key).get<std::string>();
+    std::error_code ignored;
+    const std::filesystem::path whole = std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
+    for (const auto& [other, before] : outputs) {
+      const bool alike = whole == before || std::filesystem::equivalent(whole, before, ignored);
+      if (alike && (!std::filesystem::exists(whole, ignored) || std::filesystem::is_regular_file(whole, ignored)))
+        refuse(option, path, fmt::format("another file than {}'s", other));
+    }
+    outputs.emplace_back(option, whole);
   }
 }
 
@@ -119,7 +138,9 @@ std::string rendered(const ParsedCommand& parsed, const Report& report, const nl
     const std::string more = report.is_brief ? brief_warnings(report.warnings)
                                              : closing_text(report.assumptions, report.warnings);
     const std::string& text = parsed.output.table ? report.text_of_table.at(*parsed.output.table) : report.text;
-    return text + (more.empty() ? "" : '\n' + more);
+    constexpr std::string_view kept = "\n\t";
+    return (report.is_drawn ? text : without_control_characters(text, kept)) +
+           (more.empty() ? "" : '\n' + without_control_characters(more, kept));
   }
   const Command& command = *parsed.command;
   const std::string& of_command = command.schema.empty() ? command.name : command.schema;
@@ -155,6 +176,7 @@ int answer(const ParsedCommand& parsed, const std::string& config) {
   inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
 
   require_no_input_written(inputs, texts_in(inputs));
+  require_outputs_apart(inputs);
   const bool on_screen = !output.output && output.format == "table";
   if (const auto terminal = on_screen ? terminal_size() : std::nullopt) {
     render::set_text_width(std::min<std::size_t>(render::text_width(), static_cast<std::size_t>(terminal->columns)));

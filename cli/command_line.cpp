@@ -321,6 +321,8 @@ int run_command_line(const std::vector<CommandGroup>& groups, const std::vector<
     return fail(usage_error, error.what());
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(usage_error, fmt::format("{} cannot be used: {}", error.path1().string(), error.code().message()));
+  } catch (const std::ios_base::failure& error) {
+    return fail(usage_error, fmt::format("a file cannot be read: {}", error.code().message()));
   } catch (const std::bad_alloc&) {
     return fail(usage_error, "the run needs more memory than there is (ulimit -v says the limit, if there is one)");
   } catch (const std::exception& error) {

@@ -13,7 +13,6 @@
 
 #include "cli/counters_answer.hpp"
 #include "cli/files.hpp"
-#include "cli/given_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/distinct_files.hpp"
@@ -30,7 +29,6 @@ namespace specdec::cli {
 using namespace render;
 namespace {
 
-using estimate::AcceptanceFigure;
 using traces::ServingCounts;
 
 void declare(Options& options, CountersOptions& o) {
@@ -38,7 +36,7 @@ void declare(Options& options, CountersOptions& o) {
   options.text("--by", o.by, "LABEL[:B1,B2,...]",
                "a group for each value of this label besides the model's name,\n"
                "or for each range of numbers between bounds; \"file\" for each file");
-  options.integer("-k,--gamma,--num-speculative-tokens,--at", o.gamma, {1, estimate::largest_converted_gamma},
+  options.integer("-k,--gamma,--num-speculative-tokens,--at", o.gamma, {1, largest_counted_gamma},
                   "gamma at which was counted, where the counts do not say it;\n--at in every command");
   options.text("--tree", o.tree, "DEPTH,TOKENS",
                "drafts were trees: their depth, and the positions that the\n"
@@ -49,16 +47,11 @@ void declare(Options& options, CountersOptions& o) {
   options.integer("--max-gamma", o.max_gamma, {1, 256}, "largest gamma to show");
   options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
                  "acceptance behind the longest draft observed: its last\nconditional rate, alpha_hat, or none");
-  options.group("Conventions");
-  options.text("--convert", o.convert, "NAME=VALUE,...",
-               "instead of files: one reported figure in every convention;\n"
-               "for instance vllm.mean_acceptance_length=3.07");
   options.footer(
       "Examples:\n"
       "  curl -s http://localhost:8000/metrics | specdec counters -\n"
       "  specdec counters before.prom after.prom\n"
       "  specdec counters requests.jsonl --by category --format json\n"
-      "  specdec counters --convert vllm.mean_acceptance_length=3.07 --at 3\n"
       "What is read: docs/counters.md.");
   options.arguments("SOURCE", o.sources, "files in any format that docs/counters.md lists; - is standard input",
                     Options::Least::none);
@@ -75,58 +68,9 @@ std::optional<Tree> tree_of(const CountersOptions& o) {
   if (o.gamma) throw UsageError("--tree is given beside --at, but a tree has its own depth: --tree DEPTH,TOKENS");
   const auto parts = split(*o.tree, ',');
   if (parts.size() != 2) refuse("--tree", *o.tree, "DEPTH,TOKENS: its depth, and the positions verified a round");
-  const std::int64_t depth = parse_integer("depth in --tree", parts[0], 1, estimate::largest_converted_gamma);
+  const std::int64_t depth = parse_integer("depth in --tree", parts[0], 1, largest_counted_gamma);
   const std::int64_t tokens = parse_integer("tokens in --tree", parts[1], depth + 1, 1'000'000);
   return Tree{depth, static_cast<double>(tokens)};
-}
-
-/// Counts that a double holds exactly.
-constexpr Range most_counted = {.hi = 0x1p53};
-
-/// "NAME=VALUE,VALUE,NAME=VALUE": an entry without a name goes on with the values of the one before it.
-std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<std::int64_t>& gamma) {
-  constexpr std::string_view option = "--convert";
-  std::vector<AcceptanceFigure> figures;
-  for (const std::string_view part : split(list, ',')) {
-    const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos) {
-      if (figures.empty()) refuse(option, list, "NAME=VALUE, or NAME=VALUE,VALUE,... with one value a position");
-      figures.back().values.push_back(
-          parse_number(fmt::format("{} in {}", figures.back().convention->name, option), part, most_counted));
-      continue;
-    }
-    const std::string_view name = part.substr(0, equals);
-    if (name == "gamma") {
-      const std::int64_t said =
-          parse_integer("gamma in --convert", part.substr(equals + 1), 1, estimate::largest_converted_gamma);
-      if (gamma && *gamma != said) {
-        refuse("gamma in --convert", part.substr(equals + 1), fmt::format("that of --at, {}", *gamma));
-      }
-      gamma = said;
-      continue;
-    }
-    const estimate::AcceptanceConvention* const convention = estimate::find_acceptance_convention(name);
-    if (!convention) {
-      const std::string_view reason = estimate::reason_against_convention(name);
-      if (!reason.empty()) throw UsageError(fmt::format("{} cannot be converted: {}", name, reason));
-      refuse(option, name,
-             "the name of a figure, for instance vllm.mean_acceptance_length; docs/counters.md lists them all");
-    }
-    figures.push_back(
-        {convention, {parse_number(fmt::format("{} in {}", name, option), part.substr(equals + 1), most_counted)}});
-  }
-  if (figures.empty()) refuse(option, list, "a figure beside gamma");
-  return figures;
-}
-
-CountersAnswer converted(const CountersOptions& o) {
-  if (!o.sources.empty()) {
-    throw UsageError("--convert is given beside " + o.sources.front() + ", but converts figures, not files");
-  }
-  if (o.tree) throw UsageError("--tree is given beside --convert, but the figures of trees are not converted");
-  std::optional<std::int64_t> gamma = o.gamma;
-  const std::vector<AcceptanceFigure> figures = figures_of(*o.convert, gamma);
-  return {o, {}, {}, figures, estimate::convert_acceptance(figures, gamma), gamma};
 }
 
 /// The counts with what the user adds to them.
@@ -294,13 +238,13 @@ class DraftingSteps {
 
 CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   if (o.sources.empty() && !o.scrape.url)
-    throw UsageError("SOURCE is missing: files of counts, - for standard input, --scrape or --convert");
+    throw UsageError("SOURCE is missing: files of counts, - for standard input, or --scrape");
   std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
   planner::require_distinct("SOURCE", files);
   const std::optional<Tree> tree = tree_of(o);
   const estimate::LabelGroups by = groups_of(o);
   estimate::ServingSummaries summaries({by, o.gamma, tree.has_value()});
-  CountersAnswer answer{o, {}, {}, {}, {}, {}};
+  CountersAnswer answer{o, {}, {}};
   if (o.scrape.url) {
     const std::vector<std::string> scrapes = scraped(o.scrape, answer.notes);
     files.insert(files.end(), scrapes.begin(), scrapes.end());
@@ -335,10 +279,6 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
 std::vector<Assumption> assumptions_of(const CountersAnswer& a) {
   const CountersOptions& o = a.options;
   std::vector<Assumption> assumptions;
-  if (a.conversion) {
-    if (a.gamma_given) assumptions.push_back({"gamma", *a.gamma_given, "user"});
-    return assumptions;
-  }
   if (o.gamma) assumptions.push_back({"gamma", *o.gamma, "user"});
   if (o.tree) assumptions.push_back({"tree", *o.tree, "user"});
   const bool extrapolates = std::any_of(a.groups.begin(), a.groups.end(), [](const CountersGroup& g) {
@@ -365,14 +305,6 @@ std::vector<Note> warnings_of(const CountersAnswer& a) {
   const auto warn = [&](const std::string& code, const std::string& message) {
     if (said.emplace(code, message).second) warnings.push_back({code, message});
   };
-  if (a.conversion) {
-    for (const Note& note : a.conversion->notes) warn(note.code, note.message);
-    for (const AcceptanceFigure& figure : a.figures) {
-      const estimate::AcceptanceConvention& c = *figure.convention;
-      if (!c.note.empty()) warn("convention", fmt::format("{}: {}", c.name, c.note));
-    }
-    return warnings;
-  }
   for (const Note& note : a.notes) warn(note.code, note.message);
   // Groups that are warned of alike share one warning.
   std::vector<std::pair<Note, std::vector<std::string>>> shared;
@@ -402,8 +334,7 @@ std::vector<Note> warnings_of(const CountersAnswer& a) {
 }
 
 Report run(const CountersOptions& options, bool quiet) {
-  const CountersAnswer answer =
-      options.convert ? converted(options) : summarised(options, progress_line("reading", quiet));
+  const CountersAnswer answer = summarised(options, progress_line("reading", quiet));
   Report report;
   report.json = json_of(answer);
   report.rows_of_empty = rows_of_empty_counts();
@@ -423,17 +354,13 @@ Command counters_command() {
           {{"groups", "/groups"},
            {"positions", "/groups/*/positions", {"model_name", "group"}},
            {"histogram", "/groups/*/histogram", {"model_name", "group"}},
-           {"gammas", "/groups/*/gammas", {"model_name", "group"}},
-           {"conversions", "/conversions"}},
+           {"gammas", "/groups/*/gammas", {"model_name", "group"}}},
           [](Options& options) {
             const auto chosen = std::make_shared<CountersOptions>();
             declare(options, *chosen);
             return std::function<Report()>([chosen, &options] {
               require_consistent(chosen->scrape);
               chosen->scrape.progress = progress_line("scraping", options.quiet());
-              for (const char* const option :
-                   {"--by", "--scrape", "--skip-unreadable", "--max-gamma", "--beyond"})
-                if (chosen->convert) refuse_given({{option, options.is_given(option)}}, "--convert reads no counts");
               return run(*chosen, options.quiet());
             });
           }};

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
+
 #include "cli/command_line.hpp"
 
 namespace specdec::cli {
 
-/// `specdec counters`: what servers counted of speculative decoding, as one summary, or one reported figure in every
-/// engine's convention.
+/// The largest gamma that --at takes.
+inline constexpr std::int64_t largest_counted_gamma = 1000;
+
+/// `specdec counters`: what servers counted of speculative decoding, as one summary.
 Command counters_command();
 
 }  // namespace specdec::cli

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/estimate/acceptance_conventions.hpp"
 #include "analysis/estimate/measured_acceptance.hpp"
 #include "analysis/estimate/pooled_rates.hpp"
 #include "analysis/estimate/serving_summary.hpp"
@@ -27,7 +26,6 @@ struct CountersOptions {
   std::optional<std::string> tree;
   std::string beyond = "hold";
   std::int64_t max_gamma = 12;
-  std::optional<std::string> convert;
   bool skip_unreadable = false;
 };
 
@@ -64,11 +62,6 @@ struct CountersAnswer {
   std::vector<CountersGroup> groups;
   /// Notes of the reader.
   std::vector<Note> notes;
-  /// The figures given by --convert.
-  std::vector<estimate::AcceptanceFigure> figures;
-  std::optional<estimate::AcceptanceConversion> conversion;
-  /// By --gamma or among the figures; those with a value a position, and counts, may show it themselves.
-  std::optional<std::int64_t> gamma_given;
   /// Those of the sources that were read.
   std::vector<std::string> read = {};
   /// One for each model with several groups.
@@ -82,10 +75,6 @@ std::string_view reason_against_alpha(traces::DraftShape shape);
 std::string_view name_of(traces::CountUnit unit);
 /// "unknown", "chain" or "tree".
 std::string_view name_of(traces::DraftShape shape);
-/// "exact", "equal_drafts" or "constant_alpha".
-std::string_view name_of(estimate::ConversionBasis basis);
-/// "tokens_per_step", "conditional", ...
-std::string_view name_of(estimate::AcceptanceQuantity quantity);
 
 /// The model, and behind it the group's value where there is one; "(unnamed)" without either.
 std::string title_of(const estimate::ServingSummary& summary);

@@ -136,21 +136,6 @@ ordered_json group_json(const CountersGroup& group) {
           {"gammas", gammas_json(group)}};
 }
 
-ordered_json conversion_json(const estimate::ConvertedFigure& converted) {
-  const estimate::AcceptanceConvention& c = *converted.figure.convention;
-  const std::vector<double>& values = converted.figure.values;
-  const bool known = !values.empty();
-  return {{"name", c.name},
-          {"quantity", name_of(c.quantity)},
-          {"unit", c.percent ? "per_cent" : "one"},
-          {"where", c.where},
-          {"value", known && !c.is_list() ? ordered_json(values.front()) : ordered_json()},
-          {"values", known && c.is_list() ? ordered_json(values) : ordered_json()},
-          {"basis", known ? ordered_json(name_of(converted.basis)) : ordered_json()},
-          {"missing", known ? ordered_json() : ordered_json(converted.missing)},
-          {"note", c.note.empty() ? ordered_json() : ordered_json(c.note)}};
-}
-
 }  // namespace
 
 std::string_view name_of(traces::CountUnit unit) {
@@ -179,47 +164,6 @@ std::string_view name_of(traces::DraftShape shape) {
   return "unknown";
 }
 
-std::string_view name_of(estimate::ConversionBasis basis) {
-  switch (basis) {
-    case estimate::ConversionBasis::exact:
-      return "exact";
-    case estimate::ConversionBasis::equal_drafts:
-      return "equal_drafts";
-    case estimate::ConversionBasis::constant_alpha:
-      break;
-  }
-  return "constant_alpha";
-}
-
-std::string_view name_of(estimate::AcceptanceQuantity quantity) {
-  using Q = estimate::AcceptanceQuantity;
-  switch (quantity) {
-    case Q::tokens_per_step:
-      return "tokens_per_step";
-    case Q::accepted_per_step:
-      return "accepted_drafts_per_step";
-    case Q::accepted_share:
-      return "accepted_over_drafted";
-    case Q::unconditional:
-      return "unconditional_rates";
-    case Q::conditional:
-      return "conditional_rates";
-    case Q::accepted_law:
-      return "rounds_by_accepted";
-    case Q::alpha:
-      return "alpha";
-    case Q::rounds:
-      return "rounds";
-    case Q::drafted:
-      return "drafted";
-    case Q::accepted:
-      return "accepted";
-    case Q::emitted:
-      break;
-  }
-  return "emitted";
-}
-
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_counts() {
   CountersGroup group;
   group.summary.positions.emplace_back();
@@ -231,15 +175,11 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_counts() {
     rows[table] = {{"model_name", nullptr}, {"group", nullptr}};
     rows[table].update(row[table][0]);
   }
-  estimate::ConvertedFigure converted;
-  converted.figure.convention = &estimate::acceptance_conventions().front();
-  rows["conversions"] = conversion_json(converted);
   return rows;
 }
 
 ordered_json json_of(const CountersAnswer& answer) {
-  ordered_json json = {
-      {"groups", ordered_json::array()}, {"pooling", ordered_json::array()}, {"conversions", ordered_json::array()}};
+  ordered_json json = {{"groups", ordered_json::array()}, {"pooling", ordered_json::array()}};
   for (const CountersPooling& pooling : answer.pooling) {
     json["pooling"].push_back(
         {{"model_name", pooling.model_name.empty() ? ordered_json() : ordered_json(pooling.model_name)},
@@ -249,11 +189,6 @@ ordered_json json_of(const CountersAnswer& answer) {
          {"spread_ci95", pair_of(std::optional(pooling.rates.spread_ci95))}});
   }
   for (const CountersGroup& group : answer.groups) json["groups"].push_back(group_json(group));
-  if (answer.conversion) {
-    for (const estimate::ConvertedFigure& figure : answer.conversion->figures) {
-      json["conversions"].push_back(conversion_json(figure));
-    }
-  }
   return json;
 }
 

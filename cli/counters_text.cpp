@@ -279,42 +279,6 @@ std::string pooling_table(const CountersAnswer& a) {
   return text;
 }
 
-std::string values_text(const std::vector<double>& values) {
-  constexpr std::size_t shown = 4;
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < std::min(values.size(), shown); ++i) {
-    const bool whole = values[i] == std::floor(values[i]);
-    texts.push_back(whole ? count_text(values[i]) : brief(values[i]));
-  }
-  return fmt::format("{}{}", fmt::join(texts, ", "), values.size() > shown ? ", ..." : "");
-}
-
-std::string conversion_text(const CountersAnswer& a) {
-  std::vector<std::string> given;
-  for (const estimate::AcceptanceFigure& figure : a.figures) {
-    given.push_back(fmt::format("{} {}", figure.convention->name, values_text(figure.values)));
-  }
-  std::string text = fmt::format("{}{}", fmt::join(given, ", "),
-                                 a.conversion->gamma ? fmt::format(" at gamma {}", *a.conversion->gamma) : "");
-  text = wrapped(text + " is", 2) + "\n\n";
-  const auto rests_on = [](const estimate::ConvertedFigure& converted) {
-    if (converted.figure.values.empty()) return converted.missing;
-    if (converted.basis == estimate::ConversionBasis::equal_drafts) return std::string("if drafts are equal");
-    if (converted.basis == estimate::ConversionBasis::constant_alpha) return std::string("if alpha is constant");
-    return std::string();
-  };
-  const auto value = [](const estimate::ConvertedFigure& converted) {
-    const auto& [convention, values] = converted.figure;
-    return values.empty() ? "-" : values_text(values) + (convention->percent ? "%" : "");
-  };
-  return text +
-         text_of(make_table(
-             a.conversion->figures,
-             {{"figure", {Align::left}, [](const auto& row) { return std::string(row.figure.convention->name); }},
-              {"value", {Align::left}, value},
-              {"", {Align::left}, rests_on}}));
-}
-
 }  // namespace
 
 std::string_view reason_against_alpha(traces::DraftShape shape) {
@@ -332,7 +296,6 @@ std::string title_of(const ServingSummary& summary) {
 }
 
 std::string text_of(const CountersAnswer& a) {
-  if (a.conversion) return conversion_text(a);
   std::vector<std::string> parts;
   if (a.groups.size() > 1) parts.push_back(group_table(a));
   if (!a.pooling.empty()) parts.push_back(pooling_table(a));

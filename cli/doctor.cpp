@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/estimate/acceptance_conventions.hpp"
+#include "cli/counters.hpp"
 #include "cli/files.hpp"
 #include "cli/given_options.hpp"
 #include "cli/usage_error.hpp"
@@ -26,7 +26,7 @@ struct DoctorOptions {
     options.group("Files");
     options.text("--target", target, "FILE", "the target's half of a recording in two files");
     options.text("--draft", draft, "FILE", "the draft's half of it");
-    options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, estimate::largest_converted_gamma},
+    options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, largest_counted_gamma},
                     "gamma at which was counted, where the files do not say it");
     options.group("The draft against its roofline");
     options.texts("--draft-cost", draft_cost, "FILE",

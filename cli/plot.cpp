@@ -36,8 +36,7 @@ struct FigureList {
 
 std::vector<FigureList> all_figures() {
   return {{"paper", paper_figures()},           {"planning", planning_figures()},
-          {"traces", trace_figures()},          {"deployments", deployment_figures()},
-          {"validation", validation_figures()}, {"methods", method_figures()}};
+          {"traces", trace_figures()},          {"deployments", deployment_figures()}};
 }
 
 /// Options for the appearance of drawings.
@@ -162,6 +161,7 @@ Report plot_figure(const std::function<Chart()>& make_chart, const PlotOptions& 
         wrapped(fmt::format("{}: {}. {}", without_control_characters(*output), chart.title, chart.caption)) + '\n';
   } else if (plot.terminal) {
     report.text = drawing_of(chart, style, options.command_line()) + wrapped(chart.caption) + '\n';
+    report.is_drawn = true;
   } else {
     report.text = chart_text(chart) + fmt::format(
                                           "\nTo draw it: specdec plot {0} --output {0}.svg, .png or .pdf, or "

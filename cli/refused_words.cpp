@@ -131,7 +131,9 @@ std::string not_an_option(const CLI::App& program, const ChosenApp& chosen, std:
   const std::string meant = !others.empty()           ? ", but of " + listed(std::move(others))
                             : name.size() >= shortest ? planner::near_names(name, known)
                                                       : "";
-  return fmt::format("{} is not an option of{}{}; {}", name, chosen.words.empty() ? " specdec" : chosen.words, meant,
+  constexpr std::size_t longest = 80;
+  const std::string shown = name.size() > longest ? name.substr(0, longest) + "..." : name;
+  return fmt::format("{} is not an option of{}{}; {}", shown, chosen.words.empty() ? " specdec" : chosen.words, meant,
                      help);
 }
 

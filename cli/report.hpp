@@ -32,6 +32,8 @@ struct Report {
   /// Adds keys behind those of `json` where JSON or CSV is asked for; for output too large to be made in vain.
   std::function<void(nlohmann::ordered_json&)> more_json;
   std::string text;
+  /// `text` is drawn for a terminal, by its control characters.
+  bool is_drawn = false;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
   /// file_facts of the files that were read; stand in "inputs" as "files" where there are any.

@@ -24,6 +24,8 @@ core::VerificationCost verification_of(const std::string& text) {
              fmt::format("a list with rising numbers of tokens: {} follows {}", tokens, points.back().tokens));
     }
     points.push_back({tokens, parse_number(option, pair[1], positive)});
+    if (points.size() > 1 && points.back().factor < points[points.size() - 2].factor / 2)
+      refuse(option, text, "a list in which no factor is less than half of the one before it");
     if (tokens == 1 && points.back().factor != 1)
       refuse(fmt::format("factor of 1 token in {}", option), pair[1], "1, to which the others are relative");
   }

@@ -43,7 +43,6 @@
 #include "render/comparison.hpp"
 #include "render/difference.hpp"
 #include "render/figures/chart_data.hpp"
-#include "render/figures/method_chart.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/json_values.hpp"
 #include "render/page/answer_page.hpp"
@@ -470,10 +469,7 @@ Answer merged(const Recording& recording, const std::vector<nb::bytes>& summarie
 template <class Run>
 Answer run_methods(const nb::object& progress, const Run& run) {
   const nb::gil_scoped_release released;
-  const auto runs = std::make_shared<const std::invoke_result_t<Run, core::RunHooks>>(until_interrupted(progress, run));
-  Answer answer = shown(*runs);
-  answer.figures = [runs] { return Figures{{render::methods_chart(*runs)}, {}}; };
-  return answer;
+  return shown(until_interrupted(progress, run));
 }
 
 Answer compare(const nb::dict& given, const std::string& shipped_models, const nb::object& progress) {

@@ -11,6 +11,13 @@ namespace {
 using nlohmann::ordered_json;
 using Cells = std::vector<std::pair<std::string, std::string>>;
 
+/// What a spreadsheet would compute. Words of a command line, and a dash alone, are none.
+bool is_formula(std::string_view text) {
+  if (text.empty() || std::string_view("=+-@\t\r").find(text.front()) == std::string_view::npos) return false;
+  const bool option = text.starts_with("--") && text.size() > 2 && text[2] >= 'a' && text[2] <= 'z';
+  return text != "-" && !option;
+}
+
 std::string csv_cell(const ordered_json& value) {
   if (value.is_null()) return "";
   if (value.is_array()) {
@@ -20,6 +27,7 @@ std::string csv_cell(const ordered_json& value) {
   }
   if (!value.is_string()) return value.dump();
   std::string text = value.get<std::string>();
+  if (is_formula(text)) text.insert(0, 1, '\'');
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
   return fmt::format("\"{}\"", text);

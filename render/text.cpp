@@ -160,11 +160,20 @@ std::string brief_warnings(std::span<const Note> warnings) {
   return text;
 }
 
-std::string without_control_characters(std::string_view text) {
+std::string without_control_characters(std::string_view text, std::string_view kept) {
   std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    shown += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    // U+0080 to U+009F, which terminals obey, too.
+    const bool second_set = byte == 0xc2 && 0x80 <= next && next < 0xa0;
+    const bool control = byte < 0x20 || byte == 0x7f || second_set;
+    if (!control || kept.find(text[i]) != std::string_view::npos) {
+      shown += text[i];
+      continue;
+    }
+    shown += fmt::format("\\x{:02x}", byte);
+    if (second_set) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
   }
   return shown;
 }

@@ -74,6 +74,7 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, std::
 std::string brief_warnings(std::span<const Note> warnings);
 
 /// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
-std::string without_control_characters(std::string_view text);
+/// @param kept  control characters that stay, as the ends of lines of a whole text
+std::string without_control_characters(std::string_view text, std::string_view kept = {});
 
 }  // namespace specdec::render

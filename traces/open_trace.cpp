@@ -226,6 +226,8 @@ std::string FileHead::table() const {
 }
 
 void FileHead::refuse_format(const std::string& formats, std::string_view tables) const {
+  if (starts_with("\xff\xfe") || starts_with("\xfe\xff"))
+    throw FileError(path, FileError::whole_file(), "content", "UTF-16", "UTF-8, " + formats);
   const std::string of_table = table();
   if (!of_table.empty() && !tables.empty()) {
     throw FileError(path, FileError::line(1), "file", of_table, std::string(tables));

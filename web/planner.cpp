@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/planning/regret.hpp"
 #include "planner/plan_request.hpp"
 #include "planner/question_error.hpp"
 #include "render/plan.hpp"
@@ -63,20 +62,6 @@ ordered_json map_of(const ordered_json& request) {
     speedups.push_back(std::move(speedup_row));
   }
   return {{"gamma", gammas}, {"speedup", speedups}};
-}
-
-/// Regret of every gamma up to "last" for every alpha of a list at "c", with space_of, against the best of all gammas.
-/// Shape: (gamma, alpha).
-ordered_json regret_of(const ordered_json& request) {
-  const auto alphas = request.at("alphas").get<std::vector<double>>();
-  const planning::SearchSpace space = space_of(request, request.at("c").get<double>());
-  ordered_json rows = ordered_json::array();
-  for (std::int64_t gamma = 0; gamma <= request.at("last").get<std::int64_t>(); ++gamma) {
-    ordered_json row = ordered_json::array();
-    for (const double alpha : alphas) row.push_back(planning::regret(profile_of(alpha), gamma, space));
-    rows.push_back(std::move(row));
-  }
-  return {{"regret", rows}};
 }
 
 /// The gamma that is recommended, its speedup and the 95% interval for every c of "cs", in its order, of "request", a
@@ -135,10 +120,6 @@ const char* specdec_plan(const char* request) {
 
 const char* specdec_map(const char* request) {
   return specdec::web::kept(specdec::web::answered(specdec::web::map_of, request));
-}
-
-const char* specdec_regret(const char* request) {
-  return specdec::web::kept(specdec::web::answered(specdec::web::regret_of, request));
 }
 
 const char* specdec_over_c(const char* request) {

@@ -43,6 +43,10 @@ VerificationCost VerificationCost::table(std::span<const Point> points) {
       throw std::invalid_argument(fmt::format("{}: point {} has {} tokens after {}, but they must increase", function,
                                               i, tokens, points[i - 1].tokens));
     }
+    if (i > 0 && factor < points[i - 1].factor / 2) {
+      throw std::invalid_argument(fmt::format("{}: point {} has factor {} after {}, but must have at least half of it",
+                                              function, i, factor, points[i - 1].factor));
+    }
     if (tokens == 1) {
       require_in(function, "factor at 1 token", factor, 1, 1);
     } else {

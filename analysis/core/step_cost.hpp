@@ -25,7 +25,8 @@ class VerificationCost {
   /// Piecewise linear through the points and through (1, 1). Beyond the last point the last slope is held, or 0 where
   /// the table ends falling.
   /// @param points  at least one; tokens >= 1 and strictly increasing, factors positive and finite, v(1) = 1 if given
-  /// @throws std::invalid_argument if points is empty or not strictly increasing
+  /// @throws std::invalid_argument if points is empty or not strictly increasing, or a factor is less than half of the
+  ///   one before it
   /// @throws std::domain_error if a value is outside its range; the position is named
   static VerificationCost table(std::span<const Point> points);
 

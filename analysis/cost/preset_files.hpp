@@ -17,7 +17,4 @@ std::span<const core::EmbeddedFile> kernel_preset_files();
 /// presets/models, one model each (model_config.hpp).
 std::span<const core::EmbeddedFile> model_preset_files();
 
-/// presets/published_timings.json, alone (published_timings.hpp).
-std::span<const core::EmbeddedFile> published_timing_files();
-
 }  // namespace specdec::cost

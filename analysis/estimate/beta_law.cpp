@@ -174,11 +174,6 @@ std::vector<std::int64_t> Autocorrelation::pairs() const {
   return counts;
 }
 
-double independence_bound(std::int64_t pairs) {
-  core::require_in("independence_bound", "pairs", pairs, std::int64_t{1}, std::numeric_limits<std::int64_t>::max());
-  return core::normal_half_width_95 / std::sqrt(static_cast<double>(pairs));
-}
-
 BetaLawAccumulator::BetaLawAccumulator(BetaLawOptions options)
     : options_(std::move(options)), autocorrelation_(options_.lags) {
   core::require_in("BetaLawAccumulator", "bins", options_.bins, std::int64_t{1}, UnitIntervalSketch::cells);

@@ -98,13 +98,6 @@ class Autocorrelation {
   core::ExactSum sum_, squares_;
 };
 
-/// The bound that the autocorrelation of independent positions exceeds in only 5% of recordings: 1.96 / sqrt(pairs).
-///
-/// Source:   Bartlett 1946, for white noise and many pairs
-/// @param pairs  >= 1
-/// @throws std::domain_error if pairs < 1
-double independence_bound(std::int64_t pairs);
-
 /// The mean of a column over its finite entries.
 struct ColumnMean {
   std::optional<double> value;

@@ -3,11 +3,7 @@
 namespace specdec::cli {
 
 std::vector<FigureKind> deployment_figures() {
-  std::vector<FigureKind> figures = {speedup_over_batch_figure(), speedup_over_context_figure(),
-                                     verification_budget_figure(), verification_cost_figure()};
-  for (FigureKind& figure : load_figures()) figures.push_back(std::move(figure));
-  figures.push_back(sweep_figure());
-  return figures;
+  return {speedup_over_batch_figure(), speedup_over_context_figure(), cost_and_time_figure()};
 }
 
 }  // namespace specdec::cli

@@ -27,15 +27,10 @@ std::vector<FigureKind> paper_figures();
 std::vector<FigureKind> planning_figures();
 std::vector<FigureKind> trace_figures();
 std::vector<FigureKind> deployment_figures();
-std::vector<FigureKind> validation_figures();
-std::vector<FigureKind> method_figures();
 
 /// Parts of deployment_figures().
 FigureKind speedup_over_batch_figure();
 FigureKind speedup_over_context_figure();
-FigureKind verification_budget_figure();
-FigureKind verification_cost_figure();
-FigureKind sweep_figure();
-std::vector<FigureKind> load_figures();
+FigureKind cost_and_time_figure();
 
 }  // namespace specdec::cli

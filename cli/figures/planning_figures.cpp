@@ -188,61 +188,13 @@ std::function<Chart()> set_up_speedup_over_gamma(Options& options) {
   return [o] { return speedup_over_gamma_figure(*o); };
 }
 
-// ---- regret
-
-Chart regret_figure(PlanOptions o) {
-  Chart given;
-  const bool example_deployment = !o.states_acceptance() && !o.cost.c && !o.gamma && !o.max_gamma;
-  complete_acceptance(o, given);
-  if (!o.cost.c) {
-    o.cost.c = usual_c;
-    given.assumptions.push_back(example("c", usual_c));
-  }
-  if (example_deployment) {
-    o.gamma = usual_gamma_in_use;
-    given.assumptions.push_back(example("gamma in use", usual_gamma_in_use));
-  }
-  if (o.gamma && o.max_gamma && *o.gamma > *o.max_gamma) {
-    refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most --max-gamma, {}", *o.max_gamma));
-  }
-  const RateOfPlan rate = rate_of(o, given);
-  if (!(rate.alpha.lo < rate.alpha.hi)) {
-    throw UsageError(
-        fmt::format("the acceptance is one rate, {}, but regret is drawn over an interval: give --alpha "
-                    "LOW:HIGH",
-                    brief(rate.alpha.lo)));
-  }
-  const RegretInputs inputs{rate.rates, *o.cost.cost(), o.max_gamma.value_or(planning::no_max_gamma), o.gamma};
-  if (o.cost.c == 0.0 && !o.max_gamma) {
-    throw UsageError("--c is 0, for which every larger gamma is better: give --max-gamma");
-  }
-  add_cost_assumptions(o.cost, given);
-  Chart chart = regret_chart(inputs);
-  chart.assumptions = std::move(given.assumptions);
-  chart.files = std::move(given.files);
-  chart.warnings.insert(chart.warnings.begin(), given.warnings.begin(), given.warnings.end());
-  return chart;
-}
-
-std::function<Chart()> set_up_regret(Options& options) {
-  const auto o = std::make_shared<PlanOptions>();
-  declare_acceptance(options, *o);
-  o->cost.declare(options, "[0.05]");
-  options.group("Question");
-  options.integer("-k,--gamma,--num-speculative-tokens", o->gamma, {0, planning::no_max_gamma}, "gamma in use");
-  options.integer("--max-gamma", o->max_gamma, {1, planner::largest_max_gamma},
-                  "largest gamma to draw; regret is\nagainst the best of all");
-  return [o] { return regret_figure(*o); };
-}
-
 }  // namespace
 
 std::vector<FigureKind> planning_figures() {
   return {{"speedup-map", "best speedup over acceptance rate and draft cost, and where which gamma is best",
            set_up_speedup_map},
           {"speedup-over-gamma", "speedup against gamma with its interval, near-optimal gammas and the one in use",
-           set_up_speedup_over_gamma},
-          {"regret", "what each gamma loses over an interval of acceptance rates", set_up_regret}};
+           set_up_speedup_over_gamma}};
 }
 
 }  // namespace specdec::cli

@@ -1,17 +1,14 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "analysis/estimate/observe.hpp"
-#include "analysis/planning/replay_columns.hpp"
 #include "cli/acceptance_options.hpp"
 #include "cli/figures/figure_kind.hpp"
-#include "cli/figures/token_strip.hpp"
 #include "cli/files.hpp"
 #include "cli/shipped_models.hpp"
 #include "cli/usage_error.hpp"
@@ -138,18 +135,6 @@ Chart chart_of_rows(ChartOfTrace draw, const RecordingOptions& o, const planning
   return chart;
 }
 
-std::function<Chart()> set_up_beta_histogram(Options& options) {
-  const auto o = std::make_shared<RecordingOptions>();
-  o->declare(options, shipped_recording);
-  return [o] { return chart_of_recording(beta_histogram_chart, *o, analysis_of(*o)); };
-}
-
-std::function<Chart()> set_up_autocorrelation(Options& options) {
-  const auto o = std::make_shared<RecordingOptions>();
-  o->declare(options, shipped_recording);
-  return [o] { return chart_of_recording(autocorrelation_chart, *o, analysis_of(*o)); };
-}
-
 /// A recording that is replayed up to some gamma.
 struct ReplayedRecordingOptions {
   RecordingOptions recording;
@@ -215,130 +200,14 @@ std::function<Chart()> set_up_calibration(Options& options) {
   };
 }
 
-// ---- The strip.
-
-struct TokenStripOptions {
-  RecordingOptions recording;
-  std::int64_t gamma = 4;
-  std::int64_t sequences = 6;
-  std::int64_t tokens = 64;
-  std::int64_t seed = 1;
-};
-
-/// The sequences that are drawn: as many of each task, the first ones of the recording.
-class DrawnSequences {
- public:
-  DrawnSequences(std::int64_t most, std::int64_t tokens) : most_(static_cast<std::size_t>(most)), tokens_(tokens) {}
-
-  /// The sequences of the next batch.
-  void meet(const estimate::Observations& seen, const std::vector<std::string>& task_names) {
-    const std::size_t each = std::max<std::size_t>(1, most_ / std::max<std::size_t>(1, task_names.size()));
-    for (std::size_t i = 0; i < seen.sequence.size(); ++i) {
-      if (i > 0 && seen.sequence[i] == seen.sequence[i - 1]) continue;
-      const std::int32_t task = seen.task.empty() ? -1 : seen.task[i];
-      const std::size_t at_most = task_names.empty() ? most_ : each;
-      if (places_.count(seen.sequence[i]) > 0 || drawn_.size() == most_ || by_task_[task] == at_most) continue;
-      ++by_task_[task];
-      places_[seen.sequence[i]] = drawn_.size();
-      const std::string name = traces::task_name(task_names, task);
-      drawn_.push_back({fmt::format("{}{}", name.empty() ? "" : name + " ", seen.sequence[i]), {}});
-    }
-  }
-  void add(const sim::ReplayedRound& round) {
-    const auto found = places_.find(round.sequence);
-    if (found == places_.end() || round.place + round.emitted > tokens_) return;
-    drawn_[found->second].rounds.push_back(round);
-  }
-  const std::vector<StripSequence>& drawn() const { return drawn_; }
-
- private:
-  std::size_t most_;
-  std::int64_t tokens_;
-  std::map<std::int64_t, std::size_t> places_;
-  std::map<std::int32_t, std::size_t> by_task_;
-  std::vector<StripSequence> drawn_;
-};
-
-Chart token_strip_figure(const TokenStripOptions& o) {
-  const auto source = o.recording.open();
-  TokenStripInputs inputs;
-  inputs.acceptance = o.recording.acceptance;
-  inputs.threads = o.recording.threads;
-  inputs.gamma = o.gamma;
-  inputs.sequences = o.sequences;
-  inputs.tokens = o.tokens;
-  inputs.seed = static_cast<std::uint64_t>(o.seed);
-  inputs.recording = o.recording.trace.empty() ? "the shipped pair's recording" : name_of_recording(o.recording.trace);
-  Chart chart = recorded_token_strip(*source, inputs);
-  describe(o.recording, *source, chart);
-  return chart;
-}
-
-std::function<Chart()> set_up_token_strip(Options& options) {
-  const auto o = std::make_shared<TokenStripOptions>();
-  o->recording.declare(options, shipped_recording);
-  options.group("Question");
-  options.integer("-k,--gamma,--num-speculative-tokens", o->gamma, {0, theory::largest_replayed_gamma},
-                  "drafted tokens per step");
-  options.integer("--sequences", o->sequences, {1, 50}, "sequences to draw, as many of each task");
-  options.integer("--tokens", o->tokens, {1, 1000}, "first tokens of each");
-  options.integer("--seed", o->seed, {}, "seed of the run");
-  return [o] { return token_strip_figure(*o); };
-}
-
 }  // namespace
 
-Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInputs& inputs) {
-  if (source.metadata().path == traces::TextSource::other && !inputs.acceptance.force_replay) {
-    throw UsageError(
-        "the text is not the target's own (path is other), and only such a text can be replayed; --force-replay does "
-        "it all the same");
-  }
-  estimate::Observer observer(source.metadata(), observed_by(inputs.acceptance, inputs.threads));
-  DrawnSequences sequences(inputs.sequences, inputs.tokens);
-  sim::ReplaySimulation simulation({.gamma = inputs.gamma}, inputs.seed,
-                                   [&](const sim::ReplayedRound& round) { sequences.add(round); });
-  std::optional<planning::ReplayColumns> columns;
-  bool exact = true;
-  traces::PositionBatch batch;
-  while (source.read(batch)) {
-    const estimate::Observations seen = observer.observe(source, batch);
-    if (!columns) {
-      columns.emplace(observer.replayed_depths(source.depths(), std::max<std::int64_t>(1, inputs.gamma)));
-    }
-    if (!columns->take(seen)) throw UsageError(planning::nothing_of_acceptance(planning::lacks_tokens(batch)));
-    exact = exact && columns->exact();
-    sequences.meet(seen, source.metadata().task_names);
-    simulation.add({.sequence = seen.sequence,
-                    .place = seen.place,
-                    .acceptance = columns->lower(),
-                    .depths = columns->depths(),
-                    .draft_probability = {}});
-  }
-  if (!columns) throw UsageError("the recording holds no position");
-  planner::require_drafted(columns->longest_draft(), inputs.gamma);
-  simulation.finish();
-  const std::int64_t drawn = std::ssize(sequences.drawn());
-  Chart chart = token_strip_chart(sequences.drawn(), inputs.gamma, inputs.seed,
-                                  fmt::format("{} sequence{} of {}", drawn, drawn == 1 ? "" : "s", inputs.recording));
-  if (!exact) {
-    chart.warnings.push_back(
-        {"acceptance_bracketed", "acceptance is known within brackets only: the run is one at their lower ends"});
-  }
-  chart.assumptions = inputs.acceptance.rules().assumptions(source.metadata(), observer.rule());
-  append(chart.warnings, observer.notes());
-  return chart;
-}
-
 std::vector<FigureKind> trace_figures() {
-  return {{"beta-histogram", "how acceptance varies from prefix to prefix, by task", set_up_beta_histogram},
-          {"position-acceptance", "acceptance of draft 1, 2, ... as observed, by one rate and by a Markov chain",
+  return {{"position-acceptance", "acceptance of draft 1, 2, ... as observed, by one rate and by a Markov chain",
            set_up_position_acceptance},
-          {"autocorrelation", "how far easy and hard stretches of the text reach", set_up_autocorrelation},
           {"tokens-over-gamma", "tokens per step against gamma: exact replay and Eq. 1", set_up_tokens_over_gamma},
           {"lenience", "acceptance and distance from the target against lenience", set_up_lenience},
-          {"calibration", "acceptance of drafted tokens by the draft's probability", set_up_calibration},
-          {"token-strip", "accepted and rejected tokens of one simulated run", set_up_token_strip}};
+          {"calibration", "acceptance of drafted tokens by the draft's probability", set_up_calibration}};
 }
 
 }  // namespace specdec::cli

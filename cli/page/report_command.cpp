@@ -15,7 +15,6 @@
 #include <thread>
 #include <utility>
 
-#include "cli/figures/token_strip.hpp"
 #include "cli/files.hpp"
 #include "cli/plan.hpp"
 #include "cli/usage_error.hpp"
@@ -111,17 +110,9 @@ planner::Analysis analysed(const PlanOptions& o, planner::Acceptance::Rule rule)
 }
 
 /// Appends the recording's figures.
-/// @param best  the gamma that is recommended, of the strip
-void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis, std::optional<std::int64_t> best,
-                   std::vector<Chart>& charts, Report& report) {
-  TokenStripInputs strip;
-  strip.acceptance.acceptance = traces::name_of(analysis.rule);
-  strip.threads = usual_threads();
-  if (best && *best > 0) strip.gamma = std::min<std::int64_t>(*best, theory::largest_replayed_gamma);
-  strip.recording = name_of_recording(o.trace);
-  const auto source = planner::open_recording(recording_of(o));
-  RecordingCharts made = recording_charts(analysis, strip.recording);
-  made.add("tokens of one run", [&] { return recorded_token_strip(*source, strip); });
+void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis, std::vector<Chart>& charts,
+                   Report& report) {
+  RecordingCharts made = recording_charts(analysis, name_of_recording(o.trace));
   std::move(made.charts.begin(), made.charts.end(), std::back_inserter(charts));
   if (made.left_out.empty()) return;
   report.warnings.push_back({"figures_left_out", fmt::format("figures that this recording cannot give are left out: {}",
@@ -153,11 +144,7 @@ Report run(const ReportOptions& o, const Options& options) {
   page.made_on = day_of_making();
   page.words = plan.words;
   if (analysis) {
-    std::optional<std::int64_t> best;
-    if (plan.plan->points().front().optimal_row) {
-      best = plan.plan->points().front().optimal()->gamma;
-    }
-    add_recording(o.plan, analysis->recording, best, charts, report);
+    add_recording(o.plan, analysis->recording, charts, report);
   }
   // Its controls ask of drafts that propose in every round.
   const bool has_no_controls = o.is_static || o.plan.hit_rate;

@@ -510,14 +510,6 @@ CapacityQuestion without_drafts(CapacityQuestion question) {
   return question;
 }
 
-LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
-                           const CapacityQuestion& question) {
-  LayoutSearch search;
-  priced_layouts(acceptance, cost, question, question.gpus.value_or(0), search);
-  require_serving(search);
-  return search;
-}
-
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks) {
   LayoutSearch search;

@@ -84,18 +84,15 @@ struct LayoutSearch {
 std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& cost, const HardwareOptions& options);
 
 /// Prices every layout by planning::balanced_load, at several numbers of replicas where a load is asked for, else at
-/// batches from 1 on of as many replicas as there are accelerators for, with every scenario of the question. None is
-/// chosen.
-/// Source:   docs/capacity.md#search
-/// @param cost  that of hardware; the layout that its words state is kept
-/// @throws QuestionError without hardware, for a value outside its range, or if no layout serves
-LayoutSearch price_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
-                           const CapacityQuestion& question);
-/// The same, and chooses by simulation: scenarios of all layouts in the order of the least that they may cost by the
+/// batches from 1 on of as many replicas as there are accelerators for, with every scenario of the question, and
+/// chooses by simulation: scenarios of all layouts in the order of the least that they may cost by the
 /// formulas and their error, those left out that by this cannot be cheaper than the best one simulated. A load that is
 /// too large for the accelerators given is searched for again without a bound on them, also if it is so without
 /// speculation alone.
-/// @throws QuestionError as price_layouts, but not for such a load; or if it was interrupted
+/// Source:   docs/capacity.md#search
+/// @param cost  that of hardware; the layout that its words state is kept
+/// @throws QuestionError without hardware, for a value outside its range, if no layout serves except for such a load, or
+///   if it was interrupted
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks = {});
 

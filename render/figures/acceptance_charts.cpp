@@ -12,58 +12,13 @@
 #include "render/figures/chart_words.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/text.hpp"
-#include "traces/acceptance_rules.hpp"
 
-/// Part of trace_charts.hpp: a recording's acceptance along its text.
+/// Part of trace_charts.hpp: a recording's acceptance by position.
 namespace specdec::render {
 
 namespace {
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-
-// ---- Histogram of beta.
-
-constexpr std::size_t most_task_panels = 9;
-
-std::string rate_label(const estimate::AcceptanceEstimate& rate) {
-  if (!rate.value) return fmt::format("{:.3f} to {:.3f}", rate.bounds.lo, rate.bounds.hi);
-  return estimate_label({*rate.value, rate.ci95, ""}, 3);
-}
-
-/// Counts as shares of all of them, at the middles of their bins.
-void put_shares(const std::vector<std::int64_t>& counts, ChartSeries& series) {
-  std::int64_t sum = 0;
-  for (const std::int64_t count : counts) sum += count;
-  const auto bins = static_cast<double>(counts.size());
-  for (std::size_t bin = 0; bin < counts.size(); ++bin) {
-    series.x.push_back((static_cast<double>(bin) + 0.5) / bins);
-    series.y.push_back(static_cast<double>(counts[bin]) / static_cast<double>(sum));
-  }
-}
-
-ChartPanel histogram_panel(const std::string& name, const estimate::BetaSummary::Histogram& histogram,
-                           const std::optional<estimate::AcceptanceEstimate>& mean) {
-  ChartPanel panel{.title = name,
-                   .x = {.key = "beta", .label = "acceptance β of a prefix", .low = 0, .high = 1},
-                   .y = {.key = "share_of_positions", .label = "share of positions", .low = 0}};
-  const bool exact = histogram.lower == histogram.upper;
-  ChartSeries bars{.name = exact ? "positions" : "positions, lower ends", .mark = ChartMark::bars, .colour = 0};
-  put_shares(histogram.lower, bars);
-  panel.series.push_back(std::move(bars));
-  if (!exact) {
-    ChartSeries upper{.name = "positions, upper ends", .colour = 1};
-    put_shares(histogram.upper, upper);
-    panel.series.push_back(std::move(upper));
-  }
-  if (mean && mean->value) {
-    panel.series.push_back(
-        {.name = "mean", .mark = ChartMark::vertical, .x = {*mean->value}, .role = ChartRole::highlight, .colour = 2});
-  }
-  if (mean) panel.title += (name.empty() ? "mean " : ": ") + rate_label(*mean);
-  return panel;
-}
-
-// ---- Acceptance by position.
 
 /// The single rate as a line with its interval around it.
 void add_rate(const estimate::AcceptanceEstimate& alpha, const std::vector<double>& x, ChartPanel& panel) {
@@ -141,61 +96,6 @@ std::string name_of_recording(const std::vector<std::string>& files) {
   return (file.has_filename() ? file : file.parent_path()).filename().string();
 }
 
-Chart beta_histogram_chart(const TraceChartInputs& inputs) {
-  const planning::TraceAnalysis& analysis = inputs.analysis;
-  if (analysis.law.histogram_lower.empty()) {
-    throw planner::QuestionError(
-        "the recording says nothing of beta, the mean acceptance at a prefix: it has neither rows nor "
-        "overlaps");
-  }
-  Chart chart{.name = "beta-histogram", .title = "Acceptance by prefix"};
-  std::vector<const planning::TaskAnalysis*> tasks;
-  for (const planning::TaskAnalysis& task : analysis.tasks) {
-    if (!task.beta_histogram.lower.empty()) tasks.push_back(&task);
-  }
-  if (tasks.size() > most_task_panels) {
-    std::stable_sort(tasks.begin(), tasks.end(),
-                     [](const auto* a, const auto* b) { return a->positions > b->positions; });
-    chart.warnings.push_back(
-        {"tasks_left_out", fmt::format("the {} largest of {} tasks are shown", most_task_panels, tasks.size())});
-    tasks.resize(most_task_panels);
-  }
-  for (const planning::TaskAnalysis* task : tasks) {
-    chart.panels.push_back(
-        histogram_panel(task->name.empty() ? "no task" : task->name, task->beta_histogram, task->alpha));
-  }
-  if (chart.panels.empty()) {
-    chart.panels.push_back(
-        histogram_panel("", {analysis.law.histogram_lower, analysis.law.histogram_upper}, analysis.alpha));
-  }
-  chart.columns = static_cast<int>(std::min<std::size_t>(3, chart.panels.size()));
-  double highest = 0;
-  for (const ChartPanel& panel : chart.panels) {
-    for (const ChartSeries& series : panel.series) {
-      for (const double share : series.y) highest = std::max(highest, share);
-    }
-  }
-  for (ChartPanel& panel : chart.panels) panel.y.high = 1.05 * highest;
-  if (analysis.alpha) {
-    chart.caption = fmt::format("α {} over {}", rate_label(*analysis.alpha), inputs.recording);
-    if (!analysis.law.quantiles.empty()) {
-      const auto quantile = [&](double probability) {
-        for (const auto& q : analysis.law.quantiles) {
-          if (q.probability == probability) return brief((q.bounds.lo + q.bounds.hi) / 2, 2);
-        }
-        return std::string("?");
-      };
-      chart.caption += fmt::format(": one prefix in ten accepts less than {} of the drafts, one in ten more than {}",
-                                   quantile(0.1), quantile(0.9));
-    }
-    chart.caption += fmt::format(". Intervals of means: 95%, {}.", analysis.alpha->method);
-  }
-  if (!analysis.alpha || !analysis.alpha->value) {
-    chart.warnings.push_back({"bracketed", "beta is known within brackets only: both of their ends are shown"});
-  }
-  return chart;
-}
-
 Chart position_acceptance_chart(const TraceChartInputs& inputs) {
   const planning::TraceAnalysis& analysis = inputs.analysis;
   if (!analysis.replay)
@@ -240,67 +140,6 @@ Chart position_acceptance_chart(const TraceChartInputs& inputs) {
   }
   warn_of_gaps(analysis, chart);
   if (bracketed) chart.warnings.push_back({"bracketed", "acceptance is known within brackets only"});
-  chart.panels.push_back(std::move(panel));
-  return chart;
-}
-
-Chart autocorrelation_chart(const TraceChartInputs& inputs) {
-  const estimate::BetaSummary& law = inputs.analysis.law;
-  const std::string_view rule = traces::name_of(inputs.analysis.rule);
-  if (law.positions == 0) {
-    throw planner::QuestionError(
-        fmt::format("under {} the recording says nothing of beta, the mean acceptance at a prefix: it has neither rows "
-                    "nor, of rejection, overlaps",
-                    rule));
-  }
-  if (law.autocorrelation.empty()) {
-    throw planner::QuestionError(
-        fmt::format("under {} beta is known within brackets only, which have no autocorrelation; rows tell it", rule));
-  }
-  Chart chart{.name = "autocorrelation", .title = "Autocorrelation of acceptance along the text"};
-  ChartPanel panel{.x = {.key = "lag", .label = "distance in tokens"},
-                   .y = {.key = "correlation", .label = "correlation of β"}};
-  ChartSeries band{
-      .name = "independent positions, 95%", .mark = ChartMark::band, .role = ChartRole::reference, .colour = 0};
-  ChartSeries points{.name = "correlation", .mark = ChartMark::points, .role = ChartRole::highlight, .colour = 0};
-  bool gaps = false;
-  for (std::size_t lag = 0; lag < law.autocorrelation.size(); ++lag) {
-    const std::int64_t pairs = law.autocorrelation_pairs[lag];
-    const auto& value = law.autocorrelation[lag];
-    const double bound = value ? estimate::independence_bound(pairs) : no_value;
-    points.x.push_back(static_cast<double>(lag + 1));
-    points.y.push_back(value.value_or(no_value));
-    band.x.push_back(static_cast<double>(lag + 1));
-    band.low.push_back(-bound);
-    band.high.push_back(bound);
-    gaps = gaps || !value;
-  }
-  if (std::all_of(points.y.begin(), points.y.end(), [](double y) { return std::isnan(y); })) {
-    throw planner::QuestionError(
-        "beta is the same at every position or sequences are single positions: there is no "
-        "autocorrelation");
-  }
-  if (gaps) {
-    chart.warnings.push_back({"lag_without_pairs",
-                              "the sequences are too short for the largest distances, which are "
-                              "gaps"});
-  }
-  const auto is_beyond = [&](std::size_t lag) { return std::abs(points.y[lag]) > band.high[lag]; };
-  std::size_t far = 0;
-  while (far < points.y.size() && is_beyond(far)) ++far;
-  chart.caption = fmt::format(
-      "Correlation {} between neighbours, {}: easy and hard stretches last {}. Of independent "
-      "positions 95% stay within {} (1.96 / √pairs).",
-      brief(points.y[0], 2), inputs.recording,
-      far == 0   ? std::string("less than a token")
-      : far == 1 ? std::string("a token")
-                 : fmt::format("{} tokens and more", far),
-      brief(band.high[0], 2));
-  panel.x.low = 0.5;
-  panel.x.high = static_cast<double>(points.x.size()) + 0.5;
-  panel.series.push_back(std::move(band));
-  panel.series.push_back(reference_line(ChartMark::horizontal, "", {0}));
-  panel.series.push_back(std::move(points));
   chart.panels.push_back(std::move(panel));
   return chart;
 }

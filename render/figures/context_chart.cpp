@@ -58,6 +58,13 @@ void add_lines(const std::string& name, const std::string& interval, const Draft
   tokens.series.push_back(std::move(steps));
 }
 
+bool is_flat(const ChartPanel& panel) {
+  return std::all_of(panel.series.begin(), panel.series.end(), [](const ChartSeries& series) {
+    const auto [least, most] = std::minmax_element(series.y.begin(), series.y.end());
+    return *most - *least <= 1e-3 * *most;
+  });
+}
+
 /// The fastest draft of a point, by its number; empty if plain decoding is, or none has a price.
 std::optional<std::size_t> fastest_at(const SpeedupOverContextInputs& in, std::size_t point) {
   std::optional<std::size_t> fastest;
@@ -99,7 +106,6 @@ Chart speedup_over_context_chart(const SpeedupOverContextInputs& in) {
   chart.name = "speedup-over-context";
   chart.title = "Which draft pays at which context";
   chart.caption = caption_of(in, batches.front());
-  chart.columns = 2;
   ChartPanel speedups, tokens;
   speedups.title = "over plain decoding";
   speedups.x = tokens.x = context_axis();
@@ -114,8 +120,11 @@ Chart speedup_over_context_chart(const SpeedupOverContextInputs& in) {
     }
   }
   speedups.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
+  chart.panels.push_back(std::move(speedups));
+  if (is_flat(tokens)) return chart;
   tokens.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
-  chart.panels = {std::move(speedups), std::move(tokens)};
+  chart.panels.push_back(std::move(tokens));
+  chart.columns = 2;
   return chart;
 }
 

@@ -11,7 +11,11 @@ namespace specdec::render {
 
 std::string gnuplot_string(std::string_view text) {
   std::string quoted = "'";
-  for (const char c : visible(text)) quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  for (const char c : visible(text)) {
+    // gnuplot writes text of SVG as CDATA, which ]]> would end.
+    if (c == '>' && quoted.ends_with("]]")) quoted += ' ';
+    quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  }
   return quoted + '\'';
 }
 

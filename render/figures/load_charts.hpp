@@ -15,20 +15,16 @@ namespace specdec::render {
 struct ScenarioOverLoads {
   std::string name;
   bool is_plain = false;
-  std::int64_t gpus_per_replica = 1;
   /// In increasing order; intervals include the errors of simulation, cost and acceptance.
   std::vector<sim::ReplicaAtLoad> points;
-  /// The largest load that one replica takes within the limits, and the load above which its queue grows.
-  sim::SimulatedValue sustainable, saturated;
+  /// The load above which a replica's queue grows.
+  sim::SimulatedValue saturated;
 };
 
 /// The ways of decoding that figures over loads show: plain, in the layout that it is compared in, and the recommended
 /// speculative one, else the one that takes most.
 struct LoadChartInputs {
   std::vector<ScenarioOverLoads> scenarios;
-  sim::CapacityLimits limits;
-  /// Requests/s of all replicas, if a load is requested.
-  std::optional<double> asked;
   std::optional<double> price_per_gpu_hour;
   /// The simulation behind the figures: "4 runs of 500 requests".
   std::string runs;
@@ -41,18 +37,6 @@ struct LoadChartInputs {
 /// @param loads  number of loads of a replica at which its times are simulated, up to the scenario's limit; 0 for none
 /// @throws as sim::replica_at_loads
 LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads);
-
-/// GPUs that a load needs, as steps, with a band for the uncertainty.
-/// @throws planner::QuestionError if no load is served
-Chart gpus_over_load_chart(const LoadChartInputs& inputs);
-
-/// Two panels: time to first token and time per output token of one replica's requests over its load, the median and
-/// the 99th percentile, with the limits.
-Chart latency_over_load_chart(const LoadChartInputs& inputs);
-
-/// Time per output token against cost of the layouts of a search, or against GPU-seconds without a price: those that
-/// none beats in both, and the cheapest and fastest points of all.
-Chart layouts_chart(const planner::LayoutSearch& search, std::optional<double> limit_ms, const std::string& who);
 
 /// Time per output token against cost per million tokens, load by load. @throws planner::QuestionError without a price
 Chart cost_and_time_chart(const LoadChartInputs& inputs);

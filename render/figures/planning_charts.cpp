@@ -234,20 +234,6 @@ std::string speedup_words(const planning::PointPlan& point, const std::string& i
   return words + ".";
 }
 
-// ---- Regret.
-
-constexpr std::size_t most_regret_lines = 6;
-
-/// The gammas of several stretches, the ends included, at most the given number.
-std::set<std::int64_t> spread(const std::vector<planning::BestStretch>& best, std::size_t most) {
-  std::set<std::int64_t> gammas;
-  const std::size_t count = std::min(most, best.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    gammas.insert(best[count == 1 ? 0 : i * (best.size() - 1) / (count - 1)].gamma);
-  }
-  return gammas;
-}
-
 }  // namespace
 
 Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
@@ -338,60 +324,6 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
     chart.caption +=
         fmt::format(" Shown is a {}: {}.", inputs.interval, first.speedup_estimate->method);
   }
-  return chart;
-}
-
-Chart regret_chart(const RegretInputs& inputs) {
-  Chart chart{.name = "regret", .title = "Regret of each γ over the acceptance interval"};
-  ChartPanel panel{.x = {.key = "alpha", .label = "acceptance rate α"},
-                   .y = {.key = "regret_percent", .label = "speedup lost against the best γ (%)", .low = 0}};
-  const double low = inputs.rates.low.alpha();
-  const double high = inputs.rates.high.alpha();
-  const planning::SearchSpace all{inputs.cost};
-  const auto best = planning::best_stretches(inputs.rates, {inputs.cost, inputs.max_gamma}, 1000);
-  const planning::MinimaxGamma minimax = planning::minimax_gamma(inputs.rates, all, inputs.max_gamma);
-  std::set<std::int64_t> gammas = spread(best, most_regret_lines);
-  gammas.erase(planning::no_max_gamma);
-  if (minimax.attained) gammas.insert(minimax.gamma);
-  if (inputs.deployed) gammas.insert(*inputs.deployed);
-  const std::vector<double> rates = evenly(low, high, 121);
-  for (const std::int64_t gamma : gammas) {
-    const bool is_minimax = minimax.attained && gamma == minimax.gamma;
-    const bool in_use = gamma == inputs.deployed;
-    ChartSeries line{
-        .name = fmt::format("γ = {}{}{}", gamma, is_minimax ? ", least worst regret" : "", in_use ? ", in use" : ""),
-        .x = rates,
-        .role = is_minimax ? ChartRole::highlight : ChartRole::data};
-    if (is_minimax) {
-      line.colour = chart_colours::speculation;
-    } else if (in_use) {
-      line.colour = chart_colours::in_use;
-    }
-    for (const double rate : rates) {
-      line.y.push_back(100 * planning::regret(core::AcceptanceRate(rate), gamma, all));
-    }
-    panel.series.push_back(std::move(line));
-  }
-  if (panel.series.empty()) {
-    throw std::invalid_argument("regret_chart: the speedup grows with every larger gamma, so no gamma is best");
-  }
-  chart.caption = fmt::format("For α from {} to {} ", brief(low), brief(high));
-  chart.caption += minimax.attained ? fmt::format("γ = {} has the least worst regret, {}.", minimax.gamma,
-                                                  percent(minimax.worst_regret))
-                                    : std::string("no γ has the least worst regret: every larger one does better.");
-  if (inputs.deployed && inputs.deployed != minimax.gamma) {
-    chart.caption += fmt::format(" γ = {}, in use, loses up to {}.", *inputs.deployed,
-                                 percent(planning::worst_regret(inputs.rates, *inputs.deployed, all)));
-  }
-  if (best.size() > 1) {
-    chart.caption +=
-        fmt::format(" Best is γ = {} at the low end and {} at the high end.", best.front().gamma, best.back().gamma);
-  }
-  const theory::OptimalGamma most = planning::best_gamma(inputs.rates.high, all);
-  if (inputs.max_gamma < planning::no_max_gamma && (!most.attained() || most.gamma > inputs.max_gamma)) {
-    chart.caption += fmt::format(" Regret is against the best of all γ, also above {}.", inputs.max_gamma);
-  }
-  chart.panels.push_back(std::move(panel));
   return chart;
 }
 

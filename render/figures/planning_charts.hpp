@@ -50,17 +50,4 @@ SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan);
 /// @throws std::invalid_argument if there is no point
 Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs);
 
-/// Regret of several gammas over an interval of acceptance rates, relative to the best of all gammas, as in a plan.
-struct RegretInputs {
-  planning::RateInterval rates;
-  core::StepCost cost;
-  /// The largest gamma drawn, apart from the one in use.
-  std::int64_t max_gamma = planning::no_max_gamma;
-  /// The gamma in use.
-  std::optional<std::int64_t> deployed = {};
-};
-/// The gammas: those that are best somewhere in the interval (at most six, the ends included), the one with the
-/// smallest worst regret, and the deployed one.
-Chart regret_chart(const RegretInputs& inputs);
-
 }  // namespace specdec::render

@@ -44,22 +44,6 @@ bool has_intervals(const estimate::ReplayReport& report) {
                      [](const auto& row) { return row.gamma > 0 && row.tokens_per_step.ci95; });
 }
 
-// ---- The strip.
-
-/// Tokens of one kind, from place to place; rejected ones are lower, to distinguish them without colour.
-struct TokenBoxes {
-  ChartSeries series;
-  double half_height;
-
-  void add(double line, std::int64_t first, std::int64_t count) {
-    if (count == 0) return;
-    series.x_low.push_back(static_cast<double>(first));
-    series.x_high.push_back(static_cast<double>(first + count));
-    series.low.push_back(line - half_height);
-    series.high.push_back(line + half_height);
-  }
-};
-
 }  // namespace
 
 Chart tokens_over_gamma_chart(const TraceChartInputs& inputs) {
@@ -100,42 +84,6 @@ Chart tokens_over_gamma_chart(const TraceChartInputs& inputs) {
                                  100 * *told.difference / told.tokens_per_step.value);
   }
   chart.caption += fmt::format(". Intervals: 95%, {}.", told.tokens_per_step.method);
-  chart.panels.push_back(std::move(panel));
-  return chart;
-}
-
-Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, std::uint64_t seed,
-                        const std::string& recording) {
-  if (sequences.empty()) throw planner::QuestionError("the recording holds no sequence to draw");
-  Chart chart{.name = "token-strip", .title = "Accepted and rejected tokens of one run"};
-  ChartPanel panel{.x = {.key = "place", .label = "token of the text", .low = 0},
-                   .y = {.key = "sequence", .label = "sequence"}};
-  TokenBoxes accepted{{.name = "accepted draft", .mark = ChartMark::box, .colour = chart_colours::speculation}, 0.4};
-  TokenBoxes corrected{
-      {.name = "target's token for a rejected draft", .mark = ChartMark::box, .colour = chart_colours::target}, 0.2};
-  TokenBoxes bonus{{.name = "target's token after accepted drafts", .mark = ChartMark::box, .colour = 2}, 0.3};
-  std::int64_t tokens = 0, rounds = 0, accepted_tokens = 0;
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    // The first one on top.
-    const std::size_t line = sequences.size() - 1 - i;
-    panel.y.categories.insert(panel.y.categories.begin(), sequences[i].name);
-    for (const sim::ReplayedRound& round : sequences[i].rounds) {
-      const auto y = static_cast<double>(line);
-      accepted.add(y, round.place, round.accepted);
-      (round.rejected ? corrected : bonus).add(y, round.place + round.accepted, 1);
-      tokens += round.emitted;
-      accepted_tokens += round.accepted;
-      ++rounds;
-    }
-  }
-  chart.caption = fmt::format(
-      "{} at γ = {}: {} tokens in {} steps, {} tokens per step; {} of the tokens are accepted "
-      "drafts. One run of chance, seed {}.",
-      recording, gamma, tokens, rounds, brief(static_cast<double>(tokens) / static_cast<double>(rounds), 3),
-      percent(static_cast<double>(accepted_tokens) / static_cast<double>(tokens)), seed);
-  for (TokenBoxes* boxes : {&accepted, &corrected, &bonus}) {
-    if (!boxes->series.x_low.empty()) panel.series.push_back(std::move(boxes->series));
-  }
   chart.panels.push_back(std::move(panel));
   return chart;
 }

@@ -221,11 +221,6 @@ std::vector<Chart> plan_charts(const planner::Plan& d, const MapCells& cells) {
     const std::optional<std::int64_t>& limit = d.question.max_gamma;
     map.max_gamma = std::min(limit.value_or(map.max_gamma), planning::largest_mapped_gamma);
     charts.push_back(speedup_map_chart(map));
-    const RegretInputs regret{*rates, times.with_c(*times.c), limit.value_or(planning::no_max_gamma), d.question.gamma};
-    const bool has_width = rates->low.alpha() < rates->high.alpha();
-    if (has_width && planning::minimax_gamma(*rates, {regret.cost}, regret.max_gamma).attained) {
-      charts.push_back(regret_chart(regret));
-    }
   }
   if (has_several_batches(d)) {
     add_batch_charts(d, charts);
@@ -241,10 +236,8 @@ RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const 
   const TraceChartInputs inputs{analysis, fmt::format("{} positions of {}", analysis.positions, recording)};
   using ChartOfAnalysis = Chart (*)(const TraceChartInputs&);
   const std::pair<std::string_view, ChartOfAnalysis> of_analysis[] = {
-      {"acceptance by prefix", beta_histogram_chart},
       {"acceptance by position", position_acceptance_chart},
       {"tokens per step", tokens_over_gamma_chart},
-      {"autocorrelation", autocorrelation_chart},
       {"lenience", lenience_chart},
       {"calibration", calibration_chart}};
   for (const auto& [name, chart_of] : of_analysis) {
@@ -256,17 +249,11 @@ RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const 
 std::vector<Chart> capacity_charts(const planner::Capacity& capacity, const std::string& who) {
   constexpr std::size_t loads = 8;
   const planner::CapacityQuestion& question = capacity.question;
-  if (question.concurrency || question.replicas) return {};
+  if (question.concurrency || question.replicas || !question.price) return {};
   LoadChartInputs inputs = load_chart_inputs(capacity, loads);
   inputs.who = who;
   std::vector<Chart> charts;
-  for (Chart (*draw)(const LoadChartInputs&) : {gpus_over_load_chart, latency_over_load_chart, cost_and_time_chart}) {
-    try {
-      charts.push_back(draw(inputs));
-    } catch (const planner::QuestionError&) {
-      continue;
-    }
-  }
+  charts.push_back(cost_and_time_chart(inputs));
   return charts;
 }
 

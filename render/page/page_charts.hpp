@@ -26,7 +26,7 @@ struct MapCells {
 /// Fewer, where each cell is a row of the data that stand on the page.
 inline constexpr MapCells page_map = {46, 31};
 
-/// Charts of a plan: speedup against gamma; over acceptance rate and c, and regret over the rate's interval, where
+/// Charts of a plan: speedup against gamma; over acceptance rate and c, where
 /// these are the acceptance and the cost; over several batches speedup, throughput and, where the cost knows seconds,
 /// time per token; over several drafts their speedups. As many as the plan holds data for.
 /// @param map  cells of the map over acceptance rate and c

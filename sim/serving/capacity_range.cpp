@@ -525,18 +525,4 @@ std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& questio
   return found;
 }
 
-std::vector<GpusFrom> gpus_by_load(double requests_per_second_per_replica, std::int64_t gpus_per_replica,
-                                   double up_to) {
-  constexpr std::string_view function = "gpus_by_load";
-  const double rate = requests_per_second_per_replica;
-  core::require_in(function, "requests_per_second_per_replica", rate, std::numeric_limits<double>::min(), 1e12);
-  core::require_in(function, "gpus_per_replica", gpus_per_replica, std::int64_t{1}, std::int64_t{1} << 20);
-  core::require_in(function, "up_to", up_to, 0.0, 1e6 * rate);
-  std::vector<GpusFrom> steps = {{0, gpus_per_replica}};
-  for (std::int64_t replicas = 1; static_cast<double>(replicas) * rate < up_to; ++replicas) {
-    steps.push_back({static_cast<double>(replicas) * rate, (replicas + 1) * gpus_per_replica});
-  }
-  return steps;
-}
-
 }  // namespace specdec::sim

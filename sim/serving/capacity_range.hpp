@@ -147,20 +147,4 @@ std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& questio
                                                  std::span<const double> loads,
                                                  std::span<const CapacityVersion> versions);
 
-/// Loads above this one, up to the next one of a list, need this many accelerators.
-struct GpusFrom {
-  /// Requests/s of all replicas, >= 0.
-  double requests_per_second = 0;
-  std::int64_t gpus = 0;
-};
-
-/// The accelerators that loads need, by the sustainable rate of a replica: gpus(load) = ceil(load / rate) accelerators
-/// of a replica, at least one replica.
-/// @param requests_per_second_per_replica  > 0
-/// @param gpus_per_replica  >= 1
-/// @param up_to  the largest load of interest, >= 0, at most 10^6 times the rate
-/// @return in increasing order, the first one at load 0, the last one below `up_to`
-/// @throws std::domain_error if a value is outside its range
-std::vector<GpusFrom> gpus_by_load(double requests_per_second_per_replica, std::int64_t gpus_per_replica, double up_to);
-
 }  // namespace specdec::sim

@@ -127,10 +127,6 @@ RUNS = {
         f"--by category --max-gamma 5 --beyond zero {SERVING}/vllm_requests.jsonl",
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom",
         f"{SERVING}/vllm_after.prom",
-        "--convert vllm.mean_acceptance_length=3.07 --gamma 3",
-        "--convert accepted_drafts_per_step=2",
-        "--convert vllm.avg_draft_acceptance_rate=0.7,gamma=3",
-        "--convert rounds=100,drafted=250,accepted=120",
     ],
     "doctor": [
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom {SERVING}/vllm_k4.log",

@@ -9,10 +9,6 @@
 #include "traces/serving/iteration_stats.hpp"
 #include "traces/serving/position_trace_counts.hpp"
 #include "traces/serving/response_counts.hpp"
-#include "traces/serving/run_table.hpp"
-#include "traces/serving/specforge.hpp"
-#include "traces/serving/speculation_profile.hpp"
-#include "traces/serving/speculators.hpp"
 #include "traces/serving/speed_bench.hpp"
 #include "traces/serving/stored_acceptance.hpp"
 
@@ -41,9 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         traces::llama_server_timings_format(), traces::sglang_bench_format(), traces::vllm_bench_format(),
         traces::tensorrt_llm_iterations_format(), traces::spec_bench_format(), traces::eagle_format(),
         traces::position_trace_counts_format(), traces::aiperf_records_format(), traces::aiperf_summary_format(),
-        traces::guidellm_format(), traces::run_table_format(), traces::speculators_acceptance_format(),
-        traces::speculators_results_format(), traces::specforge_format(), traces::speed_bench_format(),
-        traces::speculation_profile_format()}) {
+        traces::guidellm_format(), traces::speed_bench_format()}) {
     specdec::fuzz::expect_file_errors_only([&] {
       format.recognises(traces::FileHead::of(file.path()));
       format.read(files, sink);

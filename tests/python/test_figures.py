@@ -56,10 +56,7 @@ ANSWERS: dict[str, Any] = {
     "recording": lambda: specdec.analyze(RECORDING),
     "rows": of_rows,
     "load": lambda: of_load(),
-    "methods": lambda: specdec.compare(["algorithm1", "lenient"], c=0.1, **METHODS),
-    "one method": lambda: specdec.simulate(verifier="block", tasks=["prose", "code"], tokens=256, threads=2),
 }
-METHODS: dict[str, Any] = {"source": "synthetic", "tokens": 512, "threads": 2}
 
 
 def printed(name: str, *words: str) -> dict[str, Any]:
@@ -69,7 +66,7 @@ def printed(name: str, *words: str) -> dict[str, Any]:
     return {"figure": document["figure"], "data": document["data"]}
 
 
-@pytest.mark.parametrize("name", ["speedup-over-gamma", "speedup-map", "regret"])
+@pytest.mark.parametrize("name", ["speedup-over-gamma", "speedup-map"])
 def test_a_plans_figures_are_those_of_the_command_line(name: str) -> None:
     assert of_rates().figure_data(name) == printed(
         name, "--alpha", "0.7:0.8", "--c", "0.05", *([] if name == "speedup-map" else ["--gamma", "8"])
@@ -79,10 +76,8 @@ def test_a_plans_figures_are_those_of_the_command_line(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("beta-histogram", []),
         ("position-acceptance", ["--max-gamma", "8"]),
         ("tokens-over-gamma", ["--max-gamma", "8"]),
-        ("autocorrelation", []),
         ("lenience", ["--values", "2"]),
         ("calibration", []),
     ],
@@ -108,33 +103,16 @@ def of_load(**more: Any) -> specdec.Capacity:
     return specdec.capacity(Acceptance.of_rate(0.8), cost, **{**SERVICE, **more})
 
 
-@pytest.mark.parametrize("name", ["gpus-over-load", "latency-over-load", "cost-and-time-per-token"])
-def test_a_capacitys_figures_are_those_of_the_command_line(name: str) -> None:
+def test_a_capacitys_figures_are_those_of_the_command_line() -> None:
+    name = "cost-and-time-per-token"
     words = ["--alpha", "0.8", "--hardware", "h100", "--model", "llama-3.1-8b", "--draft-model", "llama-3.2-1b"]
     for key, value in SERVICE.items():
         words += [f"--{key.replace('_', '-')}", str(value)]
     assert of_load().figure_data(name) == printed(name, *words)
 
 
-@pytest.mark.parametrize("methods", [["algorithm1", "lenient", "plain"], ["block"]])
-def test_a_comparisons_figure_is_that_of_the_command_line(methods: list[str]) -> None:
-    words = [*methods, "--source", "synthetic", "--tokens", "512", "--c", "0.1"]
-    assert specdec.compare(methods, c=0.1, **METHODS).figure_data() == printed("methods", *words)
-
-
-def test_a_figure_of_methods_holds_their_numbers() -> None:
-    answer = specdec.compare(["algorithm1", "lenient"], c=0.1, **METHODS)
-    shown = answer.figure_data("methods")["data"]
-    for key in ("tokens_per_step", "speedup"):
-        bars = {row["method"]: row[key] for row in shown if row["panel"] == key.replace("_", " ") and row["series"] == "measured, 95%"}
-        assert bars == {row.method: row[key].value for row in answer.results}
-    alone = specdec.simulate(verifier="block", **METHODS)
-    stays = [row["share"] for row in alone.figure_data()["data"] if row["panel"] == "accepted by position"]
-    assert stays == list(alone.results[0].acceptance_by_position)
-
-
 def test_a_capacity_has_the_figures_that_its_question_allows() -> None:
-    assert of_load(price=None).figures == ["gpus-over-load", "latency-over-load"]
+    assert of_load(price=None).figures == []
     assert of_load(replicas=2).figures == []
 
 
@@ -159,12 +137,7 @@ def test_every_figure_of_the_program_can_be_drawn(tmp_path: pathlib.Path) -> Non
 
     names = [line.split(",")[0] for line in command_line(["plot", "--format", "csv"]).stdout.splitlines()[1:]]
     few = {
-        "theory-against-simulation": ["--rounds", "2000", "--tokens", "1000"],
-        "distribution-test": ["--tokens", "2000"],
-        "latency-over-load": ["--num-requests", "100"],
         "cost-and-time-per-token": ["--num-requests", "100"],
-        "gpus-over-load": ["--num-requests", "100"],
-        "methods": ["--tokens", "64"],
     }
     marks = set()
     for name in sorted(set(names) - {"steps"}):
@@ -207,16 +180,14 @@ def test_names_are_shown_as_they_are(tmp_path: pathlib.Path) -> None:
 def test_a_figure_of_one_panel_is_drawn_into_given_axes() -> None:
     figure = matplotlib.figure.Figure(figsize=(14, 5))
     left, right = figure.subplots(1, 2)
-    assert of_rates().plot("regret", ax=right) is figure
+    assert of_rates().plot("speedup-over-gamma", ax=right) is figure
     assert right.lines and not left.lines
-    names = [text.get_text() for text in right.get_legend().get_texts()]
-    assert names == ["\u03b3 = 6", "\u03b3 = 7, least worst regret", "\u03b3 = 8, in use"]
-    with pytest.raises(ValueError, match="ax is given, but beta-histogram has 3 panels"):
-        specdec.analyze(RECORDING).plot("beta-histogram", ax=left)
+    with pytest.raises(ValueError, match="ax is given, but lenience has 2 panels"):
+        of_rows().plot("lenience", ax=left)
 
 
 def test_an_unknown_figure_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match="figure is pie, but must be one of speedup-over-gamma, speedup-map, regret"):
+    with pytest.raises(ValueError, match="figure is pie, but must be one of speedup-over-gamma, speedup-map"):
         of_rates().plot("pie")
 
 

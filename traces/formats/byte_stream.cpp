@@ -21,9 +21,29 @@ uInt bytes_of_one_call(std::size_t bytes) {
 
 }  // namespace
 
+/// CRC-32 of what was read of an archive's bytes.
+class ByteStream::Checksum {
+ public:
+  explicit Checksum(ArchivedBytes archived) : archived_(std::move(archived)) {}
+
+  void add(std::span<const std::byte> bytes) {
+    sum_ = ::crc32_z(sum_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  }
+  void check() const {
+    if (sum_ == archived_.crc32) return;
+    const auto end = archived_.offset + static_cast<std::int64_t>(archived_.bytes.size());
+    throw FileError(archived_.path, FileError::byte(end), archived_.name, fmt::format("of checksum {:08x}", sum_),
+                    fmt::format("of {:08x}, as the archive says", archived_.crc32));
+  }
+
+ private:
+  ArchivedBytes archived_;
+  uLong sum_ = 0;
+};
+
 class ByteStream::Inflater {
  public:
-  explicit Inflater(DeflatedBytes deflated) : deflated_(std::move(deflated)) {
+  explicit Inflater(ArchivedBytes deflated) : deflated_(std::move(deflated)) {
     constexpr int raw_deflate = -MAX_WBITS;
     if (inflateInit2(&stream_, raw_deflate) != Z_OK) throw std::bad_alloc();
   }
@@ -35,8 +55,7 @@ class ByteStream::Inflater {
     buffer_.resize(count);
     for (std::size_t done = 0; done < count;) done += inflate_into(std::span(buffer_).subspan(done));
     inflated_ += static_cast<std::int64_t>(count);
-    checksum_ = ::crc32_z(checksum_, reinterpret_cast<const Bytef*>(buffer_.data()), count);
-    if (inflated_ == deflated_.inflated_size) check_end();
+    if (inflated_ == deflated_.size) check_end();
     return buffer_;
   }
 
@@ -53,7 +72,7 @@ class ByteStream::Inflater {
       if (written > 0) return written;
       if (ended_ || consumed_ == deflated_.bytes.size()) {
         refuse(fmt::format("deflated data that end after {} bytes", stream_.total_out),
-               fmt::format("{} bytes, as the archive says", deflated_.inflated_size));
+               fmt::format("{} bytes, as the archive says", deflated_.size));
       }
     }
   }
@@ -83,7 +102,7 @@ class ByteStream::Inflater {
     std::byte beyond{};
     while (!ended_) {
       if (step({&beyond, 1}) > 0) {
-        refuse("longer than that", fmt::format("{} bytes, as the archive says", deflated_.inflated_size));
+        refuse("longer than that", fmt::format("{} bytes, as the archive says", deflated_.size));
       }
       if (!ended_ && consumed_ == deflated_.bytes.size()) refuse("deflated data without an end", "deflated data");
     }
@@ -91,25 +110,22 @@ class ByteStream::Inflater {
       refuse(fmt::format("followed by {} bytes of something else", deflated_.bytes.size() - consumed_),
              "all of the archive's entry");
     }
-    if (checksum_ != deflated_.crc32) {
-      refuse(fmt::format("of checksum {:08x}", checksum_),
-             fmt::format("of {:08x}, as the archive says", deflated_.crc32));
-    }
   }
 
-  DeflatedBytes deflated_;
+  ArchivedBytes deflated_;
   z_stream stream_{};
   std::size_t consumed_ = 0;
   std::int64_t inflated_ = 0;
-  uLong checksum_ = 0;
   bool ended_ = false;
   std::vector<std::byte> buffer_;
 };
 
 ByteStream::ByteStream(std::span<const std::byte> bytes)
     : bytes_(bytes), left_(static_cast<std::int64_t>(bytes.size())) {}
-ByteStream::ByteStream(DeflatedBytes deflated)
-    : left_(deflated.inflated_size), inflater_(std::make_unique<Inflater>(std::move(deflated))) {}
+ByteStream::ByteStream(ArchivedBytes archived)
+    : bytes_(archived.bytes), left_(archived.size), checksum_(std::make_unique<Checksum>(archived)) {
+  if (archived.deflated) inflater_ = std::make_unique<Inflater>(std::move(archived));
+}
 ByteStream::ByteStream(ByteStream&& other) noexcept = default;
 ByteStream& ByteStream::operator=(ByteStream&& other) noexcept = default;
 ByteStream::~ByteStream() = default;
@@ -120,9 +136,11 @@ std::span<const std::byte> ByteStream::read(std::int64_t count) {
   }
   left_ -= count;
   const auto size = static_cast<std::size_t>(count);
-  if (inflater_) return inflater_->read(size);
-  const auto view = bytes_.first(size);
-  bytes_ = bytes_.subspan(size);
+  const auto view = inflater_ ? inflater_->read(size) : bytes_.first(size);
+  if (!inflater_) bytes_ = bytes_.subspan(size);
+  if (!checksum_) return view;
+  checksum_->add(view);
+  if (left_ == 0) checksum_->check();
   return view;
 }
 

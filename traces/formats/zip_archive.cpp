@@ -236,8 +236,7 @@ ZipArchive::ZipArchive(std::filesystem::path path) : path_(std::move(path)), fil
 ByteStream ZipArchive::open(const ZipEntry& entry) const {
   const auto bytes =
       file_.bytes().subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.stored_size));
-  if (!entry.deflated) return ByteStream(bytes);
-  return ByteStream({path_, entry.name, entry.offset, bytes, entry.size, entry.crc32});
+  return ByteStream({path_, entry.name, entry.offset, bytes, entry.deflated, entry.size, entry.crc32});
 }
 
 }  // namespace specdec::traces

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/json_fields.hpp"
 #include "traces/formats/streams.hpp"
 #include "traces/serving/aiperf.hpp"
 #include "traces/serving/bench_results.hpp"
@@ -18,9 +19,6 @@
 #include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/response_counts.hpp"
 #include "traces/serving/run_table.hpp"
-#include "traces/serving/specforge.hpp"
-#include "traces/serving/speculation_profile.hpp"
-#include "traces/serving/speculators.hpp"
 #include "traces/serving/speed_bench.hpp"
 #include "traces/serving/stored_acceptance.hpp"
 
@@ -37,8 +35,6 @@ std::vector<CountsFormat> all_counts_formats() {
       aiperf_summary_format(),
       guidellm_format(),
       speed_bench_format(),
-      specforge_format(),
-      speculation_profile_format(),
       vllm_requests_format(),
       tensorrt_llm_requests_format(),
       sglang_responses_format(),
@@ -49,11 +45,9 @@ std::vector<CountsFormat> all_counts_formats() {
       spec_bench_format(),
       eagle_format(),
       position_trace_counts_format(),
-      speculators_acceptance_format(),
-      speculators_results_format(),
+      engine_log_format(),
       run_table_format(),
       prometheus_text_format(),
-      engine_log_format(),
   };
 }
 
@@ -61,6 +55,16 @@ std::string names_of(std::span<const CountsFormat> formats) {
   std::string names;
   for (const CountsFormat& format : formats) names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
   return names;
+}
+
+/// Refuses JSON that holds lengths or rates and no counts, such as SpecForge's results and speculation_profile.json.
+void refuse_summaries(const FileHead& head) {
+  const auto has = [&](std::string_view key) { return mentions_key(head.json(), key); };
+  if (head.json().empty() || !(has("accept_length") || has("mean_accept_length") || has("conditional_accept_rates")))
+    return;
+  throw FileError(head.path, FileError::whole_file(), "content", "a JSON summary in no known format",
+                  "a table of runs with its figures: concurrency, gamma, output_tokens_per_second, tokens_per_step, or "
+                  "num_drafts, num_draft_tokens, num_accepted_tokens");
 }
 
 std::size_t index_of_format(const fs::path& file, std::span<const CountsFormat> formats) {
@@ -71,6 +75,7 @@ std::size_t index_of_format(const fs::path& file, std::span<const CountsFormat> 
   if (head.size == 0 || !head.compression().empty()) head.refuse_format("in one of: " + names_of(formats));
   const auto found =
       std::find_if(formats.begin(), formats.end(), [&](const CountsFormat& f) { return f.recognises(head); });
+  if (found == formats.end()) refuse_summaries(head);
   if (found == formats.end()) head.refuse_format("in one of: " + names_of(formats), tables_of_counts);
   return static_cast<std::size_t>(found - formats.begin());
 }

@@ -1,231 +1,293 @@
 #include "traces/serving/run_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "traces/file_error.hpp"
-#include "traces/formats/csv_records.hpp"
-#include "traces/formats/printable.hpp"
+#include "traces/formats/mapped_file.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/run_acceptance.hpp"
+#include "traces/serving/run_cells.hpp"
 
 namespace specdec::traces {
 namespace {
 
 constexpr std::string_view format_name = "run table";
+constexpr std::size_t longest_table = std::size_t{16} << 20U;
 /// Batch, throughput and time of one run contradict each other where Little's law is off by more.
-constexpr double rounding = 0.05;
+constexpr double of_littles_law = 0.05;
 
-constexpr std::array<std::string_view, 16> columns = {
-    "concurrency",     "batch",           "gamma",        "output_tokens_per_second",
-    "ms_per_token",    "tokens_per_step", "rounds",       "topk",
-    "verified_tokens", "model",           "input_tokens", "output_tokens",
-    "requests",        "draft",           "engine",       "server"};
-constexpr std::string_view columns_text =
-    "one of concurrency, batch, gamma, output_tokens_per_second, ms_per_token, tokens_per_step, rounds, topk, "
-    "verified_tokens, input_tokens, output_tokens, requests, model, draft, engine, server";
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> other_names = {
-    {{"max_concurrency", "concurrency"},
-     {"num_speculative_tokens", "gamma"},
-     {"output_throughput", "output_tokens_per_second"},
-     {"mean_tpot_ms", "ms_per_token"},
-     {"acceptance_length", "tokens_per_step"},
-     {"accept_length", "tokens_per_step"},
-     {"num_steps", "gamma"},
-     {"num_draft_tokens", "verified_tokens"}}};
+bool names_a_column(std::string_view heading) { return column_of(heading).what != RunColumn::unknown; }
 
-std::string column_named(std::string_view header) {
-  std::string name;
-  for (const char c : trimmed(header)) {
-    name += c == ' ' || c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+/// What the columns of a table together can be read as.
+struct Meaning {
+  bool load = false, time = false, drafts = false, counts = false;
+};
+
+Meaning meaning_of(const TextTable& table) {
+  Meaning meaning;
+  for (const std::string& name : table.names) {
+    const NamedColumn column = column_of(name);
+    const bool of_time = column.what == RunColumn::unclear && column.advice.find("_per_") != std::string_view::npos;
+    meaning.load |= column.what == RunColumn::concurrency || column.what == RunColumn::batch ||
+                    column.what == RunColumn::strategy || (table.summary && column.what == RunColumn::requests);
+    meaning.time |= of_time || (RunColumn::throughput <= column.what && column.what <= RunColumn::ms_between);
+    meaning.drafts |= column.what == RunColumn::gamma;
+    meaning.counts |= column.what == RunColumn::rounds || column.what == RunColumn::accepted;
   }
-  const auto other =
-      std::find_if(other_names.begin(), other_names.end(), [&](const auto& o) { return o.first == name; });
-  return other == other_names.end() ? name : std::string(other->second);
+  return meaning;
 }
 
-bool is_column(std::string_view name) { return std::find(columns.begin(), columns.end(), name) != columns.end(); }
+bool holds_runs(const TextTable& table) {
+  const Meaning meaning = meaning_of(table);
+  if (table.summary) return meaning.time && (meaning.load || meaning.drafts);
+  return (meaning.drafts && (meaning.load || meaning.time)) || (meaning.load && meaning.time) ||
+         (meaning.counts && std::any_of(table.names.begin(), table.names.end(), [](const std::string& name) {
+            const RunColumn what = column_of(name).what;
+            return what == RunColumn::tokens_per_step || what == RunColumn::accepted_at || what == RunColumn::drafted ||
+                   what == RunColumn::draft_tokens;
+          }));
+}
 
-/// A file whose first line names the drafted tokens, or both a load and a time, is meant for a table of runs.
 bool is_run_table(const FileHead& head) {
-  const std::string_view text = without_byte_order_mark(head.bytes);
-  const std::size_t begin = std::min(text.find_first_not_of("\r\n"), text.size());
-  const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
-  const char separator = csv_separator(line);
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at <= line.size();) {
-    const std::size_t end = std::min(line.find(separator, at), line.size());
-    names.push_back(column_named(line.substr(at, end - at)));
-    at = end + 1;
-  }
-  const auto has = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  const bool load = has("concurrency") || has("batch");
-  const bool time = has("output_tokens_per_second") || has("ms_per_token");
-  return names.size() > 1 && ((has("gamma") && (load || time)) || (load && time));
+  if (!head.json().empty() || head.bytes.find('\0') != std::string::npos) return false;
+  const std::vector<TextTable> tables = text_tables(head.bytes, names_a_column);
+  return std::any_of(tables.begin(), tables.end(), holds_runs);
 }
 
+/// The runs of one table.
 class RunTable {
  public:
-  RunTable(const std::filesystem::path& path, ServingCounts& counts) : records_(path), counts_(counts) {
-    records_.next();
-    for (const std::string_view field : records_.fields()) {
-      names_.push_back(column_named(field));
-      if (!is_column(names_.back()))
-        records_.refuse(fmt::format("column {}", printable(trimmed(field))), "there", std::string(columns_text));
-      if (std::count(names_.begin(), names_.end(), names_.back()) > 1)
-        records_.refuse(fmt::format("column {}", names_.back()), "there twice", "there once");
-    }
-    require_one_of("concurrency", "batch");
-    require_one_of("gamma", "gamma");
-    require_one_of("output_tokens_per_second", "ms_per_token");
+  RunTable(const TextTable& table, ServingCounts& counts, const CountsSink& sink)
+      : cells_(counts.file, table), acceptance_(cells_, counts), counts_(counts), sink_(sink) {
+    require_columns();
+    count_repeated(table);
   }
 
-  /// The next run's counts; false at the end.
-  bool next() {
-    if (!records_.next()) return false;
-    if (records_.fields().size() != names_.size()) {
-      records_.refuse("row", fmt::format("{} fields long", records_.fields().size()),
-                      fmt::format("{} fields long, as the header is", names_.size()));
+  void read() {
+    for (const TextTable::Row& row : cells_.table().rows) {
+      cells_.read(row);
+      clear_counts(counts_);
+      counts_.line = row.line;
+      take_names();
+      take_gamma();
+      const bool repeated = repeated_[counted_in_row()] > 1;
+      acceptance_.take(plain_, repeated);
+      repeats_ = repeats_ || (repeated && !plain_);
+      take_run();
+      sink_.take(counts_);
     }
-    fields_.clear();
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      const std::string_view field = trimmed(records_.fields()[i]);
-      if (!field.empty()) fields_[names_[i]] = field;
-    }
-    clear_counts(counts_);
-    counts_.line = records_.line();
-    counts_.engine = text("engine").value_or(run_table_engine);
-    set_label(counts_, "model_name", text("model"));
-    set_label(counts_, "draft", text("draft"));
-    set_label(counts_, "server", text("server"));
-    take_load();
-    take_drafts();
-    return true;
+    warn();
   }
 
  private:
-  void require_one_of(std::string_view one, std::string_view other) {
-    const auto has = [&](std::string_view name) {
-      return std::find(names_.begin(), names_.end(), name) != names_.end();
+  using Counted = std::tuple<std::string, std::string, std::string>;
+
+  /// @throws FileError if there is no column for what every run must have
+  void require_columns() const {
+    const auto require = [&](bool there, const std::string& names) {
+      if (there) return;
+      const auto [column, advice] = cells_.unclear();
+      const FileError::Location place = FileError::line(cells_.table().line);
+      if (column.empty()) {
+        throw FileError(counts_.file, place, fmt::format("column {}", names), "missing",
+                        "in the header of a table of runs");
+      }
+      throw FileError(counts_.file, place, fmt::format("column {}", column), "one of several things",
+                      std::string(advice));
     };
-    if (has(one) || has(other)) return;
-    records_.refuse(one == other ? fmt::format("column {}", one) : fmt::format("column {} or {}", one, other),
-                    "missing", "in the header of a table of runs");
+    const auto has = [&](RunColumn what) { return cells_.has(what); };
+    const bool counted = has(RunColumn::rounds) || has(RunColumn::drafted);
+    const bool throughput = has(RunColumn::throughput);
+    const bool time = has(RunColumn::ms_per_token) || has(RunColumn::each_throughput);
+    require(throughput || time || has(RunColumn::ms_between) || counted, "output_tokens_per_second or ms_per_token");
+    require(has(RunColumn::concurrency) || has(RunColumn::batch) || has(RunColumn::strategy) ||
+                (throughput && time) || counted,
+            "concurrency or batch");
+    require(has(RunColumn::gamma) || has(RunColumn::setting) || has(RunColumn::strategy) || counted ||
+                cells_.table().summary,
+            "gamma");
   }
 
-  std::optional<std::string_view> text(std::string_view name) const {
-    const auto found = fields_.find(name);
-    return found == fields_.end() ? std::nullopt : std::optional(found->second);
-  }
-
-  std::optional<double> number(std::string_view name, double least, bool whole = false) const {
-    const auto field = text(name);
-    if (!field) return std::nullopt;
-    const auto value = number_in<double>(*field);
-    const bool above = least == 0 && !whole;
-    const bool legal = value && std::isfinite(*value) && (above ? *value > 0 : *value >= least) &&
-                       !(whole && *value != std::floor(*value)) && *value <= largest_count;
-    if (!legal) {
-      records_.refuse(
-          std::string(name), std::string(printable(*field)),
-          above ? "a number above 0" : fmt::format("a {}number, {:g} or above", whole ? "whole " : "", least));
+  /// Counts that several rows have are of all of them together.
+  void count_repeated(const TextTable& table) {
+    for (const TextTable::Row& row : table.rows) {
+      cells_.read(row);
+      const auto [rounds, drafted, accepted] = counted_in_row();
+      if (!rounds.empty() && !drafted.empty() && !accepted.empty()) ++repeated_[counted_in_row()];
     }
-    return value;
+  }
+  Counted counted_in_row() const {
+    return {std::string(cells_.text(RunColumn::rounds)), std::string(cells_.text(RunColumn::drafted)),
+            std::string(cells_.text(RunColumn::accepted))};
   }
 
-  void take_load() {
+  void take_names() {
+    const auto named = [&](RunColumn what) {
+      const std::string_view text = cells_.text(what);
+      return text.empty() ? std::nullopt : std::optional(text);
+    };
+    const bool vllm = cells_.table().title == "Serving Benchmark Result";
+    counts_.engine = named(RunColumn::engine).value_or(vllm ? "vllm" : run_table_engine);
+    set_label(counts_, "model_name", named(RunColumn::model));
+    set_label(counts_, "draft", named(RunColumn::draft));
+    set_label(counts_, "server", named(RunColumn::server));
+    set_label(counts_, "category", named(RunColumn::category));
+  }
+
+  /// 0 for a run without speculation; empty for counts that tell it, and for summaries that do not.
+  void take_gamma() {
+    plain_ = false;
+    const std::string_view cell = cells_.text(RunColumn::gamma), setting = cells_.text(RunColumn::setting);
+    std::optional<double> gamma;
+    if (says_plain(cell) || (cell.empty() && says_plain(setting))) {
+      gamma = 0;
+    } else if (!cell.empty()) {
+      gamma = gamma_in_setting(cell);
+      if (!gamma) gamma = cells_.value(RunColumn::gamma, 0, true);
+    } else {
+      gamma = gamma_in_setting(setting);
+    }
+    const bool counted = !cells_.text(RunColumn::rounds).empty() || !cells_.text(RunColumn::drafted).empty();
+    const bool says_acceptance = counted || !cells_.text(RunColumn::tokens_per_step).empty() ||
+                                 !cells_.text(RunColumn::drafts_per_step).empty() ||
+                                 !cells_.text(RunColumn::acceptance_rate).empty();
+    if (!gamma && !counted && !cells_.table().summary && !(cells_.has(RunColumn::strategy) && !says_acceptance)) {
+      cells_.refuse(cells_.has(RunColumn::gamma) ? cells_.heading(RunColumn::gamma) : "gamma", "missing",
+                    "a whole number, 0 for a run without speculation");
+    }
+    plain_ = gamma == 0.0 || (!gamma && !says_acceptance);
+    if (plain_ || !gamma) return;
+    acceptance_.require_draft_of(*gamma);
+    counts_.gamma = static_cast<std::int64_t>(*gamma);
+  }
+
+  void take_run() {
     BenchRun run;
-    run.max_concurrency = number("concurrency", 0);
-    const auto batch = number("batch", 0);
-    run.batch = batch;
-    if (!run.max_concurrency && !batch) records_.refuse("concurrency", "missing", "a number above 0, or batch");
-    run.output_throughput = number("output_tokens_per_second", 0);
-    run.mean_tpot_ms = number("ms_per_token", 0);
-    if (!run.output_throughput && !run.mean_tpot_ms)
-      records_.refuse("output_tokens_per_second", "missing", "a number above 0, or ms_per_token");
-    const double together = batch ? *batch : *run.max_concurrency;
-    if (!batch && run.mean_tpot_ms && run.output_throughput) require_some_decode(run);
-    if (!run.mean_tpot_ms) {
-      run.mean_tpot_ms = 1000 * together / *run.output_throughput;
-    } else if (!run.output_throughput) {
-      run.output_throughput = 1000 * together / *run.mean_tpot_ms;
-    } else if (const double decoding = *run.output_throughput * *run.mean_tpot_ms / 1000;
-               batch && std::abs(decoding - *batch) > rounding * *batch) {
-      records_.refuse("batch", shown(*batch),
-                      fmt::format("{}, the output tokens per second times the time of each", shown(decoding)));
+    run.max_concurrency = cells_.value(RunColumn::concurrency, 0);
+    if (!run.max_concurrency && cells_.text(RunColumn::strategy) == "synchronous") run.max_concurrency = 1;
+    run.batch = cells_.value(RunColumn::batch, 0);
+    if (const std::string_view rate = cells_.text(RunColumn::request_rate); !rate.empty() && rate != "inf")
+      run.request_rate = cells_.value(RunColumn::request_rate, 0);
+    run.output_throughput = cells_.value(RunColumn::throughput, 0);
+    run.mean_tpot_ms = cells_.text(RunColumn::ms_per_token) == "0.0" ? std::nullopt
+                                                                     : cells_.value(RunColumn::ms_per_token, 0);
+    if (const auto each = cells_.value(RunColumn::each_throughput, 0); each && !run.mean_tpot_ms)
+      run.mean_tpot_ms = 1000 / *each;
+    run.mean_itl_ms = cells_.value(RunColumn::ms_between, 0);
+    take_lengths(run);
+    if (!run.output_throughput && !run.mean_tpot_ms) take_time_between(run);
+    if (!run.output_throughput && !run.mean_tpot_ms) {
+      if (counts_.rounds) return;
+      cells_.refuse(cells_.has(RunColumn::throughput) ? cells_.heading(RunColumn::throughput)
+                                                      : std::string("output_tokens_per_second"),
+                    "missing", "a number above 0, or ms_per_token");
     }
-    run.input_tokens_per_request = number("input_tokens", 1);
-    run.output_tokens_per_request = number("output_tokens", 1);
-    run.completed = number("requests", 1, true);
+    take_littles_law(run);
     counts_.bench = run;
   }
 
+  /// Between tokens of plain decoding, each is a step; with drafts some engines time tokens and others steps.
+  void take_time_between(BenchRun& run) const {
+    if (!run.mean_itl_ms) return;
+    if (!plain_) {
+      cells_.refuse(RunColumn::ms_between, shown(*run.mean_itl_ms),
+                    "given as ms_per_token: with drafts some engines time steps by this name, and others tokens");
+    }
+    run.mean_tpot_ms = run.mean_itl_ms;
+  }
+
+  void take_littles_law(BenchRun& run) const {
+    const bool load_known = run.batch || run.max_concurrency;
+    if (run.mean_tpot_ms && run.output_throughput) {
+      const double decoding = *run.output_throughput * *run.mean_tpot_ms / 1000;
+      if (run.batch && std::abs(decoding - *run.batch) > of_littles_law * *run.batch)
+        cells_.refuse(RunColumn::batch, shown(*run.batch),
+                      fmt::format("{}, the output tokens per second times the time of each", shown(decoding)));
+      if (!run.batch) require_some_decode(run, decoding);
+      if (!load_known && !run.request_rate) run.batch = decoding;
+      return;
+    }
+    if (!load_known)
+      cells_.refuse(cells_.has(RunColumn::concurrency) ? cells_.heading(RunColumn::concurrency)
+                                                       : std::string("concurrency"),
+                    "missing", "a number above 0, or batch");
+    const double together = run.batch ? *run.batch : *run.max_concurrency;
+    if (!run.mean_tpot_ms) {
+      run.mean_tpot_ms = 1000 * together / *run.output_throughput;
+    } else {
+      run.output_throughput = 1000 * together / *run.mean_tpot_ms;
+    }
+  }
+
   /// Refuses times in another unit than milliseconds; prompts that are read in between leave few requests decoding.
-  void require_some_decode(const BenchRun& run) const {
+  void require_some_decode(const BenchRun& run, double decoding) const {
     constexpr double least_decoding = 0.02;
-    const double decoding = *run.output_throughput * *run.mean_tpot_ms / 1000;
     if (decoding >= least_decoding) return;
-    records_.refuse(
-        "ms_per_token", shown(*run.mean_tpot_ms),
-        fmt::format("in milliseconds: with {} output tokens a second only {} requests would decode at a time",
-                    shown(*run.output_throughput), shown(decoding)));
+    cells_.refuse(cells_.has(RunColumn::ms_per_token) ? RunColumn::ms_per_token : RunColumn::each_throughput,
+                  shown(*run.mean_tpot_ms),
+                  fmt::format("in milliseconds: with {} output tokens a second only {} requests would decode at a time",
+                              shown(*run.output_throughput), shown(decoding)));
   }
 
-  void take_drafts() {
-    const auto gamma = number("gamma", 0, true);
-    if (!gamma) records_.refuse("gamma", "missing", "a whole number, 0 for a run without speculation");
-    const auto tokens = number("tokens_per_step", 1);
-    const auto rounds = number("rounds", 1);
-    const auto topk = number("topk", 1, true), verified = number("verified_tokens", 1, true);
-    if (*gamma == 0) {
-      if (tokens.value_or(1) != 1) records_.refuse("tokens_per_step", shown(*tokens), "1 or empty where gamma is 0");
-      return;
+  void take_lengths(BenchRun& run) const {
+    run.completed = cells_.value(RunColumn::requests, 1, true);
+    run.duration_s = cells_.value(RunColumn::seconds, 0);
+    run.total_input_tokens = cells_.value(RunColumn::total_input, 1);
+    run.total_output_tokens = cells_.value(RunColumn::total_output, 1);
+    run.input_tokens_per_request = cells_.value(RunColumn::mean_input, 1);
+    run.output_tokens_per_request = cells_.value(RunColumn::mean_output, 1);
+    constexpr double longest_answer = 1e6;
+    for (const RunColumn what : {RunColumn::mean_input, RunColumn::mean_output}) {
+      const auto mean = cells_.value(what, 1);
+      const double all = run.output_throughput.value_or(0) * run.duration_s.value_or(0);
+      const bool is_total = mean && (*mean > longest_answer ||
+                                     (what == RunColumn::mean_output && run.completed.value_or(0) > 1 && all > 0 &&
+                                      std::abs(*mean - all) < of_littles_law * all));
+      if (is_total)
+        cells_.refuse(what, shown(*mean),
+                      fmt::format("a mean over requests: write total_{}_tokens for a total",
+                                  what == RunColumn::mean_input ? "input" : "output"));
     }
-    if (*gamma > CountedFields::longest_draft)
-      records_.refuse("gamma", shown(*gamma), fmt::format("at most {}", CountedFields::longest_draft));
-    counts_.gamma = static_cast<std::int64_t>(*gamma);
-    take_shape(static_cast<std::int64_t>(topk.value_or(1)), verified);
-    if (rounds && !tokens) records_.refuse("tokens_per_step", "missing", "given, since rounds are");
-    if (!tokens) return;
-    if (*tokens > *gamma + 1)
-      records_.refuse("tokens_per_step", shown(*tokens),
-                      fmt::format("in [1, {}], with {} drafted", *gamma + 1, *gamma));
-    counts_.tokens_per_round = tokens;
-    if (!rounds) return;
-    counts_.rounds = rounds;
-    counts_.drafted = *rounds * *gamma;
-    counts_.accepted = std::round((*tokens - 1) * *rounds);
-    counts_.from_rates = true;
   }
 
-  void take_shape(std::int64_t topk, std::optional<double> verified) {
-    const double chain = static_cast<double>(*counts_.gamma) + 1;
-    counts_.shape = topk > 1 ? DraftShape::tree : DraftShape::chain;
-    if (counts_.shape == DraftShape::chain) {
-      if (verified.value_or(chain) != chain)
-        records_.refuse("verified_tokens", shown(*verified), fmt::format("{} or empty where topk is 1", chain));
-      return;
+  void warn() const {
+    const auto say = [&](const char* code, const std::string& text) {
+      sink_.warn({code, fmt::format("{}: {}", counts_.file.string(), text)});
+    };
+    if (const std::vector<std::string> names = cells_.left_out(); !names.empty())
+      say("columns_left_out", fmt::format("not read: {}", fmt::join(names, ", ")));
+    if (!cells_.table().summary) {
+      for (const RunColumn what : {RunColumn::throughput, RunColumn::ms_per_token}) {
+        if (!cells_.has(what) || cells_.column(what).statistic != Statistic::median) continue;
+        say("medians_for_means", "throughput or time between tokens are medians, which the table has alone, and stand "
+                                 "for means");
+        break;
+      }
     }
-    counts_.top_k = topk;
-    if (!verified) return;
-    if (*verified < chain)
-      records_.refuse("verified_tokens", shown(*verified), fmt::format("at least {}, gamma and the root", chain));
-    counts_.verified_per_round = static_cast<std::int64_t>(*verified);
+    if (repeats_)
+      say("counts_of_several_runs", "several runs have the same counts, which are of all of them together: each run "
+                                    "has the mean alone");
+    if (!acceptance_.contradiction().empty())
+      say("acceptance_rate_left_out",
+          fmt::format("{}; a rate is accepted / drafted, and the length is used", acceptance_.contradiction()));
   }
 
-  CsvRecords records_;
+  RunCells cells_;
+  RunAcceptance acceptance_;
   ServingCounts& counts_;
-  std::vector<std::string> names_;
-  std::map<std::string_view, std::string_view, std::less<>> fields_;
+  const CountsSink& sink_;
+  std::map<Counted, int> repeated_;
+  bool plain_ = false, repeats_ = false;
 };
 
 void read_tables(std::span<const std::filesystem::path> files, const CountsSink& sink) {
@@ -234,10 +296,23 @@ void read_tables(std::span<const std::filesystem::path> files, const CountsSink&
   counts.unit = CountUnit::run;
   for (const std::filesystem::path& path : files) {
     counts.file = path;
-    RunTable table(path, counts);
-    bool any = false;
-    for (; table.next(); any = true) sink.take(counts);
-    if (!any) throw FileError(path, FileError::whole_file(), "the number of runs", "0", "1 or more");
+    counts.labels.clear();
+    const MappedFile file(path);
+    if (file.bytes().size() > longest_table) {
+      throw FileError(path, FileError::whole_file(), "table of runs", fmt::format("{} bytes long", file.bytes().size()),
+                      fmt::format("at most {}", longest_table));
+    }
+    std::size_t runs = 0;
+    for (const TextTable& table : text_tables(text_of(file.bytes()), names_a_column)) {
+      if (!holds_runs(table)) {
+        if (table.summary) continue;
+        sink.warn({"table_left_out", fmt::format("{}:{}: a table that is none of runs", path.string(), table.line)});
+        continue;
+      }
+      RunTable(table, counts, sink).read();
+      runs += table.rows.size();
+    }
+    if (runs == 0) throw FileError(path, FileError::whole_file(), "the number of runs", "0", "1 or more");
   }
 }
 

@@ -7,7 +7,7 @@ async function unpacked() {
   return new Response(stream).arrayBuffer();
 }
 
-/** @returns {Promise<{plan, map, regret, overC, presets}>} functions from a request to an answer; they throw what is wrong */
+/** @returns {Promise<{plan, map, overC, presets}>} functions from a request to an answer; they throw what is wrong */
 export async function loadPlanner() {
   const module = await createModule({ wasmBinary: await unpacked() });
   const caller = (name) => (request = {}) => {
@@ -18,7 +18,6 @@ export async function loadPlanner() {
   return {
     plan: caller("specdec_plan"),
     map: caller("specdec_map"),
-    regret: caller("specdec_regret"),
     overC: caller("specdec_over_c"),
     presets: caller("specdec_presets"),
   };

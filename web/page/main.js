@@ -174,22 +174,6 @@ function mapPanel(planner, request, low, high, kept) {
   };
 }
 
-function regretPanel(planner, request, low, high, best) {
-  const from = Math.max(0, Math.floor(20 * (low - 0.1)) / 20), to = Math.min(0.99, Math.ceil(20 * (high + 0.1)) / 20);
-  const alphas = Array.from({ length: 61 }, (_, i) => from + ((to - from) * i) / 60);
-  const last = Math.min(Math.max(best + 3, 4), 12);
-  const { regret } = planner.regret({ c: request.cost.c, cost: request.cost, alphas, last });
-  const chosen = [...new Set([1, Math.max(1, best - 2), best, best + 2])].filter((gamma) => gamma <= last).slice(0, 4);
-  const series = chosen.map((gamma, place) => ({
-    name: `gamma ${gamma}${gamma === best ? ", recommended" : ""}`, mark: "line", colour: place,
-    role: gamma === best ? "highlight" : "data", x: alphas, y: regret[gamma].map((share) => 100 * share),
-  }));
-  const most = Math.max(...series.flatMap((one) => one.y));
-  series.unshift({ name: low < high ? "your interval" : "your rate", mark: "box", role: "reference", x_low: [low - 0.002], x_high: [high + 0.002], low: [0], high: [most] });
-  return { title: "", x: { label: "acceptance rate alpha", low: from, high: to },
-    y: { label: "loss against the best gamma (%)", low: 0 }, series };
-}
-
 /** The columns of the table that these rows have values for. */
 function columnsOf(rows, words) {
   const percent = (share) => (share === 0 ? "0%" : `${(100 * share).toPrecision(2)}%`);
@@ -222,7 +206,7 @@ function table({ rows, best, words: intervals }) {
 
 const figures = [
   ["gamma", "Speedup against gamma"], ["tokens", "Tokens per step against gamma"],
-  ["regret", "Loss of a fixed gamma against alpha"], ["over-c", "Speedup against c"],
+  ["over-c", "Speedup against c"],
   ["map", "Best speedup over alpha and c, for one rate"], ["batch", "Speedup against batch"],
   ["time", "Time per output token against batch"],
 ];
@@ -267,7 +251,7 @@ class PlannerView {
 
   /** What of the figures changes with the kinds of acceptance and cost is there before it is drawn. */
   arrange(byHardware, isRate) {
-    const there = { regret: !byHardware && isRate, "over-c": !byHardware && !isRate, map: !byHardware, batch: byHardware, time: byHardware };
+    const there = { "over-c": !byHardware && !isRate, map: !byHardware, batch: byHardware, time: byHardware };
     for (const [name, shows] of Object.entries(there)) this.figures.get(name).figure.hidden = !shows;
   }
 
@@ -329,8 +313,6 @@ class PlannerView {
     const [low, high] = isRate ? request.acceptance.alpha : [this.start.alpha_low, this.start.alpha_high];
     if (!isRate) {
       this.draw("over-c", overCPanel(this.planner, request, view.words), "Speedup of the best gamma against c");
-    } else if (view.best !== null) {
-      this.draw("regret", regretPanel(this.planner, request, low, high, view.best), "Regret of several gammas against the acceptance rate");
     }
     this.draw("map", mapPanel(this.planner, request, low, high, this.map ??= {}),
       "Heat map of the best speedup over the acceptance rate and c, with a box around the values above");

@@ -78,7 +78,7 @@ class NearNames(Commands):
 
     def test_an_option_of_other_commands_is_answered_by_their_names(self):
         self.assert_refused([*PLAN, "--until-error", "1"],
-                            "--until-error is not an option of plan, but of simulate, compare and plot methods; "
+                            "--until-error is not an option of plan, but of simulate and compare; "
                             "see specdec plan --help")
         done = run("--alpha", "0.8")
         self.assertRegex(done.stderr, r"^specdec: error: --alpha is not an option of specdec, but of plan, report, "

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/estimate/acceptance_conventions.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/source_dir.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
@@ -60,13 +59,6 @@ std::string scrape(const std::string& model, double rounds, const std::vector<do
   put("num_draft_tokens", rounds * static_cast<double>(survivors.size()));
   put("num_accepted_tokens", accepted);
   return text.str();
-}
-
-const ordered_json& converted(const ordered_json& document, const std::string& name) {
-  const auto& rows = document["conversions"];
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row["name"] == name; });
-  REQUIRE(found != rows.end());
-  return *found;
 }
 
 }  // namespace
@@ -426,38 +418,9 @@ TEST_CASE("beyond the longest draft the user chooses what is accepted") {
   CHECK(last("zero") < last("hold"));
 }
 
-TEST_CASE("a figure is converted into every engine's own") {
-  const ordered_json document = summary_of("--convert vllm.mean_acceptance_length=3.07 --at 3");
-  CHECK(document["groups"].empty());
-  CHECK(converted(document, "llamacpp.mean_acceptance_length")["value"].get<double>() == Approx(3.07));
-  CHECK(converted(document, "llamacpp.mean_acceptance_length")["basis"] == "exact");
-  CHECK(converted(document, "llamacpp.accept")["value"].get<double>() == Approx(69));
-  CHECK(converted(document, "llamacpp.accept")["unit"] == "per_cent");
-  CHECK(converted(document, "eagle.alpha")["values"].size() == 3);
-  CHECK(converted(document, "eagle.alpha")["basis"] == "constant_alpha");
-  const ordered_json open = summary_of("--convert accepted_drafts_per_step=1.9");
-  CHECK(converted(open, "alpha")["value"].is_null());
-  CHECK(converted(open, "alpha")["missing"] == "needs gamma");
-}
-
 TEST_CASE("impossible questions are refused in one line") {
   const ScratchFolder folder;
-  check_refused("", "SOURCE is missing: files of counts, - for standard input, --scrape or --convert");
-  check_refused("--convert vllm.mean_acceptance_length=69.1,gamma=3",
-                "vllm.mean_acceptance_length is 69.1, but must be in [1, 4] at gamma 3; is this a percentage of the "
-                "drafted tokens?");
-  check_refused("--convert sglang.spec_accept_rate=0.6",
-                "sglang.spec_accept_rate cannot be converted: its denominator differs between releases; give "
-                "sglang.spec_accept_length");
-  check_refused("--convert acceptance=0.6",
-                "--convert is acceptance, but must be the name of a figure, for instance "
-                "vllm.mean_acceptance_length; docs/counters.md lists them all");
-  check_refused("--convert alpha=x,gamma=3", "alpha in --convert is x, but must be a number in [0, 9007199254740992]");
-  check_refused("--convert alpha=0.5,gamma=3 --gamma 4", "gamma in --convert is 3, but must be that of --at, 4");
-  check_refused("--convert 0.5",
-                "--convert is 0.5, but must be NAME=VALUE, or NAME=VALUE,VALUE,... with one value a "
-                "position");
-  check_refused("--convert alpha=0.5 x.prom", "--convert is given beside x.prom, but converts figures, not files");
+  check_refused("", "SOURCE is missing: files of counts, - for standard input, or --scrape");
   check_refused("--tree 3 x.prom",
                 "--tree is 3, but must be DEPTH,TOKENS: its depth, and the positions verified a "
                 "round");
@@ -474,14 +437,6 @@ TEST_CASE("impossible questions are refused in one line") {
   CHECK(run.exit_code == 2);
   CHECK(run.err.find("vllm:spec_decode_num_accepted_tokens_total") != std::string::npos);
   CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
-}
-
-TEST_CASE("the page on counters names every figure that can be converted") {
-  const std::string page = content_of(specdec::tests::source_dir() + "/docs/counters.md");
-  for (const auto& convention : specdec::estimate::acceptance_conventions()) {
-    INFO(convention.name);
-    CHECK(page.find('`' + std::string(convention.name) + '`') != std::string::npos);
-  }
 }
 
 TEST_CASE("the files of AIPerf are counted and planned from as they are") {
@@ -506,18 +461,6 @@ TEST_CASE("a plan from guidellm's reports finds the 20 ms that each round of the
   for (const ordered_json& run : plan["runs"]) CHECK(run["round_seconds"] == Approx(0.0203).epsilon(0.03));
   CHECK(only_group(summary_of(folder + "speculative.json"))["formats"] ==
         ordered_json::parse(R"(["guidellm report"])"));
-}
-
-TEST_CASE("a plan from SpecForge's results finds the times that each round of their server took") {
-  const ordered_json plan = document_of_run("plan --bench " + samples + "specforge.jsonl");
-  REQUIRE(plan["runs"].size() == 6);
-  // 10 ms, 0.05 ms for each verified token of the batch and 1 ms for each drafted one; the first tokens of 40 answers,
-  // which the throughput counts, are a hundredth of the tokens and take no time.
-  for (const ordered_json& run : plan["runs"]) {
-    const auto gamma = run["gamma"].get<double>();
-    const double round = 0.010 + 0.00005 * run["batch"].get<double>() * (gamma + 1) + 0.001 * gamma;
-    CHECK(run["round_seconds"] == Approx(round).epsilon(0.02));
-  }
 }
 
 TEST_CASE("a plan from speculators' sweep measures the speedup of the load that both have") {
@@ -558,14 +501,6 @@ TEST_CASE("a plan from two files of speed_bench takes their concurrency as the b
   CHECK(plan["runs"][1]["tokens_per_step"] == Approx(2.5));
   for (const ordered_json& one : plan["runs"]) CHECK(one["batch"] == Approx(4));
   CHECK(plan["runs"][1]["measured_speedup"]["value"] == Approx(10 / (12 / 2.5)));
-}
-
-TEST_CASE("a speculation profile is counted as the requests that it was made of") {
-  const ordered_json profile = only_group(summary_of(samples + "speculation_profile.json"));
-  const ordered_json counted = only_group(summary_of(requests));
-  CHECK(profile["rounds"] == counted["rounds"]);
-  CHECK(profile["tokens_per_step"]["value"] == counted["tokens_per_step"]["value"]);
-  CHECK(profile["alpha_hat"]["value"].get<double>() == Approx(counted["alpha_hat"]["value"].get<double>()));
 }
 
 TEST_CASE("broken files of AIPerf are refused with line and key") {

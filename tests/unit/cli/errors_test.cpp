@@ -125,6 +125,12 @@ TEST_CASE("plan refuses lists with a wrong entry and names it") {
                     "--verify-factor is -1, but must be a number in (0, 1000000000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 5:1.1,3:1",
                     "--verify-factor is 5:1.1,3:1, but must be a list with rising numbers of tokens: 3 follows 5");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:5,3:1",
+                    "--verify-factor is 2:5,3:1, but must be a list in which no factor is less than half of the one "
+                    "before it");
+  CHECK(run_specdec("plan --alpha 0.8 --hardware /proc/self/mem --model llama-3.1-8b").exit_code == 2);
+  check_run_refused("plan --alpha 0.8 --c 0.1 --" + std::string(300, 'x'),
+                    "--" + std::string(78, 'x') + "... is not an option of plan; see specdec plan --help");
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 1:1,1:1",
                     "--verify-factor is 1:1,1:1, but must be a list with rising numbers of tokens: 1 follows 1");
   check_run_refused("plan --acceptance-length '' --at 3 --c 0.1",
@@ -227,8 +233,6 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
       "analyze --numbers logits " + recording,
       "--numbers is given, but goes with NPY pair, NPZ, JSONL of token pairs, CSV of token pairs only, and "
       "the recording is specdec-trace");
-  check_run_refused("counters --convert alpha=0.8,gamma=3 --beyond zero",
-                    "--beyond is given, but --convert reads no counts");
   check_run_refused("validate --show-tokens 9", "--show-tokens is given, but goes with --show only");
   check_run_refused("validate --show --tokens 9", "--tokens is given, but --show draws one text and tests nothing");
   const ScratchFolder scratch;

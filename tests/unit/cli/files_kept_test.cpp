@@ -30,7 +30,7 @@ TEST_CASE("no command writes its output over what it reads, under whatever name"
          {"analyze " + trace, "replay " + trace, "trace info " + trace, "trace check " + trace, "doctor " + trace,
           "plan --c 0.05 --trace " + trace, "report --c 0.05 --trace " + trace,
           "simulate --source trace --trace " + trace, "compare --source trace --trace " + trace,
-          "plot beta-histogram --trace " + trace, "plan --draft a:trace=" + trace + ",c=0.1", "counters " + trace}) {
+          "plot tokens-over-gamma --trace " + trace, "plan --draft a:trace=" + trace + ",c=0.1", "counters " + trace}) {
       CAPTURE(command);
       const Run run = run_specdec(command + " --output " + output);
       CHECK(run.exit_code == 2);
@@ -76,4 +76,29 @@ TEST_CASE("a recording that is there is not written over, nor called longer or s
   CHECK(file.exit_code == 2);
   CHECK(file.err.find("entry is a file, but must be a folder of shards, or have a name that ends in .safetensors") !=
         std::string::npos);
+}
+
+TEST_CASE("two outputs of a run are two files") {
+  const ScratchFolder folder;
+  const std::string one = (folder / "x").string(), again = (folder / "." / "x").string();
+  const std::string trace = scalar_trace(folder / "t.safetensors", {0.9, 0.3, 0.5}, {0, 0, 1}).string();
+  check_run_refused("plan --alpha 0.8 --c 0.1 --emit vllm --draft-model d --emit-file " + again + " --output " + one,
+                    "--emit-file is " + again + ", but must be another file than --output's");
+  check_run_refused("analyze " + trace + " --part " + one + " --output " + again,
+                    "--part is " + one + ", but must be another file than --output's");
+  CHECK_FALSE(fs::exists(one));
+}
+
+TEST_CASE("no control character of a file reaches a terminal") {
+  const ScratchFolder folder;
+  const std::string table = (folder / "runs.csv").string();
+  const std::string model = "m\x1b]0;x\x07\xc2\x9b";
+  std::ofstream(table) << "concurrency,gamma,tok/s,model,\x1b[31mred\n1,0,57," << model << ",1\n1,3,81," << model
+                       << ",1\n";
+  for (const char* command : {"plan --acceptance-length 3:2.5 --bench ", "doctor "}) {
+    const Run run = run_specdec(command + table);
+    const std::string shown = run.out + run.err;
+    CHECK(shown.find_first_of("\x1b\x07") == std::string::npos);
+    CHECK(shown.find("\xc2\x9b") == std::string::npos);
+  }
 }

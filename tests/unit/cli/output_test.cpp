@@ -65,6 +65,13 @@ TEST_CASE("CSV leaves out lists of objects, which no cell can hold") {
   CHECK(to_csv(rows) == "name,gammas\na,1;2\n");
 }
 
+TEST_CASE("what a spreadsheet would compute is marked as text, options and numbers are not") {
+  ordered_json rows = ordered_json::array();
+  for (const char* name : {"=1+1", "+1", "@SUM(A1)", "-1+1", "--k", "-", "a"})
+    rows.push_back({{"name", name}, {"x", -1}});
+  CHECK(to_csv(rows) == "name,x\n'=1+1,-1\n'+1,-1\n'@SUM(A1),-1\n'-1+1,-1\n--k,-1\n-,-1\na,-1\n");
+}
+
 TEST_CASE("a table within the rows of another is printed with their keys, and left out of theirs") {
   const ordered_json document = {{"points",
                                   {{{"batch", 1}, {"c", 0.5}, {"rows", {{{"gamma", 1}}, {{"gamma", 2}}}}},

@@ -332,7 +332,7 @@ TEST_CASE("title and caption can be left out of a drawing, which says them in it
   const ScratchFolder folder;
   const std::string file = (folder / "figure.svg").string();
   const auto drawn = [&](const std::string& options) {
-    REQUIRE(run_specdec("plot regret --alpha 0.7:0.8 --output " + file + options).exit_code == 0);
+    REQUIRE(run_specdec("plot speedup-map --alpha 0.7:0.8 --output " + file + options).exit_code == 0);
     return content_of(file);
   };
   const std::string whole = drawn("");
@@ -342,7 +342,7 @@ TEST_CASE("title and caption can be left out of a drawing, which says them in it
   CHECK(count_of(drawn(" --no-title"), title) == 1);
   CHECK(count_of(drawn(" --no-caption"), title) == 2);
   CHECK(count_of(drawn(" --no-caption"), caption) == 1);
-  check_run_refused("plot regret --alpha 0.7:0.8 --no-title",
+  check_run_refused("plot speedup-map --alpha 0.7:0.8 --no-title",
                     "--no-title is given, but goes with --output FILE.svg, .png or .pdf, or with --script for an SVG, "
                     "only");
 }

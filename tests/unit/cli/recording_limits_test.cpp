@@ -84,7 +84,7 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
 
   for (const std::string command : {"analyze --samples 0 ", "replay ", "simulate --source trace --trace ",
                                     "compare algorithm1 --source trace --trace ", "plot tokens-over-gamma --trace ",
-                                    "plot token-strip --trace ", "plot beta-histogram --trace ", "trace check "}) {
+                                    "trace check "}) {
     CAPTURE(command);
     CHECK(warns(document_of_run(command + shifted), code));
     CHECK_FALSE(warns(document_of_run(command + own), code));

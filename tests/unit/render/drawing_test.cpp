@@ -5,6 +5,7 @@
 #include "render/figures/axis_tics.hpp"
 #include "render/figures/chart_drawing.hpp"
 #include "render/figures/drawing_text.hpp"
+#include "render/figures/gnuplot_text.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace specdec::render;
@@ -35,6 +36,10 @@ TEST_CASE("text in a drawing is broken at blanks, within words longer than a lin
     joined += line;
   }
   CHECK(joined == "αβγδ");
+}
+
+TEST_CASE("a name does not end the text of an SVG") {
+  CHECK(gnuplot_string("a]]>b's") == "'a]] >b''s'");
 }
 
 TEST_CASE("a name that is too long keeps its beginning and its end") {

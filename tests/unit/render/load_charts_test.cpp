@@ -1,7 +1,5 @@
 #include "render/figures/load_charts.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "planner/load/capacity.hpp"
@@ -25,13 +23,6 @@ planner::CapacityQuestion service() {
   return question;
 }
 
-const render::ChartSeries& series_of(const render::Chart& chart, const std::string& name) {
-  const auto& all = chart.panels.front().series;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& series) { return series.name == name; });
-  REQUIRE(found != all.end());
-  return *found;
-}
-
 }  // namespace
 
 TEST_CASE("figures over loads show plain decoding in the layout that it is compared in, by its name") {
@@ -49,20 +40,9 @@ TEST_CASE("figures over loads show plain decoding in the layout that it is compa
   const std::string name = "plain decoding, tp " + std::to_string(of_plain);
   CHECK(plain.name == name);
   CHECK(drafts.name == "γ = 3, tp " + std::to_string(capacity.simulation.gpus_per_replica));
-  CHECK(plain.gpus_per_replica == of_plain);
-  // A replica takes in the figure what it takes in the answer.
-  CHECK(plain.sustainable.value == Approx(capacity.plain_scenario().requests_per_second_per_replica.value));
   CHECK(plain.points.size() == 3);
 
-  const render::Chart chart = render::gpus_over_load_chart(inputs);
-  const render::ChartSeries& steps = series_of(chart, name);
-  for (std::size_t i = 0; i < steps.x.size(); ++i) {
-    if (steps.x[i] > 5) continue;
-    CHECK(std::fmod(steps.y[i], static_cast<double>(of_plain)) == 0);
-  }
-  CHECK_THAT(chart.caption, Contains(" GPUs (" + name + ")"));
-  for (const render::Chart& other : {render::latency_over_load_chart(inputs), render::cost_and_time_chart(inputs)})
-    CHECK_THAT(other.caption, Contains(name));
+  CHECK_THAT(render::cost_and_time_chart(inputs).caption, Contains(name));
 }
 
 TEST_CASE("figures over loads of one layout name none") {
@@ -74,5 +54,4 @@ TEST_CASE("figures over loads of one layout name none") {
       render::load_chart_inputs(planner::asked_capacity(planner::Acceptance::of_rate(0.65), cost, question), 0);
   CHECK(inputs.scenarios[0].name == "plain decoding");
   CHECK(inputs.scenarios[1].name == "γ = 3");
-  CHECK_THAT(render::gpus_over_load_chart(inputs).caption, Contains(". A replica is 4 GPUs. Simulated, "));
 }

@@ -357,6 +357,12 @@ TEST_CASE("entries that overlap, run past their end, claim too much or are of an
              Contains("r.npy is of another name in its local header"));
 }
 
+TEST_CASE("stored content of another checksum is refused") {
+  ZipBytesEntry p = stored_entry("p.npy", half_rows);
+  p.crc32 ^= 1U;
+  CHECK_THAT(npz_refusal(zip_bytes({p, stored_entry("q.npy", half_rows)})), Contains("p.npy is of checksum "));
+}
+
 TEST_CASE("deflated content that is damaged, too short, too long or of another checksum is refused") {
   const auto refusal = [](const auto& falsify) {
     ZipBytesEntry q = deflated_entry("q.npy", half_rows);

@@ -59,6 +59,8 @@ TEST_CASE("a table that is empty, unordered or out of range is refused with the 
   CHECK_THROWS_WITH(VerificationCost::table({}), "VerificationCost::table: points is empty");
   CHECK_THROWS_WITH(VerificationCost::table(Points{{2, 1.0}, {2, 1.5}}),
                     "VerificationCost::table: point 1 has 2 tokens after 2, but they must increase");
+  CHECK_THROWS_WITH(VerificationCost::table(Points{{2, 5.0}, {3, 1.0}}),
+                    "VerificationCost::table: point 1 has factor 1 after 5, but must have at least half of it");
   CHECK_THROWS_AS(VerificationCost::table(Points{{0, 1.0}}), std::domain_error);
   CHECK_THROWS_WITH(VerificationCost::table(Points{{0, 1.0}}),
                     "VerificationCost::table: tokens of point 0 is 0, but must be in [1, 2^63)");

@@ -76,43 +76,6 @@ TEST_CASE("the map's cells, boundaries and box are those of the library and of t
             "if every draft is accepted at that one rate; it was measured up to γ = 3") != std::string::npos);
 }
 
-TEST_CASE("the regret of each gamma is that of the library, and the thick line has the least worst one") {
-  const ordered_json figure = document_of_run("plot regret --alpha 0.5:0.9 --c 0.05 --gamma 2");
-  const planning::RateInterval rates{core::AcceptanceRate(0.5), core::AcceptanceRate(0.9)};
-  const core::StepCost cost{0.05, 0, {}};
-  const auto minimax = planning::minimax_gamma(rates, {cost});
-  int thick = 0;
-  for (const auto& series : figure["figure"]["panels"][0]["series"]) {
-    const std::string name = series["name"].get<std::string>();
-    const std::int64_t gamma = std::stoll(name.substr(std::string_view("γ = ").size()));
-    const auto rows = rows_named(figure, name);
-    double worst = 0;
-    for (const auto& row : rows) worst = std::max(worst, row["regret_percent"].get<double>() / 100);
-    CHECK(worst == Approx(planning::worst_regret(rates, gamma, {cost})).margin(1e-12));
-    const core::AcceptanceRate inside(rows[40]["alpha"].get<double>());
-    CHECK(rows[40]["regret_percent"].get<double>() / 100 ==
-          Approx(planning::regret(inside, gamma, {cost})).margin(1e-12));
-    if (series["role"] == "highlight") {
-      ++thick;
-      CHECK(gamma == minimax.gamma);
-    }
-  }
-  CHECK(thick == 1);
-  CHECK(rows_named(figure, "γ = 2, in use").size() == 121);
-}
-
-TEST_CASE("regret is against the best of all gammas, those above --max-gamma too, as a plan has it") {
-  const std::string options = "--alpha 0.5:0.9 --c 0.05 --max-gamma 3";
-  const ordered_json figure = document_of_run("plot regret " + options);
-  const ordered_json plan = document_of_run("plan " + options);
-  const auto rows = rows_named(figure, "γ = 3, least worst regret");
-  double worst = 0;
-  for (const auto& row : rows) worst = std::max(worst, row["regret_percent"].get<double>() / 100);
-  CHECK(worst == Approx(plan["interval"]["worst_regret"].get<double>()).margin(1e-12));
-  CHECK(worst > 0.1);
-  CHECK(figure["figure"]["caption"].get<std::string>().find("also above 3.") != std::string::npos);
-}
-
 TEST_CASE("figures of a head that nobody measured are those of its prior, not of an example") {
   const std::string head = " --hardware h100 --model llama-3.1-8b --draft-model eagle3-llama-3.1-8b";
   const ordered_json figure = document_of_run("plot speedup-over-gamma" + head);
@@ -127,14 +90,9 @@ TEST_CASE("figures of a head that nobody measured are those of its prior, not of
   CHECK(ends[0]["alpha"].get<double>() < 0.5);
   CHECK(ends[1]["alpha"].get<double>() > 0.9);
   CHECK(tests::warns(map, "one_rate"));
-  CHECK(document_of_run("plot regret --published eagle3-llama-3.1-8b")["figure"]["panels"].size() == 1);
 }
 
 TEST_CASE("planning figures refuse in a line what they cannot draw") {
-  check_run_refused("plot regret --alpha 0.8",
-                    "the acceptance is one rate, 0.8, but regret is drawn over an interval: give --alpha LOW:HIGH");
-  check_run_refused("plot regret --alpha 0.7:0.8 --c 0",
-                    "--c is 0, for which every larger gamma is better: give --max-gamma");
   check_run_refused("plot speedup-map --c 0.1 --c-interval 0.1:0.2", "--c-interval is given, but --c is too");
   check_run_refused("plot speedup-map --c-interval 0.2:0.1",
                     "--c-interval is 0.2:0.1, but must be LOW:HIGH with LOW <= HIGH");

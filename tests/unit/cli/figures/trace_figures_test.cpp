@@ -29,21 +29,6 @@ const std::string shipped = tests::source_dir() + "/sim/models/recording.safeten
 
 TEST_CASE("figures of the shipped recording show what analyze says of it") {
   const ordered_json analysis = document_of_run("analyze " + shipped + " --gamma 1:8 --samples 0");
-  const ordered_json histogram = document_of_run("plot beta-histogram --trace " + shipped);
-  REQUIRE(histogram["figure"]["panels"].size() == 3);
-  std::vector<double> positions(16);
-  const auto bars = rows_named(histogram, "positions");
-  for (std::size_t i = 0; i < bars.size(); ++i) positions[i % 16] += 1536 * bars[i]["share_of_positions"].get<double>();
-  for (std::size_t bin = 0; bin < 16; ++bin) {
-    CHECK(positions[bin] == Approx(analysis["beta_histogram"][bin]["positions"].get<double>()));
-  }
-  for (std::size_t task = 0; task < 3; ++task) {
-    CHECK(rows_named(histogram, "mean")[task]["beta"] == analysis["tasks"][task]["alpha"]["value"]);
-  }
-
-  const auto lags = rows_named(document_of_run("plot autocorrelation"), "correlation");
-  for (std::size_t i = 0; i < 16; ++i) CHECK(lags[i]["correlation"] == analysis["autocorrelation"][i]);
-
   const ordered_json tokens = document_of_run("plot tokens-over-gamma --max-gamma 8");
   const ordered_json positions_figure = document_of_run("plot position-acceptance --max-gamma 8");
   const auto observed = rows_named(positions_figure, "observed, with 95% interval");
@@ -115,35 +100,11 @@ TEST_CASE("without a recording of rows a short one is made, the same for any num
   CHECK(made["figure"]["caption"].get<std::string>().find("288 positions") != std::string::npos);
 }
 
-TEST_CASE("the strip is the run that replay lists, token by token") {
-  const ordered_json strip = document_of_run("plot token-strip --gamma 3 --seed 5 --sequences 3");
-  const ordered_json replay = document_of_run("replay " + shipped + " --gamma 3 --seed 5 --steps");
-  std::map<std::string, double> drawn, listed;
-  for (const auto& row : strip["data"]) {
-    drawn[row["series"].get<std::string>()] += row["place_high"].get<double>() - row["place_low"].get<double>();
-  }
-  // The first sequence of each task.
-  for (const auto& round : replay["rounds"]) {
-    if (round["sequence"] != 0 && round["sequence"] != 24 && round["sequence"] != 48) continue;
-    listed["accepted draft"] += round["accepted"].get<double>();
-    listed[round["rejected"].get<bool>() ? "target's token for a rejected draft"
-                                         : "target's token after accepted drafts"] += 1;
-  }
-  CHECK(drawn == listed);
-  CHECK(strip["figure"]["panels"][0]["y"]["categories"] == ordered_json{"code 48", "docs 24", "prose 0"});
-}
-
 TEST_CASE("what a recording lacks is a gap with a warning, or one line") {
   const tests::ScratchFolder scratch;
   const std::vector<double> acceptance = {0.9, 0.4, 0.8, 0.7, 0.9, 0.4, 0.5, 0.6};
   const std::string one =
       tests::scalar_trace(scratch / "one.safetensors", acceptance, std::vector<std::int64_t>(8, 0)).string();
-  check_run_refused("plot beta-histogram --trace " + one,
-                    "the recording says nothing of beta, the mean acceptance at a prefix: it has neither rows nor "
-                    "overlaps");
-  check_run_refused("plot autocorrelation --trace " + one,
-                    "under rejection the recording says nothing of beta, the mean acceptance at a prefix: it has "
-                    "neither rows nor, of rejection, overlaps");
   check_run_refused("plot lenience --trace " + one,
                     "the recording has no whole rows, which lenience needs: record it with --tier full");
   check_run_refused("plot calibration --trace " + one,
@@ -163,8 +124,8 @@ TEST_CASE("what a recording lacks is a gap with a warning, or one line") {
 
 TEST_CASE("every planning and trace figure is drawn") {
   const tests::ScratchFolder scratch;
-  for (const char* figure : {"speedup-map", "speedup-over-gamma", "regret", "beta-histogram", "position-acceptance",
-                             "autocorrelation", "tokens-over-gamma", "lenience", "calibration", "token-strip"}) {
+  for (const char* figure : {"speedup-map", "speedup-over-gamma", "position-acceptance", "tokens-over-gamma", "lenience",
+                             "calibration"}) {
     const std::string file = (scratch / (std::string(figure) + ".svg")).string();
     const tests::Run run = tests::run_specdec(std::string("plot ") + figure + " --quiet --output " + file);
     INFO(figure << '\n' << run.err);

@@ -600,18 +600,6 @@ TEST_CASE("a replica at a load has the figures that a capacity at that load has,
   CHECK_THROWS_AS(sim::replica_at_loads(question, 0, std::vector<double>{0}), std::domain_error);
 }
 
-TEST_CASE("GPUs by load are the replicas that each load needs") {
-  const std::vector<sim::GpusFrom> steps = sim::gpus_by_load(2.5, 4, 11);
-  REQUIRE(steps.size() == 5);
-  for (const double load : {0.1, 2.4, 2.6, 5.1, 7.4, 9.9, 10.1, 11.0}) {
-    std::int64_t gpus = 0;
-    for (const sim::GpusFrom& step : steps) gpus = load > step.requests_per_second ? step.gpus : gpus;
-    CHECK(gpus == 4 * static_cast<std::int64_t>(std::ceil(load / 2.5)));
-  }
-  CHECK(sim::gpus_by_load(2.5, 4, 2.5).size() == 1);
-  CHECK_THROWS_AS(sim::gpus_by_load(0, 4, 2.5), std::domain_error);
-}
-
 TEST_CASE("a recorded workload has the lengths of its requests and their rate") {
   traces::RequestTrace trace;
   trace.path = "requests.csv";

@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "cli/capacity_question.hpp"
+#include "cli/figures/deployment_defaults.hpp"
+#include "cli/figures/figure_kind.hpp"
+#include "cli/given_options.hpp"
+#include "render/figures/load_charts.hpp"
+
+namespace specdec::cli {
+
+using namespace render;
+namespace {
+
+/// Loads at which times are simulated.
+constexpr std::size_t figure_loads = 8;
+
+Chart from_options(CapacityOptions o) {
+  refuse_given({{"--gpus", o.gpus.has_value()},
+                {"--disaggregated", o.disaggregated},
+                {"--concurrency", o.concurrency.has_value()},
+                {"--replicas", o.replicas.has_value()},
+                {"--watts-per-gpu", o.watts_per_gpu.has_value()}},
+               "figures go over loads of one replica and of as many as a load needs");
+  std::vector<Assumption> assumptions = default_service(o);
+  o.arrival_rate.reset();
+  const AskedCapacity given = asked_capacity(o);
+  const planner::Capacity capacity = planner::asked_capacity(given.acceptance, given.cost, given.question);
+  LoadChartInputs shown = load_chart_inputs(capacity, figure_loads);
+  shown.who = deployment_text(o.shared, o.roofline);
+  Chart chart = cost_and_time_chart(shown);
+  chart.files = file_facts_of(given, capacity);
+  chart.presets = capacity.presets;
+  chart.assumptions = with_defaults(with_defaults(std::move(assumptions), capacity.assumptions), chart.assumptions);
+  chart.warnings.insert(chart.warnings.end(), capacity.warnings.begin(), capacity.warnings.end());
+  return chart;
+}
+
+std::function<Chart()> set_up_cost_figure(Options& options) {
+  const auto chosen = std::make_shared<CapacityOptions>();
+  chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  declare(options, *chosen);
+  options.footer(
+      "Without options: what docs/examples/chat_70b.toml holds, prompts of 1000 and answers of 250 tokens, and 2.5 for "
+      "a GPU hour.\nEvery option is one of specdec capacity: docs/capacity.md.");
+  return [chosen] { return from_options(*chosen); };
+}
+
+}  // namespace
+
+FigureKind cost_and_time_figure() {
+  return {"cost-and-time-per-token", "time per token against the cost of a million, with and without speculation",
+          set_up_cost_figure};
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,207 @@
+#include "traces/serving/run_cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/serving/counted_fields.hpp"
+
+namespace specdec::traces {
+namespace {
+
+/// Longest text of a file that a message repeats.
+constexpr std::size_t longest_shown = 80;
+
+bool is_figure(RunColumn what) { return RunColumn::concurrency <= what && what <= RunColumn::total_output; }
+
+bool may_repeat(RunColumn what) {
+  return what == RunColumn::unknown || what == RunColumn::unused || what == RunColumn::unclear ||
+         what == RunColumn::setting;
+}
+
+}  // namespace
+
+RunCells::RunCells(const std::filesystem::path& path, const TextTable& table) : path_(path), table_(&table) {
+  for (const std::string& name : table.names) {
+    columns_.push_back(column_of(name));
+    place(columns_.size() - 1);
+  }
+  positions_.erase(std::find(positions_.begin(), positions_.end(), columns_.size()), positions_.end());
+  resolve_draft_tokens();
+  for (const TextTable::Row& row : table.rows) {
+    for (std::size_t i = 0; i < std::min(row.cells.size(), columns_.size()); ++i)
+      decimal_comma_ = decimal_comma_ || (is_figure(columns_[i].what) && has_decimal_comma(row.cells[i]));
+  }
+  find_scale(positions_);
+  if (has(RunColumn::acceptance_rate)) find_scale({places_.at(RunColumn::acceptance_rate)});
+}
+
+void RunCells::place(std::size_t i) {
+  const NamedColumn& column = columns_[i];
+  if (column.what == RunColumn::accepted_at) {
+    // Columns in another order than their positions leave gaps until the last of them comes.
+    const std::size_t none = table_->names.size();
+    if (column.position >= none) return;
+    if (positions_.size() <= column.position) positions_.resize(column.position + 1, none);
+    positions_[column.position] = i;
+    return;
+  }
+  const auto [placed, is_new] = places_.emplace(column.what, i);
+  if (is_new || (may_repeat(column.what) && column.what != RunColumn::setting)) return;
+  const NamedColumn& before = columns_[placed->second];
+  if (column.what == RunColumn::setting || before.statistic == Statistic::mean ||
+      column.statistic == Statistic::median || table_->summary)
+    return;
+  if (before.statistic == column.statistic) {
+    throw FileError(path_, FileError::line(table_->line),
+                    fmt::format("column {}", printable(table_->names[i], longest_shown)),
+                    fmt::format("there twice, also as {}", printable(table_->names[placed->second], longest_shown)),
+                    "there once");
+  }
+  placed->second = i;
+}
+
+void RunCells::resolve_draft_tokens() {
+  const auto found = places_.find(RunColumn::draft_tokens);
+  if (found == places_.end()) return;
+  NamedColumn& column = columns_[found->second];
+  const bool by_steps = has(RunColumn::gamma) && this->column(RunColumn::gamma).name.ends_with("steps");
+  const bool of_tree = has(RunColumn::topk) || by_steps;
+  const bool counted = has(RunColumn::rounds) || has(RunColumn::accepted);
+  column.what = of_tree ? RunColumn::verified : counted ? RunColumn::drafted : RunColumn::unclear;
+  column.advice = "gamma for the drafts of a round, or drafted_tokens beside rounds for all of them";
+  places_.emplace(column.what, found->second);
+  places_.erase(RunColumn::draft_tokens);
+}
+
+/// Whether columns of shares are percentages: by their headings and cells, or by values above 1.
+void RunCells::find_scale(const std::vector<std::size_t>& of) {
+  bool said = false;
+  double largest = 0;
+  for (const std::size_t i : of) {
+    said = said || columns_[i].unit == "%";
+    for (const TextTable::Row& row : table_->rows) {
+      const auto number = i < row.cells.size() ? number_of_cell(row.cells[i], decimal_comma_) : std::nullopt;
+      if (!number) continue;
+      said = said || number->unit == "%";
+      largest = std::max(largest, number->value);
+    }
+  }
+  if (said && 0 < largest && largest <= 1 && !(has(RunColumn::rounds) && has(RunColumn::accepted))) {
+    throw FileError(path_, FileError::line(table_->line),
+                    fmt::format("column {}", printable(table_->names[of.front()], longest_shown)),
+                    fmt::format("in per cent, but {} at most, as shares are", shown(largest)),
+                    "a percentage, or a share without %");
+  }
+  // Lengths of drafts are as large.
+  constexpr double clearly_percent = 20;
+  if (!said && 1 < largest && largest <= clearly_percent) {
+    throw FileError(path_, FileError::line(table_->line),
+                    fmt::format("column {}", printable(table_->names[of.front()], longest_shown)),
+                    fmt::format("{} at most, no share and hardly a percentage", shown(largest)),
+                    "a share, a percentage with %, or tokens_per_step for a length");
+  }
+  for (const std::size_t i : of) scales_[i] = said || largest > 1 ? 0.01 : 1;
+}
+
+std::string RunCells::heading(RunColumn what) const {
+  const auto found = places_.find(what);
+  return found == places_.end() ? std::string() : printable(table_->names[found->second], longest_shown);
+}
+
+std::pair<std::string, std::string_view> RunCells::unclear() const {
+  const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                  [](const NamedColumn& column) { return column.what == RunColumn::unclear; });
+  if (found == columns_.end()) return {};
+  const auto i = static_cast<std::size_t>(found - columns_.begin());
+  return {printable(table_->names[i], longest_shown), found->advice};
+}
+
+std::vector<std::string> RunCells::left_out() const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const bool unknown = columns_[i].what == RunColumn::unknown && !table_->summary;
+    if (unknown || columns_[i].what == RunColumn::unclear)
+      names.push_back(printable(table_->names[i], longest_shown));
+  }
+  return names;
+}
+
+void RunCells::read(const TextTable::Row& row) {
+  row_ = &row;
+  if (row.cells.size() == table_->names.size()) return;
+  std::string text;
+  for (const std::string& cell : row.cells) text += fmt::format("{}{}", text.empty() ? "" : ", ", cell);
+  refuse("row", fmt::format("{} fields long ({})", row.cells.size(), printable(text, longest_shown)),
+         fmt::format("{} fields long, as the header is", table_->names.size()));
+}
+
+std::string_view RunCells::text(RunColumn what) const {
+  const auto found = places_.find(what);
+  return found == places_.end() ? std::string_view() : bare_cell(row_->cells[found->second]);
+}
+
+CellNumber RunCells::number_in(std::size_t i, std::string_view cell) const {
+  const NamedColumn& column = columns_[i];
+  auto number = number_of_cell(cell, decimal_comma_);
+  const auto refuse_cell = [&](std::string expected) {
+    refuse(printable(table_->names[i], longest_shown), printable(cell, longest_shown), std::move(expected));
+  };
+  if (!number) refuse_cell("a number");
+  const bool of_share = column.what == RunColumn::acceptance_rate || column.what == RunColumn::accepted_at;
+  const auto scale = scale_of_unit(column.what, number->unit.empty() ? column.unit : number->unit);
+  if (!scale) {
+    refuse_cell(fmt::format("in a unit of this column, which {} is not",
+                            printable(number->unit.empty() ? column.unit : number->unit, longest_shown)));
+  }
+  const double by = of_share ? scales_.at(i) : *scale;
+  const bool unit_stated = !column.unit.empty() || !number->unit.empty() || column.name.starts_with("ms");
+  number->value *= by;
+  number->rounding *= by;
+  const bool a_time = column.what == RunColumn::ms_per_token || column.what == RunColumn::ms_between;
+  if (a_time && !unit_stated && number->value > 0 && !(0.1 <= number->value && number->value <= 20000))
+    refuse_cell(fmt::format("in milliseconds: write {0} (ms), or {0} (s)", printable(table_->names[i], longest_shown)));
+  return *number;
+}
+
+std::optional<CellNumber> RunCells::number(RunColumn what, double least, bool whole) const {
+  const std::string_view cell = text(what);
+  if (cell.empty()) return std::nullopt;
+  const CellNumber number = number_in(places_.at(what), cell);
+  const bool above = least == 0 && !whole;
+  const bool legal = (above ? number.value > 0 : number.value >= least) &&
+                     !(whole && number.value != std::floor(number.value)) && number.value <= largest_count;
+  if (!legal) {
+    refuse(what, printable(cell, longest_shown),
+           above ? "a number above 0" : fmt::format("a {}number, {:g} or above", whole ? "whole " : "", least));
+  }
+  return number;
+}
+
+std::optional<double> RunCells::value(RunColumn what, double least, bool whole) const {
+  const auto found = number(what, least, whole);
+  return found ? std::optional(found->value) : std::nullopt;
+}
+
+std::optional<CellNumber> RunCells::share_at(std::size_t position) const {
+  const std::size_t i = positions_[position];
+  const std::string_view cell = bare_cell(row_->cells[i]);
+  if (cell.empty()) return std::nullopt;
+  const CellNumber number = number_in(i, cell);
+  if (!(0 <= number.value && number.value <= 1 + 1e-9))
+    refuse(printable(table_->names[i], longest_shown), printable(cell, longest_shown), "a share of the rounds");
+  return number;
+}
+
+void RunCells::refuse(RunColumn what, std::string found, std::string expected) const {
+  refuse(heading(what), std::move(found), std::move(expected));
+}
+
+void RunCells::refuse(std::string field, std::string found, std::string expected) const {
+  throw FileError(path_, FileError::line(row_->line), std::move(field), std::move(found), std::move(expected));
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "traces/serving/run_columns.hpp"
+#include "traces/serving/text_table.hpp"
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed.
+
+/// A table of runs with the meaning of its columns.
+class RunCells {
+ public:
+  /// @throws FileError for two columns of one meaning, or a share that could be a percentage
+  RunCells(const std::filesystem::path& path, const TextTable& table);
+
+  bool has(RunColumn what) const { return places_.count(what) > 0; }
+  const NamedColumn& column(RunColumn what) const { return columns_[places_.at(what)]; }
+  /// As the table writes it.
+  std::string heading(RunColumn what) const;
+  /// Places of the columns of accepted positions, by position.
+  const std::vector<std::size_t>& positions() const { return positions_; }
+  /// The first column that could be several things, and what to write instead; empty if there is none.
+  std::pair<std::string, std::string_view> unclear() const;
+  /// Headings of columns that are not read, though they may have been meant to be.
+  std::vector<std::string> left_out() const;
+  const TextTable& table() const { return *table_; }
+
+  /// A row of it. @throws FileError if the row is not as long as the header
+  void read(const TextTable::Row& row);
+  std::int64_t line() const { return row_->line; }
+  /// The cell without marks; empty where there is none.
+  std::string_view text(RunColumn what) const;
+  /// The number in the column's own unit. @throws FileError if it is none, or outside [least, most]
+  std::optional<CellNumber> number(RunColumn what, double least, bool whole = false) const;
+  std::optional<double> value(RunColumn what, double least, bool whole = false) const;
+  /// The share at a position, in [0, 1].
+  std::optional<CellNumber> share_at(std::size_t position) const;
+
+  [[noreturn]] void refuse(RunColumn what, std::string found, std::string expected) const;
+  [[noreturn]] void refuse(std::string field, std::string found, std::string expected) const;
+
+ private:
+  void place(std::size_t i);
+  void resolve_draft_tokens();
+  void find_scale(const std::vector<std::size_t>& of);
+  CellNumber number_in(std::size_t i, std::string_view cell) const;
+
+  const std::filesystem::path& path_;
+  const TextTable* table_;
+  std::vector<NamedColumn> columns_;
+  std::map<RunColumn, std::size_t> places_;
+  std::vector<std::size_t> positions_;
+  /// By column, of shares: 0.01 of percentages.
+  std::map<std::size_t, double> scales_;
+  bool decimal_comma_ = false;
+  const TextTable::Row* row_ = nullptr;
+};
+
+}  // namespace specdec::traces

@@ -1,0 +1,399 @@
+#include "traces/serving/run_columns.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "traces/formats/text_parts.hpp"
+#include "traces/serving/counted_fields.hpp"
+
+namespace specdec::traces {
+namespace {
+
+using Names = std::map<std::string_view, RunColumn, std::less<>>;
+
+struct KnownNames {
+  using enum RunColumn;
+
+  static constexpr std::pair<std::string_view, RunColumn> all[] = {
+      {"concurrency", concurrency}, {"max_concurrency", concurrency}, {"maximum_request_concurrency", concurrency},
+      {"max_request_concurrency", concurrency}, {"request_concurrency", concurrency}, {"conc", concurrency},
+      {"concurrent", concurrency}, {"concurrent_requests", concurrency},
+      {"number_of_concurrent_requests", concurrency}, {"num_concurrent_requests", concurrency},
+      {"users", concurrency}, {"num_users", concurrency}, {"concurrent_users", concurrency}, {"clients", concurrency},
+      {"parallel", concurrency}, {"bs", concurrency}, {"batch_size", concurrency}, {"batchsize", concurrency},
+      {"batch", batch},
+      {"gamma", gamma}, {"\u03b3", gamma}, {"k", gamma}, {"n_max", gamma}, {"draft_n_max", gamma},
+      {"spec_draft_n_max", gamma}, {"draft_max", gamma}, {"num_speculative_tokens", gamma}, {"spec_tokens", gamma},
+      {"num_spec_tokens", gamma}, {"speculative_tokens", gamma}, {"num_spec", gamma}, {"spec_k", gamma},
+      {"draft_len", gamma}, {"draft_length", gamma}, {"max_draft_len", gamma}, {"num_steps", gamma},
+      {"spec_steps", gamma}, {"speculative_num_steps", gamma}, {"mtp", gamma}, {"draft_k", gamma},
+      {"output_tokens_per_second", throughput}, {"output_throughput", throughput}, {"tok/s", throughput},
+      {"output_token_throughput", throughput}, {"tokens/s", throughput}, {"t/s", throughput}, {"tps", throughput},
+      {"toks", throughput}, {"toks/s", throughput}, {"token/s", throughput}, {"tok/sec", throughput},
+      {"tokens/sec", throughput}, {"tokens/second", throughput}, {"tokens_per_second", throughput},
+      {"tokens_per_sec", throughput}, {"tok_per_s", throughput}, {"output_tok/s", throughput},
+      {"output_tokens/s", throughput}, {"output_tps", throughput}, {"out_tok/s", throughput},
+      {"gen_tok/s", throughput}, {"decode_tok/s", throughput}, {"generation_tok/s", throughput},
+      {"generation_throughput", throughput}, {"gen_throughput", throughput}, {"decode_throughput", throughput},
+      {"total_output_throughput", throughput}, {"agg_tok/s", throughput}, {"aggregate_tok/s", throughput},
+      {"total_tok/s", unclear}, {"total_throughput", unclear}, {"throughput", unclear}, {"speed", unclear},
+      {"latency", unclear}, {"time", unclear}, {"ms", unclear}, {"accepted_per_step", unclear},
+      {"accepted_tokens_per_step", unclear}, {"accepted/step", unclear}, {"prompt_tokens", unclear},
+      {"generated_tokens", unclear}, {"completion_tokens", unclear}, {"tokens", unclear},
+      {"output_token_throughput_per_user", each_throughput}, {"tok/s/user", each_throughput},
+      {"tokens/s/user", each_throughput}, {"tps/user", each_throughput}, {"t/s/user", each_throughput},
+      {"tok/s_per_user", each_throughput}, {"tok/s/request", each_throughput}, {"tok/s_per_request", each_throughput},
+      {"tps_per_user", each_throughput}, {"tps_per_request", each_throughput},
+      {"tpot", ms_per_token}, {"ms_per_token", ms_per_token}, {"ms/token", ms_per_token}, {"ms/tok", ms_per_token},
+      {"time_per_output_token", ms_per_token}, {"time_per_token", ms_per_token}, {"per_token_latency", ms_per_token},
+      {"time_per_output_token_tpot", ms_per_token},
+      {"itl", ms_between}, {"inter_token_latency", ms_between}, {"inter_token_latency_itl", ms_between},
+      {"tokens_per_step", tokens_per_step}, {"tok/step", tokens_per_step}, {"tokens/step", tokens_per_step},
+      {"acceptance_length", tokens_per_step}, {"accept_length", tokens_per_step}, {"accept_len", tokens_per_step},
+      {"acc_length", tokens_per_step}, {"acc_len", tokens_per_step}, {"accepted_length", tokens_per_step},
+      {"acceptance_len", tokens_per_step}, {"al", tokens_per_step}, {"tau", tokens_per_step},
+      {"\u03c4", tokens_per_step}, {"tokens_per_round", tokens_per_step},
+      {"accepted_drafts_per_step", drafts_per_step},
+      {"acceptance_rate", acceptance_rate}, {"accept_rate", acceptance_rate}, {"acc_rate", acceptance_rate},
+      {"acceptance", acceptance_rate}, {"accept", acceptance_rate}, {"draft_acceptance_rate", acceptance_rate},
+      {"draft_acceptance", acceptance_rate}, {"accept_%", acceptance_rate},
+      {"rounds", rounds}, {"num_drafts", rounds}, {"drafts", rounds}, {"verify_steps", rounds},
+      {"spec_verify_ct", rounds}, {"num_spec_steps", rounds},
+      {"num_draft_tokens", draft_tokens}, {"draft_tokens", draft_tokens},
+      {"drafted", drafted}, {"drafted_tokens", drafted}, {"n_drafted", drafted},
+      {"num_accepted_tokens", accepted}, {"accepted_tokens", accepted}, {"accepted", accepted},
+      {"n_accept", accepted},
+      {"topk", topk}, {"top_k", topk}, {"eagle_topk", topk},
+      {"verified_tokens", verified},
+      {"requests", requests}, {"successful_requests", requests}, {"completed", requests}, {"num_prompts", requests},
+      {"number_of_requests", requests}, {"num_requests", requests},
+      {"benchmark_duration", seconds}, {"duration", seconds},
+      {"request_rate", request_rate}, {"target_rate", request_rate}, {"traffic_request_rate", request_rate},
+      {"input_tokens", mean_input}, {"isl", mean_input}, {"input_len", mean_input}, {"input_length", mean_input},
+      {"output_tokens", mean_output}, {"osl", mean_output}, {"output_len", mean_output},
+      {"output_length", mean_output},
+      {"total_input_tokens", total_input},
+      {"total_generated_tokens", total_output}, {"total_output_tokens", total_output},
+      {"model", model}, {"model_id", model},
+      {"draft", draft}, {"draft_model", draft},
+      {"engine", engine}, {"backend", engine},
+      {"server", server},
+      {"subset", category}, {"category", category},
+      {"strategy", strategy},
+      {"", setting}, {"setting", setting}, {"settings", setting}, {"method", setting}, {"config", setting},
+      {"configuration", setting}, {"setup", setting}, {"mode", setting}, {"run", setting}, {"name", setting},
+      {"variant", setting}, {"spec", setting}, {"speculation", setting}, {"speculative", setting},
+      {"speedup", unused}, {"speed_up", unused}, {"gain", unused}, {"ttft", unused}, {"time_to_first_token", unused},
+      {"e2el", unused}, {"e2e_latency", unused}, {"notes", unused}, {"note", unused}, {"comment", unused},
+      {"req/s", unused}, {"rps", unused}, {"request_throughput", unused}, {"total_token_throughput", unused},
+      {"input_token_throughput", unused}, {"failed_requests", unused}, {"input_throughput", unused}, {"gpu", unused},
+      {"dataset", unused}, {"date", unused}};
+};
+
+const Names& column_names() {
+  static const Names names(std::begin(KnownNames::all), std::end(KnownNames::all));
+  return names;
+}
+
+std::string_view advice_on(std::string_view name) {
+  constexpr std::string_view of_tokens = "mean_input_tokens and mean_output_tokens, or total_input_tokens and "
+                                         "total_output_tokens";
+  if (name.find("accepted") != std::string_view::npos)
+    return "tokens_per_step if the target's own token is among them, or else accepted_drafts_per_step";
+  if (name == "latency" || name == "time" || name == "ms") return "ms_per_token for the time of an output token";
+  if (name.find("tokens") != std::string_view::npos) return of_tokens;
+  return "output_tokens_per_second for output tokens of all requests together";
+}
+
+/// Lower case, words joined by '_', without marks.
+std::string joined_words(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    if (c == '*' || c == '`' || c == '#') continue;
+    const bool blank = is_blank(c) || c == '_' || c == '-' || c == ':';
+    if (!blank) {
+      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!name.empty() && name.back() != '_') {
+      name += '_';
+    }
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  return name;
+}
+
+/// Takes what stands in brackets, or behind a comma, out of a heading.
+std::string take_unit(std::string& heading) {
+  std::string unit;
+  for (const auto& [open, close] : {std::pair('(', ')'), std::pair('[', ']')}) {
+    const std::size_t begin = heading.find(open), end = heading.find(close, begin);
+    if (begin == std::string::npos || end == std::string::npos) continue;
+    if (unit.empty()) unit = heading.substr(begin + 1, end - begin - 1);
+    heading.erase(begin, end - begin + 1);
+  }
+  if (const std::size_t comma = heading.rfind(','); comma != std::string::npos) {
+    if (unit.empty()) unit = heading.substr(comma + 1);
+    heading.erase(comma);
+  }
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::string(trimmed(unit));
+}
+
+bool take_ending(std::string& name, std::string_view ending) {
+  if (!name.ends_with(ending) || name.size() <= ending.size()) return false;
+  name.resize(name.size() - ending.size());
+  return true;
+}
+
+/// Takes words of a statistic out of a name; false for those that stand for no run: percentiles, extremes.
+bool take_statistic(std::string& name, Statistic& statistic) {
+  constexpr std::array<std::pair<std::string_view, Statistic>, 5> words = {{{"mean", Statistic::mean},
+                                                                            {"avg", Statistic::mean},
+                                                                            {"average", Statistic::mean},
+                                                                            {"median", Statistic::median},
+                                                                            {"p50", Statistic::median}}};
+  for (const auto& [word, meaning] : words) {
+    const std::string at_begin = std::string(word) + "_", at_end = "_" + std::string(word);
+    if (const std::size_t inside = name.find(at_end + "_"); inside != std::string::npos) {
+      name.erase(inside, at_end.size());
+    } else if (name.starts_with(at_begin)) {
+      name.erase(0, at_begin.size());
+    } else if (!take_ending(name, at_end)) {
+      continue;
+    }
+    statistic = meaning;
+    return true;
+  }
+  const auto is_other = [&](std::string_view word) { return name.starts_with(word) || name.ends_with(word); };
+  constexpr std::array<std::string_view, 8> others = {"p99", "p95", "p90", "p75", "std_", "_std", "minimum_", "stddev"};
+  return std::none_of(others.begin(), others.end(), is_other);
+}
+
+/// acceptance_at_pos_3, position_3, pos3: 3.
+std::optional<std::size_t> position_in(std::string_view name) {
+  constexpr std::array<std::string_view, 6> beginnings = {"acceptance_at_pos_", "acceptance_at_position_", "position_",
+                                                          "pos_", "pos", "acceptance_rate_at_position_"};
+  for (const std::string_view beginning : beginnings) {
+    if (name.starts_with(beginning)) return index_of_key(name.substr(beginning.size()));
+  }
+  return std::nullopt;
+}
+
+bool is_number_part(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.' || c == ','; }
+
+/// Digits and marks at the beginning of a number, without what groups thousands.
+std::string_view number_part(std::string_view text) {
+  std::size_t end = text.starts_with('-') ? 1 : 0;
+  while (end < text.size()) {
+    const char c = text[end];
+    const bool grouped = (c == ' ' || c == '\'' || c == '_') && end > 0 && end + 3 < text.size() &&
+                         std::isdigit(static_cast<unsigned char>(text[end - 1])) != 0 &&
+                         std::all_of(text.begin() + static_cast<std::ptrdiff_t>(end) + 1,
+                                     text.begin() + static_cast<std::ptrdiff_t>(end) + 4,
+                                     [](unsigned char d) { return std::isdigit(d) != 0; });
+    const bool exponent = (c == 'e' || c == 'E') && end + 1 < text.size() &&
+                          (std::isdigit(static_cast<unsigned char>(text[end + 1])) != 0 ||
+                           ((text[end + 1] == '-' || text[end + 1] == '+') && end + 2 < text.size() &&
+                            std::isdigit(static_cast<unsigned char>(text[end + 2])) != 0));
+    if (exponent) {
+      end += 2;
+      continue;
+    }
+    if (!is_number_part(c) && !grouped) break;
+    ++end;
+  }
+  return text.substr(0, end);
+}
+
+/// Whether all groups behind the first are of three digits, as thousands are: 1,234,567.
+bool is_grouped(std::string_view digits, char mark) {
+  std::size_t at = digits.find(mark);
+  if (at == 0 || at == std::string_view::npos || at > 3 || digits.starts_with('0')) return false;
+  while (at != std::string_view::npos) {
+    const std::size_t next = digits.find(mark, at + 1);
+    if (std::min(next, digits.size()) - at != 4) return false;
+    at = next;
+  }
+  return true;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
+
+}  // namespace
+
+NamedColumn column_of(std::string_view heading) {
+  using enum RunColumn;
+  NamedColumn column;
+  if (heading.size() > 200) return column;
+  std::string text(heading);
+  const std::string whole = joined_words(text);
+  column.unit = take_unit(text);
+  std::string name = joined_words(text);
+  if (const Names::const_iterator found = column_names().find(whole); found != column_names().end()) {
+    column.unit.clear();
+    name = whole;
+  } else if (trimmed(text).empty() && !column.unit.empty()) {
+    // "[AL]" alone.
+    name = joined_words(column.unit);
+    column.unit.clear();
+  }
+  if (column.unit == "al" || column.unit == "itl" || column.unit == "tpot") {
+    // TensorRT-LLM's "[AL] AVERAGE".
+    name = name.empty() || whole.starts_with('[') ? column.unit + "_" + name : name;
+    column.unit = heading.find("(ms)") != std::string_view::npos ? "ms" : "";
+  }
+  if (!take_statistic(name, column.statistic)) {
+    column.what = unused;
+    return column;
+  }
+  // guidellm's is the time of each token.
+  const bool of_tokens = name == "itl_ms" && column.statistic == Statistic::median;
+  auto found = column_names().find(name);
+  for (const std::string_view unit : {"_ms", "_s", "_us", "_%", "_pct", "_percent"}) {
+    if (found != column_names().end() || !take_ending(name, unit)) continue;
+    if (column.unit.empty()) column.unit = unit == "_pct" || unit == "_percent" ? "%" : std::string(unit.substr(1));
+    found = column_names().find(name);
+  }
+  column.name = name;
+  if (name == "ktok/s" || name == "ktokens/s") {
+    column.what = throughput;
+    column.unit = name;
+  } else if (found != column_names().end()) {
+    column.what = of_tokens ? ms_per_token : found->second;
+  } else if (const auto position = position_in(name)) {
+    column.what = accepted_at;
+    column.position = *position;
+  }
+  const bool rate_of_tokens = column.what == unclear && scale_of_unit(throughput, column.unit).value_or(0) > 0 &&
+                              !column.unit.empty() && !name.starts_with("total");
+  if (rate_of_tokens) column.what = throughput;
+  if (column.what == unclear && column.unit.starts_with("ms/tok")) column.what = ms_per_token;
+  if (column.what == unclear && (column.unit.starts_with("req") || column.unit == "rps")) column.what = unused;
+  const bool of_each = column.unit.ends_with("/user") || column.unit.ends_with("/request");
+  if (of_each && (column.what == throughput || column.what == unclear)) column.what = each_throughput;
+  if (column.what == unclear) column.advice = advice_on(name);
+  if (column.statistic != Statistic::none && (column.what == total_input || column.what == total_output))
+    column.what = unused;
+  return column;
+}
+
+std::string_view bare_cell(std::string_view cell) {
+  const auto marked = [](char c) { return c == '*' || c == '`' || c == '~' || is_blank(c); };
+  while (!cell.empty() && marked(cell.front())) cell.remove_prefix(1);
+  while (!cell.empty() && marked(cell.back())) cell.remove_suffix(1);
+  if (cell.size() > 1 && cell.starts_with("__") && cell.ends_with("__")) {
+    cell = cell.size() < 4 ? "" : cell.substr(2, cell.size() - 4);
+  }
+  constexpr std::array<std::string_view, 11> empty = {"-", "--", "\u2013", "\u2014", "n/a", "na", "nan", "null", "?",
+                                                      "/", "not set"};
+  const std::string lower = lower_case(cell);
+  return std::find(empty.begin(), empty.end(), lower) == empty.end() ? cell : std::string_view();
+}
+
+std::optional<CellNumber> number_of_cell(std::string_view cell, bool decimal_comma) {
+  std::string_view text = bare_cell(cell);
+  for (const std::string_view mark : {"\u2248", "+"}) {
+    if (text.starts_with(mark)) text = trimmed(text.substr(mark.size()));
+  }
+  for (const std::string_view mark : {"\u00b1", "+/-", "+-", "(", "["}) {
+    if (const std::size_t at = text.find(mark); at != std::string_view::npos) text = trimmed(text.substr(0, at));
+  }
+  while (text.ends_with('*')) text.remove_suffix(1);
+  const std::string_view written = number_part(text);
+  const char point = decimal_comma ? ',' : '.', group = decimal_comma ? '.' : ',';
+  const std::string_view mantissa = written.substr(0, written.find_first_of("eE"));
+  const std::size_t at_point = mantissa.find(point);
+  if (mantissa.substr(0, at_point).find(group) != std::string_view::npos &&
+      !is_grouped(mantissa.substr(mantissa.starts_with('-') ? 1 : 0, at_point), group))
+    return std::nullopt;
+  std::string digits;
+  for (const char c : written) {
+    if (c == group && digits.find('.') != std::string::npos) return std::nullopt;
+    if (c != group && c != ' ' && c != '\'' && c != '_') digits += c == point ? '.' : c;
+  }
+  const auto value = double_in(digits);
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  CellNumber number{*value, 0.5, lower_case(trimmed(text.substr(written.size())))};
+  if (at_point != std::string_view::npos)
+    number.rounding = 0.5 * std::pow(10.0, -static_cast<double>(mantissa.size() - at_point - 1));
+  if (written.size() != mantissa.size()) number.rounding = 1e-6 * std::abs(number.value);
+  if (number.unit == "k") {
+    number.value *= 1000;
+    number.rounding *= 1000;
+    number.unit.clear();
+  }
+  return number;
+}
+
+bool has_decimal_comma(std::string_view cell) {
+  const std::string_view written = number_part(bare_cell(cell));
+  const std::size_t comma = written.rfind(',');
+  if (comma == std::string_view::npos || written.find('.', comma) != std::string_view::npos) return false;
+  return written.find(',') == comma && !is_grouped(written.substr(written.rfind('.', comma) + 1), ',');
+}
+
+bool says_plain(std::string_view cell) {
+  constexpr std::array<std::string_view, 18> words = {
+      "baseline", "base", "off", "none", "no", "plain", "false", "disabled", "vanilla", "no spec", "no speculation",
+      "without", "autoregressive", "no draft", "no-spec", "nospec", "w/o spec", "without speculation"};
+  std::string lower = lower_case(bare_cell(cell));
+  if (const std::size_t bracket = lower.find('('); bracket != std::string::npos) lower.resize(bracket);
+  return std::find(words.begin(), words.end(), trimmed(lower)) != words.end();
+}
+
+std::optional<double> gamma_in_setting(std::string_view cell) {
+  const std::string lower = lower_case(bare_cell(cell));
+  constexpr std::array<std::string_view, 8> names = {"num_speculative_tokens", "gamma", "\u03b3", "n-max", "mtp", "k",
+                                                     "n_max", "steps"};
+  std::optional<double> found;
+  for (const std::string_view name : names) {
+    for (std::size_t at = lower.find(name); at != std::string::npos; at = lower.find(name, at + 1)) {
+      // "top_k=4" says no gamma.
+      if (at > 0 && std::string_view(" ,;:(+/[").find(lower[at - 1]) == std::string_view::npos) continue;
+      const std::size_t begin = std::min(lower.find_first_not_of("=: -", at + name.size()), lower.size());
+      const std::size_t end = std::min(lower.find_first_not_of("0123456789", begin), lower.size());
+      const bool ends = end == lower.size() || std::string_view(" ,;)+/]").find(lower[end]) != std::string_view::npos;
+      const auto gamma = number_in<double>(std::string_view(lower).substr(begin, end - begin));
+      if (!gamma || !ends) continue;
+      if (found && *found != *gamma) return std::nullopt;
+      found = gamma;
+    }
+  }
+  return found;
+}
+
+std::optional<double> scale_of_unit(RunColumn what, std::string_view unit) {
+  using enum RunColumn;
+  using Units = std::vector<std::pair<std::string_view, double>>;
+  static const Units times = {{"", 1}, {"ms", 1}, {"msec", 1}, {"milliseconds", 1}, {"s", 1000}, {"sec", 1000},
+                              {"seconds", 1000}, {"us", 1e-3}, {"\u00b5s", 1e-3}, {"ms/token", 1}, {"ms/tok", 1}};
+  static const Units rates = {{"", 1}, {"tok/s", 1}, {"toks/s", 1}, {"token/s", 1}, {"tokens/s", 1}, {"t/s", 1},
+                              {"tps", 1}, {"tok/sec", 1}, {"tokens/sec", 1}, {"tokens/second", 1}, {"ktok/s", 1000},
+                              {"output tok/s", 1}, {"ktokens/s", 1000}};
+  static const Units shares = {{"", 1}, {"%", 0.01}, {"percent", 0.01}};
+  static const Units spans = {{"", 1}, {"s", 1}, {"sec", 1}, {"seconds", 1}, {"ms", 1e-3}, {"min", 60}};
+  static const Units counted = {{"", 1}, {"tokens", 1}, {"requests", 1}, {"req/s", 1}, {"tok", 1}, {"rps", 1},
+                                {"tokens/step", 1}, {"rps)", 1}, {"bs", 1}};
+  std::string asked(unit);
+  if (what == each_throughput) {
+    for (const std::string_view of_each : {"/user", "/request", "/req"}) take_ending(asked, of_each);
+  }
+  const Units& units = what == ms_per_token || what == ms_between               ? times
+                       : what == throughput || what == each_throughput          ? rates
+                       : what == acceptance_rate || what == accepted_at ? shares
+                       : what == seconds                                        ? spans
+                                                                                : counted;
+  const auto found = std::find_if(units.begin(), units.end(), [&](const auto& one) { return one.first == asked; });
+  return found == units.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace specdec::traces
