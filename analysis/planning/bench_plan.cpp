@@ -10,7 +10,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <numbers>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -381,7 +380,6 @@ class BenchPlanner {
     double variance = 0, degrees = 0;
   };
   std::optional<RepeatedError> repeated_error() const;
-  double half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const;
   void match();
   std::string other_lengths(const Run& run) const;
   std::vector<MeasuredSpeedup> measured_speedups(const std::vector<PlanPoint>& points) const;
@@ -805,13 +803,6 @@ void BenchPlanner::fit() {
   plan_.cost = as_deployed(plan_.cost);
   price_trees();
   for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
-  if (cost_->start_error() > 0) {
-    note("server_starts",
-         fmt::format("runs name several starts of the server, and what all rounds of a start share is taken to err by "
-                     "{:.2g}%, by these runs and by what is usual: intervals between starts hold it, those within one "
-                     "do not",
-                     100 * cost_->start_error()));
-  }
   if (options_.prompt_tokens) note_prompts();
 }
 
@@ -957,15 +948,6 @@ std::optional<BenchPlanner::RepeatedError> BenchPlanner::repeated_error() const 
   return RepeatedError{squares / degrees, degrees};
 }
 
-/// Half-width for the logarithm of the ratio of two runs, 95%; of two starts of a server with what each shares.
-double BenchPlanner::half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const {
-  const double of_runs =
-      boost::math::quantile(boost::math::students_t(repeats.degrees), 0.975) * std::sqrt(2 * repeats.variance);
-  const bool one_start = !a.figures.server.empty() && a.figures.server == b.figures.server;
-  const double of_starts = core::normal_half_width_95 * std::numbers::sqrt2 * cost_->start_error();
-  return one_start ? of_runs : core::half_of_both(of_runs, of_starts);
-}
-
 /// Measured speedups have the interval of the measurement, and none if nothing was measured twice.
 void BenchPlanner::match() {
   if (!has_plain_runs()) return;
@@ -995,7 +977,8 @@ void BenchPlanner::match() {
     speedup.speedup.value = runs_[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
     speedup.speedup.method = "ratio of two runs";
     if (repeats) {
-      const double half_width = half_width_of_ratio(runs_[*baseline], run, *repeats);
+      const double half_width =
+          boost::math::quantile(boost::math::students_t(repeats->degrees), 0.975) * std::sqrt(2 * repeats->variance);
       speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-half_width),
                                                 speedup.speedup.value * std::exp(half_width)};
       speedup.speedup.method += ", in the interval of repeated runs";
