@@ -74,6 +74,14 @@ RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOpt
     places_.push_back(place_of(run, options.mean_drafts));
     servers_.push_back(run.server);
   }
+  tokens_.resize(measured_.size());
+  amounts_.resize(measured_.size(), terms_of_a_round);
+  for (Index i = 0; i < measured_.size(); ++i) {
+    const Place& place = places_[static_cast<std::size_t>(i)];
+    const TermSeconds amounts = law_.amounts(place);
+    tokens_[i] = place.tokens();
+    for (Index j = 0; j < terms_of_a_round; ++j) amounts_(i, j) = amounts[static_cast<std::size_t>(j)];
+  }
   MatrixXd of_runs(measured_.size(), measured_.size());
   for (Index i = 0; i < measured_.size(); ++i) of_runs.col(i) = covariances_with(places_[static_cast<std::size_t>(i)]);
   of_runs.diagonal() += errors_.cwiseAbs2();
@@ -219,15 +227,21 @@ std::vector<std::size_t> RoundPosterior::choose(const MatrixXd& log_densities, c
 }
 
 VectorXd RoundPosterior::log_seconds_of_runs(const LogTerms& terms, MatrixXd* slopes) const {
-  VectorXd seconds(measured_.size());
-  if (slopes != nullptr) slopes->resize(measured_.size(), terms_of_a_round);
-  LogTerms of_run;
-  for (Index i = 0; i < seconds.size(); ++i) {
-    seconds[i] =
-        law_.log_seconds(terms, places_[static_cast<std::size_t>(i)], slopes == nullptr ? nullptr : &of_run);
-    if (slopes != nullptr) slopes->row(i) = of_run.transpose();
+  const double scale = std::exp(terms[iteration]);
+  LogTerms values = scale * terms.array().exp();
+  values[iteration] = scale;
+  const ArrayXd over_knee = (tokens_ * std::exp(terms[knee])).cube();
+  const ArrayXd passes = scale * (1 + over_knee).unaryExpr([](double x) { return std::cbrt(x); });
+  const ArrayXd met = tokens_ * std::exp(terms[expert_tokens]), unread = (-met).exp();
+  const ArrayXd total = (amounts_ * values).array() + passes + values[experts] * (1 - unread);
+  if (slopes != nullptr) {
+    *slopes = (amounts_.array().rowwise() * values.transpose().array()).colwise() / total;
+    slopes->col(iteration).setOnes();
+    slopes->col(experts) = values[experts] * (1 - unread) / total;
+    slopes->col(knee) = passes / total * over_knee / (1 + over_knee);
+    slopes->col(expert_tokens) = values[experts] * unread * met / total;
   }
-  return seconds;
+  return total.log();
 }
 
 VectorXd RoundPosterior::covariances_with(const Place& at) const {
@@ -350,7 +364,7 @@ double RoundPosterior::tree_path(const Place& at, std::size_t world) const {
 // By pathwise conditioning (Wilson et al. 2020): terms and residual are moved from their priors by what a made-up copy of
 // the runs, drawn from the same priors, misses of the runs.
 void RoundPosterior::draw(std::size_t world, const Mode& mode, const VectorXd& shift) {
-  constexpr double converged = 1e-4;
+  constexpr double converged = 1e-3;
   const auto row = static_cast<Index>(world);
   const auto index = static_cast<std::uint32_t>(world);
   widening_[row] = mode.widening;

@@ -89,6 +89,9 @@ class RoundPosterior {
   std::uint64_t seed_ = 0;
   std::vector<Place> places_;
   std::vector<std::string> servers_;
+  /// Tokens that each run's rounds verify, and RoundLaw::amounts, (runs, terms).
+  Eigen::ArrayXd tokens_;
+  Matrix amounts_;
   /// ln measured, and standard deviations of its errors, (runs).
   Vector measured_, errors_;
   /// Covariances of the runs' residuals and errors, (runs, runs).
