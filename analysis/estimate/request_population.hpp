@@ -53,6 +53,8 @@ struct CountEvidence {
   double requests = 1;
   /// The squared coefficient of variation of the requests' lengths, >= 0.
   double length_variation = 0;
+  /// Standard deviation of ln(tokens per step) by sampling where it was counted, too; else that of the population.
+  std::optional<double> relative_error = {};
 };
 
 /// Tokens per step of gamma 0 to max_gamma in worlds drawn from the posterior of the population; tokens per step at a
