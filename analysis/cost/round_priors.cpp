@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <utility>
 
 namespace specdec::cost {
 namespace {
@@ -55,18 +56,27 @@ bool holds(std::string_view name, std::string_view part) { return name.find(part
 
 }  // namespace
 
-std::vector<RoundPrior> usual_rounds(DraftKind kind, std::optional<bool> experts) {
-  const std::vector<RoundPrior>& dense = families(kind, false);
-  const std::vector<RoundPrior>& mixtures = families(kind, true);
+std::vector<RoundPrior> usual_rounds(std::optional<DraftKind> kind, std::optional<bool> experts) {
+  using Share = std::pair<DraftKind, double>;
+  const std::vector<Share> kinds =
+      kind ? std::vector<Share>{{*kind, 1.0}}
+           : std::vector<Share>{
+                 {DraftKind::eagle, 0.4}, {DraftKind::mtp, 0.3}, {DraftKind::model, 0.2}, {DraftKind::parallel, 0.1}};
   std::vector<RoundPrior> all;
-  if (experts || &dense == &mixtures) {
-    all = experts.value_or(false) ? mixtures : dense;
-  } else {
-    for (const auto* half : {&dense, &mixtures}) {
-      for (RoundPrior family : *half) {
-        family.weight /= 2;
+  for (const auto& [its, share] : kinds) {
+    const std::vector<RoundPrior>& dense = families(its, false);
+    const std::vector<RoundPrior>& mixtures = families(its, true);
+    const auto add = [&all](const std::vector<RoundPrior>& some, double weight) {
+      for (RoundPrior family : some) {
+        family.weight *= weight;
         all.push_back(family);
       }
+    };
+    if (experts || &dense == &mixtures) {
+      add(experts.value_or(false) ? mixtures : dense, share);
+    } else {
+      add(dense, share / 2);
+      add(mixtures, share / 2);
     }
   }
   all.push_back(any_other);

@@ -26,9 +26,9 @@ struct RoundPrior {
   LogNormal per_draft = {};
 };
 
-/// The families of servers with this kind of drafts, each with its share; of dense targets, of mixtures of experts, or
-/// half of each where `experts` is empty.
-std::vector<RoundPrior> usual_rounds(DraftKind kind, std::optional<bool> experts = std::nullopt);
+/// The families of servers with this kind of drafts, or with any that computes them, each with its share; of dense
+/// targets, of mixtures of experts, or half of each where `experts` is empty.
+std::vector<RoundPrior> usual_rounds(std::optional<DraftKind> kind, std::optional<bool> experts = std::nullopt);
 
 /// Whether the model of that name is a mixture of experts: "Qwen3-30B-A3B", "Mixtral-8x7B", "DeepSeek-V3". Empty for
 /// names that do not say.
