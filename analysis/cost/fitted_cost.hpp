@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/cost/round_cost.hpp"
+#include "analysis/cost/round_priors.hpp"
 
 namespace specdec::cost {
 
@@ -34,7 +35,7 @@ struct ObservedRound {
   double prompt_tokens = 0;
   /// Set where drafts were trees.
   std::optional<DraftTree> tree = {};
-  /// Names the start of the server that ran it; empty where nothing tells.
+  /// Names the start of the server that ran it; empty where nothing tells: runs of two starts are no repeats.
   std::string server = {};
 };
 
@@ -45,9 +46,10 @@ struct ObservedRound {
 ///
 ///   seconds = iteration (1 + (N / knee)^3)^(1/3) + sequence batch + context_token batch context
 ///             + [gamma > 0] (round + sequence_of_round batch)
-///             + draft_pass D + drafted_token M batch + verified_token N + experts (1 - exp(-N / expert_tokens))
+///             + draft gamma + drafted_token M batch + verified_token N + experts (1 - exp(-N / expert_tokens))
 ///             + prompt_token (prompt tokens of others read per round)
 ///
+/// What a draft takes whatever the batch is a pass of the draft model, and else what verifying one more token takes.
 /// The last two are no times: the total tokens of a round from which on the iteration grows with them, and those that
 /// meet 63% of a layer's experts, which are read one by one.
 inline constexpr std::size_t cost_terms = 12;
@@ -55,14 +57,21 @@ inline constexpr std::size_t cost_terms = 12;
 inline constexpr std::size_t prompt_token_term = 9;
 using CostTerms = std::array<double, cost_terms>;
 /// "iteration_seconds", "seconds_per_sequence", "seconds_per_context_token", "seconds_per_speculative_round",
-/// "seconds_per_sequence_of_a_round", "seconds_per_draft_pass", "seconds_per_drafted_token",
+/// "seconds_per_sequence_of_a_round", "seconds_per_draft", "seconds_per_drafted_token",
 /// "seconds_per_verified_token", "seconds_of_all_experts", "seconds_per_prompt_token", "knee_tokens",
 /// "expert_tokens".
 std::string_view cost_term_name(std::size_t term);
 
+struct Place;
+class RoundPosterior;
+
 struct FitOptions {
   DraftKind kind = DraftKind::model;
-  std::size_t replicates = 200;
+  /// Whether the target is a mixture of experts; empty where nothing tells.
+  std::optional<bool> experts = {};
+  /// The families that servers come from; usual_rounds(kind, experts) if empty.
+  std::vector<RoundPrior> priors = {};
+  std::size_t replicates = 1000;
   std::uint64_t seed = 0;
   /// Standard deviation of ln(measured / true) that is taken of a run, (0, 1], and how many runs it takes to outweigh
   /// that and the other usual errors by what these runs show, > 0.
@@ -73,6 +82,12 @@ struct FitOptions {
   std::function<double(double gamma)> mean_drafts = {};
   /// Prompt tokens of other requests per round, >= 0, where rounds are asked for; none if empty.
   std::function<double(const RoundPoint&)> prompt_tokens = {};
+  /// Ways in which the runs' seconds may be others all at once, as where tokens per step that no run says made them of
+  /// seconds per token: of each way the logarithms of the factors, one for each run. Replicate i is drawn in one of
+  /// them, FittedCost::factors_of_replicates()[i]: i modulo their number, or in proportion to how probable the runs are
+  /// in each, if `weigh_factors`.
+  std::vector<std::vector<double>> log_factors = {};
+  bool weigh_factors = false;
 };
 
 /// A term, as far as the runs tell.
@@ -96,34 +111,27 @@ struct FittedRanges {
 ///
 ///   ln seconds = ln terms(t) + g(gamma, batch, context) + noise
 ///
-/// where ln t has a normal prior (usual shares of the iteration, with their spread among published servers; the
-/// iteration itself has none), g is a Gaussian process over ln batch, ln(gamma + 1) and ln(context + 500), apart for
-/// plain and speculative rounds and with a level of its own for each tree, and the noise is a run's usual error. t is
-/// the most probable one; near a run the price is close to what it measured. A run without a context is taken at the
-/// mean of the others; where none says one, the term is left out and every context costs the same.
+/// where ln t has a normal prior in each family of servers (usual shares of the iteration, with their spread among
+/// published servers; the iteration itself has none), g is a Gaussian process over ln batch, ln(gamma + 1) and
+/// ln(context + 500), apart for plain and speculative rounds and with a level of its own for each tree, and the noise is
+/// a run's usual error. A family's share of the replicates is its share of servers times the density of the runs in it,
+/// linearised at its most probable terms. A run without a context is taken at the mean of the others; where none says
+/// one, the term is left out and every context costs the same.
 ///
-/// Where runs name two starts of a server or more, all rounds of a start share another error, normal with a standard
-/// deviation that is usually 2% and which the runs tell: start_error, the root of its mean square given them. A run
-/// that names none has a start of its own. Prices are of another start, so that between rounds of it that error
-/// cancels.
+/// Replicates are servers as they may be, without another run's error: each draws t and g from their law given the runs,
+/// by a fit to a perturbed copy of the runs and priors. round() is their median. No round with drafts is priced below its
+/// plain step, unless runs are impossible(). The errors of runs are those that are usual times s, and what runs leave
+/// open, terms and residual, is as wide as usual times s t_(d + n)(.975) / 1.96, or more:
 ///
-/// What holds no less takes no less: a price is at least that of every run of no larger gamma, batch, context and
-/// prompts, and at most that of every run of no smaller ones, where these are in order themselves; and no round with
-/// drafts is priced below its plain step, unless runs are impossible(), by which it is. So are those of each replicate,
-/// before the error of another run.
-///
-/// Replicates draw t, g and the error of another run from their law given the runs, by fits to perturbed runs and
-/// priors. Their errors are those that are usual times
-///
-///   s t_(d + n)(.975) / 1.96,   s^2 = max over the ways to leave out of (d + sum z^2) / (d + n)
+///   s^2 = max over the ways to leave out of (d + sum z^2) / (d + n)
 ///
 /// z being the standardised errors of predicting each of the n runs from the others, or all runs of a batch from the
-/// other batches where there are at least three, and d the usual error's degrees of freedom; but those of priors, and
-/// of what is left of g, are at least the usual ones, since runs that predict each other tell nothing of it. So an
-/// interval grows with the distance from the runs, and with the errors made. The error of another run is at least what
-/// repeats of a run differ by, with the usual error counting as d of them.
+/// other batches where there are at least three, and d the usual error's degrees of freedom: runs that predict each
+/// other tell nothing of what they leave open. So an interval grows with the distance from the runs, and with the errors
+/// made.
 ///
-/// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; docs/theory.md#cost-of-a-round
+/// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; Wilson et al. 2020;
+///           docs/theory.md#cost-of-a-round
 class FittedCost final : public RoundCost {
  public:
   /// @param runs  at least one
@@ -162,30 +170,35 @@ class FittedCost final : public RoundCost {
   std::span<const FittedTerm> terms() const { return terms_; }
   /// Number of terms that the runs tell, rounded: the sum over them of the share by which the runs narrow each.
   std::size_t rank() const { return rank_; }
-  /// s: the errors of left-out runs over those that are usual.
-  double error_scale() const { return error_scale_; }
+  /// s: the errors of left-out runs over those that are usual, in the likeliest family.
+  double error_scale() const;
+  /// The row of FitOptions::log_factors of each replicate; 0 where there are none.
+  std::span<const std::size_t> factors_of_replicates() const;
+  /// Their median factor of each run, by which fitted_seconds() and findings take the runs' seconds.
+  std::span<const double> usual_factors() const { return usual_factors_; }
   /// Covariance of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the
-  /// most probable terms, as wide as the replicates are.
+  /// most probable terms of each family, as wide as the replicates are, and between families.
   ///
-  ///   max(1, k)^2 (h_a' U h_b + c(a, b) - c_a' C^-1 c_b),   h = slopes - S' C^-1 c
+  ///   mean over families of max(1, k)^2 (h_a' U h_b + c(a, b) - c_a' C^-1 c_b) + (their means' own covariance),
+  ///   h = slopes - S' C^-1 c
   ///
   /// Source:   Rasmussen and Williams 2006, equation 2.42; docs/theory.md#cost-of-a-round
   double log_covariance(const RoundPoint& a, const RoundPoint& b) const;
-  /// Standard deviation of ln(measured / true) of one more run.
+  /// Standard deviation of ln(measured / true) of one more run: at least what repeats of a run differ by, with the usual
+  /// error counting as d of them.
   double run_error() const;
   /// Batches and contexts of the runs that drafted, or of those that did not, or of all where there is none of them;
   /// gammas of all, since those between plain decoding and the shortest draft lie between runs.
   FittedRanges ranges(bool drafting) const;
   /// Correlation of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
   static double correlation(const RoundPoint& a, const RoundPoint& b);
-  /// Standard deviation of the logarithm of what a start's rounds share; 0 unless runs name two starts or more.
-  double start_error() const;
   /// Fitted seconds of each run, in their order.
   std::span<const double> fitted_seconds() const { return fitted_; }
 
  private:
-  struct Posterior;
-
+  Place place_of(const RoundPoint& point) const;
+  /// The median over replicates, where there are some.
+  double middle(const Place& at, const Place& plain) const;
   void describe_terms();
   void check_physics(std::span<const ObservedRound> runs);
   /// A round holds a pass of the target.
@@ -196,15 +209,15 @@ class FittedCost final : public RoundCost {
   void check_order(std::span<const ObservedRound> runs);
   /// False if runs contradict it, so that prices follow what they say.
   bool rounds_hold_plain_steps() const { return impossible_.empty(); }
-  /// Totals of replicates from `first` on, within their bounds and without another run's own error.
-  void bounded_totals(const RoundPoint& point, std::size_t first, std::span<double> totals) const;
+  /// Totals of replicates from `first` on, no less than those of their plain steps.
+  void bounded_totals(const Place& at, const Place& plain, std::size_t first, std::span<double> totals) const;
 
   FitOptions options_;
-  std::shared_ptr<const Posterior> posterior_;
+  std::shared_ptr<const RoundPosterior> posterior_;
   bool knows_contexts_ = false;
   std::vector<FittedTerm> terms_;
   std::size_t rank_ = 0;
-  double error_scale_ = 1;
+  std::vector<double> usual_factors_;
   std::vector<double> fitted_;
   FittedRanges all_;
   /// Ranges of the plain runs, and of those that drafted chains, or this tree; empty if there is none.

@@ -10,7 +10,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <numbers>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -27,6 +26,8 @@
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
 #include "analysis/cost/range_cost.hpp"
+#include "analysis/estimate/drawn_acceptance.hpp"
+#include "analysis/estimate/request_population.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
 #include "analysis/planning/contradicted_alpha.hpp"
 
@@ -45,6 +46,8 @@ constexpr double runs_agree = 1.2;
 constexpr double far_apart = 20;
 /// A batch within this factor of the runs' single batch is treated as that batch.
 constexpr double one_batch = 1.25;
+/// Worlds of acceptance from which those are chosen in which runs without lengths took what they took.
+constexpr std::size_t worlds_without_lengths = 4000;
 /// Tokens per step that differ by less than this factor beyond their intervals differ only by rounding.
 constexpr double same_acceptance = 1.02;
 
@@ -203,8 +206,22 @@ bool is_left_out(const ServingCounts& run, const BenchQuestion& question) {
   return run.shape == traces::DraftShape::tree && run.bench && question.acceptance;
 }
 
-/// Runs that state their acceptance before those that do not, which take the acceptance of the question, or else of
-/// the others.
+/// The largest gamma that is planned or ran.
+std::int64_t longest_of(const BenchQuestion& question) {
+  std::int64_t longest = question.max_gamma;
+  for (const ServingCounts& run : question.runs) longest = std::max(longest, run.gamma.value_or(0));
+  return std::min(longest, largest_scanned_gamma);
+}
+
+/// What is known of the acceptance of drafts before anything is measured, up to this gamma.
+std::shared_ptr<const estimate::AcceptanceCurve> usual_acceptance(const BenchQuestion& question, std::int64_t longest) {
+  const auto kind = question.kind_told ? std::optional(question.kind) : std::nullopt;
+  return std::make_shared<estimate::DrawnAcceptance>(estimate::population_worlds(
+      estimate::population_prior(kind), {}, {}, longest, {worlds_without_lengths, question.seed}));
+}
+
+/// Runs that state their acceptance before those that do not, which take the acceptance of the question, of the others,
+/// or of their kind.
 Runs runs_of(const BenchQuestion& question, const std::string& model) {
   Runs runs;
   std::vector<CountedRun> counted;
@@ -217,6 +234,7 @@ Runs runs_of(const BenchQuestion& question, const std::string& model) {
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = question.acceptance;
   if (!acceptance && !counted.empty())
     acceptance = std::make_shared<BenchAcceptance>(counted, cost::looks_up(question.kind));
+  if (!acceptance) acceptance = usual_acceptance(question, longest_of(question));
   for (const ServingCounts& counts : question.runs) {
     if (counts.label("model_name") != model || !cost::drafts_uncounted(counts)) continue;
     if (is_left_out(counts, question)) continue;
@@ -361,13 +379,14 @@ class BenchPlanner {
   void take_out_prompts();
   void tell_prompts();
   void note_prompts();
-  void check_prompts();
   void check_repeats();
   void check_units();
   void note_left_out_trees();
   void read_windows();
   void join_batches();
   void take_acceptance();
+  estimate::TokenWorlds draw_acceptance();
+  void take_worlds(const estimate::TokenWorlds& drawn);
   void fit();
   void anchor();
   std::vector<PlainInStep> plain_in_step() const;
@@ -380,7 +399,6 @@ class BenchPlanner {
     double variance = 0, degrees = 0;
   };
   std::optional<RepeatedError> repeated_error() const;
-  double half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const;
   void match();
   std::string other_lengths(const Run& run) const;
   void ask();
@@ -566,8 +584,12 @@ void BenchPlanner::check_acceptance() {
   const std::string silent = list([](const Run& run) { return run.speculative() && !run.says_acceptance(); });
   if (!silent.empty()) {
     note("acceptance_of_other_source",
-         fmt::format("{} does not say how many tokens a step made; taken are those of {} at its gamma", silent,
-                     question_.acceptance ? "the acceptance given beside the runs" : "the other runs"));
+         fmt::format("{} does not say how many tokens a step made: beside a plain run its speed is known all the same, and "
+                     "other gammas as far as {} and all rounds together tell",
+                     silent,
+                     question_.acceptance           ? "the acceptance given beside the runs"
+                     : counted_runs(runs_).empty() ? "what is usual of such drafts"
+                                                    : "the other runs"));
   }
   const std::string unweighted =
       list([](const Run& run) { return run.counts->tokens_per_round && !run.counts->rounds; });
@@ -624,8 +646,8 @@ void BenchPlanner::take_out_prompts() {
            *question_.prompt_tokens_per_second, 100 * largest_share));
 }
 
-/// Where prompt tokens per output token differ between runs, their reading is priced apart from the rounds that it
-/// delays.
+/// The reading of other requests' prompts is priced apart from the rounds that it delays wherever lengths are known: by
+/// the runs as far as they differ in their prompt tokens per output token, and else by what is usual.
 void BenchPlanner::tell_prompts() {
   if (question_.prompt_tokens_per_second) return take_out_prompts();
   double outputs = 0;
@@ -633,19 +655,13 @@ void BenchPlanner::tell_prompts() {
     if (run.figures.input_tokens <= 0 || run.figures.output_tokens <= 0) return;
     outputs += run.figures.output_tokens / static_cast<double>(runs_.size());
   }
-  const BenchFigures& first = runs_.front().figures;
-  const double share = first.input_tokens / first.output_tokens;
-  const auto alike = [&](const Run& run) {
-    return same_length(run.figures.input_tokens / run.figures.output_tokens, share);
-  };
-  if (std::all_of(runs_.begin(), runs_.end(), alike)) return;
+  double most = 0;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const BenchFigures& run = runs_[i].figures;
     rounds_[i].prompt_tokens = prompts_per_round(run.batch, run.tokens_per_step, run.input_tokens, run.output_tokens);
+    most = std::max(most, rounds_[i].prompt_tokens);
   }
-  const bool none =
-      std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round.prompt_tokens == 0; });
-  if (none || question_.prompts_apart) return;
+  if (most == 0 || question_.prompts_apart) return;
   prompts_ = [outputs](const cost::RoundPoint& point, double tokens) {
     return prompts_per_round(point.batch, tokens, std::max(0.0, point.context - outputs / 2), outputs);
   };
@@ -653,39 +669,6 @@ void BenchPlanner::tell_prompts() {
     const bool drafts = point.gamma > 0 && acceptance != nullptr;
     return prompts(point, drafts ? acceptance->tokens_per_step(point.gamma).value : 1);
   };
-}
-
-/// Under load, runs include the prompts of other requests in their time per token, by an amount that a single prompt
-/// length does not separate from decoding.
-void BenchPlanner::check_prompts() {
-  const bool told =
-      std::any_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round.prompt_tokens > 0; });
-  if (told || question_.prompt_tokens_per_second) return;
-  const auto length = [](const Run& run) { return run.figures.input_tokens; };
-  const double first = length(runs_.front());
-  const auto alike = [&](const Run& run) { return same_length(length(run), first); };
-  const auto under_load = [](const Run& run) { return run.figures.batch > 1; };
-  if (first == 0 || !std::all_of(runs_.begin(), runs_.end(), alike) ||
-      std::none_of(runs_.begin(), runs_.end(), under_load))
-    return;
-  if (question_.prompts_apart) {
-    note("prompts_in_rounds",
-         fmt::format("all runs have prompts of about {:.0f} tokens: how much of their time per token is the reading of "
-                     "other requests' prompts cannot be told, and it is counted once more where prompts are served; "
-                     "the rate at which prompts are read tells, or runs with another length of prompts",
-                     first));
-    return;
-  }
-  const double context = runs_.front().figures.context;
-  const auto other = std::find_if(question_.contexts.begin(), question_.contexts.end(),
-                                  [&](double asked) { return !same_length(asked, context); });
-  if (other == question_.contexts.end()) return;
-  note("prompts_not_told",
-       fmt::format(
-           "all runs have prompts of about {:.0f} tokens: how much of their time per token is the reading of other "
-           "requests' prompts cannot be told, and at context {:g} it is taken to be as much; runs with another "
-           "length of prompts tell",
-           first, *other));
 }
 
 void BenchPlanner::check_repeats() {
@@ -780,7 +763,49 @@ void BenchPlanner::take_acceptance() {
   const std::vector<CountedRun> counted = counted_runs(runs_);
   acceptance_ = question_.acceptance;
   if (!counted.empty()) acceptance_ = std::make_shared<BenchAcceptance>(counted, cost::looks_up(question_.kind));
+  if (!acceptance_ && has_chains()) acceptance_ = usual_acceptance(question_, longest_of(question_));
   plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
+}
+
+/// The worlds of acceptance in which costs are drawn, and by what the runs' rounds are longer in each. An acceptance that
+/// is given is of other traffic than rounds of which the tokens are known.
+estimate::TokenWorlds BenchPlanner::draw_acceptance() {
+  const auto is_silent = [](const Run& run) { return run.is_chain() && !run.says_acceptance(); };
+  const bool silent = std::any_of(runs_.begin(), runs_.end(), is_silent);
+  if (!has_chains() || (question_.acceptance && !silent)) return {};
+  estimate::TokenWorlds drawn = plan_.acceptance->draw(
+      longest_of(question_), {silent ? worlds_without_lengths : options_.replicates, question_.seed});
+  const bool is_one_law = drawn.alternative.back() == 0;
+  if (drawn.worlds() < 2 || (!is_one_law && !silent)) return {};
+  options_.weigh_factors = silent;
+  options_.log_factors.assign(drawn.worlds(), std::vector<double>(rounds_.size(), 0.0));
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const auto gamma = static_cast<std::size_t>(runs_[i].figures.gamma);
+    const bool is_of_it = is_silent(runs_[i]) || !question_.acceptance;
+    if (!runs_[i].is_chain() || !is_of_it || gamma >= drawn.tokens.size()) continue;
+    for (std::size_t world = 0; world < drawn.worlds(); ++world)
+      options_.log_factors[world][i] = std::log(drawn.tokens[gamma][world] / runs_[i].figures.tokens_per_step);
+  }
+  return drawn;
+}
+
+/// The acceptance of the worlds that costs were drawn in, by which runs without lengths have some.
+void BenchPlanner::take_worlds(const estimate::TokenWorlds& drawn) {
+  if (drawn.worlds() == 0) return;
+  plan_.acceptance = std::make_shared<estimate::DrawnAcceptance>(
+      estimate::chosen_worlds(drawn, cost_->factors_of_replicates()), plan_.acceptance);
+  if (!question_.acceptance) acceptance_ = plan_.acceptance;
+  if (!options_.weigh_factors) return;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    Run& run = runs_[i];
+    if (!run.is_chain() || run.says_acceptance()) continue;
+    const double factor = cost_->usual_factors()[i];
+    run.figures.tokens_per_step *= factor;
+    run.figures.round_seconds *= factor;
+    run.round.seconds *= factor;
+    rounds_[i].seconds *= factor;
+    plan_.runs[i] = run.figures;
+  }
 }
 
 void BenchPlanner::fit() {
@@ -790,7 +815,11 @@ void BenchPlanner::fit() {
   for (const Run& run : runs_) counts.push_back(run.counts);
   for (const ServingCounts& window : question_.windows) counts.push_back(&window);
   options_.mean_drafts = cost::mean_drafts_of(counts);
+  options_.experts = cost::named_with_experts(plan_.model);
+  if (!question_.kind_told) options_.priors = cost::usual_rounds(std::nullopt, options_.experts);
+  const estimate::TokenWorlds drawn = draw_acceptance();
   cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
+  take_worlds(drawn);
   plan_.cost = cost_;
   plan_.run_error = cost_->run_error();
   plan_.log_covariance = [fit = cost_](const auto& a, const auto& b) { return fit->log_covariance(a, b); };
@@ -799,13 +828,6 @@ void BenchPlanner::fit() {
   plan_.cost = as_deployed(plan_.cost);
   price_trees();
   for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
-  if (cost_->start_error() > 0) {
-    note("server_starts",
-         fmt::format("runs name several starts of the server, and what all rounds of a start share is taken to err by "
-                     "{:.2g}%, by these runs and by what is usual: intervals between starts hold it, those within one "
-                     "do not",
-                     100 * cost_->start_error()));
-  }
   if (options_.prompt_tokens) note_prompts();
 }
 
@@ -844,6 +866,7 @@ void BenchPlanner::note_prompts() {
   const auto share = [](const Run& run) { return run.figures.input_tokens / run.figures.output_tokens; };
   const auto [least, most] =
       std::minmax_element(runs_.begin(), runs_.end(), [&](const Run& a, const Run& b) { return share(a) < share(b); });
+  if (same_length(share(*least), share(*most))) return;
   const cost::FittedTerm& prompts = cost_->terms()[cost::prompt_token_term];
   constexpr double per_1000_in_ms = 1e6;
   const std::string found =
@@ -952,15 +975,6 @@ std::optional<BenchPlanner::RepeatedError> BenchPlanner::repeated_error() const 
   return RepeatedError{squares / degrees, degrees};
 }
 
-/// Half-width for the logarithm of the ratio of two runs, 95%; of two starts of a server with what each shares.
-double BenchPlanner::half_width_of_ratio(const Run& a, const Run& b, const RepeatedError& repeats) const {
-  const double of_runs =
-      boost::math::quantile(boost::math::students_t(repeats.degrees), 0.975) * std::sqrt(2 * repeats.variance);
-  const bool one_start = !a.figures.server.empty() && a.figures.server == b.figures.server;
-  const double of_starts = core::normal_half_width_95 * std::numbers::sqrt2 * cost_->start_error();
-  return one_start ? of_runs : core::half_of_both(of_runs, of_starts);
-}
-
 /// Measured speedups have the interval of the measurement, and none if nothing was measured twice.
 void BenchPlanner::match() {
   if (!has_plain_runs()) return;
@@ -990,7 +1004,8 @@ void BenchPlanner::match() {
     speedup.speedup.value = runs_[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
     speedup.speedup.method = "ratio of two runs";
     if (repeats) {
-      const double half_width = half_width_of_ratio(runs_[*baseline], run, *repeats);
+      const double half_width =
+          boost::math::quantile(boost::math::students_t(repeats->degrees), 0.975) * std::sqrt(2 * repeats->variance);
       speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-half_width),
                                                 speedup.speedup.value * std::exp(half_width)};
       speedup.speedup.method += ", in the interval of repeated runs";
@@ -1183,7 +1198,6 @@ BenchPlan BenchPlanner::plan() {
   read_windows();
   take_acceptance();
   tell_prompts();
-  check_prompts();
   join_batches();
   fit();
   predict_left_out();

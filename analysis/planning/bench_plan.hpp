@@ -35,6 +35,8 @@ struct BenchQuestion {
   std::optional<std::int64_t> gamma = {};
   /// The way drafts were made, which determines what their cost depends on.
   cost::DraftKind kind = cost::DraftKind::model;
+  /// False where nothing tells the kind, and `kind` is a guess: then rounds and acceptance are those of any kind.
+  bool kind_told = true;
   /// Prices points beyond the runs, by its shape: cost::AnchoredCost. Null: the fit is extended.
   std::shared_ptr<const cost::RoundCost> beyond = {};
   /// The extra time of a speculative round in the plan and in `holdout` that the rounds of the runs lacked, in seconds
@@ -45,8 +47,8 @@ struct BenchQuestion {
   /// whose reading is taken out of the runs' times at this rate, > 0; without one, by what the runs tell of it.
   bool prompts_apart = false;
   std::optional<double> prompt_tokens_per_second = {};
-  /// The acceptance to plan with instead of that of the runs. The runs are still predicted from their own acceptance,
-  /// except those that do not state it.
+  /// The acceptance to plan with instead of that of the runs. The runs are still predicted from their own acceptance, if
+  /// one states it.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = {};
   /// Where to plan, in increasing order; an empty list means the batches or contexts of the runs. If both are empty,
   /// the points are those of the plain runs, or of all runs if none is plain.
@@ -163,7 +165,8 @@ struct BenchPlan {
   /// Covariance of the logs of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
   std::function<double(const cost::RoundPoint&, const cost::RoundPoint&)> log_covariance;
   double run_error = 0;
-  /// The question's acceptance if given, else that of the runs; null if all drafts were trees.
+  /// The question's acceptance if given, else that of the runs, or of the kind of drafts where no run states it; null if
+  /// all drafts were trees.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
   /// The plan of the chains that ran, if any did, and then that of each tree, whose acceptance is its own.
   DeploymentPlan plan;
@@ -183,9 +186,14 @@ struct BenchPlan {
 /// of a plan with another acceptance, which is one of chains ("tree_left_out").
 ///
 /// Without plain runs the price of plain decoding is a typical value, every point lies beyond what was measured, and
-/// the drafts are compared with each other. A run that does not state its tokens per step takes those of the other runs
-/// at its gamma, or of the given acceptance. A given acceptance that disagrees with the runs' counts is noted
+/// the drafts are compared with each other. A given acceptance that disagrees with the runs' counts is noted
 /// ("acceptance_contradicts_runs").
+///
+/// Acceptance and cost are drawn together: world i of plan.acceptance and replicate i of plan.cost are one world. In it
+/// the rounds of a run took its seconds per token times the tokens per step of that world, so that the ratio of two timed
+/// runs is what was measured in every world, whatever is not known of acceptance. Runs that do not state their tokens per
+/// step share one acceptance, that of the other runs, the given one, or that of drafts of their kind, and worlds in which
+/// the runs are improbable are drawn less often.
 /// Source:   docs/theory.md#from-benchmark-runs
 /// @throws traces::FileError for a run that lacks what is needed, contradicts itself or another one, or matches none
 /// @throws std::domain_error if a value of the question is outside its range

@@ -61,6 +61,7 @@ bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   DraftWords draft = files.draft;
   draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
   question.kind = draft_kind(draft, files.model, {}, false);
+  question.kind_told = draft.kind || draft.model;
   const bool of_steps = count_as_timed(question.runs, question.kind, question.gamma, warnings) ||
                         std::none_of(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
                           return run.drafted.value_or(0) > 0 && run.engine != traces::run_table_engine;
@@ -73,21 +74,6 @@ bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   question.overhead_seconds = files.overhead_seconds.value_or(0);
   question.overhead_steps = files.overhead.value_or(0);
   return of_steps;
-}
-
-/// @throws QuestionError if no run and no other source states how much is accepted
-void require_acceptance_told(const planning::BenchQuestion& question, bool other_source) {
-  const auto silent = std::find_if(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
-    return cost::drafts_uncounted(run) && run.shape != traces::DraftShape::tree;
-  });
-  const bool told = std::any_of(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
-    return run.rounds.value_or(0) > 0 || run.tokens_per_round;
-  });
-  if (silent == question.runs.end() || told || other_source) return;
-  throw QuestionError(
-      fmt::format("--acceptance-length is missing: {} does not say how many tokens a step made, and no other run does; "
-                  "--acceptance-length, --counters, --trace or --alpha says it",
-                  silent->place()));
 }
 
 /// Runs that name no model are taken to be of the model to plan for.
@@ -189,7 +175,6 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   if (files.at && !is_read) throw QuestionError("--at is given, but every run says how many tokens a round drafted");
   const bool of_steps = take_drafts(files, q, question, p.warnings);
   require_runs(question);
-  require_acceptance_told(question, acceptance.has_value());
   if (acceptance) {
     p.drafts.push_back(draft_of(files, *acceptance, of_steps));
     const Draft& draft = p.drafts.back();

@@ -33,6 +33,7 @@ struct Cell {
 struct Server {
   std::string source, use;
   cost::DraftKind kind = cost::DraftKind::model;
+  std::optional<bool> experts = {};
   std::vector<Cell> cells;
 };
 
@@ -55,6 +56,7 @@ std::vector<Server> published(const std::filesystem::path& file) {
     server.source = words[0];
     server.kind = kind_of(words.at(2));
     server.use = words.at(3);
+    server.experts = cost::named_with_experts(words[0] + " " + words[1]);
     Cell cell{std::stoll(words.at(4)), std::stod(words.at(5)), 0, std::stod(words.at(7))};
     cell.seconds = cell.batch * cell.tokens / std::stod(words.at(6));
     server.cells.push_back(cell);
@@ -75,7 +77,7 @@ std::vector<Server> made_up(int count, std::uint64_t seed) {
   for (int i = 0; i < count; ++i) {
     const double draft = between(0.01, 0.2), drafted = between(1e-4, 0.004), verified = between(3e-4, 0.01);
     const double round = between(0.01, 0.5), of_round = between(1e-4, 0.01), knee = between(100, 1000);
-    Server server{fmt::format("made up {}", i), "made up", cost::DraftKind::model, {}};
+    Server server{fmt::format("made up {}", i), "made up", cost::DraftKind::model, false, {}};
     for (std::int64_t gamma = 0; gamma <= 8; ++gamma) {
       for (const double batch : {1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0}) {
         const auto g = static_cast<double>(gamma);
@@ -242,7 +244,9 @@ void add(const Server& server, const Split& split, Tally& tally) {
   }
   cost::FitOptions options;
   options.kind = server.kind;
+  options.experts = server.experts;
   const cost::FittedCost cost(runs, options);
+  std::mt19937_64 random(1);
   const auto line = straight_line(split.given);
   const std::optional<double> c = cost_ratio(split.given);
   std::map<double, std::vector<std::pair<double, double>>> choices, line_choices, theorem_choices;
@@ -259,12 +263,14 @@ void add(const Server& server, const Split& split, Tally& tally) {
     double predicted = std::log(cost.round(point).total()), measured = std::log(cell.seconds);
     double by_line = std::log(line(cell));
     const bool ratio = cell.gamma > 0 && plain != server.cells.end() && cost.answers(none);
-    for (double& value : draws) value = std::log(value);
+    // Cells are runs, with an error of their own.
+    std::normal_distribution<double> noise(0, cost.run_error());
+    for (double& value : draws) value = std::log(value) + noise(random);
     std::optional<double> by_theorem;
     if (ratio && c) by_theorem = std::log(1 + *c * static_cast<double>(cell.gamma));
     if (ratio) {
       cost.totals_of_replicates(none, plains);
-      for (std::size_t i = 0; i < draws.size(); ++i) draws[i] -= std::log(plains[i]);
+      for (std::size_t i = 0; i < draws.size(); ++i) draws[i] -= std::log(plains[i]) + noise(random);
       predicted -= std::log(cost.round(none).total());
       measured -= std::log(plain->seconds);
       by_line -= std::log(line({0, cell.batch, 0, 1}));

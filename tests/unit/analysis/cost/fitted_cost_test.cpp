@@ -239,56 +239,6 @@ TEST_CASE("a tree is priced better with what chains and other trees of the serve
   CHECK(held > 104);
 }
 
-TEST_CASE("rounds of one start of a server err together, and intervals between starts hold that", "[long]") {
-  test_support::RandomCases cases(5);
-  int held = 0, held_left_out = 0, asked = 0;
-  std::vector<double> within, between;
-  for (int server = 0; server < 60; ++server) {
-    const ServerWithTrees its(cases, 0);
-    std::vector<ObservedRound> starts;
-    for (const double gamma : {0, 1, 3, 5}) {
-      const double start = std::exp(0.035 * ServerWithTrees::normal(cases));
-      for (const double batch : {1, 4, 16, 64}) {
-        ObservedRound run = its.chain(gamma, batch);
-        run.seconds *= start;
-        run.server = "start of gamma " + std::to_string(static_cast<int>(gamma));
-        starts.push_back(run);
-      }
-    }
-    add_noise(starts, 0.01, cases);
-    std::vector<ObservedRound> left_out = starts, one_start = starts;
-    for (ObservedRound& run : left_out) run.server.clear();
-    for (ObservedRound& run : one_start) run.server = "one";
-    FitOptions options;
-    options.kind = DraftKind::eagle;
-    options.replicates = 100;
-    const FittedCost price(starts, options), without(left_out, options), within_one(one_start, options);
-    CHECK(price.start_error() > 0);
-    CHECK(within_one.start_error() == 0);
-    for (const std::int64_t gamma : {1, 3, 5}) {
-      for (const double batch : {1, 16, 64}) {
-        const double true_gain =
-            std::log(its.chain(0, batch).seconds / its.chain(static_cast<double>(gamma), batch).seconds);
-        const auto holds = [&](const FittedCost& cost) {
-          const double value = std::log(cost.round({.batch = batch, .context = 1000}).total() /
-                                        cost.round({.gamma = gamma, .batch = batch, .context = 1000}).total());
-          return std::abs(value - true_gain) <= log_half_width(cost, gamma, batch, 1000) ? 1 : 0;
-        };
-        held += holds(price);
-        held_left_out += holds(without);
-        ++asked;
-      }
-    }
-    between.push_back(log_half_width(price, 3, 16, 1000));
-    within.push_back(log_half_width(within_one, 3, 16, 1000));
-  }
-  // Starts that differ by nearly twice the usual; the seed is fixed, so that there is no false alarm.
-  INFO(held << " and " << held_left_out << " of " << asked);
-  CHECK(held >= 0.9 * asked);
-  CHECK(held_left_out < held - 0.05 * asked);
-  CHECK(median(between) > median(within));
-}
-
 TEST_CASE("the price of a tree is of its own depth, at the batches where it ran") {
   test_support::RandomCases cases(1);
   const ServerWithTrees its(cases, 0);
@@ -328,6 +278,77 @@ TEST_CASE("a plain run and one gamma leave the split to what is usual, and the i
   }
 }
 
+TEST_CASE("a plain run and one gamma are divided as is usual of the draft's kind") {
+  // 1.4 plain steps at gamma 2: of a head a fixed part, of a model its passes.
+  const std::vector<ObservedRound> runs = {{.gamma = 0, .seconds = 0.01}, {.gamma = 2, .seconds = 0.014}};
+  const auto ratio = [&](DraftKind kind, std::optional<bool> experts, std::int64_t gamma) {
+    const FittedCost price(runs, {.kind = kind, .experts = experts});
+    return price.round({.gamma = gamma}).total() / price.round({.gamma = 0}).total();
+  };
+  for (const DraftKind kind : {DraftKind::eagle, DraftKind::mtp, DraftKind::model, DraftKind::ngram})
+    CHECK(ratio(kind, {}, 2) == Approx(1.4).epsilon(0.02));
+  CHECK(ratio(DraftKind::model, {}, 8) > 1.15 * ratio(DraftKind::eagle, true, 8));
+  CHECK(ratio(DraftKind::mtp, false, 8) > 1.05 * ratio(DraftKind::eagle, true, 8));
+  const double unknown = ratio(DraftKind::eagle, {}, 8);
+  CHECK(unknown < ratio(DraftKind::eagle, false, 8));
+  CHECK(unknown > ratio(DraftKind::eagle, true, 8));
+}
+
+TEST_CASE("a ratio of two runs at one batch is what was measured, but for the error of a run") {
+  for (const DraftKind kind : {DraftKind::eagle, DraftKind::mtp, DraftKind::model, DraftKind::parallel}) {
+    for (const double measured : {1.25, 1.5, 2.0}) {
+      const FittedCost price(
+          std::vector<ObservedRound>{{.gamma = 0, .seconds = 0.01}, {.gamma = 3, .seconds = 0.01 * measured}},
+          {.kind = kind});
+      INFO(measured);
+      CHECK(log_error(price.round({.gamma = 3}).total() / price.round({.gamma = 0}).total(), measured) < 0.01);
+      CHECK(log_half_width(price, 3, 1, 0) > 0.03);
+      CHECK(log_half_width(price, 3, 1, 0) < 0.07);
+    }
+  }
+}
+
+TEST_CASE("factors that no run says are those under which the runs are probable, the same in cost and factor") {
+  // Tokens per step that no run says: of worlds from one to the three that gamma 2 makes at most.
+  std::vector<std::vector<double>> factors;
+  for (int way = 0; way < 2000; ++way) factors.push_back({0, std::log(1 + 2 * (way + 0.5) / 2000)});
+  FitOptions options;
+  options.log_factors = factors;
+  options.weigh_factors = true;
+  const FittedCost price(
+      std::vector<ObservedRound>{{.gamma = 0, .seconds = 0.01}, {.gamma = 2, .seconds = 0.01 / 1.28}}, options);
+  std::vector<double> plain(price.replicates()), rounds(price.replicates()), speedups;
+  price.totals_of_replicates({.gamma = 0}, plain);
+  price.totals_of_replicates({.gamma = 2}, rounds);
+  double least = 3, most = 1;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const double tokens = std::exp(factors[price.factors_of_replicates()[i]][1]);
+    speedups.push_back(tokens * plain[i] / rounds[i]);
+    least = std::min(least, tokens);
+    most = std::max(most, tokens);
+  }
+  std::sort(speedups.begin(), speedups.end());
+  CHECK(speedups[500] == Approx(1.28).epsilon(0.01));
+  CHECK(std::log(speedups[974] / speedups[25]) / 2 < 0.065);
+  CHECK(most > 1.5 * least);
+  // A round holds a plain step.
+  CHECK(least > 1.2);
+  CHECK(price.impossible().empty());
+  CHECK(price.usual_factors()[1] > 1.4);
+  CHECK(price.usual_factors()[0] == 1);
+  options.log_factors.back().pop_back();
+  CHECK_THROWS_AS(FittedCost(std::vector<ObservedRound>{{.seconds = 1}, {.gamma = 2, .seconds = 1}}, options),
+                  std::invalid_argument);
+}
+
+TEST_CASE("names of mixtures of experts are known") {
+  for (const char* name : {"Qwen3-30B-A3B-Instruct-2507", "mixtral-8x7b", "zai-org/GLM-4.7-FP8", "openai/gpt-oss-120b"})
+    CHECK(cost::named_with_experts(name) == true);
+  for (const char* name : {"meta-llama/Llama-3.1-8B-Instruct", "Qwen3-32B", "lmsys/vicuna-13b"})
+    CHECK(cost::named_with_experts(name) == false);
+  CHECK_FALSE(cost::named_with_experts("m"));
+}
+
 TEST_CASE("repeats of one gamma tell no more of other gammas than one run of it") {
   const std::vector<ObservedRound> once = {{.gamma = 0, .batch = 8, .seconds = 0.010},
                                            {.gamma = 4, .batch = 8, .seconds = 0.0145}};
@@ -345,10 +366,10 @@ TEST_CASE("repeats of one gamma tell no more of other gammas than one run of it"
   };
   for (const std::int64_t gamma : {1, 8, 12}) {
     INFO("gamma " << gamma);
-    CHECK(width(many, gamma) > 0.8 * width(few, gamma));
+    CHECK(width(many, gamma) > 0.6 * width(few, gamma));
   }
   // Of what ran they tell more.
-  CHECK(width(many, 4) < 0.8 * width(few, 4));
+  CHECK(width(many, 4) < 0.6 * width(few, 4));
 }
 
 TEST_CASE("rounds of a mixture of experts stop growing where all experts are read, beyond the batches that ran, too") {
@@ -356,25 +377,25 @@ TEST_CASE("rounds of a mixture of experts stop growing where all experts are rea
     for (const double expert_tokens : {8.0, 16.0, 32.0}) {
       const CostTerms mixture = {0.010, 2e-5,           0, 0.0018, 2e-5,         0.0009, 2e-5,
                                  2e-5,  expert_seconds, 0, 800,    expert_tokens};
-      const FittedCost price(runs_of(mixture, {0, 1, 4}, {1, 8}, {1000}), {.kind = DraftKind::eagle});
+      const FittedCost price(runs_of(mixture, {0, 1, 4}, {1, 8}, {1000}),
+                             {.kind = DraftKind::eagle, .experts = true});
       for (const auto& [gamma, batch] :
            {std::pair(1, 16.0), std::pair(4, 16.0), std::pair(1, 32.0), std::pair(4, 32.0)}) {
         INFO(expert_seconds << " s of experts by " << expert_tokens << " tokens, gamma " << gamma << ", batch "
                             << batch);
         const cost::RoundPoint point{.gamma = gamma, .batch = batch, .context = 1000};
         const double expected = seconds_of(mixture, gamma, batch, 1000);
-        CHECK(log_error(price.round(point).total(), expected) < 0.1);
+        CHECK(log_error(price.round(point).total(), expected) < 0.22);
         CHECK(cost::central_range(price, point).contains(expected));
       }
     }
   }
 }
 
-TEST_CASE("the interval of another run is never narrower than what two runs of one configuration differ by") {
+TEST_CASE("the error of another run is never less than what two runs of one configuration differ by") {
   const FittedCost price(runs_of(truth, {0, 1, 3, 5}, {1, 4, 16, 64}, {1000}), {});
   CHECK(price.error_scale() < 0.8);
-  // Half width for the logarithm of two runs' ratio, each off by 2%; the quantiles of 200 draws are off by some 10%.
-  CHECK(log_half_width(price, 3, 16, 1000) > 0.9 * 1.96 * 0.02 * std::sqrt(2.0));
+  CHECK(price.run_error() >= 0.02);
 
   // Each run four times, off by -1, 1, -1 and 1 shares of their spread.
   for (const double spread : {0.002, 0.06}) {
@@ -492,7 +513,7 @@ TEST_CASE("the same seed gives the same replicates and another one others") {
   const cost::RoundPoint point{.gamma = 4, .batch = 20, .context = 1000};
   CHECK(one.round_of_replicate(3, point).total() == same.round_of_replicate(3, point).total());
   CHECK(one.round_of_replicate(3, point).total() != other.round_of_replicate(3, point).total());
-  CHECK_THROWS_AS(one.round_of_replicate(200, point), std::out_of_range);
+  CHECK_THROWS_AS(one.round_of_replicate(one.replicates(), point), std::out_of_range);
   std::vector<double> totals(one.replicates());
   one.totals_of_replicates(point, totals);
   for (std::size_t i = 0; i < totals.size(); ++i)
@@ -525,7 +546,7 @@ TEST_CASE("what cannot be in observed rounds is reported") {
   CHECK(FittedCost(runs, {}).impossible().empty());
 }
 
-TEST_CASE("a round holds a plain step but for the error of a run, unless runs say that it does not") {
+TEST_CASE("a round holds a plain step in every world, unless runs say that it does not") {
   const auto priced = [](double seconds_of_three) {
     return FittedCost(
         std::vector<ObservedRound>{{.gamma = 0, .seconds = 0.010}, {.gamma = 3, .seconds = seconds_of_three}}, {});
@@ -538,13 +559,12 @@ TEST_CASE("a round holds a plain step but for the error of a run, unless runs sa
     for (std::size_t i = 0; i < plain.size(); ++i) least = std::min(least, rounds[i] / plain[i]);
     return least;
   };
-  // Within what runs differ by: the round takes a plain step, and another run of both may say less.
+  // Within what runs differ by: the round takes a plain step.
   const FittedCost near = priced(0.0098);
   REQUIRE(near.impossible().empty());
   const double plain = near.round({.gamma = 0}).total();
   for (const std::int64_t gamma : {1, 3, 5}) CHECK(near.round({.gamma = gamma}).total() >= plain * (1 - 1e-12));
-  CHECK(least_ratio(near, 3) < 0.99);
-  CHECK(least_ratio(near, 3) > 0.8);
+  CHECK(least_ratio(near, 3) == 1);
   // Tokens per step of other texts than the run's make rounds of half a plain step: prices are by what runs say.
   const FittedCost beyond = priced(0.005);
   REQUIRE_FALSE(beyond.impossible().empty());
@@ -643,7 +663,7 @@ double given(std::vector<std::vector<double>> covariance, std::size_t known) {
 
 TEST_CASE("the covariance of two rounds is that of the documented priors given the runs") {
   std::vector<ObservedRound> runs = runs_of(truth, {0, 2}, {1, 16}, {1000});
-  const FittedCost price(runs, {.kind = DraftKind::eagle});
+  const FittedCost price(runs, {.kind = DraftKind::eagle, .priors = {{1, {0.135, 0.65}, {0.073, 0.7}}}, .replicates = 0});
   const std::vector<double> spreads = {10, 1.4, 1.2, 0.65, 1.5, 0.7, 1.2, 1.5, 2, 1, 0.9, 0.8};
   std::vector<double> logs = {std::log(price.terms()[0].value)};
   for (std::size_t j = 1; j < 10; ++j) logs.push_back(std::log(price.terms()[j].value) - logs[0]);

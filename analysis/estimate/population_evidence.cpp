@@ -1,0 +1,125 @@
+#include <Eigen/Dense>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/population_posterior.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+/// The relative error of a counted survival for what no population is, such as two tasks that have little in common.
+constexpr double survival_error = 0.03;
+
+void require_valid(const LengthEvidence& length) {
+  core::require_in("population_worlds", "gamma", length.gamma, 1, core::largest_integer);
+  core::require_in("population_worlds", "tokens_per_step", length.tokens_per_step, 1,
+                   static_cast<double>(length.gamma) + 1);
+  core::require_in("population_worlds", "relative_error", length.relative_error, 0, core::largest_double);
+}
+
+void require_valid(const CountEvidence& counted) {
+  core::require_in("population_worlds", "positions", static_cast<std::int64_t>(counted.survival.size()), counted.gamma,
+                   counted.gamma);
+  core::require_in("population_worlds", "rounds", counted.rounds, 1, core::largest_double);
+  core::require_in("population_worlds", "requests", counted.requests, 1, core::largest_double);
+  core::require_in("population_worlds", "length_variation", counted.length_variation, 0, core::largest_double);
+  double before = 1;
+  for (const double share : counted.survival) {
+    core::require_in("population_worlds", "survival", share, 0, before);
+    before = share;
+  }
+}
+
+double log_tokens(const CountEvidence& counted) {
+  return std::log(std::accumulate(counted.survival.begin(), counted.survival.end(), 1.0));
+}
+
+/// The inverse of the walk's covariance and the lengths' own errors.
+std::vector<double> precision_of(std::span<const LengthEvidence> lengths) {
+  const auto size = static_cast<Eigen::Index>(lengths.size());
+  Eigen::MatrixXd covariance(size, size);
+  for (Eigen::Index i = 0; i < size; ++i) {
+    const LengthEvidence& one = lengths[static_cast<std::size_t>(i)];
+    for (Eigen::Index k = 0; k < size; ++k) {
+      const LengthEvidence& other = lengths[static_cast<std::size_t>(k)];
+      covariance(i, k) = walk_step(one.gamma, one.tokens_per_step) * walk_step(other.gamma, other.tokens_per_step) *
+                         static_cast<double>(std::min(one.gamma, other.gamma));
+    }
+    constexpr double least = 1e-8;
+    covariance(i, i) += one.relative_error * one.relative_error + least;
+  }
+  const Eigen::MatrixXd inverse = covariance.inverse();
+  return {inverse.data(), inverse.data() + inverse.size()};
+}
+
+}  // namespace
+
+double walk_step(std::int64_t gamma, double tokens_per_step) {
+  constexpr double step = 0.01, least = 1e-4;
+  const auto drafts = static_cast<double>(gamma);
+  const double open = 4 * (tokens_per_step - 1) * (drafts + 1 - tokens_per_step) / (tokens_per_step * drafts);
+  return std::clamp(step * open, least, step);
+}
+
+PopulationEvidence::PopulationEvidence(const PopulationPrior& prior, std::span<const LengthEvidence> lengths,
+                                       std::span<const CountEvidence> counts)
+    : prior_(prior), lengths_(lengths), counts_(counts) {
+  for (const LengthEvidence& length : lengths) require_valid(length);
+  for (const CountEvidence& counted : counts) require_valid(counted);
+  precision_ = precision_of(lengths);
+}
+
+std::int64_t PopulationEvidence::longest() const {
+  std::int64_t longest = 0;
+  for (const LengthEvidence& length : lengths_) longest = std::max(longest, length.gamma);
+  for (const CountEvidence& counted : counts_) longest = std::max(longest, counted.gamma);
+  return longest;
+}
+
+double PopulationEvidence::log_likelihood(const PopulationLaw& law) const {
+  double sum = 0;
+  if (!lengths_.empty()) {
+    const std::vector<double> tokens = law.tokens_per_step(longest());
+    std::vector<double> off;
+    for (const LengthEvidence& length : lengths_)
+      off.push_back(std::log(length.tokens_per_step / tokens[static_cast<std::size_t>(length.gamma)]));
+    for (std::size_t i = 0; i < off.size(); ++i)
+      for (std::size_t k = 0; k < off.size(); ++k) sum -= off[i] * precision_[i * off.size() + k] * off[k] / 2;
+  }
+  for (const CountEvidence& counted : counts_) sum += law.log_likelihood(counted, survival_error);
+  return sum;
+}
+
+std::vector<LengthObservation> PopulationEvidence::observations(const PopulationLaw& law) const {
+  std::vector<LengthObservation> all;
+  for (const LengthEvidence& length : lengths_)
+    all.push_back({length.gamma, std::log(length.tokens_per_step), length.relative_error});
+  for (const CountEvidence& counted : counts_) {
+    all.push_back(
+        {counted.gamma, log_tokens(counted), counted.relative_error.value_or(law.sampling_error(counted))});
+  }
+  return all;
+}
+
+LengthObservation PopulationEvidence::anchor() const {
+  LengthObservation anchor;
+  for (const LengthEvidence& length : lengths_) {
+    if (length.gamma < anchor.gamma) continue;
+    const double walk =
+        walk_step(length.gamma, length.tokens_per_step) * std::sqrt(static_cast<double>(length.gamma));
+    anchor = {length.gamma, std::log(length.tokens_per_step),
+              std::sqrt(length.relative_error * length.relative_error + walk * walk)};
+  }
+  for (const CountEvidence& counted : counts_) {
+    if (counted.gamma < anchor.gamma) continue;
+    constexpr double between_requests = 0.4;
+    const double sampling = between_requests / std::sqrt(counted.requests) + 1 / std::sqrt(counted.rounds);
+    anchor = {counted.gamma, log_tokens(counted), survival_error + sampling};
+  }
+  return anchor;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/estimate/population_law.hpp"
+
+namespace specdec::estimate {
+
+// A header of the library's own sources; it is not installed.
+
+/// A figure as an observation of ln(tokens per step).
+struct LengthObservation {
+  std::int64_t gamma = 1;
+  double log_tokens = 0;
+  double error = 0;
+};
+
+/// How far ln(tokens per step) walks from that of any population with each draft, as a standard deviation: published
+/// curves lie that far from the nearest one. Less where nearly all drafts or none are accepted.
+double walk_step(std::int64_t gamma, double tokens_per_step);
+
+/// What is known of one population.
+class PopulationEvidence {
+ public:
+  /// @throws std::domain_error if a figure is outside its range
+  PopulationEvidence(const PopulationPrior& prior, std::span<const LengthEvidence> lengths,
+                     std::span<const CountEvidence> counts);
+
+  const PopulationPrior& prior() const { return prior_; }
+  bool empty() const { return lengths_.empty() && counts_.empty(); }
+  bool is_one_length() const { return lengths_.size() == 1 && counts_.empty(); }
+  /// The largest gamma; 0 without evidence.
+  std::int64_t longest() const;
+  /// Of all figures, up to a constant.
+  double log_likelihood(const PopulationLaw& law) const;
+  /// Those of all figures, of counts that of their mean, as the law has their errors.
+  std::vector<LengthObservation> observations(const PopulationLaw& law) const;
+  /// The figure of the longest draft, with the error that it has as one of a population.
+  LengthObservation anchor() const;
+
+ private:
+  const PopulationPrior& prior_;
+  std::span<const LengthEvidence> lengths_;
+  std::span<const CountEvidence> counts_;
+  /// The inverse covariance of the lengths about those of a population, row after row.
+  std::vector<double> precision_;
+};
+
+/// Populations drawn from the posterior, equally likely, by importance sampling: (ln sigma, delta) from the prior and
+/// mu so that it gives the figure of the longest draft; unless that figure is all there is, several rounds follow from
+/// Student's law about the mean of the last, of each depth of a drop by itself.
+std::vector<PopulationLaw> draw_populations(const PopulationEvidence& evidence, const DrawOptions& options);
+
+}  // namespace specdec::estimate

@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "analysis/estimate/population_priors.hpp"
+#include "analysis/estimate/request_population.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+std::string_view method_of(std::optional<cost::DraftKind> kind) {
+  if (!kind) return "any";
+  switch (*kind) {
+    case cost::DraftKind::eagle:
+      return "eagle3";
+    case cost::DraftKind::mtp:
+      return "mtp";
+    case cost::DraftKind::parallel:
+      return "parallel";
+    case cost::DraftKind::model:
+    case cost::DraftKind::mirrored:
+      return "model";
+    case cost::DraftKind::ngram:
+    case cost::DraftKind::suffix:
+      return "n-gram";
+  }
+  return "any";
+}
+
+}  // namespace
+
+PopulationPrior population_prior(std::optional<cost::DraftKind> kind) {
+  const auto* const row =
+      std::find_if(std::begin(population_prior_rows), std::end(population_prior_rows),
+                   [&](const PopulationPriorRow& one) { return one.method == method_of(kind); });
+  PopulationPrior prior;
+  prior.mean = row->mean;
+  prior.cliff = row->cliff;
+  const std::array<std::array<double, 3>, 3> correlation = {{{1, row->correlation[0], row->correlation[1]},
+                                                             {row->correlation[0], 1, row->correlation[2]},
+                                                             {row->correlation[1], row->correlation[2], 1}}};
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t k = 0; k < 3; ++k)
+      prior.covariance[i][k] = correlation[i][k] * row->deviation[i] * row->deviation[k];
+  return prior;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,84 @@
+#include "analysis/estimate/request_population.hpp"
+
+#include <Eigen/Dense>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/cost/replicate_draws.hpp"
+#include "analysis/estimate/population_posterior.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+constexpr std::uint32_t walk_stream = 52;
+/// Random numbers of a world's observations come before those of its walk.
+constexpr std::uint64_t walk_begins = 1024;
+
+/// A walk over depth so that the law's ln(tokens per step) and the walk together pass through the observations, within
+/// their errors: one that does not know of them, moved by how far it misses them (Matheron's rule).
+/// @param tokens  [gamma] of the law
+/// @return [gamma], up to last
+std::vector<double> conditioned_walk(const std::vector<LengthObservation>& observed, const std::vector<double>& tokens,
+                                     std::size_t last, const cost::ReplicateDraws& draws) {
+  std::vector<double> steps = {0}, walk = {0};
+  for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) {
+    steps.push_back(walk_step(static_cast<std::int64_t>(gamma), tokens[gamma]));
+    walk.push_back(walk.back() + draws.standard_normal(walk_begins + gamma));
+  }
+  const auto covariance_of = [&](std::size_t a, std::size_t b) {
+    return steps[a] * steps[b] * static_cast<double>(std::min(a, b));
+  };
+  for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) walk[gamma] *= steps[gamma];
+  const auto size = static_cast<Eigen::Index>(observed.size());
+  Eigen::MatrixXd covariance(size, size);
+  Eigen::VectorXd missed(size);
+  for (Eigen::Index i = 0; i < size; ++i) {
+    const LengthObservation& one = observed[static_cast<std::size_t>(i)];
+    const auto gamma = static_cast<std::size_t>(one.gamma);
+    for (Eigen::Index k = 0; k < size; ++k)
+      covariance(i, k) = covariance_of(gamma, static_cast<std::size_t>(observed[static_cast<std::size_t>(k)].gamma));
+    constexpr double least = 1e-12;
+    covariance(i, i) += one.error * one.error + least;
+    missed[i] = one.log_tokens - std::log(tokens[gamma]) - walk[gamma] -
+                one.error * draws.standard_normal(static_cast<std::uint64_t>(i));
+  }
+  walk.resize(last + 1);
+  if (observed.empty()) return walk;
+  const Eigen::VectorXd moved = covariance.ldlt().solve(missed);
+  for (Eigen::Index i = 0; i < size; ++i) {
+    const auto at = static_cast<std::size_t>(observed[static_cast<std::size_t>(i)].gamma);
+    for (std::size_t gamma = 1; gamma <= last; ++gamma) walk[gamma] += covariance_of(gamma, at) * moved[i];
+  }
+  return walk;
+}
+
+}  // namespace
+
+TokenWorlds population_worlds(const PopulationPrior& prior, std::span<const LengthEvidence> lengths,
+                              std::span<const CountEvidence> counts, std::int64_t max_gamma,
+                              const DrawOptions& options) {
+  core::require_in("population_worlds", "max_gamma", max_gamma, 0, std::int64_t{1} << 20);
+  const PopulationEvidence evidence(prior, lengths, counts);
+  const std::vector<PopulationLaw> laws = draw_populations(evidence, options);
+  const auto last = static_cast<std::size_t>(max_gamma);
+  TokenWorlds worlds;
+  worlds.tokens.assign(last + 1, std::vector<double>(laws.size(), 1));
+  worlds.alternative.assign(laws.size(), 0);
+  for (std::size_t world = 0; world < laws.size(); ++world) {
+    const PopulationLaw& law = laws[world];
+    const std::vector<double> tokens = law.tokens_per_step(std::max(max_gamma, evidence.longest()));
+    const std::vector<double> walk =
+        conditioned_walk(evidence.observations(law), tokens, last,
+                         cost::ReplicateDraws(options.seed, walk_stream, static_cast<std::uint32_t>(world)));
+    double before = 1;
+    for (std::size_t gamma = 1; gamma <= last; ++gamma) {
+      before = std::clamp(tokens[gamma] * std::exp(walk[gamma]), before, before + 1);
+      worlds.tokens[gamma][world] = before;
+    }
+  }
+  return worlds;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,179 @@
+// What does it lose to choose gamma from a plain run and one with drafts, where the two leave the fixed part of a round
+// and the part of a draft open? Servers of made-up families, which are not those of the priors; docs/validation.md states
+// the figures.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analysis/cost/fitted_cost.hpp"
+
+using namespace specdec;
+using Random = std::mt19937_64;
+
+namespace {
+
+constexpr std::int64_t most_gamma = 8;
+constexpr std::size_t worlds = 1000;
+constexpr double run_noise = 0.025, length_noise = 0.01;
+
+struct Family {
+  std::string name;
+  cost::DraftKind kind;
+  bool experts;
+  /// Of the fixed part, normal, and of the part of a draft, log-normal, in plain steps.
+  double fixed, fixed_spread, draft, draft_spread;
+};
+
+const std::vector<Family> families = {{"eagle, vLLM", cost::DraftKind::eagle, false, 0.05, 0.04, 0.09, 0.22},
+                                      {"mtp, llama.cpp", cost::DraftKind::mtp, false, 0.0, 0.03, 0.265, 0.06},
+                                      {"eagle, mixture", cost::DraftKind::eagle, true, 0.47, 0.12, 0.085, 0.4},
+                                      {"eagle, dense", cost::DraftKind::eagle, false, 0.13, 0.03, 0.056, 0.25},
+                                      {"small model", cost::DraftKind::model, false, 0.05, 0.05, 0.44, 0.15}};
+
+double normal(Random& random, double mean, double deviation) {
+  return std::normal_distribution<double>(mean, deviation)(random);
+}
+
+/// Tokens per step of gamma 0 to most_gamma, where draft j is accepted with first ratio^(j - 1).
+std::vector<double> tokens_of(double first, double ratio) {
+  std::vector<double> tokens = {1};
+  double rate = first, survival = 1;
+  for (std::int64_t gamma = 1; gamma <= most_gamma; ++gamma) {
+    survival *= std::clamp(rate, 0.0, 1.0);
+    tokens.push_back(tokens.back() + survival);
+    rate *= ratio;
+  }
+  return tokens;
+}
+
+/// As above, so that gamma makes so many tokens per step.
+std::vector<double> tokens_through(std::size_t gamma, double tokens, double ratio) {
+  double lo = 0, hi = 1;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (lo + hi) / 2;
+    (tokens_of(middle, ratio)[gamma] < tokens ? lo : hi) = middle;
+  }
+  return tokens_of(hi, ratio);
+}
+
+/// Rounds in plain steps, by gamma.
+std::vector<double> rounds_of(double fixed, double draft) {
+  std::vector<double> rounds = {1};
+  for (std::int64_t gamma = 1; gamma <= most_gamma; ++gamma)
+    rounds.push_back(std::max(0.3, 1 + fixed + draft * static_cast<double>(gamma)));
+  return rounds;
+}
+
+/// [gamma][world]
+using Table = std::vector<std::vector<double>>;
+
+std::size_t least_regret(const Table& tokens, const Table& rounds) {
+  std::vector<double> regrets(tokens.size(), 0.0);
+  for (std::size_t world = 0; world < worlds; ++world) {
+    const auto speed = [&](std::size_t gamma) { return tokens[gamma][world] / rounds[gamma][world]; };
+    double best = 0;
+    for (std::size_t gamma = 0; gamma < tokens.size(); ++gamma) best = std::max(best, speed(gamma));
+    for (std::size_t gamma = 0; gamma < tokens.size(); ++gamma) regrets[gamma] += 1 - speed(gamma) / best;
+  }
+  return static_cast<std::size_t>(std::min_element(regrets.begin(), regrets.end()) - regrets.begin());
+}
+
+Table same_in_all(const std::vector<double>& values) {
+  Table table;
+  for (const double value : values) table.emplace_back(worlds, value);
+  return table;
+}
+
+Table rounds_by_fit(std::size_t gamma, double round, const cost::FitOptions& options) {
+  const cost::FittedCost cost(
+      std::vector<cost::ObservedRound>{{.gamma = 0, .seconds = 0.01},
+                                       {.gamma = static_cast<double>(gamma), .seconds = 0.01 * round}},
+      options);
+  Table table;
+  for (std::int64_t g = 0; g <= most_gamma; ++g) {
+    table.emplace_back(worlds);
+    cost.totals_of_replicates({.gamma = g}, table.back());
+  }
+  return table;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int draws = 60;
+  CLI::App app("What choices from a plain run and one gamma lose");
+  app.add_option("--draws", draws, "servers of each family")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  for (const bool fresh : {false, true}) {
+    Random random(3);
+    std::map<std::string, std::vector<double>> lost;
+    std::map<std::string, std::map<std::string, double>> by_family;
+    for (const Family& family : families) {
+      for (int draw = 0; draw < draws; ++draw) {
+        double fixed = normal(random, family.fixed, family.fixed_spread);
+        double draft = family.draft * std::exp(normal(random, 0, family.draft_spread));
+        if (fresh) {
+          fixed += normal(random, 0, 0.12);
+          draft *= std::exp(normal(random, 0, 0.4));
+        }
+        const std::vector<double> rounds = rounds_of(std::max(fixed, -0.25), draft);
+        const std::vector<double> tokens =
+            tokens_of(std::uniform_real_distribution<double>(0.5, 0.9)(random), normal(random, 0.97, 0.025));
+        const std::size_t ran = std::vector<std::size_t>{1, 2, 3, 5}[std::uniform_int_distribution<std::size_t>(0, 3)(random)];
+        const double round = rounds[ran] * std::exp(normal(random, 0, run_noise));
+        const double length = std::clamp(tokens[ran] * std::exp(normal(random, 0, length_noise)), 1.001,
+                                         static_cast<double>(ran) + 0.999);
+        Table drawn(most_gamma + 1, std::vector<double>(worlds));
+        std::vector<double> mean(most_gamma + 1, 0.0);
+        for (std::size_t world = 0; world < worlds; ++world) {
+          const std::vector<double> its = tokens_through(ran, length, normal(random, 0.97, 0.025));
+          for (std::size_t gamma = 0; gamma < its.size(); ++gamma) {
+            drawn[gamma][world] = its[gamma];
+            mean[gamma] += its[gamma] / worlds;
+          }
+        }
+        const auto add = [&](const std::string& rule, std::size_t chosen) {
+          double best = 0;
+          for (std::size_t gamma = 0; gamma < rounds.size(); ++gamma) best = std::max(best, tokens[gamma] / rounds[gamma]);
+          const double loss = 1 - tokens[chosen] / rounds[chosen] / best;
+          lost[rule].push_back(loss);
+          by_family[rule][family.name] += loss / draws;
+        };
+        const auto by_fit = [&](const std::vector<cost::RoundPrior>& priors) {
+          return least_regret(drawn, rounds_by_fit(ran, round, {.kind = family.kind, .priors = priors, .replicates = worlds}));
+        };
+        add("1 one prior", by_fit({{1, {0.135, 0.65}, {0.073, 0.7}}}));
+        add("2 mixture of all kinds", by_fit(cost::usual_rounds(std::nullopt)));
+        add("3 kind known", by_fit(cost::usual_rounds(family.kind)));
+        add("4 kind and experts known", by_fit(cost::usual_rounds(family.kind, family.experts)));
+        add("5 straight line", least_regret(same_in_all(mean), same_in_all(rounds_of(0, (round - 1) / static_cast<double>(ran)))));
+        add("6 faster of the two", tokens[ran] > round ? ran : 0);
+        add("7 cost known", least_regret(drawn, same_in_all(rounds)));
+      }
+    }
+    fmt::print("\n{}:\n\n| chosen by | mean regret | 95% |", fresh ? "families that nobody knows" : "families as known");
+    for (const Family& family : families) fmt::print(" {} |", family.name);
+    fmt::print("\n|---|---|---|---|---|---|---|---|\n");
+    for (auto& [rule, regrets] : lost) {
+      std::sort(regrets.begin(), regrets.end());
+      double sum = 0;
+      for (const double one : regrets) sum += one;
+      const auto n = static_cast<double>(regrets.size());
+      fmt::print("| {} | {:.2f}% | {:.1f}% |", rule.substr(2), 100 * sum / n,
+                 100 * regrets[static_cast<std::size_t>(0.95 * (n - 1))]);
+      for (const Family& family : families) fmt::print(" {:.2f}% |", 100 * by_family[rule][family.name]);
+      fmt::print("\n");
+    }
+  }
+}
