@@ -126,7 +126,7 @@ RUNS = {
     "merge --partial": ["SCRATCH/sweep.part"],
     "counters": [
         f"{SERVING}/vllm_requests.jsonl",
-        f"--by category --max-gamma 5 --beyond zero --hash {SERVING}/vllm_requests.jsonl",
+        f"--by category --max-gamma 5 --hash {SERVING}/vllm_requests.jsonl",
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom",
         f"{SERVING}/vllm_after.prom",
         "--convert vllm.mean_acceptance_length=3.07 --gamma 3",

@@ -234,8 +234,8 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
       "analyze --numbers logits " + recording,
       "--numbers is given, but goes with NPY pair, NPZ, JSONL of token pairs, CSV of token pairs only, and "
       "the recording is specdec-trace");
-  check_run_refused("counters --convert alpha=0.8,gamma=3 --beyond zero",
-                    "--beyond is given, but --convert reads no counts");
+  check_run_refused("counters --convert alpha=0.8,gamma=3 --max-gamma 4",
+                    "--max-gamma is given, but --convert reads no counts");
   check_run_refused("validate --show-tokens 9", "--show-tokens is given, but goes with --show only");
   check_run_refused("validate --show --tokens 9", "--tokens is given, but --show draws one text and tests nothing");
   const ScratchFolder scratch;
