@@ -24,6 +24,7 @@ GivenOptions acceptance_of(const CapacityOptions& o) {
   return {{"--alpha", o.shared.alpha.has_value()},
           {"--rejection", o.shared.rejection.has_value()},
           {"--acceptance-length", o.shared.acceptance_length.has_value()},
+          {"--acceptance-rate", o.shared.acceptance_rate.has_value()},
           {"--acceptance-per-position", o.shared.acceptance_per_position.has_value()},
           {"--published", o.shared.published.has_value()},
           {"--counters", !o.shared.counters.empty()},
@@ -93,7 +94,6 @@ void require_acceptance(const CapacityOptions& o) {
                   {"--at", o.shared.at.has_value()},
                   {"--rounds", o.shared.rounds.has_value()},
                   {"--conditional", o.shared.conditional},
-                  {"--beyond", o.shared.beyond != "hold"},
                   {"--acceptance", o.shared.acceptance != "recorded"},
                   {"--by", o.shared.by.has_value()},
                   {"--mix-by", o.shared.mix_by != "tokens"},
@@ -101,11 +101,14 @@ void require_acceptance(const CapacityOptions& o) {
                  "needs an acceptance beside it");
     return;
   }
-  if (o.shared.at && !o.shared.acceptance_length && o.shared.counters.empty() && o.shared.bench.empty()) {
-    throw UsageError("--at is given, but goes with --acceptance-length, --counters or --bench only");
+  if (o.shared.at && !o.shared.acceptance_length && !o.shared.acceptance_rate && o.shared.counters.empty() &&
+      o.shared.bench.empty()) {
+    throw UsageError("--at is given, but goes with --acceptance-length, --acceptance-rate, --counters or --bench only");
   }
-  if (o.shared.rounds && !o.shared.acceptance_length && !o.shared.acceptance_per_position) {
-    throw UsageError("--rounds is given, but goes with --acceptance-length or --acceptance-per-position only");
+  if (o.shared.rounds && !o.shared.acceptance_length && !o.shared.acceptance_rate &&
+      !o.shared.acceptance_per_position) {
+    throw UsageError(
+        "--rounds is given, but goes with --acceptance-length, --acceptance-rate or --acceptance-per-position only");
   }
   if (o.shared.conditional && !o.shared.acceptance_per_position) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
@@ -122,9 +125,6 @@ void require_acceptance(const CapacityOptions& o) {
   }
   if (o.shared.draft_array && o.shared.trace.empty())
     throw UsageError("--draft-array is given, but goes with --trace only");
-  if (o.shared.beyond != "hold" && o.shared.counters.empty()) {
-    throw UsageError("--beyond is given, but goes with --counters only");
-  }
 }
 
 /// With the acceptance of its requests and the hardware that serves them.

@@ -45,8 +45,6 @@ void declare(Options& options, CountersOptions& o) {
   o.scrape.declare(options);
   options.group("Other gammas");
   options.integer("--max-gamma", o.max_gamma, {1, 256}, "largest gamma to show");
-  options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
-                 "acceptance behind the longest draft observed: its last\nconditional rate, alpha_hat, or none");
   options.footer(
       "Examples:\n"
       "  curl -s http://localhost:8000/metrics | specdec counters -\n"
@@ -88,26 +86,13 @@ ServingCounts as_stated(ServingCounts counts, const Tree& tree) {
   return counts;
 }
 
-estimate::BeyondObserved beyond_of(const std::string& name) {
-  if (name == "geometric") return estimate::BeyondObserved::geometric;
-  return name == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
-}
-
 CountersGroup group_of(estimate::ServingSummary summary, const CountersOptions& o) {
-  CountersGroup group{std::move(summary), {}, {}, {}, {}};
+  CountersGroup group{std::move(summary), {}, {}, {}};
   try {
-    const estimate::BeyondObserved beyond = beyond_of(o.beyond);
-    const estimate::MeasuredAcceptance measured(group.summary, {beyond, 1});
-    std::optional<estimate::MeasuredAcceptance> clustered;
-    if (group.summary.basis == estimate::IntervalBasis::iid_rounds)
-      clustered.emplace(group.summary, estimate::MeasuredAcceptance::Options{beyond, 3});
-    group.two_rates = measured.two_rates();
+    const estimate::MeasuredAcceptance measured(group.summary);
     group.method = measured.method();
     for (std::int64_t gamma = 1; gamma <= o.max_gamma; ++gamma) {
-      CountersGamma row{
-          gamma, measured.tokens_per_step(gamma), measured.readings(gamma), measured.measured_gamma() == gamma, {}};
-      if (clustered) row.ci95_design_effect_3 = clustered->tokens_per_step(gamma).ci95;
-      group.gammas.push_back(row);
+      group.gammas.push_back({gamma, measured.tokens_per_step(gamma), measured.measured_gamma() == gamma});
     }
   } catch (const std::domain_error& reason) {
     const std::string_view what = reason.what();
@@ -281,11 +266,6 @@ std::vector<Assumption> assumptions_of(const CountersAnswer& a) {
   std::vector<Assumption> assumptions;
   if (o.gamma) assumptions.push_back({"gamma", *o.gamma, "user"});
   if (o.tree) assumptions.push_back({"tree", *o.tree, "user"});
-  const bool extrapolates = std::any_of(a.groups.begin(), a.groups.end(), [](const CountersGroup& g) {
-    return !g.gammas.empty() && g.gammas.back().tokens.extrapolated;
-  });
-  if (extrapolates)
-    assumptions.push_back({"beyond the longest draft", o.beyond, o.beyond == "hold" ? "default" : "user"});
   return assumptions;
 }
 

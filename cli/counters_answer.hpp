@@ -24,7 +24,6 @@ struct CountersOptions {
   std::optional<std::string> by;
   std::optional<std::int64_t> gamma;
   std::optional<std::string> tree;
-  std::string beyond = "hold";
   std::int64_t max_gamma = 12;
   bool skip_unreadable = false;
 };
@@ -33,16 +32,12 @@ struct CountersOptions {
 struct CountersGamma {
   std::int64_t gamma = 0;
   estimate::TokensPerStep tokens;
-  estimate::AcceptanceReadings readings;
   bool measured = false;
-  /// Where rounds were taken as independent: the interval at a third of them.
-  std::optional<estimate::Interval> ci95_design_effect_3;
 };
 
 struct CountersGroup {
   estimate::ServingSummary summary;
   std::vector<CountersGamma> gammas;
-  std::optional<theory::TwoRates> two_rates;
   /// The method by which the intervals of `gammas` were made.
   std::string method;
   /// Why there are no gammas; empty where there are.

@@ -49,12 +49,6 @@ ordered_json homogeneity_json(const std::optional<estimate::HomogeneityTest>& te
   return json;
 }
 
-ordered_json two_rates_json(const std::optional<theory::TwoRates>& rates) {
-  return {{"high", rates ? ordered_json(rates->high) : ordered_json()},
-          {"low", rates ? ordered_json(rates->low) : ordered_json()},
-          {"share_high", rates ? ordered_json(rates->share_high) : ordered_json()}};
-}
-
 ordered_json positions_json(const ServingSummary& s) {
   ordered_json rows = ordered_json::array();
   for (const estimate::PositionAcceptance& position : s.positions) {
@@ -88,11 +82,6 @@ ordered_json gammas_json(const CountersGroup& group) {
                      {{"value", row.tokens.value},
                       {"ci95", without_interval ? ordered_json() : pair_of(row.tokens.ci95)},
                       {"method", group.method}}},
-                    {"design_effect_3_ci95", pair_of(row.ci95_design_effect_3)},
-                    {"reading_bounds", pair_of(row.tokens.readings)},
-                    {"constant_rate", row.readings.constant_rate},
-                    {"hazards", row.readings.hazards},
-                    {"two_state", number_or_null(row.readings.two_state)},
                     {"full_accepts", row.tokens.full_accepts},
                     {"measured", row.measured},
                     {"extrapolated", row.tokens.extrapolated}});
@@ -130,7 +119,6 @@ ordered_json group_json(const CountersGroup& group) {
           {"draft_acceptance_rate_note", reason_against_alpha(s.shape)},
           {"homogeneity", homogeneity_json(s.homogeneity)},
           {"design_effect", number_or_null(s.design_effect)},
-          {"two_rates", two_rates_json(group.two_rates)},
           {"positions", positions_json(s)},
           {"histogram", histogram_json(s)},
           {"gammas", gammas_json(group)}};

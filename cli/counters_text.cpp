@@ -182,18 +182,14 @@ std::string gamma_table(const CountersGroup& group) {
       group.gammas, {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
                      {"tokens", [](const auto& row) { return fixed(row.tokens.value); }},
                      {"95%", [&](const auto& row) { return without_interval ? "-" : fixed_interval(row.tokens.ci95); }},
-                     {"constant alpha", [](const auto& row) { return fixed(row.readings.constant_rate); }},
-                     {"hazards", [](const auto& row) { return fixed(row.readings.hazards); }},
-                     {"two states", [](const auto& row) { return fixed(row.readings.two_state); }},
                      {"all accepted", [](const auto& row) { return fixed(row.tokens.full_accepts); }},
                      {"", {Align::left}, [](const auto& row) {
                         return row.measured ? "measured" : row.tokens.extrapolated ? "extrapolated" : "";
                       }}});
   std::string text = text_of(table) +
-                     wrapped(
-                         "95%: of sampling; the columns behind it are three readings of the same "
-                         "counts, whose spread `plan` adds to it.",
-                         2) +
+                     wrapped("95%: at the gamma that was measured of sampling; at others also of how acceptance "
+                             "changes with depth and between requests.",
+                             2) +
                      '\n';
   const bool inferred = group.summary.alpha_hat && group.summary.alpha_hat->estimator == "moment_inversion";
   if (inferred) {

@@ -28,6 +28,7 @@ GivenOptions acceptance_options(const PlanOptions& o) {
   return {{"--alpha", o.alpha.has_value()},
           {"--rejection", o.rejection.has_value()},
           {"--acceptance-length", o.acceptance_length.has_value()},
+          {"--acceptance-rate", o.acceptance_rate.has_value()},
           {"--acceptance-per-position", o.acceptance_per_position.has_value()},
           {"--published", o.published.has_value()},
           {"--counters", !o.counters.empty()},
@@ -59,12 +60,15 @@ void require_acceptance(const PlanOptions& o) {
 
 void require_about_acceptance(const PlanOptions& o) {
   const bool stated_for_drafts = !o.drafts.empty();
-  if (o.at && !o.acceptance_length && o.counters.empty() && o.bench.empty() && o.cost_files.empty() &&
-      !stated_for_drafts) {
-    throw UsageError("--at is given, but goes with --acceptance-length, --counters, --bench or a log of --cost only");
+  if (o.at && !o.acceptance_length && !o.acceptance_rate && o.counters.empty() && o.bench.empty() &&
+      o.cost_files.empty() && !stated_for_drafts) {
+    throw UsageError(
+        "--at is given, but goes with --acceptance-length, --acceptance-rate, --counters, --bench or a log of --cost "
+        "only");
   }
-  if (o.rounds && !o.acceptance_length && !o.acceptance_per_position) {
-    throw UsageError("--rounds is given, but goes with --acceptance-length or --acceptance-per-position only");
+  if (o.rounds && !o.acceptance_length && !o.acceptance_rate && !o.acceptance_per_position) {
+    throw UsageError(
+        "--rounds is given, but goes with --acceptance-length, --acceptance-rate or --acceptance-per-position only");
   }
   if (o.conditional && !o.acceptance_per_position) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
@@ -84,9 +88,6 @@ void require_about_acceptance(const PlanOptions& o) {
       throw UsageError("--by is given, but must not be beside --bench: its runs have one acceptance for all contexts");
     if (o.by && !o.context && !o.trace.empty() && !planner::context_bounds(*o.by).empty())
       throw UsageError("--by is given, but needs --context beside it: each context has the acceptance of its range");
-  }
-  if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
-    throw UsageError("--beyond is given, but goes with --counters only");
   }
 }
 
@@ -181,10 +182,13 @@ bool PlanOptions::is_closed_form() const {
 
 void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many) {
   options.group(fmt::format("Acceptance ({})", how_many));
-  options.text("--alpha", o.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
+  options.text("--alpha", o.alpha, "A|LOW:HIGH",
+               "acceptance rate of each draft looked at, or an interval\nof it; the rate of a log is --acceptance-rate");
   options.text("--rejection", o.rejection, "E|LOW:HIGH", "1 - alpha, exact where alpha is close to 1");
   options.text("--acceptance-length", o.acceptance_length, "L|G:L,...",
                "tokens per step, bonus token included; one at --at,\nor one for each gamma: 1:1.84,2:2.51,3:3.01");
+  options.text("--acceptance-rate", o.acceptance_rate, "R",
+               "accepted / drafted tokens at --at, as engines print it;\nit falls with gamma, and is not --alpha");
   options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
                "rate at which draft 1, 2, ... is accepted");
   options.text(
@@ -195,15 +199,13 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
   options.group("About the acceptance");
   options.text("--draft-array", o.draft_array, "NAME", "the draft of --trace, where that holds several, or its array");
   options.integer("--at", o.at, {1, largest_max_gamma},
-                  "gamma at which --acceptance-length was measured, or counters\nor benchmark runs that do not say it");
+                  "gamma at which --acceptance-length or --acceptance-rate was\nmeasured, or counters or benchmark runs that do not say it");
   options.number("--rounds", o.rounds, {1.0, 1e15},
                  "rounds behind each number of --acceptance-length or\n--acceptance-per-position, for an interval");
   options.flag("--conditional", o.conditional,
                "--acceptance-per-position holds rates given that all\nbefore are accepted");
   options.choice("--acceptance", o.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
                  "the engine's acceptance rule; recorded: what the files say");
-  options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
-                 "drafts behind the longest one that --counters saw");
   options.text("--mix", o.mix, "GROUP=SHARE,...",
                "the traffic to plan for, as shares of groups of --counters\nor --trace: code=0.6,chat=0.4");
   options.choice("--mix-by", o.mix_by, {"tokens", "requests"}, "of what --mix has shares");

@@ -20,6 +20,8 @@ struct PlanOptions {
   std::optional<std::string> alpha;
   std::optional<std::string> rejection;
   std::optional<std::string> acceptance_length;
+  /// Accepted / drafted, as engines print it.
+  std::optional<std::string> acceptance_rate;
   std::optional<std::string> acceptance_per_position;
   std::optional<std::string> published;
   std::vector<std::string> counters;
@@ -35,7 +37,6 @@ struct PlanOptions {
   std::optional<double> rounds;
   bool conditional = false;
   std::string acceptance = "recorded";
-  std::string beyond = "hold";
   /// The traffic that --counters or --trace are to stand for.
   std::optional<std::string> by;
   std::optional<std::string> mix;

@@ -23,11 +23,6 @@ using planner::DraftWords;
 constexpr Range batch_range = {0.0, static_cast<double>(planning::largest_scheduled_batch), true};
 constexpr Range context_range = {0.0, planner::largest_context};
 
-estimate::BeyondObserved beyond_of(const PlanOptions& o) {
-  if (o.beyond == "geometric") return estimate::BeyondObserved::geometric;
-  return o.beyond == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
-}
-
 /// True for an engine's log or scrape.
 bool is_served_log(const std::string& file) {
   const traces::FileHead head = traces::FileHead::of(file);
@@ -138,6 +133,11 @@ DraftText draft_text(const std::string& text) {
   for (const std::string_view part : split(std::string_view(text).substr(colon + 1), ',')) {
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
+    if (equals == std::string_view::npos && !draft.values.empty() && draft.values.back().first == "acceptance-length") {
+      // Of a curve, 1:1.81,2:2.40.
+      draft.values.back().second += fmt::format(",{}", part);
+      continue;
+    }
     if (equals == std::string_view::npos || std::find(keys.begin(), keys.end(), key) == keys.end()) {
       refuse(fmt::format("--draft {}", draft.name), part,
              fmt::format("KEY=VALUE with a key of {}", fmt::join(keys, ", ")));
@@ -243,7 +243,6 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     if (reading.picks_model) how.model = o.model;
     how.at = o.at;
     how.acceptance = rule_of(o);
-    how.beyond = beyond_of(o);
     how.by_request = reading.by_request;
     if (o.mix) how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
     return Acceptance::from_counters(o.counters, how);
@@ -300,8 +299,8 @@ planner::PlanQuestion question_of(const PlanOptions& o) {
 
 planner::BenchFiles bench_files(const PlanOptions& o) {
   planner::BenchFiles files{o.bench, o.holdout, o.model, draft_words(o)};
-  // With --acceptance-length it is the gamma of that length.
-  if (!o.acceptance_length) files.at = o.at;
+  // With --acceptance-length or --acceptance-rate it is the gamma of that.
+  if (!o.acceptance_length && !o.acceptance_rate) files.at = o.at;
   if (o.roofline.hardware) files.hardware = hardware_cost(o.roofline, o.model, draft_words(o));
   files.overhead_seconds = o.overhead_seconds;
   files.overhead = o.cost.overhead;

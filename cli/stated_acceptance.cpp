@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "analysis/core/lookup_law.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "planner/number_text.hpp"
@@ -69,6 +70,27 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
   return {.acceptance_length = std::move(lengths)};
 }
 
+/// Accepted / drafted at --at: 1 + R G tokens per step, or 1 + R D where rounds draft D tokens on average.
+AcceptanceWords length_of_rate(const PlanOptions& o) {
+  const std::string_view option = "--acceptance-rate";
+  const std::string& text = *o.acceptance_rate;
+  if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
+  const double rate = parse_number(option, text, {});
+  if (!probability.contains(rate)) refuse(option, text, "in [0, 1]: accepted / drafted tokens, 0.663 for 66.3%");
+  auto drafted = static_cast<double>(*o.at);
+  const auto kind = o.draft_kind ? cost::draft_kind_named(*o.draft_kind) : std::nullopt;
+  if (kind && cost::looks_up(*kind)) {
+    if (!o.mean_draft_length) {
+      throw UsageError(
+          fmt::format("{} is {}, but drafts that are looked up end early, so that accepted / drafted does not tell "
+                      "tokens per step: --mean-draft-length, the tokens that a draft has, is needed beside it",
+                      option, text));
+    }
+    drafted = core::LookupLaw{1, o.mean_draft_length}.mean_drafted(drafted);
+  }
+  return {.acceptance_length = {{*o.at, 1 + rate * drafted, half_unit_of(text) * drafted}}};
+}
+
 AcceptanceWords positions_of(const PlanOptions& o) {
   std::vector<estimate::TypedRate> rates;
   for (const std::string_view part : split(*o.acceptance_per_position, ',')) {
@@ -79,6 +101,7 @@ AcceptanceWords positions_of(const PlanOptions& o) {
 
 AcceptanceWords what_is_stated(const PlanOptions& o) {
   if (o.acceptance_length) return lengths_of(o);
+  if (o.acceptance_rate) return length_of_rate(o);
   if (o.acceptance_per_position) return positions_of(o);
   if (o.published) return {.published = o.published};
   if (o.alpha) return {.alpha = rates_of("--alpha", *o.alpha)};

@@ -5,7 +5,8 @@
 
 namespace specdec::cli {
 
-/// The acceptance stated by --alpha, --rejection, --acceptance-length, --acceptance-per-position and --published.
+/// The acceptance stated by --alpha, --rejection, --acceptance-length, --acceptance-rate, --acceptance-per-position
+/// and --published.
 /// @throws UsageError for a wrong value
 planner::Acceptance stated_acceptance(const PlanOptions& o);
 

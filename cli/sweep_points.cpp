@@ -32,7 +32,7 @@ const std::set<std::string, std::less<>> passed_over = {"format", "table", "outp
 
 /// Options that state an acceptance, by key.
 const std::set<std::string, std::less<>> acceptance_keys = {
-    "alpha", "rejection", "acceptance_length", "acceptance_per_position", "published", "counters",
+    "alpha", "rejection", "acceptance_length", "acceptance_rate", "acceptance_per_position", "published", "counters",
     "trace", "mix",       "alpha_spread"};
 
 /// Contents of files, each of which is read once.

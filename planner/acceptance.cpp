@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/planning/closed_form.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/published_acceptance.hpp"
@@ -36,10 +38,7 @@ StatedAcceptance of_typed(estimate::TypedAcceptance typed, bool by_position) {
 }
 
 std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const StatedAcceptance& a) {
-  if (a.typed) {
-    return std::make_shared<planning::ProfileCurve>(a.profile, a.typed->readings, a.typed->ci95, a.measured_at,
-                                                    a.measured_from);
-  }
+  if (a.typed) return std::make_shared<estimate::PopulationCurve>(a.typed->evidence);
   if (!a.interval) return std::make_shared<planning::ProfileCurve>(a.profile, a.measured_at);
   return std::make_shared<planning::ProfileCurve>(a.profile, core::AcceptanceProfile(a.interval->low),
                                                   core::AcceptanceProfile(a.interval->high), a.measured_at);
@@ -126,6 +125,11 @@ StatedAcceptance of_prior(const planning::PublishedPrior& prior) {
   }
   StatedAcceptance stated = of_typed(estimate::typed_lengths_within(lengths, ci95), false);
   stated.prior = &prior;
+  // Its own law says where acceptance lies, and the kind's only how it changes with depth.
+  const planning::PriorLength& first = prior.lengths.front();
+  const double error = std::log(first.ci95.hi / first.ci95.lo) / (2 * core::normal_half_width_95);
+  stated.typed->evidence = {estimate::without_location(estimate::population_prior(planning::kind_of(prior))),
+                            {{first.gamma, first.tokens_per_step, error}}};
   return stated;
 }
 
@@ -320,8 +324,15 @@ Acceptance Acceptance::of(const AcceptanceWords& words) {
 
 Acceptance Acceptance::of(const AcceptanceWords& words, const Cost& cost) {
   const bool leaves_it_to_draft = cost.draft.model || cost.draft.kind;
-  if (words.states_any() || words.rounds || words.conditional || !leaves_it_to_draft) return of(words);
-  return prior_for(cost, words.rule);
+  if (!words.states_any() && !words.rounds && !words.conditional && leaves_it_to_draft)
+    return prior_for(cost, words.rule);
+  Acceptance acceptance = of(words);
+  const bool is_typed = acceptance.stated && acceptance.stated->typed && acceptance.stated->prior == nullptr;
+  if (is_typed && leaves_it_to_draft) {
+    acceptance.stated->typed->evidence.prior = estimate::population_prior(cost.kind);
+    acceptance.curve = curve_of(*acceptance.stated);
+  }
+  return acceptance;
 }
 
 Assumption assumption_of(const planning::PublishedAcceptance& published) {
@@ -387,7 +398,7 @@ std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
   if (a.prior != nullptr) return assumptions;
   const bool by_rounds = !a.lacks_sampling_error();
   assumptions.push_back({"sampling error of the acceptance",
-                         by_rounds ? "that of a third of --rounds, since rounds of one text resemble each other"
+                         by_rounds ? "that of --rounds, 64 of which are taken to be one request's"
                                    : "none, without --rounds",
                          by_rounds ? "user" : "default"});
   return assumptions;

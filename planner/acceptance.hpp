@@ -70,8 +70,6 @@ struct CountersOptions {
   std::optional<std::int64_t> at = {};
   /// The engine's acceptance rule, if the files do not state it.
   std::optional<traces::AcceptanceRule> acceptance = {};
-  /// The acceptance of drafts beyond the longest one that was counted.
-  estimate::BeyondObserved beyond = estimate::BeyondObserved::hold;
   /// Also compute the rates of single requests.
   bool by_request = false;
   /// The traffic to plan for, as shares of groups of the requests counted; as they were counted if not given.
@@ -107,7 +105,7 @@ struct CountedLookups {
   std::optional<double> mean_length;
   /// The acceptance of all steps, the misses and the ends of short drafts included: traces::counted_by_step. Null
   /// without a hit rate.
-  std::shared_ptr<const estimate::AcceptanceCurve> curve, curve_at_design_effect_3;
+  std::shared_ptr<const estimate::AcceptanceCurve> curve;
 };
 
 struct Acceptance;

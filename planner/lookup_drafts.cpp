@@ -90,7 +90,6 @@ void take_steps(const CountedLookups& counted, Acceptance& acceptance) {
     return note.code == estimate::drafts_end_early || note.code == estimate::alpha_is_bounded;
   });
   acceptance.curve = counted.curve;
-  acceptance.curve_at_design_effect_3 = counted.curve_at_design_effect_3;
 }
 
 /// Counts of an engine whose steps mostly had no draft, taken for drafts of every round.

@@ -46,13 +46,6 @@ void take_word(const char* name, nb::handle given, std::optional<Value> (*named)
   member = *found;
 }
 
-std::optional<estimate::BeyondObserved> beyond_named(std::string_view word) {
-  if (word == "hold") return estimate::BeyondObserved::hold;
-  if (word == "geometric") return estimate::BeyondObserved::geometric;
-  if (word == "zero") return estimate::BeyondObserved::zero;
-  return std::nullopt;
-}
-
 }  // namespace
 
 void convert(const char* name, nb::handle given, bool& member) {
@@ -98,10 +91,6 @@ void convert(const char* name, nb::handle given, core::VerificationCost& member)
 
 void convert(const char* name, nb::handle given, traces::AcceptanceRule& member) {
   take_word(name, given, traces::acceptance_rule_named, "rejection, greedy-draft, greedy", member);
-}
-
-void convert(const char* name, nb::handle given, estimate::BeyondObserved& member) {
-  take_word(name, given, beyond_named, "hold, geometric, zero", member);
 }
 
 void convert(const char* name, nb::handle given, cost::DraftKind& member) {

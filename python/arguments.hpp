@@ -33,7 +33,6 @@ void convert(const char* name, nanobind::handle given, std::string& member);
 /// A factor of all numbers of tokens but 1, or factors by tokens: {2: 1.02, 5: 1.1}.
 void convert(const char* name, nanobind::handle given, core::VerificationCost& member);
 void convert(const char* name, nanobind::handle given, traces::AcceptanceRule& member);
-void convert(const char* name, nanobind::handle given, estimate::BeyondObserved& member);
 void convert(const char* name, nanobind::handle given, cost::DraftKind& member);
 void convert(const char* name, nanobind::handle given, cost::NumberType& member);
 void convert(const char* name, nanobind::handle given, planning::Engine& member);

@@ -62,7 +62,6 @@ Acceptance from_counters(const Files& files, const nb::dict& given) {
   arguments.take("model", options.model);
   arguments.take("at", options.at);
   arguments.take("rule", options.acceptance);
-  arguments.take("beyond", options.beyond);
   arguments.take("by_request", options.by_request);
   options.mix = mix_of(arguments);
   const nb::gil_scoped_release released;

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/estimate/population_curve.hpp"
+
 namespace specdec::estimate {
 
 namespace {
@@ -56,6 +58,20 @@ TokensPerStep LookupCurve::tokens_per_step(std::int64_t gamma) const {
   if (tokens.bracket) tokens.bracket = scaled(*tokens.bracket);
   tokens.full_accepts = std::min(1.0, tokens.full_accepts * share_of(gamma));
   return tokens;
+}
+
+TokenWorlds LookupCurve::draw(std::int64_t max_gamma, const DrawOptions& options) const {
+  std::vector<double> shares;
+  for (std::int64_t k = 1; k <= max_gamma; ++k) shares.push_back(std::min(1.0, share_of(k)));
+  return thinned(proposed_->draw(max_gamma, options), shares);
+}
+
+TokenWorlds UnknownLookups::draw(std::int64_t max_gamma, const DrawOptions& options) const {
+  TokenWorlds worlds = proposed_->draw(max_gamma, options);
+  TokenWorlds nothing;
+  nothing.tokens.assign(worlds.tokens.size(), {1.0});
+  nothing.alternative = {0};
+  return joined(std::move(worlds), nothing);
 }
 
 }  // namespace specdec::estimate

@@ -25,6 +25,8 @@ class LookupCurve final : public AcceptanceCurve {
               const core::LookupLaw& included = {});
 
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  /// Those of what is proposed, by the law.
+  TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
   std::vector<double> survival(std::int64_t gamma) const override;
   bool assumes_beyond() const override { return proposed_->assumes_beyond(); }
   std::string refused() const override { return proposed_->refused(); }
@@ -46,6 +48,8 @@ class UnknownLookups final : public AcceptanceCurve {
 
   TokensPerStep tokens_per_step(std::int64_t gamma) const override { return proposed_->tokens_per_step(gamma); }
   std::vector<double> survival(std::int64_t gamma) const override { return proposed_->survival(gamma); }
+  /// That of what is proposed, and as an alternative that nothing is.
+  TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
   bool may_not_draft() const override { return true; }
   bool assumes_beyond() const override { return proposed_->assumes_beyond(); }
   std::string refused() const override { return proposed_->refused(); }

@@ -43,4 +43,11 @@ PopulationPrior population_prior(std::optional<cost::DraftKind> kind) {
   return prior;
 }
 
+PopulationPrior without_location(PopulationPrior prior) {
+  constexpr double variance = 25;
+  prior.covariance[0] = {variance, 0, 0};
+  prior.covariance[1][0] = prior.covariance[2][0] = 0;
+  return prior;
+}
+
 }  // namespace specdec::estimate

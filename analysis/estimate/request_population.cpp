@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/cost/replicate_draws.hpp"
@@ -55,6 +56,14 @@ std::vector<double> conditioned_walk(const std::vector<LengthObservation>& obser
 }
 
 }  // namespace
+
+double sampling_error(const PopulationPrior& prior, const CountEvidence& counted) {
+  PopulationLaw law{prior.mean[0], std::exp(prior.mean[1]), prior.mean[2]};
+  const double most = static_cast<double>(counted.gamma) + 1, margin = 1 / (1 + counted.rounds);
+  const double tokens = std::accumulate(counted.survival.begin(), counted.survival.end(), 1.0);
+  law.solve(counted.gamma, std::clamp(tokens, 1 + margin * (most - 1), most - margin * (most - 1)));
+  return law.sampling_error(counted);
+}
 
 TokenWorlds population_worlds(const PopulationPrior& prior, std::span<const LengthEvidence> lengths,
                               std::span<const CountEvidence> counts, std::int64_t max_gamma,

@@ -33,6 +33,9 @@ struct PopulationPrior {
 /// Source:   scripts/fit_acceptance_priors.py
 PopulationPrior population_prior(std::optional<cost::DraftKind> kind = {});
 
+/// The same where other evidence says all of where acceptance lies: mu hardly known, and apart from the rest.
+PopulationPrior without_location(PopulationPrior prior);
+
 /// Tokens per step at one gamma.
 struct LengthEvidence {
   std::int64_t gamma = 1;
@@ -56,6 +59,19 @@ struct CountEvidence {
   /// Standard deviation of ln(tokens per step) by sampling where it was counted, too; else that of the population.
   std::optional<double> relative_error = {};
 };
+
+/// The squared coefficient of variation of requests' lengths, where nothing tells.
+inline constexpr double usual_length_variation = 0.5;
+
+/// The requests that so many rounds are of, where nothing tells: 64 rounds each, one at least.
+constexpr double requests_of_rounds(double rounds) {
+  constexpr double of_request = 64;
+  return rounds > of_request ? rounds / of_request : 1;
+}
+
+/// The standard deviation of ln(tokens per step) where rounds were counted, by the population of the prior's mean shape
+/// that gives as many.
+double sampling_error(const PopulationPrior& prior, const CountEvidence& counted);
 
 /// Tokens per step of gamma 0 to max_gamma in worlds drawn from the posterior of the population; tokens per step at a
 /// gamma of the evidence are within its own error of it. The same worlds for every max_gamma; those of the prior

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
 #include "analysis/theory/tokens.hpp"
@@ -467,6 +468,49 @@ TypedAcceptance one_length(const TypedLength& length, const std::optional<double
   return typed;
 }
 
+/// The relative error of tokens per step by rounding, as if it were even, and by sampling if the rounds are known.
+double relative_error(std::int64_t gamma, double tokens, double half_unit, const std::optional<double>& rounds) {
+  double square = half_unit * half_unit / (3 * tokens * tokens);
+  if (rounds) {
+    const double each = (tokens - 1) / static_cast<double>(gamma);
+    const CountEvidence counted = {gamma, std::vector<double>(static_cast<std::size_t>(gamma), each), *rounds,
+                                   requests_of_rounds(*rounds), usual_length_variation};
+    square += std::pow(sampling_error(population_prior(), counted), 2);
+  }
+  return std::sqrt(square);
+}
+
+void add_measured(std::int64_t gamma, double tokens, double error, TypedAcceptance& typed) {
+  const double factor = std::exp(core::normal_half_width_95 * error), most = static_cast<double>(gamma) + 1;
+  const Interval ci95 = {std::max(1.0, tokens / factor), std::min(most, tokens * factor)};
+  typed.evidence.measured[gamma] = {tokens, exactly(tokens), ci95, typed.profile.survival(gamma), false};
+}
+
+/// Lengths, as the nearest law gives them where they contradict each other.
+void add_evidence(std::span<const TypedLength> lengths, const std::optional<double>& rounds, TypedAcceptance& typed) {
+  typed.evidence.prior = population_prior();
+  for (const TypedLength& length : lengths) {
+    const double tokens = theory::expected_tokens(typed.profile, length.gamma);
+    const double error = relative_error(length.gamma, tokens, length.half_unit + typed.misfit, rounds);
+    typed.evidence.lengths.push_back({length.gamma, tokens, error});
+    add_measured(length.gamma, tokens, error, typed);
+  }
+}
+
+/// Rates by position, of so many rounds that they are exact where nothing says it.
+void add_evidence(double half_unit, const std::optional<double>& rounds, TypedAcceptance& typed) {
+  typed.evidence.prior = population_prior();
+  constexpr double many = 1e12;
+  CountEvidence counted = {typed.measured_at, {}, rounds.value_or(many)};
+  for (std::int64_t j = 1; j <= typed.measured_at; ++j) counted.survival.push_back(typed.profile.survival(j));
+  counted.requests = requests_of_rounds(counted.rounds);
+  counted.length_variation = usual_length_variation;
+  const double tokens = theory::expected_tokens(typed.profile, typed.measured_at);
+  counted.relative_error = relative_error(typed.measured_at, tokens, half_unit, rounds);
+  add_measured(typed.measured_at, tokens, *counted.relative_error, typed);
+  typed.evidence.counts.push_back(std::move(counted));
+}
+
 /// The possible error of the tokens per step from the rounding of all rates.
 double half_unit_of_tokens(std::span<const TypedRate> rates, bool conditional) {
   double sum = 0;
@@ -491,7 +535,11 @@ TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optiona
     given.push_back({length.gamma, length.tokens_per_step, length.half_unit});
   }
   const bool monotone = have_law(given);
-  if (lengths.size() == 1) return one_length(lengths.front(), rounds);
+  if (lengths.size() == 1) {
+    TypedAcceptance typed = one_length(lengths.front(), rounds);
+    add_evidence(lengths, rounds, typed);
+    return typed;
+  }
 
   const double misfit = monotone ? 0 : least_misfit(given);
   const AcceptanceProfile law = nearest_law(widened(given, misfit));
@@ -519,6 +567,7 @@ TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optiona
   }
   typed.falsified = different_rates(bands);
   add_interval(rounds, gammas, typed);
+  add_evidence(lengths, rounds, typed);
   return typed;
 }
 
@@ -576,6 +625,7 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
   add_readings(measured, positions, half_unit_of_tokens(rates, conditional), typed);
   add_ends_of_rates(rates, conditional, typed);
   add_interval(rounds, positions, typed);
+  add_evidence(half_unit_of_tokens(rates, conditional), rounds, typed);
   return typed;
 }
 

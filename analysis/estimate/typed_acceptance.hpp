@@ -7,6 +7,7 @@
 
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/estimate/estimate.hpp"
+#include "analysis/estimate/population_curve.hpp"
 
 /// Acceptance from hand-typed numbers: rounded, for few draft lengths, and queried at others.
 namespace specdec::estimate {
@@ -67,6 +68,8 @@ struct TypedAcceptance {
   std::optional<double> ratio_beyond = {};
   /// True if that ratio comes from the figures themselves, not from the published median.
   bool ratio_fitted = false;
+  /// What the figures say of the population of requests, by which they are carried to other gammas.
+  PopulationCurve::Evidence evidence = {};
 };
 
 /// Variance of a run's mean as a multiple of that of independent rounds: rounds of one text resemble each other.

@@ -1,18 +1,17 @@
 #include "analysis/planning/bench_acceptance.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <limits>
+#include <map>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/estimate/measured_acceptance.hpp"
 
 namespace specdec::planning {
 namespace {
 
-using estimate::Interval;
 using estimate::TokensPerStep;
 
 /// The sum of the runs of one gamma.
@@ -26,65 +25,30 @@ estimate::ServingSummary summed(std::span<const CountedRun> runs, std::int64_t g
   return summaries.summaries().front();
 }
 
-estimate::MeasuredAcceptance::Options reading_of(std::span<const CountedRun> runs, std::int64_t gamma, bool may_miss) {
-  estimate::MeasuredAcceptance::Options reading;
-  reading.may_miss = may_miss;
-  const auto is_longer = [gamma](const CountedRun& run) { return run.gamma > gamma; };
-  const auto is_its = [gamma](const CountedRun& run) { return run.gamma == gamma; };
-  reading.falls_beyond = std::none_of(runs.begin(), runs.end(), is_longer);
-  if (std::count_if(runs.begin(), runs.end(), is_its) == 1) {
-    reading.design_effect = BenchAcceptance::lone_run_design_effect;
-  }
-  return reading;
-}
-
-/// Interpolates between both at one gamma; `share` of the second.
-TokensPerStep between(const TokensPerStep& a, const TokensPerStep& b, double share) {
-  const auto mix = [share](double x, double y) { return (1 - share) * x + share * y; };
-  TokensPerStep tokens;
-  tokens.value = mix(a.value, b.value);
-  tokens.readings = {std::min({a.readings.lo, b.readings.lo, a.value, b.value}),
-                     std::max({a.readings.hi, b.readings.hi, a.value, b.value})};
-  tokens.ci95 = {mix(a.ci95.lo, b.ci95.lo), mix(a.ci95.hi, b.ci95.hi)};
-  tokens.full_accepts = mix(a.full_accepts, b.full_accepts);
-  tokens.extrapolated = a.extrapolated && b.extrapolated;
-  return tokens;
-}
-
-}  // namespace
-
-TokensPerStep BenchAcceptance::Measured::tokens_at(std::int64_t gamma) const {
-  TokensPerStep tokens = acceptance.tokens_per_step(gamma);
-  if (pooled == 1) return tokens;
-  const auto moved = [&](double its) { return std::clamp(pooled * its, 1.0, static_cast<double>(gamma) + 1); };
-  tokens.value = moved(tokens.value);
-  tokens.ci95 = {moved(tokens.ci95.lo), moved(tokens.ci95.hi)};
-  tokens.readings = {std::min(tokens.readings.lo, moved(tokens.readings.lo)),
-                     std::max(tokens.readings.hi, moved(tokens.readings.hi))};
-  return tokens;
-}
-
-BenchAcceptance::BenchAcceptance(std::span<const CountedRun> runs, bool may_miss) {
-  if (runs.empty()) throw std::invalid_argument("BenchAcceptance: there are no runs");
+/// The requests of the runs of one gamma; empty if one of them does not tell.
+std::optional<double> requests_of(std::span<const CountedRun> runs, std::int64_t gamma) {
+  double requests = 0;
   for (const CountedRun& run : runs) {
-    if (by_gamma_.count(run.gamma) > 0) continue;
-    const estimate::ServingSummary sum = summed(runs, run.gamma);
-    by_gamma_.emplace(run.gamma, Measured{estimate::MeasuredAcceptance(sum, reading_of(runs, run.gamma, may_miss)),
-                                          sum.rounds.value_or(1)});
+    if (run.gamma != gamma) continue;
+    const auto& bench = run.counts->bench;
+    const auto its = bench && bench->completed ? bench->completed : bench ? bench->num_prompts : std::nullopt;
+    if (!its) return std::nullopt;
+    requests += *its;
   }
-  pool();
+  return requests;
 }
 
-void BenchAcceptance::pool() {
+/// Makes tokens per step rise with gamma.
+/// @param rounds  by gamma
+void pool(const std::map<std::int64_t, double>& rounds, std::map<std::int64_t, TokensPerStep>& measured) {
   struct Block {
     double rounds = 0, tokens = 0;
-    std::vector<std::pair<Measured*, double>> its;
+    std::vector<TokensPerStep*> its;
     double mean() const { return tokens / rounds; }
   };
   std::vector<Block> blocks;
-  for (auto& [gamma, measured] : by_gamma_) {
-    const double counted = measured.acceptance.tokens_per_step(gamma).value;
-    Block block{measured.rounds, measured.rounds * counted, {{&measured, counted}}};
+  for (auto& [gamma, tokens] : measured) {
+    Block block{rounds.at(gamma), rounds.at(gamma) * tokens.value, {&tokens}};
     for (; !blocks.empty() && blocks.back().mean() > block.mean(); blocks.pop_back()) {
       Block& before = blocks.back();
       block.rounds += before.rounds;
@@ -95,34 +59,47 @@ void BenchAcceptance::pool() {
   }
   for (const Block& block : blocks) {
     if (block.its.size() == 1) continue;
-    for (const auto& [measured, counted] : block.its) measured->pooled = block.mean() / counted;
+    for (TokensPerStep* tokens : block.its) {
+      const double factor = block.mean() / tokens->value;
+      tokens->value = block.mean();
+      tokens->readings = estimate::exactly(tokens->value);
+      tokens->ci95 = {std::max(1.0, factor * tokens->ci95.lo), std::max(1.0, factor * tokens->ci95.hi)};
+    }
   }
+}
+
+}  // namespace
+
+BenchAcceptance::BenchAcceptance(std::span<const CountedRun> runs, std::optional<cost::DraftKind> kind) {
+  if (runs.empty()) throw std::invalid_argument("BenchAcceptance: there are no runs");
+  std::map<std::int64_t, double> rounds;
+  for (const CountedRun& run : runs) {
+    if (rounds.count(run.gamma) > 0) continue;
+    const estimate::ServingSummary sum = summed(runs, run.gamma);
+    rounds[run.gamma] = sum.rounds.value_or(1);
+    const estimate::MeasuredAcceptance measured(sum, {kind, requests_of(runs, run.gamma), false});
+    const estimate::PopulationCurve::Evidence& its = measured.evidence();
+    evidence_.prior = its.prior;
+    evidence_.lengths.insert(evidence_.lengths.end(), its.lengths.begin(), its.lengths.end());
+    evidence_.counts.insert(evidence_.counts.end(), its.counts.begin(), its.counts.end());
+    evidence_.measured[run.gamma] = measured.tokens_per_step(run.gamma);
+  }
+  pool(rounds, evidence_.measured);
+  may_miss_ = kind && cost::looks_up(*kind) && rounds.size() == 1 && evidence_.counts.empty();
+}
+
+estimate::TokenWorlds BenchAcceptance::draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const {
+  const estimate::PopulationCurve curve(evidence_);
+  estimate::TokenWorlds worlds = curve.draw(max_gamma, options);
+  if (!may_miss_) return worlds;
+  return joined(std::move(worlds),
+                estimate::all_or_none(curve.draw(std::max(max_gamma, longest()), options), longest()));
 }
 
 TokensPerStep BenchAcceptance::tokens_per_step(std::int64_t gamma) const {
-  core::require_in("BenchAcceptance::tokens_per_step", "gamma", gamma, 0, std::numeric_limits<std::int64_t>::max());
-  if (gamma == 0) {
-    TokensPerStep plain;
-    plain.full_accepts = 1;
-    return plain;
-  }
-  const auto above = by_gamma_.lower_bound(gamma);
-  if (above == by_gamma_.end()) return std::prev(above)->second.tokens_at(gamma);
-  if (above->first == gamma || above == by_gamma_.begin()) return above->second.tokens_at(gamma);
-  return between_runs(gamma, std::prev(above)->first, above->first);
-}
-
-TokensPerStep BenchAcceptance::between_runs(std::int64_t gamma, std::int64_t shorter, std::int64_t longer) const {
-  const Measured& below = by_gamma_.at(shorter);
-  const Measured& above = by_gamma_.at(longer);
-  const auto mixed = [&](std::int64_t at) {
-    return between(below.tokens_at(at), above.tokens_at(at),
-                   static_cast<double>(at - shorter) / static_cast<double>(longer - shorter));
-  };
-  TokensPerStep tokens = mixed(gamma);
-  for (std::int64_t at = shorter + 1; at < gamma; ++at) tokens.value = std::max(tokens.value, mixed(at).value);
-  tokens.value = std::clamp(tokens.value, below.tokens_at(shorter).value, above.tokens_at(longer).value);
-  tokens.ci95 = {std::min(tokens.ci95.lo, tokens.value), std::max(tokens.ci95.hi, tokens.value)};
+  if (const auto found = evidence_.measured.find(gamma); found != evidence_.measured.end()) return found->second;
+  TokensPerStep tokens = drawn_.at(*this, gamma);
+  tokens.extrapolated = gamma > longest();
   return tokens;
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <span>
 
+#include "analysis/cost/round_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
-#include "analysis/estimate/measured_acceptance.hpp"
+#include "analysis/estimate/population_curve.hpp"
 #include "traces/serving/serving_counts.hpp"
 
 namespace specdec::planning {
@@ -17,48 +18,35 @@ struct CountedRun {
 };
 
 /// Acceptance from runs of several gammas, each measured separately. At a gamma that was run, it is the counts of those
-/// runs. Between two of them value and interval are interpolated linearly between what the two predict there, so that
-/// the interval holds however the two errors are correlated; the readings cover those of both. Beyond all of them it is
-/// the prediction of the nearest one.
+/// runs; elsewhere that of a population of requests that gives all of them (estimate::PopulationCurve).
 ///
 /// Where longer drafts counted fewer tokens per step than shorter ones, which no acceptance does, all take the mean of
-/// these counts by rounds (pooled adjacent violators), and their readings hold what was counted.
+/// these counts by rounds (pooled adjacent violators).
 ///
-/// Runs of one gamma are the clusters of its interval. A gamma with a single run has the interval of independent rounds
-/// with design effect lone_run_design_effect.
+/// Runs of one gamma are the clusters of its interval. That of a single run is of its requests, if it tells them.
 /// Source:   docs/theory.md#plans-over-batch-and-context
 class BenchAcceptance : public estimate::AcceptanceCurve {
  public:
   static constexpr double lone_run_design_effect = 3;
 
-  /// @param may_miss  as in estimate::MeasuredAcceptance::Options
+  /// @param kind  that of the drafts; lookups may draft nothing in a round
   /// @throws std::invalid_argument if there are no runs
   /// @throws traces::FileError if a run's counts contradict each other
   /// @throws std::domain_error if the counts lack what is needed
-  explicit BenchAcceptance(std::span<const CountedRun> runs, bool may_miss = false);
+  explicit BenchAcceptance(std::span<const CountedRun> runs, std::optional<cost::DraftKind> kind = {});
 
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  estimate::TokenWorlds draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const override;
 
   /// The largest gamma among the runs.
-  std::int64_t longest() const { return by_gamma_.rbegin()->first; }
-  bool measured(std::int64_t gamma) const { return by_gamma_.count(gamma) > 0; }
+  std::int64_t longest() const { return evidence_.measured.rbegin()->first; }
+  bool measured(std::int64_t gamma) const { return evidence_.measured.count(gamma) > 0; }
 
  private:
-  struct Measured {
-    estimate::MeasuredAcceptance acceptance;
-    double rounds = 1;
-    /// Tokens per step over those that were counted at this gamma.
-    double pooled = 1;
-
-    /// What the runs of this gamma predict at another one.
-    estimate::TokensPerStep tokens_at(std::int64_t gamma) const;
-  };
-
-  void pool();
-  /// At a gamma between two neighbours that were run; no less than at any shorter one between them.
-  estimate::TokensPerStep between_runs(std::int64_t gamma, std::int64_t shorter, std::int64_t longer) const;
-
-  std::map<std::int64_t, Measured> by_gamma_;
+  estimate::PopulationCurve::Evidence evidence_;
+  /// Rounds may have had no draft, and counts do not tell.
+  bool may_miss_ = false;
+  estimate::DrawnTokens drawn_;
 };
 
 }  // namespace specdec::planning

@@ -233,7 +233,7 @@ Runs runs_of(const BenchQuestion& question, const std::string& model) {
   }
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = question.acceptance;
   if (!acceptance && !counted.empty())
-    acceptance = std::make_shared<BenchAcceptance>(counted, cost::looks_up(question.kind));
+    acceptance = std::make_shared<BenchAcceptance>(counted, question.kind);
   if (!acceptance) acceptance = usual_acceptance(question, longest_of(question));
   for (const ServingCounts& counts : question.runs) {
     if (counts.label("model_name") != model || !cost::drafts_uncounted(counts)) continue;
@@ -762,7 +762,7 @@ void BenchPlanner::join_batches() {
 void BenchPlanner::take_acceptance() {
   const std::vector<CountedRun> counted = counted_runs(runs_);
   acceptance_ = question_.acceptance;
-  if (!counted.empty()) acceptance_ = std::make_shared<BenchAcceptance>(counted, cost::looks_up(question_.kind));
+  if (!counted.empty()) acceptance_ = std::make_shared<BenchAcceptance>(counted, question_.kind);
   if (!acceptance_ && has_chains()) acceptance_ = usual_acceptance(question_, longest_of(question_));
   plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
 }

@@ -22,6 +22,29 @@ class WidthSum {
   double sum_ = 0;
 };
 
+/// A group's worlds, of each alternative together.
+struct WorldsByAlternative {
+  explicit WorldsByAlternative(estimate::TokenWorlds drawn) : tokens(std::move(drawn.tokens)) {
+    for (std::size_t world = 0; world < drawn.alternative.size(); ++world) {
+      worlds.resize(std::max(worlds.size(), static_cast<std::size_t>(drawn.alternative[world]) + 1));
+      worlds[static_cast<std::size_t>(drawn.alternative[world])].push_back(world);
+    }
+  }
+  std::size_t most() const {
+    std::size_t most = 0;
+    for (const auto& its : worlds) most = std::max(most, its.size());
+    return most;
+  }
+  double at(std::size_t gamma, std::size_t alternative, std::size_t world) const {
+    const std::vector<std::size_t>& its = worlds[std::min(alternative, worlds.size() - 1)];
+    return tokens[gamma][its[world % its.size()]];
+  }
+
+  std::vector<std::vector<double>> tokens;
+  /// [alternative]
+  std::vector<std::vector<std::size_t>> worlds;
+};
+
 }  // namespace
 
 MixedCurve::MixedCurve(std::vector<TrafficPart> parts, Errors errors) : parts_(std::move(parts)), errors_(errors) {
@@ -62,6 +85,34 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
   const double fewest = steps - below.value();
   mixed.ci95 = {std::max(1.0, 1 / (steps + above.value())), fewest > 0 ? std::min(most, 1 / fewest) : most};
   mixed.full_accepts = std::clamp(full / steps, 0.0, 1.0);
+  return mixed;
+}
+
+estimate::TokenWorlds MixedCurve::draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const {
+  std::vector<WorldsByAlternative> of_parts;
+  std::size_t gammas = static_cast<std::size_t>(max_gamma) + 1, alternatives = 1, each = 1;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    estimate::DrawOptions own = options;
+    constexpr std::uint64_t apart = 0x9e3779b97f4a7c15;
+    if (errors_ == Errors::independent) own.seed += apart * i;
+    of_parts.emplace_back(parts_[i].acceptance->draw(max_gamma, own));
+    gammas = std::min(gammas, of_parts.back().tokens.size());
+    alternatives = std::max(alternatives, of_parts.back().worlds.size());
+    each = std::max(each, of_parts.back().most());
+  }
+  estimate::TokenWorlds mixed;
+  for (std::size_t gamma = 0; gamma < gammas; ++gamma) {
+    std::vector<double>& tokens = mixed.tokens.emplace_back();
+    for (std::size_t alternative = 0; alternative < alternatives; ++alternative) {
+      for (std::size_t world = 0; world < each; ++world) {
+        double steps = 0;
+        for (std::size_t i = 0; i < parts_.size(); ++i)
+          steps += parts_[i].share / of_parts[i].at(gamma, alternative, world);
+        tokens.push_back(std::max(1.0, 1 / steps));
+        if (gamma == 0) mixed.alternative.push_back(static_cast<int>(alternative));
+      }
+    }
+  }
   return mixed;
 }
 

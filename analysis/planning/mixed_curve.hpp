@@ -39,6 +39,9 @@ class MixedCurve : public estimate::AcceptanceCurve {
 
   /// @throws as the curves of the groups
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  /// The groups' worlds by their shares, each group's by random numbers of its own unless errors are shared. An
+  /// alternative takes that of every group, the last of those that have fewer.
+  estimate::TokenWorlds draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const override;
   /// Those of the groups, by their shares of the rounds.
   std::vector<double> survival(std::int64_t gamma) const override;
   bool assumes_beyond() const override;

@@ -16,53 +16,47 @@ void require_measured_at(std::optional<std::int64_t> measured_at) {
   core::require_in("ProfileCurve", "measured_at", *measured_at, 1, std::numeric_limits<std::int64_t>::max());
 }
 
-estimate::Interval hull_of_tokens(double value, const std::vector<core::AcceptanceProfile>& profiles,
-                                  std::int64_t gamma) {
-  estimate::Interval hull = {value, value};
-  for (const core::AcceptanceProfile& profile : profiles) {
-    const double tokens = theory::expected_tokens(profile, gamma);
-    hull = {std::min(hull.lo, tokens), std::max(hull.hi, tokens)};
-  }
-  return hull;
-}
-
 }  // namespace
 
 ProfileCurve::ProfileCurve(core::AcceptanceProfile acceptance, std::optional<std::int64_t> measured_at)
-    : ProfileCurve(std::move(acceptance), {}, {}, measured_at) {}
+    : acceptance_(std::move(acceptance)), measured_at_(measured_at) {
+  require_measured_at(measured_at);
+}
 
 ProfileCurve::ProfileCurve(core::AcceptanceProfile acceptance, core::AcceptanceProfile low,
                            core::AcceptanceProfile high, std::optional<std::int64_t> measured_at)
-    : ProfileCurve(std::move(acceptance), {}, {std::move(low), std::move(high)}, measured_at) {
+    : ProfileCurve(std::move(acceptance), measured_at) {
+  ends_ = {std::move(low), std::move(high)};
   std::int64_t positions = acceptance_.measured_positions();
-  for (const core::AcceptanceProfile& end : ci95_) positions = std::max(positions, end.measured_positions());
+  for (const core::AcceptanceProfile& end : ends_) positions = std::max(positions, end.measured_positions());
   for (std::int64_t j = 1; j <= positions + 1; ++j) {
-    if (ci95_[0].survival(j) <= acceptance_.survival(j) && acceptance_.survival(j) <= ci95_[1].survival(j)) continue;
+    if (ends_[0].survival(j) <= acceptance_.survival(j) && acceptance_.survival(j) <= ends_[1].survival(j)) continue;
     throw std::domain_error("ProfileCurve: the ends of the interval must be below and above the acceptance");
   }
-}
-
-ProfileCurve::ProfileCurve(core::AcceptanceProfile acceptance, std::vector<core::AcceptanceProfile> readings,
-                           std::vector<core::AcceptanceProfile> ci95, std::optional<std::int64_t> measured_at,
-                           std::int64_t measured_from)
-    : acceptance_(std::move(acceptance)),
-      readings_(std::move(readings)),
-      ci95_(std::move(ci95)),
-      measured_at_(measured_at),
-      measured_from_(measured_from) {
-  require_measured_at(measured_at);
 }
 
 estimate::TokensPerStep ProfileCurve::tokens_per_step(std::int64_t gamma) const {
   core::require_in("ProfileCurve::tokens_per_step", "gamma", gamma, 0, std::numeric_limits<std::int64_t>::max());
   estimate::TokensPerStep tokens;
   tokens.value = theory::expected_tokens(acceptance_, gamma);
-  tokens.readings = hull_of_tokens(tokens.value, readings_, gamma);
-  tokens.ci95 = hull_of_tokens(tokens.value, ci95_, gamma);
+  tokens.readings = tokens.ci95 = estimate::exactly(tokens.value);
+  if (!ends_.empty())
+    tokens.ci95 = {theory::expected_tokens(ends_[0], gamma), theory::expected_tokens(ends_[1], gamma)};
   tokens.full_accepts = acceptance_.survival(gamma);
-  tokens.extrapolated =
-      (0 < gamma && gamma < measured_from_) || (measured_at_ ? gamma > *measured_at_ : acceptance_.extrapolates(gamma));
+  tokens.extrapolated = measured_at_ ? gamma > *measured_at_ : acceptance_.extrapolates(gamma);
   return tokens;
+}
+
+estimate::TokenWorlds ProfileCurve::draw(std::int64_t max_gamma, const estimate::DrawOptions& /*options*/) const {
+  std::vector<core::AcceptanceProfile> worlds = ends_;
+  if (worlds.empty()) worlds.push_back(acceptance_);
+  estimate::TokenWorlds drawn;
+  for (std::size_t world = 0; world < worlds.size(); ++world) drawn.alternative.push_back(static_cast<int>(world));
+  for (std::int64_t gamma = 0; gamma <= max_gamma; ++gamma) {
+    std::vector<double>& tokens = drawn.tokens.emplace_back();
+    for (const core::AcceptanceProfile& world : worlds) tokens.push_back(theory::expected_tokens(world, gamma));
+  }
+  return drawn;
 }
 
 }  // namespace specdec::planning

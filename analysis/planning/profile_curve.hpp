@@ -10,7 +10,7 @@
 namespace specdec::planning {
 
 /// Stated acceptance: a rate, an interval of rates, or the survival at each position. Tokens per step
-/// are E[K] (theory::expected_tokens); readings and interval are the hulls of those of other profiles.
+/// are E[K] (theory::expected_tokens).
 class ProfileCurve : public estimate::AcceptanceCurve {
  public:
   /// @param acceptance   taken as exact
@@ -22,21 +22,16 @@ class ProfileCurve : public estimate::AcceptanceCurve {
   /// @throws std::domain_error if they are in another order or measured_at < 1
   ProfileCurve(core::AcceptanceProfile acceptance, core::AcceptanceProfile low, core::AcceptanceProfile high,
                std::optional<std::int64_t> measured_at = {});
-  /// @param readings       other profiles that extend the same measurement to all gammas
-  /// @param ci95           the ends of a 95% interval; none if acceptance is taken as exact
-  /// @param measured_from  the smallest gamma it was measured at
-  /// @throws std::domain_error if measured_at < 1
-  ProfileCurve(core::AcceptanceProfile acceptance, std::vector<core::AcceptanceProfile> readings,
-               std::vector<core::AcceptanceProfile> ci95, std::optional<std::int64_t> measured_at,
-               std::int64_t measured_from = 1);
 
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  /// One world; of an interval its two ends, which are alternatives.
+  estimate::TokenWorlds draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const override;
 
  private:
   core::AcceptanceProfile acceptance_;
-  std::vector<core::AcceptanceProfile> readings_, ci95_;
+  /// Both ends of the interval; none if acceptance is exact.
+  std::vector<core::AcceptanceProfile> ends_;
   std::optional<std::int64_t> measured_at_;
-  std::int64_t measured_from_;
 };
 
 }  // namespace specdec::planning

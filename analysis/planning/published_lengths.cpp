@@ -207,6 +207,11 @@ std::span<const PublishedLength> published_lengths() {
   return all;
 }
 
+cost::DraftKind kind_of(const PublishedPrior& prior) {
+  const auto& kinds = head_kinds();
+  return std::find_if(kinds.begin(), kinds.end(), [&](const HeadKind& one) { return one.name == prior.kind; })->kind;
+}
+
 std::span<const PublishedPrior> published_priors() {
   static const std::vector<PublishedPrior> all = all_priors();
   return all;

@@ -75,6 +75,9 @@ struct PublishedPrior {
 /// The gammas at which priors are stated, where most figures are from.
 inline constexpr std::int64_t prior_gammas[] = {3, 7};
 
+/// The kind of the prior's drafts.
+cost::DraftKind kind_of(const PublishedPrior& prior);
+
 /// Sorted by kind, first the one of any target, then by target.
 std::span<const PublishedPrior> published_priors();
 /// By name; upper and lower case, spaces, dashes and underscores are equivalent; null if there is none.

@@ -74,18 +74,6 @@ void require_chains(const ServingSummary& summary, const std::string& file, bool
   }
 }
 
-std::string name_of(estimate::BeyondObserved beyond) {
-  switch (beyond) {
-    case estimate::BeyondObserved::hold:
-      return "hold";
-    case estimate::BeyondObserved::geometric:
-      return "geometric";
-    case estimate::BeyondObserved::zero:
-      break;
-  }
-  return "zero";
-}
-
 /// A mix names a group that there is not.
 [[noreturn]] void refuse_group(const std::string& group, const std::vector<std::string>& known, std::string_view of) {
   throw QuestionError(fmt::format("--mix names {}, but must name groups of {}: {}", group, of,
@@ -359,22 +347,10 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   return acceptance;
 }
 
-/// The acceptance of one group of counts; its curve, and the same with a third of the rounds if these were taken as
-/// independent.
-struct CountedCurves {
-  std::shared_ptr<const estimate::AcceptanceCurve> curve, at_design_effect_3;
-};
-
-CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& options, const std::string& file) {
+std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const ServingSummary& summary, const CountersOptions& options,
+                                                          const std::string& file) {
   require_chains(summary, file, options.at.has_value());
-  estimate::MeasuredAcceptance::Options how;
-  how.beyond = options.beyond;
-  CountedCurves curves{std::make_shared<estimate::MeasuredAcceptance>(summary, how), nullptr};
-  if (summary.basis == estimate::IntervalBasis::iid_rounds) {
-    how.design_effect = 3;
-    curves.at_design_effect_3 = std::make_shared<estimate::MeasuredAcceptance>(summary, how);
-  }
-  return curves;
+  return std::make_shared<estimate::MeasuredAcceptance>(summary);
 }
 
 /// The member of all groups if it is the same for them; empty otherwise.
@@ -421,26 +397,22 @@ std::vector<const ServingSummary*> groups_of(const TrafficMix& mix, const std::v
   return named;
 }
 
-/// Those of one group, or of a mix of several.
+/// That of one group, or of a mix of several.
 /// @param groups  those of the mix, in its order
-CountedCurves curves_of(const std::vector<const ServingSummary*>& groups, const CountersOptions& options,
-                        const std::string& file, std::vector<Note>& warnings) {
+std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const std::vector<const ServingSummary*>& groups,
+                                                          const CountersOptions& options, const std::string& file,
+                                                          std::vector<Note>& warnings) {
   if (!options.mix) {
     append(warnings, groups.front()->warnings);
-    return curves_of(*groups.front(), options, file);
+    return curve_of(*groups.front(), options, file);
   }
   const TrafficMix& mix = *options.mix;
-  MixParts parts(mix), at_design_effect_3(mix);
-  bool any_iid = false;
+  MixParts parts(mix);
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const double tokens = mix.by_requests ? tokens_per_request(*groups[i]) : 1;
-    const CountedCurves curves = curves_of(*groups[i], options, file);
     append_new(warnings, groups[i]->warnings);
-    parts.add(mix.parts[i], curves.curve, tokens);
-    at_design_effect_3.add(mix.parts[i], curves.at_design_effect_3 ? curves.at_design_effect_3 : curves.curve, tokens);
-    any_iid = any_iid || curves.at_design_effect_3;
+    parts.add(mix.parts[i], curve_of(*groups[i], options, file), mix.by_requests ? tokens_per_request(*groups[i]) : 1);
   }
-  return {parts.curve(), any_iid ? at_design_effect_3.curve() : nullptr};
+  return parts.curve();
 }
 
 /// The summaries of the units that tell their steps: of rounds, and by step.
@@ -495,8 +467,7 @@ std::optional<CountedLookups> lookups_of_steps(const std::vector<const ServingSu
   }
   const core::LookupLaw law = core::LookupLaw::counted(all.rounds / all.steps, all.drafted / all.rounds, gamma);
   std::vector<Note> same_warnings;
-  CountedCurves curves = curves_of(by_step, options, file, same_warnings);
-  return CountedLookups{law.hit_rate, law.mean_length, std::move(curves.curve), std::move(curves.at_design_effect_3)};
+  return CountedLookups{law.hit_rate, law.mean_length, curve_of(by_step, options, file, same_warnings)};
 }
 
 /// What counts tell of lookups; empty if they do not tell how long drafts were.
@@ -514,7 +485,7 @@ std::optional<CountedLookups> lookups_of(const std::vector<const ServingSummary*
     gamma = std::max(gamma, *longest);
   }
   const core::LookupLaw law = core::LookupLaw::counted(1, all.drafted / all.rounds, gamma);
-  return CountedLookups{std::nullopt, law.mean_length, nullptr, nullptr};
+  return CountedLookups{std::nullopt, law.mean_length, nullptr};
 }
 
 /// Rates of requests with their group.
@@ -579,13 +550,11 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   if (options.mix) found = groups_of(*options.mix, found);
   const ServingSummary& summary = *found.front();
   if (options.mix) acceptance.assumptions.push_back(assumption_of(*options.mix, by.label));
-  CountedCurves curves = curves_of(found, options, files.front(), acceptance.warnings);
+  acceptance.curve = curve_of(found, options, files.front(), acceptance.warnings);
   acceptance.lookups = lookups_of(found, {with_steps.summaries(), by_step.summaries()}, options, files.front());
-  acceptance.curve = std::move(curves.curve);
-  acceptance.curve_at_design_effect_3 = std::move(curves.at_design_effect_3);
   std::int64_t clusters = 0;
   for (const ServingSummary* group : found) clusters += group->clusters;
-  if (!acceptance.curve_at_design_effect_3 && clusters > 0) acceptance.clusters = clusters;
+  if (weakest_basis(found) != estimate::IntervalBasis::iid_rounds && clusters > 0) acceptance.clusters = clusters;
   const auto counted_rule = same_of(found, &ServingSummary::rule);
   acceptance.rule = options.acceptance ? options.acceptance : counted_rule;
   acceptance.rule_source = options.acceptance ? "user" : counted_rule ? "file" : "";
@@ -607,8 +576,6 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   if (engines.size() == 1) acceptance.engine = engines.front();
   if (!summary.model_name.empty()) acceptance.model = summary.model_name;
   acceptance.files = files;
-  const bool usual = options.beyond == estimate::BeyondObserved::hold;
-  acceptance.assumptions.push_back({"beyond the longest draft", name_of(options.beyond), usual ? "default" : "user"});
   return acceptance;
 }
 

@@ -11,7 +11,6 @@ from specdec._options import Options, Paths, given_only, listed, number, paths, 
 from specdec._recording import Recording
 
 Rule = Literal["rejection", "greedy-draft", "greedy"]
-Beyond = Literal["hold", "geometric", "zero"]
 MixBy = Literal["tokens", "requests"]
 
 
@@ -214,7 +213,6 @@ class Acceptance:
         *,
         model: str | None = None,
         at: int | None = None,
-        beyond: Beyond = "hold",
         rule: Rule | None = None,
         mix: Mapping[str, float] | None = None,
         by: str | None = None,
@@ -229,8 +227,6 @@ class Acceptance:
             The target, where the files hold several.
         at : int, optional
             Drafted tokens of a round, where the files do not say it.
-        beyond : {"hold", "geometric", "zero"}
-            Drafts behind the longest one that was counted.
         rule : {"rejection", "greedy-draft", "greedy"}, optional
             Where the files do not say it.
         mix : mapping of str to float, optional
@@ -241,10 +237,8 @@ class Acceptance:
             What the shares are of.
         """
         mixed = _mix_input(mix, by, mix_by)
-        options = {"model": model, "at": at, "beyond": beyond, "rule": rule, **mixed}
+        options = {"model": model, "at": at, "rule": rule, **mixed}
         inputs: Options = {"counters": paths(files), **_rule_input(rule), **mixed}
-        if beyond != "hold":
-            inputs["beyond"] = beyond
         inputs.update(given_only({"at": at, "model": model}))
         return cls("acceptance_from_counters", (paths(files),), options, inputs, files=True)
 

@@ -31,7 +31,6 @@ _ACCEPTANCE: Options = {
     "rounds": None,
     "conditional": False,
     "acceptance": "recorded",
-    "beyond": "hold",
     "mix": None,
     "mix_by": "tokens",
     "by": None,

@@ -124,7 +124,7 @@ RUNS = {
     "merge --partial": ["SCRATCH/sweep.part"],
     "counters": [
         f"{SERVING}/vllm_requests.jsonl",
-        f"--by category --max-gamma 5 --beyond zero {SERVING}/vllm_requests.jsonl",
+        f"--by category --max-gamma 5 {SERVING}/vllm_requests.jsonl",
         f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom",
         f"{SERVING}/vllm_after.prom",
     ],

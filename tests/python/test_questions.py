@@ -83,9 +83,7 @@ def some_acceptance(rng: random.Random) -> tuple[Acceptance, Words, bool]:
         words = ["--acceptance-per-position", "0.8,0.62,0.41"] + (["--conditional"] if conditional else [])
         return Acceptance.of_positions(rates, conditional=conditional), words, True
     if kind == 6:
-        beyond = rng.choice(["hold", "geometric", "zero"])
-        made = Acceptance.from_counters(COUNTERS, beyond=beyond)  # type: ignore[arg-type]
-        return made, ["--counters", COUNTERS] + (["--beyond", beyond] if beyond != "hold" else []), False
+        return Acceptance.from_counters(COUNTERS), ["--counters", COUNTERS], False
     return Acceptance.from_recording(RECORDING), ["--trace", str(RECORDING)], False
 
 

@@ -160,7 +160,6 @@ TEST_CASE("the JSON of a group has every key, in order") {
                                                                   "draft_acceptance_rate_note",
                                                                   "homogeneity",
                                                                   "design_effect",
-                                                                  "two_rates",
                                                                   "positions",
                                                                   "histogram",
                                                                   "gammas"});
@@ -406,16 +405,6 @@ TEST_CASE("a shape or a gamma that the counts do not show is asked for, never gu
   CHECK(said["assumptions"][0] == ordered_json({{"name", "gamma"}, {"value", 3}, {"source", "user"}}));
   const ordered_json shown = summary_of("--convert vllm.per_position_acceptance_rate=0.9,0.7,0.5");
   CHECK(shown["assumptions"].empty());
-}
-
-TEST_CASE("beyond the longest draft the user chooses what is accepted") {
-  const auto last = [&](const std::string& beyond) {
-    return only_group(
-               summary_of("--max-gamma 8 --beyond " + beyond + " " + requests))["gammas"][7]["tokens_per_step"]["value"]
-        .get<double>();
-  };
-  CHECK(last("zero") < last("geometric"));
-  CHECK(last("zero") < last("hold"));
 }
 
 TEST_CASE("impossible questions are refused in one line") {

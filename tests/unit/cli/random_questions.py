@@ -315,7 +315,7 @@ BOUNDED = {"ci95": ["value"], "bounds": ["value"], "iid_rounds_ci95": ["value"],
            "interval": [], "tokens_per_step_interval": ["tokens_per_step"], "speedup_ci95": ["speedup"],
            "speedup_interval": ["speedup"], "gpus_bounds": ["gpus"], "alpha_interval": [], "rejection_interval": [],
            "predicted_ci95": ["predicted_seconds_per_output_token"], "tokens_per_step_readings": [],
-           "crossover_interval": [], "reading_bounds": []}
+           "crossover_interval": []}
 
 
 def check_intervals(answer: dict) -> None:
@@ -525,8 +525,6 @@ def check_counters(answer: dict) -> None:
         for row in rows:
             value = row["tokens_per_step"]["value"]
             require(value is None or (at_most(1, value) and at_most(value, row["gamma"] + 1)), f"{value} tokens at {row['gamma']}")
-            require(value is None or at_most(row["reading_bounds"][0], value) and at_most(value, row["reading_bounds"][1]),
-                    f"{value} tokens outside its readings at {row['gamma']}")
         values = [row["tokens_per_step"]["value"] for row in rows]
         require(all(at_most(b, a) for b, a in zip(values, values[1:]) if a is not None and b is not None), "tokens fall")
         kept = [position["unconditional"]["value"] for position in group["positions"] or []]

@@ -1,0 +1,112 @@
+#include "analysis/estimate/population_curve.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/population_posterior.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+constexpr std::int64_t first_table = 32;
+/// Tokens per step of longer drafts are those of this one.
+constexpr std::int64_t longest_drawn = 4096;
+
+/// The value below which a share of sorted values lies, between the two nearest.
+double quantile_of(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+/// Sorted, of one alternative.
+std::vector<double> values_of(const TokenWorlds& worlds, std::size_t gamma, int alternative) {
+  std::vector<double> values;
+  for (std::size_t world = 0; world < worlds.worlds(); ++world)
+    if (worlds.alternative[world] == alternative) values.push_back(worlds.tokens[gamma][world]);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+}  // namespace
+
+struct DrawnTokens::Table {
+  std::mutex mutex;
+  std::vector<TokensPerStep> by_gamma = {};
+};
+
+DrawnTokens::DrawnTokens() : table_(std::make_shared<Table>()) {}
+
+TokensPerStep DrawnTokens::at(const AcceptanceCurve& curve, std::int64_t gamma) const {
+  core::require_in("tokens_per_step", "gamma", gamma, 0, core::largest_integer);
+  if (gamma == 0) return {1, {1, 1}, {1, 1}, 1, false};
+  gamma = std::min(gamma, longest_drawn);
+  const std::lock_guard lock(table_->mutex);
+  std::vector<TokensPerStep>& table = table_->by_gamma;
+  if (std::ssize(table) <= gamma) {
+    const std::int64_t last = std::min(longest_drawn, std::max({first_table, gamma, 2 * std::ssize(table)}));
+    const TokenWorlds worlds = curve.draw(last, {});
+    for (std::int64_t next = std::ssize(table); next <= last; ++next) table.push_back(tokens_of(worlds, next));
+  }
+  return table[static_cast<std::size_t>(gamma)];
+}
+
+PopulationCurve::PopulationCurve(Evidence evidence) : evidence_(std::move(evidence)) {
+  PopulationEvidence(evidence_.prior, evidence_.lengths, evidence_.counts);
+}
+
+TokenWorlds PopulationCurve::draw(std::int64_t max_gamma, const DrawOptions& options) const {
+  return population_worlds(evidence_.prior, evidence_.lengths, evidence_.counts, max_gamma, options);
+}
+
+TokensPerStep PopulationCurve::tokens_per_step(std::int64_t gamma) const {
+  const auto& measured = evidence_.measured;
+  if (const auto found = measured.find(gamma); found != measured.end()) return found->second;
+  TokensPerStep tokens = drawn_.at(*this, gamma);
+  tokens.extrapolated =
+      gamma > 0 && (measured.empty() || gamma < measured.begin()->first || measured.rbegin()->first < gamma);
+  return tokens;
+}
+
+TokensPerStep tokens_of(const TokenWorlds& worlds, std::int64_t gamma) {
+  const auto at = static_cast<std::size_t>(gamma);
+  TokensPerStep tokens;
+  const int alternatives = *std::max_element(worlds.alternative.begin(), worlds.alternative.end()) + 1;
+  for (int alternative = 0; alternative < alternatives; ++alternative) {
+    const std::vector<double> values = values_of(worlds, at, alternative);
+    const Interval central = {quantile_of(values, 0.025), quantile_of(values, 0.975)};
+    if (alternative == 0) tokens.value = quantile_of(values, 0.5);
+    tokens.ci95 = alternative == 0 ? central : hull(tokens.ci95, central);
+  }
+  tokens.readings = exactly(tokens.value);
+  const double before = gamma > 0 ? quantile_of(values_of(worlds, at - 1, 0), 0.5) : 0;
+  tokens.full_accepts = std::clamp(tokens.value - before, 0.0, 1.0);
+  return tokens;
+}
+
+TokenWorlds thinned(TokenWorlds worlds, std::span<const double> shares) {
+  std::vector<double> before = worlds.tokens.front();
+  for (std::size_t gamma = 1; gamma < worlds.tokens.size(); ++gamma) {
+    const std::vector<double> whole = worlds.tokens[gamma];
+    for (std::size_t world = 0; world < whole.size(); ++world)
+      worlds.tokens[gamma][world] = worlds.tokens[gamma - 1][world] + shares[gamma - 1] * (whole[world] - before[world]);
+    before = whole;
+  }
+  return worlds;
+}
+
+TokenWorlds joined(TokenWorlds worlds, const TokenWorlds& other) {
+  const int first = *std::max_element(worlds.alternative.begin(), worlds.alternative.end()) + 1;
+  for (const int alternative : other.alternative) worlds.alternative.push_back(first + alternative);
+  worlds.tokens.resize(std::min(worlds.tokens.size(), other.tokens.size()));
+  for (std::size_t gamma = 0; gamma < worlds.tokens.size(); ++gamma) {
+    std::vector<double>& tokens = worlds.tokens[gamma];
+    tokens.insert(tokens.end(), other.tokens[gamma].begin(), other.tokens[gamma].end());
+  }
+  return worlds;
+}
+
+}  // namespace specdec::estimate
