@@ -146,8 +146,6 @@ struct AcceptanceWords {
 /// The number of drafted tokens that are accepted, for every gamma, from any source.
 struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve;
-  /// The same with three times the variance, for acceptance from rounds that were taken as independent.
-  std::shared_ptr<const estimate::AcceptanceCurve> curve_at_design_effect_3;
   /// From contexts on, if a recording was replayed by context; `curve` is then that of all of them together.
   std::vector<planning::ContextAcceptance> by_context;
   /// P(the first j drafts of a step are all accepted), j = 1 .. the largest gamma, of the steps of that gamma in an

@@ -206,7 +206,6 @@ ordered_json known_json(const Acceptance& acceptance, std::int64_t last_gamma) {
   Acceptance copy = acceptance;
   list_members(members, copy);
   members("by_gamma", table(acceptance.curve));
-  members("by_gamma_at_design_effect_3", table(acceptance.curve_at_design_effect_3));
   return std::move(members.object);
 }
 
@@ -215,13 +214,10 @@ KnownAcceptance known_acceptance(const ordered_json& document) {
   Reader members(document, Place{"known"});
   list_members(members, acceptance);
   Table table;
-  std::optional<Table> wider;
   members("by_gamma", table);
-  members("by_gamma_at_design_effect_3", wider);
   members.finish();
   const auto last_gamma = static_cast<std::int64_t>(table.size()) - 1;
   acceptance.curve = curve_from(std::move(table), "by_gamma");
-  if (wider) acceptance.curve_at_design_effect_3 = curve_from(std::move(*wider), "by_gamma_at_design_effect_3");
   return {std::make_shared<const Acceptance>(std::move(acceptance)), last_gamma};
 }
 

@@ -63,7 +63,6 @@ void wrap_curves(Acceptance& acceptance, const Wrap& wrapped) {
     if (curve) curve = wrapped(curve);
   };
   wrap(acceptance.curve);
-  wrap(acceptance.curve_at_design_effect_3);
   for (planning::ContextAcceptance& part : acceptance.by_context) wrap(part.acceptance);
 }
 
