@@ -41,6 +41,19 @@ double moved(double value, const Interval& interval, double deviations) {
   return std::isfinite(half) ? value * std::exp(deviations * std::max(0.0, half) / core::normal_half_width_95) : value;
 }
 
+/// What one alternative says of a gamma: an end of its bracket, if it has one, with the sampling error beyond that end.
+struct Alternative {
+  double value = 1;
+  Interval ci95 = {1, 1};
+};
+
+Alternative alternative_of(const TokensPerStep& tokens, int alternative) {
+  if (!tokens.bracket) return {tokens.value, tokens.ci95};
+  const double end = alternative == 0 ? tokens.bracket->lo : tokens.bracket->hi;
+  const double outer = alternative == 0 ? tokens.ci95.lo : tokens.ci95.hi, inner = end * end / outer;
+  return {end, {std::min(outer, inner), std::max(outer, inner)}};
+}
+
 /// As far as the curve covers gammas.
 std::vector<TokensPerStep> by_gamma(const AcceptanceCurve& curve, std::int64_t max_gamma) {
   std::vector<TokensPerStep> all = {curve.tokens_per_step(0)};
@@ -76,10 +89,10 @@ TokenWorlds AcceptanceCurve::draw(std::int64_t max_gamma, const DrawOptions& opt
       double before = 1;
       for (std::size_t gamma = 0; gamma < all.size(); ++gamma) {
         const TokensPerStep& tokens = all[gamma];
-        const double end = tokens.bracket ? (alternative == 0 ? tokens.bracket->lo : tokens.bracket->hi) : tokens.value;
-        const double of_sampling = each == 1 ? 1 : moved(tokens.value, tokens.ci95, sampling) / tokens.value;
-        const double of_reading = each == 1 ? 1 : moved(tokens.value, tokens.readings, reading) / tokens.value;
-        before = std::clamp(end * of_sampling * of_reading, before, static_cast<double>(gamma) + 1);
+        const Alternative own = alternative_of(tokens, alternative);
+        const double sampled = each == 1 ? own.value : moved(own.value, own.ci95, sampling);
+        const double read = each == 1 ? 1 : moved(tokens.value, tokens.readings, reading) / tokens.value;
+        before = std::clamp(sampled * read, before, static_cast<double>(gamma) + 1);
         drawn.tokens[gamma].push_back(before);
       }
     }
