@@ -448,12 +448,12 @@ TEST_CASE("names of models cannot break out of their place") {
         request.draft_model);
 }
 
-TEST_CASE("a configuration covers what is decided, and says what the engine does at other batches") {
+TEST_CASE("a configuration covers what has a price, and says what the engine does at other batches") {
   EngineRequest request = request_for({{1, 2, std::nullopt, PriceBasis::not_priced},
                                        {3, 8, 4},
                                        {9, 15, std::nullopt, PriceBasis::not_priced},
                                        {16, 32, 2},
-                                       {33, 64, 1, PriceBasis::extrapolated}});
+                                       {33, 64, std::nullopt, PriceBasis::not_priced}});
   const EngineConfig vllm = engine_config(Engine::vllm, request);
   const json parsed = json::parse(vllm.text);
   // Its first range has to begin at 1; between ranges and behind the last one vLLM goes on with the batch below.
@@ -473,8 +473,6 @@ TEST_CASE("a configuration covers what is decided, and says what the engine does
   CHECK(text_of(engine_config(Engine::sglang, request).runs) ==
         "1-2:2 held, 3-8:2, 9-15:2 held, 16-32:2, 33-64:2 held");
 
-  request.extrapolate = true;
-  CHECK(text_of(engine_config(Engine::vllm, request).runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:1");
   request.schedule = {{1, 64, std::nullopt, PriceBasis::not_priced}};
   CHECK_THROWS_WITH(engine_config(Engine::vllm, request), Catch::Contains("decides nothing at any batch"));
 }

@@ -535,7 +535,6 @@ TEST_CASE("a scenario within what was measured is preferred to a cheaper one bey
 }
 
 TEST_CASE("the next measurement is of what most of a capacity's uncertainty comes from") {
-  using planning::UncertaintySource;
   sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
   const std::vector<sim::RequestAcceptance> near = {{{0.79}}}, far = {{{0.05}}};
   const auto of_cost = sim::capacity_doubt(question, range_of(question, {near}), 1);
