@@ -19,10 +19,8 @@ constexpr std::size_t figure_loads = 8;
 
 Chart from_options(CapacityOptions o) {
   refuse_given({{"--gpus", o.gpus.has_value()},
-                {"--disaggregated", o.disaggregated},
                 {"--concurrency", o.concurrency.has_value()},
-                {"--replicas", o.replicas.has_value()},
-                {"--watts-per-gpu", o.watts_per_gpu.has_value()}},
+                {"--replicas", o.replicas.has_value()}},
                "figures go over loads of one replica and of as many as a load needs");
   std::vector<Assumption> assumptions = default_service(o);
   o.arrival_rate.reset();

@@ -165,7 +165,7 @@ Report run(const ReportOptions& o, const Options& options) {
   std::copy_if(report.warnings.begin(), report.warnings.end(), std::back_inserter(page.warnings),
                [](const Note& warning) { return !warning.explains_null; });
   // The page's controls plan chains.
-  const bool of_tree = plan.plan->shown_plan().tree;
+  const bool of_tree = plan.plan->shown_plan().tree.has_value();
   if (script && !of_tree) {
     std::span<const planning::LenienceEstimate> lenience;
     if (analysis) lenience = analysis->recording.lenience;
