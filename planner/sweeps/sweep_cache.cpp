@@ -37,7 +37,7 @@ std::string sha256(std::string_view text) {
 std::string program_key(const std::string& version) {
   traces::Sha256 figures;
   for (const auto files : {cost::hardware_preset_files(), cost::efficiency_preset_files(), cost::kernel_preset_files(),
-                           cost::link_preset_files(), cost::model_preset_files(), cost::published_timing_files(),
+                           cost::link_preset_files(), cost::model_preset_files(),
                            planning::published_acceptance_files(), planning::published_length_files()}) {
     for (const core::EmbeddedFile& file : files) figures.add(file.content);
   }
