@@ -243,6 +243,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     if (reading.picks_model) how.model = o.model;
     how.at = o.at;
     how.acceptance = rule_of(o);
+    if (o.draft_kind) how.kind = cost::draft_kind_named(*o.draft_kind);
     how.by_request = reading.by_request;
     if (o.mix) how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
     return Acceptance::from_counters(o.counters, how);

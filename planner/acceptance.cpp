@@ -130,6 +130,13 @@ StatedAcceptance of_prior(const planning::PublishedPrior& prior) {
   const double error = std::log(first.ci95.hi / first.ci95.lo) / (2 * core::normal_half_width_95);
   stated.typed->evidence = {estimate::without_location(estimate::population_prior(planning::kind_of(prior))),
                             {{first.gamma, first.tokens_per_step, error}}};
+  for (const planning::PriorLength& length : prior.lengths) {
+    estimate::TokensPerStep& stated_there = stated.typed->evidence.measured[length.gamma];
+    stated_there.value = length.tokens_per_step;
+    stated_there.readings = estimate::exactly(length.tokens_per_step);
+    stated_there.ci95 = length.ci95;
+    stated_there.full_accepts = stated.typed->profile.survival(length.gamma);
+  }
   return stated;
 }
 

@@ -70,6 +70,8 @@ struct CountersOptions {
   std::optional<std::int64_t> at = {};
   /// The engine's acceptance rule, if the files do not state it.
   std::optional<traces::AcceptanceRule> acceptance = {};
+  /// The kind of the drafts, where it is known: how acceptance changes with depth depends on it.
+  std::optional<cost::DraftKind> kind = {};
   /// Also compute the rates of single requests.
   bool by_request = false;
   /// The traffic to plan for, as shares of groups of the requests counted; as they were counted if not given.

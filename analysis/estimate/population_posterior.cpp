@@ -26,7 +26,7 @@ constexpr int adapting_rounds = 4;
 constexpr double drops_within = 0.05;
 constexpr std::int64_t most_depths = 6;
 /// Drops of log-odds, equally likely.
-constexpr double drops[] = {1.5, 3.0};
+constexpr double drops[] = {1.2, 2.5, 4.5};
 /// The share of the prior's weight on a law twice as wide.
 constexpr double share_wide = 0.1;
 

@@ -9,9 +9,7 @@
 #include <utility>
 
 #include "analysis/estimate/lookup_curve.hpp"
-#include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/request_laws.hpp"
-#include "analysis/theory/tokens.hpp"
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
 #include "planner/lookup_drafts.hpp"
@@ -188,29 +186,6 @@ std::vector<planning::RequestRate> rates_of(const CapacityQuestion& q, const Acc
   return planning::beta_rates(alpha, *q.alpha_spread, max_gamma);
 }
 
-/// The profiles that give fewer tokens per step than all others at some gamma, or more, each once.
-std::vector<core::AcceptanceProfile> outermost(const core::AcceptanceProfile& value,
-                                               const std::vector<core::AcceptanceProfile>& others,
-                                               std::int64_t max_gamma) {
-  constexpr double least_difference = 1e-9;
-  std::vector<core::AcceptanceProfile> found;
-  for (const double sign : {-1.0, 1.0}) {
-    for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
-      const auto reach = [&](const core::AcceptanceProfile& one) { return sign * theory::expected_tokens(one, gamma); };
-      double farthest = reach(value);
-      for (const core::AcceptanceProfile& one : found) farthest = std::max(farthest, reach(one));
-      const core::AcceptanceProfile* farther = nullptr;
-      for (const core::AcceptanceProfile& one : others) {
-        if (reach(one) <= farthest + least_difference) continue;
-        farthest = reach(one);
-        farther = &one;
-      }
-      if (farther != nullptr) found.push_back(*farther);
-    }
-  }
-  return found;
-}
-
 /// A curve whose interval is that of its readings.
 class ReadingsOf final : public estimate::AcceptanceCurve {
  public:
@@ -272,15 +247,6 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
   };
   const CurvesByContext curves = curves_of(acceptance);
   AcceptanceLaws laws = {laws_at(curves, planning::CurveEnd::value), {}};
-  if (const StatedAcceptance* const stated = stated_of_rounds(acceptance); stated != nullptr && stated->typed) {
-    const estimate::TypedAcceptance& typed = *stated->typed;
-    std::vector<core::AcceptanceProfile> others = typed.readings;
-    others.insert(others.end(), typed.ci95.begin(), typed.ci95.end());
-    for (const core::AcceptanceProfile& end : outermost(typed.profile, others, max_gamma)) {
-      laws.ends.push_back(laws_with(planning::pooled_conditionals(planning::ProfileCurve(end), max_gamma)));
-    }
-    return laws;
-  }
   for (const CurvesByContext& of_one_kind : {curves, readings_of(curves)}) {
     bool is_less = false, is_more = false;
     for (const planning::ContextAcceptance& part : of_one_kind) {

@@ -350,7 +350,7 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
 std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const ServingSummary& summary, const CountersOptions& options,
                                                           const std::string& file) {
   require_chains(summary, file, options.at.has_value());
-  return std::make_shared<estimate::MeasuredAcceptance>(summary);
+  return std::make_shared<estimate::MeasuredAcceptance>(summary, estimate::MeasuredAcceptance::Options{options.kind});
 }
 
 /// The member of all groups if it is the same for them; empty otherwise.

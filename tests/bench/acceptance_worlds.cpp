@@ -182,7 +182,7 @@ struct Traffic {
   double mu = 0, sigma = 1, delta = 0;
 };
 
-/// A request: log-odds of each draft in one or two regimes, which last 15 rounds in the mean, and its tokens.
+/// A request: log-odds of each draft, in one regime or two of its text that last 20 tokens in the mean, and its tokens.
 struct Request {
   std::vector<Rates> regimes;
   double tokens = 128;
@@ -255,14 +255,32 @@ std::size_t accepted_drafts(const Request& request, const Rates& log_odds, std::
 
 /// One request, served.
 void serve(const Request& request, std::size_t gamma, Random& random, Counts& counts) {
-  std::size_t regime = request.regimes.size() > 1 && uniform(random) < 0.5 ? 1 : 0;
+  const bool changes = request.regimes.size() > 1;
+  std::size_t regime = changes && uniform(random) < 0.5 ? 1 : 0;
   for (double tokens = 0; tokens < request.tokens;) {
-    if (request.regimes.size() > 1 && uniform(random) < 1.0 / 15) regime = 1 - regime;
     const std::size_t accepted = accepted_drafts(request, request.regimes[regime], gamma, random);
     for (std::size_t j = 0; j < accepted; ++j) ++counts.accepted[j];
     ++counts.rounds;
     tokens += 1 + static_cast<double>(accepted);
+    for (std::size_t token = 0; changes && token <= accepted; ++token)
+      if (uniform(random) < 1.0 / 20) regime = 1 - regime;
   }
+}
+
+/// Tokens per step by gamma where only serving tells.
+Values served_truth(const Law& law, const Traffic& traffic, Random& random) {
+  constexpr int requests = 2500;
+  Values truth = {1};
+  const std::uint64_t seed = random();
+  for (std::size_t gamma = 1; gamma <= most_drafts; ++gamma) {
+    Random same(seed);
+    Counts counts;
+    for (int i = 0; i < requests; ++i) serve(law.request(traffic, same), gamma, same, counts);
+    double accepted = 0;
+    for (const double its : counts.accepted) accepted += its;
+    truth.push_back(1 + accepted / counts.rounds);
+  }
+  return truth;
 }
 
 /// Tokens per step of the traffic, by gamma.
@@ -272,18 +290,16 @@ Values truth_of(const Law& law, const Traffic& traffic, Random& random) {
   Values steps(most_drafts + 1, 0);
   for (int i = 0; i < requests; ++i) {
     const Request request = law.request(traffic, random);
+    if (request.regimes.size() > 1) return served_truth(law, traffic, random);
     tokens += request.tokens;
     Values per_step(most_drafts + 1, 1);
-    double share = 1.0 / static_cast<double>(request.regimes.size());
-    if (request.ends_early) share /= looks;
-    for (const Rates& log_odds : request.regimes) {
-      for (int look = 0; look < (request.ends_early ? looks : 1); ++look) {
-        double alive = 1;
-        for (std::size_t j = 0; j < most_drafts && alive > 0; ++j) {
-          const double its = log_odds[j] + (request.ends_early ? normal(random) : 0);
-          alive *= request.ends_early && logistic(its) < 0.5 ? 0 : logistic(its);
-          for (std::size_t gamma = j + 1; gamma <= most_drafts; ++gamma) per_step[gamma] += share * alive;
-        }
+    const int its_looks = request.ends_early ? looks : 1;
+    for (int look = 0; look < its_looks; ++look) {
+      double alive = 1;
+      for (std::size_t j = 0; j < most_drafts && alive > 0; ++j) {
+        const double its = request.regimes[0][j] + (request.ends_early ? normal(random) : 0);
+        alive *= request.ends_early && logistic(its) < 0.5 ? 0 : logistic(its);
+        for (std::size_t gamma = j + 1; gamma <= most_drafts; ++gamma) per_step[gamma] += alive / its_looks;
       }
     }
     for (std::size_t gamma = 0; gamma <= most_drafts; ++gamma) steps[gamma] += request.tokens / per_step[gamma];
@@ -344,14 +360,18 @@ int main(int argc, char** argv) {
   int repetitions = 200;
   std::string left_out;
   app.add_option("--repetitions", repetitions, "simulated servers per row");
+  std::string only;
+  app.add_option("--law", only, "one of the laws alone");
   app.add_option("--left-out", left_out, "priors that have not seen a target, by scripts/fit_acceptance_priors.py");
   CLI11_PARSE(app, argc, argv);
   published_curves(left_out.empty() ? LeftOut() : read_left_out(left_out));
   fmt::print("\nCounts of simulated traffic\n");
   for (const Law& law : all_laws()) {
+    if (!only.empty() && law.name != only) continue;
     study(law, 200, 3, repetitions);
     study(law, 200, 5, repetitions);
   }
+  if (!only.empty()) return 0;
   const std::vector<Law> laws = all_laws();
   study(laws[0], 20, 3, repetitions);
   study(laws[0], 200, 1, repetitions);

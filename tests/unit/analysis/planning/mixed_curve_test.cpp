@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "analysis/estimate/population_curve.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "tests/support/catch.hpp"
 
@@ -91,6 +92,31 @@ TEST_CASE("a mix's interval is that of independent errors of its groups") {
   for (const TrafficPart& part : parts) together += part.share / part.acceptance->tokens_per_step(gamma).ci95.lo;
   CHECK(1 / together < mixed.ci95.lo);
   CHECK(MixedCurve(parts, MixedCurve::Errors::shared).tokens_per_step(gamma).ci95.lo == Approx(1 / together));
+}
+
+TEST_CASE("a rate is one world, an interval its two ends, and a mix takes the ends of all groups at once") {
+  const estimate::TokenWorlds one = rate(0.8)->draw(4, {100, 1});
+  REQUIRE(one.worlds() == 1);
+  CHECK(one.tokens[4][0] == Approx(1 / steps_per_token(0.8, 4)).epsilon(1e-14));
+  const estimate::TokenWorlds mixed = MixedCurve({{rate_between(0.6, 0.7, 0.8), 3}, {rate(0.5), 1}}).draw(4, {100, 1});
+  REQUIRE(mixed.worlds() == 2);
+  CHECK(mixed.alternative == std::vector<int>{0, 1});
+  CHECK(mixed.tokens[4][1] == Approx(4 / (3 * steps_per_token(0.8, 4) + steps_per_token(0.5, 4))).epsilon(1e-12));
+}
+
+TEST_CASE("groups that were measured apart have random numbers of their own, and those of one text have the same") {
+  estimate::PopulationCurve::Evidence evidence;
+  evidence.prior = estimate::population_prior();
+  evidence.lengths = {{3, 2.5, 0.05}};
+  const auto group = std::make_shared<estimate::PopulationCurve>(evidence);
+  const std::vector<TrafficPart> parts = {{group, 1}, {group, 1}};
+  const auto width = [](const MixedCurve& mix) {
+    const estimate::Interval ci95 = tokens_of(mix.draw(3, {1000, 1}), 3).ci95;
+    return ci95.hi - ci95.lo;
+  };
+  const double together = width(MixedCurve(parts, MixedCurve::Errors::shared));
+  // Of 1,000 worlds a half-width is known to 5%.
+  CHECK(width(MixedCurve(parts)) == Approx(together / std::sqrt(2)).epsilon(0.15));
 }
 
 TEST_CASE("a mix without groups, or with a share of nothing, is refused") {
