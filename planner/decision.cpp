@@ -72,9 +72,10 @@ std::string drafts_text(const Plan& plan, std::int64_t gamma) {
 }
 
 std::string action_at_point(const Plan& plan, const PointPlan& point) {
+  const std::string requests = brief(point.batch, 3);
   const std::string where = plan.question.batch.empty() && !plan.bench
                                 ? ""
-                                : fmt::format(" at {} request{}", brief(point.batch, 3), point.batch == 1 ? "" : "s");
+                                : fmt::format(" at {} request{}", requests, requests == "1" ? "" : "s");
   const planning::DeploymentRow* const best = point.optimal();
   if (best == nullptr) return fmt::format("Nothing prices plain decoding{}: {}.", where, point.price_limit);
   if (best->gamma == 0) return fmt::format("Do not draft{}: plain decoding loses least.", where);
@@ -122,17 +123,28 @@ std::string what_changes(const Plan& plan, const PointPlan& point) {
   return fmt::format(" Most would be gained by measuring {}.", by_cost ? "what a round costs" : "what is accepted");
 }
 
+/// Where the best draft loses: what its round costs, and whether drafts that are always accepted would lose, too.
+std::string cause_of_loss(const PointPlan& point, const planning::DeploymentRow& draft) {
+  const double round = draft.time.total() / point.rows.front().time.total();
+  if (draft.speedup >= 1 || !(round > 1)) return "";
+  const std::string cost =
+      fmt::format(" A round with {} costs {} plain steps", tokens_text(draft.gamma), brief(round, 2));
+  const double most = static_cast<double>(draft.gamma) + 1;
+  if (round < most) return fmt::format("{}, for {} tokens.", cost, brief(draft.tokens_per_step, 2));
+  return fmt::format("{}: even {} tokens of {} would lose. Look for CUDA graphs that drafting switches off.", cost, most,
+                     most);
+}
+
 std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
   const planning::DeploymentRow* const best = point.optimal();
   if (best == nullptr) return "";
   if (best->gamma == 0) {
     const planning::DeploymentRow& draft = point.rows[point.drafting_row];
     if (draft.gamma == 0) return "";
-    return fmt::format("That {} gain {}: {}{}.{}", drafts_text(plan, draft.gamma), gain_text(plan),
-                       certainty_text(point.share),
-                       has_width(draft.speedup_ci95) ? fmt::format(", {}", range_text(draft.speedup_ci95))
-                                                     : fmt::format(", {}", speedup_text(draft.speedup)),
-                       what_changes(plan, point));
+    const std::string speedup = has_width(draft.speedup_ci95) ? range_text(draft.speedup_ci95)
+                                                              : speedup_text(draft.speedup);
+    return fmt::format("That {} gain {}: {}, {}.{}{}", drafts_text(plan, draft.gamma), gain_text(plan),
+                       certainty_text(point.share), speedup, cause_of_loss(point, draft), what_changes(plan, point));
   }
   std::string text = fmt::format("{} to gain {}", capitalised(certainty_text(point.share)), gain_text(plan));
   if (has_width(best->speedup_ci95)) text += fmt::format(", {}", range_text(best->speedup_ci95));

@@ -12,6 +12,10 @@
 namespace specdec::estimate {
 namespace {
 
+/// Standard deviation of the logarithm of a mean length of which nobody says how many rounds it is of: that of published
+/// lengths about the law of their curves.
+constexpr double error_of_means = 0.012;
+
 double tokens_at(double alpha, std::int64_t gamma) {
   return theory::expected_tokens(core::AcceptanceRate(std::clamp(alpha, 0.0, 1.0)), gamma);
 }
@@ -89,7 +93,7 @@ double MeasuredAcceptance::error_of(const ServingSummary& summary, const CountEv
   const bool by_clusters = basis_ == IntervalBasis::clusters || basis_ == IntervalBasis::batch_means;
   if (by_clusters && ci95 && ci95->lo > 0 && ci95->lo < ci95->hi)
     return std::log(ci95->hi / ci95->lo) / (2 * core::normal_half_width_95);
-  return sampling_error(evidence_.prior, counted);
+  return summary.rounds ? sampling_error(evidence_.prior, counted) : error_of_means;
 }
 
 void MeasuredAcceptance::take_measured(std::int64_t gamma, double tokens, double error, double full_accepts) {

@@ -70,7 +70,8 @@ PointPlan plan_point(const DraftWorlds& draft, const PlanPoint& at, const Deploy
 /// Plans all batches from 1 to question.schedule_up_to: fills in the schedule, the fixed gamma and the crossover.
 ///
 /// Prices every whole batch up to 32, and beyond it those that rise by an eighth; a batch that a point of the plan
-/// rounds to is priced at that point. A batch weighs what its stretch of ln(batch) does.
+/// rounds to is priced at that point. Half of the weight is of the points, since somebody asks for them; the other half
+/// goes by the batches' stretches of ln(batch).
 /// @param points  of the plan
 void plan_schedule(const DraftWorlds& draft, const std::vector<PlanPoint>& points, const DeploymentQuestion& question,
                    DraftPlan& plan);

@@ -77,14 +77,21 @@ AtBatch at_batch(const DraftWorlds& draft, std::int64_t batch, double priced_at,
   return at;
 }
 
-/// A batch weighs what its stretch of ln(batch) does.
-void weigh(std::vector<AtBatch>& batches) {
+/// Half of the weight by stretches of ln(batch), the other half shared by the points.
+void weigh(const std::vector<PlanPoint>& points, std::vector<AtBatch>& batches) {
   const auto log_of = [&](std::size_t i) { return std::log(static_cast<double>(batches[i].regrets.batch)); };
+  double sum = 0;
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    const double low = i == 0 ? log_of(0) - 0.5 * std::log(2.0) : (log_of(i - 1) + log_of(i)) / 2;
-    const double high = i + 1 == batches.size() ? log_of(i) + 0.5 * std::log(rise_of_batches)
-                                                : (log_of(i) + log_of(i + 1)) / 2;
-    batches[i].regrets.weight = high - low;
+    const double low = i == 0 ? log_of(0) - std::log(rise_of_batches) : log_of(i - 1);
+    const double high = i + 1 == batches.size() ? log_of(i) + std::log(rise_of_batches) : log_of(i + 1);
+    batches[i].regrets.weight = (high - low) / 2;
+    sum += batches[i].regrets.weight;
+  }
+  for (AtBatch& at : batches) {
+    for (const PlanPoint& point : points) {
+      if (whole_batch(point.batch) == static_cast<double>(at.regrets.batch))
+        at.regrets.weight += sum / static_cast<double>(points.size());
+    }
   }
 }
 
@@ -139,7 +146,7 @@ void plan_schedule(const DraftWorlds& draft, const std::vector<PlanPoint>& point
   std::vector<AtBatch> batches;
   for (const auto& [batch, priced_at] : priced_batches(points, *question.schedule_up_to))
     batches.push_back(at_batch(draft, batch, priced_at, question));
-  weigh(batches);
+  weigh(points, batches);
   std::vector<worlds::BatchRegrets> regrets;
   for (const AtBatch& at : batches) regrets.push_back(at.regrets);
   for (const worlds::Stretch& stretch : worlds::schedule(regrets))

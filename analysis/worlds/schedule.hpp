@@ -28,9 +28,9 @@ struct Stretch {
 
 struct SchedulePrices {
   /// Regret, as a share of all weight, that another stretch has to save.
-  double per_stretch = 0.002;
+  double per_stretch = 0.0005;
   /// What a stretch that drafts more than the one before it, at smaller batches, has to save besides.
-  double per_rise = 0.01;
+  double per_rise = 0.005;
 };
 
 /// The stretches of least expected regret, by dynamic programming over batches and options:

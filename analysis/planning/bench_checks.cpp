@@ -1,0 +1,294 @@
+#include "analysis/planning/bench_checks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "analysis/planning/contradicted_alpha.hpp"
+
+namespace specdec::planning::bench {
+namespace {
+
+using traces::ServingCounts;
+
+/// Tokens per step that differ by less than this factor beyond their intervals differ only by rounding.
+constexpr double same_acceptance = 1.02;
+/// Repeated runs that differ by more than this factor contradict each other.
+constexpr double runs_agree = 1.2;
+/// Neighbouring times per token of one server never differ by this factor.
+constexpr double far_apart = 20;
+
+/// A plain run by how much its steps may take longer where its requests do not end and begin together.
+struct PlainInStep {
+  const Run* plain = nullptr;
+  double factor = 1;
+  /// The drafting run that says so; null if none does.
+  const Run* beside = nullptr;
+};
+
+/// Requests of one length that begin together end together. Then all new prompts are read between plain tokens of
+/// nobody, while drafts, accepted by chance, put requests out of step, whose tokens wait for the prompts of others.
+/// With s the share of the clients that decode (batch / concurrency) and r the ratio of throughputs, a plain request
+/// out of step would wait for its first token as long as a drafting one does, a share (1 - s) / r of its life:
+///
+///   factor = (1 - (1 - s) / r) / (share of clients that decode in the plain run)
+///
+/// Only where more of the clients decode with drafts, by more than chance: out of step it is fewer.
+std::vector<PlainInStep> plain_in_step(const Runs& runs) {
+  constexpr double more_decode = 1.01;
+  const auto share = [](const Run& run) { return run.figures.batch / *run.figures.max_concurrency; };
+  const auto throughput = [](const Run& run) { return run.figures.batch / run.figures.seconds_per_output_token; };
+  const auto by_littles_law = [](const Run& run) {
+    return run.figures.max_concurrency.value_or(1) > 1 && !run.counts->bench->batch;
+  };
+  std::vector<PlainInStep> found;
+  for (const Run& plain : runs) {
+    if (plain.speculative() || !by_littles_law(plain)) continue;
+    PlainInStep its{&plain};
+    for (const Run& run : runs) {
+      if (!run.speculative() || !is_plain_of(plain, run) || share(run) < more_decode * share(plain)) continue;
+      const double waiting = std::max(0.0, 1 - share(run)) * throughput(plain) / throughput(run);
+      const double factor = (1 - waiting) / share(plain);
+      if (factor > its.factor) its = {&plain, factor, &run};
+    }
+    found.push_back(its);
+  }
+  return found;
+}
+
+class Checks {
+ public:
+  Checks(const Runs& runs, const BenchQuestion& question, const std::string& model)
+      : runs_(runs), question_(question), model_(model) {}
+
+  std::vector<Note> notes() {
+    check_acceptance();
+    check_constant_alpha();
+    check_repeats();
+    check_units();
+    note_left_out_trees();
+    return std::move(notes_);
+  }
+
+ private:
+  void note(std::string code, std::string message) { notes_.push_back({std::move(code), std::move(message)}); }
+  void check_acceptance();
+  void check_constant_alpha();
+  void check_repeats();
+  void check_units();
+  void note_left_out_trees();
+
+  const Runs& runs_;
+  const BenchQuestion& question_;
+  const std::string& model_;
+  std::vector<Note> notes_;
+};
+
+/// Warns of acceptance that the runs do not count, or not precisely.
+void Checks::check_acceptance() {
+  const auto list = [&](auto concerned) {
+    std::vector<std::string> places;
+    for (const Run& run : runs_)
+      if (concerned(run)) places.push_back(run.counts->place());
+    return fmt::format("{}", fmt::join(places, ", "));
+  };
+  const std::string silent = list([](const Run& run) { return run.speculative() && !run.says_acceptance(); });
+  if (!silent.empty()) {
+    note("acceptance_of_other_source",
+         fmt::format("{} does not say how many tokens a step made: beside a plain run its speed is known all the same, and "
+                     "other gammas as far as {} and all rounds together tell",
+                     silent,
+                     question_.acceptance           ? "the acceptance given beside the runs"
+                     : counted_runs(runs_).empty() ? "what is usual of such drafts"
+                                                    : "the other runs"));
+  }
+}
+
+void Checks::check_constant_alpha() {
+  const std::vector<CountedRun> counted = counted_runs(runs_);
+  if (counted.empty()) return;
+  const auto found = contradicted_alpha(counted);
+  if (!found) return;
+  const char* at = found->by_position ? "draft" : "gamma";
+  note("constant_alpha_falsified",
+       fmt::format(
+           "a constant alpha is falsified by the runs: it would be {:.3g} at {} {} and {:.3g} at {} {}, which is "
+           "no error of sampling (p {:.1g}); {}formulas in one alpha do not hold for this draft",
+           found->first_rate, at, found->first_at, found->second_rate, at, found->second_at, found->p_value,
+           question_.acceptance ? "" : "the plan takes what was counted, and "));
+}
+
+void Checks::check_repeats() {
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    for (std::size_t j = i + 1; j < runs_.size(); ++j) {
+      const Run& a = runs_[i];
+      const Run& b = runs_[j];
+      if (!are_repeats(a, b)) continue;
+      for (const char* name : {"label", "tag"}) {
+        const std::string_view first = a.counts->label(name), second = b.counts->label(name);
+        if (!a.speculative() || first.empty() || second.empty() || first == second) continue;
+        note("labels_differ", fmt::format("{} and {} ran the same under the {}s {} and {}: are they of one draft?",
+                                          a.counts->place(), b.counts->place(), name, first, second));
+      }
+      const double ratio = a.figures.seconds_per_output_token / b.figures.seconds_per_output_token;
+      if (1 / runs_agree <= ratio && ratio <= runs_agree) continue;
+      note("runs_disagree",
+           fmt::format("{} and {} ran the same at {} with gamma {}, but took {:.4g} and {:.4g} ms per token",
+                       a.counts->place(), b.counts->place(), load_text(a), a.figures.gamma,
+                       1e3 * a.figures.seconds_per_output_token, 1e3 * b.figures.seconds_per_output_token));
+    }
+  }
+}
+
+/// Milliseconds given as seconds, or vice versa, leave a gap between times per token.
+void Checks::check_units() {
+  std::vector<const Run*> rising;
+  for (const Run& run : runs_) rising.push_back(&run);
+  const auto milliseconds = [](const Run* run) { return 1e3 * run->figures.seconds_per_output_token; };
+  std::stable_sort(rising.begin(), rising.end(),
+                   [&](const Run* a, const Run* b) { return milliseconds(a) < milliseconds(b); });
+  for (std::size_t i = 1; i < rising.size(); ++i) {
+    const Run* const below = rising[i - 1];
+    const Run* const above = rising[i];
+    if (milliseconds(above) < far_apart * milliseconds(below)) continue;
+    note("times_far_apart",
+         fmt::format("{} of {} runs took up to {:.3g} ms per token ({}), and the others {:.3g} or more ({}): "
+                     "some may be in another unit",
+                     i, rising.size(), milliseconds(below), below->counts->place(), milliseconds(above),
+                     above->counts->place()));
+    return;
+  }
+}
+
+/// Notes the trees that are left out, with their time beside the plain run of the same lengths and load.
+void Checks::note_left_out_trees() {
+  for (const ServingCounts& tree : question_.runs) {
+    if (tree.label("model_name") != model_ || !is_left_out(tree, question_)) continue;
+    BenchFigures lengths;
+    take_lengths(*tree.bench, lengths);
+    const auto plain = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {
+      return !run.speculative() && same_load(*run.counts, tree) && same_workload(run.figures, lengths);
+    });
+    std::string measured;
+    if (plain != runs_.end() && tree.bench->mean_tpot_ms.value_or(0) > 0) {
+      const double milliseconds = *tree.bench->mean_tpot_ms;
+      measured = fmt::format("; it took {:.4g} ms per token, {:.2f}x the speed of {}", milliseconds,
+                             1e3 * plain->figures.seconds_per_output_token / milliseconds, plain->counts->place());
+    }
+    note("tree_left_out",
+         fmt::format("{} drafted trees (topk above 1), and the acceptance that is given is one of chains: what a tree "
+                     "accepts of that traffic only a run of it tells{}",
+                     tree.place(), measured));
+  }
+}
+
+/// "; at batch 8 ..." for the measured speedup that is furthest from the plan's, beyond both intervals; empty if there
+/// is none, or if the plan is for other points or other rounds than those of the runs.
+std::string contradicted_speedup(const Runs& runs, const BenchQuestion& question, const BenchPlan& plan) {
+  if (!question.batches.empty() || !question.contexts.empty()) return "";
+  if (question.overhead_seconds > 0 || question.overhead_steps > 0) return "";
+  const std::vector<PlanPoint> points = points_of(runs, has_plain_runs(runs));
+  double furthest = 1;
+  std::string found;
+  for (const BenchSpeedup& row : plan.speedups) {
+    const Run& run = runs[row.speculative];
+    if (run.figures.tree) continue;
+    const PlanPoint& at = points[nearest(points, runs[row.baseline].figures)];
+    const std::vector<PointPlan>& planned = plan.plan.drafts[0].points;
+    const auto its = std::find_if(planned.begin(), planned.end(), [&](const PointPlan& point) {
+      return point.batch == at.batch && point.context == at.context;
+    });
+    if (its == planned.end()) continue;
+    const PointPlan& point = *its;
+    const auto gamma = static_cast<std::size_t>(run.figures.gamma);
+    if (gamma >= point.rows.size()) continue;
+    const estimate::Interval& expected = point.rows[gamma].speedup_ci95;
+    const estimate::Interval measured = row.speedup.ci95.value_or(estimate::exactly(row.speedup.value));
+    const double apart = std::max(expected.lo / measured.hi, measured.lo / expected.hi);
+    if (apart <= furthest) continue;
+    furthest = apart;
+    found = fmt::format("; at batch {:.3g} it plans {:.2f}x{} for gamma {}, and {} measured {:.2f}x{}", point.batch,
+                        point.rows[gamma].speedup, interval_text(expected), gamma, run.counts->place(),
+                        row.speedup.value, interval_text(measured));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestion& question,
+                                            const estimate::AcceptanceCurve& of_runs, const BenchPlan& plan) {
+  const auto around = [](const estimate::TokensPerStep& tokens) {
+    return estimate::Interval{tokens.ci95.lo * tokens.readings.lo / tokens.value,
+                              tokens.ci95.hi * tokens.readings.hi / tokens.value};
+  };
+  double furthest = same_acceptance;
+  std::string found;
+  for (const Run& run : runs) {
+    if (!run.says_acceptance() || run.figures.tree) continue;
+    const std::int64_t gamma = run.figures.gamma;
+    estimate::TokensPerStep given;
+    try {
+      given = question.acceptance->tokens_per_step(gamma);
+    } catch (const std::domain_error&) {
+      continue;  // the acceptance ends before this gamma
+    }
+    const estimate::TokensPerStep counted = of_runs.tokens_per_step(gamma);
+    const estimate::Interval a = around(given), b = around(counted);
+    const double apart = std::max(a.lo / b.hi, b.lo / a.hi);
+    if (apart <= furthest) continue;
+    furthest = apart;
+    found = fmt::format(
+        "at gamma {} the acceptance that is given makes {:.3g} tokens a step{}, and the runs counted "
+        "{:.3g}{}",
+        gamma, given.value, interval_text(a), counted.value, interval_text(b));
+  }
+  if (found.empty()) return std::nullopt;
+  return Note{"acceptance_contradicts_runs",
+       fmt::format("{}{}; the plan takes what is given, which is right where its traffic is not that of the runs",
+                   found, contradicted_speedup(runs, question, plan))};
+}
+
+std::optional<OutOfStep> plain_out_of_step(const Runs& all) {
+  constexpr double least_factor = 1.03;
+  const std::vector<PlainInStep> runs = plain_in_step(all);
+  if (runs.empty()) return std::nullopt;
+  const PlainInStep worst =
+      *std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.factor < b.factor; });
+  if (worst.factor < least_factor) return std::nullopt;
+  // The cost outlives the runs. Of repeats the largest factor counts.
+  std::map<double, double> log_factors;
+  for (const PlainInStep& run : runs) {
+    double& its = log_factors[std::log(run.plain->figures.batch)];
+    its = std::max(its, std::log(run.factor));
+  }
+  OutOfStep found;
+  found.factor = [log_factors](double batch) {
+    const auto above = log_factors.lower_bound(std::log(batch));
+    if (above == log_factors.begin()) return std::exp(above->second);
+    const auto below = std::prev(above);
+    if (above == log_factors.end()) return std::exp(below->second);
+    const double way = (std::log(batch) - below->first) / (above->first - below->first);
+    return std::exp(std::lerp(below->second, above->second, way));
+  };
+  const BenchFigures &plain = worst.plain->figures, &beside = worst.beside->figures;
+  found.note = {"plain_in_step",
+       fmt::format("{}: {:.3g} of {:g} requests were decoding on average, and {:.3g} in {}: as where requests of one "
+                   "length end and begin together without drafts, so that no token waits for the prompts of others, as "
+                   "it does with drafts. Out of step plain tokens may take up to {:.3g} times as long, which the "
+                   "intervals hold; runs whose requests differ more in length tell",
+                   worst.plain->counts->place(), plain.batch, *plain.max_concurrency, beside.batch,
+                   worst.beside->counts->place(), worst.factor)};
+  return found;
+}
+
+std::vector<Note> notes_of_runs(const Runs& runs, const BenchQuestion& question, const std::string& model) {
+  return Checks(runs, question, model).notes();
+}
+
+}  // namespace specdec::planning::bench
