@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "cli/given_options.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/distinct_files.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "cli/usage_error.hpp"
 
 namespace specdec::cli {

@@ -16,7 +16,7 @@
 #include "analysis/estimate/typed_acceptance.hpp"
 #include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/engine_config.hpp"
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/planning/request_laws.hpp"
 #include "planner/assumption.hpp"
 #include "planner/traffic_mix.hpp"

@@ -62,8 +62,6 @@ class AcceptanceCurve {
   /// readings move all gammas together, each by a normal with its own interval as its central 95%; of a bracket the two
   /// ends are alternatives. One world where nothing is uncertain. Gammas end where tokens_per_step does.
   virtual TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const;
-  /// True if the acceptance of drafts beyond the observed ones was chosen, so that `readings` are within that choice.
-  virtual bool assumes_beyond() const { return false; }
   /// The reason why nothing is decided by these figures, whatever their intervals; empty if there is none.
   virtual std::string refused() const { return {}; }
   /// True if nobody knows in how many rounds nothing is drafted, which are plain steps; the figures are those of rounds

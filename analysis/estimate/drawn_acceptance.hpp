@@ -23,7 +23,6 @@ class DrawnAcceptance final : public AcceptanceCurve {
   /// @throws std::domain_error also beyond the gammas that were drawn
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
-  bool assumes_beyond() const override { return source_ != nullptr && source_->assumes_beyond(); }
   std::string refused() const override { return source_ == nullptr ? std::string() : source_->refused(); }
   bool may_not_draft() const override { return source_ != nullptr && source_->may_not_draft(); }
 

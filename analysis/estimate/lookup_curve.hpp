@@ -28,7 +28,6 @@ class LookupCurve final : public AcceptanceCurve {
   /// Those of what is proposed, by the law.
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
   std::vector<double> survival(std::int64_t gamma) const override;
-  bool assumes_beyond() const override { return proposed_->assumes_beyond(); }
   std::string refused() const override { return proposed_->refused(); }
 
  private:
@@ -51,7 +50,6 @@ class UnknownLookups final : public AcceptanceCurve {
   /// That of what is proposed, and as an alternative that nothing is.
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
   bool may_not_draft() const override { return true; }
-  bool assumes_beyond() const override { return proposed_->assumes_beyond(); }
   std::string refused() const override { return proposed_->refused(); }
 
  private:

@@ -129,11 +129,6 @@ std::vector<double> MixedCurve::survival(std::int64_t gamma) const {
   return mixed;
 }
 
-bool MixedCurve::assumes_beyond() const {
-  return std::any_of(parts_.begin(), parts_.end(),
-                     [](const TrafficPart& part) { return part.acceptance->assumes_beyond(); });
-}
-
 std::string MixedCurve::refused() const {
   for (const TrafficPart& part : parts_) {
     if (std::string why = part.acceptance->refused(); !why.empty()) return why;

@@ -44,7 +44,6 @@ class MixedCurve : public estimate::AcceptanceCurve {
   estimate::TokenWorlds draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const override;
   /// Those of the groups, by their shares of the rounds.
   std::vector<double> survival(std::int64_t gamma) const override;
-  bool assumes_beyond() const override;
   std::string refused() const override;
 
  private:

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 
 /// Published acceptance rates, and those of the pair that comes with the program, by name.
 namespace specdec::planning {

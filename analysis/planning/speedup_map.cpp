@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "analysis/core/checks.hpp"
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {

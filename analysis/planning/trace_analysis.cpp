@@ -10,7 +10,7 @@
 #include "analysis/core/state_archive.hpp"
 #include "analysis/estimate/sequence_mean.hpp"
 #include "analysis/planning/recording_replay.hpp"
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {

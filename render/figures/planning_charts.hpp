@@ -8,7 +8,7 @@
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/planning/deployment_plan.hpp"
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "planner/plan.hpp"
 #include "render/figures/chart.hpp"
 

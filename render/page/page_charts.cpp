@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/batch_chart.hpp"
 #include "render/figures/load_charts.hpp"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 #include "tests/support/catch.hpp"
 

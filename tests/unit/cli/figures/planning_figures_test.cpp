@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/planning/regret.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/planning_charts.hpp"
 #include "tests/support/catch.hpp"
