@@ -27,8 +27,8 @@ constexpr double drops_within = 0.05;
 constexpr std::int64_t most_depths = 6;
 /// Drops of log-odds, equally likely.
 constexpr double drops[] = {1.2, 2.5, 4.5};
-/// The share of the prior's weight on a law twice as wide.
-constexpr double share_wide = 0.1;
+/// The share of the prior's weight on a wider law, and how much wider it is.
+constexpr double share_wide = 0.2, times_wider = 2.5;
 
 /// A law of (mu, ln sigma, delta) by mean and covariance.
 class Law3 {
@@ -69,11 +69,11 @@ double log_mixed(double narrow, double wide) {
   return most + std::log((1 - share_wide) * std::exp(narrow - most) + share_wide * std::exp(wide - most));
 }
 
-/// The prior's densities: mostly as it is, the rest twice as wide.
+/// The prior's densities: mostly as it is, the rest wider.
 class PriorLaw {
  public:
   explicit PriorLaw(const PopulationPrior& prior)
-      : narrow_(mean_of(prior), covariance_of(prior)), wide_(mean_of(prior), 4 * covariance_of(prior)) {}
+      : narrow_(mean_of(prior), covariance_of(prior)), wide_(mean_of(prior), times_wider * times_wider * covariance_of(prior)) {}
 
   const Law3& drawn(double uniform) const { return uniform < share_wide ? wide_ : narrow_; }
   double log(const Vector3d& x) const { return log_mixed(narrow_.log_normal(x), wide_.log_normal(x)); }

@@ -20,7 +20,7 @@ namespace specdec::estimate {
 /// Requests that differ let conditional rates rise with depth, delta lets them fall; heads fail beyond the depth that
 /// they were trained for.
 struct PopulationPrior {
-  /// Of (mu, ln sigma, delta), which are normal; a tenth of the weight is on a law twice as wide.
+  /// Of (mu, ln sigma, delta), which are normal; a fifth of the weight is on a law 2.5 times as wide.
   std::array<double, 3> mean = {};
   std::array<std::array<double, 3>, 3> covariance = {};
   /// The probability that acceptance drops beyond the trained depth, in [0, 1).
