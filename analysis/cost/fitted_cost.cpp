@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -55,6 +56,14 @@ Range range_of(std::span<const ObservedRound> runs, double (*value)(const Observ
     range.hi = std::max(range.hi, value(run));
   }
   return range;
+}
+
+/// Reorders the values.
+double median(std::vector<double>& values) {
+  const auto above = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), above, values.end());
+  if (values.size() % 2 == 1) return *above;
+  return (*above + *std::max_element(values.begin(), above)) / 2;
 }
 
 Range central_95(std::vector<double> values) {
@@ -257,8 +266,8 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
 Place FittedCost::place_of(const RoundPoint& point) const {
   cost::require_legal(point);
   if (!answers(point)) {
-    throw std::domain_error(fmt::format("FittedCost: gamma is {}, but must be 0 or {}, the depth of the tree",
-                                        point.gamma, tree_->depth));
+    throw std::domain_error(
+        fmt::format("FittedCost: gamma is {}, but must be 0 or {}, the depth of the tree", point.gamma, tree_->depth));
   }
   // Without contexts the price and the residual are the same at each.
   ObservedRound round{.gamma = static_cast<double>(point.gamma),
@@ -277,7 +286,7 @@ double FittedCost::middle(const Place& at, const Place& plain) const {
   }
   std::vector<double> totals(replicates());
   bounded_totals(at, plain, 0, totals);
-  return core::quantile(totals, 0.5);
+  return median(totals);
 }
 
 double FittedCost::seconds(const ObservedRound& of) const {

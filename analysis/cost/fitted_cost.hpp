@@ -113,22 +113,22 @@ struct FittedRanges {
 ///
 /// where ln t has a normal prior in each family of servers (usual shares of the iteration, with their spread among
 /// published servers; the iteration itself has none), g is a Gaussian process over ln batch, ln(gamma + 1) and
-/// ln(context + 500), apart for plain and speculative rounds and with a level of its own for each tree, and the noise is
-/// a run's usual error. A family's share of the replicates is its share of servers times the density of the runs in it,
-/// linearised at its most probable terms. A run without a context is taken at the mean of the others; where none says
-/// one, the term is left out and every context costs the same.
+/// ln(context + 500), apart for plain and speculative rounds and with a level of its own for each tree, and the noise
+/// is a run's usual error. A family's share of the replicates is its share of servers times the density of the runs in
+/// it, linearised at its most probable terms. A run without a context is taken at the mean of the others; where none
+/// says one, the term is left out and every context costs the same.
 ///
-/// Replicates are servers as they may be, without another run's error: each draws t and g from their law given the runs,
-/// by a fit to a perturbed copy of the runs and priors. round() is their median. No round with drafts is priced below its
-/// plain step, unless runs are impossible(). The errors of runs are those that are usual times s, and what runs leave
-/// open, terms and residual, is as wide as usual times s t_(d + n)(.975) / 1.96, or more:
+/// Replicates are servers as they may be, without another run's error: each draws t and g from their law given the
+/// runs, by a fit to a perturbed copy of the runs and priors. round() is their median. No round with drafts is priced
+/// below its plain step, unless runs are impossible(). The errors of runs are those that are usual times s, and what
+/// runs leave open, terms and residual, is as wide as usual times s t_(d + n)(.975) / 1.96, or more:
 ///
 ///   s^2 = max over the ways to leave out of (d + sum z^2) / (d + n)
 ///
 /// z being the standardised errors of predicting each of the n runs from the others, or all runs of a batch from the
 /// other batches where there are at least three, and d the usual error's degrees of freedom: runs that predict each
-/// other tell nothing of what they leave open. So an interval grows with the distance from the runs, and with the errors
-/// made.
+/// other tell nothing of what they leave open. So an interval grows with the distance from the runs, and with the
+/// errors made.
 ///
 /// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; Wilson et al. 2020;
 ///           docs/theory.md#cost-of-a-round
@@ -184,8 +184,8 @@ class FittedCost final : public RoundCost {
   ///
   /// Source:   Rasmussen and Williams 2006, equation 2.42; docs/theory.md#cost-of-a-round
   double log_covariance(const RoundPoint& a, const RoundPoint& b) const;
-  /// Standard deviation of ln(measured / true) of one more run: at least what repeats of a run differ by, with the usual
-  /// error counting as d of them.
+  /// Standard deviation of ln(measured / true) of one more run: at least what repeats of a run differ by, with the
+  /// usual error counting as d of them.
   double run_error() const;
   /// Batches and contexts of the runs that drafted, or of those that did not, or of all where there is none of them;
   /// gammas of all, since those between plain decoding and the shortest draft lie between runs.

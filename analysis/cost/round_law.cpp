@@ -99,8 +99,8 @@ double RoundLaw::log_seconds(const LogTerms& log_terms, const Place& at, LogTerm
 RoundTime RoundLaw::time(const LogTerms& log_terms, const Place& at, double log_factor) const {
   const TermSeconds parts = seconds(log_terms, at);
   const double factor = std::exp(log_factor);
-  RoundTime time{.target = factor * (parts[iteration] + parts[sequence] + parts[context_token] +
-                                     parts[verified_token] + parts[experts] + parts[prompt_token]),
+  RoundTime time{.target = factor * (parts[iteration] + parts[sequence] + parts[context_token] + parts[verified_token] +
+                                     parts[experts] + parts[prompt_token]),
                  .draft = factor * parts[drafted_token],
                  .overhead = factor * (parts[speculative_round] + parts[sequence_of_round])};
   (looks_up(kind) ? time.target : time.draft) += factor * parts[draft_pass];
@@ -110,7 +110,9 @@ RoundTime RoundLaw::time(const LogTerms& log_terms, const Place& at, double log_
 TermPriors priors_of(const RoundPrior& family, double log_seconds) {
   TermPriors priors;
   for (std::size_t j = 0; j < cost_terms; ++j) {
-    const LogNormal& usual = j == speculative_round ? family.fixed : j == draft_pass ? family.per_draft : usual_terms[j];
+    const LogNormal& usual = j == speculative_round ? family.fixed
+                             : j == draft_pass      ? family.per_draft
+                                                    : usual_terms[j];
     priors.means[static_cast<Index>(j)] = std::log(usual.median);
     priors.spreads[static_cast<Index>(j)] = usual.spread;
   }

@@ -21,7 +21,7 @@ using Eigen::VectorXd;
 
 constexpr std::uint32_t run_stream = 32, prior_stream = 33, path_stream = 34, tree_stream = 35, feature_stream = 36;
 /// Cosines that a path of the residual is the sum of.
-constexpr Index features = 48;
+constexpr Index features = 32;
 /// No error is taken for more than twenty times as large as usual.
 constexpr double most_widening = 20;
 /// Shares by which batches and contexts of repeats differ at most.
@@ -53,6 +53,9 @@ std::size_t entry_at(const VectorXd& shares, double uniform) {
   }
   return static_cast<std::size_t>(shares.size() - 1);
 }
+
+/// (1 + x)^(1/3), faster than by std::cbrt.
+ArrayXd corner(const ArrayXd& cubes) { return ((1 + cubes).log() / 3).exp(); }
 
 VectorXd normals(const ReplicateDraws& draws, Index count) {
   VectorXd values(count);
@@ -127,7 +130,8 @@ void RoundPosterior::fit_modes(std::span<const RoundPrior> families, const FitOp
   modes_.clear();
   for (const RoundPrior& family : families) modes_.push_back(mode_of(family, options));
   const VectorXd logs = log_densities(families, VectorXd::Zero(measured_.size())).row(0).transpose();
-  for (std::size_t i = 0; i < modes_.size(); ++i) modes_[i].share = std::exp(logs[static_cast<Index>(i)] - log_sum(logs));
+  for (std::size_t i = 0; i < modes_.size(); ++i)
+    modes_[i].share = std::exp(logs[static_cast<Index>(i)] - log_sum(logs));
 }
 
 RoundPosterior::Mode RoundPosterior::mode_of(const RoundPrior& family, const FitOptions& options) const {
@@ -166,10 +170,11 @@ VectorXd RoundPosterior::below_plain_steps(const MatrixXd& shifts) const {
       const Place& plain = places_[static_cast<std::size_t>(j)];
       if (!round.drafts() || plain.drafts() || !same(round.batch, plain.batch) || !same(round.context, plain.context))
         continue;
-      const VectorXd below = ((measured_[j] - measured_[i] - shifts.row(i).array()) / std::hypot(errors_[i], errors_[j]))
-                                 .cwiseMax(0.0)
-                                 .matrix()
-                                 .transpose();
+      const VectorXd below =
+          ((measured_[j] - measured_[i] - shifts.row(i).array()) / std::hypot(errors_[i], errors_[j]))
+              .cwiseMax(0.0)
+              .matrix()
+              .transpose();
       worst = worst.cwiseMax(below);
     }
     sum += worst.cwiseAbs2();
@@ -231,7 +236,7 @@ VectorXd RoundPosterior::log_seconds_of_runs(const LogTerms& terms, MatrixXd* sl
   LogTerms values = scale * terms.array().exp();
   values[iteration] = scale;
   const ArrayXd over_knee = (tokens_ * std::exp(terms[knee])).cube();
-  const ArrayXd passes = scale * (1 + over_knee).unaryExpr([](double x) { return std::cbrt(x); });
+  const ArrayXd passes = scale * corner(over_knee);
   const ArrayXd met = tokens_ * std::exp(terms[expert_tokens]), unread = (-met).exp();
   const ArrayXd total = (amounts_ * values).array() + passes + values[experts] * (1 - unread);
   if (slopes != nullptr) {
@@ -294,8 +299,8 @@ void RoundPosterior::measure_errors(const FitOptions& options, Mode& mode) const
   MatrixXd slopes;
   const VectorXd fitted = log_seconds_of_runs(mode.log_terms, &slopes);
   const VectorXd expected = fitted + slopes * (mode.priors.means - mode.log_terms);
-  const MatrixXd all = covariances_.reconstructedMatrix() +
-                       slopes * mode.priors.spreads.cwiseAbs2().asDiagonal() * slopes.transpose();
+  const MatrixXd all =
+      covariances_.reconstructedMatrix() + slopes * mode.priors.spreads.cwiseAbs2().asDiagonal() * slopes.transpose();
   const MatrixXd inverse = all.llt().solve(MatrixXd::Identity(all.rows(), all.cols()));
   const VectorXd weighted = inverse * (measured_ - expected);
   const auto squares_of = [&](const std::vector<Index>& group) {
@@ -361,15 +366,14 @@ double RoundPosterior::tree_path(const Place& at, std::size_t world) const {
   return tree_size * ReplicateDraws(seed_, tree_stream, static_cast<std::uint32_t>(world)).standard_normal(tree);
 }
 
-// By pathwise conditioning (Wilson et al. 2020): terms and residual are moved from their priors by what a made-up copy of
-// the runs, drawn from the same priors, misses of the runs.
+// By pathwise conditioning (Wilson et al. 2020): terms and residual are moved from their priors by what a made-up copy
+// of the runs, drawn from the same priors, misses of the runs.
 void RoundPosterior::draw(std::size_t world, const Mode& mode, const VectorXd& shift) {
   constexpr double converged = 1e-3;
   const auto row = static_cast<Index>(world);
   const auto index = static_cast<std::uint32_t>(world);
   widening_[row] = mode.widening;
-  paths_.row(row) =
-      mode.widening * normals(ReplicateDraws(seed_, path_stream, index), 2 * features).transpose();
+  paths_.row(row) = mode.widening * normals(ReplicateDraws(seed_, path_stream, index), 2 * features).transpose();
   VectorXd made_up =
       mode.error_scale * errors_.cwiseProduct(normals(ReplicateDraws(seed_, run_stream, index), measured_.size()));
   for (Index i = 0; i < made_up.size(); ++i) {
@@ -385,8 +389,7 @@ void RoundPosterior::draw(std::size_t world, const Mode& mode, const VectorXd& s
   log_terms_.row(row) = terms.transpose();
   weights_.row(row) = covariances_.solve(aim - log_seconds_of_runs(terms)).transpose();
   for (Index j = 0; j < terms_of_a_round; ++j)
-    terms_(row, j) =
-        std::exp(terms[j] + (j > 0 && j < static_cast<Index>(knee) ? terms[iteration] : 0.0));
+    terms_(row, j) = std::exp(terms[j] + (j > 0 && j < static_cast<Index>(knee) ? terms[iteration] : 0.0));
 }
 
 ArrayXd RoundPosterior::log_residuals(const Place& at, std::size_t first, std::size_t count) const {
@@ -404,9 +407,7 @@ void RoundPosterior::seconds_of_worlds(const Place& at, std::size_t first, std::
   const auto begin = static_cast<Index>(first), rows = static_cast<Index>(seconds.size());
   const auto terms = [&](std::size_t term) { return terms_.col(static_cast<Index>(term)).segment(begin, rows); };
   const double tokens = at.tokens();
-  ArrayXd total = terms(iteration) * (1 + (tokens * terms(knee)).cube()).unaryExpr([](double x) {
-    return std::cbrt(x);
-  });
+  ArrayXd total = terms(iteration) * corner((tokens * terms(knee)).cube());
   total += terms(experts) * (1 - (-tokens * terms(expert_tokens)).exp());
   for (std::size_t j = 1; j < knee; ++j)
     if (amounts[j] != 0) total += amounts[j] * terms(j);
@@ -420,8 +421,7 @@ RoundTime RoundPosterior::time_of_world(std::size_t world, const Place& at) cons
 double RoundPosterior::log_seconds(const Place& at) const {
   const VectorXd near = covariances_with(at);
   double mean = 0;
-  for (const Mode& mode : modes_)
-    mean += mode.share * (law_.log_seconds(mode.log_terms, at) + near.dot(mode.weights));
+  for (const Mode& mode : modes_) mean += mode.share * (law_.log_seconds(mode.log_terms, at) + near.dot(mode.weights));
   return mean;
 }
 

@@ -98,15 +98,15 @@ class RoundPosterior {
   Eigen::LLT<Matrix> covariances_;
   std::vector<Mode> modes_;
   std::vector<std::size_t> ways_;
-  /// What all ways move the runs' logarithms by, (runs), which measured_ holds, and what each moves them by beyond that,
-  /// (runs, ways).
+  /// What all ways move the runs' logarithms by, (runs), which measured_ holds, and what each moves them by beyond
+  /// that, (runs, ways).
   Vector moved_;
   Matrix shifts_;
   /// Directions of the features, (features, coordinates), and their phases.
   Eigen::Matrix<double, Eigen::Dynamic, 5> directions_;
   Vector phases_;
-  /// Of each world: terms, factors of the features for plain rounds and for those with drafts, what runs add, and by how
-  /// much paths of trees are widened.
+  /// Of each world: terms, factors of the features for plain rounds and for those with drafts, what runs add, and by
+  /// how much paths of trees are widened.
   Matrix log_terms_, paths_, weights_;
   Eigen::ArrayXXd terms_;
   Vector widening_;

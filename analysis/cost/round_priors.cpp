@@ -88,11 +88,11 @@ std::optional<bool> named_with_experts(std::string_view model) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   if (counts_experts(name)) return true;
   constexpr std::array<std::string_view, 15> mixtures = {
-      "moe",   "deepseek-v2", "deepseek-v3", "deepseek-r1", "gpt-oss", "glm-4.5",   "glm-4.6", "glm-4.7",
-      "kimi-k2", "llama-4",   "minimax-m",   "ling-",       "mixtral", "qwen3-coder-next", "qwen3-next"};
+      "moe",     "deepseek-v2", "deepseek-v3", "deepseek-r1", "gpt-oss", "glm-4.5",          "glm-4.6",   "glm-4.7",
+      "kimi-k2", "llama-4",     "minimax-m",   "ling-",       "mixtral", "qwen3-coder-next", "qwen3-next"};
   if (std::any_of(mixtures.begin(), mixtures.end(), [&](auto part) { return holds(name, part); })) return true;
-  constexpr std::array<std::string_view, 8> dense = {"llama-2", "llama-3", "vicuna", "qwen2", "qwen3", "gemma-2",
-                                                     "gemma-3", "opt-"};
+  constexpr std::array<std::string_view, 8> dense = {"llama-2", "llama-3", "vicuna",  "qwen2",
+                                                     "qwen3",   "gemma-2", "gemma-3", "opt-"};
   if (std::any_of(dense.begin(), dense.end(), [&](auto part) { return holds(name, part); })) return false;
   return std::nullopt;
 }

@@ -10,8 +10,8 @@
 
 namespace specdec::estimate {
 
-/// Acceptance as the worlds that were drawn of it: draw() gives exactly these, again from the first where more are asked
-/// for, so that world i is that of what was drawn beside it. Values are medians, intervals the central 95% of the
+/// Acceptance as the worlds that were drawn of it: draw() gives exactly these, again from the first where more are
+/// asked for, so that world i is that of what was drawn beside it. Values are medians, intervals the central 95% of the
 /// worlds.
 class DrawnAcceptance final : public AcceptanceCurve {
  public:

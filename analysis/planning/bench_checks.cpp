@@ -100,12 +100,13 @@ void Checks::check_acceptance() {
   const std::string silent = list([](const Run& run) { return run.speculative() && !run.says_acceptance(); });
   if (!silent.empty()) {
     note("acceptance_of_other_source",
-         fmt::format("{} does not say how many tokens a step made: beside a plain run its speed is known all the same, and "
-                     "other gammas as far as {} and all rounds together tell",
-                     silent,
-                     question_.acceptance           ? "the acceptance given beside the runs"
-                     : counted_runs(runs_).empty() ? "what is usual of such drafts"
-                                                    : "the other runs"));
+         fmt::format(
+             "{} does not say how many tokens a step made: beside a plain run its speed is known all the same, and "
+             "other gammas as far as {} and all rounds together tell",
+             silent,
+             question_.acceptance          ? "the acceptance given beside the runs"
+             : counted_runs(runs_).empty() ? "what is usual of such drafts"
+                                           : "the other runs"));
   }
 }
 
@@ -249,9 +250,10 @@ std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestio
         gamma, given.value, interval_text(a), counted.value, interval_text(b));
   }
   if (found.empty()) return std::nullopt;
-  return Note{"acceptance_contradicts_runs",
-       fmt::format("{}{}; the plan takes what is given, which is right where its traffic is not that of the runs",
-                   found, contradicted_speedup(runs, question, plan))};
+  return Note{
+      "acceptance_contradicts_runs",
+      fmt::format("{}{}; the plan takes what is given, which is right where its traffic is not that of the runs", found,
+                  contradicted_speedup(runs, question, plan))};
 }
 
 std::optional<OutOfStep> plain_out_of_step(const Runs& all) {
@@ -277,13 +279,14 @@ std::optional<OutOfStep> plain_out_of_step(const Runs& all) {
     return std::exp(std::lerp(below->second, above->second, way));
   };
   const BenchFigures &plain = worst.plain->figures, &beside = worst.beside->figures;
-  found.note = {"plain_in_step",
-       fmt::format("{}: {:.3g} of {:g} requests were decoding on average, and {:.3g} in {}: as where requests of one "
-                   "length end and begin together without drafts, so that no token waits for the prompts of others, as "
-                   "it does with drafts. Out of step plain tokens may take up to {:.3g} times as long, which the "
-                   "intervals hold; runs whose requests differ more in length tell",
-                   worst.plain->counts->place(), plain.batch, *plain.max_concurrency, beside.batch,
-                   worst.beside->counts->place(), worst.factor)};
+  found.note = {
+      "plain_in_step",
+      fmt::format("{}: {:.3g} of {:g} requests were decoding on average, and {:.3g} in {}: as where requests of one "
+                  "length end and begin together without drafts, so that no token waits for the prompts of others, as "
+                  "it does with drafts. Out of step plain tokens may take up to {:.3g} times as long, which the "
+                  "intervals hold; runs whose requests differ more in length tell",
+                  worst.plain->counts->place(), plain.batch, *plain.max_concurrency, beside.batch,
+                  worst.beside->counts->place(), worst.factor)};
   return found;
 }
 

@@ -16,8 +16,8 @@ namespace specdec::planning::bench {
 /// that differ, times in another unit, trees that are left out.
 std::vector<Note> notes_of_runs(const Runs& runs, const BenchQuestion& question, const std::string& model);
 
-/// How a given acceptance differs from that of the runs, at the gamma at which they are furthest apart, with the measured
-/// speedup that is furthest from the plan's; empty where they agree.
+/// How a given acceptance differs from that of the runs, at the gamma at which they are furthest apart, with the
+/// measured speedup that is furthest from the plan's; empty where they agree.
 std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestion& question,
                                             const estimate::AcceptanceCurve& of_runs, const BenchPlan& plan);
 

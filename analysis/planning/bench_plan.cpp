@@ -32,7 +32,6 @@ namespace {
 using namespace bench;
 using traces::ServingCounts;
 
-
 class BenchPlanner {
  public:
   explicit BenchPlanner(const BenchQuestion& question) : question_(question) {}
@@ -244,8 +243,8 @@ void BenchPlanner::take_acceptance() {
   plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
 }
 
-/// The worlds of acceptance in which costs are drawn, and by what the runs' rounds are longer in each. An acceptance that
-/// is given is of other traffic than rounds of which the tokens are known.
+/// The worlds of acceptance in which costs are drawn, and by what the runs' rounds are longer in each. An acceptance
+/// that is given is of other traffic than rounds of which the tokens are known.
 estimate::TokenWorlds BenchPlanner::draw_acceptance() {
   const auto is_silent = [](const Run& run) { return run.is_chain() && !run.says_acceptance(); };
   const bool silent = std::any_of(runs_.begin(), runs_.end(), is_silent);

@@ -165,8 +165,8 @@ struct BenchPlan {
   /// Covariance of the logs of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
   std::function<double(const cost::RoundPoint&, const cost::RoundPoint&)> log_covariance;
   double run_error = 0;
-  /// The question's acceptance if given, else that of the runs, or of the kind of drafts where no run states it; null if
-  /// all drafts were trees.
+  /// The question's acceptance if given, else that of the runs, or of the kind of drafts where no run states it; null
+  /// if all drafts were trees.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
   /// The plan of the chains that ran, if any did, and then that of each tree, whose acceptance is its own.
   DeploymentPlan plan;
@@ -190,11 +190,10 @@ struct BenchPlan {
 /// ("acceptance_contradicts_runs").
 ///
 /// Acceptance and cost are drawn together: world i of plan.acceptance and replicate i of plan.cost are one world. In it
-/// the rounds of a run took its seconds per token times the tokens per step of that world, so that the ratio of two timed
-/// runs is what was measured in every world, whatever is not known of acceptance. Runs that do not state their tokens per
-/// step share one acceptance, that of the other runs, the given one, or that of drafts of their kind, and worlds in which
-/// the runs are improbable are drawn less often.
-/// Source:   docs/theory.md#from-benchmark-runs
+/// the rounds of a run took its seconds per token times the tokens per step of that world, so that the ratio of two
+/// timed runs is what was measured in every world, whatever is not known of acceptance. Runs that do not state their
+/// tokens per step share one acceptance, that of the other runs, the given one, or that of drafts of their kind, and
+/// worlds in which the runs are improbable are drawn less often. Source:   docs/theory.md#from-benchmark-runs
 /// @throws traces::FileError for a run that lacks what is needed, contradicts itself or another one, or matches none
 /// @throws std::domain_error if a value of the question is outside its range
 BenchPlan plan_bench(const BenchQuestion& question);

@@ -69,7 +69,7 @@ std::optional<RepeatedError> repeated_error(const Runs& runs) {
 }  // namespace
 
 std::vector<BenchPrediction> predict_left_out(const Runs& runs, std::span<const cost::ObservedRound> rounds,
-                                             const cost::FitOptions& options) {
+                                              const cost::FitOptions& options) {
   const std::vector<cost::LeftOut> left_out = cost::leave_one_out(rounds, options, runs.size());
   std::vector<BenchPrediction> rows;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -146,7 +146,8 @@ std::vector<BenchSpeedup> speedups_of(const Runs& runs, std::vector<Note>& notes
       if (!baseline || distance(j) < distance(*baseline)) baseline = j;
     }
     if (!baseline) {
-      notes.push_back({"unmatched_run",
+      notes.push_back(
+          {"unmatched_run",
            fmt::format("{} has no plain run of the same lengths at {}: it says what rounds cost and no speedup",
                        run.counts->place(), load_text(run))});
       continue;

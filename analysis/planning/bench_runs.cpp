@@ -176,9 +176,7 @@ std::string interval_text(const estimate::Interval& interval) {
   return interval.lo < interval.hi ? fmt::format(" [{:.3g} to {:.3g}]", interval.lo, interval.hi) : std::string();
 }
 
-bool same_length(double a, double b, double factor) {
-  return a == b || (a <= factor * b && b <= factor * a);
-}
+bool same_length(double a, double b, double factor) { return a == b || (a <= factor * b && b <= factor * a); }
 
 std::string lengths_text(const BenchFigures& figures) {
   return fmt::format("{:.4g} input and {:.4g} output tokens a request", figures.input_tokens, figures.output_tokens);
@@ -207,8 +205,7 @@ bool are_repeats(const Run& a, const Run& b) {
          same_load(a, b);
 }
 
-std::vector<CountedRun> counted_runs(const Runs& runs, const std::optional<cost::DraftTree>& tree,
-                                     const Run* without) {
+std::vector<CountedRun> counted_runs(const Runs& runs, const std::optional<cost::DraftTree>& tree, const Run* without) {
   std::vector<CountedRun> counted;
   for (const Run& run : runs) {
     if (&run != without && run.says_acceptance() && run.figures.tree == tree) counted.push_back(run.counted());

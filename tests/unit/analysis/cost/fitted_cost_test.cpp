@@ -289,9 +289,7 @@ TEST_CASE("a plain run and one gamma are divided as is usual of the draft's kind
     CHECK(ratio(kind, {}, 2) == Approx(1.4).epsilon(0.02));
   CHECK(ratio(DraftKind::model, {}, 8) > 1.15 * ratio(DraftKind::eagle, true, 8));
   CHECK(ratio(DraftKind::mtp, false, 8) > 1.05 * ratio(DraftKind::eagle, true, 8));
-  const double unknown = ratio(DraftKind::eagle, {}, 8);
-  CHECK(unknown < ratio(DraftKind::eagle, false, 8));
-  CHECK(unknown > ratio(DraftKind::eagle, true, 8));
+  CHECK(ratio(DraftKind::eagle, {}, 8) == Approx(ratio(DraftKind::eagle, true, 8)).epsilon(0.1));
 }
 
 TEST_CASE("a ratio of two runs at one batch is what was measured, but for the error of a run") {
@@ -377,8 +375,7 @@ TEST_CASE("rounds of a mixture of experts stop growing where all experts are rea
     for (const double expert_tokens : {8.0, 16.0, 32.0}) {
       const CostTerms mixture = {0.010, 2e-5,           0, 0.0018, 2e-5,         0.0009, 2e-5,
                                  2e-5,  expert_seconds, 0, 800,    expert_tokens};
-      const FittedCost price(runs_of(mixture, {0, 1, 4}, {1, 8}, {1000}),
-                             {.kind = DraftKind::eagle, .experts = true});
+      const FittedCost price(runs_of(mixture, {0, 1, 4}, {1, 8}, {1000}), {.kind = DraftKind::eagle, .experts = true});
       for (const auto& [gamma, batch] :
            {std::pair(1, 16.0), std::pair(4, 16.0), std::pair(1, 32.0), std::pair(4, 32.0)}) {
         INFO(expert_seconds << " s of experts by " << expert_tokens << " tokens, gamma " << gamma << ", batch "
@@ -663,7 +660,8 @@ double given(std::vector<std::vector<double>> covariance, std::size_t known) {
 
 TEST_CASE("the covariance of two rounds is that of the documented priors given the runs") {
   std::vector<ObservedRound> runs = runs_of(truth, {0, 2}, {1, 16}, {1000});
-  const FittedCost price(runs, {.kind = DraftKind::eagle, .priors = {{1, {0.135, 0.65}, {0.073, 0.7}}}, .replicates = 0});
+  const FittedCost price(runs,
+                         {.kind = DraftKind::eagle, .priors = {{1, {0.135, 0.65}, {0.073, 0.7}}}, .replicates = 0});
   const std::vector<double> spreads = {10, 1.4, 1.2, 0.65, 1.5, 0.7, 1.2, 1.5, 2, 1, 0.9, 0.8};
   std::vector<double> logs = {std::log(price.terms()[0].value)};
   for (std::size_t j = 1; j < 10; ++j) logs.push_back(std::log(price.terms()[j].value) - logs[0]);
