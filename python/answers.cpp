@@ -28,7 +28,6 @@
 #include "planner/plan.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
-#include "planner/recordings/checkpoint.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
 #include "planner/synthetic.hpp"
@@ -133,6 +132,8 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
 Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
+  const std::string warnings = render::brief_warnings(plan->warnings);
+  answer.text = render::text_of(*plan) + (warnings.empty() ? "" : '\n' + warnings);
   if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->text;
   const render::PlanSections sections = render::sections_of(*plan);
   answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs(),
@@ -216,8 +217,6 @@ planner::PlanQuestion plan_question(const nb::dict& given) {
   arguments.take("schedule", question.schedule);
   arguments.take("max_regret", question.max_regret);
   arguments.take("max_gamma", question.max_gamma);
-  arguments.take("tolerance", question.tolerance);
-  arguments.take("extrapolate", question.extrapolate);
   arguments.take("tokens", question.tokens);
   arguments.take("c_hat", question.c_hat);
   arguments.take("emit", question.emit);
@@ -440,7 +439,6 @@ nb::bytes kept_summary(const Recording& recording, const nb::dict& given, std::i
   {
     const nb::gil_scoped_release released;
     const auto said = nlohmann::ordered_json::parse(origin);
-    planner::require_place_of_checkpoint(folder, recording.files());
     const planner::PartOrigin kept{
         "analyze",       {index, of}, std::string(render::version()), said.at("options"), said.at("other_options"),
         said.at("files")};

@@ -28,11 +28,10 @@ ordered_json warnings_json(const std::vector<Note>& warnings) {
   return list;
 }
 
-/// {"plan", "words", "warnings"} of a PlanRequest.
+/// {"plan", "warnings"} of a PlanRequest; the words are those of the plan's decision.
 ordered_json plan_of(const ordered_json& request) {
   const planner::Plan plan = planner::plan(request.get<PlanRequest>());
-  return {
-      {"plan", render::json_of(plan)}, {"words", render::words_of(plan)}, {"warnings", warnings_json(plan.warnings)}};
+  return {{"plan", render::json_of(plan)}, {"warnings", warnings_json(plan.warnings)}};
 }
 
 /// "cost" with the verification factor and the overhead alone, and a largest gamma where "max_gamma" says it.

@@ -367,19 +367,15 @@ class Plan(Answer):
     --------
     >>> import specdec
     >>> answer = specdec.plan(specdec.Acceptance.of_rate(0.8), specdec.Cost.of_constants(0.05))
-    >>> answer.points[0].verdict, answer.gamma, round(answer.speedup, 2)
-    ('speculate', 8, 3.09)
+    >>> answer.decision.verdict, answer.gamma, round(answer.speedup, 2)
+    ('sure', 8, 3.09)
     """
 
     @property
     def _tables(self) -> Tables:  # type: ignore[override]
         points: Tables = {"points": ("points", ())}
         rows: Tables = {"rows": ("points/*/rows", ("batch", "context"))}
-        if self._document["rows"] is not None:
-            rows = {"rows": ("rows", ())}
-            first = {**rows, **points}
-        else:
-            first = {**points, **rows}
+        first = {**rows, **points} if len(self._document["points"]) == 1 else {**points, **rows}
         return {
             **first,
             "schedule": ("schedule", ()),
@@ -389,30 +385,21 @@ class Plan(Answer):
         }
 
     @property
+    def summary(self) -> str:
+        """The lines of the decision: what to do, and how sure it is."""
+        return "\n".join(line for line in self._document["decision"]["text"] if line)
+
+    @property
     def gamma(self) -> int | None:
-        """The recommended gamma at the first point, 0 for plain decoding; None where there is none."""
-        if self._document["recommended"] is not None:
-            found: int | None = self._document["recommended"]["gamma"]
-            return found
-        best = self._best
-        return None if best is None else best["gamma"]
+        """The recommended gamma at the first point, 0 for plain decoding; None if nothing prices it."""
+        found: int | None = self._document["points"][0]["gamma"]
+        return found
 
     @property
     def speedup(self) -> float | None:
         """The speedup of that gamma over plain decoding, at the first point."""
-        best = self._best
-        return None if best is None else best["speedup"]
-
-    @property
-    def _best(self) -> dict[str, Any] | None:
-        gamma = (self._document["recommended"] or {}).get("gamma")
-        if gamma is not None:
-            for row in self._document["rows"] or []:
-                if row["gamma"] == gamma:
-                    chosen: dict[str, Any] = row
-                    return chosen
-        best: dict[str, Any] | None = self._document["points"][0]["optimal"] if self._document["points"] else None
-        return best
+        found: float | None = self._document["points"][0]["speedup"]["value"]
+        return found
 
     @property
     def config_text(self) -> str | None:

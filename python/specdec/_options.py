@@ -22,6 +22,7 @@ _ACCEPTANCE: Options = {
     "alpha": None,
     "rejection": None,
     "acceptance_length": None,
+    "acceptance_rate": None,
     "acceptance_per_position": None,
     "published": None,
     "counters": [],
@@ -85,7 +86,7 @@ PLAN: Options = {
     "max_regret": None,
     "max_gamma": None,
     "tokens": None,
-    "tolerance": 0.01,
+    "explain": False,
     "emit": None,
     "emit_file": None,
     "scrape": None,
@@ -371,4 +372,4 @@ def document(command: str, version: str, inputs: Options, files: list[str], pres
         inputs["files"] = [file_facts(file) for file in files]
     if presets:
         inputs["presets"] = json.loads(presets)
-    return {"schema": f"specdec.{command}/1", "version": version, "inputs": inputs, **json.loads(body)}
+    return {"schema": f"specdec.{command}/{2 if command in ('plan', 'sweep') else 1}", "version": version, "inputs": inputs, **json.loads(body)}

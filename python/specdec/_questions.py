@@ -31,7 +31,7 @@ def _plan_question(given: Options) -> tuple[Options, Options]:
             inputs[name] = listed(inputs[name])
     if "schedule" in inputs:
         inputs["schedule"] = stretches(inputs["schedule"])
-    for name in ("min_gain", "max_regret", "tolerance", "c_hat"):
+    for name in ("min_gain", "max_regret", "c_hat"):
         if name in inputs:
             inputs[name] = as_float(inputs[name])
     return question, inputs
@@ -67,7 +67,6 @@ def plan(
     schedule: Schedule | None = None,
     max_regret: float | None = None,
     max_gamma: int | None = None,
-    tolerance: float = 0.01,
     extrapolate: bool = False,
     tokens: int | None = None,
     c_hat: float | None = None,
@@ -89,7 +88,7 @@ def plan(
     max_num_seqs : int, optional
         The schedule covers batch 1 to this one.
     min_gain : float, optional
-        Speculation has to be 1 + this times as fast to be worth it; 0.05 where it is not given.
+        Speculation has to be 1 + this times as fast to be worth it; 0.05 if not given.
     gamma : int, optional
         In use: its speedup and regret are told.
     schedule : sequence of (int, int, int), optional
@@ -98,10 +97,8 @@ def plan(
         Largest acceptable regret of what is in use, in [0, 1].
     max_gamma : int, optional
         Largest gamma to recommend and to show.
-    tolerance : float
-        Relative loss of speedup up to which a gamma is near-optimal, in (0, 0.5].
     extrapolate : bool
-        Price what lies outside of what was measured, and decide by that.
+        Price what lies outside of the timings of a cost, too.
     tokens : int, optional
         Also for generations of so many tokens; with one rate and constants alone.
     c_hat : float, optional
@@ -122,8 +119,8 @@ def plan(
 
     Examples
     --------
-    >>> print(plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05)).summary.splitlines()[0])
-    Draft 8 tokens per step: 3.09x the speed of plain decoding (alpha 0.8, c 0.05).
+    >>> print(plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05)).decision.text[0])
+    Draft 8 tokens: about 3.09x plain decoding.
     """
     question, inputs = _plan_question(
         {
@@ -135,13 +132,12 @@ def plan(
             "schedule": schedule,
             "max_regret": max_regret,
             "max_gamma": max_gamma,
-            "tolerance": tolerance,
-            "extrapolate": extrapolate,
             "tokens": tokens,
             "c_hat": c_hat,
             "emit": emit,
         }
     )
+    inputs["extrapolate"] = extrapolate
     largest = _core.largest_compared_gamma(question, False)
 
     def made(name: str | None, one: Acceptance, its_cost: Cost) -> tuple[str | None, _core.Acceptance, _core.Cost]:
@@ -190,8 +186,6 @@ def plan_runs(
     schedule: Schedule | None = None,
     max_regret: float | None = None,
     max_gamma: int | None = None,
-    tolerance: float = 0.01,
-    extrapolate: bool = False,
     emit: Engine | None = None,
 ) -> Plan:
     """Plans from what a server was measured to do: `specdec plan --bench`.
@@ -213,7 +207,7 @@ def plan_runs(
         Drafted tokens of a round, where the files do not say it.
     rule : {"rejection", "greedy-draft", "greedy"}, optional
         The engine's, where it is known.
-    batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate
+    batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma
         As :func:`plan`.
     emit
         As :func:`plan`.
@@ -236,8 +230,6 @@ def plan_runs(
             "schedule": schedule,
             "max_regret": max_regret,
             "max_gamma": max_gamma,
-            "tolerance": tolerance,
-            "extrapolate": extrapolate,
             "emit": emit,
         }
     )

@@ -129,7 +129,7 @@ def some_plan_question(rng: random.Random, stated_and_constant: bool) -> tuple[d
         question["batch"] = [1, 8, 64.5]
     if rng.random() < 0.2:
         question["context"] = [500, 4000]
-    for name, value in [("max_gamma", 6), ("min_gain", 0.2), ("tolerance", 0.05), ("max_num_seqs", 128), ("emit", "vllm")]:
+    for name, value in [("max_gamma", 6), ("min_gain", 0.2), ("max_num_seqs", 128), ("emit", "vllm")]:
         if rng.random() < 0.2:
             question[name] = value
     if rng.random() < 0.3:
@@ -456,11 +456,6 @@ def test_drafts_are_chosen_among_alike() -> None:
             "context",
         ),
         (
-            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), tolerance=0.9),
-            ["plan", "--alpha", "0.8", "--c", "0.1", "--tolerance", "0.9"],
-            "tolerance",
-        ),
-        (
             lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), schedule=[(2, 8, 3)]),
             ["plan", "--alpha", "0.8", "--c", "0.1", "--schedule", "2-8:3"],
             "schedule",
@@ -611,20 +606,21 @@ def test_threads_ask_at_once() -> None:
 
 def test_an_answer_shows_its_keys_as_attributes() -> None:
     answer = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05), gamma=3)
-    assert answer.gamma == 8
+    assert answer.gamma == answer.decision.gamma == 8
     assert answer.speedup == pytest.approx(3.0921, abs=1e-4)
-    assert answer.deployed.gamma == 3
-    assert answer.points[0].verdict == "speculate"
-    assert answer.points[0]["verdict"] == "speculate"
-    assert answer.alpha == 0.8
-    assert "deployed" in dir(answer)
+    assert answer.points[0].deployed.gamma == answer.decision.over.gamma == 3
+    assert answer.decision.verdict == answer.points[0].verdict == "sure"
+    assert answer.points[0]["verdict"] == "sure"
+    assert answer.closed_form.alpha == 0.8
+    assert "decision" in dir(answer)
     with pytest.raises(AttributeError, match="Plan has no nothing"):
         _ = answer.nothing
     with pytest.raises(AttributeError, match="there is no nothing"):
-        _ = answer.deployed.nothing
-    assert repr(answer).startswith("<Plan: Draft 8 tokens per step: 3.09x the speed")
+        _ = answer.decision.nothing
+    assert repr(answer) == f"<Plan: {' '.join(answer.decision.text)}>"
+    assert repr(answer).startswith("<Plan: Draft 8 tokens: about 3.09x plain decoding.")
     over = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05), batch=[1, 8])
-    assert (over.gamma, over.alpha) == (8, None)
+    assert (over.gamma, over.decision.gamma, over.closed_form) == (8, 8, None)
     configured = specdec.plan(
         Acceptance.of_rate(0.8), Cost.of_constants(0.05, model="org/target", draft_model="org/draft"), emit="vllm"
     )

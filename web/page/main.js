@@ -13,51 +13,53 @@ const speedupAxis = { label: "speedup over plain decoding", low: null, high: nul
 const batchAxis = { label: "batch (sequences decoded together)", logarithmic: true, low: null };
 const plainDecoding = { name: "plain decoding", mark: "horizontal", role: "reference", y: [1] };
 
-/** What the intervals of a plan are: a range where they hold no sampling error of the acceptance. */
-const intervalWords = (plan) => (plan.drafts?.[0].acceptance?.lacks_sampling_error ? "range" : "95% interval");
+const intervalWords = "95% interval";
 
-/** {rows, best, near, used, plain, words}: what the charts and the table show, from an answer of either kind. */
-function shown({ plan }, request) {
-  const point = plan.points?.[0];
-  if (!point) {
-    const row = (one) => ({ gamma: one.gamma, tokens: one.expected_tokens, speedup: one.speedup,
-      operations: one.operations_factor, memory: one.memory_access_factor, regret: one.worst_regret });
-    return { rows: plan.rows.map(row), best: plan.recommended.gamma, near: plan.near_optimal_ranges,
-      used: request.question.gamma, words: intervalWords(plan) };
-  }
+/** The value of an estimate; of several alternatives the middle between its bounds, as figures of the command line draw it. */
+const middle = ({ value, bounds }) => value ?? (bounds[0] + bounds[1]) / 2;
+
+/** {rows, best, near, used}: what the charts and the table show of a plan's first point. */
+function shown(plan) {
+  const [point] = plan.points;
   const near = point.near_optimal_gammas;
   const used = point.deployed?.gamma;
-  const last = Math.max(8, point.optimal.gamma + 6, (used ?? 0) + 1);
+  const last = Math.max(8, point.gamma + 6, (used ?? 0) + 1);
   const plain = point.seconds_per_output_token?.baseline;
   const row = (one) => ({
-    gamma: one.gamma, tokens: one.tokens_per_step, tokensInterval: one.tokens_per_step_interval, speedup: one.speedup,
-    interval: one.speedup_ci95, regret: one.regret, steps: one.round_steps, seconds: one.round_seconds,
-    drafting: one.draft_seconds, perToken: plain === undefined ? null : plain / one.speedup, bound: one.bound,
+    gamma: one.gamma, tokens: middle(one.tokens_per_step), tokensInterval: one.tokens_per_step.ci95,
+    tokensBounds: one.tokens_per_step.bounds, speedup: middle(one.speedup), interval: one.speedup.ci95,
+    speedupBounds: one.speedup.bounds, operations: one.operations_factor, memory: one.memory_access_factor,
+    regret: one.regret, share: one.share, steps: one.round_steps, seconds: one.round_seconds, drafting: one.draft_seconds,
+    perToken: plain === undefined ? null : plain / middle(one.speedup), bound: one.bound,
   });
   return {
-    rows: point.rows.filter((one) => one.gamma <= last).map(row), best: point.optimal.gamma, used, plain, words: intervalWords(plan),
-    near: near.length ? [[near[0], near[near.length - 1]]] : [],
+    rows: point.rows.filter((one) => one.gamma <= last).map(row), best: point.gamma, used,
+    near: near.length ? [near[0], near[near.length - 1]] : null,
   };
 }
 
-function band(name, x, rows, key) {
-  if (!rows.some((row) => row[key] && row[key][0] < row[key][1])) return [];
-  return [{ name, mark: "band", role: "data", colour: 0, x, low: rows.map((row) => row[key][0]), high: rows.map((row) => row[key][1]) }];
+/** The lines of a plan's decision: what to do, and how sure it is. */
+const wordsOf = (plan) => plan.decision.text.filter((line) => line !== "");
+
+/** The intervals of rows; of what is exact the value of `of`. */
+function band(name, x, rows, key, of) {
+  if (!rows.some((row) => row[key])) return [];
+  const end = (which) => rows.map((row) => row[key]?.[which] ?? row[of]);
+  return [{ name, mark: "band", role: "data", colour: 0, x, low: end(0), high: end(1) }];
 }
 
-function gammaPanel({ rows, best, near, used, words }) {
+function gammaPanel({ rows, best, near, used }) {
   const x = rows.map((row) => row.gamma);
   const last = x[x.length - 1];
   const series = [];
   const all = rows.flatMap((row) => [row.speedup, ...(row.interval ?? [])]);
-  if (near.length) {
+  if (near) {
     series.push({
-      name: "near-best", mark: "box", role: "reference", x_low: near.map(([from]) => from - 0.5),
-      x_high: near.map(([, to]) => Math.min(to ?? last, last) + 0.5), low: near.map(() => Math.min(1, ...all)),
-      high: near.map(() => Math.max(1, ...all)),
+      name: "near-best", mark: "box", role: "reference", x_low: [near[0] - 0.5], x_high: [Math.min(near[1], last) + 0.5],
+      low: [Math.min(1, ...all)], high: [Math.max(1, ...all)],
     });
   }
-  series.push(plainDecoding, ...band(words, x, rows, "interval"));
+  series.push(plainDecoding, ...band(intervalWords, x, rows, "interval", "speedup"));
   series.push({ name: "speedup", mark: "line", role: "data", colour: 0, x, y: rows.map((row) => row.speedup) });
   const bestRow = rows.find((row) => row.gamma === best);
   if (bestRow) series.push({ name: "recommended", mark: "points", role: "highlight", colour: 1, x: [best], y: [bestRow.speedup] });
@@ -66,10 +68,10 @@ function gammaPanel({ rows, best, near, used, words }) {
 }
 
 /** @param rate  {name, rows} of one rate beside what was measured, or null */
-function tokensPanel({ rows, best, words }, rate) {
+function tokensPanel({ rows, best }, rate) {
   const x = rows.map((row) => row.gamma);
   const tokens = rows.map((row) => row.tokens);
-  const series = band(words, x, rows, "tokensInterval");
+  const series = band(intervalWords, x, rows, "tokensInterval", "tokens");
   series.push({ name: rate ? "as measured" : "tokens per step", mark: "line", role: "data", colour: 0, x, y: tokens });
   if (rate) {
     series.push({ name: rate.name, mark: "line", role: "data", colour: 2, x, y: x.map((gamma) => rate.rows.find((row) => row.gamma === gamma)?.tokens ?? null) });
@@ -81,18 +83,18 @@ function tokensPanel({ rows, best, words }, rate) {
 
 function batchPanel(plan) {
   // Nothing is known of a point that nothing prices.
-  const points = plan.points.filter((p) => p.optimal.gamma !== null);
+  const points = plan.points.filter((point) => point.gamma !== null);
   const x = points.map((point) => point.batch);
-  const interval = (end) => points.map((p) => p.optimal.speedup_estimate.ci95[end]);
-  const series = [plainDecoding, {
-    name: `best gamma, ${intervalWords(plan)}`, mark: "band", role: "data", colour: 0, x, low: interval(0), high: interval(1),
+  const rows = points.map((point) => point.rows.find((row) => row.gamma === point.gamma).speedup)
+    .map((speedup) => ({ speedup: middle(speedup), interval: speedup.ci95 }));
+  const series = [plainDecoding, ...band(`recommended gamma, ${intervalWords}`, x, rows, "interval", "speedup"), {
+    name: "recommended gamma", mark: "line", role: "data", colour: 0, x, y: rows.map((row) => row.speedup),
   }, {
-    name: "best gamma", mark: "line", role: "data", colour: 0, x, y: points.map((p) => p.optimal.speedup),
-  }, {
-    name: "", mark: "text", role: "data", colour: 0, x, y: interval(1), labels: points.map((p) => `γ ${p.optimal.gamma}`),
+    name: "", mark: "text", role: "data", colour: 0, x, y: rows.map((row) => row.interval?.[1] ?? row.speedup),
+    labels: points.map((point) => `γ ${point.gamma}`),
   }];
   const last = plan.crossover_batch;
-  if (last !== null) series.push({ name: `not worth it from ${last} on`, mark: "vertical", role: "reference", x: [last] });
+  if (last !== null) series.push({ name: `plain decoding from ${last} on`, mark: "vertical", role: "reference", x: [last] });
   return { title: "", x: batchAxis, y: speedupAxis, series };
 }
 
@@ -102,7 +104,7 @@ function timePanel(plan) {
   const milliseconds = (kind) => points.map((point) => 1000 * point.seconds_per_output_token[kind]);
   return {
     title: "", x: batchAxis, y: { label: "time per output token (ms)", low: 0 }, series: [
-      { name: "best gamma", mark: "line", role: "data", colour: 0, x, y: milliseconds("speculative") },
+      { name: "recommended gamma", mark: "line", role: "data", colour: 0, x, y: milliseconds("speculative") },
       { name: "plain decoding", mark: "line", role: "reference", colour: 0, x, y: milliseconds("baseline") },
     ],
   };
@@ -121,7 +123,7 @@ function withoutUse(request) {
   return { ...request, question };
 }
 
-function overCPanel(planner, request, words) {
+function overCPanel(planner, request) {
   const { c: own } = request.cost, top = largestC(own);
   const x = [...new Set([...Array.from({ length: 25 }, (_, i) => Number(((i / 24) * top).toPrecision(6))), own])].sort((a, b) => a - b);
   const { gamma, speedup, ci95 } = planner.overC({ request: withoutUse(request), cs: x });
@@ -132,9 +134,8 @@ function overCPanel(planner, request, words) {
     const before = changes.length ? x[changes[changes.length - 1]] : 0;
     if (gamma[i] !== null && gamma[i] !== gamma[i - 1] && c - before > top / 14) changes.push(i);
   });
-  const series = [plainDecoding];
-  if (ci95.every((one) => one !== null)) series.push(...band(`best gamma, ${words}`, x, rows, "interval"));
-  series.push({ name: "best gamma", mark: "line", role: "data", colour: 0, x, y: speedup }, {
+  const series = [plainDecoding, ...band(`recommended gamma, ${intervalWords}`, x, rows, "interval", "speedup")];
+  series.push({ name: "recommended gamma", mark: "line", role: "data", colour: 0, x, y: speedup }, {
     name: "", mark: "text", role: "data", colour: 0, x: changes.map((i) => x[i]), y: changes.map((i) => speedup[i]),
     labels: changes.map((i) => `γ ${gamma[i]}`),
   }, { name: "your c", mark: "vertical", role: "reference", x: [own] });
@@ -175,30 +176,30 @@ function mapPanel(planner, request, low, high, kept) {
 }
 
 /** The columns of the table that these rows have values for. */
-function columnsOf(rows, words) {
+function columnsOf(rows) {
   const percent = (share) => (share === 0 ? "0%" : `${(100 * share).toPrecision(2)}%`);
   const milliseconds = (seconds) => (1000 * seconds >= 1000 ? (1000 * seconds).toFixed(0) : (1000 * seconds).toPrecision(4));
+  const bounded = (bounds) => (value, row) => (row[bounds] ?? [value]).map((end) => end.toFixed(3)).join(" to ");
   const columns = [
-    ["Gamma", "gamma", String], ["Tokens per step", "tokens", (tokens) => tokens.toFixed(3)],
+    ["Gamma", "gamma", String], ["Tokens per step", "tokens", bounded("tokensBounds")],
     ["Round, plain steps", "steps", (steps) => steps.toFixed(3)], ["Round, ms", "seconds", milliseconds],
     ["of it drafting, ms", "drafting", (seconds) => (seconds === 0 ? "0" : milliseconds(seconds))], ["ms per token", "perToken", milliseconds],
-    ["Speedup", "speedup", (speedup) => speedup.toFixed(3)],
-    [words[0].toUpperCase() + words.slice(1), "interval", ([low, high]) => (low === high ? "-" : `${low.toFixed(2)} to ${high.toFixed(2)}`)],
+    ["Speedup", "speedup", bounded("speedupBounds")], [intervalWords, "interval", ([low, high]) => `${low.toFixed(2)} to ${high.toFixed(2)}`],
     ["Operations factor", "operations", (factor) => factor.toFixed(3)],
     ["Memory access factor", "memory", (factor) => factor.toFixed(3)],
-    [rows[0].interval ? "Regret" : "Largest regret", "regret", percent], ["Target's pass bound by", "bound", (word) => word.replace("_", " ")],
+    ["Regret", "regret", percent], ["Sure", "share", percent], ["Target's pass bound by", "bound", (word) => word.replace("_", " ")],
   ];
   const known = columns.filter(([, key]) => rows.some((row) => row[key] !== null && row[key] !== undefined));
   // Times say what steps say.
   return known.filter(([, key]) => key !== "steps" || !known.some(([, other]) => other === "seconds"));
 }
 
-function table({ rows, best, words: intervals }) {
-  const columns = columnsOf(rows, intervals);
+function table({ rows, best }) {
+  const columns = columnsOf(rows);
   const kind = (key) => (key === "bound" ? undefined : "n");
   const body = rows.map((row) => element("tr", row.gamma === best ? { class: "mark" } : {}, ...columns.map(([, key, words]) => element(
     key === "gamma" ? "th" : "td", { class: kind(key), scope: key === "gamma" ? "row" : undefined },
-    row[key] === null || row[key] === undefined ? "-" : words(row[key])))));
+    row[key] === null || row[key] === undefined ? "-" : words(row[key], row)))));
   return element("table", {}, element("caption", {}, "Every gamma; the recommended one is marked"),
     element("thead", {}, element("tr", {}, ...columns.map(([head, key]) => element("th", { scope: "col", class: kind(key) }, head)))),
     element("tbody", {}, ...body));
@@ -260,7 +261,7 @@ class PlannerView {
     const { alpha_low: low, alpha_high: high } = this.start;
     const middle = (low + high) / 2;
     const rate = { ...withoutUse(request), acceptance: { alpha: middle } };
-    return { name: `one rate, ${brief(middle)}`, rows: shown(this.planner.plan(rate), rate).rows };
+    return { name: `one rate, ${brief(middle)}`, rows: shown(this.planner.plan(rate).plan).rows };
   }
 
   update() {
@@ -270,10 +271,11 @@ class PlannerView {
       const isRate = request.acceptance.alpha !== undefined, byHardware = request.cost.hardware !== undefined;
       const answer = this.planner.plan(request);
       this.answer = answer;
-      const view = shown(answer, request);
-      this.say(answer.words, answer.warnings);
+      const view = shown(answer.plan);
+      const words = wordsOf(answer.plan);
+      this.say(words, answer.warnings);
       this.arrange(byHardware, isRate);
-      this.draw("gamma", gammaPanel(view), answer.words[0]);
+      this.draw("gamma", gammaPanel(view), words[0]);
       this.draw("tokens", tokensPanel(view, isRate ? null : this.rateBeside(request)), "Tokens per step against gamma");
       this.numbers.replaceChildren(table(view));
       // Drawings that take longer wait until the values stand still for a moment.
@@ -293,27 +295,26 @@ class PlannerView {
   sweep(request, view, byHardware, isRate) {
     try {
       if (!byHardware) {
-        this.sweepRatio(request, view, isRate);
+        this.sweepRatio(request, isRate);
         return;
       }
       const list = [...new Set([...batches, ...this.start.batches, ...request.question.batch])].sort((a, b) => a - b);
       const asked = withoutUse(request);
       asked.question.batch = list;
       delete asked.question.max_num_seqs;
-      const { plan, words } = this.planner.plan(asked);
-      this.draw("batch", batchPanel(plan), words.join(" "), words.find((one) => one.startsWith("Schedule")) ?? "");
-      this.draw("time", timePanel(plan), "Time per output token against batch, with the best gamma and without speculation");
+      const { plan } = this.planner.plan(asked);
+      const words = wordsOf(plan);
+      this.draw("batch", batchPanel(plan), words.join(" "), words[0]);
+      this.draw("time", timePanel(plan), "Time per output token against batch, with the recommended gamma and without speculation");
     } catch (error) {
       this.say([error.message], []);
       this.age(true);
     }
   }
 
-  sweepRatio(request, view, isRate) {
+  sweepRatio(request, isRate) {
     const [low, high] = isRate ? request.acceptance.alpha : [this.start.alpha_low, this.start.alpha_high];
-    if (!isRate) {
-      this.draw("over-c", overCPanel(this.planner, request, view.words), "Speedup of the best gamma against c");
-    }
+    if (!isRate) this.draw("over-c", overCPanel(this.planner, request), "Speedup of the recommended gamma against c");
     this.draw("map", mapPanel(this.planner, request, low, high, this.map ??= {}),
       "Heat map of the best speedup over the acceptance rate and c, with a box around the values above");
   }
