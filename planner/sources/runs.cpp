@@ -153,6 +153,32 @@ std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) 
   return planning::next_run(question);
 }
 
+/// Lengths that are typed beside runs which say none are figures of these runs, as if they stood in their files.
+/// @return false, and nothing changed, unless every run with drafts has one then
+bool take_typed_lengths(const Acceptance& acceptance, const std::optional<std::int64_t>& at,
+                        std::vector<ServingCounts>& runs) {
+  if (!acceptance.words || acceptance.words->acceptance_length.empty()) return false;
+  const auto length_of = [&](const ServingCounts& run) -> const estimate::TypedLength* {
+    for (const estimate::TypedLength& typed : acceptance.words->acceptance_length)
+      if (typed.gamma == (run.gamma ? run.gamma : at)) return &typed;
+    return nullptr;
+  };
+  const auto has_own = [](const ServingCounts& run) {
+    return run.rounds.value_or(0) > 0 || run.tokens_per_round || run.shape == traces::DraftShape::tree;
+  };
+  std::vector<ServingCounts> told = runs;
+  for (ServingCounts& run : told) {
+    if (has_own(run)) return false;
+    if (!cost::drafts_uncounted(run)) continue;
+    const estimate::TypedLength* const length = length_of(run);
+    if (length == nullptr) return false;
+    run.tokens_per_round = length->tokens_per_step;
+    run.rounds = acceptance.words->rounds;
+  }
+  runs = std::move(told);
+  return true;
+}
+
 /// The draft whose acceptance comes from another source than the runs.
 Draft draft_of(const BenchFiles& files, const Acceptance& acceptance, bool of_steps) {
   Draft draft{files.draft.model.value_or("draft"), acceptance, {}};
@@ -165,7 +191,8 @@ Draft draft_of(const BenchFiles& files, const Acceptance& acceptance, bool of_st
 
 }  // namespace
 
-Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& acceptance, const PlanQuestion& q) {
+Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, const PlanQuestion& q) {
+  std::optional<Acceptance> acceptance = given;
   Plan p = asked_plan(q, usual_max_gamma_of_runs);
   planning::BenchQuestion question;
   take_counts(files, p, question);
@@ -175,6 +202,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   if (files.at && !is_read) throw QuestionError("--at is given, but every run says how many tokens a round drafted");
   const bool of_steps = take_drafts(files, q, question, p.warnings);
   require_runs(question);
+  if (acceptance && take_typed_lengths(*acceptance, question.gamma, question.runs)) acceptance.reset();
   if (acceptance) {
     p.drafts.push_back(draft_of(files, *acceptance, of_steps));
     const Draft& draft = p.drafts.back();

@@ -105,6 +105,10 @@ TEST_CASE("a timed plain run and a timed run with drafts are an answer, with a l
   const ordered_json with = json_of("--bench " + reports + "c_len.csv");
   CHECK(row_of(with, 2)["speedup"]["value"].get<double>() == Approx(29.39 / 22.92).epsilon(0.01));
   CHECK(row_of(with, 2)["share"].get<double>() >= 0.95);
+  // Typed beside the runs or standing in their table, a length is the same fact.
+  const ordered_json typed = json_of("--bench " + reports + "c_nolen.csv --acceptance-length 2.63 --at 2");
+  CHECK(typed["points"] == with["points"]);
+  CHECK(typed["decision"]["gamma"] == with["decision"]["gamma"]);
 }
 
 TEST_CASE("a sweep of gammas without lengths recommends the best of them") {
