@@ -51,7 +51,7 @@ std::string without_breaks(std::string text) {
 }  // namespace
 
 TEST_CASE("the JSON output of a plan begins with its decision, and every part of the answer agrees with it") {
-  for (const std::string options :
+  for (const std::string& options :
        {std::string("--alpha 0.8 --c 0.05"), std::string("--acceptance-length 2.92 --at 3 --c 0.04 --gamma 3"),
         std::string("--alpha 0.7:0.8 --hardware h200 --model llama-3.1-70b --draft-model llama-3.2-1b --batch 1,8,64"),
         "--bench " + samples + "runs.csv"}) {
@@ -129,7 +129,7 @@ TEST_CASE("drafts that lose are not recommended, and how sure that is, is said")
 }
 
 TEST_CASE("there is always a recommendation and a word for how sure it is") {
-  for (const std::string options :
+  for (const std::string& options :
        {std::string("--alpha 0.05:0.6 --c 0.2"), std::string("--acceptance-length 1.3 --at 3 --c 0.1"),
         "--bench " + samples + "runs.csv --batch 1,4,512"}) {
     INFO(options);

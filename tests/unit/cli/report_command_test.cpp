@@ -114,7 +114,6 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
     CHECK(was.extrapolated == is.extrapolated);
   }
   CHECK_THROWS_AS(back.curve->tokens_per_step(6), std::domain_error);
-  CHECK(back.curve_at_design_effect_3 == nullptr);
   CHECK(planner::known_json(back, 5) == document);
   auto wrong = document;
   wrong["by_gamma"][2]["value"] = 3.5;
