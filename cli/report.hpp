@@ -55,7 +55,8 @@ struct Report {
 };
 
 /// The envelope that every command's JSON output has, with the command's own keys after it. The schema of the command
-/// "trace info" is "specdec.trace.info/1".
+/// "trace info" is "specdec.trace.info/1"; plans and sweeps, which say how sure they are, are "specdec.plan/2" and
+/// "specdec.sweep/2".
 nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::ordered_json& inputs,
                                      const Report& report);
 

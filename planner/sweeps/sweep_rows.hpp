@@ -35,7 +35,9 @@ PointAnswer unpriced_answer(const std::vector<std::string>& columns, std::string
 /// what is cannot be deployed.
 ///
 ///   batch, context                     of a plan
-///   verdict                            "speculate", "do not speculate", "cannot tell"
+///   verdict                            of a plan "sure", "likely", "open", "unlikely", "no"; of a capacity "speculate",
+///                                      "do not speculate", "cannot tell"
+///   share                              of a plan: of worlds in which drafts gain what is asked for
 ///   recommended_draft                  name of one of several drafts
 ///   recommended_gamma                  0 for plain decoding
 ///   recommended_max_num_seqs           of a capacity

@@ -21,7 +21,7 @@ SPECDEC = Path()
 PLAN = "specdec plan --alpha 0.8 --format json"
 TABLE = "specdec plan --alpha 0.8 --format csv"
 REFUSED = "specdec plan --alpha 2"
-DOCUMENT = {"schema": "specdec.plan/1", "points": [{"batch": 1, "speedup": 1.5}, {"batch": 8, "speedup": 1.25}]}
+DOCUMENT = {"schema": "specdec.plan/2", "points": [{"batch": 1, "speedup": 1.5}, {"batch": 8, "speedup": 1.25}]}
 
 
 def answers() -> dict[str, dict]:

@@ -439,7 +439,7 @@ TEST_CASE("the files of AIPerf are counted and planned from as they are") {
   CHECK(records["tokens_per_step"]["value"] == run["tokens_per_step"]["value"]);
   CHECK(records["interval_basis"] == "clusters");
   const ordered_json plan = document_of_run("plan --bench " + folder + "plain.json " + folder + "speculative.json");
-  CHECK(plan["schema"] == "specdec.plan/1");
+  CHECK(plan["schema"] == "specdec.plan/2");
 }
 
 TEST_CASE("a plan from guidellm's reports finds the 20 ms that each round of their server took") {

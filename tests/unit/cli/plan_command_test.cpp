@@ -58,7 +58,7 @@ TEST_CASE("the JSON output starts with the envelope and goes on with the answer"
                                          "runs",
                                          "backtest",
                                          "relative"});
-  CHECK(plan["schema"] == "specdec.plan/1");
+  CHECK(plan["schema"] == "specdec.plan/2");
   CHECK(plan["inputs"]["tolerance"] == 0.01);
   CHECK(plan["inputs"]["gamma"].is_null());
   CHECK(plan["optimal"]["gamma"] == 8);
@@ -544,7 +544,7 @@ TEST_CASE("a path that is not UTF-8 does not spoil the JSON output") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "plan-\xff.json").string();
   CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --format json --output '" + file + "'").exit_code == 0);
-  CHECK(ordered_json::parse(content_of(file))["schema"] == "specdec.plan/1");
+  CHECK(ordered_json::parse(content_of(file))["schema"] == "specdec.plan/2");
 }
 
 TEST_CASE("a published rate plans as its interval does, names its source, and is a draft to choose among") {

@@ -1068,7 +1068,7 @@ TEST_CASE("the --output of a plan as text with --emit holds what the engine read
   CHECK(run.out.find("\n" + file + ":\n") != std::string::npos);
   CHECK(ordered_json::parse(content_of(file))["method"] == "draft_model");
   CHECK(run_specdec("plan " + options + "--format json").out.empty());
-  CHECK(ordered_json::parse(content_of(file))["schema"] == "specdec.plan/1");
+  CHECK(ordered_json::parse(content_of(file))["schema"] == "specdec.plan/2");
   const std::string other = (scratch / "other.json").string();
   CHECK(run_specdec("plan " + options + "--emit-file " + other).exit_code == 0);
   CHECK(content_of(file).find("Speculate at batch 1 to 8") == 0);

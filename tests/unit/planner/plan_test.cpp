@@ -93,7 +93,7 @@ TEST_CASE("what goes not together is refused by the member's name") {
     return std::string("nothing");
   };
   CHECK(refused({.gamma = 5, .max_gamma = 4}) == "gamma");
-  CHECK(refused({.batch = {1}, .tokens = 100}) == "tokens");
+  CHECK(refused({.batch = {1, 8}, .tokens = 100}) == "tokens");
   CHECK(refused({.batch = {1, 64}, .schedule = {{1, 8, 3}}}) == "schedule");
   CHECK(refused({.gamma = 5}) == "nothing");
 }

@@ -42,9 +42,10 @@ TEST_CASE(
     for (std::int64_t n = 0; n <= gamma; ++n) tokens += std::pow(0.7, static_cast<double>(n));
     for (std::size_t i = 0; i < batches.size(); i += 40) {
       const double round = 1 + static_cast<double>(gamma) * batches[i] / 16;
-      CHECK(curve.speedup[i] == Approx(tokens / round));
-      CHECK(curve.output_tokens_per_second[i] == Approx(batches[i] * tokens / round));
-      CHECK(curve.speedup_low[i] == Approx(0.9 * tokens / round));
+      // Medians and quantiles of 1,000 worlds.
+      CHECK(curve.speedup[i] == Approx(tokens / round).epsilon(0.01));
+      CHECK(curve.output_tokens_per_second[i] == Approx(batches[i] * tokens / round).epsilon(0.01));
+      CHECK(curve.speedup_low[i] == Approx(0.9 * tokens / round).epsilon(0.02));
       CHECK(curve.gamma[i] == gamma);
     }
     const double exact = 16 * (tokens - 1) / static_cast<double>(gamma);

@@ -67,5 +67,6 @@ TEST_CASE("without counts by position one rate is contradicted by the tokens per
   mean.drafted.reset();
   mean.accepted.reset();
   mean.tokens_per_round = 2.4;  // the mean of nobody knows how many
-  CHECK_FALSE(planning::contradicted_alpha(std::vector<CountedRun>{{&one, 1}, {&mean, 3}}));
+  // It errs as published means do, by far less than this.
+  CHECK(planning::contradicted_alpha(std::vector<CountedRun>{{&one, 1}, {&mean, 3}}));
 }
