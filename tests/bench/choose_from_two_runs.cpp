@@ -1,6 +1,6 @@
 // What does it lose to choose gamma from a plain run and one with drafts, where the two leave the fixed part of a round
-// and the part of a draft open? Servers of made-up families, which are not those of the priors; docs/validation.md
-// states the figures.
+// and the part of a draft open? Servers of made-up families close to those of the priors, and servers that stray from
+// them; docs/validation.md states the figures.
 
 #include <fmt/format.h>
 
