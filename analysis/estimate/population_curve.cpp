@@ -47,7 +47,7 @@ TokensPerStep DrawnTokens::at(const AcceptanceCurve& curve, std::int64_t gamma) 
   const std::lock_guard lock(table_->mutex);
   std::vector<TokensPerStep>& table = table_->by_gamma;
   if (std::ssize(table) <= gamma) {
-    const std::int64_t last = std::min(longest_drawn, std::max({first_table, gamma, 2 * std::ssize(table)}));
+    const std::int64_t last = std::min(longest_drawn, std::max<std::int64_t>({first_table, gamma, 2 * std::ssize(table)}));
     const TokenWorlds worlds = curve.draw(last, {});
     for (std::int64_t next = std::ssize(table); next <= last; ++next) table.push_back(tokens_of(worlds, next));
   }

@@ -187,7 +187,7 @@ function columnsOf(rows) {
     ["Speedup", "speedup", bounded("speedupBounds")], [intervalWords, "interval", ([low, high]) => `${low.toFixed(2)} to ${high.toFixed(2)}`],
     ["Operations factor", "operations", (factor) => factor.toFixed(3)],
     ["Memory access factor", "memory", (factor) => factor.toFixed(3)],
-    ["Regret", "regret", percent], ["Sure", "share", percent], ["Target's pass bound by", "bound", (word) => word.replace("_", " ")],
+    ["Regret", "regret", percent], ["Sure", "share", (share) => `${Math.round(100 * share)}%`], ["Target's pass bound by", "bound", (word) => word.replace("_", " ")],
   ];
   const known = columns.filter(([, key]) => rows.some((row) => row[key] !== null && row[key] !== undefined));
   // Times say what steps say.

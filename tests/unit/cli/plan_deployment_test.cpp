@@ -114,7 +114,7 @@ TEST_CASE("without axes a plan has one point, and the keys of the closed forms s
   REQUIRE(plan["points"].size() == 1);
   const ordered_json& point = plan["points"][0];
   CHECK(point["batch"] == 1.0);
-  CHECK(point["verdict"] == "speculate");
+  CHECK(point["verdict"] == "sure");
   for (const auto& [key, value] : plan["optimal"].items()) CHECK(point["optimal"][key] == value);
   CHECK(point["near_optimal_gammas"] == plan["near_optimal_gammas"]);
   CHECK(plan["drafts"].size() == 1);
@@ -124,10 +124,10 @@ TEST_CASE("without axes a plan has one point, and the keys of the closed forms s
 
 TEST_CASE("the point of the closed forms has their speedup at every gamma") {
   const ordered_json plan = json_of("--alpha 0.75 --c 0.07 --verify-factor 2:1.02,9:1.4 --overhead 0.03");
-  for (const ordered_json& row : plan["rows"]) {
+  for (const ordered_json& row : plan["points"][0]["rows"]) {
     const ordered_json& same = plan["points"][0]["rows"][row["gamma"].get<std::size_t>()];
-    CHECK(same["speedup"].get<double>() == Approx(row["speedup"].get<double>()).epsilon(1e-12));
-    CHECK(same["tokens_per_step"].get<double>() == Approx(row["expected_tokens"].get<double>()).epsilon(1e-12));
+    CHECK(same["speedup"].get<double>() == Approx(row["speedup"]["value"].get<double>()).epsilon(1e-12));
+    CHECK(same["tokens_per_step"].get<double>() == Approx(row["tokens_per_step"]["value"].get<double>()).epsilon(1e-12));
   }
 }
 
@@ -150,8 +150,8 @@ TEST_CASE("measured times whose verification is free give the speedups of the cl
   const ordered_json closed = json_of("--alpha 0.8 --c 0.05 --max-gamma 8");
   for (const ordered_json& point : measured["points"]) {
     for (std::size_t gamma = 0; gamma <= 8; ++gamma) {
-      CHECK(point["rows"][gamma]["speedup"].get<double>() ==
-            Approx(closed["rows"][gamma]["speedup"].get<double>()).epsilon(1e-12));
+      CHECK(point["rows"][gamma]["speedup"]["value"].get<double>() ==
+            Approx(closed["rows"][gamma]["speedup"]["value"].get<double>()).epsilon(1e-12));
     }
     CHECK(point["seconds_per_output_token"]["baseline"].get<double>() == Approx(0.01));
     CHECK(point["output_tokens_per_second"]["baseline"].get<double>() == Approx(point["batch"].get<double>() / 0.01));
@@ -172,22 +172,22 @@ TEST_CASE("the best gamma falls with the batch where verification costs, as the 
     for (int gamma = 0; gamma <= 8; ++gamma) {
       const double tokens = (1 - std::pow(alpha, gamma + 1)) / (1 - alpha);
       const double speedup = tokens * plain / (fixed + per_token * batch * (gamma + 1) + c * gamma * plain);
-      CHECK(point["rows"][static_cast<std::size_t>(gamma)]["speedup"].get<double>() == Approx(speedup).epsilon(1e-9));
+      CHECK(point["rows"][static_cast<std::size_t>(gamma)]["speedup"]["value"].get<double>() == Approx(speedup).epsilon(1e-9));
       if (speedup > best_speedup) {
         best_speedup = speedup;
         best = gamma;
       }
     }
-    CHECK(point["optimal"]["gamma"] == best);
-    CHECK(point["verdict"] == (best_speedup >= 1.1 ? "speculate" : "do not speculate"));
+    CHECK(point["gamma"] == best);
+    CHECK(point["verdict"] == (best_speedup >= 1.1 ? "sure" : "no"));
   }
-  CHECK(verdicts_of(plan) == std::vector<std::string>{"speculate", "speculate", "do not speculate"});
+  CHECK(verdicts_of(plan) == std::vector<std::string>{"sure", "sure", "no"});
 }
 
 TEST_CASE("an interval around what is asked for cannot tell, and names the run that would") {
   const ordered_json plan = json_of("--alpha 0.5:0.7 --c 0.5 --min-gain 0.05 --batch 16 --model org/m");
   const ordered_json& point = plan["points"][0];
-  CHECK(point["verdict"] == "cannot tell");
+  CHECK(point["verdict"] == "open");
   CHECK(point["dominant_source"] == "acceptance");
   const std::string command = point["next_measurement"]["command"];
   CHECK(command.rfind("vllm bench serve --model org/m --dataset-name custom --dataset-path PROMPTS --num-prompts ",
@@ -226,19 +226,19 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
       // No window drafted 2: what a draft costs beside the fixed part of a round is a usual share.
       CHECK(row["round_seconds"].get<double>() ==
             Approx(1e-3 * (6 + 0.8 * draft + 0.15 * (draft + 1) * batch)).epsilon(gamma == 2 ? 0.08 : 0.02));
-      CHECK(row["tokens_per_step"].get<double>() == Approx((1 - std::pow(0.72, draft + 1)) / 0.28).epsilon(0.01));
+      CHECK(row["tokens_per_step"]["value"].get<double>() == Approx((1 - std::pow(0.72, draft + 1)) / 0.28).epsilon(0.01));
       CHECK(row["extrapolated"] == false);
     }
   }
   const ordered_json one = json_of(both + "--alpha 0.72 --batch 8 --max-num-seqs 48");
   REQUIRE(one["points"].size() == 1);
   CHECK(one["schedule"].back()["batch_high"] == 48);
-  CHECK(one["points"][0]["optimal"]["gamma"] == plan["points"][2]["optimal"]["gamma"]);
+  CHECK(one["points"][0]["gamma"] == plan["points"][2]["gamma"]);
 
   CHECK(warns(json_of(both + "--alpha 0.72 --context 100,9000"), "context_not_told"));
   const ordered_json speculative_alone = json_of("--alpha 0.7 --cost " + logs + "vllm_k4.log");
   for (const ordered_json& point : speculative_alone["points"]) {
-    CHECK(point["verdict"] == "cannot tell");
+    CHECK(point["verdict"] == "open");
     CHECK(point["dominant_source"] == "extrapolation");
   }
   check_refused(
@@ -279,12 +279,12 @@ TEST_CASE("two scrapes of one vLLM server are a plan, and two of it without draf
   const double tokens = of_gamma(both, 4)["tokens_per_step"].get<double>();
   const double truth = tokens * (6 + 0.15 * batch) / (6 + 0.8 * 4 + 0.15 * 5 * batch);
   for (const ordered_json& plan : {alone, both}) {
-    const ordered_json interval = of_gamma(plan, 4)["speedup_ci95"];
+    const ordered_json interval = of_gamma(plan, 4)["speedup"]["ci95"];
     CHECK(interval[0].get<double>() < truth);
     CHECK(truth < interval[1].get<double>());
   }
   const auto width = [&](const ordered_json& plan) {
-    const ordered_json interval = of_gamma(plan, 4)["speedup_ci95"];
+    const ordered_json interval = of_gamma(plan, 4)["speedup"]["ci95"];
     return interval[1].get<double>() - interval[0].get<double>();
   };
   CHECK(width(both) < 0.6 * width(alone));
@@ -414,7 +414,7 @@ TEST_CASE(
   double error_mirrored = 0, error_model = 0;
   for (const auto& [gamma, speedup] : measured) {
     const auto of = [&, g = gamma](const ordered_json& plan) {
-      return plan["points"][0]["rows"][g]["speedup"].get<double>();
+      return plan["points"][0]["rows"][g]["speedup"]["value"].get<double>();
     };
     CHECK(of(mirrored) < of(model));
     error_mirrored += std::abs(std::log(of(mirrored) / speedup));
@@ -481,11 +481,11 @@ TEST_CASE("counters give the observed tokens at the gamma that was measured, and
   const ordered_json plan = json_of("--counters " + counters_in(scratch) + " --c 0.05");
   REQUIRE(plan["points"].size() == 1);
   const ordered_json& point = plan["points"][0];
-  CHECK(point["rows"][4]["tokens_per_step"].get<double>() == Approx(1 + 1.8));
+  CHECK(point["rows"][4]["tokens_per_step"]["value"].get<double>() == Approx(1 + 1.8));
   CHECK(point["rows"][4]["extrapolated"] == false);
   CHECK(point["rows"][9]["extrapolated"] == true);
   CHECK(point["verdict_at_design_effect_3"].is_string());
-  CHECK(plan["rows"][4]["expected_tokens"].get<double>() == Approx(2.8));
+  CHECK(plan["points"][0]["rows"][4]["tokens_per_step"]["value"].get<double>() == Approx(2.8));
   CHECK(plan["inputs"]["files"][0]["size_bytes"].is_number());
 }
 
@@ -499,14 +499,14 @@ TEST_CASE("a recording gives the tokens per step and the speedups that its analy
   REQUIRE(analysis["gammas"].size() == 4);
   for (const ordered_json& row : analysis["gammas"]) {
     const std::size_t gamma = row["gamma"];
-    CHECK(plan["points"][0]["rows"][gamma]["tokens_per_step"].get<double>() ==
+    CHECK(plan["points"][0]["rows"][gamma]["tokens_per_step"]["value"].get<double>() ==
           Approx(row["tokens_per_step"]["replay"].get<double>()).epsilon(1e-12));
     // Texts of 60 tokens: the drafts behind their ends are a twentieth of the cost.
-    CHECK(plan["points"][0]["rows"][gamma]["speedup"].get<double>() ==
+    CHECK(plan["points"][0]["rows"][gamma]["speedup"]["value"].get<double>() ==
           Approx(row["speedup"]["replay"].get<double>()).epsilon(1e-12));
   }
-  CHECK(plan["points"][0]["optimal"]["gamma"] ==
-        ordered_json::parse(run_specdec("analyze --samples 0 --c 0.1 --format json " + file).out)["optimal"]["gamma"]);
+  CHECK(plan["points"][0]["gamma"] ==
+        ordered_json::parse(run_specdec("analyze --samples 0 --c 0.1 --format json " + file).out)["decision"]["gamma"]);
   const auto says = [](const ordered_json& document, const std::string& value) {
     const ordered_json expected = {{"name", "steps at the ends of texts"}, {"value", value}, {"source", "default"}};
     const ordered_json& all = document["assumptions"];
@@ -560,8 +560,8 @@ TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of
   REQUIRE(next.is_object());
   CHECK(next["regret_after"].get<double>() < next["regret_now"].get<double>());
   CHECK(next["command"].get<std::string>().rfind("vllm bench serve --model ", 0) == 0);
-  CHECK(plan["points"].front()["verdict"] == "speculate");
-  CHECK(plan["points"].front()["optimal"]["gamma"].get<int>() > plan["points"].back()["optimal"]["gamma"].get<int>());
+  CHECK(plan["points"].front()["verdict"] == "sure");
+  CHECK(plan["points"].front()["decision"]["gamma"].get<int>() > plan["points"].back()["decision"]["gamma"].get<int>());
   CHECK(plan["schedule"].front()["batch_low"] == 1);
   CHECK_FALSE(plan["config"].is_null());
 }
@@ -577,7 +577,7 @@ TEST_CASE("a table of runs is planned from, with acceptance of its own or of ano
   CHECK(plan["runs"][1]["line"] == 3);
   CHECK(plan["runs"][1]["round_seconds"].get<double>() == Approx(2.67 * 0.0033));
   CHECK(plan["runs"][1]["measured_speedup"]["value"].get<double>() == Approx(6.1 / 3.3));
-  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][0]["verdict"] == "sure");
   CHECK(plan["relative"].empty());
   const ordered_json timed = json_of("--bench " + bare);
   CHECK(warns(timed, "acceptance_of_other_source"));
@@ -598,7 +598,7 @@ TEST_CASE("runs that cannot be as they say decide nothing, and that is said firs
   CHECK(text.find("Cannot tell at batch") != std::string::npos);
   const ordered_json plan = json_of("--bench " + file);
   for (const ordered_json& point : plan["points"]) {
-    CHECK(point["verdict"] == "cannot tell");
+    CHECK(point["verdict"] == "open");
     CHECK(point["dominant_source"] == "cost");
     CHECK(point["next_measurement"]["with_baseline"] == true);
   }
@@ -618,7 +618,7 @@ TEST_CASE("runs that all drafted rank the drafts and ask for a plain run") {
   REQUIRE(plan["relative"].size() == 6);
   CHECK(plan["relative"][3]["gamma"] == 3);
   CHECK(plan["relative"][3]["fastest"] == true);
-  CHECK(plan["points"][0]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["verdict"] == "open");
   CHECK(plan["points"][0]["next_measurement"]["gamma"] == 0);
   CHECK(warns(plan, "no_plain_runs"));
   const std::string text = run_specdec("plan --bench" + files).out;
@@ -631,7 +631,7 @@ TEST_CASE("runs that all drafted rank the drafts and ask for a plain run") {
 TEST_CASE("an overhead beside runs and logs is added to their rounds and assumed by the user") {
   const ordered_json without = json_of("--bench" + bench_files());
   const ordered_json with = json_of("--bench" + bench_files() + " --overhead-seconds 0.002");
-  const auto speedup = [](const ordered_json& plan) { return plan["points"][0]["optimal"]["speedup"].get<double>(); };
+  const auto speedup = [](const ordered_json& plan) { return plan["points"][0]["speedup"]["value"].get<double>(); };
   CHECK(speedup(with) < 0.9 * speedup(without));
   CHECK(with["runs"] == without["runs"]);
   CHECK(with["bench"]["leave_one_out_error"] == without["bench"]["leave_one_out_error"]);
@@ -645,8 +645,8 @@ TEST_CASE("hardware beside runs prices what lies beyond them, scaled to the near
   CHECK(anchored["drafts"][0]["cost"] == "anchored");
   CHECK(warns(anchored, "anchored_to_runs"));
   for (std::size_t gamma = 3; gamma <= 5; ++gamma)
-    CHECK(anchored["points"][0]["rows"][gamma]["speedup"] == fitted["points"][0]["rows"][gamma]["speedup"]);
-  CHECK(anchored["points"][1]["rows"][4]["speedup"] != fitted["points"][1]["rows"][4]["speedup"]);
+    CHECK(anchored["points"][0]["rows"][gamma]["speedup"]["value"] == fitted["points"][0]["rows"][gamma]["speedup"]["value"]);
+  CHECK(anchored["points"][1]["rows"][4]["speedup"]["value"] != fitted["points"][1]["rows"][4]["speedup"]["value"]);
   CHECK(anchored["points"][1]["rows"][4]["extrapolated"] == true);
   CHECK(anchored["points"][1]["basis"] == "extrapolated");
   CHECK(anchored["runs"] == fitted["runs"]);
@@ -665,7 +665,7 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
   for (std::size_t i = 0; i < own["points"].size(); ++i) {
     const ordered_json& point = other["points"][i];
     CHECK(point["batch"] == own["points"][i]["batch"]);
-    CHECK(point["rows"][4]["tokens_per_step"].get<double>() == Approx(2.8));
+    CHECK(point["rows"][4]["tokens_per_step"]["value"].get<double>() == Approx(2.8));
     CHECK(point["rows"][4]["round_seconds"] == own["points"][i]["rows"][4]["round_seconds"]);
     CHECK(point["verdict_at_design_effect_3"].is_string());
   }
@@ -677,7 +677,7 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
   const ordered_json points = json_of(bench + " --alpha 0.7 --batch 2,16,100 --gamma 3");
   REQUIRE(points["points"].size() == 3);
   CHECK(points["points"][1]["batch"] == 16.0);
-  CHECK(points["points"][1]["rows"][1]["tokens_per_step"].get<double>() == Approx(1.7));
+  CHECK(points["points"][1]["rows"][1]["tokens_per_step"]["value"].get<double>() == Approx(1.7));
   CHECK(points["points"][0]["rows"][1]["extrapolated"] == false);
   CHECK(points["points"][2]["rows"][1]["extrapolated"] == true);
   CHECK(points["schedule"].back()["batch_high"] == 100);
@@ -685,7 +685,7 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
   check_refused(bench + " --batch 100 --schedule 1-64:3",
                 "--schedule is 1-64:3, but must be a schedule up to batch 100");
   const ordered_json far_context = json_of("--context 9000 " + bench);
-  for (const ordered_json& point : far_context["points"]) CHECK(point["verdict"] == "cannot tell");
+  for (const ordered_json& point : far_context["points"]) CHECK(point["verdict"] == "open");
 
   const ordered_json parallel = json_of(bench + " --draft-kind parallel --emit vllm");
   CHECK(parallel["points"][0]["rows"][5]["round_seconds"] != own["points"][0]["rows"][5]["round_seconds"]);
@@ -694,7 +694,7 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
 TEST_CASE("a run that measured more than the best gamma is planned to gain there is named where the plan is for it") {
   const std::string bench = "--bench" + bench_files();
   const ordered_json plan = json_of(bench + " --batch 1");
-  REQUIRE(plan["points"][0]["optimal"]["gamma"] == 4);
+  REQUIRE(plan["points"][0]["gamma"] == 4);
   REQUIRE(warns(plan, "run_measured_faster"));
   CHECK(plan.dump().find("at batch 1 a run of gamma 3 measured 1.84x") != std::string::npos);
   CHECK_FALSE(warns(json_of(bench + " --batch 8"), "run_measured_faster"));
@@ -719,10 +719,10 @@ TEST_CASE("a batch at which no run drafted is marked and not told, and the run t
   const std::string three =
       "--bench " + samples + "c8-plain.json " + samples + "c8-k3.json " + samples + "c32-plain.json ";
   const ordered_json plan = json_of(three + "--batch 8,32");
-  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][0]["verdict"] == "sure");
   CHECK(plan["points"][0]["rows"][3]["extrapolated"] == false);
   const ordered_json& point = plan["points"][1];
-  CHECK(point["verdict"] == "cannot tell");
+  CHECK(point["verdict"] == "open");
   CHECK(point["basis"] == "extrapolated");
   CHECK(point["rows"][0]["extrapolated"] == false);
   CHECK(point["rows"][3]["extrapolated"] == true);
@@ -741,8 +741,8 @@ TEST_CASE("a table of times that ends prices nothing behind its end, whatever pl
   for (const int tokens : {1, 2, 4, 8}) out << 8 << "," << tokens << ",1000," << 0.01 + 0.0001 * 8 * tokens << '\n';
   out.close();
   const ordered_json plan = json_of("--alpha 0.8 --c 0.05 --batch 8,64 --cost " + file);
-  CHECK(plan["points"][0]["verdict"] == "speculate");
-  CHECK(plan["points"][1]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["verdict"] == "sure");
+  CHECK(plan["points"][1]["verdict"] == "open");
   CHECK(plan["points"][1]["basis"] == "not_priced");
   CHECK(plan["points"][1]["next_measurement"]["with_baseline"] == true);
   CHECK(plan["schedule"].back()["gamma"].is_null());
@@ -768,16 +768,16 @@ TEST_CASE("a batch that no table timed decides nothing by its total tokens, and 
   CHECK(timed["points"][2]["basis"] == "measured");
   CHECK_FALSE(warns(timed, "batch_not_timed"));
   const ordered_json plan = json_of(asked + " --batch 64,128");
-  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][0]["verdict"] == "sure");
   CHECK(plan["points"][1]["basis"] == "extrapolated");
-  CHECK(plan["points"][1]["verdict"] == "cannot tell");
+  CHECK(plan["points"][1]["verdict"] == "open");
   CHECK(plan["schedule"].back()["basis"] == "extrapolated");
   const std::string text = run_specdec("plan " + asked + " --batch 64,128").out;
   CHECK(text.find("Warning (batch_not_timed): at 1 of 2 points, the first at batch 128 and context 1000, passes") !=
         std::string::npos);
   CHECK(text.find("were timed at batch 1 to 64") != std::string::npos);
   const ordered_json decided = json_of(asked + " --batch 64,128 --extrapolate");
-  CHECK(decided["points"][1]["verdict"] == "speculate");
+  CHECK(decided["points"][1]["verdict"] == "sure");
   CHECK(decided["points"][1]["basis"] == "extrapolated");
   CHECK(warns(decided, "batch_not_timed"));
 }
@@ -792,7 +792,7 @@ TEST_CASE("the basis of a point says whether its price was measured, stated or m
 
 TEST_CASE("points, schedule and configuration stop where the runs do, and go on where that is asked for") {
   const std::string bench = "--bench" + bench_files();
-  CHECK(json_of(bench + " --batch 128")["points"][0]["verdict"] == "cannot tell");
+  CHECK(json_of(bench + " --batch 128")["points"][0]["verdict"] == "open");
   const std::string far = bench + " --max-num-seqs 256 --emit vllm --draft-model org/draft";
   const ordered_json plan = json_of(far);
   const auto beyond = std::find_if(plan["schedule"].begin(), plan["schedule"].end(),
@@ -1025,8 +1025,8 @@ TEST_CASE("an engine of one length is given the measured gamma that the plan rec
             "bench/c1-k3.json --emit llamacpp --draft-model d.gguf"}) {
     INFO(asked);
     const ordered_json plan = json_of(asked);
-    REQUIRE(plan["recommended"]["gamma"].get<std::int64_t>() > 0);
-    for (const ordered_json& run : plan["config"]["runs"]) CHECK(run["gamma"] == plan["recommended"]["gamma"]);
+    REQUIRE(plan["decision"]["gamma"].get<std::int64_t>() > 0);
+    for (const ordered_json& run : plan["config"]["runs"]) CHECK(run["gamma"] == plan["decision"]["gamma"]);
   }
 }
 
@@ -1046,7 +1046,7 @@ TEST_CASE("a schedule drafts where the least gain is reached, as the points do, 
   CHECK(gamma_at(much, 128) == 0);
   CHECK(much["crossover_batch"].get<std::int64_t>() < little["crossover_batch"].get<std::int64_t>());
   const ordered_json too_much = json_of(asked + "--min-gain 1.2");
-  for (const ordered_json& point : too_much["points"]) CHECK(point["verdict"] == "do not speculate");
+  for (const ordered_json& point : too_much["points"]) CHECK(point["verdict"] == "no");
   CHECK(too_much["schedule"].size() == 1);
   const std::string text = run_specdec("plan " + asked + "--min-gain 0.3").out;
   CHECK(text.find("since no gamma\ngives 1.30x there") + text.find("since no gamma gives 1.30x there") +
@@ -1088,7 +1088,7 @@ TEST_CASE("where the schedule has another gamma than a point, one sentence says 
   for (const ordered_json& point : plan["points"]) {
     for (const ordered_json& stretch : plan["schedule"]) {
       const bool here = stretch["batch_low"] <= point["batch"] && point["batch"] <= stretch["batch_high"];
-      differs = differs || (here && stretch["gamma"] != point["optimal"]["gamma"]);
+      differs = differs || (here && stretch["gamma"] != point["gamma"]);
     }
   }
   CHECK((out.find("It differs from the best gammas") != std::string::npos) == differs);
@@ -1260,7 +1260,7 @@ TEST_CASE("counters that do not show chains need --at, and trees are refused") {
       "--c 0.1 --counters " + log,
       "--at is missing: " + log +
           " does not show whether drafts are chains; --at G says that every round drafted a chain of G tokens");
-  CHECK(json_of("--c 0.1 --at 3 --counters " + log)["points"][0]["rows"][3]["tokens_per_step"].get<double>() ==
+  CHECK(json_of("--c 0.1 --at 3 --counters " + log)["points"][0]["rows"][3]["tokens_per_step"]["value"].get<double>() ==
         Approx(2.85));
   std::ofstream(tree) << R"({"text":"x","meta_info":{"completion_tokens":100,"prompt_tokens":10,"spec_verify_ct":40,)"
                       << R"("spec_accept_length":2.5,"spec_accept_token_num":60,"spec_draft_token_num":640}})" << '\n';
@@ -1336,11 +1336,11 @@ TEST_CASE("a plan by hardware prints the worked example and says what bounds eac
   const std::string models = ideal.options() + "--draft-model " + ideal.path("8b.json");
   const ordered_json plan = json_of("--alpha 0.8 --context 2048 --batch 1,64,200" + models);
   // Not in the example: the token that the draft catches up on after a full accept, up to 2e-5 of the speedup here.
-  CHECK(plan["points"][0]["rows"][4]["speedup"].get<double>() == Approx(2.329418).epsilon(5e-5));
-  CHECK(plan["points"][0]["optimal"]["gamma"] == 5);
-  CHECK(plan["points"][0]["optimal"]["speedup"].get<double>() == Approx(2.374232).epsilon(5e-5));
-  CHECK(plan["points"][1]["rows"][4]["speedup"].get<double>() == Approx(1.514050).epsilon(5e-5));
-  CHECK(plan["points"][1]["optimal"]["gamma"] == 2);
+  CHECK(plan["points"][0]["rows"][4]["speedup"]["value"].get<double>() == Approx(2.329418).epsilon(5e-5));
+  CHECK(plan["points"][0]["gamma"] == 5);
+  CHECK(plan["points"][0]["speedup"]["value"].get<double>() == Approx(2.374232).epsilon(5e-5));
+  CHECK(plan["points"][1]["rows"][4]["speedup"]["value"].get<double>() == Approx(1.514050).epsilon(5e-5));
+  CHECK(plan["points"][1]["gamma"] == 2);
   CHECK(plan["points"][1]["seconds_per_output_token"]["baseline"].get<double>() == Approx(0.023431741).epsilon(5e-7));
   CHECK(plan["points"][0]["rows"][4]["bound"] == "weights");
   CHECK(plan["points"][2]["rows"][0]["bound"] == "cache");
@@ -1367,7 +1367,7 @@ TEST_CASE("presets price a plan with sources, ranges and what calibration narrow
   for (const ordered_json& preset : plan["inputs"]["presets"])
     CHECK_THAT(preset["sources"][0].get<std::string>(), Catch::Matchers::StartsWith("https://"));
   const auto width = [](const ordered_json& document) {
-    const ordered_json& ci95 = document["points"][0]["rows"][4]["speedup_ci95"];
+    const ordered_json& ci95 = document["points"][0]["rows"][4]["speedup"]["ci95"];
     return ci95[1].get<double>() - ci95[0].get<double>();
   };
   CHECK(width(plan) > 0.01);
@@ -1395,14 +1395,14 @@ TEST_CASE("a range of alpha beside hardware holds what its ends give, and nothin
   for (const char* end : {"0.5", "0.9"}) {
     const ordered_json at_end = json_of(asked + end);
     for (std::size_t gamma = 1; gamma <= 3; ++gamma) {
-      const ordered_json& wide = range["points"][0]["rows"][gamma]["speedup_ci95"];
-      const ordered_json& its = at_end["points"][0]["rows"][gamma]["speedup_ci95"];
+      const ordered_json& wide = range["points"][0]["rows"][gamma]["speedup"]["ci95"];
+      const ordered_json& its = at_end["points"][0]["rows"][gamma]["speedup"]["ci95"];
       CHECK(wide[0].get<double>() <= its[0].get<double>() * (1 + 1e-9));
       CHECK(its[1].get<double>() <= wide[1].get<double>() * (1 + 1e-9));
     }
   }
-  CHECK(json_of(asked + "0.5")["points"][0]["verdict"] == "cannot tell");
-  CHECK(range["points"][0]["verdict"] == "cannot tell");
+  CHECK(json_of(asked + "0.5")["points"][0]["verdict"] == "open");
+  CHECK(range["points"][0]["verdict"] == "open");
 }
 
 TEST_CASE("the run that would tell is made at the context that is asked for, and its times go to the calibration") {
@@ -1447,9 +1447,9 @@ TEST_CASE("a measured speedup that no losses of a roofline explain is followed a
     const ordered_json& row = plan["points"][0]["rows"][3];
     const double measured = 38 / milliseconds;
     INFO(measured);
-    CHECK(row["speedup_ci95"][0].get<double>() < measured);
-    CHECK(measured < row["speedup_ci95"][1].get<double>());
-    CHECK(row["speedup"].get<double>() == Approx(measured).epsilon(0.1));
+    CHECK(row["speedup"]["ci95"][0].get<double>() < measured);
+    CHECK(measured < row["speedup"]["ci95"][1].get<double>());
+    CHECK(row["speedup"]["value"].get<double>() == Approx(measured).epsilon(0.1));
   }
 }
 
@@ -1565,11 +1565,11 @@ TEST_CASE("a schedule says where it goes by the estimates alone, and so do its c
       "--kernel-times none ";
   const std::string asked = server + "--batch 1,32,256 ";
   const ordered_json plan = json_of(asked + "--emit vllm");
-  REQUIRE(plan["points"][2]["verdict"] == "cannot tell");
+  REQUIRE(plan["points"][2]["verdict"] == "open");
   const ordered_json& schedule = plan["schedule"];
-  CHECK(schedule.front()["verdict"] == "speculate");
+  CHECK(schedule.front()["verdict"] == "sure");
   CHECK(schedule.back()["gamma"] == 0);
-  CHECK(schedule.back()["verdict"] == "cannot tell");
+  CHECK(schedule.back()["verdict"] == "open");
   const auto crossover = plan["crossover_batch"].get<std::int64_t>();
   const auto low = plan["crossover_interval"][0].get<std::int64_t>();
   CHECK(low < crossover);
@@ -1578,8 +1578,8 @@ TEST_CASE("a schedule says where it goes by the estimates alone, and so do its c
   const auto verdict_at = [&](std::int64_t batch) {
     return json_of(server + "--max-num-seqs 256 --batch " + std::to_string(batch))["points"][0]["verdict"];
   };
-  CHECK(verdict_at(low - 1) == "speculate");
-  CHECK(verdict_at(low) == "cannot tell");
+  CHECK(verdict_at(low - 1) == "sure");
+  CHECK(verdict_at(low) == "open");
   std::string text = run_specdec("plan " + asked + "--emit vllm").out;
   std::replace(text.begin(), text.end(), '\n', ' ');
   CHECK(text.find("on no gamma gives 1.05x by the estimate; by the intervals that begins at batch " +
@@ -1591,7 +1591,7 @@ TEST_CASE("a schedule says where it goes by the estimates alone, and so do its c
   CHECK(noted);
   // Exact costs leave nothing open.
   const ordered_json exact = json_of("--alpha 0.8 --c 0.05 --batch 1,16 --emit vllm --draft-model org/d --model org/t");
-  for (const ordered_json& stretch : exact["schedule"]) CHECK(stretch["verdict"] == "speculate");
+  for (const ordered_json& stretch : exact["schedule"]) CHECK(stretch["verdict"] == "sure");
   CHECK(exact["crossover_interval"].is_null());
   for (const ordered_json& note : exact["config"]["notes"]) {
     CHECK(note.get<std::string>().find("by the estimate") == std::string::npos);
@@ -1625,7 +1625,7 @@ TEST_CASE(
   const ScratchFolder scratch;
   const std::string options = "--counters " + counters_in(scratch) + " --c 0.02";
   const ordered_json plan = json_of(options);
-  CHECK(plan["recommended"]["gamma"] == 4);
+  CHECK(plan["decision"]["gamma"] == 4);
   CHECK(plan["points"][0]["passed_over_gamma"].get<int>() > 4);
   CHECK(plan["schedule"][0]["gamma"] == 4);
   CHECK(warns(plan, "measured_preferred"));
@@ -1636,8 +1636,8 @@ TEST_CASE(
 TEST_CASE("a gain beyond what was measured is sure only if the figures are of enough rounds") {
   const std::string lengths = "--acceptance-length 1:1.79,2:2.42,3:2.92 --c 0.04 --rounds ";
   for (const char* more : {"", " --batch 1"}) {
-    CHECK(json_of(lengths + "30" + more)["recommended"]["gamma"] == 3);
-    CHECK(json_of(lengths + "1000000" + more)["recommended"]["gamma"].get<int>() > 3);
+    CHECK(json_of(lengths + "30" + more)["decision"]["gamma"] == 3);
+    CHECK(json_of(lengths + "1000000" + more)["decision"]["gamma"].get<int>() > 3);
   }
 }
 
@@ -1661,10 +1661,10 @@ TEST_CASE("an interval of rates has one recommendation, whatever is asked beside
     CHECK(alone["recommended"]["basis"] == "minimax_regret");
     for (const ordered_json& answer : {alone, at_batch, emitted}) {
       CHECK(answer["recommended"] == alone["recommended"]);
-      CHECK(answer["points"][0]["optimal"]["gamma"] == alone["recommended"]["gamma"]);
-      CHECK(answer["schedule"][0]["gamma"] == alone["recommended"]["gamma"]);
+      CHECK(answer["points"][0]["gamma"] == alone["decision"]["gamma"]);
+      CHECK(answer["schedule"][0]["gamma"] == alone["decision"]["gamma"]);
     }
-    CHECK(emitted["config"]["runs"][0]["gamma"] == alone["recommended"]["gamma"]);
+    CHECK(emitted["config"]["runs"][0]["gamma"] == alone["decision"]["gamma"]);
     CHECK(at_batch["points"][0]["worst_regret"].get<double>() ==
           Approx(alone["interval"]["worst_regret"].get<double>()).epsilon(1e-12));
   }
@@ -1674,14 +1674,14 @@ TEST_CASE("of drafts that cost nothing the smallest that comes near the limit is
   for (const std::string rate : {"--alpha 0.5 --c 0", "--alpha 0.8 --c 0"}) {
     const ordered_json alone = json_of(rate), over_batches = json_of(rate + " --batch 1,8");
     CHECK(alone["recommended"]["basis"] == "share_of_limit");
-    CHECK(over_batches["points"][1]["optimal"]["gamma"] == alone["recommended"]["gamma"]);
-    CHECK(over_batches["schedule"][0]["gamma"] == alone["recommended"]["gamma"]);
+    CHECK(over_batches["points"][1]["gamma"] == alone["decision"]["gamma"]);
+    CHECK(over_batches["schedule"][0]["gamma"] == alone["decision"]["gamma"]);
   }
   const ordered_json range = json_of("--alpha 0.7:0.9 --c 0"), range_at = json_of("--alpha 0.7:0.9 --c 0 --batch 1");
-  CHECK(range_at["points"][0]["optimal"]["gamma"] == range["recommended"]["gamma"]);
-  CHECK(range_at["schedule"][0]["gamma"] == range["recommended"]["gamma"]);
+  CHECK(range_at["points"][0]["gamma"] == range["decision"]["gamma"]);
+  CHECK(range_at["schedule"][0]["gamma"] == range["decision"]["gamma"]);
   // A limit that somebody asks for is one.
-  CHECK(json_of("--alpha 0.5 --c 0 --batch 1 --max-gamma 4")["recommended"]["gamma"] == 4);
+  CHECK(json_of("--alpha 0.5 --c 0 --batch 1 --max-gamma 4")["decision"]["gamma"] == 4);
 }
 
 TEST_CASE("a table of runs by batch is planned batch by batch") {
@@ -1698,9 +1698,9 @@ TEST_CASE("a table of runs by batch is planned batch by batch") {
   for (std::size_t i = 0; i < 3; ++i) {
     const ordered_json &by_batches = batch["points"][i], &by_loads = load["points"][i];
     CHECK(by_batches["verdict"] == by_loads["verdict"]);
-    CHECK(by_batches["optimal"]["gamma"] == by_loads["optimal"]["gamma"]);
-    CHECK(by_batches["optimal"]["speedup"].get<double>() ==
-          Approx(by_loads["optimal"]["speedup"].get<double>()).epsilon(0.01));
+    CHECK(by_batches["decision"]["gamma"] == by_loads["decision"]["gamma"]);
+    CHECK(by_batches["decision"]["speedup"]["value"].get<double>() ==
+          Approx(by_loads["decision"]["speedup"]["value"].get<double>()).epsilon(0.01));
   }
 }
 
@@ -1712,7 +1712,7 @@ TEST_CASE("counts of one request decide nothing, and those of two may") {
   const std::string file = (scratch / "one.jsonl").string();
   std::ofstream(file) << line << '\n';
   const ordered_json plan = json_of("--counters " + file + " --c 0.2");
-  CHECK(plan["points"][0]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["verdict"] == "open");
   CHECK(plan["points"][0]["dominant_source"] == "acceptance");
 }
 
@@ -1727,8 +1727,8 @@ TEST_CASE("times in different units are warned of, and passes that no batch was 
       warns(planned("mixed.csv", "1,1,1000,0.010\n1,4,1000,0.011\n8,1,1000,0.011\n8,4,1000,15\n"), "times_far_apart"));
   CHECK(warns(planned("milliseconds.csv", "1,1,0,10\n1,4,0,11\n"), "passes_slow"));
   const ordered_json plan = planned("grid.csv", "1,1,1000,0.010\n1,4,1000,0.016\n8,1,1000,0.0162\n8,4,1000,0.017\n");
-  CHECK(plan["rows"][3]["extrapolated"] == false);
-  CHECK(plan["rows"][4]["extrapolated"] == true);
+  CHECK(plan["points"][0]["rows"][3]["extrapolated"] == false);
+  CHECK(plan["points"][0]["rows"][4]["extrapolated"] == true);
   CHECK_FALSE(warns(plan, "times_far_apart"));
 }
 
@@ -1737,16 +1737,16 @@ TEST_CASE("llama.cpp's draft models decode what is verified, too, wherever it is
   const ordered_json emitted = json_of(stated + "--emit llamacpp");
   const ordered_json mirrored = json_of(rates + "--draft-kind mirrored");
   CHECK(emitted["points"] == mirrored["points"]);
-  CHECK(emitted["points"][0]["verdict"] == "do not speculate");
-  CHECK(json_of(rates)["points"][0]["verdict"] == "speculate");
+  CHECK(emitted["points"][0]["verdict"] == "no");
+  CHECK(json_of(rates)["points"][0]["verdict"] == "sure");
   // 1.55 / (1 + 2 * 0.3)
-  CHECK(emitted["points"][0]["rows"][1]["speedup"].get<double>() == Approx(1.55 / 1.6).epsilon(1e-12));
+  CHECK(emitted["points"][0]["rows"][1]["speedup"]["value"].get<double>() == Approx(1.55 / 1.6).epsilon(1e-12));
   CHECK(emitted.dump().find("draft_kind") != std::string::npos);
   const Run told = run_specdec("plan " + stated + "--emit llamacpp --draft-kind model --format json");
   CHECK(told.out.find("draft_not_mirrored") != std::string::npos);
   CHECK(run_specdec("plan " + stated + "--emit vllm --format json").out.find("mirrored") == std::string::npos);
   const std::string named = "--draft d:alpha=0.55,c=0.3,model=d.gguf --model t.gguf --emit llamacpp";
-  CHECK(json_of(named)["points"][0]["verdict"] == "do not speculate");
+  CHECK(json_of(named)["points"][0]["verdict"] == "no");
 }
 
 TEST_CASE("counts of steps that mostly had no draft decide nothing until somebody says how drafts are made") {
@@ -1755,7 +1755,7 @@ TEST_CASE("counts of steps that mostly had no draft decide nothing until somebod
                               "/traces/samples/serving/vllm_ngram_after.prom --c 0 --batch 1 ";
   const ordered_json untold = json_of(counted);
   CHECK(untold.dump().find("steps_without_drafts") != std::string::npos);
-  CHECK(untold["points"][0]["verdict"] == "cannot tell");
+  CHECK(untold["points"][0]["verdict"] == "open");
   for (const char* kind : {"--draft-kind ngram", "--draft-kind suffix"})
     CHECK(json_of(counted + kind).dump().find("steps_without_drafts") == std::string::npos);
 }
@@ -1801,8 +1801,8 @@ TEST_CASE("runs whose steps mostly found nothing to draft are of steps, and the 
   CHECK(run["gamma"] == 5);
   CHECK(run["tokens_per_step"].get<double>() == Approx(tokens).epsilon(1e-9));
   CHECK(run["round_seconds"].get<double>() == Approx(0.007 * tokens).epsilon(1e-9));
-  CHECK(plan["points"][0]["optimal"]["gamma"] == 5);
-  CHECK(plan["points"][0]["optimal"]["speedup"].get<double>() == Approx(9.36 / 7).epsilon(0.01));
+  CHECK(plan["points"][0]["gamma"] == 5);
+  CHECK(plan["points"][0]["speedup"]["value"].get<double>() == Approx(9.36 / 7).epsilon(0.01));
   CHECK(plan["points"][0]["basis"] == "measured");
   CHECK_FALSE(warns(plan, "steps_without_drafts"));
 
@@ -1813,8 +1813,8 @@ TEST_CASE("runs whose steps mostly found nothing to draft are of steps, and the 
                        << 7900 / 9.36 << ",9.36,,\nm,8,5,500," << (20100 + 10430) / 100.0 << "," << 7900 / 7.0
                        << ",7.0," << tokens << ",20000\n";
   const ordered_json of_table = json_of("--bench " + table + " --draft-kind ngram");
-  CHECK(of_table["points"][0]["rows"][5]["speedup"].get<double>() ==
-        Approx(plan["points"][0]["optimal"]["speedup"].get<double>()).epsilon(0.002));
+  CHECK(of_table["points"][0]["rows"][5]["speedup"]["value"].get<double>() ==
+        Approx(plan["points"][0]["speedup"]["value"].get<double>()).epsilon(0.002));
 
   const ordered_json untold = json_of(files);
   CHECK(untold["runs"][1]["tokens_per_step"] == run["tokens_per_step"]);
@@ -1846,7 +1846,7 @@ TEST_CASE("runs that mostly did not draft are left out beside others of their ga
   const ordered_json plan = json_of(always + partly);
   CHECK(warns(plan, "partly_drafting_left_out"));
   CHECK(plan["runs"].size() == 3);
-  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][0]["verdict"] == "sure");
   CHECK(plan["points"] == json_of(always)["points"]);
 }
 
@@ -1864,8 +1864,8 @@ TEST_CASE("drafts that end early are priced and accepted as they ran") {
   const ordered_json plan =
       json_of("--bench " + answers("plain.jsonl", 0, 0, 4200) + answers("k8.jsonl", 176, 119, 2200) + "--at 8");
   CHECK(warns(plan, "drafts_end_early"));
-  CHECK(plan["points"][0]["optimal"]["gamma"] == 8);
-  CHECK(plan["points"][0]["optimal"]["speedup"].get<double>() == Approx(42.0 / 22).epsilon(0.02));
+  CHECK(plan["points"][0]["gamma"] == 8);
+  CHECK(plan["points"][0]["speedup"]["value"].get<double>() == Approx(42.0 / 22).epsilon(0.02));
 }
 
 TEST_CASE("scrapes of lookups measure the gamma that ran, by steps") {
@@ -1875,14 +1875,14 @@ TEST_CASE("scrapes of lookups measure the gamma that ran, by steps") {
   std::string plain = lookups;
   for (const char* when : {"before", "after"}) plain += " " + samples_of_servers + "vllm_plain_" + when + ".prom";
   const ordered_json plan = json_of("--draft-kind ngram --counters" + lookups + " --cost" + plain);
-  CHECK(plan["points"][0]["optimal"]["gamma"] == 4);
+  CHECK(plan["points"][0]["gamma"] == 4);
   CHECK(plan["points"][0]["basis"] == "measured");
   const ordered_json counted = json_of("--draft-kind ngram --hardware h100 --model llama-3.1-8b --counters" + lookups);
-  CHECK(plan["points"][0]["rows"][4]["tokens_per_step"] == counted["points"][0]["rows"][4]["tokens_per_step"]);
+  CHECK(plan["points"][0]["rows"][4]["tokens_per_step"]["value"] == counted["points"][0]["rows"][4]["tokens_per_step"]["value"]);
 
   const std::string question = "--draft-kind ngram --hardware h100 --model llama-3.1-8b --batch 8 --counters" + lookups;
   const auto tokens_of = [&](const std::string& more) {
-    return json_of(question + more)["points"][0]["rows"][4]["tokens_per_step"].get<double>();
+    return json_of(question + more)["points"][0]["rows"][4]["tokens_per_step"]["value"].get<double>();
   };
   // The hit rate that is stated takes the place of the counted one alone.
   CHECK(tokens_of(" --hit-rate 0.349175") == Approx(tokens_of("")).epsilon(1e-5));
@@ -1939,17 +1939,17 @@ TEST_CASE("typed lengths of lookups hold drafts as short as they were, and SGLan
 TEST_CASE("a lookup whose hits nobody knows decides nothing, and says so") {
   const std::string stated = "--alpha 0.5 --c 0 --draft-kind ngram --batch 1 ";
   const ordered_json unknown = json_of(stated);
-  CHECK(unknown["points"][0]["verdict"] == "cannot tell");
+  CHECK(unknown["points"][0]["verdict"] == "open");
   CHECK(unknown.dump().find("hit_rate_unknown") != std::string::npos);
-  const auto interval = unknown["points"][0]["optimal"]["speedup_estimate"]["ci95"];
+  const auto interval = unknown["points"][0]["speedup"]["ci95"];
   for (const char* hit_rate : {"0.05", "0.3", "1"}) {
     const ordered_json known = json_of(stated + "--hit-rate " + hit_rate);
-    const double speedup = known["points"][0]["optimal"]["speedup"];
+    const double speedup = known["points"][0]["speedup"]["value"];
     CHECK(interval[0].get<double>() <= speedup);
     CHECK(speedup <= interval[1].get<double>() * (1 + 1e-12));
     CHECK(known.dump().find("hit_rate_unknown") == std::string::npos);
   }
-  CHECK(json_of(stated + "--hit-rate 1")["points"][0]["verdict"] == "speculate");
+  CHECK(json_of(stated + "--hit-rate 1")["points"][0]["verdict"] == "sure");
 }
 
 TEST_CASE("a draft with which no server starts is not the one to take") {
@@ -1962,8 +1962,8 @@ TEST_CASE("a draft with which no server starts is not the one to take") {
   CHECK(plan["drafts"][1]["misfit"].is_null());
   CHECK(plan["drafts"][0]["points"][0]["best"] == false);
   // It would be the faster one.
-  CHECK(plan["drafts"][0]["points"][0]["speedup_estimate"]["value"] >
-        plan["drafts"][1]["points"][0]["speedup_estimate"]["value"]);
+  CHECK(plan["drafts"][0]["points"][0]["speedup"]["value"] >
+        plan["drafts"][1]["points"][0]["speedup"]["value"]);
   const std::string text = run_specdec("plan " + models + of_another + small).out;
   CHECK(text.find("No server starts with head: ") != std::string::npos);
   CHECK(text.find("not served") != std::string::npos);
@@ -1996,8 +1996,8 @@ TEST_CASE("a tree that ran is planned, told by its shape and written for SGLang 
   CHECK(plan["drafts"][0]["tree"] == tree);
   CHECK(plan["runs"][0]["tree"].is_null());
   CHECK(plan["runs"][1]["tree"] == tree);
-  CHECK(plan["points"][0]["verdict"] == "speculate");
-  CHECK(plan["points"][2]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["verdict"] == "sure");
+  CHECK(plan["points"][2]["verdict"] == "open");
   CHECK(plan["points"][2]["next_measurement"]["tree"] == tree);
   const std::string text = run_specdec("plan " + runs).out;
   CHECK(text.find("--speculative-num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16") !=
@@ -2049,7 +2049,7 @@ TEST_CASE("a windowed draft loses at short contexts and wins at long ones, where
     std::vector<double> found;
     const ordered_json plan = json_of(drafts + options);
     for (const ordered_json& point : plan["drafts"][draft]["points"]) {
-      found.push_back(point["speedup_estimate"]["value"].get<double>());
+      found.push_back(point["speedup"]["value"].get<double>());
     }
     return found;
   };
@@ -2071,7 +2071,7 @@ TEST_CASE(
   const std::string requests = specdec::tests::source_dir() + "/traces/samples/serving/vllm_requests.jsonl";
   const std::string counted = "--counters " + requests + " --c 0.05 --batch 1";
   const auto speedup = [&](const std::string& options) {
-    return json_of(options)["points"][0]["optimal"]["speedup"].get<double>();
+    return json_of(options)["points"][0]["speedup"]["value"].get<double>();
   };
   const double code = speedup(counted + " --mix code=1"), chat = speedup(counted + " --mix chat=1");
   const double both = speedup(counted + " --mix code=0.5,chat=0.5");
@@ -2133,8 +2133,8 @@ TEST_CASE("a plan of a head without an acceptance is one from published lengths,
   const std::string head = "--hardware h100 --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b";
   const ordered_json plan = json_of(head);
   CHECK(warns(plan, "acceptance_from_prior"));
-  CHECK(plan["points"][0]["verdict"] == "speculate");
-  const ordered_json& interval = plan["points"][0]["optimal"]["speedup_estimate"]["ci95"];
+  CHECK(plan["points"][0]["verdict"] == "sure");
+  const ordered_json& interval = plan["points"][0]["speedup"]["ci95"];
   CHECK(interval[1].get<double>() > 2 * interval[0].get<double>());
   bool is_sourced = false;
   for (const ordered_json& preset : plan["inputs"]["presets"]) {

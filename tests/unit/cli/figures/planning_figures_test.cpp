@@ -25,9 +25,9 @@ TEST_CASE("speedup against gamma shows the rows that plan prints, and what is in
   for (std::size_t gamma = 0; gamma < line.size(); ++gamma) {
     const ordered_json& row = point["rows"][gamma];
     CHECK(line[gamma]["gamma"] == row["gamma"]);
-    CHECK(line[gamma]["speedup"] == row["speedup"]);
-    CHECK(band[gamma]["speedup_low"] == row["speedup_ci95"][0]);
-    CHECK(band[gamma]["speedup_high"] == row["speedup_ci95"][1]);
+    CHECK(line[gamma]["speedup"] == row["speedup"]["value"]);
+    CHECK(band[gamma]["speedup_low"] == row["speedup"]["ci95"][0]);
+    CHECK(band[gamma]["speedup_high"] == row["speedup"]["ci95"][1]);
   }
   CHECK(rows_named(figure, "γ in use")[0]["gamma"] == 5);
   double near = 0;

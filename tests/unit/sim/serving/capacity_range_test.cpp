@@ -539,14 +539,14 @@ TEST_CASE("the next measurement is of what most of a capacity's uncertainty come
   const std::vector<sim::RequestAcceptance> near = {{{0.79}}}, far = {{{0.05}}};
   const auto of_cost = sim::capacity_doubt(question, range_of(question, {near}), 1);
   REQUIRE(of_cost);
-  CHECK(of_cost->source == UncertaintySource::cost);
+  CHECK(of_cost->source == sim::UncertaintySource::cost);
   CHECK(of_cost->next.gamma == 2);
   CHECK(of_cost->next.with_baseline);
   CHECK(of_cost->next.context == Approx(50 + 40 / 2));
   CHECK(of_cost->next.batch >= 1);
   const auto of_plain = sim::capacity_doubt(question, range_of(question, {far}), 0);
   REQUIRE(of_plain);
-  CHECK(of_plain->source == UncertaintySource::cost);
+  CHECK(of_plain->source == sim::UncertaintySource::cost);
   CHECK(of_plain->next.gamma == 0);
   CHECK_FALSE(of_plain->next.with_baseline);
 
@@ -555,18 +555,18 @@ TEST_CASE("the next measurement is of what most of a capacity's uncertainty come
   // Something that no version holds.
   for (const auto& [asked, range] :
        {std::pair(question, range_of(question, {near})), std::pair(exact, range_of(exact))}) {
-    const auto known = sim::capacity_doubt(asked, range, 1, UncertaintySource::acceptance);
+    const auto known = sim::capacity_doubt(asked, range, 1, sim::UncertaintySource::acceptance);
     REQUIRE(known);
-    CHECK(known->source == UncertaintySource::acceptance);
+    CHECK(known->source == sim::UncertaintySource::acceptance);
     CHECK(known->next.gamma == 2);
     CHECK_FALSE(known->next.with_baseline);
   }
   const auto of_acceptance = sim::capacity_doubt(exact, range_of(exact, {far}), 1);
   REQUIRE(of_acceptance);
-  CHECK(of_acceptance->source == UncertaintySource::acceptance);
+  CHECK(of_acceptance->source == sim::UncertaintySource::acceptance);
   CHECK_FALSE(of_acceptance->next.with_baseline);
   exact.scenarios[1].extrapolated = true;
-  CHECK(sim::capacity_doubt(exact, range_of(exact), 1)->source == UncertaintySource::extrapolation);
+  CHECK(sim::capacity_doubt(exact, range_of(exact), 1)->source == sim::UncertaintySource::extrapolation);
 }
 
 TEST_CASE("a replica at a load has the figures that a capacity at that load has, with and without other versions") {
