@@ -201,7 +201,7 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
   options.integer("--at", o.at, {1, largest_max_gamma},
                   "gamma at which --acceptance-length or --acceptance-rate was\nmeasured, or counters or benchmark runs that do not say it");
   options.number("--rounds", o.rounds, {1.0, 1e15},
-                 "rounds behind each number of --acceptance-length or\n--acceptance-per-position, for an interval");
+                 "rounds behind each number of --acceptance-length,\n--acceptance-rate or --acceptance-per-position, for an interval");
   options.flag("--conditional", o.conditional,
                "--acceptance-per-position holds rates given that all\nbefore are accepted");
   options.choice("--acceptance", o.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},

@@ -358,7 +358,7 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
         {"non_monotone_survival",
          fmt::format("the lengths typed contradict each other by more than their rounding: the chance that a draft is "
                      "reached and accepted must not grow with its position; the nearest lengths of which that is true "
-                     "are used, which miss them by up to {} more, and the ranges hold those typed, too",
+                     "are used, which miss them by up to {} more",
                      brief(a.typed->misfit, 2))});
   } else if (!a.monotone) {
     warnings.push_back(

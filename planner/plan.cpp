@@ -197,6 +197,14 @@ void require_scheduled(const Plan& p, const std::vector<double>& batches) {
          fmt::format("a schedule up to batch {}", brief(batches.back())));
 }
 
+void require_known(const Plan& p) {
+  for (const ScheduleStretch& s : p.deployed) {
+    if (s.gamma <= p.max_gamma) continue;
+    refuse(p.question.gamma ? "--gamma" : "--schedule", fmt::format("{}", s.gamma),
+           fmt::format("at most {}: the acceptance of longer drafts is not known", p.max_gamma));
+  }
+}
+
 void take_cost(const Cost& cost, Plan& p) {
   append_new(p.presets, cost.presets);
   append_new(p.warnings, cost.warnings);
@@ -228,6 +236,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   p.engine = engine_of(first);
   p.in_seconds = first.cost.rounds->in_seconds();
   for (const Draft& draft : p.drafts) take_acceptance(draft.acceptance, p);
+  require_known(p);
   for (const Draft& draft : p.drafts) p.misfits.push_back(why_not_served(draft, p));
   planning::DeploymentQuestion question = deployment_question(p);
   const double longest = *std::max_element(question.contexts.begin(), question.contexts.end());

@@ -171,7 +171,7 @@ VectorXd RoundPosterior::below_plain_steps(const MatrixXd& shifts) const {
       if (!round.drafts() || plain.drafts() || !same(round.batch, plain.batch) || !same(round.context, plain.context))
         continue;
       const VectorXd below =
-          ((measured_[j] - measured_[i] - shifts.row(i).array()) / std::hypot(errors_[i], errors_[j]))
+          ((measured_[j] - measured_[i] - shifts.row(i).array()) / core::half_of_both(errors_[i], errors_[j]))
               .cwiseMax(0.0)
               .matrix()
               .transpose();

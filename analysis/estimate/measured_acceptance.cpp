@@ -12,8 +12,8 @@
 namespace specdec::estimate {
 namespace {
 
-/// Standard deviation of the logarithm of a mean length of which nobody says how many rounds it is of: that of published
-/// lengths about the law of their curves.
+/// Standard deviation of the logarithm of a benchmark's mean length of which nobody says how many rounds it is of: that of
+/// published lengths about the law of their curves.
 constexpr double error_of_means = 0.012;
 
 double tokens_at(double alpha, std::int64_t gamma) {
@@ -91,7 +91,8 @@ double MeasuredAcceptance::requests_of(const ServingSummary& summary, double rou
 double MeasuredAcceptance::error_of(const ServingSummary& summary, const CountEvidence& counted) const {
   const auto& ci95 = summary.tokens_per_step->ci95;
   const bool by_clusters = basis_ == IntervalBasis::clusters || basis_ == IntervalBasis::batch_means;
-  if (by_clusters && ci95 && ci95->lo > 0 && ci95->lo < ci95->hi)
+  const bool of_log_lines = summary.unweighted_means && summary.unit != traces::CountUnit::run;
+  if ((by_clusters || of_log_lines) && ci95 && ci95->lo > 0 && ci95->lo < ci95->hi)
     return std::log(ci95->hi / ci95->lo) / (2 * core::normal_half_width_95);
   return summary.rounds ? sampling_error(evidence_.prior, counted) : error_of_means;
 }

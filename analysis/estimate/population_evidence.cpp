@@ -93,14 +93,34 @@ double PopulationEvidence::log_likelihood(const PopulationLaw& law) const {
   return sum;
 }
 
-std::vector<LengthObservation> PopulationEvidence::observations(const PopulationLaw& law) const {
-  std::vector<LengthObservation> all;
-  for (const LengthEvidence& length : lengths_)
-    all.push_back({length.gamma, std::log(length.tokens_per_step), length.relative_error});
-  for (const CountEvidence& counted : counts_) {
-    all.push_back(
-        {counted.gamma, log_tokens(counted), counted.relative_error.value_or(law.sampling_error(counted))});
+LengthObservations PopulationEvidence::observations(const PopulationLaw& law,
+                                                    std::span<const double> tokens) const {
+  LengthObservations all;
+  const auto lengths = std::ssize(lengths_);
+  Eigen::Index size = lengths;
+  for (const CountEvidence& counted : counts_) size += std::ssize(compared_positions(counted.gamma));
+  Eigen::MatrixXd covariance = Eigen::MatrixXd::Zero(size, size);
+  for (Eigen::Index i = 0; i < lengths; ++i) {
+    const LengthEvidence& length = lengths_[static_cast<std::size_t>(i)];
+    all.gammas.push_back(length.gamma);
+    all.off.push_back(std::log(length.tokens_per_step / tokens[static_cast<std::size_t>(length.gamma)]));
+    covariance(i, i) = length.relative_error * length.relative_error;
   }
+  for (const CountEvidence& counted : counts_) {
+    const std::vector<std::int64_t> positions = compared_positions(counted.gamma);
+    const auto [of_law, errors] = law.prefixes_of(counted);
+    double scale = 1;
+    if (counted.relative_error && errors.back() > 0) scale = *counted.relative_error * *counted.relative_error / errors.back();
+    const Eigen::Index from = std::ssize(all.gammas), count = std::ssize(positions);
+    covariance.block(from, from, count, count) = scale * Eigen::Map<const Eigen::MatrixXd>(errors.data(), count, count);
+    std::vector<double> up_to = {1};
+    for (const double share : counted.survival) up_to.push_back(up_to.back() + share);
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      all.gammas.push_back(positions[i]);
+      all.off.push_back(std::log(up_to[static_cast<std::size_t>(positions[i])]) - of_law[i]);
+    }
+  }
+  all.covariance = {covariance.data(), covariance.data() + covariance.size()};
   return all;
 }
 

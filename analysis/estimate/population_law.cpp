@@ -61,7 +61,15 @@ class Drafts {
   std::int64_t drafts_ = 0;
 };
 
-/// Positions at which survivals are compared: all of short drafts, of long ones eight.
+using Square = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, 8, 8>;
+using Column = Eigen::Matrix<double, Eigen::Dynamic, 1, Eigen::ColMajor, 8, 1>;
+using Survivals = Eigen::Array<double, node_count, Eigen::Dynamic, Eigen::ColMajor, node_count, 8>;
+
+/// Variance between requests, whose rounds weigh by 1 / tokens a step, and of the lengths of requests.
+double between_factor(const CountEvidence& counted) { return (1 + counted.length_variation) / counted.requests; }
+
+}  // namespace
+
 std::vector<std::int64_t> compared_positions(std::int64_t gamma) {
   constexpr std::int64_t most = 8;
   std::vector<std::int64_t> positions;
@@ -72,15 +80,6 @@ std::vector<std::int64_t> compared_positions(std::int64_t gamma) {
   positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   return positions;
 }
-
-using Square = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, 8, 8>;
-using Column = Eigen::Matrix<double, Eigen::Dynamic, 1, Eigen::ColMajor, 8, 1>;
-using Survivals = Eigen::Array<double, node_count, Eigen::Dynamic, Eigen::ColMajor, node_count, 8>;
-
-/// Variance between requests, whose rounds weigh by 1 / tokens a step, and of the lengths of requests.
-double between_factor(const CountEvidence& counted) { return (1 + counted.length_variation) / counted.requests; }
-
-}  // namespace
 
 std::vector<double> PopulationLaw::tokens_per_step(std::int64_t max_gamma) const {
   std::vector<double> tokens = {1};
@@ -138,6 +137,8 @@ double PopulationLaw::log_likelihood(const CountEvidence& counted, double surviv
   Square covariance(count, count);
   Column off(count);
   Eigen::Array<double, 8, 1> mean;
+  // Counts are whole numbers: a share of so many rounds stands for all that round to it.
+  const double of_rounding = 1 / (12 * counted.rounds * counted.rounds);
   for (Eigen::Index i = 0; i < count; ++i) {
     mean[i] = (rounds * alive.col(i)).sum();
     off[i] = counted.survival[static_cast<std::size_t>(positions[static_cast<std::size_t>(i)] - 1)] - mean[i];
@@ -149,7 +150,7 @@ double PopulationLaw::log_likelihood(const CountEvidence& counted, double surviv
       covariance(i, k) = covariance(k, i) = of_requests + of_rounds;
     }
     constexpr double least = 1e-10;
-    covariance(i, i) += std::pow(survival_error * mean[i], 2) + least;
+    covariance(i, i) += std::pow(survival_error * mean[i], 2) + of_rounding + least;
   }
   const Eigen::LLT<Square> factor(covariance);
   const Column scaled = factor.matrixL().solve(off);
@@ -158,20 +159,44 @@ double PopulationLaw::log_likelihood(const CountEvidence& counted, double surviv
   return -scaled.squaredNorm() / 2 - log_root;
 }
 
-double PopulationLaw::sampling_error(const CountEvidence& counted) const {
+CountedPrefixes PopulationLaw::prefixes_of(const CountEvidence& counted) const {
+  const std::vector<std::int64_t> positions = compared_positions(counted.gamma);
+  const auto count = static_cast<Eigen::Index>(positions.size());
+  Survivals tokens(node_count, count), squares(node_count, count);
   Drafts drafts(*this);
-  Nodes squares = Nodes::Zero();
+  Nodes square = Nodes::Zero();
+  Eigen::Index kept = 0;
   for (std::int64_t j = 1; j <= counted.gamma; ++j) {
     drafts.next();
-    squares += static_cast<double>(2 * j - 1) * drafts.alive();
+    square += static_cast<double>(2 * j - 1) * drafts.alive();
+    if (positions[static_cast<std::size_t>(kept)] != j) continue;
+    tokens.col(kept) = drafts.tokens();
+    squares.col(kept++) = square;
   }
   Nodes rounds = quadrature().weights / drafts.tokens();
   rounds /= rounds.sum();
-  const double mean = (rounds * drafts.tokens()).sum();
-  const double of_requests =
-      (rounds.square() / quadrature().weights * (drafts.tokens() - mean).square()).sum() * between_factor(counted);
-  const double of_rounds = (rounds * (squares - (drafts.tokens() - 1).square())).sum() / counted.rounds;
-  return std::sqrt(of_requests + of_rounds) / mean;
+  const Nodes between = rounds.square() / quadrature().weights * between_factor(counted);
+  const Eigen::RowVectorXd mean = rounds.matrix().transpose() * tokens.matrix();
+  Eigen::MatrixXd covariance(count, count);
+  for (Eigen::Index k = 0; k < count; ++k) {
+    for (Eigen::Index i = 0; i <= k; ++i) {
+      const double of_requests = (between * (tokens.col(i) - mean[i]) * (tokens.col(k) - mean[k])).sum();
+      // Of accepted drafts: those of a longer draft are more by what lies behind the shorter one's end.
+      const Nodes products = squares.col(i) + static_cast<double>(positions[static_cast<std::size_t>(i)]) *
+                                                  (tokens.col(k) - tokens.col(i));
+      const double of_rounds =
+          (rounds * (products - (tokens.col(i) - 1) * (tokens.col(k) - 1))).sum() / counted.rounds;
+      covariance(i, k) = covariance(k, i) = (of_requests + of_rounds) / (mean[i] * mean[k]);
+    }
+  }
+  CountedPrefixes prefixes;
+  for (const double tokens_up_to : mean) prefixes.log_tokens.push_back(std::log(tokens_up_to));
+  prefixes.covariance = {covariance.data(), covariance.data() + covariance.size()};
+  return prefixes;
+}
+
+double PopulationLaw::sampling_error(const CountEvidence& counted) const {
+  return std::sqrt(prefixes_of(counted).covariance.back());
 }
 
 }  // namespace specdec::estimate

@@ -15,6 +15,17 @@ struct Cliff {
   double drop = 0;
 };
 
+/// Positions at which survivals are compared: all of short drafts, of long ones eight, the last included.
+std::vector<std::int64_t> compared_positions(std::int64_t gamma);
+
+/// Tokens per step of rounds up to each of the compared positions, the round's own token included. Rounds of longer
+/// drafts weigh other requests, so that they are not the tokens per step of shorter drafts.
+struct CountedPrefixes {
+  std::vector<double> log_tokens;
+  /// Of log_tokens by sampling, row after row.
+  std::vector<double> covariance;
+};
+
 /// One population of requests, as PopulationPrior states it. Integrals over requests are Gauss and Hermite's with ten
 /// nodes; requests put out as many tokens each, so that tau = 1 / E[1 / tau_i].
 struct PopulationLaw {
@@ -30,7 +41,9 @@ struct PopulationLaw {
   /// ln of the density of counted survivals, up to a constant: normal about those of the population, with the
   /// covariance of its requests and of their rounds, and a relative error of each survival for what no population is.
   double log_likelihood(const CountEvidence& counted, double survival_error) const;
-  /// The standard deviation of ln(tokens per step) that so many rounds and requests give.
+  /// What rounds of gamma drafts count up to each of the compared positions.
+  CountedPrefixes prefixes_of(const CountEvidence& counted) const;
+  /// Standard deviation of ln(tokens per step) that so many rounds and requests give.
   double sampling_error(const CountEvidence& counted) const;
 };
 

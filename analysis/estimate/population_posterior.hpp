@@ -17,6 +17,14 @@ struct LengthObservation {
   double error = 0;
 };
 
+/// How far all figures lie from those of a law, as observations of ln(tokens per step).
+struct LengthObservations {
+  std::vector<std::int64_t> gammas;
+  std::vector<double> off;
+  /// Of their errors, row after row.
+  std::vector<double> covariance;
+};
+
 /// How far ln(tokens per step) walks from that of any population with each draft, as a standard deviation: published
 /// curves lie that far from the nearest one. Less where nearly all drafts or none are accepted.
 double walk_step(std::int64_t gamma, double tokens_per_step);
@@ -35,8 +43,9 @@ class PopulationEvidence {
   std::int64_t longest() const;
   /// Of all figures, up to a constant.
   double log_likelihood(const PopulationLaw& law) const;
-  /// Those of all figures, of counts that of their mean, as the law has their errors.
-  std::vector<LengthObservation> observations(const PopulationLaw& law) const;
+  /// Of lengths, and of counts at the compared positions, with their errors as the law has them.
+  /// @param tokens  [gamma] of the law, up to longest() at least
+  LengthObservations observations(const PopulationLaw& law, std::span<const double> tokens) const;
   /// The figure of the longest draft, with the error that it has as one of a population.
   LengthObservation anchor() const;
 

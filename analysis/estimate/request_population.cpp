@@ -21,37 +21,39 @@ constexpr std::uint64_t walk_begins = 1024;
 /// their errors: one that does not know of them, moved by how far it misses them (Matheron's rule).
 /// @param tokens  [gamma] of the law
 /// @return [gamma], up to last
-std::vector<double> conditioned_walk(const std::vector<LengthObservation>& observed, const std::vector<double>& tokens,
-                                     std::size_t last, const cost::ReplicateDraws& draws) {
+std::vector<double> conditioned_walk(const LengthObservations& observed, const std::vector<double>& tokens, std::size_t last,
+                                     const cost::ReplicateDraws& draws) {
   std::vector<double> steps = {0}, walk = {0};
   for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) {
     steps.push_back(walk_step(static_cast<std::int64_t>(gamma), tokens[gamma]));
     walk.push_back(walk.back() + draws.standard_normal(walk_begins + gamma));
   }
-  const auto covariance_of = [&](std::size_t a, std::size_t b) {
-    return steps[a] * steps[b] * static_cast<double>(std::min(a, b));
+  const auto covariance_of = [&](std::int64_t a, std::int64_t b) {
+    return steps[static_cast<std::size_t>(a)] * steps[static_cast<std::size_t>(b)] * static_cast<double>(std::min(a, b));
   };
   for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) walk[gamma] *= steps[gamma];
-  const auto size = static_cast<Eigen::Index>(observed.size());
-  Eigen::MatrixXd covariance(size, size);
-  Eigen::VectorXd missed(size);
-  for (Eigen::Index i = 0; i < size; ++i) {
-    const LengthObservation& one = observed[static_cast<std::size_t>(i)];
-    const auto gamma = static_cast<std::size_t>(one.gamma);
-    for (Eigen::Index k = 0; k < size; ++k)
-      covariance(i, k) = covariance_of(gamma, static_cast<std::size_t>(observed[static_cast<std::size_t>(k)].gamma));
+  const auto size = std::ssize(observed.gammas);
+  if (size > 0) {
     constexpr double least = 1e-12;
-    covariance(i, i) += one.error * one.error + least;
-    missed[i] = one.log_tokens - std::log(tokens[gamma]) - walk[gamma] -
-                one.error * draws.standard_normal(static_cast<std::uint64_t>(i));
+    Eigen::MatrixXd errors = Eigen::Map<const Eigen::MatrixXd>(observed.covariance.data(), size, size);
+    errors.diagonal().array() += least;
+    Eigen::MatrixXd covariance = errors;
+    Eigen::VectorXd missed(size), normals(size);
+    for (Eigen::Index i = 0; i < size; ++i) normals[i] = draws.standard_normal(static_cast<std::uint64_t>(i));
+    missed = -(errors.llt().matrixL() * normals);
+    for (Eigen::Index i = 0; i < size; ++i) {
+      const std::int64_t gamma = observed.gammas[static_cast<std::size_t>(i)];
+      const auto at = static_cast<std::size_t>(gamma);
+      for (Eigen::Index k = 0; k < size; ++k)
+        covariance(i, k) += covariance_of(gamma, observed.gammas[static_cast<std::size_t>(k)]);
+      missed[i] += observed.off[static_cast<std::size_t>(i)] - walk[at];
+    }
+    const Eigen::VectorXd moved = covariance.ldlt().solve(missed);
+    for (Eigen::Index i = 0; i < size; ++i)
+      for (std::size_t gamma = 1; gamma < walk.size(); ++gamma)
+        walk[gamma] += covariance_of(static_cast<std::int64_t>(gamma), observed.gammas[static_cast<std::size_t>(i)]) * moved[i];
   }
   walk.resize(last + 1);
-  if (observed.empty()) return walk;
-  const Eigen::VectorXd moved = covariance.ldlt().solve(missed);
-  for (Eigen::Index i = 0; i < size; ++i) {
-    const auto at = static_cast<std::size_t>(observed[static_cast<std::size_t>(i)].gamma);
-    for (std::size_t gamma = 1; gamma <= last; ++gamma) walk[gamma] += covariance_of(gamma, at) * moved[i];
-  }
   return walk;
 }
 
@@ -79,7 +81,7 @@ TokenWorlds population_worlds(const PopulationPrior& prior, std::span<const Leng
     const PopulationLaw& law = laws[world];
     const std::vector<double> tokens = law.tokens_per_step(std::max(max_gamma, evidence.longest()));
     const std::vector<double> walk =
-        conditioned_walk(evidence.observations(law), tokens, last,
+        conditioned_walk(evidence.observations(law, tokens), tokens, last,
                          cost::ReplicateDraws(options.seed, walk_stream, static_cast<std::uint32_t>(world)));
     double before = 1;
     for (std::size_t gamma = 1; gamma <= last; ++gamma) {

@@ -270,8 +270,7 @@ void warn_of_basis(const CountedGroup& group, const NeighbourCorrelation& neighb
         summary, "iid_rounds",
         summary.unit == CountUnit::request
             ? "the intervals are those of the rounds of one request, which say nothing of how requests differ: a "
-              "plan "
-              "takes any acceptance as possible until there are two"
+              "plan takes them to differ as those of published drafts do"
             : "the intervals take rounds as independent and are a lower bound on the width: rounds of one request "
               "resemble each other. Counts by request, or several scrapes, give better ones");
   } else if (summary.basis != IntervalBasis::none && summary.clusters < few_sequences) {
