@@ -6,6 +6,7 @@
 
 #include "analysis/planning/batch_curves.hpp"
 #include "planner/question_error.hpp"
+#include "render/figures/chart_words.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
 
@@ -62,7 +63,7 @@ ChartPanel speedup_panel(const SpeedupOverBatchInputs& in, const BatchCurve& bes
     return panel;
   }
   ChartSeries band;
-  band.name = fmt::format("{}, {}", chosen_gamma, in.interval);
+  band.name = fmt::format("{}, {}", chosen_gamma, interval_name(in.points));
   band.mark = ChartMark::band;
   band.x = best.batch;
   band.low = best.speedup_low;
@@ -132,7 +133,7 @@ std::string gain_up_to_the_end(const SpeedupOverBatchInputs& in, const BatchCurv
   const std::vector<std::string> short_of_it = batches_below(best.speedup), unsure = batches_below(best.speedup_low);
   if (!short_of_it.empty()) return text + fmt::format(", but not at {}.", listed(short_of_it));
   if (!unsure.empty())
-    return text + fmt::format(", but its {} at {} does not bear that out.", in.interval, listed(unsure));
+    return text + fmt::format(", but its {} at {} does not bear that out.", interval_name(in.points), listed(unsure));
   return text + ".";
 }
 
@@ -144,7 +145,7 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
     const std::string low = brief(best.speedup_low[i], 3), high = brief(best.speedup_high[i], 3);
     return fmt::format("γ = {} decodes {}× as fast as plain decoding at batch {}{}", best.gamma[i],
                        brief(best.speedup[i], 3), brief(best.batch[i]),
-                       low == high ? "" : fmt::format(" ({} {} to {})", in.interval, low, high));
+                       low == high ? "" : fmt::format(" ({} {} to {})", interval_name(in.points), low, high));
   };
   const auto is_unpriced = [&](const planning::PointPlan& point) {
     return !point.optimal_row && (!in.context || point.context == *in.context);
@@ -183,7 +184,7 @@ Chart speedup_over_batch_chart(const SpeedupOverBatchInputs& in) {
   const auto priced = std::find_if(in.points.begin(), in.points.end(),
                                    [](const planning::PointPlan& point) { return point.optimal_row.has_value(); });
   if (priced != in.points.end()) {
-    chart.assumptions.push_back({in.interval, priced->speedup_estimate->method, "default"});
+    chart.assumptions.push_back({interval_name(in.points), priced->speedup_estimate->method, "default"});
   }
   chart.panels.push_back(speedup_panel(in, best, crossover));
   if (in.in_seconds) {

@@ -29,8 +29,6 @@ struct SpeedupOverBatchInputs {
   const planning::BenchPlan* measured = nullptr;
   /// The subject: "llama-3.3-70b on 4 h100-sxm".
   std::string who;
-  /// The kind of the speedups' intervals.
-  std::string interval = "95% interval";
 };
 
 /// Two panels: speedup over plain decoding with the batch at which it falls below 1 + min_gain, and output tokens per

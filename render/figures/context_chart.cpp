@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/number_text.hpp"
+#include "render/figures/chart_words.hpp"
 
 namespace specdec::render {
 namespace {
@@ -35,7 +36,7 @@ std::string name_of_line(const SpeedupOverContextInputs& in, const DraftPlan& dr
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-void add_lines(const std::string& name, const std::string& interval, const DraftPlan& draft, double batch, int colour,
+void add_lines(const std::string& name, const DraftPlan& draft, double batch, int colour,
                ChartPanel& speedups, ChartPanel& tokens) {
   ChartSeries band, line, steps;
   for (const PointPlan& point : draft.points) {
@@ -49,7 +50,7 @@ void add_lines(const std::string& name, const std::string& interval, const Draft
     steps.y.push_back(point.rows[*point.optimal_row].tokens_per_step);
   }
   if (line.x.empty()) return;
-  band.name = fmt::format("{}, {}", name, interval);
+  band.name = fmt::format("{}, {}", name, interval_name(draft.points));
   band.mark = ChartMark::band;
   line.name = steps.name = name;
   for (ChartSeries* const series : {&band, &line, &steps}) series->colour = colour;
@@ -116,7 +117,7 @@ Chart speedup_over_context_chart(const SpeedupOverContextInputs& in) {
   for (const DraftPlan& draft : in.drafts) {
     for (const double batch : batches) {
       const std::string name = name_of_line(in, draft, batch, batches.size() > 1);
-      add_lines(name, in.interval, draft, batch, colour++, speedups, tokens);
+      add_lines(name, draft, batch, colour++, speedups, tokens);
     }
   }
   speedups.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));

@@ -14,8 +14,6 @@ struct SpeedupOverContextInputs {
   std::span<const planning::DraftPlan> drafts;
   /// The subject: "llama-3.3-70b on 4 h100-sxm".
   std::string who;
-  /// The kind of the speedups' intervals.
-  std::string interval = "95% interval";
 };
 
 /// Two panels over the context, a line for each draft and batch: speedup over plain decoding of the gamma that the plan

@@ -170,13 +170,13 @@ ChartSeries near_optimal_boxes(const planning::PointPlan& point) {
   return boxes;
 }
 
-ChartPanel speedup_panel(const planning::PointPlan& point, const std::string& interval) {
+ChartPanel speedup_panel(const planning::PointPlan& point) {
   ChartPanel panel{.title = point_words(point.batch, point.context),
                    .x = {.key = "gamma", .label = "γ (drafted tokens per step)"},
                    .y = {.key = "speedup", .label = "speedup over plain decoding (×)"}};
   ChartSeries near = near_optimal_boxes(point);
   if (!near.x_low.empty()) panel.series.push_back(std::move(near));
-  ChartSeries band{.name = interval, .mark = ChartMark::band, .colour = chart_colours::speculation};
+  ChartSeries band{.name = interval_name({&point, 1}), .mark = ChartMark::band, .colour = chart_colours::speculation};
   ChartSeries line{.name = "speedup", .role = ChartRole::highlight, .colour = chart_colours::speculation};
   bool has_width = false;
   for (std::size_t i = 0; i < shown_rows(point); ++i) {
@@ -209,15 +209,14 @@ ChartPanel speedup_panel(const planning::PointPlan& point, const std::string& in
   return panel;
 }
 
-/// @param interval  name of the point's interval: "95% interval" or "range"
-std::string speedup_words(const planning::PointPlan& point, const std::string& interval) {
+std::string speedup_words(const planning::PointPlan& point) {
   if (!point.optimal_row) return "no price tells whether drafts pay.";
   const planning::DeploymentRow& best = *point.optimal();
   estimate::Estimate speedup{best.speedup, best.speedup_ci95, ""};
   // A half-width that would be printed as 0.00 is none.
   if (!(best.speedup_ci95.hi - best.speedup_ci95.lo >= 0.01)) speedup.ci95.reset();
   std::string range;
-  if (speedup.ci95 && interval == "range") {
+  if (speedup.ci95 && best.speedup_bounds) {
     range = fmt::format(" ({:.2f}× to {:.2f}×)", speedup.ci95->lo, speedup.ci95->hi);
     speedup.ci95.reset();
   }
@@ -300,7 +299,7 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
   Chart chart{.name = "speedup-over-gamma", .title = "Speedup against drafted tokens per step"};
   const std::size_t shown = std::min(inputs.points.size(), most_points);
   chart.columns = shown == 1 ? 1 : shown == 4 ? 2 : static_cast<int>(std::min<std::size_t>(shown, 3));
-  for (std::size_t i = 0; i < shown; ++i) chart.panels.push_back(speedup_panel(inputs.points[i], inputs.interval));
+  for (std::size_t i = 0; i < shown; ++i) chart.panels.push_back(speedup_panel(inputs.points[i]));
   if (shown == 1) chart.panels.front().title.clear();
   if (shown < inputs.points.size()) {
     chart.warnings.push_back(
@@ -308,7 +307,7 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
   }
   chart.caption = fmt::format("With {}: ", inputs.acceptance);
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string words = speedup_words(inputs.points[i], inputs.interval);
+    const std::string words = speedup_words(inputs.points[i]);
     chart.caption += shown == 1 ? words : fmt::format("{}: {} ", chart.panels[i].title, words);
   }
   const planning::PointPlan& first = inputs.points.front();
@@ -322,7 +321,7 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
   }
   if (first.optimal_row && first.optimal()->speedup_ci95.lo < first.optimal()->speedup_ci95.hi) {
     chart.caption +=
-        fmt::format(" Shown is a {}: {}.", inputs.interval, first.speedup_estimate->method);
+        fmt::format(" Shown is a {}: {}.", interval_name({&first, 1}), first.speedup_estimate->method);
   }
   return chart;
 }

@@ -41,8 +41,6 @@ struct SpeedupOverGammaInputs {
   std::string acceptance;
   /// Number of points without a panel, since nothing at them has a price.
   std::size_t unpriced = 0;
-  /// The kind of the speedups' intervals.
-  std::string interval = "95% interval";
 };
 /// The inputs for the draft that a plan shows.
 SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan);
