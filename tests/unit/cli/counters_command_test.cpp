@@ -129,7 +129,7 @@ TEST_CASE("counts of a server that drafted in few of its steps say so, with the 
 TEST_CASE("the JSON of a group has every key, in order") {
   const ordered_json document = summary_of(requests);
   CHECK(keys_of(document) == std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings",
-                                                      "groups", "pooling", "conversions"});
+                                                      "groups", "pooling"});
   CHECK(document["schema"] == "specdec.counters/1");
   CHECK(document["inputs"]["files"].size() == 1);
   CHECK(keys_of(only_group(document)) == std::vector<std::string>{"model_name",
@@ -354,12 +354,11 @@ TEST_CASE("the tables of counters are printed as CSV with model and group in fro
   CHECK(first_line("--table positions " + requests).starts_with("model_name,group,position,accepted,evaluated,"));
   CHECK(first_line("--table histogram " + requests) == "model_name,group,draft_length,accepted_drafts,rounds");
   CHECK(first_line("--table gammas " + requests).starts_with("model_name,group,gamma,tokens_per_step_value,"));
-  CHECK(first_line("--table conversions --convert alpha=0.8,gamma=3").starts_with("name,quantity,unit,where,value,"));
 }
 
 TEST_CASE("the text keeps within 100 columns and says what accepted over drafted is not") {
   for (const std::string& arguments :
-       {requests, scrapes, "--by category " + requests, std::string("--convert vllm.acceptance_histogram=39,1,0,3")}) {
+       {requests, scrapes, "--by category " + requests}) {
     const Run run = run_specdec("counters " + arguments);
     REQUIRE(run.exit_code == 0);
     std::istringstream lines(run.out);
@@ -403,8 +402,6 @@ TEST_CASE("a shape or a gamma that the counts do not show is asked for, never gu
   CHECK(only_group(said)["shape"] == "chain");
   CHECK(only_group(said)["alpha_hat"]["value"].get<double>() == Approx(100.0 / 190));
   CHECK(said["assumptions"][0] == ordered_json({{"name", "gamma"}, {"value", 3}, {"source", "user"}}));
-  const ordered_json shown = summary_of("--convert vllm.per_position_acceptance_rate=0.9,0.7,0.5");
-  CHECK(shown["assumptions"].empty());
 }
 
 TEST_CASE("impossible questions are refused in one line") {

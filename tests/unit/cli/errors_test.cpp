@@ -63,15 +63,14 @@ TEST_CASE("plan refuses values outside their range and says the range") {
   check_run_refused("plan --alpha 0.8 --c 0.1 --gamma 9 --max-gamma 8",
                     "--gamma is 9, but must be at most --max-gamma, 8");
   check_run_refused("plan --alpha 0.8 --c 0.1 --tokens 0", "--tokens is 0, but must be an integer in [1, 1000000]");
-  check_run_refused("plan --alpha 0.8 --c 0.1 --tolerance 0", "--tolerance is 0, but must be a number in (0, 0.5]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --gamma 3 --max-regret 2",
                     "--max-regret is 2, but must be a number in [0, 1]");
 }
 
 TEST_CASE("plan refuses options that do not go together") {
   check_run_refused("plan --c 0.1",
-                    "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --published, "
-                    "--counters, --trace, --bench, --draft, or a --draft-model with --hardware is needed");
+                    "one of --alpha, --rejection, --acceptance-length, --acceptance-rate, --acceptance-per-position, "
+                    "--published, --counters, --trace, --bench, --draft, or a --draft-model with --hardware is needed");
   check_run_refused("plan --published ende-t5-small --c 0.02",
                     "--published is ende-t5-small, but must be a name of `specdec list published` (near it: "
                     "ende-t5-small-t0, ende-t5-small-t1, ende-t5-small-t1-l0.5)");
@@ -81,7 +80,8 @@ TEST_CASE("plan refuses options that do not go together") {
   check_run_refused("plan --alpha 0.8",
                     "--c is missing: the time of one draft step / one target step, a number in [0, 1000000000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --at 3",
-                    "--at is given, but goes with --acceptance-length, --counters, --bench or a log of --cost only");
+                    "--at is given, but goes with --acceptance-length, --acceptance-rate, --counters, --bench or a log of "
+                    "--cost only");
   check_run_refused("plan --alpha 0.8 --c 0.1 --conditional",
                     "--conditional is given, but goes with --acceptance-per-position only");
   check_run_refused("plan --alpha 0.8 --c 0.1 --max-regret 0.1",

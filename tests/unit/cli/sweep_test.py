@@ -121,8 +121,8 @@ class Sweeping(unittest.TestCase):
             point = asked["points"][0]
             self.assertEqual(row["verdict"], point["verdict"])
             if row["recommended_gamma"]:
-                self.assertEqual(row["speedup"], point["optimal"]["speedup_estimate"]["value"])
-                self.assertEqual(row["speedup_ci95"], point["optimal"]["speedup_estimate"]["ci95"])
+                self.assertEqual(row["speedup"], point["speedup"]["value"])
+                self.assertEqual(row["speedup_ci95"], point["speedup"]["ci95"])
                 self.assertEqual(row["seconds_per_output_token"], point["seconds_per_output_token"]["speculative"])
             self.assertEqual(row["plain_seconds_per_output_token"], point["seconds_per_output_token"]["baseline"])
             gpus = row["tensor_parallel_size"]
@@ -164,7 +164,7 @@ class Sweeping(unittest.TestCase):
         self.assertEqual(sum(reason is not None for reason in why), 2)
         rates = {(row["alpha"], row["c"], row["min_gain"]): row for row in swept["rows"]}
         plan = document("plan", "--alpha", "0.9", "--c", "0.2")
-        self.assertEqual(rates["0.9", 0.2, None]["recommended_gamma"], plan["recommended"]["gamma"])
+        self.assertEqual(rates["0.9", 0.2, None]["recommended_gamma"], plan["decision"]["gamma"])
         self.assertTrue(all(row["pareto"] is None for row in swept["rows"]))
         run("sweep", self.file("[plan]\nalpha = 2\nc = [0.1, 0.2]\n"), code=1)
         table = list(csv.DictReader(io.StringIO(run("sweep", self.file(CONSTANTS), "--format", "csv").stdout)))

@@ -56,8 +56,8 @@ TEST_CASE(
   const std::string batches = " --context 500 --batch 1,16,128,256,512 ";
   const ordered_json figure = document_of_run("plot speedup-over-batch --gamma 1,3" + small_deployment + batches);
   const ordered_json plan = document_of_run("plan --max-gamma 8" + small_deployment + batches);
-  const PlottedLine best = line_of(figure, "over plain decoding", "best γ", "batch", "speedup");
-  const PlottedLine band = line_of(figure, "over plain decoding", "best γ, 95% interval", "batch", "speedup");
+  const PlottedLine best = line_of(figure, "over plain decoding", "recommended γ", "batch", "speedup");
+  const PlottedLine band = line_of(figure, "over plain decoding", "recommended γ, 95% interval", "batch", "speedup");
   const PlottedLine three = line_of(figure, "over plain decoding", "γ = 3", "batch", "speedup");
   const PlottedLine tokens = line_of(figure, "of all sequences", "γ = 3", "batch", "output_tokens_per_second");
   REQUIRE(best.x.size() == 5);
@@ -80,12 +80,12 @@ TEST_CASE(
   CHECK(warns(figure, "roofline_uncalibrated"));
 }
 
-TEST_CASE("what holds no sampling error of the acceptance is drawn as a range") {
-  const std::string typed =
+TEST_CASE("what several readings of the acceptance give is drawn as a range") {
+  const std::string interval =
       "plot speedup-over-batch --hardware h100-sxm --model llama-3.1-8b --draft-model "
-      "llama-3.2-1b --context 500 --batch 1,64 --at 5 --acceptance-length 3.2";
-  const ordered_json figure = document_of_run(typed);
-  CHECK(line_of(figure, "over plain decoding", "best γ, range", "batch", "speedup").low.size() == 2);
+      "llama-3.2-1b --context 500 --batch 1,64 --alpha 0.6:0.8";
+  const ordered_json figure = document_of_run(interval);
+  CHECK(line_of(figure, "over plain decoding", "recommended γ, range", "batch", "speedup").low.size() == 2);
   CHECK(figure["figure"]["caption"].get<std::string>().find("95%") == std::string::npos);
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("figures of a head that nobody measured are those of its prior, not of
   const ordered_json figure = document_of_run("plot speedup-over-gamma" + head);
   const ordered_json rows = document_of_run("plan" + head)["points"][0]["rows"];
   const auto line = rows_named(figure, "speedup");
-  for (std::size_t gamma = 0; gamma < line.size(); ++gamma) CHECK(line[gamma]["speedup"] == rows[gamma]["speedup"]);
+  for (std::size_t gamma = 0; gamma < line.size(); ++gamma) CHECK(line[gamma]["speedup"] == rows[gamma]["speedup"]["value"]);
   CHECK(tests::warns(figure, "acceptance_from_prior"));
   // The ends are the rates that give the 95% interval of its length at the longest gamma published.
   const ordered_json map = document_of_run("plot speedup-map --published eagle3-llama-3.1-8b");
