@@ -94,7 +94,7 @@ double PopulationEvidence::log_likelihood(const PopulationLaw& law) const {
 }
 
 LengthObservations PopulationEvidence::observations(const PopulationLaw& law,
-                                                    std::span<const double> tokens) const {
+                                                    std::span<const double> tokens, double weighing) const {
   LengthObservations all;
   const auto lengths = std::ssize(lengths_);
   Eigen::Index size = lengths;
@@ -116,8 +116,9 @@ LengthObservations PopulationEvidence::observations(const PopulationLaw& law,
     std::vector<double> up_to = {1};
     for (const double share : counted.survival) up_to.push_back(up_to.back() + share);
     for (std::size_t i = 0; i < positions.size(); ++i) {
+      const auto gamma = static_cast<std::size_t>(positions[i]);
       all.gammas.push_back(positions[i]);
-      all.off.push_back(std::log(up_to[static_cast<std::size_t>(positions[i])]) - of_law[i]);
+      all.off.push_back(std::log(up_to[gamma]) - std::lerp(std::log(tokens[gamma]), of_law[i], weighing));
     }
   }
   all.covariance = {covariance.data(), covariance.data() + covariance.size()};

@@ -44,8 +44,10 @@ class PopulationEvidence {
   /// Of all figures, up to a constant.
   double log_likelihood(const PopulationLaw& law) const;
   /// Of lengths, and of counts at the compared positions, with their errors as the law has them.
-  /// @param tokens  [gamma] of the law, up to longest() at least
-  LengthObservations observations(const PopulationLaw& law, std::span<const double> tokens) const;
+  /// @param tokens    [gamma] of the law, up to longest() at least
+  /// @param weighing  how far rounds weigh requests as the law says, [0, 1]: at 0 all requests are alike, and what was
+  ///                  counted up to a position is what a draft that ends there gives
+  LengthObservations observations(const PopulationLaw& law, std::span<const double> tokens, double weighing) const;
   /// The figure of the longest draft, with the error that it has as one of a population.
   LengthObservation anchor() const;
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t walk_stream = 52;
 /// Random numbers of a world's observations come before those of its walk.
-constexpr std::uint64_t walk_begins = 1024;
+constexpr std::uint64_t walk_begins = 1024, weighing_draw = walk_begins - 1;
 
 /// A walk over depth so that the law's ln(tokens per step) and the walk together pass through the observations, within
 /// their errors: one that does not know of them, moved by how far it misses them (Matheron's rule).
@@ -80,9 +80,9 @@ TokenWorlds population_worlds(const PopulationPrior& prior, std::span<const Leng
   for (std::size_t world = 0; world < laws.size(); ++world) {
     const PopulationLaw& law = laws[world];
     const std::vector<double> tokens = law.tokens_per_step(std::max(max_gamma, evidence.longest()));
+    const cost::ReplicateDraws draws(options.seed, walk_stream, static_cast<std::uint32_t>(world));
     const std::vector<double> walk =
-        conditioned_walk(evidence.observations(law, tokens), tokens, last,
-                         cost::ReplicateDraws(options.seed, walk_stream, static_cast<std::uint32_t>(world)));
+        conditioned_walk(evidence.observations(law, tokens, draws.uniform(weighing_draw)), tokens, last, draws);
     double before = 1;
     for (std::size_t gamma = 1; gamma <= last; ++gamma) {
       before = std::clamp(tokens[gamma] * std::exp(walk[gamma]), before, before + 1);

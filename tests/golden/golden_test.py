@@ -153,8 +153,8 @@ class Taking(unittest.TestCase):
             first, second = [(folder / "few.json").read_text(encoding="utf-8") for folder in folders]
         self.assertEqual(first, second)
         plan, _, table, refused, analyzed, written, binary = json.loads(first).values()
-        self.assertTrue(plan["stdout"].startswith("Draft 8 tokens per step"))
-        self.assertTrue(table["stdout"].startswith("gamma,"))
+        self.assertTrue(plan["stdout"].startswith("Draft 8 tokens: "))
+        self.assertTrue(table["stdout"].startswith("batch,context,gamma,"))
         self.assertEqual((refused["exit"], refused["stderr"]),
                          (2, "specdec: error: --alpha is 2, but must be a number in [0, 1]\n"))
         document = json.loads(analyzed["files"]["a.json"])

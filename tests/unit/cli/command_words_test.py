@@ -153,7 +153,7 @@ class BeforeTheCommand(Commands):
             config.write_text("[plan]\nformat = \"csv\"\nalpha = 0.8\nc = 0.1\n")
             done = run("--format", "json", "--config", str(config), "plan")
             self.assertEqual(done.stderr, "")
-            self.assertEqual(json.loads(done.stdout)["alpha"], 0.8)
+            self.assertEqual(json.loads(done.stdout)["closed_form"]["alpha"], 0.8)
 
 
 class Help(Commands):

@@ -151,7 +151,7 @@ class Scraping(unittest.TestCase):
             (self.folder / f"scrape-{i:04}.prom").write_text(text)
         files = sorted(map(str, self.folder.iterdir()))
         self.assert_as_files(scraped, self.document("plan", "--counters", *files, "--cost", *plain, *files))
-        self.assertEqual(scraped["points"][0]["verdict"], "speculate")
+        self.assertEqual(scraped["points"][0]["verdict"], "sure")
         with Server(*texts) as server:
             alone = self.document("plan", "--scrape", server.url, "--every", "100ms")
         self.assertEqual(alone["points"][0]["basis"], "extrapolated")
@@ -240,8 +240,7 @@ class Scraping(unittest.TestCase):
                                 (["plan", "--c", "0", "--duration", "9h"], "--duration is 9h, but must be 1 to 499 times"),
                                 (["counters", "--every", "5"], "--every is 5, but must be a number and ms, s, m or h"),
                                 (["counters", "--every", "1ms"], "between 100ms"),
-                                (["counters", "--scrape-folder", "/nowhere"], "an existing folder"),
-                                (["counters", "--convert", "alpha=0.5"], "--scrape is given, but")):
+                                (["counters", "--scrape-folder", "/nowhere"], "an existing folder")):
                 self.assert_refused(run(*words, "--scrape", server.url), says)
             self.assertEqual(server.requests, [])
         for url in ("http://192.0.2.1:8000/metrics", "http://localhost.example.com/metrics", "http://127.0.0.1@192.0.2.1/"):

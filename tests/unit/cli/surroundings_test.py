@@ -168,7 +168,7 @@ class Surroundings(unittest.TestCase):
         for option in ("--config -", "--config=-"):
             document = self.document(
                 r'printf "[plan]\nalpha = 0.8\nc = 0.1\n" | "$S" plan --format json ' + option)
-            self.assertEqual(document["alpha"], 0.8)
+            self.assertEqual(document["closed_form"]["alpha"], 0.8)
             self.assertEqual(document["inputs"]["config"]["path"], "-")
             done = self.bash(r'printf "[plan]\nalpha = 2\nc = 0.1\n" | "$S" plan ' + option)
             self.assert_refused(done, "specdec: error: -:2: --alpha is 2")
@@ -177,7 +177,7 @@ class Surroundings(unittest.TestCase):
         config = r"[plan]\nalpha = 0.8\nc = 0.1\n"
         document = self.document(f'"$S" plan --format json --config <(printf "{config}")')
         self.assertEqual(document["inputs"]["config"]["size_bytes"], len(config.encode().decode("unicode_escape")))
-        self.assertEqual(document["alpha"], 0.8)
+        self.assertEqual(document["closed_form"]["alpha"], 0.8)
 
     def test_of_two_recordings_into_one_folder_at_once_one_is_refused(self):
         record = '"$S" record --output run --tier scalar --sequences 6 --max-new-tokens 24 --quiet --seed'

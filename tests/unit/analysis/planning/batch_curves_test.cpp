@@ -49,7 +49,7 @@ TEST_CASE(
       CHECK(curve.gamma[i] == gamma);
     }
     const double exact = 16 * (tokens - 1) / static_cast<double>(gamma);
-    CHECK(planning::last_gain(curve, 1).value() == Approx(exact).epsilon(1e-3));
+    CHECK(planning::last_gain(curve, 1).value() == Approx(exact).epsilon(5e-3));
   }
   const planning::BatchCurve best = planning::best_over_batches(points, 0, false);
   CHECK(best.output_tokens_per_second.empty());
