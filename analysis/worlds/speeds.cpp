@@ -99,9 +99,14 @@ PricedWorlds price(const estimate::TokenWorlds& tokens, const cost::RoundCost& c
                    double batch, double context) {
   core::require_same_size("price", "full_accepts", options.full_accepts.size(), "gammas", options.gammas.size());
   PricedWorlds priced;
-  const bool exact_tokens = tokens.worlds() == 1;
-  priced.speedups.alternative =
-      exact_tokens ? std::vector<int>(std::max<std::size_t>(1, cost.replicates()), 0) : tokens.alternative;
+  // Exact rates and their alternatives are few worlds, which are repeated until every replicate of the cost has one.
+  const std::size_t drawn = tokens.worlds(), repeats = std::max<std::size_t>(1, (cost.replicates() + drawn - 1) / drawn);
+  const auto repeated = [&](const auto& values) {
+    std::decay_t<decltype(values)> all;
+    for (std::size_t i = 0; i < repeats; ++i) all.insert(all.end(), values.begin(), values.end());
+    return all;
+  };
+  priced.speedups.alternative = repeated(tokens.alternative);
   priced.tokens.alternative = priced.rounds.alternative = priced.speedups.alternative;
   const std::size_t worlds = priced.speedups.worlds();
   for (std::size_t option = 0; option < options.gammas.size(); ++option) {
@@ -112,8 +117,7 @@ PricedWorlds price(const estimate::TokenWorlds& tokens, const cost::RoundCost& c
       if (option == 0) throw std::domain_error(priced.limit);
       break;
     }
-    const std::vector<double>& made = tokens.tokens.at(gamma);
-    priced.tokens.options.push_back(exact_tokens ? std::vector<double>(worlds, made.front()) : made);
+    priced.tokens.options.push_back(repeated(tokens.tokens.at(gamma)));
     priced.rounds.options.push_back(rounds_in_worlds(cost, point, worlds));
     std::vector<double>& speedups = priced.speedups.options.emplace_back(worlds, 1.0);
     if (option == 0) continue;
