@@ -269,8 +269,8 @@ Decision decision_of(const Plan& plan) {
     decision.certainty = certainty_at_point(plan, plan.points().front());
   } else {
     decision.action = action_of_schedule(plan, decision.schedule);
-    decision.certainty = certainty_of_schedule(plan.shown_plan().schedule);
-    if (doubted) decision.certainty += what_changes(plan, plan.points().front());
+    decision.certainty = doubted ? fmt::format("Open whether they gain {}.", gain_text(plan)) + what_changes(plan, plan.points().front())
+                                 : certainty_of_schedule(plan.shown_plan().schedule);
   }
   if (!plan.shortfall.empty()) decision.certainty += fmt::format(" This does not fit: {}.", plan.shortfall);
   if (!plan.misfit().empty()) decision.certainty += fmt::format(" No server starts with this draft: {}.", plan.misfit());

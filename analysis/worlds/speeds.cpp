@@ -89,10 +89,14 @@ double share_at_least(std::span<const double> values, std::span<const int> alter
     worlds[its] += 1;
     if (values[world] >= least) reached[its] += 1;
   }
-  double share = 1;
-  for (std::size_t one = 0; one < worlds.size(); ++one)
-    if (worlds[one] > 0) share = std::min(share, reached[one] / worlds[one]);
-  return share;
+  double lowest = 1, highest = 0;
+  for (std::size_t one = 0; one < worlds.size(); ++one) {
+    if (worlds[one] == 0) continue;
+    lowest = std::min(lowest, reached[one] / worlds[one]);
+    highest = std::max(highest, reached[one] / worlds[one]);
+  }
+  constexpr double undecided = 0.5;
+  return std::clamp(undecided, lowest, highest);
 }
 
 PricedWorlds price(const estimate::TokenWorlds& tokens, const cost::RoundCost& cost, const Options& options,

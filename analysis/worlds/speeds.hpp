@@ -38,7 +38,8 @@ struct Spread {
 /// @throws std::invalid_argument for other sizes
 Spread spread_of(std::span<const double> values, std::span<const int> alternative);
 
-/// The share of worlds with at least this value, of the alternative where it is least, [0, 1].
+/// The share of worlds with at least this value, [0, 1]; of several alternatives the one of their range that is nearest to
+/// one half, so that nothing is sure, or sure not to be, that one of them denies.
 double share_at_least(std::span<const double> values, std::span<const int> alternative, double least);
 
 /// The rounds whose speeds are compared: gammas 0, 1, 2, ..., or 0 and the depth of a tree.
