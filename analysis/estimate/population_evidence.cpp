@@ -112,7 +112,10 @@ LengthObservations PopulationEvidence::observations(const PopulationLaw& law,
     double scale = 1;
     if (counted.relative_error && errors.back() > 0) scale = *counted.relative_error * *counted.relative_error / errors.back();
     const Eigen::Index from = std::ssize(all.gammas), count = std::ssize(positions);
+    constexpr double shape_error = 0.01;
     covariance.block(from, from, count, count) = scale * Eigen::Map<const Eigen::MatrixXd>(errors.data(), count, count);
+    // The mean is as counted; what lies before it also has what no population is.
+    for (Eigen::Index i = 0; i + 1 < count; ++i) covariance(from + i, from + i) += shape_error * shape_error;
     std::vector<double> up_to = {1};
     for (const double share : counted.survival) up_to.push_back(up_to.back() + share);
     for (std::size_t i = 0; i < positions.size(); ++i) {
