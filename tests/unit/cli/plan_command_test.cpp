@@ -156,7 +156,7 @@ TEST_CASE("plain decoding is recommended where it loses least, and the run that 
     CHECK(plan["points"][0]["verdict"] != "sure");
     CHECK(plan["decision"]["schedule"][0]["gamma"] == 0);
     CHECK(plan["decision"]["next"].is_string());
-    CHECK(run_specdec("plan " + typed + more).out.starts_with("Do not draft: plain decoding loses least.\n"));
+    CHECK(run_specdec("plan " + typed + more).out.starts_with("Do not draft"));
   }
 }
 
