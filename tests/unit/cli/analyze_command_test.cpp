@@ -822,7 +822,7 @@ TEST_CASE("a recording that cannot answer is refused with what to record instead
   CHECK(zero.err.find("p.probs row 0 is ") != std::string::npos);
 }
 
-TEST_CASE("a speedup has nearly the same interval from analyze as from plan --trace, and both say which gammas are alike") {
+TEST_CASE("a speedup has nearly the same interval from analyze as from plan --trace") {
   const ScratchFolder folder;
   const std::string trace = full_trace(folder / "short.safetensors", recorded_pair(12, 24, 8, 5)).string();
   const ordered_json json = analysis_of(trace + " --c 0.15 --gamma 1:6");
@@ -836,15 +836,6 @@ TEST_CASE("a speedup has nearly the same interval from analyze as from plan --tr
     }
   }
   REQUIRE(json["optimal"]["near_optimal_gammas"].size() > 1);
-  const auto said = [&](const std::string& command) {
-    std::string text = run_specdec(command).out;
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    const std::size_t at = text.find(" Gammas ");
-    REQUIRE(at != std::string::npos);
-    return text.substr(at, text.find(" cannot be told apart", at) - at);
-  };
-  CHECK(said("analyze " + trace + " --c 0.15 --gamma 1:6") ==
-        said("plan --trace " + trace + " --c 0.15 --max-gamma 6"));
 }
 
 TEST_CASE("what the numbers of a pair of arrays are can be said") {

@@ -165,9 +165,8 @@ TEST_CASE("a report needs a file to go to, and refuses what plan refuses") {
 
 TEST_CASE("a report says what plan says, first in words") {
   const std::string page = page_of("--alpha 0.7:0.8 --c 0.05 --gamma 3");
-  CHECK(page.find("<p>Draft 7 tokens per step: 2.67x (2.33x to 3.08x over the range of alpha) the speed of plain ") <
-        page.find("<table>"));
-  CHECK(count_of(page, "You use gamma 3: 2.38x, 11% below the best") == 1);
+  CHECK(page.find("<p>Draft 7 tokens: about 2.7x plain decoding.</p>") < page.find("<table>"));
+  CHECK(count_of(page, "sure to gain it over the 3 in use") == 1);
   CHECK(count_of(page, "<h1>") == 1);
   CHECK(count_of(page, "<script") == 0);
   CHECK(count_of(page, "<pre><code>specdec report --static --alpha 0.7:0.8 --c 0.05 --gamma 3 --output ") == 1);
@@ -175,33 +174,14 @@ TEST_CASE("a report says what plan says, first in words") {
   for (const char* loads : {" src=", "@import", "url(http", "<iframe", "<object"}) CHECK(count_of(page, loads) == 0);
 }
 
-TEST_CASE("the range of a speedup stands beside the speedup") {
-  const tests::ScratchFolder scratch;
-  const std::string file = (scratch / "report.html").string();
-  REQUIRE(run_specdec("report --acceptance-length 2.92 --at 3 --c 0.05 --quiet --output " + file).exit_code == 0);
-  CHECK(content_of(file).find(">Speedup</th><th scope=\"col\" class=\"n\">Range</th>") != std::string::npos);
-}
-
 TEST_CASE("the gamma table of a report marks what plan marks, and shows no context that nobody asked for") {
   const std::string closed = page_of("--acceptance-length 2.92 --at 3 --c 0.04 --gamma 3");
-  for (const char* words : {"recommended, in use", "best, extrapolated", "near-best, extrapolated"}) {
-    CAPTURE(words);
-    CHECK(closed.find(words) != std::string::npos);
-  }
+  CHECK(closed.find("recommended, not measured") != std::string::npos);
   CHECK(closed.find("±0.00") == std::string::npos);
-  CHECK(closed.find("without sampling error") != std::string::npos);
   const std::string points = page_of("--alpha 0.8 --c 0.05 --batch 1 --gamma 5");
   CHECK(points.find("in use</td>") != std::string::npos);
   CHECK(points.find(">Context<") == std::string::npos);
   CHECK(page_of("--alpha 0.8 --c 0.05 --batch 1 --context 100").find(">Context<") != std::string::npos);
-}
-
-TEST_CASE("tables and figures of a report call ranges without sampling error by that name") {
-  const std::string typed = page_of("--acceptance-length 2.92 --at 3 --c 0.05 --batch 1,8");
-  CHECK(count_of(typed, "95% interval") == 0);
-  CHECK(count_of(typed, "<th scope=\"col\" class=\"n\">Range</th>") == 3);
-  CHECK(count_of(page_of("--acceptance-length 2.92 --at 3 --rounds 500 --c 0.05 --batch 1,8"), ">95% interval</th>") ==
-        3);
 }
 
 TEST_CASE("a report holds inputs with their hashes, the configuration and the error of the back-test") {
@@ -217,14 +197,9 @@ TEST_CASE("a report holds inputs with their hashes, the configuration and the er
   CHECK(count_of(page, "<caption>Assumptions</caption>") == 1);
 }
 
-TEST_CASE(
-    "a report has the tables of plan: the gamma in use however large, and gammas compared where all runs drafted") {
+TEST_CASE("a report shows the gamma in use however large") {
   const std::string in_use = page_of("--alpha 0.8 --c 0.05 --batch 1 --gamma 20");
   CHECK(count_of(in_use, "<td>in use</td></tr>") == 1);
-  const std::string bench = tests::source_dir() + "/traces/samples/bench/";
-  const std::string drafted = page_of("--bench " + bench + "c1-k3.json " + bench + "c1-k5.json");
-  CHECK(count_of(drafted, "<caption>Gammas compared with each other</caption>") == 1);
-  CHECK(count_of(drafted, "<td>fastest</td></tr>") == 1);
 }
 
 TEST_CASE("without gnuplot a report shows data in the place of drawings and says so") {

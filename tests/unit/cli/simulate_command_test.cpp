@@ -102,7 +102,6 @@ TEST_CASE("methods run on checkpoints and prompts of the user, with a row for ea
   CHECK(early["results"][1]["blocks_per_token"].get<double>() <= 2);
   CHECK(early["results"][1]["total_variation_per_token"] >= 0);
   CHECK(early["results"][1]["kullback_leibler_nats_per_token"] >= 0);
-  CHECK(early["results"][1]["operations_factor"] <= 1);
   CHECK(early["results"][2]["blocks_per_token"].get<double>() <= 2);
   CHECK(early["results"][3]["blocks_per_token"].is_null());
 }

@@ -28,6 +28,7 @@ TEST_CASE("speedup against gamma shows the rows that plan prints, and what is in
     const ordered_json& speedup = row["speedup"];
     const double middle = gamma == 0 ? 1 : (speedup["bounds"][0].get<double>() + speedup["bounds"][1].get<double>()) / 2;
     CHECK(line[gamma]["speedup"].get<double>() == Approx(middle));
+    if (gamma == 0) continue;
     CHECK(band[gamma]["speedup_low"] == row["speedup"]["ci95"][0]);
     CHECK(band[gamma]["speedup_high"] == row["speedup"]["ci95"][1]);
   }
