@@ -73,9 +73,7 @@ std::string drafts_text(const Plan& plan, std::int64_t gamma) {
 
 std::string action_at_point(const Plan& plan, const PointPlan& point) {
   const std::string requests = brief(point.batch, 3);
-  const std::string where = plan.question.batch.empty() && !plan.bench
-                                ? ""
-                                : fmt::format(" at {} request{}", requests, requests == "1" ? "" : "s");
+  const std::string where = requests == "1" ? "" : fmt::format(" at {} requests", requests);
   const planning::DeploymentRow* const best = point.optimal();
   if (best == nullptr) return fmt::format("Nothing prices plain decoding{}: {}.", where, point.price_limit);
   if (best->gamma == 0) return fmt::format("Do not draft{}: plain decoding loses least.", where);

@@ -220,7 +220,7 @@ await withBrowser(async (browser, scratch) => {
     const near = files[0] === "--acceptance-length" || files[0] === "--acceptance-per-position" ? asked.filter(({ gamma }) => !(gamma > 3)) : asked;
     const isTyped = near !== asked;
     await requireSameAsReport(browser, scratch, [...files, "--c", "0.05", "--gamma", "2"], files, near,
-      isTyped ? (mine, theirs, at) => requireSame(mine, theirs, at, 1e-6) : requireSimilarPlan);
+      isTyped ? (mine, theirs, at) => requireSame(mine, theirs, at, files[0] === "--acceptance-per-position" ? ofThousand : 1e-6) : requireSimilarPlan);
   }
 
   // Of a cost that was measured the page has the rounds of the first point, without their intervals.
