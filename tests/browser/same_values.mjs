@@ -26,6 +26,8 @@ function requireSame(mine, theirs, place, to = tolerance) {
 /** What differs between worlds that are drawn from a measurement and those from its intervals, which a page has: the
  * middle by a quarter of the interval's width, an end by half of it, and by what a thousand worlds leave open. */
 const ofWidth = { value: 0.25, ci95: 0.5 }, ofThousand = 0.005;
+/** Of rounds, which depend a little on how many drafts are accepted whole. */
+const ofRounds = 1e-3;
 /** Of the shares of worlds, and of the expected regret. */
 const ofShares = 0.2, ofRegret = 0.02;
 
@@ -47,7 +49,7 @@ function requireSimilarPoint(mine, theirs, place) {
   mine.rows.forEach((row, i) => {
     const there = theirs.rows[i], at = `${place}/gamma ${row.gamma}`;
     assert.equal(row.gamma, there.gamma);
-    for (const key of ["round_steps", "draft_steps", "target_steps"]) requireSame(row[key], there[key], `${at}/${key}`);
+    for (const key of ["round_steps", "draft_steps", "target_steps"]) requireSame(row[key], there[key], `${at}/${key}`, ofRounds);
     for (const key of ["tokens_per_step", "speedup"]) requireSimilarEstimate(row[key], there[key], `${at}/${key}`);
     requireNear(row.regret, there.regret, ofRegret, `${at}/regret`);
     requireNear(row.share, there.share, ofShares, `${at}/share`);
@@ -202,8 +204,8 @@ await withBrowser(async (browser, scratch) => {
   }));
 
   // What was measured: every gamma by replay; by the readings of counters; rates by position; benchmark runs. Of a
-  // recording and of counters a page knows the intervals alone. Typed lengths it draws as the program does; what
-  // a fit of them loses in another library of mathematics is less than 1e-6. Rates by position take other worlds there.
+  // recording and of counters a page knows the intervals alone. Typed lengths and rates have
+  // populations of their own there, which another library of mathematics resamples otherwise.
   const trace = join(scratch, "trace.safetensors");
   run("trace", "generate", "--output", trace, "--law", "logit-noise", "--alpha", "0.7", "--vocab", "30", "--sequences", "8",
     "--tokens", "60");
@@ -218,9 +220,7 @@ await withBrowser(async (browser, scratch) => {
   const counters = ["--counters", join(samples, "serving", "vllm_before.prom"), "--counters", join(samples, "serving", "vllm_after.prom")];
   for (const files of [["--trace", trace], counters, ["--acceptance-per-position", "0.8,0.5,0.3"], ["--acceptance-length", "1:1.7,3:2.4"]]) {
     const near = files[0] === "--acceptance-length" || files[0] === "--acceptance-per-position" ? asked.filter(({ gamma }) => !(gamma > 3)) : asked;
-    const isTyped = files[0] === "--acceptance-length";
-    await requireSameAsReport(browser, scratch, [...files, "--c", "0.05", "--gamma", "2"], files, near,
-      isTyped ? (mine, theirs, at) => requireSame(mine, theirs, at, 1e-6) : requireSimilarPlan);
+    await requireSameAsReport(browser, scratch, [...files, "--c", "0.05", "--gamma", "2"], files, near, requireSimilarPlan);
   }
 
   // Of a cost that was measured the page has the rounds of the first point, without their intervals.
