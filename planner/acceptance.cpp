@@ -333,13 +333,14 @@ Acceptance Acceptance::of(const AcceptanceWords& words, const Cost& cost) {
   const bool leaves_it_to_draft = cost.draft.model || cost.draft.kind;
   if (!words.states_any() && !words.rounds && !words.conditional && leaves_it_to_draft)
     return prior_for(cost, words.rule);
-  Acceptance acceptance = of(words);
-  const bool is_typed = acceptance.stated && acceptance.stated->typed && acceptance.stated->prior == nullptr;
-  if (is_typed && leaves_it_to_draft) {
-    acceptance.stated->typed->evidence.prior = estimate::population_prior(cost.kind);
-    acceptance.curve = curve_of(*acceptance.stated);
-  }
-  return acceptance;
+  return of(words);
+}
+
+void Acceptance::take_draft_of(const Cost& cost) {
+  const bool is_typed = stated && stated->typed && stated->prior == nullptr;
+  if (!is_typed || !(cost.draft.model || cost.draft.kind)) return;
+  stated->typed->evidence.prior = estimate::population_prior(cost.kind);
+  curve = curve_of(*stated);
 }
 
 Assumption assumption_of(const planning::PublishedAcceptance& published) {

@@ -220,6 +220,8 @@ struct Acceptance {
   static Acceptance of(const AcceptanceWords& words);
   /// The same, or if they state none the prior for the draft that the cost names.
   static Acceptance of(const AcceptanceWords& words, const Cost& cost);
+  /// Carries typed figures to other gammas as drafts do of the kind that the cost names, if it names one.
+  void take_draft_of(const Cost& cost);
   /// Server counters, in any format of docs/counters.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_counters(const std::vector<std::string>& files, const CountersOptions& options = {});

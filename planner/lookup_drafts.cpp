@@ -108,7 +108,8 @@ void doubt_every_round(Acceptance& acceptance, Cost& cost) {
 
 }  // namespace
 
-void take_lookups(Acceptance* acceptance, Cost& cost) {
+void take_draft(Acceptance* acceptance, Cost& cost) {
+  if (acceptance != nullptr) acceptance->take_draft_of(cost);
   DraftWords& draft = cost.draft;
   const bool stated = draft.states_lookups();
   const bool taken = std::dynamic_pointer_cast<const cost::LookupCost>(cost.rounds) != nullptr;

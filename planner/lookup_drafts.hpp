@@ -10,6 +10,7 @@ namespace specdec::planner {
 /// answers take the rest.
 inline constexpr double drafts_in_every_step = 0.9;
 
+/// What the draft of the cost says of its acceptance: Acceptance::take_draft_of.
 /// Replaces acceptance and cost of a draft that is looked up by those of core::LookupLaw where its words state one, or
 /// where its counters tell one; else drafts fill gamma in every round, and unless a recording tells of rounds without
 /// drafts, too, nothing is decided (warning "hit_rate_unknown"). Nor is anything where counts tell of steps without
@@ -17,6 +18,6 @@ inline constexpr double drafts_in_every_step = 0.9;
 /// (Cost::of_steps): then those of the counts are accepted. What was taken is among the cost's assumptions.
 /// @throws QuestionError for a value out of range, of a draft that is not looked up, or for a mean length without a hit
 ///   rate
-void take_lookups(Acceptance* acceptance, Cost& cost);
+void take_draft(Acceptance* acceptance, Cost& cost);
 
 }  // namespace specdec::planner

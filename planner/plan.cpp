@@ -320,7 +320,7 @@ Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
     if (question.emit == planning::Engine::llamacpp || draft.acceptance.is_of_llamacpp())
       draft.cost = with_drafts_of_llamacpp(draft.cost);
     draft.cost.draft.of_sglang = question.emit == planning::Engine::sglang;
-    take_lookups(&draft.acceptance, draft.cost);
+    take_draft(&draft.acceptance, draft.cost);
   }
   Plan p = planned_points(std::move(drafts), question);
   conclude(nullptr, p);

@@ -766,7 +766,7 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
                         const CapacityQuestion& question) {
   std::optional<Acceptance> found = acceptance;
   Cost of_found = acceptance && acceptance->is_of_llamacpp() ? with_drafts_of_llamacpp(cost) : cost;
-  take_lookups(found ? &*found : nullptr, of_found);
+  take_draft(found ? &*found : nullptr, of_found);
   return asked_of_found(found, of_found, question);
 }
 
@@ -775,7 +775,7 @@ namespace {
 /// In the layout that the cost states.
 Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, const CapacityQuestion& question,
                             const core::RunHooks& hooks) {
-  take_lookups(acceptance ? &*acceptance : nullptr, cost);
+  take_draft(acceptance ? &*acceptance : nullptr, cost);
   Capacity c = asked_of_found(acceptance, cost, question);
   simulate(hooks, c);
   mark_extrapolated_prices(cost, c);

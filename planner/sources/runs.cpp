@@ -185,7 +185,7 @@ Draft draft_of(const BenchFiles& files, const Acceptance& acceptance, bool of_st
   draft.cost.draft = files.draft;
   draft.cost.kind = draft_kind(files.draft, files.model, {}, false);
   draft.cost.of_steps = of_steps;
-  take_lookups(&draft.acceptance, draft.cost);
+  take_draft(&draft.acceptance, draft.cost);
   return draft;
 }
 

@@ -328,8 +328,8 @@ def _kept_in(checkpoint: Path, recording: Recording, inputs: Options) -> _Kept:
     if recording._in_memory:
         raise QuestionError("checkpoint is given, but goes with recordings in files only", "checkpoint")
     for file in recording._core.files:
-        if os.path.isdir(file) and os.path.realpath(file) == os.path.realpath(checkpoint):
-            why = f"{file} is the recording, which is not read with other files in it"
+        if os.path.dirname(os.path.realpath(file)) == os.path.realpath(checkpoint):
+            why = f"{file} lies there, and a recording's folder holds no other files"
             raise QuestionError(f"checkpoint is {os.fspath(checkpoint)}, but must be elsewhere: {why}", "checkpoint")
     os.makedirs(checkpoint, exist_ok=True)
     deciding = {name: value for name, value in inputs.items() if name not in (*_NOT_DECIDING, *_options.OUTPUT)}

@@ -28,8 +28,8 @@ function requireSame(mine, theirs, place, to = tolerance) {
 const ofWidth = { value: 0.25, ci95: 0.5 }, ofThousand = 0.005;
 /** Of rounds, which depend a little on how many drafts are accepted whole. */
 const ofRounds = 1e-3;
-/** Of the shares of worlds, and of the expected regret. */
-const ofShares = 0.2, ofRegret = 0.02;
+/** Of the shares of worlds, and of the expected regret: absolute, and of its size. */
+const ofShares = 0.2, ofRegret = [0.02, 0.25];
 
 function requireNear(mine, theirs, within, place) {
   assert.ok(Math.abs(mine - theirs) <= within, `${place}: ${mine}, but the program says ${theirs}`);
@@ -51,7 +51,7 @@ function requireSimilarPoint(mine, theirs, place) {
     assert.equal(row.gamma, there.gamma);
     for (const key of ["round_steps", "draft_steps", "target_steps"]) requireSame(row[key], there[key], `${at}/${key}`, ofRounds);
     for (const key of ["tokens_per_step", "speedup"]) requireSimilarEstimate(row[key], there[key], `${at}/${key}`);
-    requireNear(row.regret, there.regret, ofRegret, `${at}/regret`);
+    requireNear(row.regret, there.regret, ofRegret[0] + ofRegret[1] * there.regret, `${at}/regret`);
     requireNear(row.share, there.share, ofShares, `${at}/share`);
   });
   const regret = theirs.rows.find((row) => row.gamma === mine.gamma).regret;

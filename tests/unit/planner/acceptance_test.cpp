@@ -121,7 +121,7 @@ double tokens_of_plan(const Acceptance& acceptance, std::int64_t gamma, std::opt
   planner::Cost cost = planner::Cost::of_constants({.overhead = 0.01}, {.kind = cost::DraftKind::ngram});
   cost.draft.hit_rate = hit_rate;
   cost.draft.mean_draft_length = mean_length;
-  planner::take_lookups(&looked_up, cost);
+  planner::take_draft(&looked_up, cost);
   return tokens(looked_up, gamma);
 }
 
