@@ -87,9 +87,6 @@ Report run_command(const ParsedCommand& parsed) {
     return parsed.run();
   } catch (const UsageError&) {
     throw;
-  } catch (const cost::OutsideTimedPasses& error) {
-    throw UsageError(fmt::format(
-        "{}; time such a pass for --cost, or price what lies outside its times with --extrapolate", error.what()));
   } catch (const std::domain_error& error) {
     throw UsageError(in_terms_of_options(error.what(), parsed.options));
   } catch (const std::invalid_argument& error) {

@@ -58,7 +58,6 @@ void require_costs(const CapacityOptions& o) {
     refuse_given({{"--c", o.shared.cost.c.has_value()},
                   {"--draft-cost", !o.shared.draft_cost_files.empty()},
                   {"--overhead-seconds", o.shared.overhead_seconds.has_value()},
-                  {"--extrapolate", o.shared.extrapolate},
                   {"--prefill-tokens-per-second", o.prefill_tokens_per_second.has_value()}},
                  "--hardware prices that");
     refuse_given({{"--kv-cache-tokens", o.kv_cache_tokens.has_value()}},
@@ -166,7 +165,6 @@ void declare_models_and_costs(Options& options, CapacityOptions& o) {
   options.number("-c,--c", s.cost.c, {}, "draft step time / target step time, with --cost");
   options.number("--overhead-seconds", s.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.texts("--bench", s.bench, "FILE", "benchmark runs: costs and acceptance");
-  options.flag("--extrapolate", s.extrapolate, "price what lies outside the measured times or runs, and decide by it");
   options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, range_of(legal.prefill_tokens_per_second),
                  "speed of prompts [further positions of the same pass]");
 }

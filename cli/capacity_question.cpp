@@ -97,7 +97,6 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
   q.ttft_ms = o.ttft_ms;
   q.tpot_ms = o.tpot_ms;
   q.percentile = o.percentile;
-  q.extrapolate = o.shared.extrapolate;
   q.replications = o.replications;
   q.seed = o.seed;
   q.threads = o.threads;

@@ -111,7 +111,7 @@ void require_costs(const PlanOptions& o) {
   if (!o.holdout.empty()) throw UsageError("--holdout is given, but needs --bench beside it");
   if (o.roofline.hardware) {
     GivenOptions others = cost_options(o);
-    others.back() = {"--extrapolate", o.extrapolate};
+    others.pop_back();
     refuse_given(others, "--hardware prices rounds");
   } else if (!o.cost_files.empty()) {
     refuse_given({{"--verify-factor", o.cost.verify_factor.has_value()}}, "--cost measures that");
@@ -124,7 +124,6 @@ void require_costs(const PlanOptions& o) {
     refuse_given(
         {{"--draft-cost", !o.draft_cost_files.empty()}, {"--overhead-seconds", o.overhead_seconds.has_value()}},
         "needs --cost beside it");
-    refuse_given({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
   }
   if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
   if (!o.drafts.empty()) {
@@ -177,7 +176,7 @@ bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
                      !bench.empty() || !holdout.empty() || roofline.hardware;
   const bool question = !drafts.empty() || batch || context || max_num_seqs || schedule || emit;
-  return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
+  return !files && !question && !draft_kind && !overhead_seconds;
 }
 
 void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many) {
@@ -236,7 +235,6 @@ void declare(Options& options, PlanOptions& o) {
   options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
                  "how drafts are made [model; mirrored of llama.cpp]");
   declare_lookups(options, o);
-  options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
   declare(options, o.roofline);
   options.group("Benchmark runs");
   options.texts(

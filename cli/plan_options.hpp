@@ -50,7 +50,6 @@ struct PlanOptions {
   std::optional<std::string> draft_kind;
   std::optional<double> hit_rate;
   std::optional<double> mean_draft_length;
-  bool extrapolate = false;
   RooflineArguments roofline;
   // Benchmark runs.
   std::vector<std::string> bench;

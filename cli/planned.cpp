@@ -73,7 +73,7 @@ class Pricing {
   Cost cost_of(const DraftWords& draft, const OwnCost& own) const {
     if (logs_) return by_logs(draft, own);
     if (timings_) {
-      return Cost::of_timings(*timings_, {o_.model, draft, own.c, own.files, o_.overhead_seconds, o_.extrapolate});
+      return Cost::of_timings(*timings_, {o_.model, draft, own.c, own.files, o_.overhead_seconds});
     }
     return of_models_or_constants(o_, draft, own);
   }

@@ -8,10 +8,11 @@
 namespace specdec::planner {
 namespace {
 
-/// One stated acceptance at a constant cost.
+/// One stated acceptance at a constant cost, of a model that drafts gamma tokens in as many passes.
 bool has_closed_form(const std::vector<Draft>& drafts) {
   const Draft& draft = drafts.front();
-  return drafts.size() == 1 && draft.acceptance.stated && draft.cost.constants && !draft.cost.draft.kind;
+  return drafts.size() == 1 && draft.acceptance.stated && draft.cost.constants &&
+         draft.cost.kind == cost::DraftKind::model;
 }
 
 planning::ClosedFormQuestion question_of(const Draft& draft, const PlanQuestion& q) {

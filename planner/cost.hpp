@@ -138,8 +138,6 @@ struct TimingOptions {
   std::vector<std::string> draft_cost = {};
   /// Other time of a speculative step, >= 0.
   std::optional<double> overhead_seconds = {};
-  /// Also prices passes outside the range of those timed.
-  bool extrapolate = false;
 };
 
 struct LogOptions {

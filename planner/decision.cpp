@@ -16,6 +16,10 @@ using worlds::Certainty;
 
 std::string tokens_text(std::int64_t gamma) { return fmt::format("{} token{}", gamma, gamma == 1 ? "" : "s"); }
 
+std::string requests_text(std::int64_t requests) {
+  return fmt::format("{} request{}", requests, requests == 1 ? "" : "s");
+}
+
 std::string speedup_text(double speedup) { return fmt::format("{}x", brief(speedup, speedup < 10 ? 3 : 2)); }
 
 std::string range_text(const estimate::Interval& range) {
@@ -34,7 +38,7 @@ std::string certainty_text(double share) {
   const Certainty certainty = worlds::certainty_of(share);
   const bool is_whole = share >= 0.995 || share < 0.005;
   return is_whole ? std::string(worlds::name_of(certainty))
-                  : fmt::format("{} ({:.0f}%)", worlds::name_of(certainty), 100 * share);
+                  : fmt::format("{} ({:.0f}%)", worlds::name_of(certainty), std::floor(100 * share));
 }
 
 std::string gain_text(const Plan& plan) { return fmt::format("{}%", brief(100 * plan.min_gain, 3)); }
@@ -90,7 +94,7 @@ std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretc
     const DecidedStretch& one = schedule[i];
     const bool last = i + 1 == schedule.size();
     const std::string where = last && i > 0  ? std::string("beyond")
-                              : parts.empty() ? fmt::format("up to {} requests at once", one.to)
+                              : parts.empty() ? fmt::format("up to {} at once", requests_text(one.to))
                                               : fmt::format("up to {}", one.to);
     const std::string what = !one.gamma         ? std::string("unknown")
                              : *one.gamma == 0  ? std::string("none")
@@ -102,7 +106,8 @@ std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretc
       plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
   const bool drafts = std::any_of(schedule.begin(), schedule.end(),
                                   [](const DecidedStretch& one) { return one.gamma.value_or(0) > 0; });
-  if (!drafts) return fmt::format("Do not draft up to {} requests at once: plain decoding loses least.", schedule.back().to);
+  if (!drafts)
+    return fmt::format("Do not draft up to {} at once: plain decoding loses least.", requests_text(schedule.back().to));
   return fmt::format("Draft{} {}.", draft, fmt::join(parts, ", "));
 }
 
@@ -111,9 +116,11 @@ std::string what_changes(const Plan& plan, const PointPlan& point) {
   if (!point.doubt.empty()) return fmt::format(" Nothing is decided: {}.", point.doubt);
   const std::vector<AssumedVerification> assumed = assumed_verification(plan);
   if (!assumed.empty() && point.optimal()->gamma > 0) {
-    return fmt::format(" Verifying is taken as free; at {} plain steps it is {} with {}.",
-                       brief(assumed.front().verify_factor, 2), speedup_text(assumed.front().speedup),
-                       tokens_text(assumed.front().gamma));
+    const AssumedVerification& first = assumed.front();
+    const std::string then = first.gamma == 0 ? std::string("drafting loses")
+                                              : fmt::format("it is {} with {}", speedup_text(first.speedup),
+                                                            tokens_text(first.gamma));
+    return fmt::format(" Verifying is taken as free; at {} plain steps {}.", brief(first.verify_factor, 2), then);
   }
   const planning::Uncertainty& left = point.uncertainty;
   if (left.regret < planning::regret_that_matters) return "";
@@ -176,10 +183,19 @@ std::string certainty_of_schedule(const std::vector<planning::PlannedStretch>& s
   for (const Part& part : parts) {
     const std::string speedups =
         has_width(part.speedups) ? range_text(part.speedups) : speedup_text(part.speedups.lo);
-    texts.push_back(fmt::format("{} up to {} request{} ({})", worlds::name_of(part.certainty), part.to,
-                                part.to == 1 ? "" : "s", speedups));
+    texts.push_back(fmt::format("{} up to {} ({})", worlds::name_of(part.certainty), requests_text(part.to), speedups));
   }
   return texts.empty() ? "" : capitalised(fmt::format("{}.", fmt::join(texts, "; ")));
+}
+
+/// " Over the 3 in use: likely (80%) to gain 5%."
+std::string certainty_over(const Plan& plan, const std::optional<DecidedOver>& over) {
+  const auto& points = plan.points();
+  const bool changes = std::any_of(points.begin(), points.end(), [](const PointPlan& point) {
+    return point.deployed && point.optimal() != nullptr && point.optimal()->gamma != point.deployed->gamma;
+  });
+  if (!over || !changes) return "";
+  return fmt::format(" Over the {} in use: {} to gain {}.", over->gamma, certainty_text(over->share), gain_text(plan));
 }
 
 DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {
@@ -244,7 +260,7 @@ std::vector<AssumedVerification> assumed_verification(const Plan& plan) {
     for (const planning::DeploymentRow& row : point.rows) {
       if (row.gamma == 0) continue;
       const double speedup = row.tokens_per_step / (row.time.total() / point.rows.front().time.total() + factor - 1);
-      if (speedup > best.speedup) best = {factor, row.gamma, speedup};
+      if (speedup > best.speedup * (1 + worlds::alike_regrets)) best = {factor, row.gamma, speedup};
     }
     if (best.gamma == 0) best.speedup = 1;
     assumed.push_back(best);
@@ -267,8 +283,9 @@ Decision decision_of(const Plan& plan) {
     decision.certainty = certainty_at_point(plan, plan.points().front());
   } else {
     decision.action = action_of_schedule(plan, decision.schedule);
-    decision.certainty = doubted ? fmt::format("Open whether they gain {}.", gain_text(plan)) + what_changes(plan, plan.points().front())
-                                 : certainty_of_schedule(plan.shown_plan().schedule);
+    decision.certainty = doubted ? fmt::format("Open whether they gain {}.", gain_text(plan)) +
+                                       what_changes(plan, plan.points().front())
+                                 : certainty_of_schedule(plan.shown_plan().schedule) + certainty_over(plan, decision.over);
   }
   if (!plan.shortfall.empty()) decision.certainty += fmt::format(" This does not fit: {}.", plan.shortfall);
   if (!plan.misfit().empty()) decision.certainty += fmt::format(" No server starts with this draft: {}.", plan.misfit());

@@ -347,7 +347,6 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("ttft_ms", question.ttft_ms);
   arguments.take("tpot_ms", question.tpot_ms);
   arguments.take("percentile", question.percentile);
-  arguments.take("extrapolate", question.extrapolate);
   arguments.take("replications", question.replications);
   arguments.take("seed", question.seed);
   arguments.take("threads", question.threads);

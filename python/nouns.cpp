@@ -138,7 +138,6 @@ Cost of_timings(const Files& files, const nb::dict& given) {
   arguments.take("c", options.c);
   arguments.take("draft_cost", options.draft_cost);
   arguments.take("overhead_seconds", options.overhead_seconds);
-  arguments.take("extrapolate", options.extrapolate);
   const nb::gil_scoped_release released;
   return Cost::of_timings(planner::Timings(files), options);
 }

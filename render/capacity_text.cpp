@@ -260,12 +260,7 @@ std::string decision(const Capacity& r) {
   if (r.may_not_draft)
     return "Cannot tell: not every step may draft. If all do, as much as is asked for: " + more +
            estimated_decision(r);
-  if (!r.decides_by_extrapolated_prices()) return more + estimated_decision(r);
-  if (r.is_decided()) return "If all goes on as before beyond what was measured: " + more + estimated_decision(r);
-  return fmt::format(
-      "Cannot tell: replicas would run beyond what was measured. If all goes on as before: {}{} "
-      "--extrapolate decides by that.",
-      more, estimated_decision(r));
+  return more + estimated_decision(r);
 }
 
 /// Which cases the times at the requested load cover, where that is not plain; with a space before.

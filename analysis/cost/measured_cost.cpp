@@ -320,20 +320,6 @@ std::string_view rule_text(SlowerPasses rule) {
   return {};
 }
 
-std::string_view axis_text(TimingAxis axis) {
-  switch (axis) {
-    case TimingAxis::batch:
-      return "one token of several sequences";
-    case TimingAxis::verification:
-      return "several tokens of one sequence";
-    case TimingAxis::generation:
-      return "one token of one sequence";
-    case TimingAxis::grid:
-      return "batches and tokens";
-  }
-  return {};
-}
-
 void require_one_model(std::string_view role, std::span<const TimedPass> passes) {
   if (passes.empty()) throw std::invalid_argument(fmt::format("PassCurve: no passes of the {}", role));
   for (const TimedPass& pass : passes) {
@@ -453,7 +439,6 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
   const CellsByAxis cells = cells_by_axis(passes);
   report_one_token_prompts(passes, report);
   double context_sum = 0, context_weight = 0;
-  bool known_error = false;
   for (const auto& [axis, of_axis] : cells) {
     Axis& curve = axes_.emplace_back();
     curve.axis = axis;
@@ -467,7 +452,6 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
       curve.contexts.hi = std::max(curve.contexts.hi, cell.context);
       context_sum += cell.weight * cell.context;
       context_weight += cell.weight;
-      known_error = known_error || cell.samples.size() > 1 || cell.standard_error > 0;
     }
     std::vector<Knot> knots = knots_of(of_axis);
     const Groups of_context = groups_of_context(of_axis, knots);
@@ -484,7 +468,7 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
     const auto version_of = [&](std::span<const Cell> drawn) {
       RawCurve version = raw_curve(drawn, knots, of_context);
       if (options_.slower == SlowerPasses::pool) version.seconds = isotonic(version.seconds, version.weights);
-      return Version{std::move(version.seconds), version.per_context_token};
+      return Version{std::move(version.seconds), version.per_context_token, {}};
     };
     std::vector<Version>& versions = versions_.emplace_back();
     versions.push_back(version_of(of_axis));
@@ -492,12 +476,16 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
     report_spread(of_axis, knots, curve.seconds, raw.per_context_token, curve.contexts.lo < curve.contexts.hi, report);
     const auto stream =
         static_cast<std::uint32_t>(role_ == "target" ? 0 : 16) + static_cast<std::uint32_t>(axes_.size());
-    for (std::size_t r = 0; r < options_.replicates; ++r)
-      versions.push_back(version_of(redrawn(of_axis, {options_.seed, stream, static_cast<std::uint32_t>(r)})));
+    for (std::size_t r = 0; r < options_.replicates; ++r) {
+      const auto index = static_cast<std::uint32_t>(r);
+      versions.push_back(version_of(redrawn(of_axis, {options_.seed, stream, index})));
+      // What limits passes is the same for all tables of a model.
+      const ReplicateDraws ends(options_.seed, role_ == "target" ? 32 : 48, index);
+      versions.back().ends = {ends.uniform(0), ends.uniform(1)};
+    }
     by_knot_.push_back(by_knot(versions));
   }
   usual_context_ = context_sum / context_weight;
-  replicates_ = known_error ? options_.replicates : 0;
   report_verification_of_batches(passes, report);
 }
 
@@ -505,8 +493,10 @@ PassCurve::Replicates PassCurve::by_knot(std::span<const Version> versions) {
   Replicates together;
   for (std::size_t knot = 0; knot < versions.front().seconds.size(); ++knot)
     for (const Version& replicate : versions.subspan(1)) together.seconds.push_back(replicate.seconds[knot]);
-  for (const Version& replicate : versions.subspan(1))
+  for (const Version& replicate : versions.subspan(1)) {
     together.per_context_token.push_back(replicate.per_context_token);
+    together.ends.push_back(replicate.ends);
+  }
   return together;
 }
 
@@ -528,69 +518,75 @@ const PassCurve::Axis& PassCurve::axis_for(double batch) const {
 
 double PassCurve::most_tokens(double batch) const { return axis_for(batch).total_tokens.back() / batch; }
 
-bool PassCurve::within(const Axis& axis, double batch, double tokens, double context) {
-  const double total = batch * tokens;
-  return axis.total_tokens.front() <= total && total <= axis.total_tokens.back() && axis.contexts.contains(context);
-}
-
-bool PassCurve::answers(double batch, double tokens, double context) const {
-  return options_.extrapolate || within(axis_for(batch), batch, tokens, context);
-}
-
 bool PassCurve::extrapolates(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
-  const bool of_other_batches = axis.most_tokens > 1 && tokens > axis.most_tokens;
-  return of_other_batches || !axis.batches.contains(batch) || !within(axis, batch, tokens, context);
-}
-
-std::string PassCurve::about_batch(double batch) const {
-  const Range& timed = axis_for(batch).batches;
-  if (timed.contains(batch)) return {};
-  return fmt::format(
-      "passes of the {} were timed at batch {}, and those of other batches are priced as passes over as many tokens in "
-      "all; time batch {:g} to know them",
-      role_, timed.lo == timed.hi ? fmt::format("{:g}", timed.lo) : fmt::format("{:g} to {:g}", timed.lo, timed.hi),
-      batch);
-}
-
-std::string PassCurve::refusal(const Axis& axis, double batch, double tokens, double context) const {
   const double total = batch * tokens;
-  if (!(axis.total_tokens.front() <= total && total <= axis.total_tokens.back())) {
-    return fmt::format(
-        "tokens in a pass of the {} is {} (batch {}, {} each), but must be in [{}, {}], where "
-        "{} were timed",
-        role_, total, batch, tokens, axis.total_tokens.front(), axis.total_tokens.back(), axis_text(axis.axis));
-  }
-  return fmt::format("context of a pass of the {} is {}, but must be in [{}, {}], where it was timed", role_, context,
-                     axis.contexts.lo, axis.contexts.hi);
+  const bool of_other_batches = axis.most_tokens > 1 && tokens > axis.most_tokens;
+  return of_other_batches || !axis.batches.contains(batch) || total < axis.total_tokens.front() ||
+         total > axis.total_tokens.back() || !axis.contexts.contains(context);
 }
 
-PassCurve::Place PassCurve::place_of(const Axis& axis, double total) {
-  const std::vector<double>& x = axis.total_tokens;
-  const auto above = static_cast<std::size_t>(std::lower_bound(x.begin(), x.end(), total) - x.begin());
-  if (above == x.size()) {
-    const std::size_t last = x.size() - 1;
-    if (last == 0) return {};
-    return {last - 1, last, (total - x[last - 1]) / (x[last] - x[last - 1]), true};
-  }
-  if (above == 0 || x[above] == total) return {above, above, 0, false};
-  return {above - 1, above, (total - x[above - 1]) / (x[above] - x[above - 1]), false};
-}
-
-const PassCurve::Axis& PassCurve::pricing_axis(double batch, double tokens, double context) const {
+std::string PassCurve::about(double batch, double context) const {
   const Axis& axis = axis_for(batch);
-  if (!answers(batch, tokens, context)) throw OutsideTimedPasses(refusal(axis, batch, tokens, context));
-  return axis;
+  const auto range_text = [](const Range& range) {
+    return range.lo == range.hi ? fmt::format("{:g}", range.lo) : fmt::format("{:g} to {:g}", range.lo, range.hi);
+  };
+  if (!axis.batches.contains(batch)) {
+    return fmt::format(
+        "passes of the {} were timed at batch {}, and those of other batches are priced as passes over as many tokens "
+        "in all; time batch {:g} to know them",
+        role_, range_text(axis.batches), batch);
+  }
+  if (axis.seconds_per_context_token || axis.contexts.contains(context)) return {};
+  return fmt::format(
+      "passes of the {} were timed at context {} alone, and are taken to last as long at others; time some of them at a "
+      "second context to know what it costs",
+      role_, range_text(axis.contexts));
 }
+
+/// Where a number of tokens lies among the knots of an axis, and f there.
+class PassCurve::Place {
+ public:
+  Place(const Axis& axis, double total) : total_(total), first_(axis.total_tokens.front()), last_(axis.total_tokens.back()) {
+    const std::vector<double>& x = axis.total_tokens;
+    above = static_cast<std::size_t>(std::lower_bound(x.begin(), x.end(), total) - x.begin());
+    if (above < x.size() && x[above] == total) {
+      below = above;
+      return;
+    }
+    above = std::min(std::max<std::size_t>(above, 1), x.size() - 1);
+    below = above == 0 ? 0 : above - 1;
+    if (below < above) share_ = (total - x[below]) / (x[above] - x[below]);
+  }
+
+  /// @param lower, upper  f at the knots `below` and `above`
+  double seconds(double lower, double upper, const Ends& ends) const {
+    if (total_ < first_) {
+      const double proportional = lower * (first_ - total_) / first_;
+      const double by_slope = below == above ? proportional : std::max(0.0, (lower - upper) * share_);
+      return lower - ends.below * std::min(by_slope, proportional);
+    }
+    if (total_ <= last_) return lower + share_ * (upper - lower);
+    constexpr double largest_limit = 512, least_ratio = 4;
+    const double limit = last_ * std::pow(std::max(largest_limit / last_, least_ratio), ends.above);
+    const double held = below == above ? upper : upper + std::max(0.0, upper - lower) * (share_ - 1);
+    return std::max(held, upper * total_ / limit);
+  }
+
+  std::size_t below = 0, above = 0;
+
+ private:
+  double total_, first_, last_;
+  /// Of the way from `below` to `above`; outside of [0, 1] beyond the knots.
+  double share_ = 0;
+};
 
 double PassCurve::evaluate(std::size_t version, double batch, double tokens, double context) const {
-  const Axis& axis = pricing_axis(batch, tokens, context);
+  const Axis& axis = axis_for(batch);
   const Version& priced = versions_[number_of(axis)].at(version);
-  const Place at = place_of(axis, batch * tokens);
-  const double below = priced.seconds[at.below], above = priced.seconds[at.above];
-  const double seconds =
-      at.beyond ? above + std::max(0.0, above - below) * (at.share - 1) : below + at.share * (above - below);
-  return seconds + priced.per_context_token * batch * context;
+  const Place at(axis, batch * tokens);
+  return at.seconds(priced.seconds[at.below], priced.seconds[at.above], priced.ends) +
+         priced.per_context_token * batch * context;
 }
 
 double PassCurve::seconds(double batch, double tokens, double context) const {
@@ -598,33 +594,19 @@ double PassCurve::seconds(double batch, double tokens, double context) const {
 }
 
 double PassCurve::seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const {
-  // A curve without errors is the same in every replicate of a cost that has some.
-  return evaluate(replicates_ == 0 ? 0 : 1 + index, batch, tokens, context);
+  return evaluate(1 + index, batch, tokens, context);
 }
 
 void PassCurve::seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const {
-  if (replicates_ == 0) {
-    std::fill(seconds.begin(), seconds.end(), evaluate(0, batch, tokens, context));
-    return;
-  }
-  const Axis& axis = pricing_axis(batch, tokens, context);
-  core::require_same_size("seconds_of_replicates", "seconds", seconds.size(), "the replicates", replicates_);
-  const Replicates& replicates = by_knot_[number_of(axis)];
-  const Place at = place_of(axis, batch * tokens);
-  const double* const below = replicates.seconds.data() + at.below * replicates_;
-  const double* const above = replicates.seconds.data() + at.above * replicates_;
-  const double* const per_token = replicates.per_context_token.data();
+  const Axis& axis = axis_for(batch);
+  core::require_same_size("seconds_of_replicates", "seconds", seconds.size(), "the replicates", replicates());
+  const Replicates& its = by_knot_[number_of(axis)];
+  const Place at(axis, batch * tokens);
+  const double* const below = its.seconds.data() + at.below * replicates();
+  const double* const above = its.seconds.data() + at.above * replicates();
   const double cached = batch * context;
-  const std::size_t count = seconds.size();
-  if (at.beyond) {
-    const double share = at.share - 1;
-    for (std::size_t i = 0; i < count; ++i)
-      seconds[i] = above[i] + std::max(0.0, above[i] - below[i]) * share + per_token[i] * cached;
-  } else {
-    const double share = at.share;
-    for (std::size_t i = 0; i < count; ++i)
-      seconds[i] = below[i] + share * (above[i] - below[i]) + per_token[i] * cached;
-  }
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    seconds[i] = at.seconds(below[i], above[i], its.ends[i]) + its.per_context_token[i] * cached;
 }
 
 MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const TimedPass> draft, MeasuredOptions options)
@@ -639,18 +621,10 @@ MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const Ti
                                             options_.c ? "by passes and by c" : "by nothing"));
   }
   if (!draft.empty()) draft_.emplace("draft", draft, options_.curve);
-  replicates_ = std::max(target_.replicates(), draft_ ? draft_->replicates() : 0);
   findings_.assign(target_.findings().begin(), target_.findings().end());
   if (!draft_) return;
   for (const Note& finding : draft_->findings())
     if (finding.code != "batch_axis_prices_verification") findings_.push_back(finding);
-  if (options_.kind == DraftKind::mirrored && draft_->most_tokens(1) < target_.most_tokens(1)) {
-    findings_.push_back(
-        {"mirrored_pass_not_timed",
-         fmt::format("draft: passes were timed over {} tokens at most; the one over the verified tokens "
-                     "is priced as that, which is too little where it is longer",
-                     draft_->most_tokens(1))});
-  }
 }
 
 template <class Target, class Draft>
@@ -675,11 +649,9 @@ RoundTime MeasuredCost::price(const RoundPoint& point, const Target& target, con
 
 double MeasuredCost::longer_draft_pass(const RoundPoint& point) const {
   if (!draft_) return 1;
-  if (options_.kind == DraftKind::mirrored) {
-    const double tokens = longest_draft_pass(options_.kind, static_cast<double>(point.gamma));
-    return options_.curve.extrapolate ? tokens : std::min(tokens, std::max(1.0, draft_->most_tokens(point.batch)));
-  }
-  return point.full_accepts > 0 && draft_->answers(point.batch, 2, point.context) ? 2 : 1;
+  if (options_.kind == DraftKind::mirrored)
+    return longest_draft_pass(options_.kind, static_cast<double>(point.gamma));
+  return point.full_accepts > 0 ? 2 : 1;
 }
 
 double MeasuredCost::times_longer(const RoundPoint& point) const {
@@ -693,9 +665,9 @@ RoundTime MeasuredCost::round(const RoundPoint& point) const {
 }
 
 RoundTime MeasuredCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  if (index >= replicates_) {
+  if (index >= replicates()) {
     throw std::out_of_range(
-        fmt::format("MeasuredCost::round_of_replicate: index is {}, but must be below {}", index, replicates_));
+        fmt::format("MeasuredCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
   }
   return price(
       point, [&](double tokens) { return target_.seconds_of_replicate(index, point.batch, tokens, point.context); },
@@ -704,7 +676,7 @@ RoundTime MeasuredCost::round_of_replicate(std::size_t index, const RoundPoint& 
 
 void MeasuredCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   require_legal(point);
-  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates_);
+  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const auto gamma = static_cast<double>(point.gamma);
   target_.seconds_of_replicates(point.batch, gamma + 1, point.context, totals);
   if (point.gamma == 0) return;
@@ -735,14 +707,9 @@ bool MeasuredCost::extrapolates(const RoundPoint& point) const {
   });
 }
 
-std::string MeasuredCost::about_batch(double batch) const {
-  const std::string target = target_.about_batch(batch);
-  return target.empty() && draft_ ? draft_->about_batch(batch) : target;
-}
-
-bool MeasuredCost::answers(const RoundPoint& point) const {
-  return !some_pass(
-      point, [&](const PassCurve& curve, double tokens) { return !curve.answers(point.batch, tokens, point.context); });
+std::string MeasuredCost::about(double batch, double context) const {
+  const std::string target = target_.about(batch, context);
+  return target.empty() && draft_ ? draft_->about(batch, context) : target;
 }
 
 }  // namespace specdec::cost

@@ -22,18 +22,9 @@ enum class SlowerPasses {
 
 struct CurveOptions {
   SlowerPasses slower = SlowerPasses::pool;
-  /// Hold the last slope beyond the measured range (0 where it falls), and the first value below it, instead of
-  /// refusing.
-  bool extrapolate = false;
-  /// 0 for none.
+  /// At least 1.
   std::size_t replicates = 200;
   std::uint64_t seed = 0;
-};
-
-/// A pass lies outside the timed ones, and CurveOptions::extrapolate would price it.
-class OutsideTimedPasses : public std::domain_error {
- public:
-  using std::domain_error::domain_error;
 };
 
 /// Seconds of one pass of a model from timed passes:
@@ -43,15 +34,19 @@ class OutsideTimedPasses : public std::domain_error {
 /// f is linear between the total tokens that were timed and takes their values there, so that steps stay steps. k >= 0
 /// is the least-squares slope over passes with the same (batch, tokens) and different contexts; without such passes
 /// over those of the same batch tokens and different batches, where these differ by more than 10% and by more than
-/// their scatter explains (Student's t, 2.5%); without those it is unknown and f holds the context's share. Other
-/// contexts than the timed ones are refused.
+/// their scatter explains (Student's t, 2.5%); without those it is unknown, f holds the context's share, and passes last
+/// as long at other contexts, which about() says.
+///
+/// Beyond the timed tokens each replicate has a law of its own. Above them passes go on at the last slope until operations
+/// limit them, after which they take as long as their tokens are many; where that begins is uniform in logarithm from the
+/// last number of tokens to 512 or four times the last. Below them passes save a uniform share of the first slope.
 ///
 /// Passes that vary the batch and passes that vary the tokens of one sequence never meet in one curve: where both were
 /// timed, batch = 1 is read from the second and any other batch from the first. Several tokens of several sequences
 /// that were never timed together are priced by total tokens, and findings() says so; so is a batch beyond those that
-/// were timed, which extrapolates() and about_batch() say.
+/// were timed, which extrapolates() and about() say.
 ///
-/// Replicates redraw each timed pass: its repetitions with replacement, else a log-normal law with its mean and the
+/// Replicates also redraw each timed pass: its repetitions with replacement, else a log-normal law with its mean and the
 /// standard error of its mean (the standard deviation itself where the number of repetitions is unknown). f and k are
 /// formed anew from each.
 /// Source:   docs/theory.md#cost-of-a-round
@@ -63,22 +58,18 @@ class PassCurve {
   PassCurve(std::string_view role, std::span<const traces::TimedPass> passes, const CurveOptions& options);
 
   /// @param batch > 0  @param tokens  per sequence, > 0  @param context  per sequence, >= 0
-  /// @throws OutsideTimedPasses outside the measured range unless told to extrapolate
   double seconds(double batch, double tokens, double context) const;
   double seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const;
-  /// All of them at once; all the same where replicates() is 0. Shape: seconds (replicates)
+  /// All of them at once. Shape: seconds (replicates)
   void seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const;
-  /// False where seconds() refuses.
-  bool answers(double batch, double tokens, double context) const;
   /// The batch, the total tokens or the context lie outside those that were timed.
   bool extrapolates(double batch, double tokens, double context) const;
-  /// As RoundCost::about_batch.
-  std::string about_batch(double batch) const;
+  /// As RoundCost::about.
+  std::string about(double batch, double context) const;
   /// Tokens of the longest pass that was timed, per sequence of such a batch.
   double most_tokens(double batch) const;
 
-  /// 0 where no pass says its error.
-  std::size_t replicates() const { return replicates_; }
+  std::size_t replicates() const { return options_.replicates; }
   std::span<const Note> findings() const { return findings_; }
   double usual_context() const { return usual_context_; }
 
@@ -91,39 +82,36 @@ class PassCurve {
     /// k; empty if the contexts do not tell.
     std::optional<double> seconds_per_context_token;
     Range batches, contexts;
-    /// In a pass, per sequence: longer ones of a smaller batch are priced by total tokens and extrapolated.
+    /// In a pass, per sequence: longer ones of a smaller batch are priced by total tokens.
     double most_tokens = 1;
   };
   std::span<const Axis> axes() const { return axes_; }
 
  private:
+  /// The law outside of the timed tokens: uniforms, 1/2 each for the estimate.
+  struct Ends {
+    /// The share of the first slope that fewer tokens save.
+    double below = 0.5;
+    /// Where operations begin to limit passes, between the ends of its logarithm.
+    double above = 0.5;
+  };
   struct Version {
     std::vector<double> seconds;  ///< f, (knots of the axis)
     double per_context_token = 0;
+    Ends ends = {};
   };
-
-  /// Where between the knots a number of tokens lies: seconds = (1 - share) f[below] + share f[above].
-  struct Place {
-    std::size_t below = 0, above = 0;
-    double share = 0;
-    /// share was above 1, and a falling last slope is held at 0.
-    bool beyond = false;
-  };
+  class Place;
   /// Versions knot by knot, so that all replicates of a knot lie together.
   struct Replicates {
     std::vector<double> seconds;  ///< (knots, replicates)
     std::vector<double> per_context_token;
+    std::vector<Ends> ends;
   };
 
   const Axis& axis_for(double batch) const;
-  static Place place_of(const Axis& axis, double total);
   static Replicates by_knot(std::span<const Version> versions);
   std::size_t number_of(const Axis& axis) const { return static_cast<std::size_t>(&axis - axes_.data()); }
-  static bool within(const Axis& axis, double batch, double tokens, double context);
-  /// axis_for, unless the pass must not be priced.
-  const Axis& pricing_axis(double batch, double tokens, double context) const;
   double evaluate(std::size_t version, double batch, double tokens, double context) const;
-  std::string refusal(const Axis& axis, double batch, double tokens, double context) const;
 
   std::string role_;
   CurveOptions options_;
@@ -131,7 +119,6 @@ class PassCurve {
   /// [axis][0] is the estimate, [axis][1 + i] replicate i.
   std::vector<std::vector<Version>> versions_;
   std::vector<Replicates> by_knot_;  ///< [axis]
-  std::size_t replicates_ = 0;
   double usual_context_ = 0;
   std::vector<Note> findings_;
 };
@@ -152,8 +139,7 @@ struct MeasuredOptions {
 ///            mirrored: gamma T_q(batch, 1, context) + T_q(batch, gamma + 1, context)
 ///
 /// with f the share of rounds after a full accept. Where the draft was not timed T_q = c T_p(batch, 1, context) for any
-/// number of tokens. A mirrored pass beyond the draft's timed passes is priced as the longest of them, unless told to
-/// extrapolate. All passes of a round are priced at the round's first context.
+/// number of tokens. All passes of a round are priced at the round's first context.
 /// Source:   docs/theory.md#cost-of-a-round
 class MeasuredCost final : public RoundCost {
  public:
@@ -169,10 +155,9 @@ class MeasuredCost final : public RoundCost {
   DraftKind kind() const override { return options_.kind; }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override;
-  std::string about_batch(double batch) const override;
-  bool answers(const RoundPoint& point) const override;
+  std::string about(double batch, double context) const override;
   double usual_context() const override { return target_.usual_context(); }
-  std::size_t replicates() const override { return replicates_; }
+  std::size_t replicates() const override { return options_.curve.replicates; }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return findings_; }
@@ -187,7 +172,7 @@ class MeasuredCost final : public RoundCost {
   template <class Condition>
   bool some_pass(const RoundPoint& point, const Condition& condition) const;
   /// Tokens per sequence of the pass of a round that is longer than one token: those that a mirrored draft decodes
-  /// again, as far as they were timed, or 2 where the draft catches up and that has a price; 1 where there is none.
+  /// again, or 2 where the draft catches up; 1 where there is none.
   double longer_draft_pass(const RoundPoint& point) const;
   /// Mean number of such passes in a round.
   double times_longer(const RoundPoint& point) const;
@@ -195,7 +180,6 @@ class MeasuredCost final : public RoundCost {
   MeasuredOptions options_;
   PassCurve target_;
   std::optional<PassCurve> draft_;
-  std::size_t replicates_ = 0;
   std::vector<Note> findings_;
 };
 

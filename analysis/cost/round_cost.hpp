@@ -127,8 +127,9 @@ class RoundCost {
   virtual RoundTime round(const RoundPoint& point) const = 0;
   /// True where the point lies outside what was measured.
   virtual bool extrapolates(const RoundPoint& point) const = 0;
-  /// The basis of the price of a batch that was not measured, a sentence without its full stop; empty where it was.
-  virtual std::string about_batch(double /*batch*/) const { return {}; }
+  /// The basis of the price of a batch or context that was not measured, a sentence without its full stop; empty where
+  /// it was.
+  virtual std::string about(double /*batch*/, double /*context*/) const { return {}; }
   /// False where round() would refuse a legal point.
   virtual bool answers(const RoundPoint& /*point*/) const { return true; }
   /// False where only the sum of the round's parts is known at this point, and their split is one of many that fit.

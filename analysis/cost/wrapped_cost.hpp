@@ -19,7 +19,7 @@ class WrappedCost : public RoundCost {
   DraftKind kind() const final { return base_->kind(); }
   CostOrigin origin() const final { return base_->origin(); }
   bool extrapolates(const RoundPoint& point) const final { return base_->extrapolates(point); }
-  std::string about_batch(double batch) const final { return base_->about_batch(batch); }
+  std::string about(double batch, double context) const final { return base_->about(batch, context); }
   bool answers(const RoundPoint& point) const final { return base_->answers(point); }
   bool parts_known(const RoundPoint& point) const final { return base_->parts_known(point); }
   double usual_context() const final { return base_->usual_context(); }

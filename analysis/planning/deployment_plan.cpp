@@ -92,9 +92,9 @@ void note_limits(const DraftWorlds& draft, const DeploymentQuestion& question, D
         {"gamma_not_known",
          fmt::format("gammas above {} are left out: {}", draft.options().gammas.back(), draft.limit())});
   report(
-      "batch_not_timed",
-      [&](const PointPlan& point) { return is_priced(point) && !cost.about_batch(point.batch).empty(); },
-      [&](const PointPlan& point) { return cost.about_batch(point.batch); });
+      "not_timed",
+      [&](const PointPlan& point) { return is_priced(point) && !cost.about(point.batch, point.context).empty(); },
+      [&](const PointPlan& point) { return cost.about(point.batch, point.context); });
   report("point_not_priced", [&](const PointPlan& point) { return !is_priced(point); }, limit_of);
   report(
       "gamma_not_priced", [&](const PointPlan& point) { return is_priced(point) && !point.price_limit.empty(); },

@@ -238,7 +238,7 @@ struct DraftPlan {
   std::optional<FixedGamma> fixed;
   /// The first batch of the last stretch if that is plain decoding; empty if it drafts, or without a schedule.
   std::optional<std::int64_t> crossover_batch;
-  /// "gamma_not_known", "point_not_priced", "gamma_not_priced", "batch_not_timed", "optimum_at_limit".
+  /// "gamma_not_known", "point_not_priced", "gamma_not_priced", "not_timed", "optimum_at_limit".
   std::vector<Note> notes;
 };
 

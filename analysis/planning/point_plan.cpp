@@ -112,12 +112,8 @@ void describe_optimum(const DraftWorlds& draft, const PricedWorlds& priced, Poin
   speedup.ci95 = best.speedup_ci95;
   speedup.method = method_of(priced.speedups, best);
   if (!draft.draft().cost->in_seconds()) return;
-  std::vector<double> seconds = priced.rounds.options[*plan.optimal_row];
-  for (std::size_t world = 0; world < seconds.size(); ++world)
-    seconds[world] /= priced.tokens.options[*plan.optimal_row][world];
-  const std::vector<int>& alternative = priced.speedups.alternative;
-  const BaselineAndSpeculative each = {worlds::spread_of(priced.rounds.options[0], alternative).middle,
-                                       worlds::spread_of(seconds, alternative).middle};
+  const double plain = plan.rows[0].time.total();
+  const BaselineAndSpeculative each = {plain, plain / best.speedup};
   plan.seconds_per_output_token = each;
   plan.output_tokens_per_second = {plan.batch / each.baseline, plan.batch / each.speculative};
 }

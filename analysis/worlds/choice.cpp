@@ -12,15 +12,13 @@ namespace {
 std::size_t least_regret(const std::vector<double>& regrets, std::size_t first, double alike,
                          const std::vector<bool>& measured) {
   const double least = *std::min_element(regrets.begin() + static_cast<std::ptrdiff_t>(first), regrets.end());
-  std::size_t smallest = regrets.size(), best_measured = regrets.size();
+  std::size_t smallest = regrets.size();
   for (std::size_t option = first; option < regrets.size(); ++option) {
     if (regrets[option] > least + alike) continue;
+    if (option < measured.size() && measured[option]) return option;
     smallest = std::min(smallest, option);
-    const bool is_measured = option < measured.size() && measured[option];
-    if (is_measured && (best_measured == regrets.size() || regrets[option] < regrets[best_measured]))
-      best_measured = option;
   }
-  return best_measured < regrets.size() ? best_measured : smallest;
+  return smallest;
 }
 
 /// No world but one in every alternative.

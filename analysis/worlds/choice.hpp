@@ -23,7 +23,7 @@ std::string_view name_of(Certainty certainty);
 /// @param share  [0, 1]
 Certainty certainty_of(double share);
 
-/// Regrets that differ by no more than this are alike: the option that was measured is taken, else the smallest.
+/// Regrets that differ by no more than this are alike: the smallest that was measured is taken, else the smallest.
 inline constexpr double alike_regrets = 0.0025;
 
 struct ChoiceOptions {
@@ -57,8 +57,8 @@ struct Choice {
 /// Expected regrets as Choice::regrets.
 std::vector<double> regrets_of(const Table& speedups, double min_gain);
 
-/// The option of least expected regret. Of those within alike_regrets of the least, that of least regret among the
-/// measured ones, else the smallest; where nothing is uncertain the fastest itself, unless it is the last option.
+/// The option of least expected regret. Of those within alike_regrets of the least the smallest that was measured, else
+/// the smallest; where nothing is uncertain the fastest itself, unless it is the last option.
 /// @param speedups  over plain decoding, the first option
 /// @throws std::invalid_argument if there are no options, or sizes differ
 Choice choose(const Table& speedups, const ChoiceOptions& options);

@@ -550,11 +550,7 @@ void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
   if (first.empty()) return;
   c.warnings.push_back(
       {"price_extrapolated",
-       fmt::format("{} and a context of {}, outside of what was measured: intervals hold no error of such prices{}",
-                   first, brief(context, 4),
-                   c.question.extrapolate || !c.decides_by_extrapolated_prices()
-                       ? ""
-                       : ", and nothing is decided by them without --extrapolate")});
+       fmt::format("{} and a context of {}, outside of what was measured", first, brief(context, 4))});
 }
 
 /// Warns if the formulas and the simulation disagree about the scenario shown.
@@ -608,10 +604,11 @@ void warn_of_few_runs(Capacity& c) {
 void warn_of_batch(const Cost& cost, Capacity& c) {
   const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
   if (!(s.mean_batch.value > 0)) return;
-  const std::string about = cost.rounds->about_batch(std::max(1.0, std::round(s.mean_batch.value)));
+  const double batch = std::max(1.0, std::round(s.mean_batch.value));
+  const std::string about = cost.rounds->about(batch, c.simulation.workload.middle_context());
   if (about.empty()) return;
-  c.warnings.push_back({"batch_not_timed", fmt::format("the mean batch of {} is {}, but {}", s.scenario.name,
-                                                       brief(s.mean_batch.value), about)});
+  c.warnings.push_back({"not_timed", fmt::format("the mean batch of {} is {}, but {}", s.scenario.name,
+                                                 brief(s.mean_batch.value), about)});
 }
 
 void warn_of_answer(Capacity& c) {
@@ -947,10 +944,6 @@ bool Capacity::has_extrapolated() const {
     if (is_extrapolated(i)) return true;
   }
   return false;
-}
-
-bool Capacity::decides_by_extrapolated_prices() const {
-  return rests_on_extrapolated(shown()) || of_plain().rests_on_extrapolated(of_plain().plain());
 }
 
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {

@@ -67,8 +67,6 @@ struct CapacityQuestion {
   std::optional<double> ttft_ms = {};
   std::optional<double> tpot_ms = {};
   double percentile = 99;
-  /// Also decide by prices of batches and contexts beyond what was measured.
-  bool extrapolate = false;
 
   std::int64_t replications = 4;
   std::int64_t seed = 0;
@@ -198,13 +196,8 @@ struct Capacity {
   /// True if it lies outside the range that its acceptance was measured at, on either side.
   bool is_extrapolated(std::size_t i) const;
   bool has_extrapolated() const;
-  /// True if the price of the scenario shown, or of plain decoding, lies outside of what was measured.
-  bool decides_by_extrapolated_prices() const;
-  /// False if prices lie outside of what was measured and the question does not ask to decide by these, if nobody
-  /// knows in how many steps something is drafted, or if it is partial.
-  bool is_decided() const {
-    return !partial && !may_not_draft && (question.extrapolate || !decides_by_extrapolated_prices());
-  }
+  /// False if nobody knows in how many steps something is drafted, or if it is partial.
+  bool is_decided() const { return !partial && !may_not_draft; }
   /// The scenarios that do not draft if this one does, else those that do.
   std::vector<std::size_t> rivals(std::size_t of) const;
   /// True if it is decided and the recommended scenario beats all that draft, or all that do not, whichever it does

@@ -175,7 +175,6 @@ Cost Cost::of_timings(const Timings& target, const TimingOptions& o) {
   options.kind = cost.kind;
   options.c = c_of_kind(cost.kind, o.c, o.draft);
   options.overhead_seconds = o.overhead_seconds.value_or(0);
-  options.curve.extrapolate = o.extrapolate;
   const std::vector<TimedPass> of_target = target.passes("--model", o.model);
   const std::vector<TimedPass> of_draft = draft_passes_of(target, o, cost.kind, cost);
   cost.rounds = std::make_shared<cost::MeasuredCost>(of_target, of_draft, options);

@@ -30,7 +30,7 @@ class Cost:
         self._checked()
 
     def _checked(self) -> None:
-        # A cost that needs an answer to --extrapolate or a draft to be priced is checked where a price is asked of it.
+        # A cost that needs a draft to be priced is checked where a price is asked of it.
         if self._recipe[0] != "cost_of_hardware":
             self._make()
 
@@ -57,14 +57,12 @@ class Cost:
             return {}
         return {name: options[name] for name in ("c", "verify_factor", "overhead") if name in options}
 
-    def _make(self, *, extrapolate: bool = False, drafts: bool = True, draft_name: str | None = None) -> _core.Cost:
-        """As a question has it: whether it prices what was not timed, and whether anything drafts."""
+    def _make(self, *, drafts: bool = True, draft_name: str | None = None) -> _core.Cost:
+        """As a question has it: whether anything drafts."""
         make, arguments, options, _ = self._recipe
-        key = (extrapolate, drafts, draft_name)
+        key = (drafts, draft_name)
         if key not in self._made:
             more: Options = given_only({"draft_name": draft_name})
-            if make == "cost_of_timings":
-                more["extrapolate"] = extrapolate
             if make == "cost_of_hardware":
                 more["drafts"] = drafts
             elif not drafts and make != "cost_of_constants":

@@ -67,7 +67,6 @@ def plan(
     schedule: Schedule | None = None,
     max_regret: float | None = None,
     max_gamma: int | None = None,
-    extrapolate: bool = False,
     tokens: int | None = None,
     c_hat: float | None = None,
     emit: Engine | None = None,
@@ -97,8 +96,6 @@ def plan(
         Largest acceptable regret of what is in use, in [0, 1].
     max_gamma : int, optional
         Largest gamma to recommend and to show.
-    extrapolate : bool
-        Price what lies outside of the timings of a cost, too.
     tokens : int, optional
         Also for generations of so many tokens; with one rate and constants alone.
     c_hat : float, optional
@@ -137,13 +134,12 @@ def plan(
             "emit": emit,
         }
     )
-    inputs["extrapolate"] = extrapolate
     largest = _core.largest_compared_gamma(question, False)
 
     def made(name: str | None, one: Acceptance, its_cost: Cost) -> tuple[str | None, _core.Acceptance, _core.Cost]:
         _require_nouns(one, its_cost)
         constants = {} if name else its_cost._constants
-        return name, one._make(max_gamma=largest, engine=emit, **constants), its_cost._make(extrapolate=extrapolate, draft_name=name)
+        return name, one._make(max_gamma=largest, engine=emit, **constants), its_cost._make(draft_name=name)
 
     if drafts is not None:
         if acceptance is not None or cost is not None:
@@ -159,7 +155,7 @@ def plan(
         _require_nouns(None, cost)
         if not _names_draft(cost):
             raise QuestionError("acceptance is missing: an acceptance and a cost make a plan", "acceptance")
-        priced = cost._make(extrapolate=extrapolate)
+        priced = cost._make()
         given = [(None, _core.acceptance_prior_for(priced), priced)]
         inputs = {**cost._inputs, **inputs}
     else:
@@ -432,7 +428,6 @@ def capacity(
     ttft_ms: float | None = None,
     tpot_ms: float | None = None,
     percentile: float = 99.0,
-    extrapolate: bool = False,
     replications: int = 4,
     num_requests: int | None = None,
     seed: int = 0,
@@ -491,8 +486,6 @@ def capacity(
     ttft_ms, tpot_ms : float, optional
         Limits on the percentile of the requests.
     percentile : float
-    extrapolate : bool
-        Price what lies outside of what was measured, and decide by it.
     replications, seed : int
         Of the simulation.
     num_requests : int, optional
@@ -548,7 +541,6 @@ def capacity(
             "ttft_ms": as_float(ttft_ms),
             "tpot_ms": as_float(tpot_ms),
             "percentile": as_float(percentile),
-            "extrapolate": extrapolate,
             "replications": replications,
             "num_requests": num_requests,
             "seed": seed,
@@ -570,7 +562,7 @@ def capacity(
     _require_nouns(acceptance, cost)
     largest = _core.largest_gamma(given, acceptance is not None or _names_draft(cost))
     made = None if acceptance is None else acceptance._make(max_gamma=max(1, largest), by_request=True)
-    priced = cost._make(extrapolate=extrapolate, drafts=largest > 0)
+    priced = cost._make(drafts=largest > 0)
     if acceptance is None and largest > 0:
         made = _core.acceptance_prior_for(priced)
     of_both = {**(acceptance._inputs if acceptance else {}), **cost._inputs}

@@ -145,7 +145,6 @@ cost::MeasuredCost measured_without(std::int64_t left_out, const ByGamma& runs, 
   cost::MeasuredOptions options;
   options.overhead_seconds = std::max(0.0, bench::median(overheads));
   // The last and the first block size have no neighbour beyond them.
-  options.curve.extrapolate = true;
   return {target, draft, options};
 }
 

@@ -76,7 +76,7 @@ RUNS = {
         "--alpha 0.5:0.7 --c 0.5 --min-gain 0.2 --batch 2",
         "--trace SCRATCH/plan.safetensors --c 0.1 --batch 1,2",
         f"--alpha 0.7 --draft-kind ngram --batch 1,4,8 --cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl "
-        "--extrapolate --emit llamacpp",
+        "--emit llamacpp",
         f"--bench {BENCH} --holdout {ROOT}/traces/samples/bench/held_out/c16-k3.json --gamma 5",
         f"--bench {ROOT}/traces/samples/bench/trees.csv",
     ],
@@ -89,7 +89,7 @@ RUNS = {
         f"{CAPACITY} --model llama-3.1-8b --alpha 0.5 --alpha-spread 0.1 --draft-kind ngram --gamma 2 --concurrency 4 "
         "--bandwidth-efficiency 1 --compute-efficiency 1 --launch-seconds 0 --layer-seconds 0 --scheduling-seconds 0 "
         "--calibrate batch=1,tpot_ms=6 --prompt-tokens 100 --output-tokens 50",
-        f"--cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl --extrapolate --kv-cache-tokens 20000 "
+        f"--cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl --kv-cache-tokens 20000 "
         "--prefill-tokens-per-second 5000 --prompt-tokens 100 --output-tokens 50 --num-requests 100 --replications 2",
         f"{CAPACITY} --model llama-3.1-8b --draft-model eagle3-llama-3.1-8b --alpha 0.7 --alpha-spread 0.2 --gamma 2 "
         "--verification-budget --concurrency 8 --prompt-tokens 100 --output-tokens 50",

@@ -244,8 +244,8 @@ def test_files_of_servers_are_planned_from_alike(tmp_path: pathlib.Path) -> None
     require_one_answer((lambda: specdec.plan(counted, timed, batch=[1, 4]), [*words, "--batch", "1,4"]))
     require_one_answer(
         (
-            lambda: specdec.plan(counted, timed, batch=[1, 8], extrapolate=True, emit="vllm"),
-            [*words, "--batch", "1,8", "--extrapolate", "--emit", "vllm"],
+            lambda: specdec.plan(counted, timed, batch=[1, 8], emit="vllm"),
+            [*words, "--batch", "1,8", "--emit", "vllm"],
         )
     )
     logs = [str(SAMPLES / "serving" / name) for name in ("vllm_plain.log", "vllm_k4.log")]

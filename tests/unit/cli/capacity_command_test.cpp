@@ -244,7 +244,7 @@ TEST_CASE("capacity refuses a head that cannot read the target's states") {
   const std::string file = (scratch / "passes.csv").string();
   std::ofstream(file) << "batch,tokens,context,seconds\n1,1,0,0.02\n1,1000,0,0.04\n256,1,0,0.03\n256,1000,0,2\n";
   const std::string timed = "--alpha 0.7 --cost " + file +
-                            " --c 0.05 --kv-cache-tokens 100000 --gamma 3 --extrapolate "
+                            " --c 0.05 --kv-cache-tokens 100000 --gamma 3 "
                             "--model llama-3.3-70b" +
                             fast + lengths;
   check_refused(
@@ -271,8 +271,8 @@ TEST_CASE("capacity says where more sequences run together than a table timed") 
   const ScratchFolder scratch;
   const std::string file = (scratch / "one.csv").string();
   std::ofstream(file) << "batch,tokens,context,seconds\n1,1,0,0.02\n1,1000,0,0.04\n";
-  const ordered_json answer = json_of("--cost " + file + " --kv-cache-tokens 100000 --extrapolate" + fast + lengths);
-  REQUIRE(warns(answer, "batch_not_timed"));
+  const ordered_json answer = json_of("--cost " + file + " --kv-cache-tokens 100000" + fast + lengths);
+  REQUIRE(warns(answer, "not_timed"));
   CHECK(answer["scenarios"][0]["mean_batch"]["value"] > 2);
 }
 
@@ -599,7 +599,7 @@ TEST_CASE("runs that cannot be as they say are named before what they would give
   CHECK(text.rfind("The runs cannot be as they say: " + file, 0) == 0);
 }
 
-TEST_CASE("capacity decides nothing by batches or contexts beyond what was measured unless told to extrapolate") {
+TEST_CASE("capacity says where it runs at batches or contexts beyond what was measured") {
   // The runs end at batch 62.4; twenty requests/s of them need more sequences than that on two replicas.
   const std::string runs = "--bench " + specdec::tests::source_dir() +
                            "/traces/samples/bench/*.json --kv-cache-tokens 400000 "
@@ -607,33 +607,23 @@ TEST_CASE("capacity decides nothing by batches or contexts beyond what was measu
                            fast;
   const std::string beyond = runs + " --prompt-tokens 1000 --arrival-rate 20";
   const ordered_json answer = json_of(beyond);
-  CHECK(answer["decided"] == false);
+  CHECK(answer["decided"] == true);
   CHECK(warns(answer, "price_extrapolated"));
   REQUIRE(value(answer["scenarios"][0]["mean_batch"]) > 65);
   CHECK(answer["scenarios"][0]["price_extrapolated"] == true);
-  const std::string text = run_specdec("capacity " + beyond).out;
-  CHECK(text.rfind("Cannot tell: replicas would run beyond what was measured.", 0) == 0);
-  CHECK(text.find("--extrapolate") != std::string::npos);
-
   // So does the largest load, wherever the figures beside it are for.
   const std::string largest = runs + " --prompt-tokens 1000 --concurrency 16 --replicas 1 --max-num-seqs ";
   const ordered_json full = json_of(largest + "256");
   REQUIRE(value(full["scenarios"][0]["mean_batch"]) < 62);
   CHECK(full["scenarios"][0]["price_extrapolated"] == true);
-  CHECK(full["decided"] == false);
   CHECK(json_of(largest + "16")["scenarios"][0]["price_extrapolated"] == false);
-
-  const ordered_json told = json_of(beyond + " --extrapolate");
-  CHECK(told["decided"] == true);
-  CHECK(warns(told, "price_extrapolated"));
-  CHECK(run_specdec("capacity " + beyond + " --extrapolate").out.rfind("If all goes on as before", 0) == 0);
 
   const ordered_json within = json_of(runs + " --prompt-tokens 1000 --arrival-rate 5");
   REQUIRE(value(within["scenarios"][0]["mean_batch"]) < 62);
   CHECK(within["decided"] == true);
   CHECK_FALSE(warns(within, "price_extrapolated"));
   CHECK(within["scenarios"][0]["price_extrapolated"] == false);
-  CHECK(json_of(runs + " --prompt-tokens 300 --arrival-rate 5")["decided"] == false);
+  CHECK(warns(json_of(runs + " --prompt-tokens 300 --arrival-rate 5"), "price_extrapolated"));
 }
 
 TEST_CASE("capacity warns where simulation and formulas differ by more than a fifth, and where a run is too short") {

@@ -221,12 +221,6 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
                     "--acceptance is given, but goes with --trace only");
   check_run_refused("replay --format csv --table rounds " + recording,
                     "--table rounds needs --steps, which lists them");
-  const std::string times = specdec::tests::source_dir() + "/traces/samples/llamacpp/batched-bench.jsonl";
-  check_run_refused(
-      "plan --cost " + times + " --alpha 0.8 --c 0.1 --batch 100",
-      "tokens in a pass of the target is 100 (batch 100, 1 each), but must be in [1, 8], where one token of "
-      "several sequences were timed; time such a pass for --cost, or price what lies outside its times with "
-      "--extrapolate");
   // The sequences are resampled without the replay, too.
   CHECK(run_specdec("analyze --c 0.05 --samples 0 --seed 3 " + recording).exit_code == 0);
   check_run_refused(

@@ -347,7 +347,7 @@ TEST_CASE("the next run is that of the server which counted, was timed or is con
         "--dataset-path PROMPTS --num-prompts 24 --max-concurrency 3 --save-result");
   const std::string k6 = "SERVER_BENCH_N_PROMPTS=24 k6 run script.js --duration 24h --iterations 24 --vus 3";
   CHECK(command(rate + "--emit llamacpp") == k6);
-  CHECK(command("--alpha 0.5:0.9 --c 0.01 --min-gain 0.2 --extrapolate --cost " + specdec::tests::source_dir() +
+  CHECK(command("--alpha 0.5:0.9 --c 0.01 --min-gain 0.2 --cost " + specdec::tests::source_dir() +
                 "/traces/samples/llamacpp/batched-bench.jsonl") == k6);
   const std::string log = (scratch / "server.log").string();
   std::ofstream(log)
@@ -642,7 +642,7 @@ TEST_CASE("an overhead beside runs and logs is added to their rounds and assumed
 }
 
 TEST_CASE("hardware beside runs prices what lies beyond them, scaled to the nearest, and leaves the runs' own points") {
-  const std::string bench = "--bench" + bench_files() + " --batch 8,256 --max-gamma 6 --extrapolate ";
+  const std::string bench = "--bench" + bench_files() + " --batch 8,256 --max-gamma 6 ";
   const ordered_json fitted = json_of(bench);
   const ordered_json anchored = json_of(bench + "--hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b");
   CHECK(anchored["drafts"][0]["cost"] == "anchored");
@@ -729,18 +729,6 @@ TEST_CASE("a batch at which no run drafted is marked and not sure, and the run t
   CHECK(point["next_measurement"]["batch"] == 32.0);
 }
 
-TEST_CASE("a table of times that ends prices nothing behind its end, whatever plain decoding costs there") {
-  const ScratchFolder scratch;
-  const std::string file = (scratch / "short.csv").string();
-  std::ofstream out(file);
-  out << "batch,tokens,context,seconds\n";
-  for (const int tokens : {1, 2, 4, 8}) out << 8 << "," << tokens << ",1000," << 0.01 + 0.0001 * 8 * tokens << '\n';
-  out.close();
-  const ordered_json plan = json_of("--alpha 0.8 --c 0.05 --batch 8,64 --cost " + file);
-  CHECK(plan["points"][0]["verdict"] == "sure");
-  CHECK(plan["points"][1]["gamma"] == 0);
-}
-
 TEST_CASE("a batch that no table timed is priced by its total tokens and marked, and the timed ones are named") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "grid.csv").string();
@@ -754,19 +742,16 @@ TEST_CASE("a batch that no table timed is priced by its total tokens and marked,
   const std::string asked = "--alpha 0.8 --c 0.05 --max-gamma 6 --cost " + file;
   const ordered_json timed = json_of(asked + " --batch 1,32,64");
   CHECK(timed["points"][2]["basis"] == "measured");
-  CHECK_FALSE(warns(timed, "batch_not_timed"));
+  CHECK_FALSE(warns(timed, "not_timed"));
   const ordered_json plan = json_of(asked + " --batch 64,128");
   CHECK(plan["points"][0]["verdict"] == "sure");
   CHECK(plan["points"][1]["basis"] == "extrapolated");
   CHECK(plan["schedule"].back()["basis"] == "extrapolated");
   const std::string text = text_of(asked + " --batch 64,128 --explain");
-  CHECK(text.find("Warning (batch_not_timed): at 1 of 2 points, the first at batch 128 and context 1000, passes") !=
+  CHECK(text.find("Warning (not_timed): at 1 of 2 points, the first at batch 128 and context 1000, passes") !=
         std::string::npos);
   CHECK(text.find("were timed at batch 1 to 64") != std::string::npos);
-  const ordered_json decided = json_of(asked + " --batch 64,128 --extrapolate");
-  CHECK(decided["points"][1]["verdict"] == "sure");
-  CHECK(decided["points"][1]["basis"] == "extrapolated");
-  CHECK(warns(decided, "batch_not_timed"));
+  CHECK(warns(plan, "not_timed"));
 }
 
 TEST_CASE("the basis of a point says whether its price was measured, stated or modelled") {
@@ -1272,19 +1257,18 @@ TEST_CASE("wrong entries of lists, schedules and drafts are refused with what wa
                 "--emit is trtllm, but TensorRT-LLM takes no drafts of DSpark; vLLM, SGLang and llama.cpp do");
 }
 
-TEST_CASE("what lies outside the measured times is refused, and priced with --extrapolate") {
+TEST_CASE("a table that ends is no reason to draft less: what lies beyond is uncertain") {
   const ScratchFolder scratch;
-  const std::string short_table = (scratch / "short.csv").string();
-  std::ofstream(short_table) << "batch,tokens,context,seconds\n1,1,0,0.01\n8,1,0,0.011\n";
-  check_refused(
-      "--alpha 0.8 --c 0.05 --batch 8 --gamma 3 --max-regret 0.1 --cost " + short_table,
-      "tokens in a pass of the target is 32 (batch 8, 4 each), but must be in [1, 8], where batches and tokens were "
-      "timed; time such a pass for --cost, or price what lies outside its times with --extrapolate");
-  const std::string options = "--alpha 0.7 --c 0.05 --cost " + timings_in(scratch, 0.01, 0.0002) + " --batch ";
-  const Run run = run_specdec("plan " + options + "10000");
-  CHECK(run.exit_code == 2);
-  CHECK(run.err.find("10000") != std::string::npos);
-  CHECK(json_of(options + "10000 --extrapolate")["points"][0]["rows"][0]["extrapolated"] == true);
+  const std::string table = (scratch / "short.csv").string();
+  std::ofstream(table) << "batch,tokens,context,seconds\n8,1,1000,0.010\n8,2,1000,0.0102\n8,4,1000,0.0106\n8,8,1000,0.0116\n";
+  const ordered_json plan = json_of("--alpha 0.8 --c 0.05 --batch 8,64 --cost " + table);
+  CHECK(plan["points"][0]["verdict"] == "sure");
+  const ordered_json& beyond = plan["points"][1];
+  CHECK(beyond["verdict"] != "no");
+  CHECK(beyond["rows"][3]["extrapolated"] == true);
+  const ordered_json& range = beyond["rows"][3]["speedup"]["ci95"];
+  CHECK(range[1].get<double>() > 1.3 * range[0].get<double>());
+  for (const ordered_json& stretch : plan["decision"]["schedule"]) CHECK(stretch["gamma"].is_number());
 }
 
 TEST_CASE("a plan by hardware prints the worked example and says what bounds each pass") {
@@ -1477,7 +1461,6 @@ TEST_CASE("several drafts on one hardware are compared, and its options are refu
   const std::string base = "--alpha 0.8 --hardware h200 --model llama-3.1-8b --draft-model llama-3.1-8b ";
   check_refused("--alpha 0.8 --c 0.1 --tp 2", "--tensor-parallel-size is given, but needs --hardware beside it");
   check_refused(base + "--c 0.1", "--c is given, but --hardware prices rounds");
-  check_refused(base + "--extrapolate", "--extrapolate is given, but --hardware prices rounds");
   check_refused("--alpha 0.8 --hardware h200", "--model is missing: --hardware prices it");
   check_refused("--alpha 0.8 --hardware h200 --model llama-3.1-8b",
                 "--draft-model is missing: --hardware prices the draft by its architecture");

@@ -15,7 +15,7 @@ using cost::Iteration;
 namespace {
 
 /// Passes of 1 ms + 0.1 ms per position + 0.2 us per token of the cache; a draft pass takes a tenth.
-std::shared_ptr<const cost::MeasuredCost> linear_passes(bool extrapolate) {
+std::shared_ptr<const cost::MeasuredCost> linear_passes() {
   std::vector<traces::TimedPass> passes;
   for (const double batch : {1.0, 400.0}) {
     for (const double context : {0.0, 2000.0}) {
@@ -29,24 +29,22 @@ std::shared_ptr<const cost::MeasuredCost> linear_passes(bool extrapolate) {
   cost::MeasuredOptions options;
   options.c = 0.1;
   options.overhead_seconds = 5e-4;
-  options.curve.extrapolate = extrapolate;
   return std::make_shared<const cost::MeasuredCost>(passes, std::vector<traces::TimedPass>{}, options);
 }
 
 }  // namespace
 
 TEST_CASE("an iteration without prompts takes what its round takes") {
-  const auto rounds = linear_passes(false);
+  const auto rounds = linear_passes();
   const auto iterations = cost::iterations_of(rounds, {});
   const cost::RoundPoint point{.gamma = 3, .batch = 8, .context = 700, .full_accepts = 0.4};
   CHECK(iterations->seconds({.sequences = 8, .gamma = 3, .context_tokens = 5600, .full_accepts = 0.4}) ==
         rounds->round(point).total());
   CHECK(iterations->seconds({}) == 0);
-  CHECK(iterations->replicates() == 0);
 }
 
 TEST_CASE("positions of prompts cost what they add to the pass beside the decoding ones") {
-  const auto iterations = cost::iterations_of(linear_passes(false), {});
+  const auto iterations = cost::iterations_of(linear_passes(), {});
   const double round = iterations->seconds({.sequences = 8, .gamma = 3, .context_tokens = 5600});
   const Iteration mixed{
       .sequences = 8, .gamma = 3, .context_tokens = 5600, .prompt_tokens = 100, .prompts = 1, .prompt_pairs = 5050};
@@ -55,7 +53,7 @@ TEST_CASE("positions of prompts cost what they add to the pass beside the decodi
 }
 
 TEST_CASE("a rate of prompt tokens replaces the passes") {
-  const auto iterations = cost::iterations_of(linear_passes(false), {.tokens_per_second = 1e4});
+  const auto iterations = cost::iterations_of(linear_passes(), {.tokens_per_second = 1e4});
   const double round = iterations->seconds({.sequences = 8, .context_tokens = 5600});
   CHECK(iterations->seconds({.sequences = 8, .context_tokens = 5600, .prompt_tokens = 5000, .prompts = 1}) ==
         Approx(round + 0.5).epsilon(1e-14));
@@ -63,7 +61,7 @@ TEST_CASE("a rate of prompt tokens replaces the passes") {
 }
 
 TEST_CASE("drafts that are not all verified take their passes, and the target's over those that are") {
-  const auto iterations = cost::iterations_of(linear_passes(false), {});
+  const auto iterations = cost::iterations_of(linear_passes(), {});
   const auto seconds = [&](std::optional<double> verified) {
     return iterations->seconds({.sequences = 8, .gamma = 3, .verified = verified, .context_tokens = 5600});
   };
@@ -76,13 +74,6 @@ TEST_CASE("drafts that are not all verified take their passes, and the target's 
   const Iteration mixed{
       .sequences = 8, .gamma = 3, .verified = 5, .context_tokens = 5600, .prompt_tokens = 100, .prompts = 1};
   CHECK(iterations->seconds(mixed) == Approx(seconds(5) + 100 * 1e-4).epsilon(1e-12));
-}
-
-TEST_CASE("an iteration that the rounds' provider refuses is refused with its message") {
-  const Iteration long_prompt{.prompt_tokens = 1000, .prompts = 1};
-  CHECK_THROWS_WITH(cost::iterations_of(linear_passes(false), {})->seconds(long_prompt),
-                    Contains("tokens in a pass of the target is 1000") && Contains("[1, 400]"));
-  CHECK(cost::iterations_of(linear_passes(true), {})->seconds(long_prompt) == Approx(0.101).epsilon(1e-12));
 }
 
 TEST_CASE("iterations carry the replicates of their rounds") {
@@ -106,8 +97,8 @@ TEST_CASE("iterations need seconds and refuse what is outside its range") {
   CHECK_THROWS_WITH(
       cost::iterations_of(std::make_shared<const cost::ConstantCost>(cost::ConstantOptions{.step = {.c = 0.1}}), {}),
       Contains("must know seconds"));
-  CHECK_THROWS_AS(cost::iterations_of(linear_passes(false), {.tokens_per_second = 0.0}), std::domain_error);
-  const auto iterations = cost::iterations_of(linear_passes(false), {});
+  CHECK_THROWS_AS(cost::iterations_of(linear_passes(), {.tokens_per_second = 0.0}), std::domain_error);
+  const auto iterations = cost::iterations_of(linear_passes(), {});
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_WITH(iterations->seconds({.sequences = -1}), Contains("sequences is -1"));
   CHECK_THROWS_AS(iterations->seconds({.sequences = 1, .gamma = -1}), std::domain_error);

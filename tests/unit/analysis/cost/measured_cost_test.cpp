@@ -93,8 +93,6 @@ TEST_CASE("steps of padded verification stay, so that the best gamma lies behind
   const std::vector<double> expected = {1, 1.6364, 1.8769, 2.2708, 1.9774, 2.1702, 2.3244, 2.4477, 1.7316};
   for (std::int64_t gamma = 0; gamma <= 8; ++gamma)
     CHECK(speedup(price, 0.8, gamma) == Approx(expected[static_cast<std::size_t>(gamma)]).margin(5e-5));
-  CHECK(price.answers({.gamma = 8}));
-  CHECK_FALSE(price.answers({.gamma = 9}));
 }
 
 TEST_CASE("total tokens and the context of all sequences price a pass") {
@@ -134,7 +132,7 @@ TEST_CASE("equal total tokens of different batches tell what one context costs, 
     for (const double batch : {2.0, 8.0, 32.0})
       CHECK(curve.seconds(batch, 2, 4000) == Approx(of_tokens(2 * batch) + 1e-7 * batch * 4000));
     CHECK(curve.findings().empty());
-    CHECK_THROWS_AS(curve.seconds(1, 1, 5000), cost::OutsideTimedPasses);
+    CHECK(curve.seconds(1, 1, 5000) == Approx(of_tokens(1) + 1e-7 * 5000));
   }
 }
 
@@ -192,28 +190,45 @@ TEST_CASE("a cell that its price contradicts is named, with its error and what w
   CHECK_THAT(message_of(unexplained, "total_tokens_do_not_tell"), Contains("their contexts do not explain it"));
 }
 
-TEST_CASE("outside what was timed a price is refused unless extrapolation is asked for") {
+TEST_CASE("outside what was timed passes hold their slope until operations limit them, in each replicate elsewhere") {
   const std::vector<TimedPass> passes = {pass(1, 2, 100, 0.010), pass(1, 4, 100, 0.012), pass(1, 8, 100, 0.020)};
   cost::MeasuredOptions ngrams;
   ngrams.kind = DraftKind::ngram;
   const MeasuredCost price(passes, {}, ngrams);
-  const auto refusal = [&](const cost::RoundPoint& point) {
-    return tests::message_of<std::domain_error>([&] { price.round(point); });
-  };
-  CHECK_THAT(refusal({.gamma = 8, .context = 100}), Contains("is 9 (batch 1, 9 each), but must be in [2, 8]"));
-  CHECK_THAT(refusal({.context = 100}), Contains("is 1 (batch 1, 1 each), but must be in [2, 8]"));
-  CHECK_THAT(refusal({.gamma = 3, .context = 101}),
-             Contains("context of a pass of the target is 101, but must be in [100, 100]"));
   CHECK(price.round({.gamma = 1, .batch = 3, .context = 100}).total() == Approx(0.016));
+  CHECK(price.extrapolates({.gamma = 9, .context = 100}));
+  CHECK_FALSE(price.extrapolates({.gamma = 7, .context = 100}));
+  // By the last slope 0.002 a token; by operations at most as long as tokens are many.
+  CHECK(price.round({.gamma = 9, .context = 100}).total() == Approx(0.024));
+  const PassCurve& curve = price.target();
+  double least = 1, most = 0;
+  for (std::size_t r = 0; r < curve.replicates(); ++r) {
+    CHECK(curve.seconds_of_replicate(r, 1, 8, 100) == 0.020);
+    const double fewer = curve.seconds_of_replicate(r, 1, 1, 100), more = curve.seconds_of_replicate(r, 1, 8192, 100);
+    CHECK((0.009 <= fewer && fewer <= 0.010));
+    CHECK((0.020 + 0.002 * 8184 <= more && more <= 0.020 * 1024));
+    least = std::min(least, fewer);
+    most = std::max(most, more);
+  }
+  CHECK(least < 0.0095);
+  CHECK(most > 0.020 + 0.002 * 8184);
+  // One number of tokens tells no slope.
+  const PassCurve one("target", verification({0.010}), {});
+  CHECK(one.seconds(1, 2, 0) == 0.010);
+  CHECK(one.seconds(1, 512, 0) == Approx(0.010 * std::sqrt(512.0)));
+}
 
-  cost::MeasuredOptions options = ngrams;
-  options.curve.extrapolate = true;
-  const MeasuredCost held(passes, {}, options);
-  CHECK(held.round({.gamma = 9, .context = 100}).total() == Approx(0.024));
-  CHECK(held.round({.context = 0}).total() == Approx(0.010));
-  CHECK(held.extrapolates({.gamma = 9, .context = 100}));
-  CHECK(held.answers({.gamma = 9, .context = 100}));
-  CHECK_FALSE(held.extrapolates({.gamma = 7, .context = 100}));
+TEST_CASE("contexts that nothing prices take as long as the timed ones, and it is said") {
+  const std::vector<TimedPass> one_context = {pass(1, 1, 100, 0.010), pass(1, 4, 100, 0.012)};
+  const PassCurve unknown("target", one_context, {});
+  CHECK(unknown.seconds(1, 4, 5000) == 0.012);
+  CHECK(unknown.extrapolates(1, 4, 5000));
+  CHECK_THAT(unknown.about(1, 5000), Contains("timed at context 100 alone"));
+  CHECK(unknown.about(1, 100).empty());
+  const std::vector<TimedPass> two_contexts = {pass(1, 1, 100, 0.010), pass(1, 1, 1100, 0.011)};
+  const PassCurve known("target", two_contexts, {});
+  CHECK(known.seconds(1, 1, 2100) == Approx(0.012));
+  CHECK(known.about(1, 2100).empty());
 }
 
 TEST_CASE("passes of one time are not called slower by the rounding of their contexts' correction") {
@@ -249,7 +264,7 @@ TEST_CASE("where a smaller batch is slower the rows are pooled or left out, and 
   options.slower = SlowerPasses::exclude;
   const PassCurve excluded("target", table.passes, options);
   CHECK(excluded.seconds(2, 1, 23.5) == Approx(second));
-  CHECK_THROWS_AS(excluded.seconds(1, 1, 23.5), std::domain_error);
+  CHECK(excluded.extrapolates(1, 1, 23.5));
   CHECK(has_finding(excluded.findings(), "slower_smaller_pass"));
 
   options.slower = SlowerPasses::keep;
@@ -304,26 +319,23 @@ TEST_CASE("a batch beyond the timed ones is priced by total tokens, and no longe
   const MeasuredCost price(grid, {}, ngrams);
   CHECK(price.findings().empty());
   CHECK_FALSE(price.extrapolates({.gamma = 1, .batch = 32}));
-  CHECK(price.about_batch(32).empty());
-  CHECK(price.answers({.batch = 128}));
+  CHECK(price.about(32, 0).empty());
   CHECK(price.extrapolates({.batch = 128}));
   CHECK(price.round({.batch = 128}).total() == price.round({.gamma = 1, .batch = 64}).total());
-  CHECK(
-      price.about_batch(128) ==
-      "passes of the target were timed at batch 1 to 64, and those of other batches are priced as passes over as many "
-      "tokens in all; time batch 128 to know them");
-  CHECK_FALSE(price.answers({.gamma = 2, .batch = 128}));
+  CHECK(price.about(128, 0) ==
+        "passes of the target were timed at batch 1 to 64, and those of other batches are priced as passes over as many "
+        "tokens in all; time batch 128 to know them");
 
   const MeasuredCost of_one(verification({0.010, 0.011, 0.012}), {}, ngrams);
   CHECK(of_one.findings().empty());
   CHECK(of_one.extrapolates({.batch = 2}));
-  CHECK_THAT(of_one.about_batch(2), Contains("timed at batch 1, and"));
+  CHECK_THAT(of_one.about(2, 0), Contains("timed at batch 1, and"));
 
   ngrams.kind = DraftKind::model;
   const MeasuredCost drafted(grid, std::vector{pass(1, 1, 0, 0.001), pass(1, 64, 0, 0.002)}, ngrams);
   CHECK_FALSE(drafted.extrapolates({.batch = 64}));
   CHECK(drafted.extrapolates({.gamma = 1, .batch = 64}));
-  CHECK_THAT(drafted.about_batch(64), Contains("passes of the draft were timed at batch 1, and"));
+  CHECK_THAT(drafted.about(64, 0), Contains("passes of the draft were timed at batch 1, and"));
 }
 
 TEST_CASE("of several tables the one that timed a batch prices it") {
@@ -359,7 +371,7 @@ TEST_CASE("generating one token after another is plain decoding, and a prompt of
   CHECK_FALSE(has_finding(prompts.findings(), "one_token_prompt_left_out"));
 }
 
-TEST_CASE("each kind of draft pays its passes, and the catch-up token where it is timed") {
+TEST_CASE("each kind of draft pays its passes, and the catch-up token") {
   const std::vector<TimedPass> target = verification({0.01, 0.01, 0.01, 0.01, 0.01, 0.01});
   const std::vector<TimedPass> draft = {pass(1, 1, 0, 0.001, TimingAxis::verification),
                                         pass(1, 2, 0, 0.0015, TimingAxis::verification)};
@@ -400,14 +412,8 @@ TEST_CASE("a mirrored draft decodes what the target verified once more, and neve
     CHECK(price.round({.gamma = gamma, .full_accepts = 0.7}).draft == price.round({.gamma = gamma}).draft);
   }
   CHECK(price.round({}).total() == 0.010);
-  // Longer passes than were timed cost the longest one at least, and it is said.
-  CHECK(price.round({.gamma = 7}).draft == Approx(7 * 0.0010 + 0.0021).epsilon(1e-14));
-  CHECK(has_finding(price.findings(), "mirrored_pass_not_timed"));
-  CHECK_FALSE(price.extrapolates({.gamma = 7}));
-  options.curve.extrapolate = true;
-  CHECK(MeasuredCost(target, verification(draft_seconds), options).round({.gamma = 7}).draft ==
-        Approx(7 * 0.0010 + 0.0023).epsilon(1e-14));
-  options.curve.extrapolate = false;
+  // Longer passes than were timed go on at the last slope.
+  CHECK(price.round({.gamma = 7}).draft == Approx(7 * 0.0010 + 0.0023).epsilon(1e-14));
   options.c = 0.1;
   CHECK(MeasuredCost(target, {}, options).round({.gamma = 4}).draft == Approx(5 * 0.1 * 0.010).epsilon(1e-14));
 }
@@ -442,7 +448,6 @@ TEST_CASE("replicates redraw repetitions, are the same every time, and spread as
     const PassCurve again("target", passes, options);
     CHECK(again.seconds_of_replicate(7, 1, 1, 0) == curve.seconds_of_replicate(7, 1, 1, 0));
   }
-  CHECK(PassCurve("target", verification({0.01}), options).replicates() == 0);
 }
 
 TEST_CASE("an exact target beside a draft with errors is the same in every replicate") {
@@ -470,7 +475,6 @@ TEST_CASE("all replicates at once are the replicates one by one") {
   }
   cost::MeasuredOptions options;
   options.overhead_seconds = 0.0005;
-  options.curve.extrapolate = true;
   options.curve.slower = SlowerPasses::keep;
   std::vector<MeasuredCost> prices = {{target, draft, options}};
   for (TimedPass& timed : draft) timed.stddev_seconds = 0.2 * timed.seconds;
