@@ -71,6 +71,8 @@ void declare(Options& options, AnalyzeOptions& o) {
       "  specdec analyze --target target.jsonl --draft draft.jsonl --c 0.05\n"
       "  specdec analyze shards/ --acceptance greedy-draft --c 0.05 --format json\n"
       "  specdec analyze shards/ --shard 3/8 --part parts/");
+  options.shown_first({"--target", "--draft", "--c", "--gamma", "--acceptance", "--by", "--lenience", "--standardise",
+                       "--shard", "--part", "--format", "--table"});
 }
 
 /// "1:16" or "2,4,8", rising.

@@ -18,6 +18,7 @@
 #include "cli/completion/completion.hpp"
 #include "cli/config_lists.hpp"
 #include "cli/files.hpp"
+#include "cli/help.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/standard_streams.hpp"
 #include "cli/usage_error.hpp"
@@ -116,7 +117,7 @@ class CommandLine {
         ->configurable(false);
     app_.config_formatter(config_);
     app_.allow_config_extras(CLI::config_extras_mode::error);
-    app_.get_formatter()->column_width(38);
+    app_.get_formatter()->column_width(help_column);
     app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
     app_.get_formatter()->label("SUBCOMMANDS", "COMMANDS");
     app_.require_subcommand(1);
@@ -125,6 +126,7 @@ class CommandLine {
     for (const Command& command : commands) add(command, groups);
     help_ = app_.add_subcommand("help", "The options of a command, or what commands there are");
     help_->add_option("COMMAND", help_words_, "a command of one word or two; none: the program")->type_name("");
+    help_->add_flag("--markdown", markdown_, "")->group("");
     completion_ = app_.add_subcommand("completion", "The script by which a shell completes what is typed");
     completion_->add_option("SHELL", shell_, "bash, zsh or fish")->type_name("")->required();
   }
@@ -144,6 +146,10 @@ class CommandLine {
 
  private:
   int run_words(int argc, const char* const* argv) {
+    if (argc == 1) {
+      print(first_questions());
+      return success;
+    }
     try {
       // CLI11 opens the file that --config names before it is read, and knows no other name for standard input.
       std::vector<const char*> words(argv, argv + argc);
@@ -173,7 +179,7 @@ class CommandLine {
       throw UsageError(rephrased(app_, error));
     }
     if (help_->parsed()) {
-      print(help_text());
+      print(markdown_ ? reference(app_) : help_text());
       return success;
     }
     if (completion_->parsed()) {
@@ -235,7 +241,7 @@ class CommandLine {
       if (command == nullptr) throw UsageError(not_a_command(of, word));
       of = {command, fmt::format("{} {}", of.words, word)};
     }
-    return app_.get_formatter()->make_help(of.app, app_.get_name() + of.words, CLI::AppFormatMode::Normal);
+    return of.app->get_formatter()->make_help(of.app, app_.get_name() + of.words, CLI::AppFormatMode::Normal);
   }
 
   void add(const Command& command, const std::vector<CommandGroup>& groups) {
@@ -278,6 +284,7 @@ class CommandLine {
   std::vector<const CLI::Option*> shared_;
   CLI::App* help_ = nullptr;
   std::vector<std::string> help_words_;
+  bool markdown_ = false;
   CLI::App* completion_ = nullptr;
   std::string shell_;
   std::vector<std::unique_ptr<ParsedCommand>> parsed_;

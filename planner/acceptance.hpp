@@ -220,10 +220,10 @@ struct Acceptance {
   static Acceptance of(const AcceptanceWords& words);
   /// The same, or if they state none the prior for the draft that the cost names.
   static Acceptance of(const AcceptanceWords& words, const Cost& cost);
-  /// Server counters, in any format of docs/counters.md. Component `sources`.
+  /// Server counters, in any format of docs/reference/formats.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_counters(const std::vector<std::string>& files, const CountersOptions& options = {});
-  /// Exact replay of a recording, in any format of docs/trace_format.md. Component `sources`.
+  /// Exact replay of a recording, in any format of docs/reference/formats.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_recording(const std::vector<std::string>& files, const RecordingOptions& options = {});
   /// The same for an open recording whose draft has been chosen.
