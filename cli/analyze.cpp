@@ -226,7 +226,7 @@ Report report_of_analysis(planner::Analysis answer) {
 }
 
 Command analyze_command() {
-  return {"analyze", "What a recording says: acceptance, its sureness, and the best gamma by exact replay",
+  return {"analyze", "What a recording says: acceptance with its interval, and the best gamma by exact replay",
           tables_of_analysis(), [](Options& options) {
             const auto chosen = std::make_shared<AnalyzeOptions>();
             chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);

@@ -126,7 +126,6 @@ class CommandLine {
     for (const Command& command : commands) add(command, groups);
     help_ = app_.add_subcommand("help", "The options of a command, or what commands there are");
     help_->add_option("COMMAND", help_words_, "a command of one word or two; none: the program")->type_name("");
-    help_->add_flag("--markdown", markdown_, "")->group("");
     completion_ = app_.add_subcommand("completion", "The script by which a shell completes what is typed");
     completion_->add_option("SHELL", shell_, "bash, zsh or fish")->type_name("")->required();
   }
@@ -179,7 +178,7 @@ class CommandLine {
       throw UsageError(rephrased(app_, error));
     }
     if (help_->parsed()) {
-      print(markdown_ ? reference(app_) : help_text());
+      print(help_text());
       return success;
     }
     if (completion_->parsed()) {
@@ -284,7 +283,6 @@ class CommandLine {
   std::vector<const CLI::Option*> shared_;
   CLI::App* help_ = nullptr;
   std::vector<std::string> help_words_;
-  bool markdown_ = false;
   CLI::App* completion_ = nullptr;
   std::string shell_;
   std::vector<std::unique_ptr<ParsedCommand>> parsed_;

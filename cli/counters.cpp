@@ -330,7 +330,7 @@ Report run(const CountersOptions& options, bool quiet) {
 
 Command counters_command() {
   return {"counters",
-          "What servers counted: acceptance, its sureness, and tokens per step of other gammas",
+          "What servers counted: acceptance with its interval, and tokens per step of other gammas",
           {{"groups", "/groups"},
            {"positions", "/groups/*/positions", {"model_name", "group"}},
            {"histogram", "/groups/*/histogram", {"model_name", "group"}},

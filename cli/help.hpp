@@ -23,7 +23,4 @@ constexpr std::size_t help_column = 38;
 /// Five questions that people have, each with a command that runs in a clone.
 std::string first_questions();
 
-/// Every command with all of its options, as Markdown: docs/reference/cli.md.
-std::string reference(const CLI::App& program);
-
 }  // namespace specdec::cli

@@ -7,6 +7,7 @@ usage: reference.py [--write] SPECDEC
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,16 +106,34 @@ def json_reference() -> str:
     text = INTRODUCTION
     for file in sorted((DOCS / "schema").glob("*.json")):
         schema = json.loads(file.read_text(encoding="utf-8"))
-        text += f"\n## {file.stem.replace('.', ' ')}\n\n[{file.name}](../schema/{file.name}). {schema.get('description', '')}".rstrip()
+        about = f"[{file.name}](../schema/{file.name}). {schema.get('description', '')}".rstrip()
+        text += f"\n## {file.stem.replace('.', ' ')}\n\n{about}"
         rows = dict.fromkeys(rows_of(schema, schema, ""))
         text += "\n\n| key | type | content |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     return text
 
 
+def help_of(specdec: str, words: list[str]) -> str:
+    """All options of a command; one with few options has no --help-all."""
+    for option in ("--help-all", "--help"):
+        done = subprocess.run([specdec, *words, option], capture_output=True, encoding="utf-8", check=False)
+        if done.returncode == 0:
+            return re.sub(r"(--threads N)=\d+", r"\1", done.stdout)  # that of the machine
+    raise RuntimeError(done.stderr)
+
+
+def command_reference(specdec: str, words: list[str]) -> str:
+    """The help of a command and of all below it."""
+    text = help_of(specdec, words)
+    below = re.findall(r"^  ([a-z][\w-]*)  ", text.partition("\nSubcommands:\n")[2], re.MULTILINE)
+    page = f"\n## {' '.join(['specdec', *words])}\n\n```text not run: a description\n{text.strip()}\n```\n"
+    return page + "".join(command_reference(specdec, [*words, name]) for name in below)
+
+
 def main(words: list[str]) -> int:
-    program = subprocess.run([words[-1], "help", "--markdown"], capture_output=True, encoding="utf-8", check=True)
+    commands = "# Commands and options\n\nWhat `specdec COMMAND --help-all` prints. After `=`: the value without the option.\n"
     wrong = 0
-    for name, text in (("cli.md", program.stdout), ("json.md", json_reference())):
+    for name, text in (("cli.md", commands + command_reference(words[-1], [])), ("json.md", json_reference())):
         page = DOCS / "reference" / name
         if "--write" in words:
             page.parent.mkdir(exist_ok=True)
