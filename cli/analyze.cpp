@@ -71,6 +71,8 @@ void declare(Options& options, AnalyzeOptions& o) {
       "  specdec analyze --target target.jsonl --draft draft.jsonl --c 0.05\n"
       "  specdec analyze shards/ --acceptance greedy-draft --c 0.05 --format json\n"
       "  specdec analyze shards/ --shard 3/8 --part parts/");
+  options.shown_first({"--target", "--draft", "--c", "--gamma", "--acceptance", "--by", "--lenience", "--standardise",
+                       "--shard", "--part", "--format", "--table"});
 }
 
 /// "1:16" or "2,4,8", rising.
@@ -224,7 +226,7 @@ Report report_of_analysis(planner::Analysis answer) {
 }
 
 Command analyze_command() {
-  return {"analyze", "What a recording says: acceptance, its sureness, and the best gamma by exact replay",
+  return {"analyze", "What a recording says: acceptance with its interval, and the best gamma by exact replay",
           tables_of_analysis(), [](Options& options) {
             const auto chosen = std::make_shared<AnalyzeOptions>();
             chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);

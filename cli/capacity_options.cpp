@@ -139,7 +139,7 @@ void declare_workload(Options& options, CapacityOptions& o) {
   options.text("--prompt-tokens", o.prompt_tokens, "MEAN[:CV]", "lengths: mean, standard deviation / mean [0]");
   options.text("--output-tokens", o.output_tokens, "MEAN[:CV]", "the same");
   options.text("--requests", o.requests, "FILE",
-               "requests that arrived: Azure, Mooncake, or a table\n(docs/capacity.md)");
+               "requests that arrived: Azure, Mooncake, or a table\n(docs/reference/formats.md)");
   options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, range_of(legal.prefix_cache_hit_rate),
                  "share of the prompts that is found in the cache");
   options.flag("--decode-only", o.decode_only, "prompts are computed elsewhere");
@@ -235,8 +235,10 @@ void declare(Options& options, CapacityOptions& o) {
       "  specdec capacity --hardware h100-sxm --tp 4 --model llama-3.3-70b --draft-model llama-3.2-1b \\\n"
       "    --alpha 0.7 --arrival-rate 20 --prompt-tokens 1000:0.5 --output-tokens 250:0.5 --tpot-ms 40\n"
       "  specdec capacity --bench results/*.json --prefill-tokens-per-second 20000 --kv-cache-tokens 400000 \\\n"
-      "    --requests AzureLLMInferenceTrace_conv.csv --ttft-ms 1000\n"
-      "Also: --config FILE, --print-config. Every option: docs/cli.md; a walk-through: docs/capacity.md.");
+      "    --requests AzureLLMInferenceTrace_conv.csv --ttft-ms 1000");
+  options.shown_first({"--hardware", "--tp", "--model", "--draft-model", "--alpha", "--counters", "--bench",
+                       "--prompt-tokens", "--output-tokens", "--requests", "--arrival-rate", "--concurrency", "--gpus",
+                       "--ttft-ms", "--tpot-ms", "--price"});
 }
 
 void require_consistent(const CapacityOptions& o) {

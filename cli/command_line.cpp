@@ -18,6 +18,7 @@
 #include "cli/completion/completion.hpp"
 #include "cli/config_lists.hpp"
 #include "cli/files.hpp"
+#include "cli/help.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/standard_streams.hpp"
 #include "cli/usage_error.hpp"
@@ -116,7 +117,7 @@ class CommandLine {
         ->configurable(false);
     app_.config_formatter(config_);
     app_.allow_config_extras(CLI::config_extras_mode::error);
-    app_.get_formatter()->column_width(38);
+    app_.get_formatter()->column_width(help_column);
     app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
     app_.get_formatter()->label("SUBCOMMANDS", "COMMANDS");
     app_.require_subcommand(1);
@@ -144,6 +145,10 @@ class CommandLine {
 
  private:
   int run_words(int argc, const char* const* argv) {
+    if (argc == 1) {
+      print(first_questions());
+      return success;
+    }
     try {
       // CLI11 opens the file that --config names before it is read, and knows no other name for standard input.
       std::vector<const char*> words(argv, argv + argc);
@@ -235,7 +240,7 @@ class CommandLine {
       if (command == nullptr) throw UsageError(not_a_command(of, word));
       of = {command, fmt::format("{} {}", of.words, word)};
     }
-    return app_.get_formatter()->make_help(of.app, app_.get_name() + of.words, CLI::AppFormatMode::Normal);
+    return of.app->get_formatter()->make_help(of.app, app_.get_name() + of.words, CLI::AppFormatMode::Normal);
   }
 
   void add(const Command& command, const std::vector<CommandGroup>& groups) {

@@ -50,8 +50,8 @@ void declare(Options& options, CountersOptions& o) {
       "  curl -s http://localhost:8000/metrics | specdec counters -\n"
       "  specdec counters before.prom after.prom\n"
       "  specdec counters requests.jsonl --by category --format json\n"
-      "What is read: docs/counters.md.");
-  options.arguments("SOURCE", o.sources, "files in any format that docs/counters.md lists; - is standard input",
+      "What is read: docs/reference/formats.md.");
+  options.arguments("SOURCE", o.sources, "files in any format that docs/reference/formats.md lists; - is standard input",
                     Options::Least::none);
 }
 
@@ -330,7 +330,7 @@ Report run(const CountersOptions& options, bool quiet) {
 
 Command counters_command() {
   return {"counters",
-          "What servers counted: acceptance, its sureness, and tokens per step of other gammas",
+          "What servers counted: acceptance with its interval, and tokens per step of other gammas",
           {{"groups", "/groups"},
            {"positions", "/groups/*/positions", {"model_name", "group"}},
            {"histogram", "/groups/*/histogram", {"model_name", "group"}},

@@ -35,9 +35,8 @@ struct DiffOptions {
     options.footer(
         "Examples:\n"
         "  specdec diff before.jsonl after.jsonl\n"
-        "  specdec diff a.safetensors b.safetensors --gamma 4\n"
-        "What the parts are: docs/cli.md.");
-    options.arguments("RUN", runs, "two files: counts in any format of docs/counters.md, or\nrecordings",
+        "  specdec diff a.safetensors b.safetensors --gamma 4");
+    options.arguments("RUN", runs, "two files: counts in any format of docs/reference/formats.md, or\nrecordings",
                       Options::Least::none);
   }
 };

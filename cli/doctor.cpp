@@ -44,7 +44,7 @@ struct DoctorOptions {
         "Examples:\n"
         "  specdec doctor before.prom after.prom server.log\n"
         "  specdec doctor plain.json speculative.json recording.safetensors --format json\n"
-        "Exit code 1 where an error is found. What is looked for: docs/cli.md.");
+        "Exit code 1 where an error is found. What is looked for: docs/reference/formats.md.");
     options.arguments("SOURCE", question.files,
                       "counters, logs, benchmark results, answers, recordings\nor engines' configurations",
                       Options::Least::none);

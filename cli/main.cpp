@@ -36,8 +36,8 @@ int main(int argc, char* argv[]) {
       list_published_command(), simulate_command(),       compare_command(),       reproduce_command(),
       validate_command()};
   for (Command& command : plot_commands()) commands.push_back(std::move(command));
-  return run_command_line({{"trace", "What is done with recordings beside analysing them"},
-                           {"list", "What comes with the program, with its sources"},
+  return run_command_line({{"trace", "Read, check, convert and make recordings"},
+                           {"list", "Devices, models and published acceptance, with their sources"},
                            {"plot", "Figures: as data, in files and in the terminal"}},
                           commands, argc, argv);
 }

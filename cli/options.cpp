@@ -5,7 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <stdexcept>
+
+#include "cli/help.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -173,6 +176,12 @@ void Options::arguments(const std::string& name, std::vector<std::string>& targe
 }
 
 void Options::footer(const std::string& text) { app_->footer(text); }
+
+void Options::shown_first(const std::vector<std::string>& names) {
+  app_->set_help_all_flag("--help-all", "Print all options and exit");
+  app_->formatter(std::make_shared<BriefHelp>(names));
+  app_->get_formatter()->column_width(help_column);
+}
 
 std::string Options::name_as_given(const std::string& names) const {
   const std::vector<std::string_view> all = split(names, ',');

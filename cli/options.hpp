@@ -20,7 +20,7 @@ class Option;
 
 namespace specdec::cli {
 
-/// The options of one command. Declares them to CLI11, which only options.cpp and command_line.cpp see, checks each
+/// The options of one command. Declares them to CLI11, which few files see, checks each
 /// value against its legal range, and remembers all of them for the "inputs" of the JSON output.
 ///
 /// `names` is CLI11's list, for instance "-k,--gamma,--num-speculative-tokens"; JSON keys use the first long name, and
@@ -74,6 +74,9 @@ class Options {
 
   /// Text below the options in the help, for examples.
   void footer(const std::string& text);
+
+  /// The options that --help shows, in this order; the others are under --help-all.
+  void shown_first(const std::vector<std::string>& names);
 
   /// The words of this run as a shell takes them, for what is to say how it was made.
   std::string command_line() const { return shell_words(words_); }

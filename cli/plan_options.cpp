@@ -193,8 +193,8 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
   options.text(
       "--published", o.published, "NAME",
       "what others printed: a name of `specdec list published`;\nthat of --draft-model where no acceptance is given");
-  options.texts("--counters", o.counters, "FILE", "what a server counted, in any format of docs/counters.md");
-  options.texts("--trace", o.trace, "FILE", "a recording, in any format of docs/trace_format.md");
+  options.texts("--counters", o.counters, "FILE", "what a server counted, in any format of docs/reference/formats.md");
+  options.texts("--trace", o.trace, "FILE", "a recording, in any format of docs/reference/formats.md");
   options.group("About the acceptance");
   options.text("--draft-array", o.draft_array, "NAME", "the draft of --trace, where that holds several, or its array");
   options.integer("--at", o.at, {1, largest_max_gamma},
@@ -277,8 +277,9 @@ void declare(Options& options, PlanOptions& o) {
       "  specdec plan --alpha 0.7:0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31\n"
       "  specdec plan --counters metrics.txt --cost timings.csv --c 0.1 --batch 1,8,64\n"
       "  specdec plan --alpha 0.8 --hardware h200 --model llama-3.1-70b --draft-model llama-3.2-1b\n"
-      "  specdec plan --bench results/*.json --emit vllm\n"
-      "Also: --config FILE, --print-config. Every option: docs/cli.md.");
+      "  specdec plan --bench results/*.json --emit vllm");
+  options.shown_first({"--bench", "--counters", "--trace", "--cost", "--acceptance-length", "--acceptance-rate", "--at",
+                       "--alpha", "--c", "--batch", "--hardware", "--model", "--draft-model", "--emit"});
 }
 
 void require_consistent_acceptance(const PlanOptions& o) {

@@ -264,7 +264,7 @@ Report run(const ReplayOptions& o, bool quiet) {
 
 Command replay_command() {
   return {"replay",
-          "One simulated run over a recording, beside the exact law",
+          "One simulated run over a recording, next to the exact law",
           {{"runs", "/runs"}, {"position-acceptance", "/position_acceptance"}, {"rounds", "/rounds"}},
           [](Options& options) {
             const auto o = std::make_shared<ReplayOptions>();

@@ -4,7 +4,7 @@
 
 namespace specdec::cli {
 
-/// `specdec replay`: one simulated run over a recording beside the exact law.
+/// `specdec replay`: one simulated run over a recording, next to the exact law.
 Command replay_command();
 
 }  // namespace specdec::cli

@@ -358,7 +358,7 @@ Command reproduce_command() {
                                   {"figure4", "/figure4/series"}};
   for (CsvTable& table : measured_csv_tables()) tables.push_back(std::move(table));
   return {"reproduce",
-          "The paper's printed figures beside what its formulas give",
+          "The paper's printed figures, and what its formulas give",
           std::move(tables),
           [](Options& options) {
             options.footer(

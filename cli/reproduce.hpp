@@ -4,7 +4,7 @@
 
 namespace specdec::cli {
 
-/// `specdec reproduce`: the paper's printed figures beside what its formulas give.
+/// `specdec reproduce`: the paper's printed figures, and what its formulas give.
 Command reproduce_command();
 
 }  // namespace specdec::cli

@@ -25,8 +25,7 @@ void declare_synthetic(Options& options, PlanOptions& o) {
   options.footer(
       "Examples:\n"
       "  specdec synthetic --alpha 0.8 --gamma 4\n"
-      "  specdec synthetic --counters requests.jsonl --gamma 3 --emit vllm\n"
-      "What each engine takes: docs/cli.md.");
+      "  specdec synthetic --counters requests.jsonl --gamma 3 --emit vllm");
 }
 
 Report run(const PlanOptions& o) {

@@ -2,7 +2,7 @@
 
 #include "cli/command_line.hpp"
 
-/// `specdec trace ...`: what is done with recordings beside analysing them.
+/// `specdec trace ...`: read, check, convert and make recordings.
 namespace specdec::cli {
 
 /// The content of a recording.

@@ -15,7 +15,7 @@ void TraceInput::declare(Options& options) {
                "the target's array in an NPZ file, or column of token pairs [p]");
   options.text("--draft-array", draft_array_, "NAME", "the draft's [q]");
   options.flag("--salvage", salvage_, "leave out shards that cannot be read");
-  options.arguments("TRACE", files_, "files or a folder, in any format that docs/trace_format.md lists",
+  options.arguments("TRACE", files_, "files or a folder, in any format that docs/reference/formats.md lists",
                     Options::Least::none);
 }
 

@@ -222,10 +222,10 @@ struct Acceptance {
   static Acceptance of(const AcceptanceWords& words, const Cost& cost);
   /// Carries typed figures to other gammas as drafts do of the kind that the cost names, if it names one.
   void take_draft_of(const Cost& cost);
-  /// Server counters, in any format of docs/counters.md. Component `sources`.
+  /// Server counters, in any format of docs/reference/formats.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_counters(const std::vector<std::string>& files, const CountersOptions& options = {});
-  /// Exact replay of a recording, in any format of docs/trace_format.md. Component `sources`.
+  /// Exact replay of a recording, in any format of docs/reference/formats.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_recording(const std::vector<std::string>& files, const RecordingOptions& options = {});
   /// The same for an open recording whose draft has been chosen.

@@ -15,7 +15,7 @@
 /// Two runs of speculative decoding, or two drafts, held against each other.
 namespace specdec::planner {
 
-/// One side of the comparison: counts in any format of docs/counters.md, or a recording.
+/// One side of the comparison: counts in any format of docs/reference/formats.md, or a recording.
 struct ComparedFiles {
   std::string file;
   /// The draft's name or array, if a recording holds several.

@@ -159,7 +159,7 @@ void save(const Recording& recording, const std::string& path) {
   writer->finish();
 }
 
-/// The columns of a trace, which docs/trace_format.md names; what is absent is an empty column.
+/// The columns of a trace, which docs/reference/formats.md names; what is absent is an empty column.
 class Columns {
  public:
   explicit Columns(const nb::dict& given) : given_(given) {}

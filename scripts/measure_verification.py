@@ -11,7 +11,7 @@ different data. --attention names the kernel: `sdpa` is PyTorch's own; `vllm` is
 (the folder vllm/vllm_flash_attn of its wheel suffices), over pages of 16 tokens, scheduled as vLLM does it in graphs. Points are
 visited in a random order, so that a run that --minutes ends has measured all kinds of them.
 
-`fit` writes the form of docs/capacity.md#measured-kernels and prints how far it is from the rows. What was not measured (other
+`fit` writes the form of docs/theory.md#measured-kernels and prints how far it is from the rows. What was not measured (other
 types, experts, all-reduces, prompts, what an engine takes beside its kernels) is that of the engine in --base. Without one a
 layer takes beside its kernels what PyTorch's did here, and the rest is missing.
 """
@@ -88,7 +88,7 @@ REPLAYS = 7
 # Rows of a tile of attention: pairs of a position and a query head of a group.
 TILE = 64
 HARDWARE = pathlib.Path(__file__).resolve().parents[1] / "analysis" / "cost" / "presets" / "hardware"
-# Nobody measured how servers with these kernels differ from them: as of the presets (docs/capacity.md#measured-kernels).
+# Nobody measured how servers with these kernels differ from them: as of the presets (docs/theory.md#measured-kernels).
 UNKNOWN_ERRORS = {"iteration_seconds": 0, "sequence_seconds": 0, "deployment_error": 0.25, "point_error": 0.09}
 # As vLLM schedules what runs in graphs, which hold up to so many positions.
 GRAPH_SPLITS, GRAPH_POSITIONS = 32, 512

@@ -77,7 +77,7 @@ struct BeamDrafting {
 /// the same way. A round is one of counters.steps. Positions that a draft with a cache must read of the target's beams
 /// after all of its steps were kept count as its own.
 ///
-/// Source:   Leviathan et al. 2023, Appendix A.4; docs/methods.md#beam-search
+/// Source:   Leviathan et al. 2023, Appendix A.4; docs/reference/methods.md#beam-search
 /// @param target, draft  two model objects, even if they are the same model
 /// @throws as search_beams; std::invalid_argument if the vocabularies differ in size
 BeamSearch search_beams_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,

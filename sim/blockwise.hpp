@@ -53,7 +53,7 @@ struct BlockwiseOptions {
 /// A proposing call scores one position, a verifying one all tokens of the block. The work of heads is not
 /// counted: they are layers on the hidden state of the model's call.
 ///
-/// Source:   Stern et al. 2018, "Blockwise parallel decoding"; docs/methods.md#blockwise-decoding
+/// Source:   Stern et al. 2018, "Blockwise parallel decoding"; docs/reference/methods.md#blockwise-decoding
 /// @param target  its prefix is discarded
 /// @param prompt  at least one token, at most the model's max_length
 /// @throws std::domain_error if the prompt is empty or too long, an option is out of range, prompt and max_new_tokens

@@ -155,7 +155,7 @@ class FallbackDraft final : public Draft {
 /// No randomness and no model: the rows are point masses, no policy stops it, and its work is 0.
 /// Time: O(length longest) per round.
 ///
-/// Source:   Saxena 2023, "Prompt lookup decoding"; docs/methods.md#prompt-lookup
+/// Source:   Saxena 2023, "Prompt lookup decoding"; docs/reference/methods.md#prompt-lookup
 class LookupDraft final : public Draft {
  public:
   /// @param shortest  fewest tokens that must match, >= 1

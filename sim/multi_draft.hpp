@@ -37,14 +37,14 @@ struct CandidateVerdict {
 ///
 ///   p_1 = p;   accept candidate i with probability min(1, p_i(x_i) / q(x_i));   p_(i+1) = norm(max(0, p_i - q))
 ///
-/// Source:   Miao et al. 2024, "SpecInfer"; docs/methods.md#recursive-rejection-sampling
+/// Source:   Miao et al. 2024, "SpecInfer"; docs/reference/methods.md#recursive-rejection-sampling
 CandidateVerdict verify_recursively(const DraftedCandidates& candidates, const UniformSource& uniforms,
                                     std::int64_t round, std::int64_t slot = 0);
 
 /// The same for candidates that were drawn without replacement (sample_without_replacement): candidate i came from q_i,
 /// which is q without the candidates before it, and is compared with it.
 ///
-/// Source:   Chen et al. 2024, "Sequoia"; docs/methods.md#recursive-rejection-sampling
+/// Source:   Chen et al. 2024, "Sequoia"; docs/reference/methods.md#recursive-rejection-sampling
 CandidateVerdict verify_recursively_without_replacement(const DraftedCandidates& candidates,
                                                         const UniformSource& uniforms, std::int64_t round,
                                                         std::int64_t slot = 0);
@@ -56,14 +56,14 @@ CandidateVerdict verify_recursively_without_replacement(const DraftedCandidates&
 ///
 /// rho is k_sequential_divisor, below which the last line would not be a law.
 ///
-/// Source:   Sun et al. 2023, "SpecTr"; docs/methods.md#k-sequential-selection
+/// Source:   Sun et al. 2023, "SpecTr"; docs/reference/methods.md#k-sequential-selection
 CandidateVerdict verify_k_sequentially(const DraftedCandidates& candidates, const UniformSource& uniforms,
                                        std::int64_t round, std::int64_t slot = 0);
 
 /// Membership among candidates that were chosen deterministically, such as a draft's most probable tokens: a token of
 /// the target is kept iff it is one of them. Uses the uniform (round, slot, acceptance) alone.
 ///
-/// Source:   Cai et al. 2024, "Medusa"; docs/methods.md#token-trees
+/// Source:   Cai et al. 2024, "Medusa"; docs/reference/methods.md#token-trees
 CandidateVerdict verify_by_membership(const DraftedCandidates& candidates, const UniformSource& uniforms,
                                       std::int64_t round, std::int64_t slot = 0);
 

@@ -154,7 +154,7 @@ struct SettledGuess {
 ///
 /// Uniforms: one for the guess, then one for a residual of weights; or for each value of p those of its draw plus one.
 ///
-/// Source:   Leviathan et al. 2023, section 2.3; docs/methods.md#speculative-execution
+/// Source:   Leviathan et al. 2023, section 2.3; docs/reference/methods.md#speculative-execution
 /// @param guess  drawn from q, with other uniforms
 /// @throws std::domain_error as density_at; std::invalid_argument if p and q are weights of different numbers of
 ///         values; std::runtime_error if none of most_residual_draws values was kept, as for densities that are not
@@ -235,7 +235,7 @@ struct Speculation {
 ///
 /// f, f_star and g are called from two threads concurrently; `uniform` is used by one thread at a time.
 ///
-/// Source:   Leviathan et al. 2023, Section 6; docs/methods.md#speculative-execution
+/// Source:   Leviathan et al. 2023, Section 6; docs/reference/methods.md#speculative-execution
 /// @param f, f_star  take a `const X&`; return laws of one kind of value: vectors of weights, or a DensityLaw each
 /// @param g          takes a value, or a value and a std::stop_token; returns a movable object
 /// @return the result; a stopped g's result is discarded

@@ -56,7 +56,7 @@ std::vector<std::int64_t> full_tree(std::int64_t children, std::int64_t depth);
 /// sim/multi_draft.hpp with the number of candidates examined in the step so far as slot; (step, that slot, bonus)
 /// after a leaf.
 ///
-/// Source:   Miao et al. 2024, "SpecInfer"; Chen et al. 2024, "Sequoia"; docs/methods.md#token-trees
+/// Source:   Miao et al. 2024, "SpecInfer"; Chen et al. 2024, "Sequoia"; docs/reference/methods.md#token-trees
 /// @param target, draft, prompt  as for decode_speculatively
 /// @throws as decode_speculatively; std::domain_error if a parent does not precede its child
 Generation decode_with_tree(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,

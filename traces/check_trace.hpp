@@ -61,7 +61,7 @@ struct TraceDescription {
   std::map<std::int32_t, std::int64_t> tasks;
   /// Number of distinct prompts; empty if some position has none.
   std::optional<std::int64_t> prompts;
-  /// Columns that occur, by the names of docs/trace_format.md, each with its type and shape in the first batch that has
+  /// Columns that occur, by the names of docs/reference/formats.md, each with its type and shape in the first batch that has
   /// it, for instance "F32 (positions, 32000)".
   std::map<std::string, std::string> columns;
   std::vector<Note> notes;

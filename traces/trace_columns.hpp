@@ -14,7 +14,7 @@ namespace specdec::traces {
 /// The extension of a trace's files.
 inline constexpr const char* shard_extension = ".safetensors";
 
-/// The tensors of a trace by name; docs/trace_format.md defines them.
+/// The tensors of a trace by name; docs/reference/formats.md defines them.
 namespace column {
 
 inline constexpr const char* seq = "seq";

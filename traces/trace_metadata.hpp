@@ -37,7 +37,7 @@ std::string_view name_of(AcceptanceRule rule);
 std::string_view name_of(LogprobSpace space);
 std::string_view name_of(TextSource source);
 
-/// The metadata of a trace; docs/trace_format.md lists the keys. Fields that are not stated stay empty.
+/// The metadata of a trace; docs/reference/formats.md lists the keys. Fields that are not stated stay empty.
 struct TraceMetadata {
   std::optional<std::int64_t> vocab_size;
   /// The sampling temperature of the text; >= 0.
@@ -69,7 +69,7 @@ std::string task_name(const std::vector<std::string>& task_names, std::int32_t i
 std::map<std::string, std::string> to_strings(const TraceMetadata& metadata);
 
 /// The reverse. The key "format" may be absent or one of those that `save_file` users write ("pt", "np", ...).
-/// @throws FileError naming the key if a value is not one of those that docs/trace_format.md lists for it
+/// @throws FileError naming the key if a value is not one of those that docs/reference/formats.md lists for it
 TraceMetadata metadata_from_strings(const std::map<std::string, std::string>& strings,
                                     const std::filesystem::path& path);
 

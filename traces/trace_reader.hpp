@@ -24,7 +24,7 @@ struct ReaderOptions {
   std::int64_t batch_bytes = std::int64_t{64} << 20U;
 };
 
-/// A specdec-trace, version 1: safetensors files as docs/trace_format.md describes them. Each of `paths` is one file or
+/// A specdec-trace, version 1: safetensors files as docs/reference/formats.md describes them. Each of `paths` is one file or
 /// a folder of shards, read in the order of their names. Files are memory-mapped one after the other: whole rows are
 /// views of them, so that memory use does not depend on the size of the trace.
 class TraceReader : public PositionSource {

@@ -33,7 +33,7 @@ std::string_view name_of(NumberType type);
 std::optional<NumberType> number_type_named(std::string_view name);
 /// Bits of a stored weight with its share of the scales: nvfp4 8 per 16 values, mxfp4 8 per 32, int4 16 per 128.
 ///   32, 16, 16, 8, 8, 4.125, 4.5, 4.25
-/// Source:   docs/capacity.md#weights
+/// Source:   docs/reference/formats.md#weights
 double stored_bits(NumberType type);
 
 /// One accelerator, or one host that computes on its processors, as its maker describes it.
@@ -62,7 +62,7 @@ struct HardwareSpec {
 /// @throws std::invalid_argument where the device has none of these peaks
 double peak_flops_for(const HardwareSpec& hardware, NumberType type);
 
-/// A user's own file, in the form of the presets (docs/capacity.md#hardware); bare numbers need no source.
+/// A user's own file, in the form of the presets (docs/reference/formats.md#hardware); bare numbers need no source.
 /// @throws traces::FileError  where a key is missing, unknown, or out of its range
 HardwareSpec read_hardware_spec(const std::filesystem::path& path);
 

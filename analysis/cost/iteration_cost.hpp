@@ -67,7 +67,7 @@ void require_legal(const Iteration& iteration);
 /// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0. If drafts are not
 /// all verified, the target's part is that of so many drafts of each sequence, linear between whole numbers, which
 /// takes a provider that knows a round's parts.
-/// Source:   docs/capacity.md#cost-of-an-iteration
+/// Source:   docs/theory.md#cost-of-an-iteration
 /// @throws std::invalid_argument if rounds is null or its times are no seconds
 /// @throws std::domain_error if tokens_per_second is outside its range
 std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts);

@@ -19,7 +19,7 @@ namespace specdec::cost {
 ///
 /// with b the share of the bandwidth, e that of the dense peak and p the corner: 1 adds the two, infinity takes the
 /// larger one. The arguments are seconds at the peaks.
-/// Source:   docs/capacity.md#measured-kernels
+/// Source:   docs/theory.md#measured-kernels
 struct ProductTimes {
   double bandwidth_share = 1;  ///< (0, 1]
   double peak_share = 1;       ///< (0, 1]
@@ -37,7 +37,7 @@ struct ProductTimes {
 ///
 ///   E (1 - (1 - k/E)^(n^r));   r = 1 for uniform choices; balanced ones touch min(E, n k), a bound
 ///
-/// Source:   docs/capacity.md#measured-kernels
+/// Source:   docs/theory.md#measured-kernels
 struct ExpertTimes {
   ProductTimes products = {};
   double routing = 1;  ///< r, (0, 1]
@@ -50,7 +50,7 @@ struct ExpertTimes {
 ///
 /// Kernels that put the heads of a group into one tile read the cache once; others read it once for each query head, at
 /// a share of the bandwidth of its own.
-/// Source:   docs/capacity.md#verification; docs/validation.md#verification-measured
+/// Source:   docs/theory.md#verification-of-several-positions; docs/validation.md#verification-measured
 struct VerificationTimes {
   /// Rows of a tile, pairs of a position and a head of a group.
   static constexpr double tile_rows = 64;
@@ -120,7 +120,7 @@ struct KernelTimes {
   std::string measured_accelerators() const;
 };
 
-/// The engines in a file of the form of the presets, in order of name (docs/capacity.md#measured-kernels).
+/// The engines in a file of the form of the presets, in order of name (docs/theory.md#measured-kernels).
 /// @throws traces::FileError  where a key is missing, unknown or out of its range, or times do not ascend
 std::vector<KernelTimes> read_kernel_times(const std::filesystem::path& path);
 

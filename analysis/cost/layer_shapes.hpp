@@ -11,7 +11,7 @@
 namespace specdec::cost {
 
 // A header of the library's own sources; it is not installed. Layers from the sizes that configurations give: what is
-// counted where, docs/capacity.md#architectures.
+// counted where, docs/reference/formats.md#architectures.
 
 /// a b ...; @throws std::overflow_error from 2^53 on, as all of these do
 std::int64_t product(std::initializer_list<std::int64_t> factors);

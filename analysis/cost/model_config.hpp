@@ -36,7 +36,7 @@ std::optional<ModelSpec> read_architecture(std::string_view model_type, const tr
 /// Reads the storage of weights from quantization_config and torch_dtype, where that is certain: the type of quantised
 /// weights, their bits with scales, and which modules are left alone.
 ///
-/// Source:   docs/capacity.md#weights
+/// Source:   docs/reference/formats.md#weights
 void read_weight_types(const traces::ConfigFields& fields, ModelSpec& model);
 /// The same from an object as quantization_config alone, of a model whose weight_type is that of torch_dtype.
 void read_quantization(const traces::ConfigFields& quantization, ModelSpec& model);

@@ -147,7 +147,7 @@ double log_share_passed_over(std::int64_t experts, std::int64_t per_token);
 ///
 ///   E (1 - (1 - k/E)^n) = -E expm1(n log1p(-k/E));   an upper bound where routing is not uniform
 ///
-/// Source:   docs/capacity.md#mixture-of-experts
+/// Source:   docs/theory.md#mixture-of-experts
 /// @param experts E >= 1  @param per_token k, [1, E]  @param tokens n >= 0, need not be whole
 /// @throws std::domain_error if a value is outside its range
 /// Accuracy: relative error <= 1e-14
@@ -157,7 +157,7 @@ double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, d
 /// @throws std::invalid_argument where the model has none
 ModelSpec next_token_module(const ModelSpec& model);
 
-/// A Hugging Face config.json, a file in the form of the presets (docs/capacity.md#models), a folder that holds a
+/// A Hugging Face config.json, a file in the form of the presets (docs/reference/formats.md#models), a folder that holds a
 /// config.json (a safetensors index beside it gives weight_bytes, hf_quant_config.json the types), or a GGUF file (the
 /// first of its parts); told from the content.
 /// @throws traces::FileError  where a key is missing or out of its range, or the model_type is not among those known

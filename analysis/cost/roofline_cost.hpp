@@ -79,7 +79,7 @@ struct RooflineOptions {
   /// Without kernels and with ranges in the losses, standard deviations of ln(measured / priced), >= 0: between
   /// deployments that nothing timed, and at a point around its deployment. By default what published times of devices
   /// without kernels show.
-  /// Source:   docs/capacity.md#against-published-timings
+  /// Source:   docs/validation.md#published-timings
   double deployment_error = 0.35, point_error = 0.2;
   /// 0 for none; without ranges in the losses there is none either.
   std::size_t replicates = 500;
@@ -151,8 +151,8 @@ struct CalibrationPoint {
 /// positions that are decoded, at least 1, and e a stationary normal process of deviation 1 whose values at n and m > n
 /// have the correlation (n / m)^(1 / point_error_reach). No round is shorter than a plain step of the same sequences
 /// with the same errors.
-/// Source:   Williams et al. 2009 (roofline); Uhlenbeck and Ornstein 1930; docs/capacity.md#roofline,
-///           docs/capacity.md#measured-kernels
+/// Source:   Williams et al. 2009 (roofline); Uhlenbeck and Ornstein 1930; docs/theory.md#roofline,
+///           docs/theory.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
  public:
   /// By ln n, of how far point errors resemble each other. Source:   docs/validation.md
@@ -234,7 +234,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// rounds that took less than a plain step beside them ("round_below_target_pass").
   ///
   /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
-  ///           docs/capacity.md#calibration
+  ///           docs/theory.md#calibration
   /// @param points        at least one
   /// @param relative_error  standard deviation of a point's relative error, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
@@ -445,7 +445,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
 
 /// Bytes of the weights that an accelerator of the group holds, head and embedding included where they are the model's
 /// own: what the model's file says, else parameters times bits of their types.
-/// Source:   docs/capacity.md#weights
+/// Source:   docs/reference/formats.md#weights
 double weight_bytes_per_gpu(const PlacedModel& placed);
 /// Bytes of the cache that an accelerator holds for one token of the context; windows ignored.
 double cache_bytes_per_token_per_gpu(const PlacedModel& placed);

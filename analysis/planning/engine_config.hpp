@@ -77,7 +77,7 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 /// begin at batch 1, with the first gamma if nothing is decided there. `runs` and the notes say so, and a note says
 /// what the engine does above the last batch where no max_num_seqs limits the server.
 ///
-/// Source:   the engines' own option descriptions; docs/cli.md#configuration-for-an-engine
+/// Source:   the engines' own option descriptions; docs/reference/formats.md#configuration-for-an-engine
 /// @throws std::invalid_argument if the schedule is empty, has gaps or does not begin at batch 1, if nothing is decided
 ///   at any batch, or if lacks_option()
 EngineConfig engine_config(Engine engine, const EngineRequest& request);

@@ -47,7 +47,7 @@ struct KvMemory {
 ///
 ///   tokens = (memory utilization - reserve - W_p - W_q - states) / (kv_p + kv_q),   in whole blocks
 ///
-/// Source:   docs/capacity.md#memory
+/// Source:   docs/theory.md#memory
 /// Assumes:  windowed layers free no memory (an engine without a hybrid cache keeps all tokens of all layers).
 /// @throws std::domain_error if a value is outside its range
 KvMemory kv_memory(const ReplicaHolds& holds);

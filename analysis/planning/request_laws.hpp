@@ -80,7 +80,7 @@ double variance_between(std::span<const RequestRate> rates);
 ///   k_j: sum_i w_i S_i(j - 1) rate_i(j) = pooled(j) sum_i w_i S_i(j - 1)
 ///
 /// f removes the sampling variance from the spread; k_j leaves to the position what requests do not explain.
-/// Source:   docs/capacity.md#acceptance
+/// Source:   docs/theory.md#acceptance-of-requests
 /// @param pooled  [0, 1] each, at least one
 /// @throws std::invalid_argument if rates or pooled is empty; std::domain_error if a value is outside its range
 /// Accuracy: the pooled rates are met to 1e-9

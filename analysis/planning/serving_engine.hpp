@@ -13,7 +13,7 @@ std::string_view name_of(Engine engine);
 /// "vLLM", "SGLang", "TensorRT-LLM", "llama.cpp".
 std::string_view title_of(Engine engine);
 /// The newest release whose options were read: "vLLM 0.33.0".
-/// Source:   docs/cli.md#releases-of-engines
+/// Source:   docs/reference/formats.md#releases-of-engines
 std::string_view newest_release(Engine engine);
 std::optional<Engine> engine_named(std::string_view name);
 

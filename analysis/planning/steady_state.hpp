@@ -84,7 +84,7 @@ struct SteadyState {
 /// law converts the mean batch, which includes delayed sequences, to the time per output token, mean batch / (lambda
 /// (output - 1)); it tends to T_1 / E_1 as the load tends to 0.
 ///
-/// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state
+/// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/theory.md#steady-state
 /// Assumes:  Poisson arrivals. If prompts cost nothing beside decoding the law of lengths does not matter; else the
 ///           tails of the groups are taken as geometric.
 /// @param rounds  at least one stretch
@@ -102,7 +102,7 @@ std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const O
 /// W: time to the first token in the engine, S_k a prompt's passes beside k rounds; V: time of the other tokens; Z:
 /// outside_seconds. What the largest batch saturates bounds X.
 ///
-/// Source:   Reiser and Lavenberg 1980 (mean-value analysis); docs/capacity.md#closed-loop
+/// Source:   Reiser and Lavenberg 1980 (mean-value analysis); docs/theory.md#closed-loop
 /// Assumes:  lengths that differ, so that requests do not end together.
 /// @param load             its requests_per_second is not used
 /// @param clients          N, >= 1

@@ -52,7 +52,7 @@ double accepted_total_variation(std::span<const double> p, std::span<const doubl
 ///   trtllm    TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS = tokens per step - 1
 ///   llamacpp  --spec-synth-rates, the survival
 ///
-/// Source:   the engines' own descriptions; docs/cli.md#specdec-synthetic
+/// Source:   the engines' own descriptions; docs/reference/formats.md#synthetic-acceptance
 /// @param survival  P(the first j drafts are all accepted), j = 1 .. gamma, in [0, 1], not rising; at least one
 /// @throws std::invalid_argument if survival is empty; std::domain_error if it is not a survival function
 SyntheticSettings synthetic_settings(Engine engine, std::span<const double> survival);

@@ -42,7 +42,7 @@ std::function<Chart()> set_up_cost_figure(Options& options) {
   declare(options, *chosen);
   options.footer(
       "Without options: what docs/examples/chat_70b.toml holds, prompts of 1000 and answers of 250 tokens, and 2.5 for "
-      "a GPU hour.\nEvery option is one of specdec capacity: docs/capacity.md.");
+      "a GPU hour.\nEvery option is one of specdec capacity: docs/guide/gpus.md.");
   return [chosen] { return from_options(*chosen); };
 }
 

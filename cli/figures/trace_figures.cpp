@@ -39,7 +39,7 @@ struct RecordingOptions {
 
   void declare(Options& options, const std::string& usual) {
     options.group("Recording");
-    options.texts("--trace", trace, "FILE", "a recording, in any format of docs/trace_format.md\n[" + usual + "]");
+    options.texts("--trace", trace, "FILE", "a recording, in any format of docs/reference/formats.md\n[" + usual + "]");
     acceptance.declare(options);
     options.integer("--threads", threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
   }

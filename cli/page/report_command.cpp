@@ -210,8 +210,7 @@ Command report_command() {
             "  specdec report --alpha 0.7:0.8 --c 0.05 --output report.html\n"
             "  specdec report --trace trace.safetensors --c 0.05 --emit vllm --output report.html\n"
             "  specdec report --alpha 0.8 --hardware h200 --model llama-3.1-70b --draft-model llama-3.2-1b \\\n"
-            "    --tp 4 --batch 1,8,64 --output report.html\n"
-            "All options of specdec plan; every one: docs/cli.md. The page: docs/report.md.");
+            "    --tp 4 --batch 1,8,64 --output report.html");
         return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
       }};
 }

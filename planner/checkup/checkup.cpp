@@ -222,7 +222,7 @@ class Examination {
       if (!settings) {
         head.refuse_format(
             "counts of a server, a benchmark's result, a recording, times of passes or an engine's configuration: "
-            "docs/counters.md, docs/trace_format.md, docs/cli.md",
+            "docs/reference/formats.md",
             traces::tables_of_counts);
       }
       checked.kind = "configuration";

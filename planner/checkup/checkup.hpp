@@ -52,7 +52,7 @@ struct Checkup {
 /// reader refuses is a finding, "refused", and the others are read all the same.
 ///
 /// Memory grows with the number of units of counts (requests, windows, runs).
-/// Source:   docs/cli.md#specdec-doctor
+/// Source:   docs/reference/formats.md#what-doctor-checks
 /// @throws QuestionError if there are no files, one is given twice, or a member is out of range
 /// @throws traces::FileError for a file that cannot be read or is in no known format
 Checkup check_up(const CheckupQuestion& question);

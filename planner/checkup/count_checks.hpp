@@ -29,7 +29,7 @@ inline constexpr double largest_rise = 0.15;
 /// - "first_position_below_second": the normal law's P of so large a rise of the conditional rates above largest_rise;
 /// - "drop_behind_position": the same of so deep a fall below `cliff` times the rate before.
 ///
-/// Source:   docs/cli.md#specdec-doctor
+/// Source:   docs/reference/formats.md#what-doctor-checks
 void check_acceptance(const estimate::ServingSummary& summary, Suspicions& suspicions);
 
 /// "mean_over_requests": a length that some file states without counts is the mean of the requests' lengths in another

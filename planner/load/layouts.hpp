@@ -89,7 +89,7 @@ std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& 
 /// formulas and their error, those left out that by this cannot be cheaper than the best one simulated. A load that is
 /// too large for the accelerators given is searched for again without a bound on them, also if it is so without
 /// speculation alone.
-/// Source:   docs/capacity.md#search
+/// Source:   docs/theory.md#search-for-a-layout
 /// @param cost  that of hardware; the layout that its words state is kept
 /// @throws QuestionError without hardware, for a value outside its range, if no layout serves except for such a load, or
 ///   if it was interrupted

@@ -32,14 +32,14 @@ struct PartOfRun : PartHeader {
     PartOfRun part{std::move(known), {}, {}};
     const ordered_json command = part.json.value("command", ordered_json());
     if (!command.is_string())
-      refuse_part(part.path, "header /command", shown_member(command), "what docs/scale.md describes");
+      refuse_part(part.path, "header /command", shown_member(command), "what docs/reference/formats.md describes");
     part.command = command;
     std::array<std::int64_t, 2> numbers{};
     for (const auto& [place, number] : {std::pair("/shard/number", &numbers[0]), std::pair("/shard/of", &numbers[1])}) {
       const ordered_json::json_pointer pointer(place);
       const ordered_json value = part.json.contains(pointer) ? part.json.at(pointer) : ordered_json();
       if (!value.is_number_integer() || value < 0) {
-        refuse_part(part.path, fmt::format("header {}", place), shown_member(value), "what docs/scale.md describes");
+        refuse_part(part.path, fmt::format("header {}", place), shown_member(value), "what docs/reference/formats.md describes");
       }
       *number = value.get<std::int64_t>();
     }

@@ -9,7 +9,7 @@
 #include "traces/note.hpp"
 #include "traces/sharded_recording.hpp"
 
-/// The files in which runs with a share of the work leave what they found. docs/scale.md describes the format.
+/// The files in which runs with a share of the work leave what they found. docs/reference/formats.md describes the format.
 namespace specdec::planner {
 
 /// Where a part comes from, for its file's header.

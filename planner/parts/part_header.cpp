@@ -41,7 +41,7 @@ void require_members(const fs::path& path, const std::array<Member, count>& memb
     const ordered_json::json_pointer place(member.place);
     const ordered_json value = json.contains(place) ? json.at(place) : ordered_json();
     if (!is_of(member.kind, value))
-      refuse_part(path, of + member.place, shown_member(value), "what docs/scale.md describes");
+      refuse_part(path, of + member.place, shown_member(value), "what docs/reference/formats.md describes");
   }
 }
 
@@ -76,7 +76,7 @@ std::string shown_member(const ordered_json& value) {
 
 PartHeader PartHeader::read(const fs::path& path) {
   const ordered_json json = ordered_json::parse(traces::read_part_header(path), nullptr, false);
-  if (json.is_discarded()) refuse_part(path, "header", "no JSON", "what docs/scale.md describes");
+  if (json.is_discarded()) refuse_part(path, "header", "no JSON", "what docs/reference/formats.md describes");
   return of(path, json);
 }
 
@@ -91,7 +91,7 @@ PartHeader PartHeader::of(const fs::path& path, const ordered_json& json) {
                     recording.at("metadata"),
                     recording.value("files", ordered_json()),
                     json};
-  if (!header.files.is_array()) refuse_part(path, "header /recording/files", "no list", "what docs/scale.md describes");
+  if (!header.files.is_array()) refuse_part(path, "header /recording/files", "no list", "what docs/reference/formats.md describes");
   for (const ordered_json& file : header.files) require_members(path, members_of_file, file, "header, file ");
   return header;
 }

@@ -16,7 +16,7 @@ struct PartHeader {
   nlohmann::ordered_json json;
 
   /// That of a file that was written.
-  /// @throws traces::FileError naming the member that is not as docs/scale.md describes it
+  /// @throws traces::FileError naming the member that is not as docs/reference/formats.md describes it
   static PartHeader read(const std::filesystem::path& path);
   static PartHeader of(const std::filesystem::path& path, const nlohmann::ordered_json& json);
 };

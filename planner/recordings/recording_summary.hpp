@@ -22,7 +22,7 @@ std::unique_ptr<traces::PositionSource> share_of(const RecordingFiles& recording
 /// answer is a function of the set: equal to the bit whatever order the sequences came in and however they were divided
 /// among summaries that were merged, by the same version of the program on processors of the same instruction set.
 ///
-/// Source:   docs/scale.md
+/// Source:   docs/reference/formats.md
 class RecordingSummary {
  public:
   /// Reads a recording, or a share of one (traces::ShardedRecording), to its end.

@@ -12,7 +12,7 @@
 
 namespace specdec::planner {
 
-/// A recording: the distributions of two models along a text, in any format of docs/trace_format.md.
+/// A recording: the distributions of two models along a text, in any format of docs/reference/formats.md.
 struct RecordingFiles {
   /// Files or a folder; empty if `how` names the files of a pair.
   std::vector<std::string> files;

@@ -218,7 +218,7 @@ class Acceptance:
         by: str | None = None,
         mix_by: MixBy = "tokens",
     ) -> Acceptance:
-        """The acceptance that a server counted, in any format of docs/counters.md.
+        """The acceptance that a server counted, in any format of docs/reference/formats.md.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class Acceptance:
         Parameters
         ----------
         recording : Recording, path or iterable of paths, or columns of Arrow
-            Files or a folder in any format of docs/trace_format.md; a table, a reader or a frame as for
+            Files or a folder in any format of docs/reference/formats.md; a table, a reader or a frame as for
             :meth:`Recording.from_arrow`.
         draft_array : str, optional
             The draft's name or array, where files hold several.

@@ -32,7 +32,7 @@ _LISTS = {
         ("topk_ids", "int32"), ("topk_logprobs", "float32"),
         ("logits", "float32"), ("logprobs", "float32"), ("probs", "float32"))},
 }
-#: What the schema's metadata may say, as docs/trace_format.md has it.
+#: What the schema's metadata may say, as docs/reference/formats.md has it.
 _METADATA = ("vocab_size", "temperature", "top_k", "top_p", "min_p", "temperature_last", "p.model", "q.model", "engine",
              "draft_kind", "acceptance", "logprob_space", "path", "p.sum_tolerance", "q.sum_tolerance")
 
@@ -48,7 +48,7 @@ def write(stream: Any, folder: pathlib.Path, metadata: Mapping[str, str]) -> Non
     Raises
     ------
     QuestionError
-        Where columns are not those of docs/trace_format.md, or there is no row.
+        Where columns are not those of docs/reference/formats.md, or there is no row.
     ImportError
         Without pyarrow.
     """
@@ -70,7 +70,7 @@ class _Writer:
         known = [*_SCALARS, *_LISTS, "task", "prompt"]
         unknown = [name for name in names if name not in known]
         if unknown:
-            raise QuestionError(f"recording has the column {unknown[0]}, but must have those of docs/trace_format.md alone: "
+            raise QuestionError(f"recording has the column {unknown[0]}, but must have those of docs/reference/formats.md alone: "
                                 f"{', '.join(known)}", "recording")
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:

@@ -96,7 +96,7 @@ def compare(
     Parameters
     ----------
     methods : str or sequence of str
-        "DRAFT+VERIFIER+POLICY", of which one is enough: "block", "copy+algorithm1"; docs/methods.md has them. All that the
+        "DRAFT+VERIFIER+POLICY", of which one is enough: "block", "copy+algorithm1"; docs/reference/methods.md has them. All that the
         source allows where none is named.
     source : {"pair", "synthetic", "trace"}, optional
         A pair of models and prompts; a random pair of tables; or a recording that methods are replayed over. A pair where it
@@ -244,7 +244,7 @@ def simulate(
     ----------
     draft, verifier, policy : str, optional
         Who proposes, who accepts and how far to draft; "model", "algorithm1" and "fixed" where they are not given.
-        docs/methods.md has them.
+        docs/reference/methods.md has them.
     system : str, optional
         A system of its own, in the place of the three.
     source : {"pair", "synthetic", "trace"}, optional

@@ -288,7 +288,7 @@ def difference(
     Parameters
     ----------
     a, b : path
-        Counts in any format of docs/counters.md, or recordings.
+        Counts in any format of docs/reference/formats.md, or recordings.
     gamma : int, optional
         Drafted tokens per step: of recordings, and of counts that do not say it.
     draft_array : str or (str, str), optional

@@ -90,7 +90,7 @@ def record(
     max_new_tokens : int
         Of each sequence, >= 2; an end token of the target ends it before.
     tier : {"scalar", "topk", "full"}
-        How much of each position to keep: docs/trace_format.md. Whole rows are those of the models, which other ways of
+        How much of each position to keep: docs/reference/formats.md. Whole rows are those of the models, which other ways of
         sampling can be computed from; the rest is what was sampled from.
     k : int
         Tokens that "topk" keeps of each model, >= 1.

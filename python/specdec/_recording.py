@@ -85,7 +85,7 @@ class Recording:
         draft_array: str | None = None,
         salvage: bool = False,
     ) -> Recording:
-        """A recording in any format of docs/trace_format.md.
+        """A recording in any format of docs/reference/formats.md.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Recording:
         task : str
             A name for what the texts are; answers are told by it.
         metadata : mapping of str to str, optional
-            What docs/trace_format.md lists: {"temperature": "0.7", "acceptance": "rejection", "path": "target", ...}.
+            What docs/reference/formats.md lists: {"temperature": "0.7", "acceptance": "rejection", "path": "target", ...}.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Recording:
         Parameters
         ----------
         columns : object with ``__arrow_c_stream__``
-            Columns have the names of docs/trace_format.md: "p.token_logprob" and "q.token_logprob" at least, or lists of
+            Columns have the names of docs/reference/formats.md: "p.token_logprob" and "q.token_logprob" at least, or lists of
             one length, "p.topk_ids" and "p.topk_logprobs", or whole rows. "task" and "prompt" may be texts. Without
             "seq" all is one sequence; without "token" no token is known.
         metadata : mapping of str to str, optional
@@ -228,7 +228,7 @@ class Recording:
         self._pieces.append((p, q, tokens, sequences, prompt, kind, task))
 
     def save(self, path: Path) -> None:
-        """Writes it as docs/trace_format.md has it: one file if `path` ends in ".safetensors", else a folder.
+        """Writes it as docs/reference/formats.md has it: one file if `path` ends in ".safetensors", else a folder.
 
         Raises
         ------
@@ -241,7 +241,7 @@ class Recording:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata, by the keys of docs/trace_format.md."""
+        """The metadata, by the keys of docs/reference/formats.md."""
         return self._core.metadata
 
     @property

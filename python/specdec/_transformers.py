@@ -125,7 +125,7 @@ class Writer:
         self._warpers = self._processors()
 
     def write(self, prompts: Sequence[Sequence[int]], seed: int) -> tuple[list[int], dict[str, Any]]:
-        """Each text's number of tokens, and the columns of all of them, text by text, as docs/trace_format.md names them."""
+        """Each text's number of tokens, and the columns of all of them, text by text, as docs/reference/formats.md names them."""
         torch = self._torch
         longest = max(map(len, prompts))
         given = torch.tensor([[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts])

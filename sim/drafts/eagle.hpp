@@ -22,7 +22,7 @@ namespace specdec::sim {
 /// last position, g takes the place of f.
 ///
 /// Source:   Li et al. 2024, "EAGLE: speculative sampling requires rethinking feature uncertainty"; the same shape as
-///           the multi-token prediction modules of DeepSeek-V3. docs/methods.md#drafting-heads
+///           the multi-token prediction modules of DeepSeek-V3. docs/reference/methods.md#drafting-heads
 struct EagleHead;
 
 /// Reads a head trained for `target` (sim/models/README.md has the format).

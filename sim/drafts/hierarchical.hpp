@@ -18,7 +18,7 @@ namespace specdec::sim {
 /// made in excess, and lets the middle model score them in one call. The round's policy sees the middle
 /// model's rows; the inner draft has no policy. Its random numbers are those of InnerUniforms.
 ///
-/// Source:   Leviathan et al. 2023, Section 6; docs/methods.md#hierarchical-drafts
+/// Source:   Leviathan et al. 2023, Section 6; docs/reference/methods.md#hierarchical-drafts
 class HierarchicalDraft final : public Draft {
  public:
   /// @param inner_gamma      tokens drafted per inner round, >= 0; with 0 the middle model drafts alone

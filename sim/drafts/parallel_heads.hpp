@@ -21,7 +21,7 @@ namespace specdec::sim {
 /// j places beyond the one that the target predicts itself, without knowing the tokens between.
 ///
 /// Source:   Stern et al. 2018, "Blockwise parallel decoding"; Cai et al. 2024, "Medusa" (its first recipe, the target
-///           frozen). docs/methods.md#parallel-heads
+///           frozen). docs/reference/methods.md#parallel-heads
 struct ParallelHeads;
 
 /// Reads heads trained for `target` (sim/models/README.md has the format), as many as the file has.

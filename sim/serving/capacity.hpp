@@ -187,7 +187,7 @@ struct CapacityAnswer {
 /// the same requests and random numbers for all scenarios and rates, so that differences are due to the scenarios.
 /// Scenarios are compared at equal arrival rate, or, with clients, at as many of them, and the search is over their
 /// number at one replica. Limits are held by all but the first request of each client, which come at once.
-/// Source:   docs/capacity.md#sustainable-load
+/// Source:   docs/theory.md#sustainable-load
 /// Accuracy: the search ends within 1% of the rate; the intervals include the random error
 /// @param hooks  an interrupted run gives the scenarios that were finished, perhaps none
 /// @throws std::domain_error, std::invalid_argument
@@ -226,7 +226,7 @@ struct ReplicaAtLoad {
 
 /// Simulates one replica of the question's scenario number `scenario` at each load, with the same requests and random
 /// numbers for all of them, those of plan_capacity. Limits, replicas and the load of the workload are ignored.
-/// Source:   docs/capacity.md#simulation
+/// Source:   docs/theory.md#simulation
 /// @param loads  requests/s, each > 0
 /// @return [load]; percentiles above the saturated rate are those of a growing queue, and depend on the run's length
 /// @throws std::out_of_range unless the scenario exists; else as plan_capacity
@@ -234,7 +234,7 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
                                             std::span<const double> loads);
 
 /// The fewest requests of a run without clients whose batch, of so many sequences on average, fills before they count.
-/// Source:   docs/capacity.md#sustainable-load
+/// Source:   docs/theory.md#sustainable-load
 double least_requests(double mean_batch);
 
 /// True if nothing is drafted at any batch.

@@ -72,7 +72,7 @@ struct CapacityRange {
 /// an iteration at nothing are left out. Where the answer takes the requested load, figures of a version are those of
 /// as many replicas at that load, within the limits or not; else those at the largest load that it takes. Requests and
 /// random numbers stay the same.
-/// Source:   Harrell and Davis 1982; docs/capacity.md#what-intervals-hold
+/// Source:   Harrell and Davis 1982; docs/theory.md#what-intervals-hold
 /// @param answer       to the question
 /// @param acceptances  the ends of the acceptance's interval; empty if it is taken as exact
 /// @param hooks        an interrupted run leaves out versions, and says so

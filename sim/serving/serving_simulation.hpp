@@ -11,7 +11,7 @@
 
 #include "analysis/cost/iteration_cost.hpp"
 
-/// A serving engine with continuous batching, iteration by iteration: docs/capacity.md#simulation.
+/// A serving engine with continuous batching, iteration by iteration: docs/theory.md#simulation.
 namespace specdec::sim {
 
 /// A request to be served.
@@ -71,7 +71,7 @@ struct ServingEngine {
   /// Verifies only those of each sequence's gamma drafts that make most tokens for the time of the rounds: by
   /// theory::best_budget's rule, by what was accepted at each position of a sequence since it was admitted, and of all
   /// sequences before; the time of a round is linear between whole numbers of drafts of each sequence.
-  /// Source:   docs/capacity.md#a-budget-of-verified-drafts
+  /// Source:   docs/theory.md#a-budget-of-verified-drafts
   bool verification_budget = false;
 };
 
@@ -178,7 +178,7 @@ struct CacheTooSmall : std::domain_error {
 /// Random numbers are functions of (seed, request, tokens emitted before), so they depend neither on other requests nor
 /// on the engine. The same question gives the same result, bit for bit.
 ///
-/// Source:   docs/capacity.md#simulation, which names for each rule the release of vLLM it was read from
+/// Source:   docs/theory.md#simulation, which names for each rule the release of vLLM it was read from
 /// @throws std::domain_error if a value is outside its range, arrivals decrease, the cost is not finite and above 0, or
 /// arrivals reach so far that the clock, seconds in double precision, cannot
 ///   resolve an iteration to 1e-4 of its length

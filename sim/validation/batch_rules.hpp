@@ -31,7 +31,7 @@ class FixedGammaRule final : public sim::BatchRule {
 /// before, 1 for a new text, and who gets it on those of this round, since a server reads the former while it computes
 /// the latter.
 ///
-/// Source:   docs/methods.md#verification-within-a-budget
+/// Source:   docs/reference/methods.md#verification-within-a-budget
 class BudgetRule : public sim::BatchRule {
  public:
   sim::BatchDecision decide(std::span<const sim::BatchedPlace> batch) final;

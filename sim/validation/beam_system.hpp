@@ -39,7 +39,7 @@ struct IndependentBeams {
 /// over the rounds, with a the share that was kept. The measured figure's deviation from it has the standard error over
 /// prompts, to first order in each prompt's sums (a is measured, too).
 ///
-/// Source:   Eq. (1) on beams, docs/methods.md#beam-search
+/// Source:   Eq. (1) on beams, docs/reference/methods.md#beam-search
 /// @param prompts  at least one, with a judged step among them
 IndependentBeams independent_beams(std::span<const BeamRounds> prompts);
 

@@ -22,7 +22,7 @@ struct MethodResult {
   std::int64_t sequences = 0;
   sim::Counters counters;
   estimate::Estimate tokens_per_step;
-  /// The value by the rule's closed form for the prefixes encountered, see docs/methods.md#the-table; for beams the
+  /// The value by the rule's closed form for the prefixes encountered, see docs/reference/methods.md#the-table; for beams the
   /// value under independence (beam_system.hpp). Empty if no draft was judged.
   std::optional<double> closed_form_tokens_per_step;
   /// Deviation of the measured figure from it; empty if the closed form leaves too little to chance.

@@ -94,7 +94,7 @@ struct MethodSettings {
   std::int64_t tree_children = 2;
   std::int64_t tree_depth = 3;
   /// For the optimal trees: the most nodes, the root included, and how often a node's child of each rank is the
-  /// accepted one. The default is that of the shipped pair, rounded (docs/methods.md#token-trees).
+  /// accepted one. The default is that of the shipped pair, rounded (docs/reference/methods.md#token-trees).
   std::int64_t tree_nodes = 16;
   std::vector<double> tree_acceptance = {0.5, 0.12, 0.055, 0.04, 0.025, 0.025};
   /// Tokens of the draft's longest n-gram, and of the longest suffix that is looked up.

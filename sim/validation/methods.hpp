@@ -10,7 +10,7 @@
 #include "sim/batch_verification.hpp"
 #include "sim/validation/method_decoder.hpp"
 
-/// Decoding methods, by name: those of docs/methods.md. Most are a draft, a verifier and a policy, with one table
+/// Decoding methods, by name: those of docs/reference/methods.md. Most are a draft, a verifier and a policy, with one table
 /// each; the others are systems of their own. To add one, add an entry to its table.
 ///
 /// `lacks` returns why a source and settings do not allow an entry ("the source has no counted tables"), empty if
@@ -88,7 +88,7 @@ struct PolicyKind {
   /// For policies that know more than a decoder can: decodes in place of the verifier's own decoder.
   MethodDecoderFactory (*prepare)(const MethodContext& context, const VerifierKind& verifier,
                                   const DraftBenchFactory& benches) = nullptr;
-  /// Knows the future, so that no engine can use it (docs/methods.md#hindsight). Requires a language model as draft.
+  /// Knows the future, so that no engine can use it (docs/reference/methods.md#hindsight). Requires a language model as draft.
   bool in_hindsight = false;
   ParametersUsed uses = {};
   /// For policies that decide for a batch of texts at once; the other three are null. Recordings alone have such

@@ -10,7 +10,7 @@ namespace specdec::sim {
 /// Uses no draft row. The target's token at draft i is drawn by the uniform (round, i, acceptance), for i = 0..n;
 /// after all drafts by (round, gamma, bonus).
 ///
-/// Source:   docs/methods.md#token-matching
+/// Source:   docs/reference/methods.md#token-matching
 Verdict verify_by_matching(const DraftedBlock& block, const UniformSource& uniforms, std::int64_t round);
 
 /// Rejection sampling without iteration: a draft is kept with probability p(x) / (M q(x)), M = max_x p(x) / q(x), and

@@ -17,7 +17,7 @@ namespace specdec::sim {
 /// bonus). The uniforms of discarded drafts must not be used again: keyed by the position in the text, they
 /// would bias the law.
 ///
-/// Source:   Sun et al. 2024, "Block verification accelerates speculative decoding"; docs/methods.md#block-verification
+/// Source:   Sun et al. 2024, "Block verification accelerates speculative decoding"; docs/reference/methods.md#block-verification
 Verdict verify_block(const DraftedBlock& block, const UniformSource& uniforms, std::int64_t round);
 
 }  // namespace specdec::sim

@@ -2,7 +2,7 @@
 
 #include "sim/verifier.hpp"
 
-/// Rules that accept more than the target's law allows. Each changes the text's law; docs/methods.md says how far.
+/// Rules that accept more than the target's law allows. Each changes the text's law; docs/reference/methods.md says how far.
 namespace specdec::sim {
 
 /// The replacement of a leniently rejected draft; the paper leaves it open.

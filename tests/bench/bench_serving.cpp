@@ -1,4 +1,4 @@
-// How many output tokens a second does the serving simulation serve, on one core? docs/capacity.md states the figures.
+// How many output tokens a second does the serving simulation serve, on one core? docs/benchmarks.md states the figures.
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 """Seconds of a server's iteration by a preset of measured kernels, written down once more and on its own, and the
 time per output token of N requests that are always in flight.
 
-It follows docs/capacity.md#measured-kernels and reads the presets and Hugging Face configurations, nothing of the program,
+It follows docs/theory.md#measured-kernels and reads the presets and Hugging Face configurations, nothing of the program,
 whose plain rounds predict_serving.py holds against it.
 """
 

@@ -7,7 +7,7 @@ usage: run_examples.py [--write] SPECDEC EXAMPLES
 an example shows all, and where lines `...` leave some out, those that still stand beside them. An error in the place of
 an answer is not written.
 
-Pages are README.md, docs/*.md and sim/models/README.md; EXAMPLES is the folder of the built programs that the pages call
+Pages are README.md, those below docs and sim/models/README.md; EXAMPLES is the folder of the built programs that the pages call
 build/release/examples. A fenced block of kind `console` holds commands (`$ specdec ...`, a line that ends in a backslash
 goes on in the next) and their output. A line `...` stands for any lines. In a block of kind `console figures` numbers may
 differ (timings do): each number and the spaces beside it are folded before the comparison. A block whose kind goes on
@@ -172,7 +172,7 @@ def main() -> int:
     options = parser.parse_args()
     specdec, programs = options.specdec.resolve(), options.programs.resolve()
     root = pathlib.Path(__file__).resolve().parents[2]
-    pages = [root / "README.md", *sorted((root / "docs").glob("*.md")), root / "sim" / "models" / "README.md"]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md")), root / "sim" / "models" / "README.md"]
     examples: list[Example] = []
     wrong: list[str] = []
     for page in pages:

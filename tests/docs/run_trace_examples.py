@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the two examples of docs/trace_format.md.
+"""Runs the two examples of docs/reference/formats.md.
 
-usage: run_trace_examples.py docs/trace_format.md CPP_EXAMPLE DESCRIBE_TRACE
+usage: run_trace_examples.py docs/reference/formats.md CPP_EXAMPLE DESCRIBE_TRACE
 
 The Python example must write a trace in which DESCRIBE_TRACE finds nothing wrong and what the example says is in it.
 The safetensors package for Python is not in Debian 12, so the example imports a stand-in that is written below: its

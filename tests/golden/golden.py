@@ -471,7 +471,7 @@ DRAWN = ("Drawing", "Output")
 
 @dataclass
 class Option:
-    """An option of a command as --help lists it, with the words that it takes."""
+    """An option of a command as its help lists it, with the words that it takes."""
 
     section: str
     names: tuple[str, ...]
@@ -479,8 +479,12 @@ class Option:
 
 
 def help_of(binary: Path, command: str) -> str:
-    words = [binary, *command.split(), "--help"]
-    return subprocess.run(words, capture_output=True, encoding="utf-8", check=True).stdout
+    """All options of the command; a command with few of them has no --help-all."""
+    for option in ("--help-all", "--help"):
+        done = subprocess.run([binary, *command.split(), option], capture_output=True, encoding="utf-8", check=False)
+        if done.returncode == 0:
+            return done.stdout
+    raise RuntimeError(done.stderr)
 
 
 def commands_of(binary: Path, command: str = "") -> dict[str, str]:
@@ -537,7 +541,7 @@ def unused_of(binary: Path, lines: list[Line]) -> list[str]:
     unused: list[str] = []
     for command, text in commands.items():
         for option in options_of(text):
-            if option.names[-1] in ("--help", "--config", "--print-config"):
+            if option.names[-1] in ("--help", "--help-all", "--config", "--print-config"):
                 continue
             here = set(used[command])
             if command == "report" or command.startswith("plot "):

@@ -105,7 +105,7 @@ std::string file_text(const std::string& path) {
   return text.str();
 }
 
-/// A line of the table in docs/capacity.md.
+/// A line of the table in tests/published/roofline_timings.md.
 std::string table_line(const json& deployment, const TimedRound& timed, const Prediction& p, const char* held) {
   const std::string weights = deployment.at("weights");
   return fmt::format("| {} | {}{} | {} | {} | {:g} | {} | {:g} | {:.2f} | {:.2f} | {:.2f} to {:.2f} | {} |",
@@ -119,7 +119,7 @@ std::string table_line(const json& deployment, const TimedRound& timed, const Pr
 
 TEST_CASE("published times of decoding: kernels and the roofline hold those that the documentation says they hold") {
   const json timings = json::parse(file_text("/analysis/cost/presets/published_timings.json"));
-  const std::string documentation = file_text("/docs/capacity.md");
+  const std::string documentation = file_text("/tests/published/roofline_timings.md");
   // With kernels and without, as the program prices them; and by the roofline where it could be used everywhere.
   Score kernels, others, used, roofline, calibrated, calibrated_once, kernels_calibrated_once;
   for (const json& deployment : timings.at("deployments")) {

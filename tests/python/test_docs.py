@@ -1,4 +1,4 @@
-"""The examples of docs/python.md and README.md print what the pages show."""
+"""The examples of the pages for Python print what these show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def blocks(page: pathlib.Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/build_on_it.md", "docs/guide/paper.md"])
 def test_the_examples_of_a_page_print_what_it_shows(page: str) -> None:
     found = blocks(TOP / page)
     assert found

@@ -199,7 +199,7 @@ inline ExactLaw exact_law(ExactUniforms& uniforms, const std::function<sim::Gene
   return law;
 }
 
-/// Algorithm 1 as its paper writes it down, and block verification as docs/methods.md does.
+/// Algorithm 1 as its paper writes it down, and block verification as docs/reference/methods.md does.
 /// P_i of block verification, after i drafts.
 inline double kept_after(const sim::DraftedBlock& block, std::size_t i) {
   double kept = 1;

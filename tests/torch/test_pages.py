@@ -1,4 +1,4 @@
-"""The recipe of docs/trace_format.md runs, and transformers reads the shipped pair as specdec's own transformer does."""
+"""The recipe of docs/reference/formats.md runs, and transformers reads the shipped pair as specdec's own transformer does."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from models import SHIPPED, TOP, columns_of, naive_logprobs, shipped, shipped_pr
 
 
 def test_the_recipe_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (TOP / "docs" / "trace_format.md").read_text(encoding="utf-8")
+    page = (TOP / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     recipe = next(block for block in blocks if "from transformers" in block)
     (tmp_path / "sim").symlink_to(TOP / "sim")
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(recipe, "docs/trace_format.md", "exec"), {})
+        exec(compile(recipe, "docs/reference/formats.md", "exec"), {})
     assert 3 <= int(printed.getvalue()) <= 5
 
 

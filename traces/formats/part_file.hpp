@@ -15,7 +15,7 @@ namespace specdec::traces {
 ///   u64 length of the state, u64 length of the zlib stream that follows and holds it
 ///   64 hexadecimal digits: the SHA-256 of all bytes before them
 ///
-/// Numbers are little-endian. docs/scale.md lists the members of the header.
+/// Numbers are little-endian. docs/reference/formats.md lists the members of the header.
 struct PartFile {
   std::string header;
   std::string state;

@@ -19,7 +19,7 @@ namespace specdec::traces {
 //   Maximum request concurrency:             64
 //   Output token throughput (tok/s):         2148.42
 //
-// docs/cli.md#a-table-of-runs lists the columns, their other names and their units. Of throughput and time one gives
+// docs/reference/formats.md#a-table-of-runs lists the columns, their other names and their units. Of throughput and time one gives
 // the other by Little's law, the batch being as stated, or else as large as the concurrency. Where rounds are not given
 // the tokens per step are a mean of unknown precision. A column that could be several things is refused where it is
 // needed, and else left out with the warning "columns_left_out".

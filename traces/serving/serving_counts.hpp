@@ -13,7 +13,7 @@
 #include "traces/note.hpp"
 #include "traces/trace_metadata.hpp"
 
-/// Servers' counts of speculative decoding, in one form whoever wrote them: docs/counters.md.
+/// Servers' counts of speculative decoding, in one form whoever wrote them: docs/reference/formats.md.
 namespace specdec::traces {
 
 /// 2^53: doubles count no further.
@@ -42,7 +42,7 @@ struct CountLabel {
   friend bool operator==(const CountLabel&, const CountLabel&) = default;
 };
 
-/// Figures that a benchmark program wrote of one run, in its own words; see docs/counters.md for what may be inferred
+/// Figures that a benchmark program wrote of one run, in its own words; see docs/reference/formats.md for what may be inferred
 /// from them.
 struct BenchRun {
   std::optional<double> max_concurrency;

@@ -340,7 +340,7 @@ FILES = [
 RUN = "plan --alpha 0.8 --c 0.05"
 TRACE = ROOT / "sim" / "models" / "recording.safetensors"
 WORDS = [
-    "", "plam", "--plan", "plan plan", "plan reproduce", "trace", "trace eat", "list", "plot nothing", "plan --alhpa 0.8",
+    "--quiet", "plam", "--plan", "plan plan", "plan reproduce", "trace", "trace eat", "list", "plot nothing", "plan --alhpa 0.8",
     "plan", "plan --alpha 0.8", f"{RUN} more", f"{RUN} --alpha 0.7", f"{RUN} --quiet=loud", f"{RUN} --table points",
     f"{RUN} --format csv --table nothing", f"{RUN} --gamma 9 --max-gamma 8", f"{RUN} --max-regret 0.1", f"{RUN} --at 3",
     f"{RUN} --conditional", f"{RUN} --rejection 0.2", f"{RUN} --verify-factor 1:2,2:3", f"{RUN} --verify-factor 1:1",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import unittest
 from pathlib import Path
 
 SPECDEC = ""
+ROOT = Path(__file__).resolve().parents[3]
 PLAN = ["plan", "--alpha", "0.8", "--c", "0.1"]
 REQUESTS = 2000
 CAPACITY = ["capacity", "--hardware", "h100-sxm", "--model", "llama-3.1-8b", "--draft-model", "llama-3.2-1b", "--alpha",
@@ -157,6 +159,22 @@ class BeforeTheCommand(Commands):
 
 
 class Help(Commands):
+    def test_the_program_alone_shows_five_questions_whose_commands_run_in_the_clone(self):
+        lines = run().stdout.splitlines()
+        self.assertEqual(len(lines), 5)
+        for line in lines:
+            command = f"{shlex.quote(SPECDEC)} {line.partition('specdec ')[2]}"
+            done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+
+    def test_help_fits_a_screen_and_has_the_rest_under_another_option(self):
+        for command in ("plan", "report", "capacity", "analyze"):
+            short, whole = run(command, "--help").stdout, run(command, "--help-all").stdout
+            self.assertLess(len(short.splitlines()), 40, command)
+            self.assertIn("Examples:", short)
+            self.assertGreater(len(whole.splitlines()), 60, command)
+            self.assertEqual(run("help", command).stdout, short)
+
     def test_help_is_a_command_too(self):
         self.assertEqual(run("help").stdout, run("--help").stdout)
         for words in (["plan"], ["trace"], ["trace", "info"], ["help"]):

@@ -12,7 +12,7 @@ using specdec::tests::ScratchFolder;
 
 TEST_CASE("a missing, unknown or second command is refused") {
   check_run_refused(
-      "",
+      "--quiet",
       "no command given, but one of plan, report, capacity, sweep, analyze, merge, counters, doctor, diff, "
       "synthetic, replay, record, trace, list, simulate, compare, reproduce, validate, plot, help, completion is "
       "needed; see "

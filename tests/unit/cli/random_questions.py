@@ -389,7 +389,7 @@ def check_choice(point: dict, alike: float, where: str) -> None:
     require(low <= point["share"] <= high or point["doubt"], f"{where}: {point['verdict']} at a share of {point['share']}")
     if is_one_world(row["speedup"]) and alike == ALIKE:
         fastest = max(r["speedup"]["value"] for r in rows.values() if r["speedup"]["value"] is not None)
-        require(at_most(fastest, row["speedup"]["value"]) or point["gamma"] == 0, f"{where}: {point['gamma']} is not the fastest")
+        require(at_most(fastest * (1 - ALIKE), row["speedup"]["value"]) or point["gamma"] == 0, f"{where}: {point['gamma']} is not the fastest")
 
 
 def check_times(point: dict, where: str) -> None:
