@@ -80,6 +80,7 @@ void describe(const CountedGroup& group, ServingSummary& summary) {
   if (group.with_both == group.counted) summary.rounds_by_accepted_and_drafted = group.by_length;
   if (group.counted == 0) return;
   if (!group.unit.differ()) summary.unit = group.unit.value_or(CountUnit::total);
+  summary.draft_method = group.draft_method.value_or("");
   summary.rule = group.rule.value_or(std::nullopt);
   summary.shape = group.shape.value_or(DraftShape::unknown);
   if (const auto verified = group.verified.value_or(std::nullopt)) {
@@ -314,6 +315,8 @@ class Summarising {
   void run() {
     describe(group_, summary_);
     gamma_inferred_ = infer_gamma(group_, summary_);
+    warn_of_no_acceptance();
+    find_trends();
     warn_of_units(group_, summary_);
     find_basis();
     find_neighbours();
@@ -334,6 +337,22 @@ class Summarising {
   }
 
   void warn(std::string code, std::string message) { add_warning(summary_, std::move(code), std::move(message)); }
+
+  void warn_of_no_acceptance() {
+    if (summary_.accepted != 0.0 || !(summary_.drafted.value_or(0) > 0)) return;
+    warn(std::string(draft_never_accepted),
+         fmt::format("0 of {:.6g} drafted tokens were accepted: {}", *summary_.drafted, causes_of_rejection));
+  }
+
+  void find_trends() {
+    summary_.trends = group_.trends();
+    for (const AcceptanceTrend& trend : summary_.trends) {
+      if (!trend.stands()) continue;
+      warn(std::string(acceptance_changes),
+           fmt::format("{}; figures and plans are of all of it, {:.3g}: give the part alone that you want to plan for",
+                       text_of(trend), trend.mean));
+    }
+  }
 
   void find_basis() {
     summary_.clusters = tally_.accepted_per_round.clusters();
@@ -573,6 +592,20 @@ std::string_view name_of(IntervalBasis basis) {
       break;
   }
   return "none";
+}
+
+std::string text_of(const AcceptanceTrend& trend) {
+  const char* const moves = trend.change < 0 ? "falls" : "rises";
+  if (trend.over == "time" && trend.jump) {
+    return fmt::format("acceptance {} from {:.3g} to {:.3g} tokens per step after {:.0f} of {:.0f} windows", moves,
+                       trend.before, trend.after, trend.units_before, trend.units);
+  }
+  if (trend.over == "time") {
+    return fmt::format("acceptance {} from {:.3g} tokens per step in the first window to {:.3g} in the last of {:.0f}",
+                       moves, trend.before, trend.after, trend.units);
+  }
+  return fmt::format("acceptance {} from {:.3g} tokens per step at {:.0f} {} to {:.3g} at {:.0f}", moves, trend.before,
+                     std::exp2(trend.first_place), trend.over, trend.after, std::exp2(trend.last_place));
 }
 
 std::string_view label_value(const ServingCounts& counts, const LabelGroups& by) {
