@@ -103,6 +103,7 @@ void require_costs(const PlanOptions& o) {
     };
     others.erase(std::remove_if(others.begin(), others.end(), beside), others.end());
     refuse_given(others, "--bench brings its own costs");
+    refuse_given({{"--extrapolate", o.extrapolate}}, "--bench prices what did not run by itself");
     if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
     if (!o.drafts.empty()) throw UsageError("--draft is given, but --bench brings its own draft");
     refuse_given(lookup_options(o), "the rounds of --bench hold misses and lengths");
@@ -124,7 +125,7 @@ void require_costs(const PlanOptions& o) {
     refuse_given(
         {{"--draft-cost", !o.draft_cost_files.empty()}, {"--overhead-seconds", o.overhead_seconds.has_value()}},
         "needs --cost beside it");
-    refuse_given({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
+    refuse_given({{"--extrapolate", o.extrapolate}}, "needs --cost beside it");
   }
   if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
   if (!o.drafts.empty()) {
@@ -236,7 +237,7 @@ void declare(Options& options, PlanOptions& o) {
   options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
                  "how drafts are made [model; mirrored of llama.cpp]");
   declare_lookups(options, o);
-  options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
+  options.flag("--extrapolate", o.extrapolate, "price what lies outside the times of --cost, too");
   declare(options, o.roofline);
   options.group("Benchmark runs");
   options.texts(
