@@ -406,14 +406,15 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
   if (runs.size() < 2)
     throw std::invalid_argument(
         fmt::format("leave_one_out: runs has {} entries, but must have 2 or more", runs.size()));
-  // A fit for each of many runs would take their number times as long as one.
-  constexpr std::size_t most_left_out_groups = 24;
+  // A fit takes as long as the cube of its runs.
+  constexpr std::size_t most_groups = 24, fewest_groups = 3, most_squares = 600'000;
   FitOptions alone = options;
   alone.replicates = 0;
   alone.log_factors.clear();
   alone.weigh_factors = false;
   std::vector<LeftOut> predictions(std::min(runs.size(), predicted.value_or(runs.size())));
-  const std::size_t groups = std::min(runs.size(), most_left_out_groups);
+  const std::size_t affordable = most_squares / (runs.size() * runs.size());
+  const std::size_t groups = std::min(runs.size(), std::clamp(affordable, fewest_groups, most_groups));
   for (std::size_t group = 0; group < groups; ++group) {
     std::vector<ObservedRound> others;
     for (std::size_t i = 0; i < runs.size(); ++i)

@@ -299,8 +299,10 @@ void check_worst_unit(std::span<const ServingCounts> counts, Suspicions& suspici
   for (const auto& [file, worst] : by_file) {
     if (worst.units < 2) continue;
     const auto kind = kind_of_method(worst.unit->draft_method);
-    const double others = worst.rounds - worst.drafts.rounds;
-    const double beside = as_rare_beside(worst.drafts, kind, (worst.accepted - worst.drafts.accepted) / others);
+    const double of_others = (worst.accepted - worst.drafts.accepted) / (worst.rounds - worst.drafts.rounds);
+    // The file as a whole is tested by itself.
+    if (of_others < least_published(kind)) continue;
+    const double beside = as_rare_beside(worst.drafts, kind, of_others);
     suspicions.test(std::min(1.0, worst.units * std::min(beside, as_rare_as_published(worst.drafts, kind))),
                     rare_acceptance(worst.drafts, kind, worst.unit->drafted.value_or(0), file, worst.unit->line));
   }

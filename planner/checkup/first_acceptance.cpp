@@ -30,6 +30,9 @@ struct Published {
     const estimate::PopulationPrior prior = estimate::population_prior(kind.value_or(DraftKind::model));
     mu = prior.mean[0];
     deviation = std::sqrt(prior.covariance[0][0]);
+    // Where the file does not say the kind, a draft may be far smaller than any that was published.
+    constexpr double of_any_draft = 1.25;
+    if (!kind) deviation *= of_any_draft;
     sigma = std::exp(prior.mean[1]);
   }
 };

@@ -22,7 +22,7 @@ struct FirstDrafts {
 inline constexpr double rounds_of_a_request = 200;
 
 /// P(so few accepted first drafts, or fewer) where drafts are as published ones of their kind: those of models where it
-/// is unknown, which are accepted least of all that are not looked up. With mu and sigma of
+/// is unknown, which are accepted least of all that are not looked up, with a deviation of mu a quarter larger. With mu and sigma of
 /// estimate::population_prior, the mean of m requests has log-odds b ~ N(mu, s_mu^2 + sigma^2 / m), and first drafts are
 /// accepted at its rate.
 /// Source:   docs/cli.md#specdec-doctor
