@@ -121,6 +121,22 @@ void warn_of_units(const CountedGroup& group, ServingSummary& summary) {
   }
 }
 
+/// Warns where no draft was accepted, and of changes over the record.
+void warn_of_acceptance(const CountedGroup& group, ServingSummary& summary) {
+  if (summary.accepted == 0.0 && summary.drafted.value_or(0) > 0) {
+    add_warning(summary, std::string(draft_never_accepted),
+                fmt::format("0 of {:.6g} drafted tokens were accepted: {}", *summary.drafted, causes_of_rejection));
+  }
+  summary.trends = group.trends();
+  for (const AcceptanceTrend& trend : summary.trends) {
+    if (!trend.stands()) continue;
+    add_warning(
+        summary, std::string(acceptance_changes),
+        fmt::format("{}; figures and plans are of all of it, {:.3g}: give the part alone that you want to plan for",
+                    text_of(trend), trend.mean));
+  }
+}
+
 /// Warns of drafts that mostly end before the longest one: other figures than the counted ones are of rounds that draft
 /// gamma tokens each.
 void warn_of_lengths(const CountedGroup& group, ServingSummary& summary) {
@@ -315,8 +331,7 @@ class Summarising {
   void run() {
     describe(group_, summary_);
     gamma_inferred_ = infer_gamma(group_, summary_);
-    warn_of_no_acceptance();
-    find_trends();
+    warn_of_acceptance(group_, summary_);
     warn_of_units(group_, summary_);
     find_basis();
     find_neighbours();
@@ -337,22 +352,6 @@ class Summarising {
   }
 
   void warn(std::string code, std::string message) { add_warning(summary_, std::move(code), std::move(message)); }
-
-  void warn_of_no_acceptance() {
-    if (summary_.accepted != 0.0 || !(summary_.drafted.value_or(0) > 0)) return;
-    warn(std::string(draft_never_accepted),
-         fmt::format("0 of {:.6g} drafted tokens were accepted: {}", *summary_.drafted, causes_of_rejection));
-  }
-
-  void find_trends() {
-    summary_.trends = group_.trends();
-    for (const AcceptanceTrend& trend : summary_.trends) {
-      if (!trend.stands()) continue;
-      warn(std::string(acceptance_changes),
-           fmt::format("{}; figures and plans are of all of it, {:.3g}: give the part alone that you want to plan for",
-                       text_of(trend), trend.mean));
-    }
-  }
 
   void find_basis() {
     summary_.clusters = tally_.accepted_per_round.clusters();

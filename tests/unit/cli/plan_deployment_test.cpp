@@ -643,7 +643,7 @@ TEST_CASE("an overhead beside runs and logs is added to their rounds and assumed
 }
 
 TEST_CASE("hardware beside runs prices what lies beyond them, scaled to the nearest, and leaves the runs' own points") {
-  const std::string bench = "--bench" + bench_files() + " --batch 8,256 --max-gamma 6 --extrapolate ";
+  const std::string bench = "--bench" + bench_files() + " --batch 8,256 --max-gamma 6 ";
   const ordered_json fitted = json_of(bench);
   const ordered_json anchored = json_of(bench + "--hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b");
   CHECK(anchored["drafts"][0]["cost"] == "anchored");
@@ -658,6 +658,7 @@ TEST_CASE("hardware beside runs prices what lies beyond them, scaled to the near
     for (const char* key : {"round_seconds", "tokens_per_step", "measured_speedup"})
       CHECK(anchored["runs"][i][key] == fitted["runs"][i][key]);
   }
+  check_refused("--bench x --extrapolate", "--extrapolate is given, but --bench prices what did not run by itself");
   check_refused("--bench x --tp 2", "--tensor-parallel-size is given, but needs --hardware beside it");
 }
 
