@@ -86,8 +86,11 @@ AcceptanceTrend judged(const Fit& fit, double places) {
   const auto cells = static_cast<double>(fit.residuals.size());
   const StandardError independent{std::sqrt(fit.squares / (cells - 2) * fit.leverage), cells - 2};
   const std::vector<std::vector<double>> series = {fit.residuals};
-  const StandardError error =
-      of_neighbours(independent, static_cast<std::int64_t>(cells) - 1, neighbour_correlation(series));
+  NeighbourCorrelation neighbours = neighbour_correlation(series);
+  // Few cells do not show that neighbours are independent: a request may last several of them.
+  constexpr double few_cells = 20, of_few = 0.3;
+  if (cells < few_cells) neighbours = {std::max(of_few, neighbours.value), cells};
+  const StandardError error = of_neighbours(independent, static_cast<std::int64_t>(cells) - 1, neighbours);
   AcceptanceTrend trend;
   trend.before = std::max(1.0, fit.before);
   trend.after = std::max(1.0, fit.after);
