@@ -143,9 +143,7 @@ std::string rendered(const ParsedCommand& parsed, const Report& report, const nl
   const std::string& of_command = command.schema.empty() ? command.name : command.schema;
   nlohmann::ordered_json document = with_envelope(report.schema.empty() ? of_command : report.schema, inputs, report);
   if (parsed.output.format == "json" && parsed.output.table) leave_one_table(document, command, *parsed.output.table);
-  // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
-  constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
-  if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
+  if (parsed.output.format == "json") return json_text(document) + '\n';
   return csv_of(parsed, report, document);
 }
 

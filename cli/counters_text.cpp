@@ -152,7 +152,9 @@ std::string position_table(const ServingSummary& s) {
                {"looked at", of_position([](const auto& position) {
                   return position.evaluated ? count_text(*position.evaluated) : "-";
                 })},
-               {"of all rounds", of_position([](const auto& position) { return with_half_width(position.survival); })},
+               {"of all rounds", of_position([](const auto& position) {
+                  return position.evaluated == 0.0 ? "-" : with_half_width(position.survival);
+                })},
                {"of those looked at", of_position([](const auto& position) {
                   return position.conditional ? with_half_width(*position.conditional) : "-";
                 })}}));

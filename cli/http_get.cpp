@@ -37,7 +37,12 @@ class Exchange {
     http::response_parser<http::string_body> parser;
     parser.body_limit(longest_body);
     beast::flat_buffer buffer;
-    finish([&](auto done) { http::async_read(stream_, buffer, parser, done); });
+    try {
+      finish([&](auto done) { http::async_read(stream_, buffer, parser, done); });
+    } catch (const HttpFailure&) {
+      if (!is_tls(buffer)) throw;
+      throw HttpFailure("the answer is TLS: the server speaks HTTPS, and only plain HTTP is read");
+    }
     http::response<http::string_body> response = parser.release();
     const auto reason = response.reason();
     return {response.result_int(),
@@ -47,6 +52,12 @@ class Exchange {
   }
 
  private:
+  /// An alert or a handshake of TLS 1.0 to 1.3.
+  static bool is_tls(const beast::flat_buffer& buffer) {
+    const std::string_view bytes(static_cast<const char*>(buffer.data().data()), buffer.size());
+    return bytes.starts_with("\x15\x03") || bytes.starts_with("\x16\x03");
+  }
+
   void connect(const HttpAddress& address) {
     beast::error_code error;
     const auto endpoints = asio::ip::tcp::resolver(context_).resolve(address.host, address.port, error);
@@ -63,6 +74,9 @@ class Exchange {
     context_.run();
     if (error == beast::error::timeout) throw HttpFailure("no answer in time");
     if (error == http::error::end_of_stream) throw HttpFailure("the connection was closed without an answer");
+    if (error == http::error::body_limit)
+      throw HttpFailure(fmt::format("the answer is longer than {} MiB", longest_body >> 20U));
+    if (error == http::error::header_limit) throw HttpFailure("the header of the answer is too long");
     if (error == http::error::partial_message) throw HttpFailure("the answer is cut off");
     if (error.category() == http::make_error_code(http::error::bad_version).category())
       throw HttpFailure(fmt::format("an answer that is not HTTP ({})", error.message()));

@@ -113,6 +113,14 @@ class PointMaker {
     declare(options_.get(), chosen_);
   }
 
+  /// Before any of them is made, since lists multiply.
+  double points(const SweepSection& section) const {
+    double points = 1;
+    for (const SweepAxis& axis : section.axes)
+      if (is_read(axis)) points *= static_cast<double>(axis.values.size());
+    return points;
+  }
+
   void add(const SweepSection& section, const std::vector<std::string>& varied, SweepPoints& made) {
     std::vector<const SweepAxis*> axes;
     for (const SweepAxis& axis : section.axes) {
@@ -121,8 +129,6 @@ class PointMaker {
     std::vector<std::size_t> places(axes.size(), 0);
     do {
       made.points.push_back(point(axes, places, varied));
-      if (std::ssize(made.points) > most_sweep_points)
-        throw UsageError(fmt::format("{}: has more than {} points", file_, most_sweep_points));
     } while (advance(axes, places));
     made.files = contents_.files();
   }
@@ -224,6 +230,13 @@ SweepPoints points_of(const std::string& file, const std::vector<SweepSection>& 
   PointMaker<Chosen> maker(file, planner::name_of(command), answer);
   SweepPoints made;
   made.command = command;
+  double points = 0;
+  for (const SweepSection& section : sections) points += maker.points(section);
+  if (points > static_cast<double>(most_sweep_points)) {
+    throw UsageError(fmt::format("{}: has {:.0f} points, but must have {} at most: shorten its lists, or divide it into "
+                                 "several files",
+                                 file, points, most_sweep_points));
+  }
   const std::vector<std::string> varied = maker.varied(sections);
   for (const SweepSection& section : sections) maker.add(section, varied, made);
   made.uncertain = maker.uncertain(sections);

@@ -27,7 +27,8 @@ std::string server_setting(std::string_view engine, const planning::NextMeasurem
                                         "--speculative-num-steps {} --speculative-eagle-topk {} "
                                         "--speculative-num-draft-tokens {}",
                                         shape.depth, shape.top_k, shape.verified)
-                              : llamacpp ? fmt::format("--spec-draft-n-max {}", next.gamma)
+                              : llamacpp ? fmt::format(
+                                    "--spec-{}-n-max {}", cost::looks_up(kind) ? "ngram-mod" : "draft", next.gamma)
                               : tensorrt ? fmt::format("max_draft_len {}", next.gamma)
                                          : fmt::format("num_speculative_tokens {}", next.gamma);
   return fmt::format("with {}{}", setting, next.with_baseline ? ", and once without speculation" : "");
@@ -100,9 +101,9 @@ std::string benchmark_command(std::string_view asked_engine, std::string_view as
         model, requests, concurrency);
   }
   if (engine == "llamacpp" || engine == "llama.cpp") {
-    // The script of llama.cpp's tools/server/bench; the duration is an upper limit.
-    return fmt::format("SERVER_BENCH_N_PROMPTS={} k6 run script.js --duration 24h --iterations {} --vus {}", requests,
-                       requests, concurrency);
+    return fmt::format(
+        "python tools/server/bench/speed-bench/speed_bench.py --bench qualitative --concurrency {} --output run.json",
+        concurrency);
   }
   return fmt::format("vllm bench serve --model {}{} --num-prompts {} --max-concurrency {} --save-result", model, random,
                      requests, concurrency);

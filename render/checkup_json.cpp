@@ -40,8 +40,12 @@ ordered_json json_of(const Checkup& checkup) {
                        {"notes", checkup.count(Severity::note)},
                        {"tests", checkup.tests},
                        {"false_alarm_rate", planner::checkup_false_alarm_rate},
+                       {"looked_for", ordered_json::array()},
                        {"files", ordered_json::array()},
                        {"findings", ordered_json::array()}};
+  for (const planner::LookedFor& one : checkup.looked_for) {
+    json["looked_for"].push_back({{"file", one.file}, {"figure", one.figure}, {"bound", number_or_null(one.bound)}});
+  }
   for (const planner::CheckedFile& file : checkup.files) {
     json["files"].push_back({{"file", file.file}, {"kind", file.kind}});
   }

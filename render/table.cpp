@@ -14,9 +14,14 @@ std::string beginning_of(const std::string& text, std::size_t bytes) {
   return text.substr(0, bytes);
 }
 
+/// Cut in the middle, since names of one family differ at their ends.
 std::string cell_text(const std::string& cell, std::size_t widest) {
   std::string text = without_control_characters(cell);
-  return widest > 0 && text.size() > widest ? beginning_of(text, widest - 3) + "..." : text;
+  if (widest == 0 || text.size() <= widest) return text;
+  const std::string begin = beginning_of(text, (widest - 2) / 2);
+  std::size_t end = text.size() - (widest - 3 - begin.size());
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
+  return begin + "..." + text.substr(end);
 }
 
 struct TextColumn {

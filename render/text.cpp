@@ -160,20 +160,61 @@ std::string brief_warnings(std::span<const Note> warnings) {
   return text;
 }
 
+namespace {
+
+/// The length in bytes of a character at the beginning that a terminal obeys or that turns the order of others around:
+/// C0 and C1 controls, and the marks, embeddings, overrides and isolates of direction; 0 for any other.
+std::size_t obeyed_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xc2 && 0x80 <= byte(1) && byte(1) < 0xa0) return 2;
+  const bool turns = byte(0) == 0xe2 && ((byte(1) == 0x80 && (byte(2) == 0x8e || byte(2) == 0x8f ||
+                                                              (0xaa <= byte(2) && byte(2) <= 0xae))) ||
+                                         (byte(1) == 0x81 && 0xa6 <= byte(2) && byte(2) <= 0xa9));
+  return turns ? 3 : 0;
+}
+
+/// A byte that stands alone where UTF-8 has one of several, which some terminals obey too.
+bool is_stray(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  return 0x80 <= first && first < 0xa0;
+}
+
+}  // namespace
+
 std::string without_control_characters(std::string_view text, std::string_view kept) {
   std::string shown;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    // U+0080 to U+009F, which terminals obey, too.
-    const bool second_set = byte == 0xc2 && 0x80 <= next && next < 0xa0;
-    const bool control = byte < 0x20 || byte == 0x7f || second_set;
-    if (!control || kept.find(text[i]) != std::string_view::npos) {
-      shown += text[i];
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t bytes = obeyed_bytes(text.substr(i));
+    const bool within = i > 0 && (static_cast<unsigned char>(text[i - 1]) & 0x80) != 0;
+    if (bytes == 0 && !within && is_stray(text.substr(i))) bytes = 1;
+    if (bytes == 0 || kept.find(text[i]) != std::string_view::npos) {
+      shown += text[i++];
       continue;
     }
-    shown += fmt::format("\\x{:02x}", byte);
-    if (second_set) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
+    for (const std::size_t end = i + bytes; i < end; ++i)
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+  }
+  return shown;
+}
+
+std::string json_text(const nlohmann::ordered_json& document) {
+  // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
+  const std::string text = document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string shown;
+  shown.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t bytes = text[i] == '\n' ? 0 : obeyed_bytes(std::string_view(text).substr(i));
+    const auto byte = [&](std::size_t k) { return static_cast<unsigned>(static_cast<unsigned char>(text[i + k])); };
+    if (bytes == 0) {
+      shown += text[i++];
+      continue;
+    }
+    const unsigned code = bytes == 1   ? byte(0)
+                          : bytes == 2 ? (byte(0) & 0x1fU) << 6U | (byte(1) & 0x3fU)
+                                       : (byte(0) & 0xfU) << 12U | (byte(1) & 0x3fU) << 6U | (byte(2) & 0x3fU);
+    shown += fmt::format("\\u{:04x}", code);
+    i += bytes;
   }
   return shown;
 }

@@ -73,6 +73,9 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, std::
 /// At most two of the warnings, and how many more --explain shows; empty if there is none.
 std::string brief_warnings(std::span<const Note> warnings);
 
+/// A document in lines, without a character that a terminal obeys: those are written as \uNNNN.
+std::string json_text(const nlohmann::ordered_json& document);
+
 /// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
 /// @param kept  control characters that stay, as the ends of lines of a whole text
 std::string without_control_characters(std::string_view text, std::string_view kept = {});

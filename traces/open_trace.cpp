@@ -226,7 +226,10 @@ std::string FileHead::table() const {
 }
 
 void FileHead::refuse_format(const std::string& formats, std::string_view tables) const {
-  if (starts_with("\xff\xfe") || starts_with("\xfe\xff"))
+  const auto is_zero = [this](std::size_t i) { return i < bytes.size() && bytes[i] == '\0'; };
+  const bool every_second =
+      bytes.size() > 3 && is_zero(1) != is_zero(0) && is_zero(1) == is_zero(3) && is_zero(0) == is_zero(2);
+  if (starts_with("\xff\xfe") || starts_with("\xfe\xff") || every_second)
     throw FileError(path, FileError::whole_file(), "content", "UTF-16", "UTF-8, " + formats);
   const std::string of_table = table();
   if (!of_table.empty() && !tables.empty()) {

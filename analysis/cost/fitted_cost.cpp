@@ -406,21 +406,27 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
   if (runs.size() < 2)
     throw std::invalid_argument(
         fmt::format("leave_one_out: runs has {} entries, but must have 2 or more", runs.size()));
+  // A fit takes as long as the cube of its runs.
+  constexpr std::size_t most_groups = 24, fewest_groups = 3, most_squares = 600'000;
   FitOptions alone = options;
   alone.replicates = 0;
   alone.log_factors.clear();
   alone.weigh_factors = false;
-  std::vector<LeftOut> predictions;
-  for (std::size_t i = 0; i < std::min(runs.size(), predicted.value_or(runs.size())); ++i) {
-    std::vector<ObservedRound> others(runs.begin(), runs.end());
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    LeftOut prediction{.name = runs[i].name, .measured_seconds = runs[i].seconds};
-    const auto alike = [&](const ObservedRound& other) { return (other.gamma > 0) == (runs[i].gamma > 0); };
-    if (std::any_of(others.begin(), others.end(), alike)) {
-      const FittedCost cost(others, alone);
-      prediction.predicted_seconds = cost.seconds(runs[i]);
+  std::vector<LeftOut> predictions(std::min(runs.size(), predicted.value_or(runs.size())));
+  const std::size_t affordable = most_squares / (runs.size() * runs.size());
+  const std::size_t groups = std::min(runs.size(), std::clamp(affordable, fewest_groups, most_groups));
+  for (std::size_t group = 0; group < groups; ++group) {
+    std::vector<ObservedRound> others;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      if (i % groups != group) others.push_back(runs[i]);
+    std::optional<FittedCost> cost;
+    for (std::size_t i = group; i < predictions.size(); i += groups) {
+      predictions[i] = {.name = runs[i].name, .measured_seconds = runs[i].seconds};
+      const auto alike = [&](const ObservedRound& other) { return (other.gamma > 0) == (runs[i].gamma > 0); };
+      if (!std::any_of(others.begin(), others.end(), alike)) continue;
+      if (!cost) cost.emplace(others, alone);
+      predictions[i].predicted_seconds = cost->seconds(runs[i]);
     }
-    predictions.push_back(std::move(prediction));
   }
   return predictions;
 }

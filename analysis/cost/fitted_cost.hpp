@@ -241,7 +241,7 @@ struct LeftOut {
   std::optional<double> relative_error() const;
 };
 
-/// Fits all runs but one, for each of the first `predicted` ones or all of them, and predicts that one.
+/// Predicts each of the first `predicted` runs, or all, by a fit without it: of more than 24, without every nth (n >= 3).
 /// @param runs  at least two
 /// @throws as FittedCost; std::invalid_argument for fewer than two runs
 std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,

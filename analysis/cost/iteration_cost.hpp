@@ -39,7 +39,7 @@ class IterationCost {
  public:
   virtual ~IterationCost() = default;
   /// Seconds; finite and > 0 for an iteration that holds anything.
-  /// @throws std::domain_error if a value is outside its range or where the provider refuses to extrapolate
+  /// @throws std::domain_error if a value is outside its range
   virtual double seconds(const Iteration& iteration) const = 0;
   /// The error of the cost, as in RoundCost.
   virtual std::size_t replicates() const { return 0; }

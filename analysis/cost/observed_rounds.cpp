@@ -214,16 +214,20 @@ bool has_counts(const ServingCounts& window) {
 /// Those with window figures.
 using Windows = std::vector<const ServingCounts*>;
 
-std::vector<ObservedRound> steady_rounds(const Windows& windows, bool speculative, std::optional<double> gamma) {
+/// @param surely  only windows between two others that ran as many requests
+std::vector<ObservedRound> rounds_of(const Windows& windows, bool speculative, std::optional<double> gamma, bool surely) {
   std::vector<ObservedRound> rounds;
-  for (std::size_t i = 1; i + 1 < windows.size(); ++i) {
+  const auto runs_alike = [&](std::size_t i, std::size_t j) {
+    return j < windows.size() && windows[j]->window->running == windows[i]->window->running;
+  };
+  for (std::size_t i = 0; i < windows.size(); ++i) {
     const ServingCounts& counts = *windows[i];
     const traces::EngineWindow& window = *counts.window;
-    const bool decodes_alone = window.running && *window.running > 0 && window.waiting && *window.waiting == 0 &&
-                               window.prompt_tokens_per_second && *window.prompt_tokens_per_second == 0 &&
-                               window.generation_tokens_per_second && *window.generation_tokens_per_second > 0;
-    const bool steady =
-        windows[i - 1]->window->running == window.running && windows[i + 1]->window->running == window.running;
+    const bool reads_nothing = window.prompt_tokens_per_second == 0.0 ||
+                               (!surely && !window.prompt_tokens_per_second.has_value());
+    const bool decodes_alone = window.running.value_or(0) > 0 && window.waiting == 0.0 && reads_nothing &&
+                               window.generation_tokens_per_second.value_or(0) > 0;
+    const bool steady = !surely || (i > 0 && runs_alike(i, i - 1) && runs_alike(i, i + 1));
     const bool drafts_known = !speculative || counts.rounds.value_or(0) > 0 || counts.tokens_per_round;
     if (!decodes_alone || !steady || !drafts_known) continue;
     const Drafting drafting = drafting_of(counts, gamma);
@@ -269,7 +273,7 @@ std::vector<ObservedRound> window_rounds(std::span<const ServingCounts> windows,
   Windows known;
   for (const ServingCounts& window : windows)
     if (window.window) known.push_back(&window);
-  return steady_rounds(known, std::any_of(windows.begin(), windows.end(), has_counts), gamma);
+  return rounds_of(known, std::any_of(windows.begin(), windows.end(), has_counts), gamma, true);
 }
 
 std::vector<double> LogRounds::usual_batches() const {
@@ -306,16 +310,17 @@ LogRounds log_rounds(std::span<const ServingCounts> windows, std::optional<doubl
     }
   }
   for (const EngineOfLog& engine : engines) {
-    const auto rounds = steady_rounds(engine.windows, speculative[engine.first->file], gamma);
+    auto rounds = rounds_of(engine.windows, speculative[engine.first->file], gamma, true);
     log.steady_windows += rounds.size();
+    // A short log has windows of which nothing says whether requests began or ended in them.
+    if (rounds.empty()) rounds = rounds_of(engine.windows, speculative[engine.first->file], gamma, false);
     steady[engine.first->file] |= !rounds.empty();
     add_by_load(rounds, log.rounds);
   }
   for (const auto& [file, any] : steady) {
     if (any) continue;
-    throw FileError(file, FileError::whole_file(), "steady windows", "none",
-                    "at least one: nothing waiting, no prompts read, and as many requests running as in the windows "
-                    "before and after it");
+    throw FileError(file, FileError::whole_file(), "windows that decode alone", "none",
+                    "at least one: requests running, nothing waiting and no prompts read");
   }
   return log;
 }

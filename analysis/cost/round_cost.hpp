@@ -122,8 +122,7 @@ class RoundCost {
   virtual DraftKind kind() const = 0;
   virtual CostOrigin origin() const { return CostOrigin::measured; }
 
-  /// @throws std::domain_error if a value of the point is outside its range, or where the provider refuses to
-  ///   extrapolate (the message says the measured range)
+  /// @throws std::domain_error if a value of the point is outside its range
   virtual RoundTime round(const RoundPoint& point) const = 0;
   /// True where the point lies outside what was measured.
   virtual bool extrapolates(const RoundPoint& point) const = 0;

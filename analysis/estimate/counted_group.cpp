@@ -70,6 +70,7 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   ++counted;
   unit.add(counts.unit);
   rule.add(counts.rule);
+  draft_method.add(counts.draft_method);
   shape.add(normal.shape);
   verified.add(counts.verified_per_round);
   fixed_gamma.add(normal.fixed_gamma);
@@ -106,11 +107,71 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   } else {
     scratch.set(normal);
   }
+  place(counts, scratch);
   if (counts.unit == CountUnit::window) {
+    Ends& its = ends[series_of(counts)];
+    const double tokens = scratch.rounds > 0 ? 1 + scratch.accepted / scratch.rounds : 1;
+    if (its.windows++ == 0) its.first = tokens;
+    its.last = tokens;
     (normal.mean_tokens ? series_of_means : series)[series_of(counts)].add(scratch);
   } else {
     (normal.mean_tokens ? means : clusters).add(scratch);
   }
+}
+
+void CountedGroup::place(const ServingCounts& counts, const ClusterSums& sums) {
+  const auto add = [&](std::string_view over, double value) {
+    if (!(value >= 1) || !(sums.rounds > 0)) return;
+    const int power = std::ilogb(value);
+    by_place[{over, power}].add({static_cast<double>(power), sums.accepted, sums.rounds});
+  };
+  if (counts.window && counts.window->running) add("requests at once", *counts.window->running);
+  if (counts.unit == CountUnit::request && counts.bench && counts.bench->total_input_tokens)
+    add("prompt tokens", *counts.bench->total_input_tokens);
+}
+
+std::vector<AcceptanceTrend> CountedGroup::trends() const {
+  std::vector<AcceptanceTrend> trends;
+  std::optional<AcceptanceTrend> over_time;
+  double tried = 0;
+  for (const auto* of_kind : {&series, &series_of_means}) {
+    for (const auto& [key, windows] : *of_kind) {
+      std::vector<TrendCell> cells;
+      double begin = 0;
+      const double of_cell = static_cast<double>(windows.parts()) / static_cast<double>(windows.cells().size());
+      for (const ClusterSums& cell : windows.cells()) {
+        cells.push_back({begin, cell.accepted, cell.rounds});
+        begin += of_cell;
+      }
+      auto trend = acceptance_trend(cells, true);
+      if (!trend) continue;
+      ++tried;
+      if (over_time && over_time->p_value <= trend->p_value) continue;
+      const Ends& its = ends.at(key);
+      trend->units = its.windows;
+      if (!trend->jump) {
+        trend->before = its.first;
+        trend->after = its.last;
+      }
+      over_time = trend;
+    }
+  }
+  if (over_time) {
+    over_time->p_value = std::min(1.0, tried * over_time->p_value);
+    trends.push_back(*over_time);
+  }
+  std::map<std::string_view, std::vector<TrendCell>> over;
+  for (const auto& [place, cells] : by_place) {
+    auto& all = over[place.first];
+    all.insert(all.end(), cells.cells().begin(), cells.cells().end());
+  }
+  for (const auto& [name, cells] : over) {
+    auto trend = acceptance_trend(cells, false);
+    if (!trend) continue;
+    trend->over = name;
+    trends.push_back(*trend);
+  }
+  return trends;
 }
 
 }  // namespace specdec::estimate

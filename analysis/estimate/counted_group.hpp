@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/estimate/acceptance_trend.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/serving_clusters.hpp"
 #include "analysis/estimate/unit_counts.hpp"
@@ -85,6 +86,7 @@ struct CountedGroup {
   Common<traces::CountUnit> unit;
   Common<std::optional<traces::AcceptanceRule>> rule;
   Common<traces::DraftShape> shape;
+  Common<std::string> draft_method;
   Common<std::optional<std::int64_t>> fixed_gamma;
   Common<std::optional<std::int64_t>> verified;
   std::optional<std::int64_t> longest_draft;
@@ -106,8 +108,20 @@ struct CountedGroup {
   std::map<std::int64_t, std::vector<double>> by_length;
   ClusterTally clusters, means;
   std::map<SeriesKey, WindowCells> series, series_of_means;
+  /// Tokens per step of the first and of the last window of a series, and their number.
+  struct Ends {
+    double first = 0, last = 0, windows = 0;
+  };
+  std::map<SeriesKey, Ends> ends;
+  /// Rounds by the load of their windows and by the prompt of their request, in powers of two.
+  std::map<std::pair<std::string_view, int>, MergingCells<TrendCell, 8>> by_place;
 
   void add(const traces::ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch);
+  /// What changes over time, over load and over prompts: the series that changes most, of all of them, and the others.
+  std::vector<AcceptanceTrend> trends() const;
+
+ private:
+  void place(const traces::ServingCounts& counts, const ClusterSums& sums);
 };
 
 }  // namespace specdec::estimate

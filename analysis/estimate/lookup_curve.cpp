@@ -62,7 +62,7 @@ TokensPerStep LookupCurve::tokens_per_step(std::int64_t gamma) const {
 
 TokenWorlds LookupCurve::draw(std::int64_t max_gamma, const DrawOptions& options) const {
   std::vector<double> shares;
-  for (std::int64_t k = 1; k <= max_gamma; ++k) shares.push_back(std::min(1.0, share_of(k)));
+  for (std::int64_t k = 1; k <= max_gamma; ++k) shares.push_back(share_of(k));
   return thinned(proposed_->draw(max_gamma, options), shares);
 }
 

@@ -92,7 +92,8 @@ TokenWorlds thinned(TokenWorlds worlds, std::span<const double> shares) {
   for (std::size_t gamma = 1; gamma < worlds.tokens.size(); ++gamma) {
     const std::vector<double> whole = worlds.tokens[gamma];
     for (std::size_t world = 0; world < whole.size(); ++world)
-      worlds.tokens[gamma][world] = worlds.tokens[gamma - 1][world] + shares[gamma - 1] * (whole[world] - before[world]);
+      worlds.tokens[gamma][world] =
+          worlds.tokens[gamma - 1][world] + std::min(1.0, shares[gamma - 1] * (whole[world] - before[world]));
     before = whole;
   }
   return worlds;

@@ -48,7 +48,7 @@ class PopulationCurve final : public AcceptanceCurve {
 /// hull. Full accepts are the gain of the last draft.
 TokensPerStep tokens_of(const TokenWorlds& worlds, std::int64_t gamma);
 
-/// The worlds with the gain of draft j times shares[j - 1].
+/// The worlds with the gain of draft j times shares[j - 1], a token at most.
 TokenWorlds thinned(TokenWorlds worlds, std::span<const double> shares);
 
 /// The worlds of both; those of `other` are of alternatives of their own.

@@ -80,6 +80,7 @@ void describe(const CountedGroup& group, ServingSummary& summary) {
   if (group.with_both == group.counted) summary.rounds_by_accepted_and_drafted = group.by_length;
   if (group.counted == 0) return;
   if (!group.unit.differ()) summary.unit = group.unit.value_or(CountUnit::total);
+  summary.draft_method = group.draft_method.value_or("");
   summary.rule = group.rule.value_or(std::nullopt);
   summary.shape = group.shape.value_or(DraftShape::unknown);
   if (const auto verified = group.verified.value_or(std::nullopt)) {
@@ -117,6 +118,22 @@ void warn_of_units(const CountedGroup& group, ServingSummary& summary) {
   if (group.with_positions > 0 && group.with_positions < group.counted) {
     warn("positions_missing", fmt::format("acceptance by position is that of {} of {} units: the others do not give it",
                                           group.with_positions, group.counted));
+  }
+}
+
+/// Warns where no draft was accepted, and of changes over the record.
+void warn_of_acceptance(const CountedGroup& group, ServingSummary& summary) {
+  if (summary.accepted == 0.0 && summary.drafted.value_or(0) > 0) {
+    add_warning(summary, std::string(draft_never_accepted),
+                fmt::format("0 of {:.6g} drafted tokens were accepted: {}", *summary.drafted, causes_of_rejection));
+  }
+  summary.trends = group.trends();
+  for (const AcceptanceTrend& trend : summary.trends) {
+    if (!trend.stands()) continue;
+    add_warning(
+        summary, std::string(acceptance_changes),
+        fmt::format("{}; figures and plans are of all of it, {:.3g}: give the part alone that you want to plan for",
+                    text_of(trend), trend.mean));
   }
 }
 
@@ -314,6 +331,7 @@ class Summarising {
   void run() {
     describe(group_, summary_);
     gamma_inferred_ = infer_gamma(group_, summary_);
+    warn_of_acceptance(group_, summary_);
     warn_of_units(group_, summary_);
     find_basis();
     find_neighbours();
@@ -573,6 +591,20 @@ std::string_view name_of(IntervalBasis basis) {
       break;
   }
   return "none";
+}
+
+std::string text_of(const AcceptanceTrend& trend) {
+  const char* const moves = trend.change < 0 ? "falls" : "rises";
+  if (trend.over == "time" && trend.jump) {
+    return fmt::format("acceptance {} from {:.3g} to {:.3g} tokens per step after {:.0f} of {:.0f} windows", moves,
+                       trend.before, trend.after, trend.units_before, trend.units);
+  }
+  if (trend.over == "time") {
+    return fmt::format("acceptance {} from {:.3g} tokens per step in the first window to {:.3g} in the last of {:.0f}",
+                       moves, trend.before, trend.after, trend.units);
+  }
+  return fmt::format("acceptance {} from {:.3g} tokens per step at {:.0f} {} to {:.3g} at {:.0f}", moves, trend.before,
+                     std::exp2(trend.first_place), trend.over, trend.after, std::exp2(trend.last_place));
 }
 
 std::string_view label_value(const ServingCounts& counts, const LabelGroups& by) {

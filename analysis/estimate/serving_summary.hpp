@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/estimate/acceptance_trend.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/label_groups.hpp"
 #include "analysis/estimate/round_moments.hpp"
@@ -104,6 +105,8 @@ struct ServingSummary {
   /// True if some counts were computed from rounded rates.
   bool from_rates = false;
 
+  /// ServingCounts::draft_method; empty if units differ.
+  std::string draft_method;
   /// Empty if unknown, or if units differ (warning "mixed_rules").
   std::optional<traces::AcceptanceRule> rule;
   /// `unknown` if units differ (warning "mixed_shapes").
@@ -141,6 +144,9 @@ struct ServingSummary {
   /// Variance over clusters / variance of independent rounds, for tokens per step; empty with fewer than 2 clusters.
   std::optional<double> design_effect;
 
+  /// Changes over the record, as far as units are enough to show them: whether one stands() or not.
+  std::vector<AcceptanceTrend> trends;
+
   /// Sums and covariances by position, over the units that count the examined drafts.
   RoundMoments moments;
   std::vector<Note> warnings;
@@ -166,6 +172,19 @@ inline constexpr std::string_view draft_acceptance_rate_note =
 
 /// True for a mean of drafted tokens a round that drafts of one length have, at most 0.02 from a whole number.
 bool is_one_length(double mean);
+
+/// What a change says in one sentence, and the warning of one that stands.
+std::string text_of(const AcceptanceTrend& trend);
+inline constexpr std::string_view acceptance_changes = "acceptance_changes";
+
+/// The warning of counts in which no draft was accepted at all, and what makes it so.
+inline constexpr std::string_view draft_never_accepted = "draft_never_accepted";
+inline constexpr std::string_view causes_of_rejection =
+    "check that the draft was loaded, belongs to this target and its tokenizer, and sees the hidden states it was "
+    "trained on; a wrong chat template or another release's weights do the same";
+
+/// The warning of a unit that has two figures of one thing which contradict each other.
+inline constexpr std::string_view figures_contradict = "figures_contradict";
 
 /// The warnings of counts whose drafts are of several lengths.
 inline constexpr std::string_view drafts_end_early = "drafts_end_early", alpha_is_bounded = "alpha_bounded";

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/estimate/compared_figures.hpp"
 #include "analysis/estimate/round_moments.hpp"
 
 namespace specdec::estimate {
@@ -204,6 +205,7 @@ class Normalisation {
     take_lengths();
     take_histogram();
     take_totals();
+    compare_figures(counts_, unit_, gamma_, warn_);
     if (unit_.shape == DraftShape::chain) {
       check_chain();
       find_fixed_gamma();
@@ -373,7 +375,7 @@ class Normalisation {
       }
     }
     if (!unit_.accepted && unit_.rounds && unit_.emitted) {
-      unit_.accepted = std::max(0.0, *unit_.emitted - *unit_.rounds);
+      unit_.accepted = std::max(0.0, *unit_.emitted - *unit_.rounds);  // compare_figures refuses less
       warn_("accepted_from_emitted", "accepted drafts are taken as the tokens put out less one for each round");
     }
     if (!unit_.accepted) take_mean();
@@ -382,10 +384,6 @@ class Normalisation {
     }
     if (unit_.rounds == 0.0 && unit_.accepted.value_or(0) > 0) {
       check_.refuse("accepted", fmt::format("{:g}", *unit_.accepted), "0 where there are no rounds");
-    }
-    if (gamma_ && unit_.rounds && unit_.accepted) {
-      check_.at_most("accepted", *unit_.accepted, fmt::format("gamma = {} times the rounds", *gamma_),
-                     static_cast<double>(*gamma_) * *unit_.rounds);
     }
   }
 

@@ -68,6 +68,8 @@ constexpr std::array known_warnings = {
                  "count each request once: keep the answer that was served, or give answers of their own ids"},
     KnownWarning{"counter_reset", Severity::warning, "take both scrapes without a restart between them"},
     KnownWarning{"queried_at_different_times", Severity::warning, "ask for all series in one query"},
+    KnownWarning{"figures_contradict", Severity::warning,
+                 "plan from the figure that you can check against the engine's log, and say it: --acceptance-length"},
     KnownWarning{"mixed_units", Severity::warning, "give totals, windows, requests or runs, and not several of them"},
     KnownWarning{"mixed_rules", Severity::warning, "count servers with one acceptance rule at a time"},
     KnownWarning{"mixed_shapes", Severity::warning, "count chains and trees apart"},
@@ -122,7 +124,7 @@ Finding finding_of(const FileError& error) {
           Severity::error,
           error.what(),
           {evidence},
-          "take the file again from the program that wrote it; nothing of it was used"};
+          "mend or leave out what is named; nothing else of this file was used"};
 }
 
 /// An engine's settings for speculation.
@@ -197,7 +199,7 @@ class Examination {
     check_rules();
     if (question_.draft_times) check_draft_times(*question_.draft_times, suspicions_);
     for (const EngineSettings& settings : settings_) check_settings(settings, summaries_, suspicions_);
-    return {files_, suspicions_.findings(), suspicions_.tests()};
+    return {files_, suspicions_.findings(), suspicions_.tests(), suspicions_.looked_for()};
   }
 
  private:
@@ -298,6 +300,7 @@ class Examination {
       add_notes(summary.warnings, summary.files.empty() ? "" : summary.files.front());
       check_acceptance(summary, suspicions_);
     }
+    check_worst_unit(counts_, suspicions_);
     check_means(counts_, suspicions_);
     check_ends(counts_, suspicions_);
     check_start(counts_, suspicions_);

@@ -43,6 +43,8 @@ struct Checkup {
   std::vector<Finding> findings;
   /// Statistical tests that were made.
   std::int64_t tests = 0;
+  /// What they would have shown.
+  std::vector<LookedFor> looked_for = {};
 
   std::int64_t count(Severity severity) const;
 };

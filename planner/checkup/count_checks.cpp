@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
-#include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -14,6 +13,8 @@
 #include <vector>
 
 #include "analysis/core/quantile.hpp"
+#include "analysis/estimate/acceptance_counts.hpp"
+#include "planner/checkup/first_acceptance.hpp"
 #include "planner/number_text.hpp"
 
 namespace specdec::planner {
@@ -39,44 +40,71 @@ double position_effect_of(const ServingSummary& summary) {
   return effect ? std::max(least_design_effect, *effect) : design_effect_of(summary);
 }
 
-/// P(X <= successes) of a binomial law, whose numbers need not be whole.
-double binomial_tail(double successes, double trials, double probability) {
-  if (successes >= trials) return 1;
-  return boost::math::ibetac(successes + 1, trials - successes, probability);
+/// The first drafts of a group; those that an engine counts in sum alone are at most as many as all.
+std::optional<FirstDrafts> first_drafts_of(const ServingSummary& s) {
+  if (!s.accepted || s.longest_draft == 0) return std::nullopt;
+  constexpr double long_draft = 16;
+  const auto longest = s.longest_draft ? static_cast<double>(*s.longest_draft) : long_draft;
+  const double rounds = s.rounds.value_or(std::floor(s.drafted.value_or(0) / longest));
+  if (!(rounds >= 1)) return std::nullopt;
+  const bool requests = s.unit == traces::CountUnit::request;
+  return FirstDrafts{s.positions.empty() ? std::min(*s.accepted, rounds) : s.positions.front().accepted, rounds,
+                     requests ? static_cast<double>(s.units) : rounds / rounds_of_a_request};
+}
+
+/// The finding of first drafts that published ones of their kind are not like.
+/// @param drafted  tokens, 0 if unknown
+Finding rare_acceptance(const FirstDrafts& drafts, std::optional<cost::DraftKind> kind, double drafted,
+                        const std::string& file, std::int64_t line) {
+  const double rate = drafts.accepted / drafts.rounds;
+  const double most = estimate::clopper_pearson_interval_of_share(drafts.accepted, drafts.rounds).hi;
+  const bool never = drafts.accepted == 0;
+  const std::string found =
+      never && drafted > 0 ? fmt::format("0 of {} drafted tokens were accepted", brief(drafted))
+                           : fmt::format("{} of {} first drafts were accepted, {} (at most {})", brief(drafts.accepted),
+                                         brief(drafts.rounds), percent(rate), percent(most));
+  const std::string place = line > 0 ? fmt::format("{}:{}: ", file, line) : "";
+  return {std::string(never ? estimate::draft_never_accepted : "draft_hardly_accepted"),
+          rate < least_first_acceptance ? Severity::error : Severity::warning,
+          fmt::format("{}{}: of 100 published drafts of {} 99 reach {} or more", place, found,
+                      kind ? "this kind" : "models and heads", percent(least_published(kind))),
+          {{file, line, "rounds", drafts.rounds}, {file, line, "accepted", drafts.accepted}},
+          std::string(estimate::causes_of_rejection)};
 }
 
 void check_first_acceptance(const ServingSummary& s, Suspicions& suspicions) {
-  constexpr const char* remedy =
-      "check that the draft was loaded, belongs to this target and its tokenizer, and sees the hidden states that it "
-      "was "
-      "trained on; a wrong chat template or another release's weights do the same";
   if (s.unweighted_means) {
     // The digits that engines write of a length.
     constexpr double rounding = 0.005;
     if (!s.tokens_per_step || s.tokens_per_step->value > 1 + rounding) return;
-    suspicions.add({"draft_never_accepted",
+    suspicions.add({std::string(estimate::draft_never_accepted),
                     Severity::error,
                     fmt::format("acceptance length is {} in every report: no draft is ever accepted",
                                 brief(s.tokens_per_step->value)),
                     {evidence_of(s, "tokens_per_step", s.tokens_per_step->value)},
-                    remedy});
+                    std::string(estimate::causes_of_rejection)});
     return;
   }
-  if (!s.rounds || !s.accepted || !(*s.rounds > 0) || s.longest_draft == 0) return;
-  const double rounds = *s.rounds;
-  const double first = s.positions.empty() ? std::min(*s.accepted, rounds) : s.positions.front().accepted;
-  const double effect = design_effect_of(s);
-  const bool never = *s.accepted == 0;
-  suspicions.test(
-      binomial_tail(first / effect, rounds / effect, least_first_acceptance),
-      {never ? "draft_never_accepted" : "draft_hardly_accepted",
-       Severity::error,
-       never ? fmt::format("acceptance length is exactly 1: none of {} rounds accepted a draft", brief(rounds))
-             : fmt::format("the first draft is accepted in {} of rounds: the draft says nothing of the target",
-                           percent(first / rounds)),
-       {evidence_of(s, "rounds", rounds), evidence_of(s, "accepted", *s.accepted),
-        evidence_of(s, "tokens_per_step", 1 + *s.accepted / rounds)},
-       remedy});
+  const auto drafts = first_drafts_of(s);
+  if (!drafts) return;
+  const auto kind = kind_of_method(s.draft_method);
+  suspicions.test(as_rare_as_published(*drafts, kind),
+                  rare_acceptance(*drafts, kind, s.drafted.value_or(0), file_of(s), 0), file_of(s),
+                  "first_draft_acceptance", [=](double p) { return shown_below(*drafts, kind, p); });
+}
+
+void check_trends(const ServingSummary& s, Suspicions& suspicions) {
+  for (const estimate::AcceptanceTrend& trend : s.trends) {
+    const bool large = std::abs(trend.change) >= estimate::least_trend * trend.mean;
+    suspicions.test(
+        large ? trend.p_value : 1,
+        {std::string(estimate::acceptance_changes),
+         trend.over == "time" ? Severity::warning : Severity::note,
+         text_of(trend),
+         {evidence_of(s, "tokens_per_step_before", trend.before), evidence_of(s, "tokens_per_step_after", trend.after)},
+         "find what changed there (traffic, context, batch, a restart), and plan from the part of now alone"},
+        file_of(s), "change_of_tokens_per_step", [trend](double p) { return std::optional(trend.least_change(p)); });
+  }
 }
 
 /// A conditional rate with one success and one failure more, so that its error is not 0 at the ends.
@@ -157,7 +185,7 @@ std::string model_of(const ServingCounts& one) { return std::string(one.label("m
 /// The length that a unit states without counting it.
 std::optional<double> stated_length(const ServingCounts& one) {
   // Counts of its own give the length themselves.
-  if (one.rounds && one.accepted && !one.from_rates) return std::nullopt;
+  if (one.rounds && (one.accepted || one.emitted) && !one.from_rates) return std::nullopt;
   if (one.tokens_per_round) return one.tokens_per_round;
   const bool counted_back = one.unit == traces::CountUnit::run && one.from_rates && one.rounds && one.accepted;
   if (!counted_back || !(*one.rounds > 0)) return std::nullopt;
@@ -231,6 +259,7 @@ void check_first(const std::vector<TimedUnit>& units, Suspicions& suspicions) {
 
 void check_acceptance(const ServingSummary& summary, Suspicions& suspicions) {
   check_first_acceptance(summary, suspicions);
+  check_trends(summary, suspicions);
   const auto unknown = std::find_if(summary.positions.begin(), summary.positions.end(), [](const auto& position) {
     return !position.evaluated || !(*position.evaluated > 0);
   });
@@ -239,6 +268,44 @@ void check_acceptance(const ServingSummary& summary, Suspicions& suspicions) {
   const double effect = position_effect_of(summary);
   check_rise(summary, known, effect, suspicions);
   check_drop(summary, known, effect, suspicions);
+}
+
+void check_worst_unit(std::span<const ServingCounts> counts, Suspicions& suspicions) {
+  struct Worst {
+    const ServingCounts* unit = nullptr;
+    FirstDrafts drafts;
+    double units = 0, accepted = 0, rounds = 0;
+  };
+  std::map<std::string, Worst> by_file;
+  for (const ServingCounts& one : counts) {
+    if (one.unit == traces::CountUnit::request || !(one.rounds.value_or(0) >= 1) || !one.accepted) continue;
+    const double rounds = *one.rounds;
+    const double first = one.accepted_at.empty() ? std::min(*one.accepted, rounds) : one.accepted_at.front();
+    const FirstDrafts drafts = {first, rounds, rounds / rounds_of_a_request};
+    Worst& worst = by_file[one.file.string()];
+    ++worst.units;
+    worst.accepted += first;
+    worst.rounds += rounds;
+    // Of few rounds and of many, the one that chance explains least.
+    const auto surprise = [](const FirstDrafts& some) {
+      constexpr double usual = 0.5;
+      return std::max(0.0, usual - some.accepted / some.rounds) * std::sqrt(some.rounds);
+    };
+    if (worst.unit == nullptr || surprise(drafts) > surprise(worst.drafts)) {
+      worst.unit = &one;
+      worst.drafts = drafts;
+    }
+  }
+  for (const auto& [file, worst] : by_file) {
+    if (worst.units < 2) continue;
+    const auto kind = kind_of_method(worst.unit->draft_method);
+    const double of_others = (worst.accepted - worst.drafts.accepted) / (worst.rounds - worst.drafts.rounds);
+    // The file as a whole is tested by itself.
+    if (of_others < least_published(kind)) continue;
+    const double beside = as_rare_beside(worst.drafts, kind, of_others);
+    suspicions.test(std::min(1.0, worst.units * std::min(beside, as_rare_as_published(worst.drafts, kind))),
+                    rare_acceptance(worst.drafts, kind, worst.unit->drafted.value_or(0), file, worst.unit->line));
+  }
 }
 
 void check_means(std::span<const ServingCounts> counts, Suspicions& suspicions) {

@@ -24,13 +24,18 @@ inline constexpr double largest_rise = 0.15;
 
 /// Checks that drafts are accepted at all, and in an order in which drafts are:
 ///
-/// - "draft_never_accepted", "draft_hardly_accepted": P(X <= accepted first drafts), X binomial of the effective rounds
-///   at least_first_acceptance; for means without counts, a length of 1 to the digits that are written;
+/// - "draft_never_accepted", "draft_hardly_accepted": as_rare_as_published; an error below least_first_acceptance. For
+///   means without counts, a length of 1 to the digits that are written;
+/// - "acceptance_changes": estimate::AcceptanceTrend, over time a warning, over load and prompts a note;
 /// - "first_position_below_second": the normal law's P of so large a rise of the conditional rates above largest_rise;
 /// - "drop_behind_position": the same of so deep a fall below `cliff` times the rate before.
 ///
 /// Source:   docs/reference/formats.md#what-doctor-checks
 void check_acceptance(const estimate::ServingSummary& summary, Suspicions& suspicions);
+
+/// "draft_never_accepted", "draft_hardly_accepted" of the worst window or run of a file that has several, so that a log
+/// never says less than one of its lines.
+void check_worst_unit(std::span<const traces::ServingCounts> counts, Suspicions& suspicions);
 
 /// "mean_over_requests": a length that some file states without counts is the mean of the requests' lengths in another
 /// file, and not the ratio of their sums, which is what speedup is made of.

@@ -27,6 +27,20 @@ void Suspicions::test(double p_value, Finding finding) {
   tested_.push_back(std::move(finding));
 }
 
+void Suspicions::test(double p_value, Finding finding, std::string file, std::string figure, Bound bound) {
+  test(p_value, std::move(finding));
+  bounds_.push_back({{std::move(file), std::move(figure), {}}, std::move(bound)});
+}
+
+std::vector<LookedFor> Suspicions::looked_for() const {
+  std::vector<LookedFor> all;
+  for (const auto& [what, bound] : bounds_) {
+    all.push_back(what);
+    all.back().bound = bound(level_ / static_cast<double>(p_values_.size()));
+  }
+  return all;
+}
+
 std::vector<Finding> Suspicions::findings() const {
   std::vector<Finding> standing = findings_;
   const auto tests = static_cast<double>(p_values_.size());

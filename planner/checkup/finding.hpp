@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace specdec::planner {
@@ -45,6 +47,15 @@ struct Finding {
   std::optional<double> adjusted_p_value = {};
 };
 
+/// A defect that a test of a file would have shown.
+struct LookedFor {
+  std::string file = {};
+  /// "first_draft_acceptance", below which it would have shown; "change_of_tokens_per_step", as a share, above which.
+  std::string figure = {};
+  /// Empty if the file holds too little to show any.
+  std::optional<double> bound = {};
+};
+
 /// Findings of one run, with those of statistical tests held back until the number of tests is known.
 ///
 /// A test is reported where p times the number of tests is below the level (Bonferroni), so that files without faults
@@ -64,8 +75,14 @@ class Suspicions {
   /// @param p_value  probability of so large a deviation where nothing is wrong, [0, 1]
   /// @throws std::domain_error if it is out of range
   void test(double p_value, Finding finding);
+  /// The same, of a file and a figure of which `bound` says what shows at a probability.
+  using Bound = std::function<std::optional<double>(double p_value)>;
+  void test(double p_value, Finding finding, std::string file, std::string figure, Bound bound);
 
   std::int64_t tests() const { return static_cast<std::int64_t>(p_values_.size()); }
+
+  /// What the tests would have shown, at the probability that all of them leave each.
+  std::vector<LookedFor> looked_for() const;
 
   /// Those that stand, errors first, else in the order in which they were made.
   std::vector<Finding> findings() const;
@@ -75,6 +92,7 @@ class Suspicions {
   std::vector<Finding> findings_;
   std::vector<Finding> tested_;
   std::vector<double> p_values_;
+  std::vector<std::pair<LookedFor, Bound>> bounds_;
 };
 
 }  // namespace specdec::planner

@@ -128,6 +128,15 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
          "see that tokens per step hold the target's own token (a step that accepts nothing makes 1), and "
          "run both again, one after the other on an otherwise idle machine"});
   }
+  const double most = static_cast<double>(run.run->gamma.value_or(0)) + 1;
+  if (run.drafts && most > 1 && ratio > most) {
+    suspicions.add({"round_above_its_yield", Severity::warning,
+                    fmt::format("a round of {} costs {} plain steps: even {} tokens of {} would lose", run.run->place(),
+                                brief(ratio, 2), brief(most), brief(most)),
+                    evidence,
+                    "do not draft as it runs: look for CUDA graphs that drafting switches off, a draft on the CPU or in "
+                    "another number type, and a verification of several tokens without a kernel of its own"});
+  }
   if (!run.drafts && (ratio > alike_times || ratio < 1 / alike_times)) {
     suspicions.add({"plain_time_contradicted", Severity::warning,
                     fmt::format("the plain steps of {} and {} took {} and {} ms at the same load", plain.run->place(),

@@ -446,6 +446,13 @@ void add_assumptions(bool by_hardware, Capacity& c) {
          : recorded    ? "as recorded"
                        : "Poisson",
          recorded && !q.concurrency);
+  const auto in_file = static_cast<std::int64_t>(q.workload.recorded.size());
+  if (recorded && !q.concurrency && q.workload.open_requests() < in_file) {
+    c.warnings.push_back(
+        {"requests_left_out", fmt::format("a run has {} requests, taken in order from a place of its own among the {} "
+                                          "recorded ones; --num-requests {} runs all of them",
+                                          q.workload.open_requests(), in_file, in_file)});
+  }
   if (q.verification_budget)
     assume(c, "budgets of verified drafts", "by what was accepted of each request before, at no cost", false);
   if (recorded && q.arrival_rate) assume(c, "gaps between arrivals", "scaled to --arrival-rate", true);

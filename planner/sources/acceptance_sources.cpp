@@ -50,8 +50,12 @@ std::vector<const ServingSummary*> summaries_of(const std::vector<ServingSummary
   return found;
 }
 
-/// Refuses counts that say too little about drafts to be carried to other gammas.
+/// Refuses counts that say too little about drafts to be carried to other gammas, or two things.
 void require_chains(const ServingSummary& summary, const std::string& file, bool gamma_stated) {
+  for (const Note& warning : summary.warnings) {
+    if (warning.code != estimate::figures_contradict) continue;
+    throw QuestionError(fmt::format("--counters: {}; say which holds by --acceptance-length GAMMA:LENGTH", warning.message));
+  }
   if (!summary.tokens_per_step) {
     throw QuestionError(
         fmt::format("--counters: {} counted no rounds, but acceptance is counted by a server that speculates", file));

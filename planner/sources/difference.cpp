@@ -68,6 +68,17 @@ std::optional<Value> only(const std::set<Value>& values) {
   return values.size() == 1 ? std::optional(*values.begin()) : std::nullopt;
 }
 
+/// A mean over rounds that nothing counts, as over so many: SGLang's log interval at one request.
+ServingCounts with_rounds(ServingCounts counts) {
+  constexpr double rounds_of_a_mean = 40;
+  if (counts.rounds || !counts.tokens_per_round) return counts;
+  counts.rounds = rounds_of_a_mean;
+  counts.accepted = rounds_of_a_mean * (*counts.tokens_per_round - 1);
+  counts.tokens_per_round.reset();
+  counts.from_rates = true;
+  return counts;
+}
+
 ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& question, std::vector<Note>& warnings) {
   ReadRun run;
   run.about = {files.file, "counts", {}, {}, {}};
@@ -79,7 +90,8 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
   double rounds = 0, steps = 0, drafted = 0, longest = 0;
   bool tells_steps = true, of_vllm = true;
   traces::CountsSink sink;
-  sink.take = [&](const ServingCounts& counts) {
+  sink.take = [&](const ServingCounts& read) {
+    const ServingCounts counts = with_rounds(read);
     rounds += counts.rounds.value_or(0);
     const std::optional<double> its_steps = traces::steps_of(counts);
     steps += its_steps.value_or(0);

@@ -200,8 +200,13 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
         "--cost: no steady window of {} drafted, so that they do not say what drafting costs", fmt::join(files, ", ")));
   }
   if (of_logs > 0) {
-    cost.warnings.push_back({"rounds_of_logs", fmt::format("{} of {} windows of --cost are steady: they price rounds",
-                                                           log.steady_windows, log.windows)});
+    cost.warnings.push_back(
+        {"rounds_of_logs",
+         log.steady_windows > 0
+             ? fmt::format("{} of {} windows of --cost are steady: they price rounds", log.steady_windows, log.windows)
+             : fmt::format("the {} windows of --cost are too few to show that they are steady: they price rounds as "
+                           "they are, a weak cost",
+                           log.windows)});
   }
   std::vector<cost::ObservedRound> rounds = log.rounds;
   const auto batch = cost::join_batches(rounds);

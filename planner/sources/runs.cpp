@@ -173,7 +173,10 @@ bool take_typed_lengths(const Acceptance& acceptance, const std::optional<std::i
     const estimate::TypedLength* const length = length_of(run);
     if (length == nullptr) return false;
     run.tokens_per_round = length->tokens_per_step;
+    if (!acceptance.words->rounds) continue;
     run.rounds = acceptance.words->rounds;
+    run.accepted = (length->tokens_per_step - 1) * *run.rounds;
+    run.from_rates = true;
   }
   runs = std::move(told);
   return true;

@@ -155,6 +155,7 @@ void clear_counts(ServingCounts& counts) {
   counts.line = 0;
   counts.begin_s.reset();
   counts.end_s.reset();
+  counts.draft_method.clear();
   counts.rule.reset();
   counts.shape = DraftShape::unknown;
   counts.gamma.reset();
@@ -167,6 +168,7 @@ void clear_counts(ServingCounts& counts) {
   counts.accepted.reset();
   counts.emitted.reset();
   counts.tokens_per_round.reset();
+  counts.stated.clear();
   counts.rounds_by_accepted.clear();
   for (auto& [length, histogram] : counts.rounds_by_accepted_and_drafted) histogram.clear();
   counts.accepted_at.clear();

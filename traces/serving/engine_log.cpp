@@ -20,8 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 enum class Mark {
+  vllm_configuration,
   vllm_counts,
   vllm_engine,
+  sglang_arguments,
   sglang,
   sglang_prompts,
   llamacpp_request,
@@ -30,7 +32,9 @@ enum class Mark {
   llamacpp_library
 };
 
-constexpr std::array<std::pair<std::string_view, Mark>, 8> marks = {{
+constexpr std::array<std::pair<std::string_view, Mark>, 10> marks = {{
+    {"speculative_config", Mark::vllm_configuration},
+    {"server_args=", Mark::sglang_arguments},
     {"SpecDecoding metrics:", Mark::vllm_counts},
     {"Avg generation throughput:", Mark::vllm_engine},
     {"Decode batch", Mark::sglang},
@@ -82,6 +86,10 @@ class LogReader {
     const LogLine line(found_.path(), text_.line_number(), text_.line());
     try {
       switch (mark) {
+        case Mark::vllm_configuration:
+          return vllm_.read_configuration(line);
+        case Mark::sglang_arguments:
+          return sglang_.read_arguments(line);
         case Mark::vllm_counts:
           return vllm_.read_counts(line);
         case Mark::vllm_engine:
@@ -120,6 +128,7 @@ bool is_engine_log(const FileHead& head) {
   const std::string_view text = text_of(file.bytes());
   return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
     return mark.second != Mark::llamacpp_library && mark.second != Mark::sglang_prompts &&
+           mark.second != Mark::vllm_configuration && mark.second != Mark::sglang_arguments &&
            find_text(text, mark.first, 0) != std::string_view::npos;
   });
 }

@@ -10,7 +10,9 @@ namespace specdec::traces {
 //     Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 238.7 tokens/s, Running: 10 reqs, ...
 //     SpecDecoding metrics: Mean acceptance length: 3.07, ..., Accepted: 141 tokens, Drafted: 204 tokens,
 //       Per-position acceptance rate: 0.897, 0.676, 0.500, Avg Draft acceptance rate: 69.1%
-//   SGLang, an interval each, as a mean without counts:
+//     ... speculative_config=SpeculativeConfig(method='eagle3', ...       how all that follows drafts
+//   SGLang, an interval each, as a mean without counts; the arguments of its start say how it drafts:
+//     server_args=ServerArgs(..., speculative_num_steps=3, speculative_eagle_topk=1, speculative_num_draft_tokens=4)
 //     Decode batch, #running-req: 1, ..., accept len: 2.85, ..., gen throughput (token/s): 0.73, #queue-req: 0
 //     Prefill batch, #new-seq: 1, ...        between two of them: the second window has read prompts
 //   llama.cpp's server, a request each, in three generations:

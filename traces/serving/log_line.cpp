@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/serving/serving_counts.hpp"
 
@@ -106,6 +107,13 @@ std::optional<double> LogLine::number(std::string_view key, std::string_view uni
     refuse(name_of(key), printable_value(*rest), fmt::format("a number followed by \"{}\"", unit));
   }
   return found->value;
+}
+
+std::string LogLine::quoted(std::string_view key) const {
+  const auto rest = after(key);
+  if (!rest || rest->empty() || (rest->front() != '\'' && rest->front() != '"')) return {};
+  const std::size_t end = rest->find(rest->front(), 1);
+  return end == std::string_view::npos ? "" : printable(rest->substr(1, end - 1));
 }
 
 double LogLine::needed(std::string_view key, std::string_view unit) const {

@@ -48,6 +48,8 @@ class LogLine {
   std::optional<std::string_view> after(std::string_view key) const;
   /// The number behind a key with `unit` behind it; empty if the key is missing.
   std::optional<double> number(std::string_view key, std::string_view unit = {}) const;
+  /// The text in quotes right behind a key; empty if there is none.
+  std::string quoted(std::string_view key) const;
   double needed(std::string_view key, std::string_view unit = {}) const;
   double count(std::string_view key, std::string_view unit = {}) const;
   void require_count(std::string_view field, double value) const;

@@ -434,17 +434,31 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
 /// The counts of one label set between two scrapes, or until one where there is none before it.
 class ScrapedSeries::Window {
  public:
+  /// The counter that went down between two scrapes, with its values; null where none did. One process counts all
+  /// series of a set, so that they restart together.
+  static std::optional<Fall> fall_between(const Snapshot& before, const Snapshot& now) {
+    for (const auto& [metric, old] : before.values) {
+      const auto found = now.values.find(metric);
+      if (!is_gauge(metric) && found != now.values.end() && found->second.value < old.value)
+        return Fall{metric, old.value, found->second};
+    }
+    for (const auto& [metric, series] :
+         {std::pair(Metric::accepted_at, &Snapshot::accepted_at), std::pair(Metric::drafted_at, &Snapshot::drafted_at)}) {
+      for (const auto& [position, old] : before.*series) {
+        const auto found = (now.*series).find(position);
+        if ((now.*series).empty() || (found != (now.*series).end() && found->second.value >= old.value)) continue;
+        return Fall{metric, old.value, found == (now.*series).end() ? Value{0, now.line} : found->second};
+      }
+    }
+    return std::nullopt;
+  }
+
   Window(const ScrapedSeries& series, const LabelSet& set, const Snapshot* before, const Snapshot& now,
          const CountsSink& sink)
       : series_(series), set_(set), before_(before), now_(now), sink_(sink) {}
 
   ServingCounts counts() {
-    if (before_ != nullptr && restarted()) {
-      warn("counter_reset", fmt::format("counters of {} went down since the scrape before: a restart, unless the "
-                                        "files are in the wrong order; the window holds what was counted after it",
-                                        labels_text(set_.labels)));
-      before_ = nullptr;
-    }
+    require_all_series();
     read_counters();
     check_positions();
     check_totals();
@@ -466,19 +480,13 @@ class ScrapedSeries::Window {
     sink_.warn({std::move(code), fmt::format("{}: {}", series_.place(now_), message)});
   }
 
-  /// One process counts all series of a set, so that they restart together.
-  bool restarted() const {
-    const auto fell = [](const Positions& old, const Positions& values) {
-      return std::any_of(old.begin(), old.end(), [&](const auto& entry) {
-        const auto found = values.find(entry.first);
-        return !values.empty() && (found == values.end() || found->second.value < entry.second.value);
-      });
-    };
-    const bool counter_fell = std::any_of(before_->values.begin(), before_->values.end(), [&](const auto& entry) {
-      const auto found = now_.values.find(entry.first);
-      return !is_gauge(entry.first) && found != now_.values.end() && found->second.value < entry.second.value;
-    });
-    return counter_fell || fell(before_->accepted_at, now_.accepted_at) || fell(before_->drafted_at, now_.drafted_at);
+  /// A scrape that was cut off between two lines lacks those behind the cut.
+  void require_all_series() const {
+    if (before_ == nullptr) return;
+    for (const auto& [metric, value] : before_->values) {
+      if (is_gauge(metric) || is_of_times(metric) || now_.values.count(metric) != 0) continue;
+      refuse(now_.line, std::string(name(metric)), "missing", fmt::format("given, as by {}", series_.place(*before_)));
+    }
   }
 
   /// Absent where a scrape lacks the series.
@@ -536,10 +544,19 @@ class ScrapedSeries::Window {
       if (!counts_.rounds) counts_.rounds = counts_.drafted_at.front();
     }
     const auto mean = now_.values.find(Metric::tokens_per_round);
-    if (mean != now_.values.end() && mean->second.value > 0 && !counts_.emitted) {
-      counts_.tokens_per_round = mean->second.value;
-      counts_.from_rates = true;
-    }
+    if (mean == now_.values.end() || !(mean->second.value > 0)) return;
+    if (counts_.rounds && counts_.emitted) return state_mean(mean->second.value);
+    counts_.tokens_per_round = mean->second.value;
+    counts_.from_rates = true;
+  }
+
+  /// The gauge is of the last interval of the engine, which need not be like the window.
+  void state_mean(double now) {
+    constexpr double of_another_moment = 1.5;
+    const auto old = before_ == nullptr ? now_.values.end() : before_->values.find(Metric::tokens_per_round);
+    const double then = before_ == nullptr || old == before_->values.end() ? now : old->second.value;
+    counts_.stated.push_back({"tokens per step", fmt::format("{}, {:g}", name(Metric::tokens_per_round), now),
+                              std::min(now, then) / of_another_moment, std::max(now, then) * of_another_moment});
   }
 
   /// A gauge that is the same at both ends of the window; 0 where it is not, and where there is none.
@@ -605,15 +622,6 @@ class ScrapedSeries::Window {
       return;
     }
     if (steps == 1 && verified > 2) return;
-    const double mean = counts_.rounds.value_or(0) > 0 && counts_.emitted ? *counts_.emitted / *counts_.rounds
-                                                                          : counts_.tokens_per_round.value_or(0);
-    // An adaptive server may have drafted more before the gauge was set.
-    if (mean > static_cast<double>(steps + 1)) {
-      warn("draft_length_varies", fmt::format("{} is {}, and a round put out {} tokens: the length of its drafts is "
-                                              "taken as unknown",
-                                              name(Metric::draft_steps), steps, mean));
-      return;
-    }
     counts_.gamma = steps;
     if (verified == 0) return;
     counts_.shape = verified > steps + 1 ? DraftShape::tree : DraftShape::chain;
@@ -740,10 +748,24 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
     take(Window(*this, set, nullptr, snapshots.front(), sink).counts());
     return any;
   }
+  std::size_t restarts = 0;
   for (std::size_t i = 1; i < snapshots.size(); ++i) {
     // Only a server that is started anew begins or ceases to draft.
     const auto drafts = [](const Snapshot& snapshot) { return snapshot.values.count(Metric::rounds) != 0; };
     if (set.engine == "vllm" && drafts(snapshots[i - 1]) != drafts(snapshots[i])) continue;
+    if (const auto fall = Window::fall_between(snapshots[i - 1], snapshots[i])) {
+      const std::string field(metric_name(set.engine, fall->metric));
+      if (++restarts + 1 == snapshots.size()) {
+        throw FileError(file_of(snapshots[i]), FileError::line(fall->now.line), field, number(fall->now.value),
+                        fmt::format("at least {}, as by {}: the server was restarted, or the files are in the wrong "
+                                    "order; a scrape alone holds what was counted since the start",
+                                    number(fall->before), place(snapshots[i - 1])));
+      }
+      sink.warn({"counter_reset", fmt::format("{}: {} of {} went down from {} to {}: a restart; the window is left out",
+                                              place(snapshots[i]), field, labels_text(set.labels),
+                                              number(fall->before), number(fall->now.value))});
+      continue;
+    }
     ServingCounts counts = Window(*this, set, &snapshots[i - 1], snapshots[i], sink).counts();
     counts.unit = CountUnit::window;
     counts.between_scrapes = true;
@@ -773,8 +795,14 @@ void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
   }
   bool any = false;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const bool alone = windows && scrapes[i].size() == 1;
+    const Snapshot& first = scrapes[i].front();
+    if (alone && !first.time_s && first.scrape < scrape_) {
+      throw FileError(files_.back(), FileError::whole_file(), fmt::format("series of {}", labels_text(sets_[i].labels)),
+                      "missing", fmt::format("given, as by {}: the file may be cut off", place(first)));
+    }
     const bool taken = hand_over(sets_[i], scrapes[i], sink);
-    if (taken && windows && scrapes[i].size() == 1) {
+    if (taken && alone) {
       sink.warn({"series_in_one_scrape",
                  fmt::format("{}: series of {} are in one scrape alone, so that all that they counted is taken",
                              place(scrapes[i].front()), labels_text(sets_[i].labels))});

@@ -120,6 +120,13 @@ class ScrapedSeries {
     void take(LabelSet part);
   };
 
+  /// A counter that went down, from which value to which.
+  struct Fall {
+    ScrapedMetric metric;
+    double before = 0;
+    Value now;
+  };
+
   class Window;
 
   LabelSet& label_set(std::string_view engine, std::vector<CountLabel> labels);

@@ -106,6 +106,18 @@ struct DraftsMade {
   friend bool operator==(const DraftsMade&, const DraftsMade&) = default;
 };
 
+/// What a quantity may be by one of several figures that a source has of it: ends apart by rounding, or since the figure
+/// is of another moment.
+struct StatedFigure {
+  /// "tokens per step", "output tokens/s".
+  std::string_view quantity;
+  /// As the source calls it.
+  std::string name;
+  double low = 0, high = 0;
+
+  friend bool operator==(const StatedFigure&, const StatedFigure&) = default;
+};
+
 /// One unit's counts. What its source does not say stays empty and is never guessed; counts that a source gives as
 /// rounded rates are counted back and marked `from_rates`.
 struct ServingCounts {
@@ -125,6 +137,8 @@ struct ServingCounts {
   /// True for what lies between two scrapes, which may be files of their own.
   bool between_scrapes = false;
 
+  /// How drafts are made, in the engine's own word ("eagle3", "mtp", "ngram"); empty where it does not say it.
+  std::string draft_method;
   std::optional<AcceptanceRule> rule;
   DraftShape shape = DraftShape::unknown;
   /// Longest chain of drafts of a round: the number of speculative tokens, for a tree its depth.
@@ -149,6 +163,8 @@ struct ServingCounts {
   /// Mean of the tokens put out by a round, the bonus or corrected token included, where the source rounds it and says
   /// neither how many rounds nor how many tokens it is the mean of.
   std::optional<double> tokens_per_round;
+  /// Figures beside the counts that say the same again.
+  std::vector<StatedFigure> stated;
   /// [j] = rounds with exactly j accepted drafts; empty where unknown.
   std::vector<double> rounds_by_accepted;
   /// The same by the length of the round's draft.

@@ -9,9 +9,14 @@ namespace {
 namespace dom = simdjson::dom;
 
 void read_from(const CountedFields& fields, ServingCounts& counts) {
-  const auto steps = fields.count("speculative_num_steps");
-  const auto top_k = fields.count("speculative_eagle_topk");
-  const auto verified = fields.count("speculative_num_draft_tokens");
+  set_sglang_drafts(fields.count("speculative_num_steps"), fields.count("speculative_eagle_topk"),
+                    fields.count("speculative_num_draft_tokens"), counts);
+}
+
+}  // namespace
+
+void set_sglang_drafts(std::optional<double> steps, std::optional<double> top_k, std::optional<double> verified,
+                       ServingCounts& counts) {
   if (steps) counts.gamma = static_cast<std::int64_t>(*steps);
   if ((top_k && *top_k > 1) || (verified && steps && *verified > *steps + 1)) {
     counts.shape = DraftShape::tree;
@@ -21,8 +26,6 @@ void read_from(const CountedFields& fields, ServingCounts& counts) {
     counts.shape = DraftShape::chain;
   }
 }
-
-}  // namespace
 
 void read_sglang_arguments(const CountedFields& fields, ServingCounts& counts) {
   read_from(fields, counts);

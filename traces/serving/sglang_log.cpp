@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "traces/serving/sglang_arguments.hpp"
+
 namespace specdec::traces {
 namespace {
 
@@ -15,6 +17,20 @@ std::string rank_of(const LogLine& line) {
 }
 
 }  // namespace
+
+void SglangLog::read_arguments(const LogLine& line) {
+  const auto count = [&](std::string_view key) -> std::optional<double> {
+    const auto rest = line.after(key);
+    const auto number = rest ? leading_number(*rest) : std::nullopt;
+    if (!number || number->value < 0) return std::nullopt;
+    line.require_count(key, number->value);
+    return number->value;
+  };
+  drafts_ = {};
+  set_sglang_drafts(count("speculative_num_steps="), count("speculative_eagle_topk="),
+                    count("speculative_num_draft_tokens="), drafts_);
+  drafts_.draft_method = line.quoted("speculative_algorithm=");
+}
 
 void SglangLog::read_prompts(const LogLine& line) { prompts_[rank_of(line)] = true; }
 
@@ -38,6 +54,11 @@ void SglangLog::read_decoding(const LogLine& line) {
     line.refuse("accept len", fmt::format("{}", *length),
                 "a mean of tokens per round with the target's own, from 1 on");
   }
+  counts.gamma = drafts_.gamma;
+  counts.shape = drafts_.shape;
+  counts.verified_per_round = drafts_.verified_per_round;
+  counts.top_k = drafts_.top_k;
+  counts.draft_method = drafts_.draft_method;
   counts.tokens_per_round = *length;
   counts.from_rates = true;
   if (!found_.taken()) {

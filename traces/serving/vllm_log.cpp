@@ -6,6 +6,12 @@
 
 namespace specdec::traces {
 
+void VllmLog::read_configuration(const LogLine& line) {
+  for (const char* const key : {"method=", "'method': ", "\"method\": "}) {
+    if (draft_method_.empty()) draft_method_ = line.quoted(key);
+  }
+}
+
 void VllmLog::read_engine(const LogLine& line) {
   take_pending_window();
   EngineWindow window;
@@ -44,7 +50,9 @@ void VllmLog::read_counts(const LogLine& line) {
   const auto by_position = line.after("Per-position acceptance rate:");
   const auto rates = line.rates("Per-position acceptance rate", by_position.value_or(""));
   require_ratio(line, "Draft acceptance rate in percent", percent, 100 * *counts.accepted / *counts.drafted, 0.1);
+  counts.draft_method = draft_method_;
   count_back(line, counts, length, rates, true);
+  state_throughput(line, counts);
   found_.take(counts);
 }
 
@@ -57,6 +65,16 @@ std::optional<double> VllmLog::steps_between_lines(const LogLine& line, const Se
   const double seconds = *counts.drafted / *drafted_per_second;
   const double steps = seconds * counts.window->generation_tokens_per_second.value_or(0) - *counts.accepted;
   return steps > 0 ? std::optional(steps) : std::nullopt;
+}
+
+/// All tokens of a window bound those of its rounds; the two lines may be of times a little apart.
+void VllmLog::state_throughput(const LogLine& line, ServingCounts& counts) {
+  const auto drafted_per_second = line.number("Drafted throughput:", " tokens/s");
+  if (!counts.window || !(counts.rounds.value_or(0) > 0) || drafted_per_second.value_or(0) <= 0) return;
+  constexpr double apart = 1.5, rounding = 0.05;
+  const double seconds = *counts.drafted / *drafted_per_second;
+  const double tokens = (counts.window->generation_tokens_per_second.value_or(0) + rounding) * seconds;
+  counts.stated.push_back({"tokens per step", "Avg generation throughput", 0, apart * tokens / *counts.rounds});
 }
 
 /// That of the last line of vLLM's engine, if no counts followed it.

@@ -345,15 +345,16 @@ TEST_CASE("the next run is that of the server which counted, was timed or is con
   CHECK(command(rate + "--emit trtllm") ==
         "python -m tensorrt_llm.serve.scripts.benchmark_serving --model org/m --dataset-name trtllm_custom "
         "--dataset-path PROMPTS --num-prompts 24 --max-concurrency 3 --save-result");
-  const std::string k6 = "SERVER_BENCH_N_PROMPTS=24 k6 run script.js --duration 24h --iterations 24 --vus 3";
-  CHECK(command(rate + "--emit llamacpp") == k6);
+  const std::string bench =
+      "python tools/server/bench/speed-bench/speed_bench.py --bench qualitative --concurrency 3 --output run.json";
+  CHECK(command(rate + "--emit llamacpp") == bench);
   CHECK(command("--alpha 0.5:0.9 --c 0.01 --min-gain 0.2 --cost " + specdec::tests::source_dir() +
-                "/traces/samples/llamacpp/batched-bench.jsonl") == k6);
+                "/traces/samples/llamacpp/batched-bench.jsonl") == bench);
   const std::string log = (scratch / "server.log").string();
   std::ofstream(log)
       << "slot print_timing: id  1 | task 0 | draft acceptance = 0.64479 (  167 accepted /   259 generated), "
          "mean acceptance length =  2.92, acceptance rate per position = (0.805, 0.632, 0.483)\n";
-  CHECK(command("--c 0.35 --min-gain 0.4 --counters " + log).find(" k6 run script.js ") != std::string::npos);
+  CHECK(command("--c 0.35 --min-gain 0.4 --counters " + log).find("speed_bench.py ") != std::string::npos);
 }
 
 TEST_CASE("counters of one model are not planned for another without a word") {

@@ -92,17 +92,20 @@ TEST_CASE("several scrapes give the windows between them, those without a round 
 }
 
 TEST_CASE("a counter that went down is a restart of its set of labels alone") {
-  const AllCounts counts =
-      counts_of({vllm(22, 66, 30) + vllm(22, 66, 30, {}, "", "1"), vllm(23, 4, 2) + vllm(25, 75, 33, {}, "", "1")});
-  REQUIRE(counts.units.size() == 2);
-  CHECK(counts.units[0].rounds == 23);
-  CHECK(counts.units[0].drafted == 4);
-  CHECK(counts.units[0].accepted == 2);
+  const auto other = [](int rounds, int drafted, int accepted) { return vllm(rounds, drafted, accepted, {}, "", "1"); };
+  const AllCounts counts = counts_of({vllm(22, 66, 30) + other(22, 66, 30), vllm(23, 4, 2) + other(25, 75, 33),
+                                      vllm(33, 34, 12) + other(35, 105, 43)});
+  REQUIRE(counts.units.size() == 3);
+  CHECK(counts.units[0].rounds == 10);
+  CHECK(counts.units[0].drafted == 30);
   CHECK(counts.units[1].rounds == 3);
-  CHECK(counts.units[1].drafted == 9);
+  CHECK(counts.units[2].rounds == 10);
   REQUIRE(counts.warnings.size() == 1);
   CHECK(counts.warnings[0].code == "counter_reset");
-  CHECK_THAT(counts.warnings[0].message, Contains("2.txt:1: counters of {engine=\"0\""));
+  CHECK_THAT(counts.warnings[0].message, Contains("went down from 66 to 4: a restart; the window is left out"));
+  // Where no window is left.
+  CHECK_THAT(counts_refusal({vllm(22, 66, 30), vllm(23, 4, 2)}),
+             Contains("is 4, but must be at least 66, as by") && Contains("the server was restarted"));
 }
 
 TEST_CASE("scrapes in one file are told apart by their times") {
@@ -206,9 +209,6 @@ TEST_CASE(
   const AllCounts adaptive = counts_of({scrape(100, 200, 60, 3, 4), scrape(150, 300, 80, 1, 2)});
   CHECK_FALSE(window(adaptive.units).gamma);
   CHECK(adaptive.warns("draft_length_varies"));
-  const AllCounts longer = counts_of({scrape(100, 300, 60, 1, 2)});
-  CHECK_FALSE(window(longer.units).gamma);
-  CHECK(longer.warns("draft_length_varies"));
 
   // Blocks that are drafted at once, or trees of depth 1.
   const AllCounts block = counts_of({scrape(100, 200, 60, 1, 8)});
@@ -478,4 +478,21 @@ TEST_CASE("series of one scrape among several are totals, with a warning") {
   CHECK(counts.units[1].unit == CountUnit::total);
   CHECK(counts.units[1].rounds == 7);
   CHECK(counts.warns("series_in_one_scrape"));
+}
+
+TEST_CASE("a scrape that lacks what the one before it had is cut off") {
+  CHECK_THAT(counts_refusal({vllm(22, 66, 30) + vllm(7, 21, 9, {}, "", "1"), vllm(32, 96, 45)}),
+             Contains("missing, but must be given") && Contains("the file may be cut off"));
+  const std::string whole = vllm(32, 96, 45);
+  CHECK_THAT(counts_refusal({vllm(22, 66, 30), whole.substr(0, whole.find('\n') + 1)}), Contains("is missing, but must be given"));
+}
+
+TEST_CASE("a gauge beside counters is another figure of what they say") {
+  const AllCounts counts = counts_of({"sglang:spec_verify_calls_total 100\nsglang:generation_tokens_total 300\n"
+                                      "sglang:spec_accept_length 2\n"});
+  REQUIRE(counts.units.size() == 1);
+  REQUIRE(counts.units[0].stated.size() == 1);
+  CHECK(counts.units[0].stated[0].quantity == "tokens per step");
+  CHECK(counts.units[0].stated[0].low < 2);
+  CHECK(counts.units[0].stated[0].high == 3);
 }

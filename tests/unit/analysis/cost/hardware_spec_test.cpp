@@ -54,6 +54,8 @@ double printed_value(std::string quoted) {
                                                       {"TOPs", 1e12},
                                                       {"POPS", 1e15},
                                                       {"PFLOPS", 1e15},
+                                                      {"PFLOP", 1e15},
+                                                      {"petaFLOP", 1e15},
                                                       {"teraflops", 1e12},
                                                       {"teraFLOPS", 1e12}};
   quoted.erase(std::remove(quoted.begin(), quoted.end(), ','), quoted.end());
@@ -134,7 +136,7 @@ TEST_CASE(
     }
   }
   CHECK(figures > 220);
-  CHECK(alone <= 36);
+  CHECK(4 * alone <= figures);
 }
 
 // Grace with 960 GB: https://docs.nvidia.com/dccpu/grace-perf-tuning-guide; the MI325X: its data sheet's 1,307.4

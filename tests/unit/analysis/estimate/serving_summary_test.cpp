@@ -799,7 +799,8 @@ TEST_CASE("counts that contradict each other are refused with file, line, field,
   CHECK(message_of(counts) == "requests.jsonl: rounds is 7, but must be 6, the sum of the histogram");
   counts = request({1, 2, 3});
   counts.gamma = 1;
-  CHECK(message_of(counts) == "requests.jsonl: accepted is 8, but must be at most 6, gamma = 1 times the rounds");
+  CHECK(message_of(counts) ==
+        "requests.jsonl: tokens per step, 1 + accepted / rounds, is 2.333, but must be in [1, 2], with 1 drafted a round");
   counts = request({10, 2, 3});
   counts.gamma = 1;
   CHECK(message_of(counts) == "requests.jsonl: accepted drafts of a round is 2, but must be at most 1, the gamma");
