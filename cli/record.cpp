@@ -229,7 +229,7 @@ Command record_command() {
             options.text("--target", o->paths.target, "DIR",
                          "folder of the target's checkpoint (default: the shipped pair)");
             options.text("--draft", o->paths.draft, "DIR",
-                         "folder of the draft's, with the same vocabulary; or n-gram tables, as for validate");
+                         "folder of the draft's, of the same vocabulary or with a d2t; or n-gram tables, as for validate");
             options.text("--prompts", o->paths.prompts, "FILE",
                          "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
             options.group("What to record");

@@ -28,13 +28,16 @@ class TreeDecoder final : public MethodDecoder {
     options_.parents = std::move(parents);
     options_.siblings = rule_.siblings;
     options_.max_new_tokens = context.settings().max_new_tokens;
+    options_.end_token = context.settings().end_token;
     options_.standardisation = context.standardisation();
     options_.verifier = [this](const sim::DraftedCandidates& candidates, const sim::UniformSource& uniforms,
                                std::int64_t round, std::int64_t slot) {
       const sim::CandidateVerdict verdict = rule_.verify(candidates, uniforms, round, slot);
-      const std::vector<std::int64_t> drafts(candidates.drafted.begin(), candidates.drafted.end());
-      sums_.book(rule_.acceptance(TargetRow(candidates.target_row), DraftRow(candidates.draft_row), drafts),
-                 verdict.accepted.has_value());
+      context_.outside_the_clock([&] {
+        const std::vector<std::int64_t> drafts(candidates.drafted.begin(), candidates.drafted.end());
+        sums_.book(rule_.acceptance(TargetRow(candidates.target_row), DraftRow(candidates.draft_row), drafts),
+                   verdict.accepted.has_value());
+      });
       return verdict;
     };
   }
