@@ -352,14 +352,19 @@ def cmd_vocabulary(args: argparse.Namespace) -> None:
 
 
 def cmd_ngrams(args: argparse.Namespace) -> None:
-    """Count the tokens of the answers, and pairs of them, for drafts of tables (README.md has the format)."""
+    """Count tokens, and pairs of them, of the answers and of what people wrote (README.md has the format)."""
     from safetensors.numpy import save_file
+    from tokenizers import Tokenizer
 
     vocab = 49152
+    tokenizer = Tokenizer.from_file(str(args.models / "smollm2" / "tokenizer.json"))
     unigram, pairs = np.zeros(vocab, np.int64), []
-    for text in read_texts(args.work)[0]:
-        ids = text["tokens"][text["prompt"] - 1:].astype(np.int64)
-        np.add.at(unigram, ids[1:], 1)
+    written = [t["tokens"][t["prompt"] - 1:] for t in read_texts(args.work)[0]]
+    for text in [*functions(), *passages()]:
+        written.append(tokenizer.encode(text, add_special_tokens=False).ids + [END])
+    for ids in written:
+        ids = np.asarray(ids, np.int64)
+        np.add.at(unigram, ids, 1)
         pairs.append(ids[:-1] * vocab + ids[1:])
     keys, counts = np.unique(np.concatenate(pairs), return_counts=True)
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
