@@ -55,7 +55,7 @@ void MethodOptions::declare_source(Options& options) {
                  "a pair of models and prompts, a random table pair, or a recording");
   options.text("--target", target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
   options.text("--draft-model", draft_model, "DIR",
-               "folder of the draft model's, of the same vocabulary or with a d2t, or n-gram tables");
+               "folder of the draft model's, of that vocabulary or with a d2t, or n-gram tables");
   options.text("--prompts", prompts, "FILE", "JSON lines or a .txt, as for specdec validate");
   options.text("--tasks,--task", tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
   options.text("--ngram-text", ngram_text, "FILE",

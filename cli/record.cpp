@@ -210,7 +210,8 @@ Report run(const RecordOptions& o, bool quiet) {
     refuse("--k", fmt::format("{}", o.k), fmt::format("at most the vocabulary's size, {}", pair.vocab_size()));
   const TraceOutput output = output_of(o.output, shard);
   const traces::TraceMetadata metadata = metadata_of(pair, prompts.kept, o, options);
-  if (shard.of > 1) require_shares(*o.output.path, shard.of, texts, metadata, options.max_new_tokens, options.end_token.has_value());
+  if (shard.of > 1)
+    require_shares(*o.output.path, shard.of, texts, metadata, options.max_new_tokens, o.end_token.has_value());
   // A share has its name when it is whole.
   const bool is_done = shard.of > 1 && std::filesystem::exists(*output.path);
   std::int64_t there = sequences;
@@ -259,7 +260,7 @@ Command record_command() {
             options.text("--target", o->paths.target, "DIR",
                          "folder of the target's checkpoint (default: the shipped pair)");
             options.text("--draft", o->paths.draft, "DIR",
-                         "folder of the draft's, of the same vocabulary or with a d2t; or n-gram tables, as for validate");
+                         "folder of the draft's, of that vocabulary or with a d2t; or n-gram tables, as for validate");
             options.text("--prompts", o->paths.prompts, "FILE",
                          "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
             options.group("What to record");

@@ -137,7 +137,8 @@ std::vector<Token> TensorStore::known_tokens(std::optional<std::int64_t> count, 
   if (found == tensors_.end())
     throw FileError(path_, FileError::whole_file(), "d2t", "missing", "the tokens that the draft knows");
   const auto& [tensor, file] = found->second;
-  if (tensor->type != traces::ElementType::i64) refuse(*file, *tensor, "dtype", std::string(name_of(tensor->type)), "I64");
+  if (tensor->type != traces::ElementType::i64)
+    refuse(*file, *tensor, "dtype", std::string(name_of(tensor->type)), "I64");
   const std::vector<std::int64_t> shape{count.value_or(tensor->elements())};
   if (tensor->shape != shape)
     refuse(*file, *tensor, "shape", traces::shape_text(tensor->shape), traces::shape_text(shape));

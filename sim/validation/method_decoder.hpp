@@ -136,6 +136,9 @@ class MethodContext {
   core::Standardisation standardisation() const { return {.temperature = settings_.temperature}; }
   /// Threads of each model: those of the settings if texts are decoded one at a time.
   std::int64_t model_threads() const { return settings_.timed ? settings_.threads : 1; }
+  /// A new object of the source's models.
+  sim::OwnedModel target() const { return source_.models.target(model_threads()); }
+  sim::OwnedModel draft() const { return source_.models.draft(model_threads()); }
   /// Of what is decoded next; null if nothing is timed.
   MethodClock* clock() const { return clock_.get(); }
   /// Does what only tests need, whose time does not count.

@@ -14,7 +14,7 @@ namespace {
 /// The target alone: every token is a step.
 class PlainDecoder final : public MethodDecoder {
  public:
-  explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.source().models.target(context.model_threads())) {
+  explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.target()) {
     options_.max_new_tokens = context.settings().max_new_tokens;
     options_.end_token = context.settings().end_token;
     options_.standardisation = context.standardisation();

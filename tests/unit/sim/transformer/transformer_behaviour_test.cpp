@@ -244,7 +244,7 @@ TEST_CASE("vectors in the place of embeddings are scored as the tokens that have
   CHECK(by_vectors.length() == 100);
 }
 
-TEST_CASE("a model that knows some tokens has the others' rows at 0, reads them as the first, and is else the whole model") {
+TEST_CASE("a model that knows some tokens gives the others 0, reads them as the first, and is else the whole model") {
   const tests::Shape shape{32, 2, 2, 48, 20, 30};
   const std::vector<std::int64_t> known{2, 3, 7, 11, 19};
   Transformer some(sim::load_checkpoint(tests::RandomCheckpoint(shape, known).folder()));
