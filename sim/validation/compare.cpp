@@ -239,7 +239,9 @@ class MethodExperiment {
       result.operations_factor = result.counters.operations / (beams ? beams->plain_operations : tokens * operations);
       result.memory_factor = weight_reads / tokens;
     }
-    if (settings_.timed && method_.system == nullptr) result.timing = timing(task, result);
+    // A tree's nodes are scored one after the other, which no engine does.
+    if (settings_.timed && method_.system == nullptr && method_.verifier->tree == nullptr)
+      result.timing = timing(task, result);
     if (settings_.cost) result.speedup = ratio(task, tokens_of, [](const MethodRun& run) { return run.cost; });
     return result;
   }

@@ -50,7 +50,7 @@ struct MethodResult {
   std::optional<double> memory_factor;
   /// Empty without a cost.
   std::optional<estimate::Estimate> speedup;
-  /// Empty unless settings.timed, and for systems.
+  /// Empty unless settings.timed, for systems, and for trees, whose nodes the simulator scores one by one.
   std::optional<MethodTiming> timing;
 
   /// [j]: of the rounds that drafted j + 1 tokens or more, the share in which at least that many were accepted.

@@ -63,10 +63,6 @@ DraftBench MethodClock::timed(DraftBench bench) {
   draft_ = std::make_shared<TimedDraft>(bench.draft);
   bench.target = sim::OwnedModel(target_);
   bench.draft = draft_;
-  if (bench.model) {
-    model_ = std::make_shared<TimedModel>(bench.model->ref());
-    bench.model = sim::OwnedModel(model_);
-  }
   return bench;
 }
 
@@ -74,18 +70,11 @@ void MethodClock::finish(double total, const sim::Counters& counters, RunTimes& 
   times.seconds = total - std::exchange(excluded_, 0);
   if (!target_) return;
   times.calls.assign(target_->calls().begin(), target_->calls().end());
-  double drafting = draft_->proposing_seconds;
   times.drafting = draft_->per_token;
   times.seconds -= prompt_seconds(times.calls) + draft_->prompt_seconds;
-  // Several drafts of one position are drawn from the model's rows.
-  if (model_ && !model_->calls().empty()) {
-    times.seconds -= prompt_seconds(model_->calls());
-    drafting = scoring_seconds(model_->calls());
-    if (counters.drafted > 0) times.drafting = {drafting / static_cast<double>(counters.drafted)};
-    model_->forget_calls();
-  }
   target_->forget_calls();
-  times.rest_seconds = (times.seconds - scoring_seconds(times.calls) - drafting) / static_cast<double>(counters.steps);
+  times.rest_seconds = (times.seconds - scoring_seconds(times.calls) - draft_->proposing_seconds) /
+                       static_cast<double>(counters.steps);
 }
 
 RunTimes time_plain(sim::LanguageModelRef target, std::span<const sim::Token> prompt,

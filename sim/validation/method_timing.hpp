@@ -61,7 +61,6 @@ class MethodClock {
   std::vector<DraftBench> inner_;
   std::shared_ptr<TimedModel> target_;
   std::shared_ptr<TimedDraft> draft_;
-  std::shared_ptr<TimedModel> model_;
   double excluded_ = 0;
 };
 

@@ -33,11 +33,9 @@ class TreeDecoder final : public MethodDecoder {
     options_.verifier = [this](const sim::DraftedCandidates& candidates, const sim::UniformSource& uniforms,
                                std::int64_t round, std::int64_t slot) {
       const sim::CandidateVerdict verdict = rule_.verify(candidates, uniforms, round, slot);
-      context_.outside_the_clock([&] {
-        const std::vector<std::int64_t> drafts(candidates.drafted.begin(), candidates.drafted.end());
-        sums_.book(rule_.acceptance(TargetRow(candidates.target_row), DraftRow(candidates.draft_row), drafts),
-                   verdict.accepted.has_value());
-      });
+      const std::vector<std::int64_t> drafts(candidates.drafted.begin(), candidates.drafted.end());
+      sums_.book(rule_.acceptance(TargetRow(candidates.target_row), DraftRow(candidates.draft_row), drafts),
+                 verdict.accepted.has_value());
       return verdict;
     };
   }
