@@ -55,7 +55,7 @@ void MethodOptions::declare_source(Options& options) {
                  "a pair of models and prompts, a random table pair, or a recording");
   options.text("--target", target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
   options.text("--draft-model", draft_model, "DIR",
-               "folder of the draft model's, with the same vocabulary, or n-gram tables");
+               "folder of the draft model's, of that vocabulary or with a d2t, or n-gram tables");
   options.text("--prompts", prompts, "FILE", "JSON lines or a .txt, as for specdec validate");
   options.text("--tasks,--task", tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
   options.text("--ngram-text", ngram_text, "FILE",
@@ -105,8 +105,12 @@ void MethodOptions::declare_settings(Options& options) {
   options.number("--until-error", settings.until_relative_error, numbers("--until-error"),
                  "end a method where tokens per step are known to this share of them (half of the 95% interval)");
   options.integer("--max-new-tokens", settings.max_new_tokens, integers("--max-new-tokens"), "tokens per sequence");
+  options.integer("--end-token", end_token, integers("--end-token"), "the token that ends a text (default: none)");
+  options.flag("--timed", settings.timed,
+               "decode one sequence at a time, in turn with plain decoding, and time both");
   options.integer("--seed", seed, integers("--seed"), "seed of all random numbers");
-  options.integer("--threads", settings.threads, integers("--threads"), "sequences at a time");
+  options.integer("--threads", settings.threads, integers("--threads"),
+                  "sequences at a time; with --timed threads of each model");
   cost.declare(options, "[ratio of operations]");
 }
 
@@ -146,6 +150,8 @@ void MethodOptions::fill(planner::MethodQuestion& question, const Options& given
   question.tokens = tokens;
   question.until_error = settings.until_relative_error;
   take("--max-new-tokens", settings.max_new_tokens, question.max_new_tokens);
+  question.end_token = end_token;
+  question.timed = settings.timed;
   question.seed = seed;
   question.threads = settings.threads;
   question.cost = cost.times();

@@ -36,6 +36,7 @@ struct RecordOptions {
   SamplingCuts cuts;
   std::optional<std::int64_t> sequences;
   std::int64_t max_new_tokens = sim::RecordingOptions{}.max_new_tokens;
+  std::optional<std::int64_t> end_token;
   std::string tier = "full";
   std::int64_t k = sim::RecordingOptions{}.k;
   std::int64_t seed = 1;
@@ -64,6 +65,7 @@ sim::RecordingOptions recording_options(const RecordOptions& o, std::size_t prom
     refuse("--sequences", fmt::format("{}", options.sequences),
            fmt::format("at most the number of prompts, {}: at temperature 0 a prompt has one text", all));
   options.max_new_tokens = o.max_new_tokens;
+  if (o.end_token) options.end_token = static_cast<sim::Token>(*o.end_token);
   options.seed = static_cast<std::uint64_t>(o.seed);
   options.threads = o.threads;
   return options;
@@ -87,14 +89,38 @@ traces::TraceMetadata metadata_of(const planner::CheckpointPair& pair, const std
   return metadata;
 }
 
-ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const RecordedRange& range, std::int64_t tokens) {
-  ordered_json tasks = ordered_json::array();
-  for (const std::string& name : sim::tasks_of(prompts)) {
-    std::int64_t sequences = 0;
-    for (std::int64_t s = range.first; s < range.end; ++s)
-      sequences += prompts[static_cast<std::size_t>(s) % prompts.size()].task == name ? 1 : 0;
-    tasks.push_back({{"task", name}, {"sequences", sequences}, {"positions", sequences * tokens}});
+struct RecordedTexts {
+  std::int64_t sequences = 0, positions = 0;
+};
+
+/// What a trace holds, by task.
+std::vector<RecordedTexts> texts_of(const std::filesystem::path& trace, std::size_t tasks) {
+  std::vector<RecordedTexts> texts(tasks);
+  traces::TraceReader reader(trace);
+  traces::PositionBatch batch;
+  while (reader.read(batch)) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(batch.size); ++i) {
+      RecordedTexts& its = texts.at(static_cast<std::size_t>(batch.task[i]));
+      its.sequences += batch.place[i] == 0 ? 1 : 0;
+      its.positions += 1;
+    }
   }
+  return texts;
+}
+
+RecordedTexts sum_of(const std::vector<RecordedTexts>& texts) {
+  RecordedTexts sum;
+  for (const RecordedTexts& its : texts) {
+    sum.sequences += its.sequences;
+    sum.positions += its.positions;
+  }
+  return sum;
+}
+
+ordered_json tasks_json(const std::vector<std::string>& names, const std::vector<RecordedTexts>& texts) {
+  ordered_json tasks = ordered_json::array();
+  for (std::size_t t = 0; t < names.size(); ++t)
+    tasks.push_back({{"task", names[t]}, {"sequences", texts[t].sequences}, {"positions", texts[t].positions}});
   return tasks;
 }
 
@@ -131,8 +157,9 @@ std::optional<traces::Shard> share_named(const std::string& stem, std::int64_t o
 }
 
 /// Refuses a folder that holds anything but shares of this recording of so many texts, dealt as this one is.
+/// @param tokens  of each text; at most where an end token may end it
 void require_shares(const std::filesystem::path& folder, std::int64_t of, std::int64_t texts,
-                    const traces::TraceMetadata& metadata, std::int64_t tokens) {
+                    const traces::TraceMetadata& metadata, std::int64_t tokens, bool at_most) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != traces::shard_extension) continue;
     const auto refuse_file = [&](const std::string& field, const std::string& found, const std::string& expected) {
@@ -146,7 +173,7 @@ void require_shares(const std::filesystem::path& folder, std::int64_t of, std::i
     traces::require_goes_on(entry.path(), there.metadata(), metadata);
     const RecordedRange range = range_of(*share, texts);
     const std::int64_t positions = (range.end - range.first) * tokens;
-    if (there.positions() == positions) continue;
+    if (there.positions() == positions || (at_most && there.positions() < positions)) continue;
     refuse_file("length", fmt::format("{} tokens", there.positions().value_or(0)),
                 fmt::format("{}, as share {} of {} texts has", positions, share->name(), texts));
   }
@@ -178,18 +205,20 @@ Report run(const RecordOptions& o, bool quiet) {
   const RecordedRange range = range_of(shard, texts);
   const std::int64_t sequences = range.end - range.first;
   options.sequences = range.end;
+  const std::vector<std::string> tasks = sim::tasks_of(prompts.kept);
   if (o.tier == "topk" && o.k > pair.vocab_size())
     refuse("--k", fmt::format("{}", o.k), fmt::format("at most the vocabulary's size, {}", pair.vocab_size()));
   const TraceOutput output = output_of(o.output, shard);
   const traces::TraceMetadata metadata = metadata_of(pair, prompts.kept, o, options);
-  if (shard.of > 1) require_shares(*o.output.path, shard.of, texts, metadata, options.max_new_tokens);
+  if (shard.of > 1)
+    require_shares(*o.output.path, shard.of, texts, metadata, options.max_new_tokens, o.end_token.has_value());
   // A share has its name when it is whole.
   const bool is_done = shard.of > 1 && std::filesystem::exists(*output.path);
   std::int64_t there = sequences;
   if (!is_done) {
     traces::TraceWriter writer = output.open(
         metadata, {.whole_sequences = true, .resume = true, .expected_positions = sequences * options.max_new_tokens});
-    there = writer.resumed_positions() / options.max_new_tokens;
+    there = writer.resumed_positions() > 0 ? sum_of(texts_of(*output.path, tasks.size())).sequences : 0;
     if (there > sequences) {
       refuse("--sequences", fmt::format("{}", sequences),
              fmt::format("at least {}, the texts that {} holds already", there, *output.path));
@@ -199,16 +228,18 @@ Report run(const RecordOptions& o, bool quiet) {
     say(fmt::format("specdec: share {} was done already, in {}\n", shard.name(), *output.path));
   }
 
+  const std::vector<RecordedTexts> recorded = texts_of(*output.path, tasks.size());
+  const std::int64_t positions = sum_of(recorded).positions;
   Report report;
-  report.json = {{"positions", sequences * options.max_new_tokens},
+  report.json = {{"positions", positions},
                  {"sequences", sequences},
                  {"resumed_sequences", there},
                  {"tier", traces::name_of(options.tier)},
                  {"size_bytes", output.size_bytes()},
-                 {"tasks", tasks_json(prompts.kept, range, options.max_new_tokens)}};
+                 {"tasks", tasks_json(tasks, recorded)}};
   report.text =
-      fmt::format("{} tokens in {} texts of {}{}, tier {}: {}\n", sequences * options.max_new_tokens, sequences,
-                  options.max_new_tokens,
+      fmt::format("{} tokens in {} texts of {}{}{}, tier {}: {}\n", positions, sequences,
+                  options.end_token ? "at most " : "", options.max_new_tokens,
                   shard.of > 1 ? fmt::format(", share {} of {} texts", shard.name(), texts) : "", o.tier, *output.path);
   if (there > 0) report.text += fmt::format("{} of the texts were there already.\n", there);
   report.files = facts_of(pair.files());
@@ -229,7 +260,7 @@ Command record_command() {
             options.text("--target", o->paths.target, "DIR",
                          "folder of the target's checkpoint (default: the shipped pair)");
             options.text("--draft", o->paths.draft, "DIR",
-                         "folder of the draft's, with the same vocabulary; or n-gram tables, as for validate");
+                         "folder of the draft's, of that vocabulary or with a d2t; or n-gram tables, as for validate");
             options.text("--prompts", o->paths.prompts, "FILE",
                          "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
             options.group("What to record");
@@ -240,7 +271,9 @@ Command record_command() {
             options.integer("--sequences", o->sequences, {.lo = 1, .hi = 1'000'000'000},
                             "texts; text s continues prompt s modulo their number (default: one a prompt)");
             options.integer("--max-new-tokens", o->max_new_tokens, {.lo = 2, .hi = 1'000'000},
-                            "tokens of each text; no token ends it sooner");
+                            "tokens of each text");
+            options.integer("--end-token", o->end_token, {.lo = 0, .hi = 1 << 30},
+                            "a token that ends a text sooner (default: none)");
             options.choice("--tier", o->tier, {"full", "topk", "scalar"}, "how much of each position to keep");
             options.integer("--k", o->k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
             options.integer("--seed", o->seed, {}, "seed of all random numbers");

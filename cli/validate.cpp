@@ -152,8 +152,8 @@ std::function<Report()> setup(Options& options) {
   options.text("--target", values->paths.target, "DIR",
                "folder of the target's checkpoint (default: the shipped pair)");
   options.text("--draft", values->paths.draft, "DIR",
-               "folder of the draft's, with the same vocabulary; or n-gram tables: unigram or bigram for the shipped "
-               "ones, unigram:FILE or bigram:FILE for others");
+               "folder of the draft's, of that vocabulary or with a d2t; or n-gram tables: unigram or bigram for the "
+               "shipped ones, unigram:FILE or bigram:FILE for others");
   options.text("--prompts", values->paths.prompts, "FILE",
                "JSON lines: \"task\", and \"text\" (with tokenizer.model beside the target) or \"tokens\"; or a .txt, "
                "one text a line");

@@ -6,7 +6,8 @@ foreach(layer traces analysis sim planner planner_sources planner_load planner_m
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/specdec)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sim/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/specdec/models
-  FILES_MATCHING PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.model" PATTERN "*.safetensors" PATTERN "*.md")
+  FILES_MATCHING PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.model" PATTERN "*.safetensors" PATTERN "*.md"
+  PATTERN smollm2 EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS specdec RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/specdec.bash RENAME specdec

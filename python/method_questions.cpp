@@ -46,6 +46,8 @@ void take_all(const Arguments& arguments, planner::MethodQuestion& question) {
   arguments.take("tokens", question.tokens);
   arguments.take("until_error", question.until_error);
   arguments.take("max_new_tokens", question.max_new_tokens);
+  arguments.take("end_token", question.end_token);
+  arguments.take("timed", question.timed);
   arguments.take("seed", question.seed);
   arguments.take("threads", question.threads);
   arguments.take("c", question.cost.c);

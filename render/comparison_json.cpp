@@ -23,6 +23,20 @@ ordered_json name_or_null(const Kind* kind) {
   return kind == nullptr ? ordered_json() : ordered_json(kind->name);
 }
 
+ordered_json timing_or_null(const std::optional<validation::MethodTiming>& timing) {
+  if (!timing) return nullptr;
+  ordered_json factors = ordered_json::array();
+  for (const auto& [tokens, factor] : timing->verification) factors.push_back({{"tokens", tokens}, {"factor", factor}});
+  return {{"plain_step_seconds", timing->plain_step_seconds},
+          {"c", timing->c},
+          {"verify_factors", factors},
+          {"overhead", timing->overhead},
+          {"speedup",
+           {{"theorem_3_8", number_or_null(timing->theorem)},
+            {"expected", timing->expected},
+            {"measured", timing->measured}}}};
+}
+
 std::string kept_name(Keeps keeps) { return keeps == Keeps::law ? "law" : keeps == Keeps::beams ? "beams" : "nothing"; }
 
 ordered_json row_of(const MethodResult& r) {
@@ -53,7 +67,8 @@ ordered_json row_of(const MethodResult& r) {
           {"draft_calls_per_token", number_or_null(r.draft_calls_per_token)},
           {"operations_factor", number_or_null(r.operations_factor)},
           {"memory_factor", number_or_null(r.memory_factor)},
-          {"speedup", estimate_or_null(r.speedup)}};
+          {"speedup", estimate_or_null(r.speedup)},
+          {"timing", timing_or_null(r.timing)}};
 }
 
 ordered_json row_of(const validation::PlannedTree& tree) {
@@ -82,6 +97,7 @@ ordered_json json_of(const planner::MethodRuns& runs) {
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_tables(const planner::MethodRuns& runs) {
   MethodResult with_all = runs.results.front();
   with_all.acceptance = with_all.speedup = with_all.tokens_per_step;
+  with_all.timing.emplace();
   return {{"results", row_of(with_all)}, {"tasks", row_of(with_all)}, {"trees", row_of(validation::PlannedTree())}};
 }
 

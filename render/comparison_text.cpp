@@ -16,6 +16,7 @@ namespace {
 
 using validation::Keeps;
 using validation::MethodResult;
+using validation::MethodTiming;
 
 bool is_search(const MethodResult& r) { return r.method.keeps() == Keeps::beams; }
 
@@ -43,6 +44,40 @@ std::string long_law_of(const MethodResult& r) {
   if (r.method.lossless()) return "yes";
   return keeps_the_law(r) ? "yes, with these parameters"
                           : fmt::format("no, total variation {:.4f} per token", *r.total_variation_per_token);
+}
+
+std::string with_error(const std::optional<double>& speedup, double measured) {
+  return speedup ? fmt::format("{:.2f} ({:+.0f}%)", *speedup, 100 * (*speedup / measured - 1)) : "-";
+}
+
+/// v of the rounds that scored most tokens.
+std::optional<double> verify_factor_of(const MethodTiming& timing) {
+  return timing.verification.empty() ? std::nullopt : std::optional(timing.verification.back().factor);
+}
+
+/// What the clock says of each method, and what was foretold; empty if nothing was timed.
+std::string timing_table(const std::vector<MethodResult>& results) {
+  std::vector<MethodResult> rows;
+  std::ranges::copy_if(results, std::back_inserter(rows), [](const MethodResult& r) { return r.timing.has_value(); });
+  if (rows.empty()) return "";
+  const Table table = make_table(
+      rows, {{"method",
+              {Align::left},
+              [](const auto& r) { return r.task.empty() ? name_of(r.method) : "  " + r.task; }},
+             {"alpha", [](const auto& r) { return r.acceptance ? fixed(r.acceptance->value, 3) : "-"; }},
+             {"c", [](const auto& r) { return fixed(r.timing->c, 3); }},
+             {"v", [](const auto& r) { return fixed(verify_factor_of(*r.timing), 2); }},
+             {"overhead", [](const auto& r) { return fixed(r.timing->overhead, 3); }},
+             {"tokens/s", [](const auto& r) { return fixed(r.timing->measured / r.timing->plain_step_seconds, 1); }},
+             {"Theorem 3.8", [](const auto& r) { return with_error(r.timing->theorem, r.timing->measured); }},
+             {"expected", [](const auto& r) { return with_error(r.timing->expected, r.timing->measured); }},
+             {"measured", [](const auto& r) { return fixed(r.timing->measured, 2); }}});
+  return '\n' + text_of(table) +
+         wrapped(
+             "By the clock, in turn with plain decoding: c, v and overhead in plain steps, v of the rounds that score "
+             "most tokens. Speedups: by Theorem 3.8 from alpha and c; expected from the closed form's tokens per step, "
+             "c, v and overhead; measured. In brackets how far they are from the measured one.") +
+         '\n';
 }
 
 /// The table of `compare`, or of the tasks of one method; searches stand behind the other methods.
@@ -119,6 +154,7 @@ std::string text_of(const planner::Simulation& simulation) {
   if (r.operations_factor) line("operations factor", fixed(r.operations_factor, 3));
   if (r.memory_factor) line("memory factor", fixed(r.memory_factor, 3));
   if (r.speedup) line("speedup", render::with_interval(*r.speedup, 3));
+  text += timing_table(results);
   if (results.size() > 1)
     text += fmt::format("\n{}\n{}", text_of(table_of(results, true)), legends(results));
   else if (is_search(r))
@@ -127,7 +163,8 @@ std::string text_of(const planner::Simulation& simulation) {
 }
 
 std::string text_of(const planner::Comparison& comparison) {
-  return fmt::format("{}\n{}", text_of(table_of(comparison.results, false)), legends(comparison.results));
+  return fmt::format("{}\n{}{}", text_of(table_of(comparison.results, false)), legends(comparison.results),
+                     timing_table(comparison.results));
 }
 
 }  // namespace specdec::render

@@ -98,6 +98,7 @@ class Recorder {
     const Prompt& prompt = prompts_[number];
     DecodingOptions decoding;
     decoding.max_new_tokens = options_.max_new_tokens;
+    decoding.end_token = options_.end_token;
     decoding.standardisation = options_.standardisation;
     const RandomStream stream(options_.seed, static_cast<std::uint64_t>(sequence));
     const Generation text = decode_autoregressively(worker.target, prompt.tokens, decoding, stream);
@@ -176,6 +177,7 @@ traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::i
   metadata.task_names = tasks_of(prompts);
   metadata.other["record.seed"] = fmt::format("{}", options.seed);
   metadata.other["record.max_new_tokens"] = fmt::format("{}", options.max_new_tokens);
+  if (options.end_token) metadata.other["record.end_token"] = fmt::format("{}", *options.end_token);
   return metadata;
 }
 

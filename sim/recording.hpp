@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +23,10 @@ struct RecordingOptions {
   std::int64_t k = 64;
   /// Sequence s continues prompt s mod (number of prompts).
   std::int64_t sequences = 1;
-  /// Tokens of each sequence, >= 1; end tokens are ignored.
+  /// Tokens of each sequence at most, >= 1.
   std::int64_t max_new_tokens = 128;
+  /// Ends a sequence that writes it; it is recorded, too.
+  std::optional<Token> end_token = {};
   std::uint64_t seed = 1;
   /// Number of sequences processed together; the recording does not depend on it.
   std::int64_t threads = 1;

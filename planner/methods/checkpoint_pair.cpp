@@ -110,6 +110,9 @@ CheckpointPair::Draft CheckpointPair::checkpoint_draft(const fs::path& folder) {
 
 void CheckpointPair::require_one_vocabulary() const {
   const std::int64_t target = sim::config_of(*target_).vocab_size;
+  if (sim::config_of(*target_).known_tokens != target)
+    throw QuestionError(fmt::format("--target {}: draft_vocab_size is {}, but a target must know all {} tokens",
+                                    target_folder_.string(), sim::config_of(*target_).known_tokens, target));
   if (draft_.vocab_size != target)
     throw QuestionError(fmt::format("{} {}: vocab_size is {}, but must be {} as in {}", draft_option_, draft_.name,
                                     draft_.vocab_size, target, target_folder_.string()));

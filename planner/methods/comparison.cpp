@@ -191,6 +191,8 @@ Simulation run_simulation(const SimulationQuestion& question, const std::filesys
 void require_shared(const MethodContext& context) {
   if (context.source().recording)
     throw QuestionError("--shard is given, but --source trace replays a recording, which analyze --shard shares out");
+  if (context.settings().timed)
+    throw QuestionError("--shard is given, but --timed times the texts of one machine, one after the other");
   if (context.settings().until_relative_error)
     throw QuestionError("--shard is given, but must not be beside --until-error: no share knows the error of all");
 }

@@ -55,6 +55,7 @@ bool has_value(const std::optional<Value>& member) {
 }
 bool has_value(const std::vector<std::string>& member) { return !member.empty(); }
 bool has_value(std::int64_t) { return true; }
+bool has_value(bool given) { return given; }
 
 /// @tparam Member  of the question, or of its cost
 template <auto Member>
@@ -116,6 +117,8 @@ constexpr Parameter parameters[] = {
     parameter<&Q::tokens>("--tokens", nullptr, {1, 1e12}),
     parameter<&Q::until_error>("--until-error", nullptr, positive_share),
     parameter<&Q::max_new_tokens>("--max-new-tokens", nullptr, {2, 1'000'000}),
+    parameter<&Q::end_token>("--end-token", nullptr, {0, 1 << 30}),
+    parameter<&Q::timed>("--timed"),
     parameter<&Q::seed>("--seed"),
     parameter<&Q::threads>("--threads", nullptr, {1, 1024}),
 };
@@ -213,7 +216,7 @@ void require_source(const MethodQuestion& question) {
   };
   refuse_with("--source", source, source == "pair",
               {"--target", "--draft-model", "--prompts", "--tasks", "--ngram-text", "--eagle-head", "--parallel-heads",
-               "--exits"});
+               "--exits", "--end-token", "--timed"});
   const auto require_source_of = [&](const std::string& its_source, std::initializer_list<const char*> options) {
     for (const char* const option : options)
       if (is_given(option) && !question.source)

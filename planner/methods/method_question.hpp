@@ -77,6 +77,10 @@ struct MethodQuestion {
   /// A method ends if its tokens per step are known to this share of them.
   std::optional<double> until_error = {};
   std::optional<std::int64_t> max_new_tokens = {};
+  /// Ends a text that writes it.
+  std::optional<std::int64_t> end_token = {};
+  /// Decode texts one at a time, in turn with plain decoding, and time both.
+  bool timed = false;
   std::int64_t seed = 1;
   /// >= 1; does not affect the answer.
   std::int64_t threads = 1;

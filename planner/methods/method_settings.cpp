@@ -145,6 +145,8 @@ MethodSettings settings_of(const MethodQuestion& question) {
   take(question.tree_nodes, settings.tree_nodes);
   take(question.exit_layer, settings.exit_layer);
   take(question.max_new_tokens, settings.max_new_tokens);
+  if (question.end_token) settings.end_token = static_cast<sim::Token>(*question.end_token);
+  settings.timed = question.timed;
   settings.until_relative_error = question.until_error;
   if (question.tokens || question.until_error) settings.tokens = question.tokens.value_or(most_tokens);
   settings.seed = static_cast<std::uint64_t>(question.seed);

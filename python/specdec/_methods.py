@@ -83,6 +83,8 @@ def compare(
     tokens: int | None = None,
     until_error: float | None = None,
     max_new_tokens: int | None = None,
+    end_token: int | None = None,
+    timed: bool = False,
     seed: int = 1,
     threads: int | None = None,
     c: float | None = None,
@@ -153,6 +155,10 @@ def compare(
         End a method where tokens per step are known to this share of them: half of the 95% interval.
     max_new_tokens : int, optional
         Tokens per sequence; 64 where it is not given.
+    end_token : int, optional
+        The token that ends a text.
+    timed : bool
+        Decode one sequence at a time, in turn with plain decoding, and time both; threads are then those of each model.
     seed : int
         Of all random numbers.
     threads : int, optional
@@ -230,6 +236,8 @@ def simulate(
     tokens: int | None = None,
     until_error: float | None = None,
     max_new_tokens: int | None = None,
+    end_token: int | None = None,
+    timed: bool = False,
     seed: int = 1,
     threads: int | None = None,
     c: float | None = None,
@@ -302,6 +310,10 @@ def simulate(
         End a method where tokens per step are known to this share of them: half of the 95% interval.
     max_new_tokens : int, optional
         Tokens per sequence; 64 where it is not given.
+    end_token : int, optional
+        The token that ends a text.
+    timed : bool
+        Decode one sequence at a time, in turn with plain decoding, and time both; threads are then those of each model.
     seed : int
         Of all random numbers.
     threads : int, optional

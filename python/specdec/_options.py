@@ -234,6 +234,8 @@ METHODS: Options = {
     "tokens": None,
     "until_error": None,
     "max_new_tokens": 64,
+    "end_token": None,
+    "timed": False,
     "seed": 1,
     "threads": 1,
     "c": None,

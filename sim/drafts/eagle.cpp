@@ -29,6 +29,8 @@ void read_head(WeightReader& reader, EagleHead& head) {
   reader.rows({{"eagle.fc", c.width}}, 2 * c.width, false, head.fc);
   reader.llama_block(c, "eagle.layer.", block);
   reader.norm_weight("eagle.norm.weight", c.width, head.block.final_norm.weight);
+  if (!head.block.known_tokens.empty())
+    reader.rows_of(head.target->head.matrix, head.block.known_tokens, head.block.head.matrix);
   if (!reader.checking()) head.block.blocks.push_back(std::move(block));
 }
 
@@ -43,13 +45,15 @@ std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& pa
   head->block.config = target->config;
   head->block.config.layers = 1;
   TensorStore store = TensorStore::of_heads(path, "specdec-eagle-head", target->config);
+  head->target = std::move(target);
+  head->block.known_tokens = store.known_tokens(std::nullopt, head->target->config.vocab_size);
+  if (!head->block.known_tokens.empty()) head->block.config.known_tokens = length_of(head->block.known_tokens);
   WeightReader reader(store);
   read_head(reader, *head);
   store.require_nothing_else([](const std::string&) { return false; });
   reader.begin_reading(head->block.matrix_memory);
   read_head(reader, *head);
-  head->block.head = target->head;
-  head->target = std::move(target);
+  if (head->block.known_tokens.empty()) head->block.head = head->target->head;
   return head;
 }
 

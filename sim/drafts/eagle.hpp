@@ -18,7 +18,8 @@ namespace specdec::sim {
 ///   g_(t+1) = norm(block(fc [embedding(x_(t+1)); f_t]))        logits of x_(t+2) = output_matrix g_(t+1)
 ///
 /// f_t is the target's state of position t after its final norm, `block` one block of the target's shape with a
-/// key/value cache of its own; embedding and output_matrix are the target's. Deeper in a round, beyond the target's
+/// key/value cache of its own; embedding and output_matrix are the target's, of the latter the rows of the tokens that
+/// the head knows, if its file names them (d2t). Deeper in a round, beyond the target's
 /// last position, g takes the place of f.
 ///
 /// Source:   Li et al. 2024, "EAGLE: speculative sampling requires rethinking feature uncertainty"; the same shape as

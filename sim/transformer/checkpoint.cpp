@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,7 @@ class Loader {
   }
 
   std::shared_ptr<const TransformerWeights> load() {
+    const std::vector<Token> known = store_.known_tokens(config_.known_tokens, config_.vocab_size);
     TransformerWeights unused;
     walk(unused);
     store_.require_nothing_else([this](const std::string& name) { return is_harmless(name); });
@@ -27,10 +29,25 @@ class Loader {
     weights->config = config_;
     reader_.begin_reading(weights->matrix_memory);
     walk(*weights);
+    if (!known.empty()) weights->token_embedding = spread_embedding(weights->token_embedding, known);
+    weights->known_tokens = known;
     return weights;
   }
 
  private:
+  /// A row for every token: its own, or the first.
+  std::vector<float> spread_embedding(const std::vector<float>& known_rows, std::span<const Token> known) const {
+    const auto width = static_cast<std::size_t>(config_.width);
+    std::vector<float> rows(static_cast<std::size_t>(config_.vocab_size) * width);
+    std::size_t row = 0;
+    for (std::size_t token = 0; token * width < rows.size(); ++token) {
+      const bool is_known = row < known.size() && static_cast<std::size_t>(known[row]) == token;
+      std::copy_n(known_rows.begin() + static_cast<std::ptrdiff_t>(is_known ? row++ * width : 0), width,
+                  rows.begin() + static_cast<std::ptrdiff_t>(token * width));
+    }
+    return rows;
+  }
+
   /// Buffers that old checkpoints contain (rotary frequencies, causal masks), and the copy of a tied head.
   bool is_harmless(const std::string& name) const {
     return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
@@ -47,7 +64,7 @@ class Loader {
 
   void walk_llama(TransformerWeights& weights) {
     const auto& c = config_;
-    reader_.table("model.embed_tokens.weight", c.vocab_size, c.width, weights.token_embedding);
+    reader_.table("model.embed_tokens.weight", c.known_tokens, c.width, weights.token_embedding);
     for (std::int64_t i = 0; i < c.layers; ++i) {
       TransformerBlock block;
       reader_.llama_block(c, fmt::format("model.layers.{}.", i), block);
@@ -82,7 +99,7 @@ class Loader {
   }
 
   void head(const std::string& embedding, TransformerWeights& weights) {
-    reader_.matrix(config_.tied_head ? embedding : "lm_head.weight", config_.vocab_size, config_.width,
+    reader_.matrix(config_.tied_head ? embedding : "lm_head.weight", config_.known_tokens, config_.width,
                    weights.head.matrix);
   }
 

@@ -68,6 +68,7 @@ TransformerConfig read_llama(const ConfigFields& fields) {
   TransformerConfig config;
   config.family = TransformerConfig::Family::llama;
   config.vocab_size = fields.size("vocab_size");
+  config.known_tokens = fields.size("draft_vocab_size", config.vocab_size);
   config.width = fields.size("hidden_size");
   config.feed_forward = fields.size("intermediate_size");
   config.layers = fields.size("num_hidden_layers");
@@ -91,7 +92,7 @@ TransformerConfig read_llama(const ConfigFields& fields) {
 TransformerConfig read_gpt2(const ConfigFields& fields) {
   TransformerConfig config;
   config.family = TransformerConfig::Family::gpt2;
-  config.vocab_size = fields.size("vocab_size");
+  config.vocab_size = config.known_tokens = fields.size("vocab_size");
   config.width = fields.size("n_embd");
   config.feed_forward = fields.size("n_inner", 4 * config.width);
   config.layers = fields.size("n_layer");

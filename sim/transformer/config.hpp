@@ -21,6 +21,8 @@ struct TransformerConfig {
 
   Family family = Family::llama;
   std::int64_t vocab_size = 0;
+  /// Tokens that the model can write; the others have probability 0, and are read as the first (draft_vocab_size).
+  std::int64_t known_tokens = 0;
   /// Width of the residual stream (hidden_size, n_embd).
   std::int64_t width = 0;
   /// Width of the feed-forward layer (intermediate_size, n_inner).

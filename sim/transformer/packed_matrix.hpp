@@ -29,6 +29,10 @@ class PackedMatrix {
   void set_row(std::size_t r, std::span<const float> values) {
     for (std::size_t k = 0; k < values.size(); ++k) at(r, k) = values[k];
   }
+  /// Writes row r, which is a row of another matrix of this depth.
+  void copy_row(std::size_t r, const PackedMatrix& other, std::size_t row) {
+    for (std::size_t k = 0; k < depth_; ++k) at(r, k) = other.data_[other.place(row, k)];
+  }
   /// Writes rows [0, values.size()) of column k.
   void set_column(std::size_t k, std::span<const float> values) {
     for (std::size_t r = 0; r < values.size(); ++r) at(r, k) = values[r];
@@ -40,10 +44,12 @@ class PackedMatrix {
   }
 
  private:
-  float& at(std::size_t r, std::size_t k) {
+  float& at(std::size_t r, std::size_t k) { return data_[place(r, k)]; }
+
+  std::size_t place(std::size_t r, std::size_t k) const {
     const std::size_t first = r / panel_rows * panel_rows;
     const std::size_t stride = first + panel_rows <= padded_rows_ ? panel_rows : line_floats;
-    return data_[first * depth_ + k * stride + (r - first)];
+    return first * depth_ + k * stride + (r - first);
   }
 
   std::size_t rows_ = 0;

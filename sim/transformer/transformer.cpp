@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -17,6 +18,21 @@ namespace {
 
 /// Turning a logit into a probability takes about the time of this many multiply-adds.
 constexpr std::size_t work_per_probability = 16;
+
+/// Moves the first known.size() entries of a row to the places of these tokens, which increase; the others get `none`.
+template <class Value>
+void spread(std::span<const Token> known, Value none, std::span<Value> row) {
+  if (known.empty()) return;
+  auto end = row.end();
+  for (std::size_t i = known.size(); i-- > 0;) {
+    const auto place = row.begin() + known[i];
+    const Value value = row[i];
+    std::fill(place, end, none);
+    *place = value;
+    end = place;
+  }
+  std::fill(row.begin(), end, none);
+}
 
 }  // namespace
 
@@ -33,6 +49,7 @@ class Transformer::Forward {
 
   const TransformerConfig& config() const { return pass_.config(); }
   std::int64_t vocab_size() const { return config().vocab_size; }
+  std::span<const Token> known_tokens() const { return pass_.weights().known_tokens; }
   std::int64_t length() const { return length_; }
   std::int64_t max_length() const { return max_length_; }
   std::int64_t layers() const { return layers_; }
@@ -82,7 +99,7 @@ class Transformer::Forward {
         pass_.write_logits(t, count);
         const std::size_t row = first + t - silent;
         std::atomic<bool> finite{true};
-        pass_.share(count, size(vocab_size()) * work_per_probability * count, [&](std::int64_t i, int) {
+        pass_.share(count, size(config().known_tokens) * work_per_probability * count, [&](std::int64_t i, int) {
           const std::span<float> logits = pass_.logits(size(i));
           if (!all_finite(logits)) {
             finite = false;
@@ -168,7 +185,10 @@ double Transformer::attention_operations(std::int64_t context) const {
 void Transformer::score(std::span<const Token> block, std::span<double> rows) {
   const auto width = static_cast<std::size_t>(vocab_size());
   forward_->append({block.size(), block, {}}, row_count("Transformer::score", vocab_size(), block.size(), rows.size()),
-                   [&](std::size_t i, std::span<float> logits) { softmax(logits, rows.subspan(i * width, width)); });
+                   [&](std::size_t i, std::span<float> logits) {
+                     softmax(logits, rows.subspan(i * width, logits.size()));
+                     spread(forward_->known_tokens(), 0.0, rows.subspan(i * width, width));
+                   });
 }
 
 void Transformer::score_vectors(std::span<const float> vectors, std::span<double> rows) {
@@ -181,7 +201,10 @@ void Transformer::score_vectors(std::span<const float> vectors, std::span<double
   }
   const std::size_t count = vectors.size() / entries;
   forward_->append({count, {}, vectors}, row_count("Transformer::score_vectors", vocab_size(), count, rows.size()),
-                   [&](std::size_t i, std::span<float> logits) { softmax(logits, rows.subspan(i * width, width)); });
+                   [&](std::size_t i, std::span<float> logits) {
+                     softmax(logits, rows.subspan(i * width, logits.size()));
+                     spread(forward_->known_tokens(), 0.0, rows.subspan(i * width, width));
+                   });
 }
 
 void Transformer::score_logits(std::span<const Token> block, std::span<float> logits) {
@@ -190,6 +213,8 @@ void Transformer::score_logits(std::span<const Token> block, std::span<float> lo
                    row_count("Transformer::score", vocab_size(), block.size(), logits.size()),
                    [&](std::size_t i, std::span<const float> row) {
                      std::copy(row.begin(), row.end(), logits.begin() + static_cast<std::ptrdiff_t>(i * width));
+                     spread(forward_->known_tokens(), -std::numeric_limits<float>::infinity(),
+                            logits.subspan(i * width, width));
                    });
 }
 

@@ -41,7 +41,7 @@ TransformerPass::TransformerPass(std::shared_ptr<const TransformerWeights> weigh
       attended_(most_tokens, size(config_.heads * config_.head_size)),
       feed_forward_(most_tokens, weights_->blocks.front().feed_forward_input.matrix.padded_rows()),
       activated_(most_tokens, size(config_.feed_forward)),
-      logits_(most_rows, size(config_.vocab_size)) {
+      logits_(most_rows, size(config_.known_tokens)) {
   core::require_in("Transformer", "options.threads", std::int64_t{threads}, 1, 1024);
   if (config_.family == TransformerConfig::Family::llama) rotary_.emplace(config_);
   if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads);

@@ -68,7 +68,7 @@ class TransformerPass {
   std::span<float> state(std::size_t t) { return {stream_.row(t), size(config_.width)}; }
   std::span<const float> normed(std::size_t t) { return {normed_.row(t), size(config_.width)}; }
   /// The logits of token first + i of the last call of write_logits.
-  std::span<float> logits(std::size_t i) { return {logits_.row(i), size(config_.vocab_size)}; }
+  std::span<float> logits(std::size_t i) { return {logits_.row(i), size(config_.known_tokens)}; }
 
   /// Runs f(chunk, thread) for all chunks, by all threads if the multiply-adds are worth it.
   template <class F>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -129,6 +130,33 @@ void TensorStore::require(const std::string& name, const TensorShape& shape) {
   required_.insert(name);
 }
 
+std::vector<Token> TensorStore::known_tokens(std::optional<std::int64_t> count, std::int64_t vocab_size) {
+  std::vector<Token> tokens;
+  if (count == vocab_size || (!count && !has("d2t"))) return tokens;
+  const auto found = tensors_.find("d2t");
+  if (found == tensors_.end())
+    throw FileError(path_, FileError::whole_file(), "d2t", "missing", "the tokens that the draft knows");
+  const auto& [tensor, file] = found->second;
+  if (tensor->type != traces::ElementType::i64)
+    refuse(*file, *tensor, "dtype", std::string(name_of(tensor->type)), "I64");
+  const std::vector<std::int64_t> shape{count.value_or(tensor->elements())};
+  if (tensor->shape != shape)
+    refuse(*file, *tensor, "shape", traces::shape_text(tensor->shape), traces::shape_text(shape));
+  std::int64_t last = -1;
+  for (std::int64_t i = 0; i < tensor->elements(); ++i) {
+    std::int64_t offset = 0;
+    std::memcpy(&offset, tensor->bytes.data() + i * static_cast<std::int64_t>(sizeof offset), sizeof offset);
+    if (offset < 0 || offset >= vocab_size - i || i + offset <= last)
+      throw FileError(file->path(), FileError::byte(tensor->offset + i * static_cast<std::int64_t>(sizeof offset)),
+                      fmt::format("d2t[{}]", i), fmt::format("{}", offset),
+                      fmt::format("one that gives a token above {} and below {}", last, vocab_size));
+    last = i + offset;
+    tokens.push_back(static_cast<Token>(last));
+  }
+  required_.insert("d2t");
+  return tokens;
+}
+
 void TensorStore::for_each_row(const std::string& name,
                                const std::function<void(std::size_t row, std::span<const float> values)>& take) const {
   const Entry& entry = tensors_.at(name);
@@ -193,6 +221,12 @@ void WeightReader::matrix(const std::string& name, std::int64_t rows, std::int64
   allocate(rows, depth, out);
   if (checking_) return;
   store_.for_each_row(name, [&](std::size_t r, auto values) { out.set_row(r, values); });
+}
+
+void WeightReader::rows_of(const PackedMatrix& other, std::span<const Token> numbers, PackedMatrix& out) {
+  allocate(length_of(numbers), static_cast<std::int64_t>(other.depth()), out);
+  if (checking_) return;
+  for (std::size_t r = 0; r < numbers.size(); ++r) out.copy_row(r, other, static_cast<std::size_t>(numbers[r]));
 }
 
 void WeightReader::rows(const std::vector<Part>& parts, std::int64_t depth, bool has_bias, Linear& out) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,6 +33,11 @@ class TensorStore {
   bool has(const std::string& name) const { return tensors_.contains(name); }
   /// Checks a tensor's presence, shape and type. @throws FileError naming the tensor
   void require(const std::string& name, const TensorShape& shape);
+  /// The tokens that a draft of a smaller vocabulary knows, in the manner of EAGLE-3: token i + d2t[i] of the target's
+  /// is row i of the draft's head. Empty if it knows all.
+  /// @param count  of them, vocab_size for all; empty for as many as there are, all without a tensor d2t
+  /// @throws FileError naming the tensor or entry if the tokens do not increase or are outside [0, vocab_size)
+  std::vector<Token> known_tokens(std::optional<std::int64_t> count, std::int64_t vocab_size);
   /// Passes every row of a required tensor (its last dimension) to `take(row, values)`.
   /// @throws FileError naming the element that is not finite
   void for_each_row(const std::string& name,
@@ -84,6 +90,8 @@ class WeightReader {
     std::string name;
     std::int64_t rows;
   };
+  /// The rows of another matrix with these numbers.
+  void rows_of(const PackedMatrix& other, std::span<const Token> numbers, PackedMatrix& out);
   /// Matrices NAME.weight stored [out, in], one under the other, with NAME.bias.
   void rows(const std::vector<Part>& parts, std::int64_t depth, bool has_bias, Linear& out);
   /// A matrix NAME.weight stored [in, out], with NAME.bias.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/language_model.hpp"
 #include "sim/transformer/aligned.hpp"
 #include "sim/transformer/config.hpp"
 #include "sim/transformer/packed_matrix.hpp"
@@ -38,6 +39,8 @@ struct TransformerWeights {
   TransformerConfig config;
   /// The memory that all matrices point into.
   AlignedFloats matrix_memory;
+  /// The token of each row of the head, in increasing order; empty if the head has a row for every token.
+  std::vector<Token> known_tokens;
   /// Shape: (vocab_size, width).
   std::vector<float> token_embedding;
   /// Shape: (max_length, width); GPT-2 only.

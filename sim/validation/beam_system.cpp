@@ -17,7 +17,8 @@ class BeamDecoder final : public MethodDecoder {
       : context_(context),
         target_(context.source().models.target(1)),
         draft_(context.source().models.draft(1)),
-        options_{.width = context.settings().beams, .max_new_tokens = context.settings().max_new_tokens},
+        options_{.width = context.settings().beams, .max_new_tokens = context.settings().max_new_tokens,
+                 .end_token = context.settings().end_token},
         drafting_{.width = context.settings().draft_beams, .gamma = context.settings().gamma} {}
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource&) override {

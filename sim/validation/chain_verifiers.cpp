@@ -68,6 +68,7 @@ class ChainDecoder final : public MethodDecoder {
     options_.gamma = length.gamma;
     options_.policy = length.policy;
     options_.max_new_tokens = context.settings().max_new_tokens;
+    options_.end_token = context.settings().end_token;
     if (!rule_.greedy_text) options_.standardisation = context.standardisation();
     bench_.emplace(benches(options_.standardisation, rule_.proposing));
     options_.verifier = [this](const sim::DraftedBlock& block, const sim::UniformSource& uniforms, std::int64_t round) {
@@ -89,10 +90,12 @@ class ChainDecoder final : public MethodDecoder {
   sim::Verdict verify(const sim::DraftedBlock& block, const sim::UniformSource& uniforms, std::int64_t round) {
     const sim::Verdict verdict = rule_.verify(block, uniforms, round);
     if (block.gamma() == 0) return verdict;
-    if (rule_.form)
-      book_positions(rule_, block, verdict, sums_);
-    else
-      book_block(block, verdict, sums_);
+    context_.outside_the_clock([&] {
+      if (rule_.form)
+        book_positions(rule_, block, verdict, sums_);
+      else
+        book_block(block, verdict, sums_);
+    });
     return verdict;
   }
 

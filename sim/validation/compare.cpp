@@ -116,7 +116,8 @@ class MethodExperiment {
     const std::int64_t all = sequences();
     const MethodDecoderFactory factory = prepare(method_, context_);
     std::vector<std::unique_ptr<MethodDecoder>> decoders;
-    for (std::int64_t w = 0; w < std::min(settings_.threads, all); ++w) decoders.push_back(factory());
+    const std::int64_t together = settings_.timed ? 1 : settings_.threads;
+    for (std::int64_t w = 0; w < std::min(together, all); ++w) decoders.push_back(factory());
     runs_.clear();
     while (static_cast<std::int64_t>(runs_.size()) < all) {
       decode_portion(decoders, portion_after(static_cast<std::int64_t>(runs_.size()), all));
@@ -144,9 +145,26 @@ class MethodExperiment {
           const std::size_t s = first + static_cast<std::size_t>(index);
           if (!shard_.holds(static_cast<std::int64_t>(s)) || hooks_.interrupted()) return;
           const sim::RandomStream stream(settings_.seed, static_cast<std::uint64_t>(s));
-          runs_[s] = decoders[static_cast<std::size_t>(worker)]->decode(source_.prompts[prompt_of(s)].tokens, stream);
+          MethodDecoder& decoder = *decoders[static_cast<std::size_t>(worker)];
+          const std::vector<sim::Token>& prompt = source_.prompts[prompt_of(s)].tokens;
+          runs_[s] = settings_.timed ? decode_timed(decoder, prompt, stream) : decoder.decode(prompt, stream);
           runs_[s].text.clear();
         });
+  }
+
+  MethodRun decode_timed(MethodDecoder& decoder, std::span<const sim::Token> prompt,
+                         const sim::UniformSource& uniforms) const {
+    sim::DecodingOptions plain;
+    plain.max_new_tokens = settings_.max_new_tokens;
+    plain.end_token = settings_.end_token;
+    plain.standardisation = context_.standardisation();
+    const sim::OwnedModel target = source_.models.target(settings_.threads);
+    auto times = std::make_shared<RunTimes>(time_plain(target.ref(), prompt, plain, uniforms));
+    const auto start = std::chrono::steady_clock::now();
+    MethodRun run = decoder.decode(prompt, uniforms);
+    context_.clock()->finish(seconds_since(start), run.counters, *times);
+    run.times = times;
+    return run;
   }
 
   /// By sequences, each of which is a sample given the prompts; the reported interval also covers other prompts
@@ -221,8 +239,21 @@ class MethodExperiment {
       result.operations_factor = result.counters.operations / (beams ? beams->plain_operations : tokens * operations);
       result.memory_factor = weight_reads / tokens;
     }
+    // A tree's nodes are scored one after the other, which no engine does.
+    if (settings_.timed && method_.system == nullptr && method_.verifier->tree == nullptr)
+      result.timing = timing(task, result);
     if (settings_.cost) result.speedup = ratio(task, tokens_of, [](const MethodRun& run) { return run.cost; });
     return result;
+  }
+
+  MethodTiming timing(const std::string& task, const MethodResult& result) const {
+    std::vector<const RunTimes*> times;
+    for (std::size_t s = 0; s < runs_.size(); ++s)
+      if (belongs(s, task) && runs_[s].times) times.push_back(runs_[s].times.get());
+    const std::optional<double> alpha =
+        result.acceptance ? std::optional(std::clamp(result.acceptance->value, 0.0, 1.0)) : std::nullopt;
+    return timing_of(times, result.counters, settings_.gamma, alpha,
+                     result.closed_form_tokens_per_step.value_or(result.tokens_per_step.value));
   }
 
   void compare_with_plain_search(const BeamSums& beams, const std::string& task, MethodResult& result) const {
@@ -278,10 +309,6 @@ class MethodExperiment {
   traces::Shard shard_;
   std::vector<MethodRun> runs_;
 };
-
-double seconds_since(const std::chrono::steady_clock::time_point& begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 void count_tokens(ComparedMethods& compared) {
   for (const MethodResult& result : compared.results)

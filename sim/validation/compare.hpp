@@ -10,6 +10,7 @@
 #include "analysis/core/run_hooks.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "sim/generation.hpp"
+#include "sim/validation/method_timing.hpp"
 #include "sim/validation/methods.hpp"
 
 namespace specdec::validation {
@@ -49,6 +50,8 @@ struct MethodResult {
   std::optional<double> memory_factor;
   /// Empty without a cost.
   std::optional<estimate::Estimate> speedup;
+  /// Empty unless settings.timed, for systems, and for trees, whose nodes the simulator scores one by one.
+  std::optional<MethodTiming> timing;
 
   /// [j]: of the rounds that drafted j + 1 tokens or more, the share in which at least that many were accepted.
   std::vector<double> acceptance_by_position() const;

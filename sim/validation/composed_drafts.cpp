@@ -31,8 +31,8 @@ struct EarlyExitBench {
 struct HierarchicalBench {
   HierarchicalBench(const MethodContext& context, const core::Standardisation& standardisation,
                     sim::Proposing proposing)
-      : middle(context.source().models.draft(1)),
-        inner(context.source().bigram(1)),
+      : middle(context.draft()),
+        inner(context.source().bigram(context.model_threads())),
         inner_draft(inner.ref(), rows_of(standardisation, proposing), proposing),
         draft(middle.ref(), inner_draft, context.settings().inner_gamma, rows_of(standardisation, proposing)) {}
 
@@ -50,7 +50,7 @@ struct HierarchicalBench {
 struct InputCopyBench {
   explicit InputCopyBench(const MethodContext& its_context)
       : context(its_context),
-        target(context.source().models.target(1)),
+        target(context.target()),
         draft(context.vocab_size(), [this](std::span<const sim::Token> prompt) { return edited_text(prompt); }) {}
 
   /// The i-th token of the text is replaced, by one of the others, if the integer part of share * i increases there.
@@ -96,7 +96,7 @@ DraftBenchFactory early_exit_benches(const MethodContext& context) {
     const auto bench = std::make_shared<EarlyExitBench>(context, standardisation, proposing);
     const double call = bench->model.ref().operations_per_token() / context.target_operations();
     return DraftBench{
-        context.source().models.target(1), {bench, &bench->draft}, bench->model, [call](const sim::Counters& counters) {
+        context.target(), {bench, &bench->draft}, bench->model, [call](const sim::Counters& counters) {
           return DraftUse{.other_calls = call * static_cast<double>(counters.draft_calls)};
         }};
   };
@@ -110,7 +110,7 @@ DraftBenchFactory hierarchical_benches(const MethodContext& context) {
   return [&context](const core::Standardisation& standardisation, sim::Proposing proposing) {
     const auto bench = std::make_shared<HierarchicalBench>(context, standardisation, proposing);
     return DraftBench{
-        context.source().models.target(1), {bench, &bench->draft}, std::nullopt, [bench](const sim::Counters&) {
+        context.target(), {bench, &bench->draft}, std::nullopt, [bench](const sim::Counters&) {
           return DraftUse{.model_calls = static_cast<double>(bench->draft.middle_work().calls)};
         }};
   };
@@ -119,7 +119,7 @@ DraftBenchFactory hierarchical_benches(const MethodContext& context) {
 DraftBenchFactory input_copy_benches(const MethodContext& context) {
   return [&context](const core::Standardisation&, sim::Proposing) {
     const auto bench = std::make_shared<InputCopyBench>(context);
-    return DraftBench{context.source().models.target(1), {bench, &bench->draft}, std::nullopt, {}};
+    return DraftBench{context.target(), {bench, &bench->draft}, std::nullopt, {}};
   };
 }
 

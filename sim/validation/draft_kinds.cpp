@@ -27,7 +27,7 @@ struct ModelBench {
 struct CombinedBench {
   CombinedBench(const MethodContext& context, const core::Standardisation& standardisation, sim::Proposing proposing)
       : lookup(context.vocab_size(), 1, context.settings().ngram_order),
-        otherwise(context.source().models.draft(1), standardisation, proposing),
+        otherwise(context.draft(), standardisation, proposing),
         draft(lookup, otherwise.draft) {}
 
   sim::LookupDraft lookup;
@@ -44,8 +44,8 @@ DraftBenchFactory model_benches(const MethodContext& context, sim::ModelFactory 
                                 std::function<DraftUse(const sim::Counters&)> use) {
   return [&context, model = std::move(model), use = std::move(use)](const core::Standardisation& standardisation,
                                                                     sim::Proposing proposing) {
-    const auto bench = std::make_shared<ModelBench>(model(1), standardisation, proposing);
-    return DraftBench{context.source().models.target(1), {bench, &bench->draft}, bench->model, use};
+    const auto bench = std::make_shared<ModelBench>(model(context.model_threads()), standardisation, proposing);
+    return DraftBench{context.target(), {bench, &bench->draft}, bench->model, use};
   };
 }
 
@@ -78,7 +78,7 @@ DraftBenchFactory uniform(const MethodContext& context) {
 
 DraftBenchFactory copies(const MethodContext& context) {
   return [&context](const core::Standardisation&, sim::Proposing) {
-    return DraftBench{context.source().models.target(1),
+    return DraftBench{context.target(),
                       std::make_shared<sim::LookupDraft>(context.vocab_size(), 1, context.settings().ngram_order),
                       std::nullopt,
                       {}};
@@ -88,7 +88,7 @@ DraftBenchFactory copies(const MethodContext& context) {
 DraftBenchFactory combination(const MethodContext& context) {
   return [&context](const core::Standardisation& standardisation, sim::Proposing proposing) {
     const auto bench = std::make_shared<CombinedBench>(context, standardisation, proposing);
-    return DraftBench{context.source().models.target(1), {bench, &bench->draft}, std::nullopt, use_of_draft_model};
+    return DraftBench{context.target(), {bench, &bench->draft}, std::nullopt, use_of_draft_model};
   };
 }
 

@@ -17,6 +17,7 @@ class EarlyExitDecoder final : public MethodDecoder {
                {.confidence = confidence, .threshold = threshold, .exits = context.source().exits}),
         full_(context.source().models.target(1)) {
     options_.max_new_tokens = context.settings().max_new_tokens;
+    options_.end_token = context.settings().end_token;
     options_.standardisation = context.standardisation();
   }
 

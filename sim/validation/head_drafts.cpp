@@ -13,10 +13,10 @@ namespace {
 template <class HeadDraft, class Heads>
 DraftBenchFactory head_drafts(const MethodContext& context, const std::shared_ptr<const Heads>& heads) {
   const double calls = operations_of(*heads) / context.target_operations();
-  return [weights = context.source().target_weights, heads, calls](const core::Standardisation& standardisation,
-                                                                   sim::Proposing proposing) {
-    const auto target =
-        std::make_shared<sim::Transformer>(weights, sim::TransformerOptions{.threads = 1, .keep_features = true});
+  const sim::TransformerOptions options{.threads = static_cast<int>(context.model_threads()), .keep_features = true};
+  return [weights = context.source().target_weights, heads, calls, options](
+             const core::Standardisation& standardisation, sim::Proposing proposing) {
+    const auto target = std::make_shared<sim::Transformer>(weights, options);
     return DraftBench{sim::OwnedModel(target), std::make_shared<HeadDraft>(heads, *target, standardisation, proposing),
                       std::nullopt, [calls](const sim::Counters& counters) {
                         return DraftUse{.other_calls = calls * static_cast<double>(counters.draft_calls)};

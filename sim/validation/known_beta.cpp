@@ -18,6 +18,7 @@ class KnownBetaDecoder final : public MethodDecoder {
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
     sim::DecodingOptions options;
     options.max_new_tokens = context_.settings().max_new_tokens;
+    options.end_token = context_.settings().end_token;
     options.standardisation = context_.standardisation();
     std::vector<sim::Token> text = sim::decode_autoregressively(bench_.target.ref(), prompt, options, uniforms).tokens;
     const std::vector<double> acceptance = acceptance_of(prompt, text);

@@ -1,5 +1,9 @@
 #include "sim/validation/method_decoder.hpp"
 
+#include <chrono>
+
+#include "sim/validation/method_timing.hpp"
+
 namespace specdec::validation {
 
 void RoundSums::add(const RoundSums& other) {
@@ -15,12 +19,18 @@ void RoundSums::book(double acceptance, bool stayed, double its_distance) {
 }
 
 MethodContext::MethodContext(const MethodSource& source, const MethodSettings& settings)
-    : source_(source), settings_(settings) {
+    : source_(source), settings_(settings), clock_(settings.timed ? std::make_shared<MethodClock>() : nullptr) {
   if (source.alpha || source.recording) return;
   const sim::OwnedModel target = source.models.target(1);
   vocab_size_ = target.ref().vocab_size();
   target_operations_ = target.ref().operations_per_token();
   draft_operations_ = source.models.draft(1).ref().operations_per_token();
+}
+
+void MethodContext::outside_the_clock(const std::function<void()>& work) const {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  if (clock_) clock_->exclude(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 void MethodContext::price(MethodRun& run, std::span<const sim::Step> steps, const DraftUse& use) const {

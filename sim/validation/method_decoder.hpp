@@ -66,6 +66,9 @@ struct BeamSums {
   }
 };
 
+class MethodClock;
+struct RunTimes;
+
 /// One text of one method.
 struct MethodRun {
   sim::Counters counters = {};
@@ -78,10 +81,12 @@ struct MethodRun {
   std::optional<EarlyExitSums> early_exit = {};
   /// Set if beams are searched; a token is then a step of the search, and plain decoding is plain search.
   std::optional<BeamSums> beams = {};
+  /// Set if it was timed; see method_timing.hpp.
+  std::shared_ptr<const RunTimes> times = {};
   /// The generated text.
   std::vector<sim::Token> text = {};
 
-  /// The state without the text, see analysis/core/state_archive.hpp.
+  /// The state without times and text, see analysis/core/state_archive.hpp.
   template <class Archive>
   void exchange(Archive& archive) {
     sim::Counters& c = counters;
@@ -129,6 +134,15 @@ class MethodContext {
   /// 0 for a source without models.
   std::int64_t vocab_size() const { return vocab_size_; }
   core::Standardisation standardisation() const { return {.temperature = settings_.temperature}; }
+  /// Threads of each model: those of the settings if texts are decoded one at a time.
+  std::int64_t model_threads() const { return settings_.timed ? settings_.threads : 1; }
+  /// A new object of the source's models.
+  sim::OwnedModel target() const { return source_.models.target(model_threads()); }
+  sim::OwnedModel draft() const { return source_.models.draft(model_threads()); }
+  /// Of what is decoded next; null if nothing is timed.
+  MethodClock* clock() const { return clock_.get(); }
+  /// Does what only tests need, whose time does not count.
+  void outside_the_clock(const std::function<void()>& work) const;
   /// Operations for one token, 0 for table models.
   double target_operations() const { return target_operations_; }
   double draft_operations() const { return draft_operations_; }
@@ -141,6 +155,7 @@ class MethodContext {
  private:
   const MethodSource& source_;
   const MethodSettings& settings_;
+  std::shared_ptr<MethodClock> clock_;
   std::int64_t vocab_size_ = 0;
   double target_operations_ = 0;
   double draft_operations_ = 0;

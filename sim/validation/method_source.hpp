@@ -65,6 +65,11 @@ struct MethodSettings {
   /// never.
   std::optional<double> until_relative_error;
   std::int64_t max_new_tokens = 64;
+  /// Ends a text that writes it.
+  std::optional<sim::Token> end_token;
+  /// Texts are decoded one at a time, each after plain decoding of its prompt, and both are timed; `threads` are those
+  /// of each model then.
+  bool timed = false;
   double lenience = 0.5;
   /// For typical acceptance.
   double epsilon = 0.09;

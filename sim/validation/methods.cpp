@@ -1,4 +1,5 @@
 #include "sim/validation/methods.hpp"
+#include "sim/validation/method_timing.hpp"
 
 #include <fmt/format.h>
 
@@ -143,7 +144,12 @@ MethodDecoderFactory prepare(const Method& method, const MethodContext& context)
   if (const std::string lack = lacking(method, context); !lack.empty())
     throw std::invalid_argument(fmt::format("compare: {} does not exist here: {}", name_of(method), lack));
   if (method.system != nullptr) return method.system->prepare(context);
-  const DraftBenchFactory benches = method.draft->prepare(context);
+  DraftBenchFactory benches = method.draft->prepare(context);
+  if (context.clock() != nullptr)
+    benches = [&context, untimed = std::move(benches)](const core::Standardisation& standardisation,
+                                                       sim::Proposing proposing) {
+      return context.clock()->timed(untimed(standardisation, proposing));
+    };
   if (method.policy->prepare != nullptr) return method.policy->prepare(context, *method.verifier, benches);
   return method.verifier->prepare(context, benches, method.policy->length(context.settings()));
 }

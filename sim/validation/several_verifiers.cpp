@@ -28,6 +28,7 @@ class TreeDecoder final : public MethodDecoder {
     options_.parents = std::move(parents);
     options_.siblings = rule_.siblings;
     options_.max_new_tokens = context.settings().max_new_tokens;
+    options_.end_token = context.settings().end_token;
     options_.standardisation = context.standardisation();
     options_.verifier = [this](const sim::DraftedCandidates& candidates, const sim::UniformSource& uniforms,
                                std::int64_t round, std::int64_t slot) {

@@ -14,8 +14,9 @@ namespace {
 /// The target alone: every token is a step.
 class PlainDecoder final : public MethodDecoder {
  public:
-  explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.source().models.target(1)) {
+  explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.target()) {
     options_.max_new_tokens = context.settings().max_new_tokens;
+    options_.end_token = context.settings().end_token;
     options_.standardisation = context.standardisation();
   }
 
@@ -45,6 +46,7 @@ class BlockwiseDecoder final : public MethodDecoder {
   BlockwiseDecoder(const MethodContext& context, const DraftBenchFactory& benches)
       : context_(context), bench_(benches(context.standardisation(), sim::Proposing::greedy)) {
     options_.block = context.settings().gamma + 1;
+    options_.end_token = context.settings().end_token;
     options_.max_new_tokens = context.settings().max_new_tokens;
   }
 

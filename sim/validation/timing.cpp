@@ -8,15 +8,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 bool reads_prompt(const TimedModel::Call& call) { return call.rows == 0; }
 
 void collect(const TimedModel& model, std::int64_t tokens, std::vector<double>& seconds) {
@@ -24,19 +15,28 @@ void collect(const TimedModel& model, std::int64_t tokens, std::vector<double>& 
     if (!reads_prompt(call) && call.tokens == tokens) seconds.push_back(call.seconds);
 }
 
-double call_seconds(const TimedModel& model) {
-  double sum = 0;
-  for (const TimedModel::Call& call : model.calls()) sum += call.seconds;
-  return sum;
-}
-
-double prompt_seconds(const TimedModel& model) {
-  double sum = 0;
-  for (const TimedModel::Call& call : model.calls()) sum += reads_prompt(call) ? call.seconds : 0.0;
-  return sum;
-}
-
 }  // namespace
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double prompt_seconds(std::span<const TimedModel::Call> calls) {
+  double sum = 0;
+  for (const TimedModel::Call& call : calls) sum += reads_prompt(call) ? call.seconds : 0.0;
+  return sum;
+}
+
+double scoring_seconds(std::span<const TimedModel::Call> calls) {
+  double sum = 0;
+  for (const TimedModel::Call& call : calls) sum += reads_prompt(call) ? 0.0 : call.seconds;
+  return sum;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
 
 void TimedModel::score(std::span<const sim::Token> block, std::span<double> rows) {
   const Clock::time_point start = Clock::now();
@@ -62,8 +62,9 @@ Timing measure_timing(const sim::ModelPair& models, std::int64_t threads,
     Clock::time_point start = Clock::now();
     const sim::Generation plain = sim::decode_autoregressively(plain_target, prompts[i], decoding, plain_stream);
     const double plain_total = seconds_since(start);
+    const double plain_seconds = plain_total - prompt_seconds(plain_target.calls());
     const auto plain_tokens = static_cast<double>(plain.tokens.size());
-    plain_overheads.push_back((plain_total - call_seconds(plain_target)) / plain_tokens);
+    plain_overheads.push_back((plain_seconds - scoring_seconds(plain_target.calls())) / plain_tokens);
     collect(plain_target, 1, plain_calls);
 
     const sim::RandomStream stream(seed, first_sequence + 2 * i + 1);
@@ -72,12 +73,11 @@ Timing measure_timing(const sim::ModelPair& models, std::int64_t threads,
     start = Clock::now();
     const sim::Generation fast = sim::decode_speculatively(timed_target, timed_draft, prompts[i], decoding, stream);
     const double total = seconds_since(start);
-    overheads.push_back((total - call_seconds(timed_target) - call_seconds(timed_draft)) /
+    const double fast_seconds = total - prompt_seconds(timed_target.calls()) - prompt_seconds(timed_draft.calls());
+    overheads.push_back((fast_seconds - scoring_seconds(timed_target.calls()) - scoring_seconds(timed_draft.calls())) /
                         static_cast<double>(fast.counters.steps));
     collect(timed_draft, 1, draft_calls);
     collect(timed_target, decoding.gamma + 1, verify_calls);
-    const double fast_seconds = total - prompt_seconds(timed_target) - prompt_seconds(timed_draft);
-    const double plain_seconds = plain_total - prompt_seconds(plain_target);
     speedups.push_back(plain_seconds / plain_tokens / (fast_seconds / static_cast<double>(fast.tokens.size())));
   }
   Timing timing;

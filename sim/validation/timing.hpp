@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,6 +9,11 @@
 #include "sim/model_factory.hpp"
 
 namespace specdec::validation {
+
+double seconds_since(std::chrono::steady_clock::time_point start);
+
+/// @param values  at least one
+double median(std::vector<double> values);
 
 /// A model that records how long each of its scoring calls took. The underlying model must outlive it.
 class TimedModel {
@@ -28,11 +34,16 @@ class TimedModel {
   void roll_back(std::int64_t length) { model_.roll_back(length); }
 
   std::span<const Call> calls() const { return calls_; }
+  void forget_calls() { calls_.clear(); }
 
  private:
   sim::LanguageModelRef model_;
   std::vector<Call> calls_;
 };
+
+/// Of the calls that read a prompt, and of the others.
+double prompt_seconds(std::span<const TimedModel::Call> calls);
+double scoring_seconds(std::span<const TimedModel::Call> calls);
 
 /// The time components of one configuration. Medians, single stream. Every call that yields a token includes the
 /// standardising and sampling of that token, so that a draft equal to the target has c = 1 and v(1) = 1.

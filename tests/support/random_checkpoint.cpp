@@ -43,16 +43,32 @@ std::vector<NamedTensor> random_tensors(const Shape& s) {
   return tensors;
 }
 
-void write_weights(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
+/// Keeps the embeddings of these tokens alone.
+void keep_tokens(NamedTensor& embedding, const std::vector<std::int64_t>& known) {
+  const std::int64_t width = embedding.shape.back();
+  std::vector<float> rows;
+  for (const std::int64_t token : known) {
+    const auto row = embedding.values.begin() + token * width;
+    rows.insert(rows.end(), row, row + width);
+  }
+  embedding.shape.front() = std::ssize(known);
+  embedding.values = std::move(rows);
+}
+
+void write_weights(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                   std::vector<std::int64_t> known) {
   std::vector<traces::TensorData> data;
+  for (std::size_t i = 0; i < known.size(); ++i) known[i] -= static_cast<std::int64_t>(i);
+  if (!known.empty())
+    data.push_back({{"d2t", traces::ElementType::i64, {std::ssize(known)}}, std::as_bytes(std::span(known))});
   for (const NamedTensor& tensor : tensors) {
     data.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
   }
   traces::write_safetensors(path, data);
 }
 
-void write_config(const std::filesystem::path& path, const Shape& s) {
-  const nlohmann::json config = {{"model_type", "llama"},
+void write_config(const std::filesystem::path& path, const Shape& s, const std::vector<std::int64_t>& known) {
+  nlohmann::json config = {{"model_type", "llama"},
                                  {"vocab_size", s.vocab_size},
                                  {"hidden_size", s.width},
                                  {"intermediate_size", s.feed_forward},
@@ -61,14 +77,17 @@ void write_config(const std::filesystem::path& path, const Shape& s) {
                                  {"max_position_embeddings", s.max_length},
                                  {"rms_norm_eps", 1e-5},
                                  {"tie_word_embeddings", true}};
+  if (!known.empty()) config["draft_vocab_size"] = known.size();
   std::ofstream(path) << config;
 }
 
 }  // namespace
 
-RandomCheckpoint::RandomCheckpoint(const Shape& shape) : tensors_(random_tensors(shape)) {
-  write_config(folder() / "config.json", shape);
-  write_weights(folder() / "model.safetensors", tensors_);
+RandomCheckpoint::RandomCheckpoint(const Shape& shape, const std::vector<std::int64_t>& known)
+    : tensors_(random_tensors(shape)) {
+  if (!known.empty()) keep_tokens(tensors_.front(), known);
+  write_config(folder() / "config.json", shape, known);
+  write_weights(folder() / "model.safetensors", tensors_, known);
 }
 
 }  // namespace specdec::tests

@@ -29,7 +29,8 @@ struct NamedTensor {
 /// with the object.
 class RandomCheckpoint {
  public:
-  explicit RandomCheckpoint(const Shape& shape);
+  /// @param known  the only tokens that the model can write, in increasing order; all if empty
+  explicit RandomCheckpoint(const Shape& shape, const std::vector<std::int64_t>& known = {});
 
   const std::filesystem::path& folder() const { return folder_.path(); }
   /// By kind, and of each kind those of all layers, in the order of llama2.c's files.

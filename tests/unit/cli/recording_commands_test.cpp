@@ -52,6 +52,24 @@ TEST_CASE("a recording that was killed goes on after its whole shards, to the sa
   }
 }
 
+TEST_CASE("a recording whose texts end at a token goes on after its whole shards, to the same bytes") {
+  const ScratchFolder scratch;
+  const std::string whole = (scratch / "whole").string();
+  const std::string killed = (scratch / "killed").string();
+  const std::string what = " --sequences 12 --tier scalar --max-new-tokens 40 --end-token 7";
+  const std::string ending = pair.substr(0, pair.find(" --max-new-tokens")) + what + " --shard-positions 16 --output ";
+  const ordered_json found = document_of_run(ending + whole);
+  CHECK(found["positions"] < 12 * 40);
+  CHECK(found["sequences"] == 12);
+  std::filesystem::create_directory(killed);
+  std::filesystem::copy(whole + "/shard-000000.safetensors", killed);
+  const ordered_json resumed = document_of_run(ending + killed);
+  CHECK(resumed["resumed_sequences"] > 0);
+  CHECK(resumed["resumed_sequences"] < 12);
+  CHECK(resumed["positions"] == found["positions"]);
+  CHECK((content_of_all(killed) == content_of_all(whole)));
+}
+
 TEST_CASE("the files of all shares are the recording of one run, to the bytes of every number") {
   const ScratchFolder scratch;
   const std::string options = pair.substr(0, pair.find(" --max-new-tokens")) +

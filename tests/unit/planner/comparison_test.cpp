@@ -107,3 +107,51 @@ TEST_CASE("what a question about methods gets wrong is refused by name before an
   CHECK(planner::range_of_parameter("--draft-beams").hi == 1 << 20);
   CHECK_THROWS_AS(planner::range_of_parameter("--nothing"), std::out_of_range);
 }
+
+TEST_CASE("timing changes no text, and says of each draft what was foretold and measured") {
+  ComparisonQuestion question;
+  question.methods = planner::methods_named("METHOD", {"algorithm1", "block", "copy+algorithm1", "eagle+algorithm1",
+                                                       "recursive", "plain"});
+  question.tasks = {"code"};
+  question.tokens = 96;
+  question.max_new_tokens = 24;
+  question.gamma = 2;
+  const Comparison untimed = planner::compare(question, shipped);
+  question.timed = true;
+  const Comparison timed = planner::compare(question, shipped);
+  for (std::size_t m = 0; m < timed.results.size(); ++m) {
+    const validation::MethodResult& result = timed.results[m];
+    CAPTURE(name_of(result.method));
+    CHECK(result.counters == untimed.results[m].counters);
+    CHECK_FALSE(untimed.results[m].timing);
+    REQUIRE(result.timing.has_value() == (name_of(result.method) != "recursive" && name_of(result.method) != "plain"));
+    if (!result.timing) continue;
+    CHECK(result.timing->plain_step_seconds > 0);
+    CHECK(result.timing->measured > 0);
+    CHECK(result.timing->expected > 0);
+    CHECK(result.timing->c >= 0);
+    // Lookups draft in too few rounds.
+    if (name_of(result.method) == "copy+algorithm1") continue;
+    REQUIRE_FALSE(result.timing->verification.empty());
+    CHECK(result.timing->verification.back().tokens == 3);
+  }
+  CHECK(timed.results[0].timing->theorem.has_value());
+  CHECK_FALSE(timed.results[1].timing->theorem.has_value());
+  CHECK_FALSE(timed.results[2].timing->theorem.has_value());
+}
+
+TEST_CASE("a text ends with the end token") {
+  SimulationQuestion question;
+  question.tasks = {"prose"};
+  question.tokens = 24 * 64;
+  question.temperature = 0;
+  const std::int64_t whole = planner::simulate(question, shipped).results.front().counters.tokens;
+  // A line feed.
+  question.end_token = 3;
+  const planner::Simulation ended = planner::simulate(question, shipped);
+  CHECK(whole == 24 * 64);
+  CHECK(ended.results.front().counters.tokens < whole);
+  question.system = "plain";
+  question.draft = question.verifier = question.policy = {};
+  CHECK(planner::simulate(question, shipped).results.front().counters.tokens == ended.results.front().counters.tokens);
+}

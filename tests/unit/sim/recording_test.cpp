@@ -195,3 +195,23 @@ TEST_CASE("a recording refuses options out of range") {
   options.sequences = 1;
   CHECK_THROWS_AS(record_texts(factories(pair), {}, options, 0, {}), std::invalid_argument);
 }
+
+TEST_CASE("a recorded text ends with the end token, and is else the text without one") {
+  const TablePair pair = specdec::test_support::random_pair(vocab, 1, Likeness::independent, 21);
+  RecordingOptions options = options_for(traces::Tier::scalar, 1);
+  const Recording whole = record(pair, options);
+  options.end_token = 2;
+  const Recording ended = record(pair, options);
+  CHECK(ended.token.size() < whole.token.size());
+  std::size_t i = 0;
+  bool is_over = false;
+  for (std::size_t t = 0; t < whole.token.size(); ++t) {
+    if (whole.place[t] == 0) is_over = false;
+    if (is_over) continue;
+    REQUIRE(i < ended.token.size());
+    CHECK(ended.token[i] == whole.token[t]);
+    CHECK(ended.sequence[i++] == whole.sequence[t]);
+    is_over = whole.token[t] == 2;
+  }
+  CHECK(i == ended.token.size());
+}

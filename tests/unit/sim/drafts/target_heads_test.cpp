@@ -69,9 +69,9 @@ struct Spoiling {
   std::map<std::string, std::string> metadata = {};
 };
 
-/// Random heads for a shape in a file.
+/// Random heads for a shape in a file; d2t says which tokens they know, see TensorStore::known_tokens.
 void write_heads(HeadKind kind, const tests::Shape& shape, const std::filesystem::path& path,
-                 const Spoiling& spoilt = {}) {
+                 const Spoiling& spoilt = {}, const std::vector<std::int64_t>& d2t = {}) {
   std::mt19937 generator(7);
   auto tensors = tensors_of(kind, shape);
   if (!spoilt.shape.empty()) tensors[spoilt.tensor] = spoilt.shape;
@@ -88,6 +88,8 @@ void write_heads(HeadKind kind, const tests::Shape& shape, const std::filesystem
     if (name == spoilt.tensor && spoilt.first_value != 0) v.front() = spoilt.first_value;
     data.push_back({{name, traces::ElementType::f32, dimensions}, std::as_bytes(std::span(v))});
   }
+  if (!d2t.empty())
+    data.push_back({{"d2t", traces::ElementType::i64, {std::ssize(d2t)}}, std::as_bytes(std::span(d2t))});
   std::map<std::string, std::string> metadata{{"format", format_of(kind)},
                                               {"version", "1"},
                                               {"hidden_size", std::to_string(shape.width)},
@@ -101,9 +103,11 @@ void write_heads(HeadKind kind, const tests::Shape& shape, const std::filesystem
 /// A random target with random heads.
 class HeadedTarget {
  public:
-  explicit HeadedTarget(const tests::Shape& shape) : weights(load_checkpoint(tests::RandomCheckpoint(shape).folder())) {
+  /// @param d2t  of the eagle head
+  explicit HeadedTarget(const tests::Shape& shape, const std::vector<std::int64_t>& d2t = {})
+      : weights(load_checkpoint(tests::RandomCheckpoint(shape).folder())) {
     const tests::TemporaryFolder folder;
-    write_heads(HeadKind::eagle, shape, folder.path() / "eagle");
+    write_heads(HeadKind::eagle, shape, folder.path() / "eagle", {}, d2t);
     write_heads(HeadKind::parallel, shape, folder.path() / "parallel");
     eagle = load_eagle_head(folder.path() / "eagle", weights);
     parallel = load_parallel_heads(folder.path() / "parallel", weights);
@@ -266,6 +270,40 @@ TEST_CASE("drafts by heads that read the target's features leave its law exactly
       }
       CHECK(distance_from_target(world, kind, Proposing::sampled, token, 3, true) > 1e-3);
     }
+  }
+}
+
+TEST_CASE("a head that knows some of the tokens leaves the law as it is, and gives the others probability 0") {
+  const tests::Shape shape{16, 1, 2, 16, 3, 16};
+  const HeadedTarget world(shape, {0, 1});
+  const CutRule token{"token", verify_tokens, algorithm_one};
+  CHECK(distance_from_target(world, HeadKind::eagle, Proposing::sampled, token, 3) <= 1e-12);
+  CHECK(distance_from_target(world, HeadKind::eagle, Proposing::greedy, token, 3) <= 1e-12);
+
+  const HeadedTarget all(shape);
+  const Tokens text{0, 1, 2, 1};
+  const auto row_of = [&](const HeadedTarget& its) {
+    Transformer target = its.model();
+    target.score(std::span(text).first(3), {});
+    const std::unique_ptr<Draft> draft = its.draft(HeadKind::eagle, target, Proposing::sampled);
+    draft->begin(text);
+    const RandomStream uniforms(1, 0);
+    Proposal proposal;
+    draft->propose({text, 1, 0, {}, uniforms}, proposal);
+    return proposal.rows;
+  };
+  const std::vector<double> known = row_of(world);
+  const std::vector<double> whole = row_of(all);
+  CHECK(known[1] == 0);
+  CHECK(known[0] == Approx(whole[0] / (whole[0] + whole[2])).epsilon(1e-6));
+  CHECK(known[2] == Approx(whole[2] / (whole[0] + whole[2])).epsilon(1e-6));
+}
+
+TEST_CASE("a head whose known tokens do not increase, or are not the target's, is refused") {
+  const tests::Shape shape{16, 1, 2, 16, 3, 16};
+  for (const std::vector<std::int64_t>& d2t : {std::vector<std::int64_t>{1, -1}, {0, 2}, {-1}, {0, 0, 0, 0}}) {
+    CAPTURE(d2t);
+    CHECK_THROWS_AS(HeadedTarget(shape, d2t), traces::FileError);
   }
 }
 

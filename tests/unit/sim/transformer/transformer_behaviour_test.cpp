@@ -243,3 +243,26 @@ TEST_CASE("vectors in the place of embeddings are scored as the tokens that have
                   std::invalid_argument);
   CHECK(by_vectors.length() == 100);
 }
+
+TEST_CASE("a model that knows some tokens gives the others 0, reads them as the first, and is else the whole model") {
+  const tests::Shape shape{32, 2, 2, 48, 20, 30};
+  const std::vector<std::int64_t> known{2, 3, 7, 11, 19};
+  Transformer some(sim::load_checkpoint(tests::RandomCheckpoint(shape, known).folder()));
+  Transformer all(sim::load_checkpoint(tests::RandomCheckpoint(shape).folder()));
+  CHECK(some.vocab_size() == 20);
+  CHECK(some.operations_per_token() < all.operations_per_token());
+  const std::vector<double> found = rows_in_blocks(some, {7, 0, 19, 3}, 4);
+  const std::vector<double> whole = rows_in_blocks(all, {7, 2, 19, 3}, 4);
+  for (std::size_t row = 0; row < 4; ++row) {
+    double sum = 0;
+    for (const std::int64_t token : known) sum += whole[row * 20 + static_cast<std::size_t>(token)];
+    for (std::int64_t token = 0; token < 20; ++token) {
+      const std::size_t at = row * 20 + static_cast<std::size_t>(token);
+      CAPTURE(row, token);
+      if (std::find(known.begin(), known.end(), token) == known.end())
+        CHECK(found[at] == 0);
+      else
+        CHECK(found[at] == Approx(whole[at] / sum).epsilon(1e-5));
+    }
+  }
+}

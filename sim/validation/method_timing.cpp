@@ -1,0 +1,135 @@
+#include "sim/validation/method_timing.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "analysis/theory/walltime.hpp"
+#include "sim/decoding.hpp"
+
+namespace specdec::validation {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Fewer calls of a size tell no v(n).
+constexpr std::size_t least_calls = 3;
+
+template <class Take>
+double median_over(std::span<const RunTimes* const> times, const Take& take) {
+  std::vector<double> values;
+  for (const RunTimes* run : times) take(*run, values);
+  return values.empty() ? 0 : median(std::move(values));
+}
+
+}  // namespace
+
+/// Times what is proposed.
+class MethodClock::TimedDraft final : public sim::Draft {
+ public:
+  explicit TimedDraft(std::shared_ptr<sim::Draft> draft) : draft_(std::move(draft)) {}
+
+  std::int64_t vocab_size() const override { return draft_->vocab_size(); }
+  std::int64_t max_length() const override { return draft_->max_length(); }
+  void begin(std::span<const sim::Token> prompt) override {
+    const Clock::time_point start = Clock::now();
+    draft_->begin(prompt);
+    prompt_seconds = seconds_since(start);
+    proposing_seconds = 0;
+    per_token.clear();
+  }
+  void propose(const sim::DraftRequest& request, sim::Proposal& proposal) override {
+    const Clock::time_point start = Clock::now();
+    draft_->propose(request, proposal);
+    const double seconds = seconds_since(start);
+    proposing_seconds += seconds;
+    if (!proposal.tokens.empty()) per_token.push_back(seconds / static_cast<double>(proposal.tokens.size()));
+  }
+  void keep(std::int64_t length) override { draft_->keep(length); }
+  sim::DraftWork work() const override { return draft_->work(); }
+
+  double prompt_seconds = 0;
+  double proposing_seconds = 0;
+  std::vector<double> per_token;
+
+ private:
+  std::shared_ptr<sim::Draft> draft_;
+};
+
+DraftBench MethodClock::timed(DraftBench bench) {
+  inner_.push_back(bench);
+  target_ = std::make_shared<TimedModel>(bench.target.ref());
+  draft_ = std::make_shared<TimedDraft>(bench.draft);
+  bench.target = sim::OwnedModel(target_);
+  bench.draft = draft_;
+  return bench;
+}
+
+void MethodClock::finish(double total, const sim::Counters& counters, RunTimes& times) {
+  times.seconds = total - std::exchange(excluded_, 0);
+  if (!target_) return;
+  times.calls.assign(target_->calls().begin(), target_->calls().end());
+  times.drafting = draft_->per_token;
+  times.seconds -= prompt_seconds(times.calls) + draft_->prompt_seconds;
+  target_->forget_calls();
+  times.rest_seconds = (times.seconds - scoring_seconds(times.calls) - draft_->proposing_seconds) /
+                       static_cast<double>(counters.steps);
+}
+
+RunTimes time_plain(sim::LanguageModelRef target, std::span<const sim::Token> prompt,
+                    const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms) {
+  TimedModel timed(target);
+  const Clock::time_point start = Clock::now();
+  const sim::Generation text = sim::decode_autoregressively(timed, prompt, decoding, uniforms);
+  const double seconds = seconds_since(start) - prompt_seconds(timed.calls());
+  const auto tokens = static_cast<double>(text.tokens.size());
+  RunTimes times;
+  times.plain_seconds = seconds / tokens;
+  times.sampling_seconds = (seconds - scoring_seconds(timed.calls())) / tokens;
+  for (const TimedModel::Call& call : timed.calls())
+    if (call.rows > 0) times.plain_calls.push_back(call.seconds);
+  return times;
+}
+
+MethodTiming timing_of(std::span<const RunTimes* const> times, const sim::Counters& counters, std::int64_t gamma,
+                       std::optional<double> alpha, double expected_tokens_per_step) {
+  MethodTiming timing;
+  const double sampling =
+      median_over(times, [](const RunTimes& run, auto& values) { values.push_back(run.sampling_seconds); });
+  const double plain = sampling + median_over(times, [](const RunTimes& run, auto& values) {
+                         values.insert(values.end(), run.plain_calls.begin(), run.plain_calls.end());
+                       });
+  timing.plain_step_seconds = plain;
+  timing.c = median_over(times, [](const RunTimes& run, auto& values) {
+               values.insert(values.end(), run.drafting.begin(), run.drafting.end());
+             }) / plain;
+  const double rest = median_over(times, [](const RunTimes& run, auto& values) { values.push_back(run.rest_seconds); });
+  timing.overhead = std::max(0.0, rest - sampling) / plain;
+
+  std::map<std::int64_t, std::vector<double>> calls;
+  double plain_seconds = 0;
+  double seconds = 0;
+  double tokens = 0;
+  for (const RunTimes* run : times) {
+    for (const TimedModel::Call& call : run->calls)
+      if (call.rows > 0) calls[call.tokens].push_back(call.seconds);
+    seconds += run->seconds;
+  }
+  double cost = timing.c * static_cast<double>(counters.drafted) +
+                timing.overhead * static_cast<double>(counters.steps);
+  for (const auto& [n, its] : calls) {
+    const double factor = n == 1 ? 1 : (median(its) + sampling) / plain;
+    if (n > 1 && its.size() >= least_calls) timing.verification.push_back({n, factor});
+    cost += factor * static_cast<double>(its.size());
+  }
+  tokens = static_cast<double>(counters.tokens);
+  for (const RunTimes* run : times) plain_seconds += run->plain_seconds / static_cast<double>(times.size());
+  timing.measured = plain_seconds / (seconds / tokens);
+  timing.expected = expected_tokens_per_step * static_cast<double>(counters.steps) / cost;
+  if (alpha && 10 * counters.drafted >= 9 * gamma * counters.steps)
+    timing.theorem = theory::walltime_improvement(core::AcceptanceRate(*alpha), gamma, timing.c);
+  return timing;
+}
+
+}  // namespace specdec::validation

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/core/step_cost.hpp"
+#include "sim/validation/method_decoder.hpp"
+#include "sim/validation/timing.hpp"
+
+namespace specdec::validation {
+
+/// Where the time of a method's text went, and that of plain decoding of the same prompt.
+struct RunTimes {
+  /// Without reading the prompt, per token.
+  double plain_seconds = 0;
+  /// A plain step's call, and the rest of its step.
+  std::vector<double> plain_calls;
+  double sampling_seconds = 0;
+  /// Without reading the prompt and without what only tests need.
+  double seconds = 0;
+  /// Scoring calls of the target, and the drafting of each step over its drafted tokens.
+  std::vector<TimedModel::Call> calls;
+  std::vector<double> drafting;
+  /// The rest of a step.
+  double rest_seconds = 0;
+};
+
+/// Wall clock of one method: medians over its steps, ratios over all its texts.
+struct MethodTiming {
+  double plain_step_seconds = 0;
+  /// Drafting a token over a plain step.
+  double c = 0;
+  /// v(n) by the number of scored tokens, where there were enough calls; those of one token are not among them.
+  std::vector<core::VerificationCost::Point> verification;
+  /// The rest of a step over a plain step.
+  double overhead = 0;
+  /// The speedup by Theorem 3.8 from the acceptance and c alone; empty where rounds do not draft gamma tokens.
+  std::optional<double> theorem;
+  /// The speedup by the closed form's tokens per step, c, v and overhead.
+  double expected = 0;
+  /// Plain decoding's time per token over the method's.
+  double measured = 0;
+};
+
+/// Times the calls of a method's target and draft while it decodes.
+class MethodClock {
+ public:
+  /// The same bench, timed. The clock must outlive it.
+  DraftBench timed(DraftBench bench);
+  /// Adds time that no engine would spend.
+  void exclude(double seconds) { excluded_ += seconds; }
+  /// Completes the times of a text that took so many seconds, prompt and exclusions included, and forgets them.
+  void finish(double total, const sim::Counters& counters, RunTimes& times);
+
+ private:
+  class TimedDraft;
+  /// What was wrapped.
+  std::vector<DraftBench> inner_;
+  std::shared_ptr<TimedModel> target_;
+  std::shared_ptr<TimedDraft> draft_;
+  double excluded_ = 0;
+};
+
+/// Decodes a prompt plainly. `decoding` is that of the method.
+RunTimes time_plain(sim::LanguageModelRef target, std::span<const sim::Token> prompt,
+                    const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms);
+
+/// @param counters  of all texts
+/// @param gamma     that every round was asked for
+/// @param alpha     mean acceptance of a draft, if known
+/// @param expected_tokens_per_step  by the closed form
+MethodTiming timing_of(std::span<const RunTimes* const> times, const sim::Counters& counters, std::int64_t gamma,
+                       std::optional<double> alpha, double expected_tokens_per_step);
+
+}  // namespace specdec::validation
