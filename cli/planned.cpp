@@ -10,7 +10,6 @@
 #include "cli/stated_acceptance.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
-#include "planner/draft_pairs.hpp"
 #include "traces/serving/engine_log.hpp"
 #include "traces/serving/prometheus_text.hpp"
 
@@ -168,8 +167,6 @@ PlanOptions with_own_acceptance(const DraftText& text, const PlanOptions& o) {
   if (own.draft_array && own.trace.empty())
     throw UsageError(fmt::format("{}array is given, but goes with trace only", prefix));
   own.acceptance = text.one("rule").value_or(o.acceptance);
-  own.draft_model = text.one("model");
-  own.draft_kind = text.one("kind");
   if ((o.mix || o.by) && own.counters.empty() && own.trace.empty()) {
     throw UsageError(
         fmt::format("{} is given, but draft {} states one acceptance for all requests: counters or trace "
@@ -246,7 +243,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     if (reading.picks_model) how.model = o.model;
     how.at = o.at;
     how.acceptance = rule_of(o);
-    if (o.draft_kind || o.draft_model) how.kind = planner::draft_kind(draft_words(o), o.model, {}, false);
+    if (o.draft_kind) how.kind = cost::draft_kind_named(*o.draft_kind);
     how.by_request = reading.by_request;
     if (o.mix) how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
     return Acceptance::from_counters(o.counters, how);

@@ -33,15 +33,18 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-/// "sure", or "likely (86%)".
-std::string certainty_text(double share) {
-  const Certainty certainty = worlds::certainty_of(share);
-  const bool is_whole = share >= 0.995 || share < 0.005;
-  return is_whole ? std::string(worlds::name_of(certainty))
-                  : fmt::format("{} ({:.0f}%)", worlds::name_of(certainty), std::floor(100 * share));
-}
-
 std::string gain_text(const Plan& plan) { return fmt::format("{}%", brief(100 * plan.min_gain, 3)); }
+
+/// "sure to gain 5%", "likely (86%) to gain 5%", "open (40%) whether it gains 5%", "sure not to gain 5%".
+std::string certainty_text(double share, const Plan& plan) {
+  const Certainty certainty = worlds::certainty_of(share);
+  const std::string gain = gain_text(plan);
+  if (certainty == Certainty::no) return fmt::format("sure not to gain {}", gain);
+  const std::string percent =
+      share >= 0.995 ? std::string() : fmt::format(" ({:.0f}%)", std::floor(100 * share));
+  return fmt::format("{}{} {} {}", worlds::name_of(certainty), percent,
+                     certainty == Certainty::open ? "whether it gains" : "to gain", gain);
+}
 
 bool is_one_point(const Plan& plan) { return plan.points().size() == 1; }
 
@@ -76,7 +79,7 @@ std::string drafts_text(const Plan& plan, std::int64_t gamma) {
 }
 
 std::string action_at_point(const Plan& plan, const PointPlan& point) {
-  const std::string requests = brief(point.batch, 3);
+  const std::string requests = brief(planning::whole_batch(point.batch), 6);
   const std::string where = requests == "1" ? "" : fmt::format(" at {} requests", requests);
   const planning::DeploymentRow* const best = point.optimal();
   if (best == nullptr) return fmt::format("Nothing prices plain decoding{}: {}.", where, point.price_limit);
@@ -148,14 +151,13 @@ std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
     if (draft.gamma == 0) return "";
     const std::string speedup = has_width(draft.speedup_ci95) ? range_text(draft.speedup_ci95)
                                                               : speedup_text(draft.speedup);
-    return fmt::format("That {} gain {}: {}, {}.{}{}", drafts_text(plan, draft.gamma), gain_text(plan),
-                       certainty_text(point.share), speedup, cause_of_loss(point, draft), what_changes(plan, point));
+    return fmt::format("With {}: {}, {}.{}{}", drafts_text(plan, draft.gamma), certainty_text(point.share, plan), speedup,
+                       cause_of_loss(point, draft), what_changes(plan, point));
   }
-  std::string text = fmt::format("{} to gain {}", capitalised(certainty_text(point.share)), gain_text(plan));
+  std::string text = capitalised(certainty_text(point.share, plan));
   if (has_width(best->speedup_ci95)) text += fmt::format(", {}", range_text(best->speedup_ci95));
   if (point.deployed && point.deployed->gamma != best->gamma)
-    text += fmt::format("; {} to gain it over the {} in use", certainty_text(point.deployed->share_over),
-                        point.deployed->gamma);
+    text += fmt::format("; {} over the {} in use", certainty_text(point.deployed->share_over, plan), point.deployed->gamma);
   if (best->extrapolated) text += "; nothing was measured there";
   return text + "." + what_changes(plan, point);
 }
@@ -195,7 +197,7 @@ std::string certainty_over(const Plan& plan, const std::optional<DecidedOver>& o
     return point.deployed && point.optimal() != nullptr && point.optimal()->gamma != point.deployed->gamma;
   });
   if (!over || !changes) return "";
-  return fmt::format(" Over the {} in use: {} to gain {}.", over->gamma, certainty_text(over->share), gain_text(plan));
+  return fmt::format(" Over the {} in use: {}.", over->gamma, certainty_text(over->share, plan));
 }
 
 DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {

@@ -27,7 +27,7 @@ function requireSame(mine, theirs, place, to = tolerance) {
  * middle by a quarter of the interval's width, an end by half of it, and by what a thousand worlds leave open. */
 const ofWidth = { value: 0.25, ci95: 0.5 }, ofThousand = 0.005;
 /** Of rounds, which depend a little on how many drafts are accepted whole. */
-const ofRounds = 1e-3;
+const ofRounds = 5e-3;
 /** Of the shares of worlds, and of the expected regret: absolute, and of its size. */
 const ofShares = 0.2, ofRegret = [0.02, 0.25];
 

@@ -166,7 +166,7 @@ TEST_CASE("a report needs a file to go to, and refuses what plan refuses") {
 TEST_CASE("a report says what plan says, first in words") {
   const std::string page = page_of("--alpha 0.7:0.8 --c 0.05 --gamma 3");
   CHECK(page.find("<p>Draft 7 tokens: about 2.7x plain decoding.</p>") < page.find("<table>"));
-  CHECK(count_of(page, "sure to gain it over the 3 in use") == 1);
+  CHECK(count_of(page, "sure to gain 5% over the 3 in use") == 1);
   CHECK(count_of(page, "<h1>") == 1);
   CHECK(count_of(page, "<script") == 0);
   CHECK(count_of(page, "<pre><code>specdec report --static --alpha 0.7:0.8 --c 0.05 --gamma 3 --output ") == 1);
