@@ -122,7 +122,9 @@ TEST_CASE("a capacity of typed lengths sweeps the rates that they leave open at 
     for (std::size_t j = 0; j < gamma; ++j) sum += survival *= laws.front().conditional.at(j);
     return sum;
   };
-  const estimate::TokensPerStep at_3 = acceptance.curve->tokens_per_step(3);
+  Acceptance of_draft = acceptance;
+  of_draft.take_draft_of(cost);
+  const estimate::TokensPerStep at_3 = of_draft.curve->tokens_per_step(3);
   REQUIRE(answer.acceptance_ends.size() == 2);
   CHECK(tokens(answer.acceptance_ends[0], 3) == Approx(at_3.ci95.lo).epsilon(1e-6));
   CHECK(tokens(answer.acceptance_ends[1], 3) == Approx(at_3.ci95.hi).epsilon(1e-6));
