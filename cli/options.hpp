@@ -20,7 +20,7 @@ class Option;
 
 namespace specdec::cli {
 
-/// The options of one command. Declares them to CLI11, which few files see, checks each
+/// The options of one command. Declares them to CLI11, which this folder alone sees, checks each
 /// value against its legal range, and remembers all of them for the "inputs" of the JSON output.
 ///
 /// `names` is CLI11's list, for instance "-k,--gamma,--num-speculative-tokens"; JSON keys use the first long name, and

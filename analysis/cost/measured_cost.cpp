@@ -516,8 +516,6 @@ const PassCurve::Axis& PassCurve::axis_for(double batch) const {
                            [&](const Axis& a, const Axis& b) { return preference(a) < preference(b); });
 }
 
-double PassCurve::most_tokens(double batch) const { return axis_for(batch).total_tokens.back() / batch; }
-
 bool PassCurve::extrapolates(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
   const double total = batch * tokens;

@@ -66,8 +66,6 @@ class PassCurve {
   bool extrapolates(double batch, double tokens, double context) const;
   /// As RoundCost::about.
   std::string about(double batch, double context) const;
-  /// Tokens of the longest pass that was timed, per sequence of such a batch.
-  double most_tokens(double batch) const;
 
   std::size_t replicates() const { return options_.replicates; }
   std::span<const Note> findings() const { return findings_; }

@@ -114,13 +114,13 @@ std::optional<double> shown_below(const FirstDrafts& drafts, std::optional<Draft
     const double middle = (low + high) / 2;
     (shows(middle) ? low : high) = middle;
   }
+  if (low < 1) return 1 - std::pow(0.9, 1 / drafts.rounds);
   // The rate at which nine of ten counts lie below that.
   double least = 0, most = low / drafts.rounds;
   for (int i = 0; i < 30; ++i) {
     const double rate = (least + most) / 2;
     (binomial_tail(std::floor(low), drafts.rounds, rate) >= 0.9 ? least : most) = rate;
   }
-  if (low < 1) return 1 - std::pow(0.9, 1 / drafts.rounds);
   return least;
 }
 
