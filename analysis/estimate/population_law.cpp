@@ -121,7 +121,7 @@ double PopulationLaw::solve(std::int64_t gamma, double tokens) {
   return slope;
 }
 
-double PopulationLaw::log_likelihood(const CountEvidence& counted, double survival_error) const {
+double PopulationLaw::log_likelihood(const CountEvidence& counted, double relative_error) const {
   const std::vector<std::int64_t> positions = compared_positions(counted.gamma);
   const auto count = static_cast<Eigen::Index>(positions.size());
   Survivals alive(node_count, count);
@@ -150,7 +150,7 @@ double PopulationLaw::log_likelihood(const CountEvidence& counted, double surviv
       covariance(i, k) = covariance(k, i) = of_requests + of_rounds;
     }
     constexpr double least = 1e-10;
-    covariance(i, i) += std::pow(survival_error * mean[i], 2) + of_rounding + least;
+    covariance(i, i) += std::pow(relative_error * mean[i], 2) + of_rounding + least;
   }
   const Eigen::LLT<Square> factor(covariance);
   const Column scaled = factor.matrixL().solve(off);

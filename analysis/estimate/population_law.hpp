@@ -40,7 +40,7 @@ struct PopulationLaw {
 
   /// ln of the density of counted survivals, up to a constant: normal about those of the population, with the
   /// covariance of its requests and of their rounds, and a relative error of each survival for what no population is.
-  double log_likelihood(const CountEvidence& counted, double survival_error) const;
+  double log_likelihood(const CountEvidence& counted, double relative_error) const;
   /// What rounds of gamma drafts count up to each of the compared positions.
   CountedPrefixes prefixes_of(const CountEvidence& counted) const;
   /// Standard deviation of ln(tokens per step) that so many rounds and requests give.
