@@ -42,13 +42,13 @@ TokenWorlds DrawnAcceptance::draw(std::int64_t max_gamma, const DrawOptions& opt
 }
 
 TokenWorlds chosen_worlds(const TokenWorlds& from, std::span<const std::size_t> worlds) {
-  TokenWorlds chosen;
-  chosen.alternative.assign(worlds.size(), 0);
+  TokenWorlds taken;
+  taken.alternative.assign(worlds.size(), 0);
   for (const std::vector<double>& of_gamma : from.tokens) {
-    std::vector<double>& its = chosen.tokens.emplace_back();
+    std::vector<double>& its = taken.tokens.emplace_back();
     for (const std::size_t world : worlds) its.push_back(of_gamma[world]);
   }
-  return chosen;
+  return taken;
 }
 
 }  // namespace specdec::estimate
