@@ -124,9 +124,7 @@ std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
 std::vector<Recommendation> Plan::recommendations() const {
   std::vector<Recommendation> all;
   for (const PointPlan& point : points()) {
-    Recommendation& one = all.emplace_back(Recommendation{point.batch, point.context, point.certainty, point.share, {}, {}});
-    if (point.optimal_row) one.gamma = point.optimal()->gamma;
-    one.speedup = point.speedup_estimate;
+    all.push_back({point.batch, point.context, point.certainty, point.share, point.optimal().gamma, point.speedup_estimate});
   }
   return all;
 }

@@ -76,10 +76,10 @@ struct Recommendation {
   /// That drafts gain what is asked for, and the share of worlds in which they do.
   worlds::Certainty certainty = worlds::Certainty::open;
   double share = 0;
-  /// 0 for plain decoding; empty if nothing has a price.
-  std::optional<std::int64_t> gamma;
+  /// 0 for plain decoding.
+  std::int64_t gamma = 0;
   /// Speedup of that gamma over plain decoding, with its 95% interval if there is one.
-  std::optional<estimate::Estimate> speedup;
+  estimate::Estimate speedup;
 };
 
 /// The recommended decisions and their gains.

@@ -119,7 +119,7 @@ ordered_json json_point(const Plan& d, std::size_t index) {
                          {"context", point.context},
                          {"verdict", worlds::name_of(point.certainty)},
                          {"share", point.share},
-                         {"gamma", point.optimal_row ? ordered_json(point.optimal()->gamma) : ordered_json()},
+                         {"gamma", point.optimal().gamma},
                          {"basis", name_of(point.basis)},
                          {"doubt", point.doubt.empty() ? ordered_json() : ordered_json(point.doubt)}};
   object["speedup"] = json_of(point.speedup_estimate);
@@ -142,7 +142,7 @@ ordered_json json_of(const std::vector<planning::PlannedStretch>& schedule) {
   for (const planning::PlannedStretch& stretch : schedule) {
     list.push_back({{"from", stretch.batch_low},
                     {"to", stretch.batch_high},
-                    {"gamma", or_null(stretch.gamma)},
+                    {"gamma", stretch.gamma},
                     {"speedup", stretch.speedup},
                     {"share", stretch.share},
                     {"basis", name_of(stretch.basis)}});
@@ -155,8 +155,7 @@ ordered_json json_of(const std::vector<planning::ScheduleStretch>& runs) {
   for (const planning::ScheduleStretch& stretch : runs) {
     list.push_back({{"batch_low", stretch.batch_low},
                     {"batch_high", stretch.batch_high},
-                    {"gamma", stretch.gamma},
-                    {"held", stretch.held}});
+                    {"gamma", stretch.gamma}});
   }
   return list;
 }
@@ -171,7 +170,7 @@ ordered_json json_drafts(const Plan& d) {
       points.push_back({{"batch", point.batch},
                         {"context", point.context},
                         {"verdict", worlds::name_of(point.certainty)},
-                        {"gamma", point.optimal_row ? ordered_json(point.optimal()->gamma) : ordered_json()},
+                        {"gamma", point.optimal().gamma},
                         {"speedup", json_of(point.speedup_estimate)},
                         {"best", d.deployment.best_draft[j] == i}});
     }
@@ -314,7 +313,7 @@ ordered_json json_of(const planner::Decision& decision) {
   for (const planner::DecidedStretch& one : decision.schedule) {
     schedule.push_back({{"from", one.from},
                         {"to", one.to},
-                        {"gamma", or_null(one.gamma)},
+                        {"gamma", one.gamma},
                         {"speedup", one.speedup},
                         {"share", one.share}});
   }

@@ -265,7 +265,7 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
 
 Place FittedCost::place_of(const RoundPoint& point) const {
   cost::require_legal(point);
-  if (!answers(point)) {
+  if (tree_ && point.gamma != 0 && point.gamma != tree_->depth) {
     throw std::domain_error(
         fmt::format("FittedCost: gamma is {}, but must be 0 or {}, the depth of the tree", point.gamma, tree_->depth));
   }
@@ -357,10 +357,6 @@ std::shared_ptr<const FittedCost> FittedCost::of_tree(const DraftTree& tree,
   const auto ran = tree_ranges_.find(tree);
   its->ranges_[1] = ran == tree_ranges_.end() ? std::nullopt : std::optional(ran->second);
   return its;
-}
-
-bool FittedCost::answers(const RoundPoint& point) const {
-  return !tree_ || point.gamma == 0 || point.gamma == tree_->depth;
 }
 
 double FittedCost::run_error() const { return posterior_->run_error(); }

@@ -152,7 +152,6 @@ class FittedCost final : public RoundCost {
   /// @param prompt_tokens  as in FitOptions
   std::shared_ptr<const FittedCost> of_tree(const DraftTree& tree,
                                             std::function<double(const RoundPoint&)> prompt_tokens = {}) const;
-  bool answers(const RoundPoint& point) const override;
   /// Outside the ranges of gamma, batch and context over the runs by more than 5%; also where the batch is further than
   /// a factor of 1.25 from those of the runs of its kind, plain or with drafts: fewer requests decode where they draft.
   /// Where no plain run is, plain rounds have no such bound.

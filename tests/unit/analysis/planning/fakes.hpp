@@ -24,19 +24,14 @@ class Cost : public cost::RoundCost {
 
   /// Replicate i multiplies all speculative rounds by factors[i].
   std::vector<double> factors;
-  Holds known = [](const cost::RoundPoint&) { return true; };
   Holds measured = [](const cost::RoundPoint&) { return true; };
   Holds split = [](const cost::RoundPoint&) { return true; };
 
   std::string_view name() const override { return "fake"; }
   bool in_seconds() const override { return seconds_; }
   cost::DraftKind kind() const override { return cost::DraftKind::model; }
-  cost::RoundTime round(const cost::RoundPoint& point) const override {
-    if (!known(point)) throw std::domain_error("no price here");
-    return time_(point);
-  }
+  cost::RoundTime round(const cost::RoundPoint& point) const override { return time_(point); }
   bool extrapolates(const cost::RoundPoint& point) const override { return !measured(point); }
-  bool answers(const cost::RoundPoint& point) const override { return known(point); }
   bool parts_known(const cost::RoundPoint& point) const override { return split(point); }
   std::size_t replicates() const override { return factors.size(); }
   cost::RoundTime round_of_replicate(std::size_t index, const cost::RoundPoint& point) const override {
