@@ -26,8 +26,6 @@ inline constexpr std::int64_t usual_max_gamma_of_runs = 16;
 inline constexpr double default_min_gain = 0.05;
 /// In tokens.
 inline constexpr double largest_context = 1e9;
-/// The most gammas that a printed plan lists one by one.
-inline constexpr std::int64_t listed_gammas = 1000;
 
 /// A question about an acceptance and a cost. Members correspond to the options of `specdec plan` of the same name.
 struct PlanQuestion {

@@ -324,7 +324,7 @@ void conclude(const BenchFiles* runs, Plan& p) {
   }
   std::optional<Note> shortfall;
   for (const planning::PointPlan& point : p.points()) {
-    const std::optional<Note> its_shortfall = memory_shortfall(p, caches_of(point));
+    const std::optional<Note> its_shortfall = memory_shortfall(p, {caches_of(point)});
     p.shortfalls.push_back(its_shortfall ? its_shortfall->message : "");
     if (!shortfall) shortfall = its_shortfall;
   }

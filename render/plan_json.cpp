@@ -29,12 +29,6 @@ ordered_json json_of(const estimate::Estimate& estimate) {
           {"method", estimate.method}};
 }
 
-/// An unknown value has the same keys.
-ordered_json json_of(const std::optional<estimate::Estimate>& estimate) {
-  if (estimate) return json_of(*estimate);
-  return {{"value", nullptr}, {"ci95", nullptr}, {"method", "not priced"}};
-}
-
 ordered_json json_of(const std::optional<planning::BaselineAndSpeculative>& both) {
   if (!both) return nullptr;
   return {{"baseline", both->baseline}, {"speculative", both->speculative}};
@@ -289,7 +283,7 @@ ordered_json json_config(const Plan& d) {
 ordered_json json_closed_form(const Plan& d) {
   if (!d.closed_form) return nullptr;
   const planning::ClosedForm& form = *d.closed_form;
-  const core::AcceptanceRate rate = d.drafts.front().acceptance.stated->rate();
+  const core::AcceptanceRate rate = d.drafts.front().acceptance.stated->rate;
   ordered_json json = {{"alpha", planner::complement(rate.rejection(), rate.alpha())},
                        {"rejection", planner::complement(rate.alpha(), rate.rejection())},
                        {"best_gamma", form.best.attained() ? ordered_json(form.best.gamma) : ordered_json()}};

@@ -20,8 +20,6 @@ class DraftWorlds {
   /// What is compared: plain decoding first.
   const worlds::Options& options() const { return options_; }
   std::size_t find(std::int64_t gamma) const;
-  /// True if the acceptance of an option lies beyond what was measured.
-  bool acceptance_extrapolated(std::size_t option) const { return extrapolated_[option]; }
   /// The reason why there are no more gammas; empty if all that were requested are there.
   const std::string& limit() const { return limit_; }
   cost::RoundPoint point(std::size_t option, double batch, double context) const;

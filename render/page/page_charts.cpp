@@ -132,9 +132,8 @@ std::optional<planning::RateInterval> rates_at_one_c(const planner::Plan& plan) 
   if (!draft.cost.constants || !draft.cost.constants->c) return std::nullopt;
   if (draft.acceptance.stated) {
     const planner::StatedAcceptance& stated = *draft.acceptance.stated;
-    if (stated.interval || stated.profile.measured_positions() > 0) return stated.interval;
-    const core::AcceptanceRate rate = stated.rate();
-    return planning::RateInterval{rate, rate};
+    if (stated.interval || stated.typed) return stated.interval;
+    return planning::RateInterval{stated.rate, stated.rate};
   }
   const planner::Acceptance& acceptance = draft.acceptance;
   if (!acceptance.alpha_ci95 && !acceptance.alpha) return std::nullopt;

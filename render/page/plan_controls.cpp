@@ -100,9 +100,8 @@ ordered_json acceptance_of(const Shown& shown) {
 estimate::Interval rates_of(const Shown& shown) {
   if (shown.is_alpha()) {
     const planner::StatedAcceptance& stated = *shown.draft->acceptance.stated;
-    const core::AcceptanceRate rate = stated.rate();
-    return {(stated.interval ? stated.interval->low : rate).alpha(),
-            (stated.interval ? stated.interval->high : rate).alpha()};
+    return {(stated.interval ? stated.interval->low : stated.rate).alpha(),
+            (stated.interval ? stated.interval->high : stated.rate).alpha()};
   }
   if (shown.draft != nullptr && shown.draft->acceptance.alpha) {
     const double alpha = *shown.draft->acceptance.alpha;

@@ -36,10 +36,10 @@ std::shared_ptr<const estimate::AcceptanceCurve> rates(double low, double middle
   return std::make_shared<ProfileCurve>(AcceptanceRate(middle), AcceptanceRate(low), AcceptanceRate(high));
 }
 
-/// A constant rate whose tokens per step have an interval and readings that are factors of them.
-std::shared_ptr<const estimate::AcceptanceCurve> uncertain(double alpha, Interval ci95, Interval readings = {1, 1}) {
+/// A constant rate whose tokens per step have an interval that is a factor of them.
+std::shared_ptr<const estimate::AcceptanceCurve> uncertain(double alpha, Interval ci95) {
   return std::make_shared<fakes::Curve>(
-      [=](std::int64_t gamma) { return fakes::constant_rate(alpha, gamma, ci95, readings); });
+      [=](std::int64_t gamma) { return fakes::constant_rate(alpha, gamma, ci95); });
 }
 
 std::shared_ptr<const cost::RoundCost> paper(core::StepCost step) {
@@ -207,7 +207,6 @@ TEST_CASE("the combined interval covers the true speedup when both acceptance an
       estimate::TokensPerStep tokens = fakes::constant_rate(alpha, gamma);
       if (gamma == 0) return tokens;
       tokens.value *= token_error;
-      tokens.readings = {tokens.value, tokens.value};
       tokens.ci95 = {tokens.value * std::exp(-z * sigma_tokens), tokens.value * std::exp(z * sigma_tokens)};
       return tokens;
     });

@@ -55,16 +55,14 @@ class Curve : public estimate::AcceptanceCurve {
   Tokens tokens_;
 };
 
-/// E[K] at a constant rate, by its sum; the interval and the readings are factors of it.
-inline estimate::TokensPerStep constant_rate(double alpha, std::int64_t gamma, estimate::Interval ci95 = {1, 1},
-                                             estimate::Interval readings = {1, 1}) {
+/// E[K] at a constant rate, by its sum; the interval is a factor of it.
+inline estimate::TokensPerStep constant_rate(double alpha, std::int64_t gamma, estimate::Interval ci95 = {1, 1}) {
   estimate::TokensPerStep tokens;
   double sum = 0;
   for (std::int64_t j = 0; j <= gamma; ++j) sum += std::pow(alpha, static_cast<double>(j));
   tokens.value = sum;
   if (gamma == 0) return tokens;
   tokens.ci95 = {sum * ci95.lo, sum * ci95.hi};
-  tokens.readings = {sum * readings.lo, sum * readings.hi};
   tokens.full_accepts = std::pow(alpha, static_cast<double>(gamma));
   return tokens;
 }
