@@ -24,7 +24,7 @@ TEST_CASE("the plan of a rate and c is the optimum of the closed forms") {
       const Plan answer = planner::plan(Acceptance::of_rate(alpha), Cost::of_constants(c));
       const Recommendation best = answer.recommendations().front();
       CHECK(best.gamma == expected.gamma);
-      CHECK(best.speedup->value == Approx(expected.speedup).epsilon(1e-12));
+      CHECK(best.speedup.value == Approx(expected.speedup).epsilon(1e-12));
     }
   }
 }
