@@ -27,37 +27,12 @@ StatedAcceptance between(const core::AcceptanceRate& low, const core::Acceptance
   return {planning::middle(interval), interval};
 }
 
-StatedAcceptance of_typed(estimate::TypedAcceptance typed, bool by_position) {
-  StatedAcceptance stated{typed.profile};
-  stated.monotone = typed.monotone;
-  stated.measured_at = typed.measured_at;
-  stated.measured_from = typed.measured_from;
-  stated.by_position = by_position;
-  stated.typed = std::move(typed);
-  return stated;
-}
+StatedAcceptance of_typed(estimate::TypedAcceptance typed) { return {.rate = typed.rate, .typed = std::move(typed)}; }
 
 std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const StatedAcceptance& a) {
   if (a.typed) return std::make_shared<estimate::PopulationCurve>(a.typed->evidence);
-  if (!a.interval) return std::make_shared<planning::ProfileCurve>(a.profile, a.measured_at);
-  return std::make_shared<planning::ProfileCurve>(a.profile, core::AcceptanceProfile(a.interval->low),
-                                                  core::AcceptanceProfile(a.interval->high), a.measured_at);
-}
-
-Note falsified_alpha(const StatedAcceptance& a) {
-  const estimate::DifferentRates& rates = *a.typed->falsified;
-  const char* at = a.by_position ? "position" : "gamma";
-  const bool by_rounds = !a.lacks_sampling_error();
-  return {"constant_alpha_falsified",
-          fmt::format("no one acceptance rate gives the figures typed, whatever their rounding{}: it would be {} at {} "
-                      "{} and {} at {} {}; {}{}",
-                      by_rounds ? " and sampling" : "", brief(rates.first_rate, 3), at, rates.first_gamma,
-                      brief(rates.second_rate, 3), at, rates.second_gamma,
-                      by_rounds ? "formulas in one alpha do not hold for this draft"
-                                : "whether that is more than their sampling error only --rounds can tell",
-                      a.equal_positions ? "; equal rates mean that a draft is always accepted where the one before it "
-                                          "was: --conditional if each rate is given that the one before was accepted"
-                                        : "")};
+  if (!a.interval) return std::make_shared<planning::ProfileCurve>(a.rate);
+  return std::make_shared<planning::ProfileCurve>(a.rate, a.interval->low, a.interval->high);
 }
 
 /// A draft is reached only if all before it were accepted, so that no position is accepted more often than an
@@ -118,24 +93,19 @@ void require_one(const AcceptanceWords& words) {
 
 StatedAcceptance of_prior(const planning::PublishedPrior& prior) {
   std::vector<estimate::TypedLength> lengths;
-  std::vector<estimate::Interval> ci95;
-  for (const planning::PriorLength& length : prior.lengths) {
-    lengths.push_back({length.gamma, length.tokens_per_step});
-    ci95.push_back(length.ci95);
-  }
-  StatedAcceptance stated = of_typed(estimate::typed_lengths_within(lengths, ci95), false);
+  for (const planning::PriorLength& length : prior.lengths) lengths.push_back({length.gamma, length.tokens_per_step});
+  StatedAcceptance stated = of_typed(estimate::typed_lengths(lengths));
   stated.prior = &prior;
+  stated.typed->is_sampled = true;
   // Its own law says where acceptance lies, and the kind's only how it changes with depth.
   const planning::PriorLength& first = prior.lengths.front();
   const double error = std::log(first.ci95.hi / first.ci95.lo) / (2 * core::normal_half_width_95);
-  stated.typed->evidence = {estimate::without_location(estimate::population_prior(planning::kind_of(prior))),
-                            {{first.gamma, first.tokens_per_step, error}}};
+  estimate::PopulationCurve::Evidence& evidence = stated.typed->evidence;
+  evidence.prior = estimate::without_location(estimate::population_prior(planning::kind_of(prior)));
+  evidence.lengths = {{first.gamma, first.tokens_per_step, error}};
   for (const planning::PriorLength& length : prior.lengths) {
-    estimate::TokensPerStep& stated_there = stated.typed->evidence.measured[length.gamma];
-    stated_there.value = length.tokens_per_step;
-    stated_there.readings = estimate::exactly(length.tokens_per_step);
-    stated_there.ci95 = length.ci95;
-    stated_there.full_accepts = stated.typed->profile.survival(length.gamma);
+    evidence.measured[length.gamma].value = length.tokens_per_step;
+    evidence.measured[length.gamma].ci95 = length.ci95;
   }
   return stated;
 }
@@ -160,7 +130,7 @@ constexpr double rounds_to_narrow = 10'000;
 Note warning_of(const planning::PublishedPrior& prior) {
   const planning::PriorLength& length = prior.lengths.front();
   const std::vector<estimate::TypedLength> typed = {{length.gamma, length.tokens_per_step}};
-  const StatedAcceptance run = of_typed(estimate::typed_lengths(typed, rounds_to_narrow), false);
+  const StatedAcceptance run = of_typed(estimate::typed_lengths(typed, rounds_to_narrow));
   const estimate::Interval by_run = curve_of(run)->tokens_per_step(length.gamma).ci95;
   const std::string whose =
       prior.target_model ? fmt::format("{} figures of {} on tasks of others", prior.figures.size(), drafts_of(prior))
@@ -210,8 +180,6 @@ void require_lengths(const std::vector<estimate::TypedLength>& lengths) {
 
 bool AcceptanceWords::states_any() const { return !stated_by(*this).empty(); }
 
-core::AcceptanceRate StatedAcceptance::rate() const { return typed ? typed->rate : planning::pooled_rate(profile); }
-
 Acceptance Acceptance::of_rate(double alpha, Rule rule) { return of_interval(alpha, alpha, rule); }
 
 Acceptance Acceptance::of_interval(double low, double high, Rule rule) {
@@ -222,22 +190,21 @@ Acceptance Acceptance::of_interval(double low, double high, Rule rule) {
 
 Acceptance Acceptance::of_rejection(double low, double high, Rule rule) {
   core::require_in("Acceptance", "low", low, 0, high);
-  StatedAcceptance stated =
-      between(core::AcceptanceRate::from_rejection(high), core::AcceptanceRate::from_rejection(low));
-  stated.by_rejection = true;
-  return with_words(of(std::move(stated), rule), {.rejection = RateRange{low, high}});
+  return with_words(of(between(core::AcceptanceRate::from_rejection(high), core::AcceptanceRate::from_rejection(low)),
+                       rule),
+                    {.rejection = RateRange{low, high}});
 }
 
 Acceptance Acceptance::of_lengths(std::span<const estimate::TypedLength> lengths, std::optional<double> rounds,
                                   Rule rule) {
-  return with_words(of(of_typed(estimate::typed_lengths(lengths, rounds), false), rule),
+  return with_words(of(of_typed(estimate::typed_lengths(lengths, rounds)), rule),
                     {.acceptance_length = {lengths.begin(), lengths.end()}, .rounds = rounds});
 }
 
 Acceptance Acceptance::of_positions(std::span<const estimate::TypedRate> rates, bool conditional,
                                     std::optional<double> rounds, Rule rule) {
   if (!conditional) require_falling(rates);
-  StatedAcceptance stated = of_typed(estimate::typed_positions(rates, conditional, rounds), true);
+  StatedAcceptance stated = of_typed(estimate::typed_positions(rates, conditional, rounds));
   stated.equal_positions =
       !conditional && std::adjacent_find(rates.begin(), rates.end(), [](const auto& before, const auto& after) {
                         return before.rate == after.rate;
@@ -292,7 +259,7 @@ Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
     acceptance.rule = traces::AcceptanceRule::greedy;
     acceptance.rule_source = "preset";
   }
-  acceptance.alpha = complement(stated.rate().rejection(), stated.rate().alpha());
+  acceptance.alpha = complement(stated.rate.rejection(), stated.rate.alpha());
   acceptance.text = fmt::format("alpha {}", brief(*acceptance.alpha));
   if (published != nullptr) {
     acceptance.text += fmt::format(" ({})", published->name);
@@ -361,13 +328,17 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
                      "reached and accepted must not grow with its position; the nearest lengths of which that is true "
                      "are used, which miss them by up to {} more",
                      brief(a.typed->misfit, 2))});
-  } else if (!a.monotone) {
+  } else if (a.typed && !a.typed->monotone) {
     warnings.push_back(
         {"non_monotone_survival",
          "the chance that a draft is reached and accepted must not grow with its position, but does so in the input by "
          "more than its rounding; the nearest legal values are used"});
   }
-  if (a.typed && a.typed->falsified && a.prior == nullptr) warnings.push_back(falsified_alpha(a));
+  if (a.equal_positions) {
+    warnings.push_back({"equal_positions",
+                        "two positions have one rate, which means that a draft is always accepted where the one before "
+                        "it was: --conditional if each rate is given that the one before was accepted"});
+  }
   if (a.published != nullptr && a.published->lenience < 1) {
     warnings.push_back(
         {"text_not_from_target",
@@ -394,15 +365,6 @@ std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
   if (!a.typed) return {};
   std::vector<Assumption> assumptions;
   if (a.prior != nullptr) assumptions = assumptions_of(*a.prior);
-  if (a.typed->ratio_beyond) {
-    const double ratio = *a.typed->ratio_beyond;
-    const auto& published = estimate::published_depth_ratios;
-    const char* whose = a.typed->ratio_fitted ? "as the figures fall" : "the median of published drafts";
-    assumptions.push_back(
-        {fmt::format("rate of a draft beyond gamma {} / rate of the one before, {}", a.typed->measured_at, whose),
-         ratio, "default"});
-    assumptions.push_back({"range of that ratio", {std::min(ratio, published.steepest), published.rising}, "default"});
-  }
   if (a.prior != nullptr) return assumptions;
   const bool by_rounds = !a.lacks_sampling_error();
   assumptions.push_back({"sampling error of the acceptance",

@@ -35,29 +35,19 @@ namespace specdec::planner {
 
 /// A stated acceptance: a rate, an interval of rates, or figures by length or position.
 struct StatedAcceptance {
-  core::AcceptanceProfile profile;
+  /// The equivalent single rate.
+  core::AcceptanceRate rate;
   std::optional<planning::RateInterval> interval = {};
-  /// False if the figures are not a survival function within their rounding.
-  bool monotone = true;
-  /// The longest draft that the figures cover.
-  std::optional<std::int64_t> measured_at = {};
-  /// The shortest draft that they cover.
-  std::int64_t measured_from = 1;
   /// Set if the acceptance is a published rate, or a prior from published lengths.
   const planning::PublishedAcceptance* published = nullptr;
   const planning::PublishedPrior* prior = nullptr;
-  /// The typed lengths or positions, with their possible meanings elsewhere.
+  /// The typed lengths or positions.
   std::optional<estimate::TypedAcceptance> typed = {};
-  bool by_position = false;
   /// True if some position is typed as accepted as often as the one before, and not as given that one.
   bool equal_positions = false;
-  /// True if stated as 1 - alpha.
-  bool by_rejection = false;
 
-  /// The equivalent single rate.
-  core::AcceptanceRate rate() const;
   /// True for typed figures from an unknown number of rounds, so that ranges contain their rounding only.
-  bool lacks_sampling_error() const { return typed && typed->ci95.empty(); }
+  bool lacks_sampling_error() const { return typed && !typed->is_sampled; }
   /// True if the uncertainty is a range of figures or rates as typed, not a 95% interval.
   bool is_range() const { return lacks_sampling_error() || (interval && published == nullptr); }
 };
@@ -156,8 +146,6 @@ struct Acceptance {
   /// Set if the acceptance is stated, with the words that state it.
   std::optional<StatedAcceptance> stated;
   std::optional<AcceptanceWords> words;
-  /// Whether an interval of rates is stated, whose gamma is that of minimax regret.
-  bool states_range() const { return stated && stated->interval; }
   std::optional<traces::AcceptanceRule> rule;
   /// The source of the rule, as in an Assumption; empty without a rule.
   std::string rule_source;

@@ -8,19 +8,18 @@
 namespace specdec::planner {
 namespace {
 
-/// One stated acceptance at a constant cost, of a model that drafts gamma tokens in as many passes.
+bool states_a_rate(const Acceptance& acceptance) { return acceptance.stated && !acceptance.stated->typed; }
+
+/// One acceptance rate at a constant cost, of a model that drafts gamma tokens in as many passes.
 bool has_closed_form(const std::vector<Draft>& drafts) {
   const Draft& draft = drafts.front();
-  return drafts.size() == 1 && draft.acceptance.stated && draft.cost.constants &&
+  return drafts.size() == 1 && states_a_rate(draft.acceptance) && draft.cost.constants &&
          draft.cost.kind == cost::DraftKind::model;
 }
 
 planning::ClosedFormQuestion question_of(const Draft& draft, const PlanQuestion& q) {
-  const StatedAcceptance& stated = *draft.acceptance.stated;
   const StepTimes& times = *draft.cost.constants;
-  planning::ClosedFormQuestion question{stated.profile};
-  question.measured_at = stated.measured_at;
-  question.monotone = stated.monotone;
+  planning::ClosedFormQuestion question{draft.acceptance.stated->rate};
   question.cost = times.with_c(times.c.value_or(0));
   question.c_hat = q.c_hat.value_or(question.cost.c);
   question.tokens = q.tokens;
@@ -54,17 +53,16 @@ void warn_of(const Plan& p, std::vector<Note>& warnings) {
 }  // namespace
 
 std::int64_t gamma_by_closed_form(const Draft& draft) {
-  if (!draft.acceptance.stated || !draft.cost.constants) return 0;
+  if (!states_a_rate(draft.acceptance) || !draft.cost.constants) return 0;
   const StatedAcceptance& stated = *draft.acceptance.stated;
   const core::StepCost cost = draft.cost.constants->with_c(draft.cost.constants->c.value_or(0));
-  const std::int64_t known = planning::largest_known_gamma(stated.profile, stated.measured_at, stated.monotone);
   std::int64_t largest = 0;
-  const auto take = [&](const core::AcceptanceProfile& acceptance) {
-    const theory::OptimalGamma best = planning::best_gamma(acceptance, {cost, known});
+  const auto take = [&](const core::AcceptanceRate& rate) {
+    const theory::OptimalGamma best = theory::optimal_gamma(rate, cost);
     // One more than the best, so that the point sees the speedup fall.
-    if (best.attained()) largest = std::max(largest, std::min(known, best.gamma + 1));
+    if (best.attained()) largest = std::max(largest, best.gamma + 1);
   };
-  take(stated.profile);
+  take(stated.rate);
   if (stated.interval) take(stated.interval->high);
   return std::min(planning::largest_scanned_gamma, largest);
 }
@@ -73,7 +71,7 @@ void add_closed_form(Plan& p) {
   if (!has_closed_form(p.drafts) || p.points().size() != 1) {
     if (!p.question.tokens && !p.question.c_hat) return;
     throw QuestionError(
-        fmt::format("--{} is given, but goes with one acceptance and --c alone, without batches, files and drafts",
+        fmt::format("--{} is given, but goes with one acceptance rate and --c alone, without batches, files and drafts",
                     p.question.tokens ? "tokens" : "c-hat"));
   }
   planning::ClosedFormQuestion question = question_of(p.drafts.front(), p.question);

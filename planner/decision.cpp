@@ -66,9 +66,7 @@ std::vector<DecidedStretch> stretches_of(const Plan& plan) {
   if (!stretches.empty()) return stretches;
   for (const PointPlan& point : plan.points()) {
     const auto batch = static_cast<std::int64_t>(planning::whole_batch(point.batch));
-    const planning::DeploymentRow* const row = point.optimal();
-    add({batch, batch, row == nullptr ? std::nullopt : std::optional(row->gamma), row == nullptr ? 1 : row->speedup,
-         point.share});
+    add({batch, batch, point.optimal().gamma, point.optimal().speedup, point.share});
   }
   return stretches;
 }
@@ -81,13 +79,12 @@ std::string drafts_text(const Plan& plan, std::int64_t gamma) {
 std::string action_at_point(const Plan& plan, const PointPlan& point) {
   const std::string requests = brief(planning::whole_batch(point.batch), 6);
   const std::string where = requests == "1" ? "" : fmt::format(" at {} requests", requests);
-  const planning::DeploymentRow* const best = point.optimal();
-  if (best == nullptr) return fmt::format("Nothing prices plain decoding{}: {}.", where, point.price_limit);
-  if (best->gamma == 0) return fmt::format("Do not draft{}: plain decoding loses least.", where);
+  const planning::DeploymentRow& best = point.optimal();
+  if (best.gamma == 0) return fmt::format("Do not draft{}: plain decoding loses least.", where);
   const std::string draft =
       plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
-  return fmt::format("Draft {}{}{}: about {} plain decoding.", drafts_text(plan, best->gamma), where, draft,
-                     speedup_text(best->speedup));
+  return fmt::format("Draft {}{}{}: about {} plain decoding.", drafts_text(plan, best.gamma), where, draft,
+                     speedup_text(best.speedup));
 }
 
 /// "Draft 3 tokens up to 12 requests at once, 2 up to 47, none beyond."
@@ -99,16 +96,15 @@ std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretc
     const std::string where = last && i > 0  ? std::string("beyond")
                               : parts.empty() ? fmt::format("up to {} at once", requests_text(one.to))
                                               : fmt::format("up to {}", one.to);
-    const std::string what = !one.gamma         ? std::string("unknown")
-                             : *one.gamma == 0  ? std::string("none")
-                             : parts.empty()    ? drafts_text(plan, *one.gamma)
-                                                : fmt::format("{}", *one.gamma);
+    const std::string what = one.gamma == 0  ? std::string("none")
+                             : parts.empty() ? drafts_text(plan, one.gamma)
+                                             : fmt::format("{}", one.gamma);
     parts.push_back(fmt::format("{} {}", what, where));
   }
   const std::string draft =
       plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
   const bool drafts = std::any_of(schedule.begin(), schedule.end(),
-                                  [](const DecidedStretch& one) { return one.gamma.value_or(0) > 0; });
+                                  [](const DecidedStretch& one) { return one.gamma > 0; });
   if (!drafts)
     return fmt::format("Do not draft up to {} at once: plain decoding loses least.", requests_text(schedule.back().to));
   return fmt::format("Draft{} {}.", draft, fmt::join(parts, ", "));
@@ -118,7 +114,7 @@ std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretc
 std::string what_changes(const Plan& plan, const PointPlan& point) {
   if (!point.doubt.empty()) return fmt::format(" Nothing is decided: {}.", point.doubt);
   const std::vector<AssumedVerification> assumed = assumed_verification(plan);
-  if (!assumed.empty() && point.optimal()->gamma > 0) {
+  if (!assumed.empty() && point.optimal().gamma > 0) {
     const AssumedVerification& first = assumed.front();
     const std::string then = first.gamma == 0 ? std::string("drafting loses")
                                               : fmt::format("it is {} with {}", speedup_text(first.speedup),
@@ -144,9 +140,8 @@ std::string cause_of_loss(const PointPlan& point, const planning::DeploymentRow&
 }
 
 std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
-  const planning::DeploymentRow* const best = point.optimal();
-  if (best == nullptr) return "";
-  if (best->gamma == 0) {
+  const planning::DeploymentRow& best = point.optimal();
+  if (best.gamma == 0) {
     const planning::DeploymentRow& draft = point.rows[point.drafting_row];
     if (draft.gamma == 0) return "";
     const std::string speedup = has_width(draft.speedup_ci95) ? range_text(draft.speedup_ci95)
@@ -155,10 +150,10 @@ std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
                        cause_of_loss(point, draft), what_changes(plan, point));
   }
   std::string text = capitalised(certainty_text(point.share, plan));
-  if (has_width(best->speedup_ci95)) text += fmt::format(", {}", range_text(best->speedup_ci95));
-  if (point.deployed && point.deployed->gamma != best->gamma)
+  if (has_width(best.speedup_ci95)) text += fmt::format(", {}", range_text(best.speedup_ci95));
+  if (point.deployed && point.deployed->gamma != best.gamma)
     text += fmt::format("; {} over the {} in use", certainty_text(point.deployed->share_over, plan), point.deployed->gamma);
-  if (best->extrapolated) text += "; nothing was measured there";
+  if (best.extrapolated) text += "; nothing was measured there";
   return text + "." + what_changes(plan, point);
 }
 
@@ -171,7 +166,7 @@ std::string certainty_of_schedule(const std::vector<planning::PlannedStretch>& s
   };
   std::vector<Part> parts;
   for (const planning::PlannedStretch& one : schedule) {
-    if (one.gamma.value_or(0) == 0) continue;
+    if (one.gamma == 0) continue;
     const Certainty certainty = worlds::certainty_of(one.share);
     if (parts.empty() || parts.back().certainty != certainty) {
       parts.push_back({one.batch_high, certainty, {one.speedup, one.speedup}});
@@ -194,7 +189,7 @@ std::string certainty_of_schedule(const std::vector<planning::PlannedStretch>& s
 std::string certainty_over(const Plan& plan, const std::optional<DecidedOver>& over) {
   const auto& points = plan.points();
   const bool changes = std::any_of(points.begin(), points.end(), [](const PointPlan& point) {
-    return point.deployed && point.optimal() != nullptr && point.optimal()->gamma != point.deployed->gamma;
+    return point.deployed && point.optimal().gamma != point.deployed->gamma;
   });
   if (!over || !changes) return "";
   return fmt::format(" Over the {} in use: {}.", over->gamma, certainty_text(over->share, plan));
@@ -206,7 +201,7 @@ DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {
   speedup.share = 1;
   bool drafts = false;
   for (const PointPlan& point : plan.points()) {
-    if (point.optimal_row.value_or(0) == 0) continue;
+    if (point.optimal_row == 0) continue;
     drafts = true;
     speedup.share = std::min(speedup.share, point.share);
   }
@@ -215,17 +210,16 @@ DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {
     for (const PointPlan& point : plan.points()) speedup.share = std::max(speedup.share, point.share);
   }
   if (is_one_point(plan) && decision.gamma) {
-    speedup.value = first.optimal()->speedup;
-    if (first.optimal()->speedup_bounds) {
-      speedup.bounds = first.optimal()->speedup_bounds;
-    } else if (has_width(first.optimal()->speedup_ci95)) {
-      speedup.ci95 = first.optimal()->speedup_ci95;
+    speedup.value = first.optimal().speedup;
+    if (first.optimal().speedup_bounds) {
+      speedup.bounds = first.optimal().speedup_bounds;
+    } else if (has_width(first.optimal().speedup_ci95)) {
+      speedup.ci95 = first.optimal().speedup_ci95;
     }
     return speedup;
   }
   for (const PointPlan& point : plan.points()) {
-    if (point.optimal() == nullptr) continue;
-    const double its = point.optimal()->speedup;
+    const double its = point.optimal().speedup;
     speedup.bounds = speedup.bounds ? estimate::Interval{std::min(speedup.bounds->lo, its), std::max(speedup.bounds->hi, its)}
                                     : estimate::Interval{its, its};
   }
@@ -256,7 +250,7 @@ std::vector<AssumedVerification> assumed_verification(const Plan& plan) {
   if (!is_one_point(plan) || plan.drafts.size() != 1 || !plan.drafts.front().cost.constants) return assumed;
   const StepTimes& times = *plan.drafts.front().cost.constants;
   const PointPlan& point = plan.points().front();
-  if (times.verify_factor || !times.c || point.optimal() == nullptr) return assumed;
+  if (times.verify_factor || !times.c) return assumed;
   for (const double factor : {1.2, 1.4}) {
     AssumedVerification best{factor, 0, 1 + plan.min_gain};
     for (const planning::DeploymentRow& row : point.rows) {

@@ -13,8 +13,7 @@ namespace specdec::planner {
 struct DecidedStretch {
   std::int64_t from = 1;
   std::int64_t to = 1;
-  /// Empty where nothing prices the batches.
-  std::optional<std::int64_t> gamma;
+  std::int64_t gamma = 0;
   /// The smallest over the stretch.
   double speedup = 1;
   /// The least share of worlds in which drafting gains what is asked for.
@@ -41,7 +40,7 @@ struct DecidedOver {
 /// are made.
 struct Decision {
   worlds::Certainty verdict = worlds::Certainty::open;
-  /// The number of draft tokens to set, 0 for plain decoding; empty where batches differ, or nothing has a price.
+  /// The number of draft tokens to set, 0 for plain decoding; empty where batches differ.
   std::optional<std::int64_t> gamma;
   std::vector<DecidedStretch> schedule;
   DecidedSpeedup speedup;

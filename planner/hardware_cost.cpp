@@ -308,9 +308,8 @@ std::optional<Note> acceptance_difference(const TimedIteration& timed, const est
   } catch (const std::domain_error&) {
     return std::nullopt;
   }
-  const double lo = std::min(planned.ci95.lo, planned.readings.lo), hi = std::max(planned.ci95.hi, planned.readings.hi);
-  const double stated = *timed.tokens_per_step;
-  if (lo <= stated * (1 + equal_tokens_per_step) && stated <= hi * (1 + equal_tokens_per_step)) return std::nullopt;
+  const double stated = *timed.tokens_per_step, within = 1 + equal_tokens_per_step;
+  if (planned.ci95.lo <= stated * within && stated <= planned.ci95.hi * within) return std::nullopt;
   return Note{"calibration_acceptance_differs",
               fmt::format("--calibrate: {} was timed at {} tokens per step, where the acceptance gives {}: the time is "
                           "taken for a round's, and speedups are by the acceptance",

@@ -26,7 +26,6 @@ void list_members(Members& members, estimate::Interval& interval) {
 template <class Members>
 void list_members(Members& members, estimate::TokensPerStep& tokens) {
   members("value", tokens.value);
-  members("readings", tokens.readings);
   members("ci95", tokens.ci95);
   members("full_accepts", tokens.full_accepts);
   members("extrapolated", tokens.extrapolated);

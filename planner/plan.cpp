@@ -32,13 +32,6 @@ std::vector<ScheduleStretch> deployed_of(const PlanQuestion& q, std::int64_t max
   return {{1, planning::largest_scheduled_batch, *q.gamma}};
 }
 
-/// The largest gamma that a stated acceptance covers.
-std::int64_t known_gamma(const Acceptance& acceptance) {
-  if (!acceptance.stated) return planning::largest_scanned_gamma;
-  const StatedAcceptance& stated = *acceptance.stated;
-  return planning::largest_known_gamma(stated.profile, stated.measured_at, stated.monotone);
-}
-
 /// The number of tokens in the cache at which the measurements were made.
 double usual_context(const std::vector<Draft>& drafts) {
   double context = 0;
@@ -124,9 +117,7 @@ std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
 std::vector<Recommendation> Plan::recommendations() const {
   std::vector<Recommendation> all;
   for (const PointPlan& point : points()) {
-    Recommendation& one = all.emplace_back(Recommendation{point.batch, point.context, point.certainty, point.share, {}, {}});
-    if (point.optimal_row) one.gamma = point.optimal()->gamma;
-    one.speedup = point.speedup_estimate;
+    all.push_back({point.batch, point.context, point.certainty, point.share, point.optimal().gamma, point.speedup_estimate});
   }
   return all;
 }
@@ -215,7 +206,6 @@ void take_cost(const Cost& cost, Plan& p) {
 }
 
 void take_acceptance(const Acceptance& acceptance, Plan& p) {
-  p.max_gamma = std::min(p.max_gamma, known_gamma(acceptance));
   append_new(p.warnings, acceptance.warnings);
   append_new(p.presets, acceptance.presets);
   p.files.insert(p.files.end(), acceptance.files.begin(), acceptance.files.end());

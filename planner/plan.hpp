@@ -26,8 +26,6 @@ inline constexpr std::int64_t usual_max_gamma_of_runs = 16;
 inline constexpr double default_min_gain = 0.05;
 /// In tokens.
 inline constexpr double largest_context = 1e9;
-/// The most gammas that a printed plan lists one by one.
-inline constexpr std::int64_t listed_gammas = 1000;
 
 /// A question about an acceptance and a cost. Members correspond to the options of `specdec plan` of the same name.
 struct PlanQuestion {
@@ -76,10 +74,10 @@ struct Recommendation {
   /// That drafts gain what is asked for, and the share of worlds in which they do.
   worlds::Certainty certainty = worlds::Certainty::open;
   double share = 0;
-  /// 0 for plain decoding; empty if nothing has a price.
-  std::optional<std::int64_t> gamma;
+  /// 0 for plain decoding.
+  std::int64_t gamma = 0;
   /// Speedup of that gamma over plain decoding, with its 95% interval if there is one.
-  std::optional<estimate::Estimate> speedup;
+  estimate::Estimate speedup;
 };
 
 /// The recommended decisions and their gains.

@@ -27,11 +27,7 @@ struct Caches {
   std::int64_t gamma = 0;
 };
 
-/// None where the point has no gamma.
-std::vector<Caches> caches_of(const planning::PointPlan& point) {
-  if (!point.optimal_row) return {};
-  return {{point.batch, point.context, point.optimal()->gamma}};
-}
+Caches caches_of(const planning::PointPlan& point) { return {point.batch, point.context, point.optimal().gamma}; }
 
 double longest_context(const Plan& p) {
   double longest = 0;
@@ -44,7 +40,7 @@ std::vector<Caches> scheduled_caches(const Plan& p) {
   std::vector<Caches> planned;
   const double longest = longest_context(p);
   for (const planning::PlannedStretch& stretch : p.shown_plan().schedule) {
-    if (stretch.gamma) planned.push_back({static_cast<double>(stretch.batch_high), longest, *stretch.gamma});
+    planned.push_back({static_cast<double>(stretch.batch_high), longest, stretch.gamma});
   }
   return planned;
 }
@@ -230,11 +226,6 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
   }
   const planning::DraftPlan& plan = p.shown_plan();
   request.schedule = plan.schedule;
-  if (!plan.fixed) {
-    throw QuestionError(fmt::format(
-        "--emit is {}, but there is no gamma to configure: nothing prices any batch up to {}",
-        name_of(*p.question.emit), plan.schedule.empty() ? 1 : plan.schedule.back().batch_high));
-  }
   request.fixed = *plan.fixed;
   request.tree = plan.tree;
 }
@@ -333,7 +324,7 @@ void conclude(const BenchFiles* runs, Plan& p) {
   }
   std::optional<Note> shortfall;
   for (const planning::PointPlan& point : p.points()) {
-    const std::optional<Note> its_shortfall = memory_shortfall(p, caches_of(point));
+    const std::optional<Note> its_shortfall = memory_shortfall(p, {caches_of(point)});
     p.shortfalls.push_back(its_shortfall ? its_shortfall->message : "");
     if (!shortfall) shortfall = its_shortfall;
   }

@@ -29,12 +29,6 @@ ordered_json json_of(const estimate::Estimate& estimate) {
           {"method", estimate.method}};
 }
 
-/// An unknown value has the same keys.
-ordered_json json_of(const std::optional<estimate::Estimate>& estimate) {
-  if (estimate) return json_of(*estimate);
-  return {{"value", nullptr}, {"ci95", nullptr}, {"method", "not priced"}};
-}
-
 ordered_json json_of(const std::optional<planning::BaselineAndSpeculative>& both) {
   if (!both) return nullptr;
   return {{"baseline", both->baseline}, {"speculative", both->speculative}};
@@ -119,7 +113,7 @@ ordered_json json_point(const Plan& d, std::size_t index) {
                          {"context", point.context},
                          {"verdict", worlds::name_of(point.certainty)},
                          {"share", point.share},
-                         {"gamma", point.optimal_row ? ordered_json(point.optimal()->gamma) : ordered_json()},
+                         {"gamma", point.optimal().gamma},
                          {"basis", name_of(point.basis)},
                          {"doubt", point.doubt.empty() ? ordered_json() : ordered_json(point.doubt)}};
   object["speedup"] = json_of(point.speedup_estimate);
@@ -142,7 +136,7 @@ ordered_json json_of(const std::vector<planning::PlannedStretch>& schedule) {
   for (const planning::PlannedStretch& stretch : schedule) {
     list.push_back({{"from", stretch.batch_low},
                     {"to", stretch.batch_high},
-                    {"gamma", or_null(stretch.gamma)},
+                    {"gamma", stretch.gamma},
                     {"speedup", stretch.speedup},
                     {"share", stretch.share},
                     {"basis", name_of(stretch.basis)}});
@@ -155,8 +149,7 @@ ordered_json json_of(const std::vector<planning::ScheduleStretch>& runs) {
   for (const planning::ScheduleStretch& stretch : runs) {
     list.push_back({{"batch_low", stretch.batch_low},
                     {"batch_high", stretch.batch_high},
-                    {"gamma", stretch.gamma},
-                    {"held", stretch.held}});
+                    {"gamma", stretch.gamma}});
   }
   return list;
 }
@@ -171,7 +164,7 @@ ordered_json json_drafts(const Plan& d) {
       points.push_back({{"batch", point.batch},
                         {"context", point.context},
                         {"verdict", worlds::name_of(point.certainty)},
-                        {"gamma", point.optimal_row ? ordered_json(point.optimal()->gamma) : ordered_json()},
+                        {"gamma", point.optimal().gamma},
                         {"speedup", json_of(point.speedup_estimate)},
                         {"best", d.deployment.best_draft[j] == i}});
     }
@@ -290,7 +283,7 @@ ordered_json json_config(const Plan& d) {
 ordered_json json_closed_form(const Plan& d) {
   if (!d.closed_form) return nullptr;
   const planning::ClosedForm& form = *d.closed_form;
-  const core::AcceptanceRate rate = d.drafts.front().acceptance.stated->rate();
+  const core::AcceptanceRate rate = d.drafts.front().acceptance.stated->rate;
   ordered_json json = {{"alpha", planner::complement(rate.rejection(), rate.alpha())},
                        {"rejection", planner::complement(rate.alpha(), rate.rejection())},
                        {"best_gamma", form.best.attained() ? ordered_json(form.best.gamma) : ordered_json()}};
@@ -314,7 +307,7 @@ ordered_json json_of(const planner::Decision& decision) {
   for (const planner::DecidedStretch& one : decision.schedule) {
     schedule.push_back({{"from", one.from},
                         {"to", one.to},
-                        {"gamma", or_null(one.gamma)},
+                        {"gamma", one.gamma},
                         {"speedup", one.speedup},
                         {"share", one.share}});
   }

@@ -19,7 +19,7 @@ using planning::DeploymentRow;
 using planning::PointPlan;
 
 std::string gamma_cell(const PointPlan& point) {
-  return point.optimal_row ? fmt::format("{}", point.optimal()->gamma) : "-";
+  return fmt::format("{}", point.optimal().gamma);
 }
 
 /// The ends of a bracket, where a figure is known as one.
@@ -32,10 +32,10 @@ std::string bracket_cell(double value, const std::optional<estimate::Interval>& 
 /// @param cell  of so many times the middle's tokens
 template <class Cell>
 std::string at_ends_of_tokens(const PointPlan& point, bool rises, const Cell& cell) {
-  const auto& bracket = point.optimal()->tokens_bounds;
+  const auto& bracket = point.optimal().tokens_bounds;
   if (!bracket || bracket->lo == bracket->hi) return cell(1.0);
-  const double few = bracket->lo / point.optimal()->tokens_per_step,
-               many = bracket->hi / point.optimal()->tokens_per_step;
+  const double few = bracket->lo / point.optimal().tokens_per_step,
+               many = bracket->hi / point.optimal().tokens_per_step;
   return fmt::format("{}..{}", cell(rises ? few : many), cell(rises ? many : few));
 }
 
@@ -50,11 +50,11 @@ std::string throughput_cell(const PointPlan& point) {
 }
 
 std::string speedup_cell(const PointPlan& point) {
-  return point.speedup_estimate ? bracket_cell(point.speedup_estimate->value, point.optimal()->speedup_bounds) : "-";
+  return bracket_cell(point.speedup_estimate.value, point.optimal().speedup_bounds);
 }
 
 std::string interval_cell(const PointPlan& point) {
-  return point.speedup_estimate ? speedup_range(point.speedup_estimate->ci95) : "-";
+  return speedup_range(point.speedup_estimate.ci95);
 }
 
 std::string context_cell(double context) { return fixed(context, 0); }
@@ -70,7 +70,7 @@ std::string joined(const std::vector<std::string>& words) { return fmt::format("
 std::string notes_on(const PointPlan& point, const DeploymentRow& row) {
   std::vector<std::string> words;
   if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
-  if (point.optimal_row && row.gamma == point.optimal()->gamma) words.push_back("recommended");
+  if (row.gamma == point.optimal().gamma) words.push_back("recommended");
   if (row.extrapolated) words.push_back("not measured");
   return joined(words);
 }
@@ -78,8 +78,7 @@ std::string notes_on(const PointPlan& point, const DeploymentRow& row) {
 /// The rows up to a few gammas behind the best one and that in use.
 std::vector<DeploymentRow> relevant_rows(const PointPlan& point) {
   constexpr std::int64_t behind_best = 4, always = 8;
-  const std::int64_t last = std::max({point.optimal_row ? point.optimal()->gamma + behind_best : std::int64_t{0},
-                                      always, point.deployed ? point.deployed->gamma : std::int64_t{0}});
+  const std::int64_t last = std::max({point.optimal().gamma + behind_best, always, point.deployed ? point.deployed->gamma : std::int64_t{0}});
   std::vector<DeploymentRow> rows;
   std::copy_if(point.rows.begin(), point.rows.end(), std::back_inserter(rows),
                [last](const DeploymentRow& row) { return row.gamma <= last; });
@@ -92,7 +91,6 @@ std::string near_cell(const PointPlan& point) {
 }
 
 std::string said_of_basis(planning::PriceBasis basis) {
-  if (basis == planning::PriceBasis::not_priced) return "no price";
   return basis == planning::PriceBasis::extrapolated ? "not measured" : "";
 }
 
@@ -124,24 +122,20 @@ std::string speedup_with_range(const DeploymentRow& row) {
              : speedup;
 }
 
-std::string mark_of(const PointPlan& point, const DeploymentRow& row) { return notes_on(point, row); }
-
 /// Plain decoding, what is in use and recommended, and the neighbours of the best draft.
 Table brief_gammas(const Plan& d, const PointPlan& point) {
   std::vector<DeploymentRow> rows;
-  if (!point.rows.empty()) {
-    std::set<std::size_t> shown = {0, point.drafting_row};
-    if (point.deployed) {
-      for (std::size_t i = 0; i < point.rows.size(); ++i)
-        if (point.rows[i].gamma == point.deployed->gamma) shown.insert(i);
-    }
-    for (std::size_t step = 1; step < point.rows.size() && shown.size() < brief_rows; ++step) {
-      if (point.drafting_row > step) shown.insert(point.drafting_row - step);
-      if (shown.size() < brief_rows && point.drafting_row + step < point.rows.size())
-        shown.insert(point.drafting_row + step);
-    }
-    for (const std::size_t i : shown) rows.push_back(point.rows[i]);
+  std::set<std::size_t> shown = {0, point.drafting_row};
+  if (point.deployed) {
+    for (std::size_t i = 0; i < point.rows.size(); ++i)
+      if (point.rows[i].gamma == point.deployed->gamma) shown.insert(i);
   }
+  for (std::size_t step = 1; step < point.rows.size() && shown.size() < brief_rows; ++step) {
+    if (point.drafting_row > step) shown.insert(point.drafting_row - step);
+    if (shown.size() < brief_rows && point.drafting_row + step < point.rows.size())
+      shown.insert(point.drafting_row + step);
+  }
+  for (const std::size_t i : shown) rows.push_back(point.rows[i]);
   return make_table(
       rows,
       {{"draft tokens", [](const auto& row) { return fmt::format("{}", row.gamma); }},
@@ -150,8 +144,8 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
        {"ms/token",
         {.shown = d.in_seconds},
         [&](const auto& row) { return brief(1000 * point.rows.front().time.total() / row.speedup, 3); }},
-       {"", {Align::left}, [&](const auto& row) { return mark_of(point, row); }}},
-      "", [&](const auto& row) { return point.optimal_row && row.gamma == point.optimal()->gamma; });
+       {"", {Align::left}, [&](const auto& row) { return notes_on(point, row); }}},
+      "", [&](const auto& row) { return row.gamma == point.optimal().gamma; });
 }
 
 /// Points spread evenly, the first and the last among them.
@@ -167,15 +161,13 @@ Table brief_points(const Plan& d) {
        {"draft tokens", gamma_cell},
        {"speedup (95%)",
         {Align::left},
-        [](const auto& point) { return point.optimal_row ? speedup_with_range(*point.optimal()) : "-"; }},
-       {"sure", {Align::left}, [](const auto& point) { return point.optimal_row ? share_cell(point.share) : "-"; }},
+        [](const auto& point) { return speedup_with_range(point.optimal()); }},
+       {"sure", {Align::left}, [](const auto& point) { return share_cell(point.share); }},
        {"ms/token",
         {Align::left, d.in_seconds},
         [](const auto& point) {
-          return point.optimal_row
-                     ? fmt::format("{} -> {}", brief(1000 * point.seconds_per_output_token->baseline, 3),
-                                   brief(1000 * point.seconds_per_output_token->speculative, 3))
-                     : "-";
+          return fmt::format("{} -> {}", brief(1000 * point.seconds_per_output_token->baseline, 3),
+                             brief(1000 * point.seconds_per_output_token->speculative, 3));
         }}});
 }
 
@@ -183,9 +175,6 @@ Table brief_points(const Plan& d) {
 
 Table points_table(const Plan& d) {
   const bool contexts = has_several_contexts(d) || d.points().front().context > 0;
-  const auto of_best = [](const auto& cell) {
-    return [cell](const PointPlan& point) { return point.optimal_row ? cell(point) : std::string("-"); };
-  };
   // Seconds leave no room for the tokens.
   const auto of_seconds = [&d](std::string title) {
     return ColumnLook{.shown = d.in_seconds, .title = std::move(title)};
@@ -197,20 +186,20 @@ Table points_table(const Plan& d) {
        {"gamma", gamma_cell},
        {"speedup", speedup_cell},
        {"95% interval", interval_cell},
-       {"ms/token", of_seconds("ms/token"), of_best(milliseconds_cell)},
+       {"ms/token", of_seconds("ms/token"), milliseconds_cell},
        {"plain", of_seconds("ms/token, plain"),
-        of_best([](const auto& point) { return milliseconds(point.seconds_per_output_token->baseline); })},
-       {"tokens/s", of_seconds("tokens/s"), of_best(throughput_cell)},
+        [](const auto& point) { return milliseconds(point.seconds_per_output_token->baseline); }},
+       {"tokens/s", of_seconds("tokens/s"), throughput_cell},
        {"plain", of_seconds("tokens/s, plain"),
-        of_best([](const auto& point) { return brief(point.output_tokens_per_second->baseline); })},
-       {"tokens", {.shown = !d.in_seconds, .title = "Tokens per step"}, of_best([](const auto& point) {
-          return bracket_cell(point.optimal()->tokens_per_step, point.optimal()->tokens_bounds);
-        })},
-       {"near-best", {.shown = !d.in_seconds, .title = "Near-best gammas"}, of_best(near_cell)},
-       {"sure", {Align::left}, of_best([](const auto& point) { return share_cell(point.share); })},
-       {"bound", {.align = Align::left, .shown = d.has_roofline()}, of_best([&d](const auto& point) {
-          return std::string(bound_of(d, point, point.optimal()->gamma).value_or("-"));
-        })}},
+        [](const auto& point) { return brief(point.output_tokens_per_second->baseline); }},
+       {"tokens", {.shown = !d.in_seconds, .title = "Tokens per step"}, [](const auto& point) {
+          return bracket_cell(point.optimal().tokens_per_step, point.optimal().tokens_bounds);
+        }},
+       {"near-best", {.shown = !d.in_seconds, .title = "Near-best gammas"}, near_cell},
+       {"sure", {Align::left}, [](const auto& point) { return share_cell(point.share); }},
+       {"bound", {.align = Align::left, .shown = d.has_roofline()}, [&d](const auto& point) {
+          return std::string(bound_of(d, point, point.optimal().gamma).value_or("-"));
+        }}},
       "Best gamma at each batch and context");
 }
 
@@ -228,13 +217,13 @@ Table gammas_table(const Plan& d, const PointPlan& point) {
                       [](const auto& row) { return in_column(row.tokens_per_step / row.speedup); }},
                      {"speedup", [](const auto& row) { return bracket_cell(row.speedup, row.speedup_bounds); }},
                      {"95% interval", [](const auto& row) { return speedup_range(row.speedup_ci95); }},
-                     {"regret", [&](const auto& row) { return point.optimal_row ? percent(row.regret) : "-"; }},
+                     {"regret", [&](const auto& row) { return percent(row.regret); }},
                      {"bound",
                       {.align = Align::left, .shown = d.has_roofline()},
                       [&](const auto& row) { return std::string(bound_of(d, point, row.gamma).value_or("-")); }},
                      {"", {Align::left}, [&](const auto& row) { return notes_on(point, row); }}},
                     fmt::format("Every gamma at {}; the best one is marked", point_words(point.batch, point.context)),
-                    [&](const auto& row) { return point.optimal_row && row.gamma == point.optimal()->gamma; });
+                    [&](const auto& row) { return row.gamma == point.optimal().gamma; });
 }
 
 Table schedule_table(const Plan& d) {
@@ -242,8 +231,8 @@ Table schedule_table(const Plan& d) {
       d.shown_plan().schedule,
       {{"from batch", [](const auto& stretch) { return fmt::format("{}", stretch.batch_low); }},
        {"to batch", [](const auto& stretch) { return fmt::format("{}", stretch.batch_high); }},
-       {"gamma", [](const auto& stretch) { return stretch.gamma ? fmt::format("{}", *stretch.gamma) : "-"; }},
-       {"speedup", [](const auto& stretch) { return stretch.gamma ? in_column(stretch.speedup) : "-"; }},
+       {"gamma", [](const auto& stretch) { return fmt::format("{}", stretch.gamma); }},
+       {"speedup", [](const auto& stretch) { return in_column(stretch.speedup); }},
        {"sure", {Align::left}, [](const auto& stretch) { return share_cell(stretch.share); }},
        {"", {Align::left}, [](const auto& stretch) { return said_of_basis(stretch.basis); }}},
       "Schedule: gamma by batch");

@@ -27,7 +27,6 @@ ordered_json json_of(const planner::Synthetic& synthetic) {
       {"gamma", synthetic.question.gamma},
       {"acceptance", synthetic.acceptance},
       {"tokens_per_step", {{"value", tokens.value}, {"ci95", pair_of(tokens.ci95)}, {"method", synthetic.method}}},
-      {"tokens_per_step_readings", pair_of(tokens.readings)},
       {"accepted_deviation", planning::accepted_deviation(synthetic.survival)},
       {"law", ordered_json::array()},
       {"settings", ordered_json::array()}};

@@ -34,11 +34,6 @@ std::string text_of(const SyntheticSettings& settings, double deviation) {
 
 std::string range_text(const planner::Synthetic& synthetic) {
   const estimate::TokensPerStep& tokens = synthetic.tokens_per_step;
-  if (tokens.extrapolated) {
-    return fmt::format(" ({} to {}, by sampling and by how acceptance may go on)",
-                       fixed(std::min(tokens.ci95.lo, tokens.readings.lo)),
-                       fixed(std::max(tokens.ci95.hi, tokens.readings.hi)));
-  }
   if (!(tokens.ci95.lo < tokens.ci95.hi)) return "";
   return fmt::format(" ({}: {} to {})", synthetic.is_range ? "range" : "95%", fixed(tokens.ci95.lo),
                      fixed(tokens.ci95.hi));

@@ -8,7 +8,7 @@ namespace specdec {
 
 /// Something that the reader of a file, an estimate or an answer should know, and that is not an error.
 struct Note {
-  /// snake_case and stable, for scripts: "counter_reset", "point_not_priced".
+  /// snake_case and stable, for scripts: "counter_reset", "not_timed".
   std::string code;
   /// One line; for a file, with its place.
   std::string message;

@@ -49,11 +49,6 @@ RoundTime AnchoredCost::round(const RoundPoint& point) const {
   return scaled(fitted, shape_->round(point).total() / shape_->round(anchor).total());
 }
 
-bool AnchoredCost::answers(const RoundPoint& point) const {
-  const RoundPoint anchor = nearest(point);
-  return same_place(point, anchor) || (shape_->answers(point) && shape_->answers(anchor));
-}
-
 double AnchoredCost::shape_error(const RoundPoint& point, const RoundPoint& anchor) const {
   const double correlation = FittedCost::correlation(point, anchor);
   return usual_shape_error * std::sqrt(1 - correlation * correlation);

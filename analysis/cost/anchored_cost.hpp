@@ -33,7 +33,6 @@ class AnchoredCost final : public RoundCost {
   RoundTime round(const RoundPoint& point) const override;
   /// Where the shape takes over.
   bool extrapolates(const RoundPoint& point) const override { return fit_->extrapolates(point); }
-  bool answers(const RoundPoint& point) const override;
   bool parts_known(const RoundPoint& point) const override { return fit_->parts_known(nearest(point)); }
   double usual_context() const override { return fit_->usual_context(); }
   std::size_t replicates() const override { return fit_->replicates(); }

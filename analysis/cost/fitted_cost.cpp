@@ -80,22 +80,6 @@ RoundTime stretched(const RoundTime& round, double seconds) {
 
 }  // namespace
 
-std::string_view cost_term_name(std::size_t term) {
-  constexpr std::array<std::string_view, cost_terms> names = {"iteration_seconds",
-                                                              "seconds_per_sequence",
-                                                              "seconds_per_context_token",
-                                                              "seconds_per_speculative_round",
-                                                              "seconds_per_sequence_of_a_round",
-                                                              "seconds_per_draft",
-                                                              "seconds_per_drafted_token",
-                                                              "seconds_per_verified_token",
-                                                              "seconds_of_all_experts",
-                                                              "seconds_per_prompt_token",
-                                                              "knee_tokens",
-                                                              "expert_tokens"};
-  return names.at(term);
-}
-
 FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& options) : options_(options) {
   if (runs.empty()) throw std::invalid_argument("FittedCost: no runs");
   core::require_in("FittedCost", "usual_error", options_.usual_error, 1e-6, 1);
@@ -265,7 +249,7 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
 
 Place FittedCost::place_of(const RoundPoint& point) const {
   cost::require_legal(point);
-  if (!answers(point)) {
+  if (tree_ && point.gamma != 0 && point.gamma != tree_->depth) {
     throw std::domain_error(
         fmt::format("FittedCost: gamma is {}, but must be 0 or {}, the depth of the tree", point.gamma, tree_->depth));
   }
@@ -357,10 +341,6 @@ std::shared_ptr<const FittedCost> FittedCost::of_tree(const DraftTree& tree,
   const auto ran = tree_ranges_.find(tree);
   its->ranges_[1] = ran == tree_ranges_.end() ? std::nullopt : std::optional(ran->second);
   return its;
-}
-
-bool FittedCost::answers(const RoundPoint& point) const {
-  return !tree_ || point.gamma == 0 || point.gamma == tree_->depth;
 }
 
 double FittedCost::run_error() const { return posterior_->run_error(); }

@@ -55,12 +55,9 @@ struct ObservedRound {
 inline constexpr std::size_t cost_terms = 12;
 /// The place of the seconds per prompt token among them.
 inline constexpr std::size_t prompt_token_term = 9;
+/// Seconds of an iteration, per sequence, per context token, per speculative round, per sequence of a round, per draft,
+/// per drafted token, per verified token, of all experts, per prompt token; knee and experts in tokens.
 using CostTerms = std::array<double, cost_terms>;
-/// "iteration_seconds", "seconds_per_sequence", "seconds_per_context_token", "seconds_per_speculative_round",
-/// "seconds_per_sequence_of_a_round", "seconds_per_draft", "seconds_per_drafted_token",
-/// "seconds_per_verified_token", "seconds_of_all_experts", "seconds_per_prompt_token", "knee_tokens",
-/// "expert_tokens".
-std::string_view cost_term_name(std::size_t term);
 
 struct Place;
 class RoundPosterior;
@@ -152,7 +149,6 @@ class FittedCost final : public RoundCost {
   /// @param prompt_tokens  as in FitOptions
   std::shared_ptr<const FittedCost> of_tree(const DraftTree& tree,
                                             std::function<double(const RoundPoint&)> prompt_tokens = {}) const;
-  bool answers(const RoundPoint& point) const override;
   /// Outside the ranges of gamma, batch and context over the runs by more than 5%; also where the batch is further than
   /// a factor of 1.25 from those of the runs of its kind, plain or with drafts: fewer requests decode where they draft.
   /// Where no plain run is, plain rounds have no such bound.
@@ -174,7 +170,7 @@ class FittedCost final : public RoundCost {
   double error_scale() const;
   /// The row of FitOptions::log_factors of each replicate; 0 where there are none.
   std::span<const std::size_t> factors_of_replicates() const;
-  /// Their median factor of each run, by which fitted_seconds() and findings take the runs' seconds.
+  /// Their median factor of each run, by which findings take the runs' seconds.
   std::span<const double> usual_factors() const { return usual_factors_; }
   /// Covariance of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the
   /// most probable terms of each family, as wide as the replicates are, and between families.
@@ -192,8 +188,6 @@ class FittedCost final : public RoundCost {
   FittedRanges ranges(bool drafting) const;
   /// Correlation of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
   static double correlation(const RoundPoint& a, const RoundPoint& b);
-  /// Fitted seconds of each run, in their order.
-  std::span<const double> fitted_seconds() const { return fitted_; }
 
  private:
   Place place_of(const RoundPoint& point) const;

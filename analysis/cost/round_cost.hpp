@@ -129,8 +129,6 @@ class RoundCost {
   /// The basis of the price of a batch or context that was not measured, a sentence without its full stop; empty where
   /// it was.
   virtual std::string about(double /*batch*/, double /*context*/) const { return {}; }
-  /// False where round() would refuse a legal point.
-  virtual bool answers(const RoundPoint& /*point*/) const { return true; }
   /// False where only the sum of the round's parts is known at this point, and their split is one of many that fit.
   virtual bool parts_known(const RoundPoint& /*point*/) const { return true; }
   /// The context to ask for where nobody says one: that of the measurements; 0 where it does not matter.

@@ -414,10 +414,6 @@ void RoundPosterior::seconds_of_worlds(const Place& at, std::size_t first, std::
   Eigen::Map<ArrayXd>(seconds.data(), rows) = total * log_residuals(at, first, seconds.size()).exp();
 }
 
-RoundTime RoundPosterior::time_of_world(std::size_t world, const Place& at) const {
-  return law_.time(log_terms_of(world), at, log_residuals(at, world, 1)[0]);
-}
-
 double RoundPosterior::log_seconds(const Place& at) const {
   const VectorXd near = covariances_with(at);
   double mean = 0;

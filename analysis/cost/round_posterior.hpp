@@ -55,7 +55,6 @@ class RoundPosterior {
   double log_seconds(const Place& at) const;
   /// Seconds in worlds from `first` on.
   void seconds_of_worlds(const Place& at, std::size_t first, std::span<double> seconds) const;
-  RoundTime time_of_world(std::size_t world, const Place& at) const;
   /// Of the logarithms at two places, linearised at each mode, (modes' means included).
   double log_covariance(const Place& a, const Place& b) const;
   double run_error() const;

@@ -20,7 +20,6 @@ class WrappedCost : public RoundCost {
   CostOrigin origin() const final { return base_->origin(); }
   bool extrapolates(const RoundPoint& point) const final { return base_->extrapolates(point); }
   std::string about(double batch, double context) const final { return base_->about(batch, context); }
-  bool answers(const RoundPoint& point) const final { return base_->answers(point); }
   bool parts_known(const RoundPoint& point) const final { return base_->parts_known(point); }
   double usual_context() const final { return base_->usual_context(); }
   std::size_t replicates() const final { return base_->replicates(); }

@@ -33,7 +33,7 @@ std::vector<double> not_rising(const std::vector<double>& values) {
   return result;
 }
 
-constexpr std::uint32_t sampling_stream = 48, readings_stream = 49;
+constexpr std::uint32_t sampling_stream = 48;
 
 /// The value moved by so many standard deviations, within an interval that is its central 95%, on a logarithmic scale.
 double moved(double value, const Interval& interval, double deviations) {
@@ -67,9 +67,7 @@ std::vector<TokensPerStep> by_gamma(const AcceptanceCurve& curve, std::int64_t m
   return all;
 }
 
-bool is_uncertain(const TokensPerStep& tokens) {
-  return tokens.ci95.lo < tokens.ci95.hi || tokens.readings.lo < tokens.readings.hi;
-}
+bool is_uncertain(const TokensPerStep& tokens) { return tokens.ci95.lo < tokens.ci95.hi; }
 
 }  // namespace
 
@@ -85,14 +83,11 @@ TokenWorlds AcceptanceCurve::draw(std::int64_t max_gamma, const DrawOptions& opt
     for (std::size_t world = 0; world < each; ++world) {
       const auto index = static_cast<std::uint32_t>(world);
       const double sampling = cost::ReplicateDraws(options.seed, sampling_stream, index).standard_normal(0);
-      const double reading = cost::ReplicateDraws(options.seed, readings_stream, index).standard_normal(0);
       double before = 1;
       for (std::size_t gamma = 0; gamma < all.size(); ++gamma) {
-        const TokensPerStep& tokens = all[gamma];
-        const Alternative own = alternative_of(tokens, alternative);
+        const Alternative own = alternative_of(all[gamma], alternative);
         const double sampled = each == 1 ? own.value : moved(own.value, own.ci95, sampling);
-        const double read = each == 1 ? 1 : moved(tokens.value, tokens.readings, reading) / tokens.value;
-        before = std::clamp(sampled * read, before, static_cast<double>(gamma) + 1);
+        before = std::clamp(sampled, before, static_cast<double>(gamma) + 1);
         drawn.tokens[gamma].push_back(before);
       }
     }

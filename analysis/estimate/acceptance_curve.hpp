@@ -14,10 +14,8 @@ namespace specdec::estimate {
 struct TokensPerStep {
   /// Point estimate, the bonus token included.
   double value = 1;
-  /// The lowest and the highest value under the models that carry a measurement to another gamma; the value alone at
-  /// the measured gamma.
-  Interval readings = {1, 1};
-  /// 95% interval from sampling alone; the value alone if acceptance is taken as exact.
+  /// 95% interval, from sampling and from what carries a measurement to another gamma; the value alone if acceptance is
+  /// taken as exact.
   Interval ci95 = {1, 1};
   /// P(all gamma drafts of a round are accepted), [0, 1].
   double full_accepts = 0;
@@ -58,9 +56,8 @@ class AcceptanceCurve {
   /// the position. Gains that rise are made level, so that the sum stays tokens_per_step(gamma) - 1.
   /// @throws as tokens_per_step
   virtual std::vector<double> survival(std::int64_t gamma) const;
-  /// Worlds of this acceptance, the same for every max_gamma. By default those of tokens_per_step: sampling and
-  /// readings move all gammas together, each by a normal with its own interval as its central 95%; of a bracket the two
-  /// ends are alternatives. One world where nothing is uncertain. Gammas end where tokens_per_step does.
+  /// Worlds of this acceptance, the same for every max_gamma. By default those of tokens_per_step: one normal
+  /// moves all gammas together, each by its own interval as the central 95%; of a bracket the two ends are alternatives. One world where nothing is uncertain. Gammas end where tokens_per_step does.
   virtual TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const;
   /// The reason why nothing is decided by these figures, whatever their intervals; empty if there is none.
   virtual std::string refused() const { return {}; }

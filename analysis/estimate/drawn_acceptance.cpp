@@ -19,7 +19,6 @@ DrawnAcceptance::DrawnAcceptance(TokenWorlds drawn, std::shared_ptr<const Accept
     if (source_) tokens = source_->tokens_per_step(static_cast<std::int64_t>(gamma));
     tokens.value = core::sorted_quantile(sorted, 0.5);
     tokens.ci95 = {core::sorted_quantile(sorted, 0.025), core::sorted_quantile(sorted, 0.975)};
-    tokens.readings = {tokens.value, tokens.value};
     tokens.bracket.reset();
     const double before = gamma == 0 ? 0.0 : values_.back().value;
     if (!source_) tokens.full_accepts = std::clamp(tokens.value - before, 0.0, 1.0);

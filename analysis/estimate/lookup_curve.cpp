@@ -53,7 +53,6 @@ TokensPerStep LookupCurve::tokens_per_step(std::int64_t gamma) const {
     return Interval{std::min(most, 1 + kept * (range.lo - 1)), std::min(most, 1 + kept * (range.hi - 1))};
   };
   tokens.value = 1 + accepted;
-  tokens.readings = scaled(tokens.readings);
   tokens.ci95 = scaled(tokens.ci95);
   if (tokens.bracket) tokens.bracket = scaled(*tokens.bracket);
   tokens.full_accepts = std::min(1.0, tokens.full_accepts * share_of(gamma));

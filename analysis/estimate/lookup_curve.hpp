@@ -13,7 +13,7 @@ namespace specdec::estimate {
 ///   E[tokens] = 1 + h sum_{k=1..gamma} P(L >= k) S_k
 ///
 /// S_k is the other curve's survival, divided by that of its own misses and lengths if it includes some. Ends of
-/// intervals and readings are as far from 1 as before, in the same ratio. Source:
+/// intervals are as far from 1 as before, in the same ratio. Source:
 /// docs/theory.md#drafts-that-are-looked-up
 class LookupCurve final : public AcceptanceCurve {
  public:

@@ -102,7 +102,6 @@ void MeasuredAcceptance::take_measured(std::int64_t gamma, double tokens, double
   TokensPerStep& measured = evidence_.measured[gamma];
   // Totals scraped separately may slightly exceed what gamma allows.
   measured.value = std::clamp(tokens, 1.0, most);
-  measured.readings = exactly(measured.value);
   measured.ci95 = {std::max(1.0, measured.value / factor), std::min(most, measured.value * factor)};
   measured.full_accepts = full_accepts;
 }

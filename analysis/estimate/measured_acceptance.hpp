@@ -47,9 +47,6 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   const PopulationCurve::Evidence& evidence() const { return evidence_; }
   /// The gamma of every round; empty if lengths vary or are unknown.
   std::optional<std::int64_t> measured_gamma() const { return measured_gamma_; }
-  /// The last position whose drafts were examined; the measured gamma if positions are unknown, 0 if that is unknown
-  /// too.
-  std::int64_t longest_observed() const { return longest_observed_; }
   /// The method behind ci95 at the measured gamma: "iid_rounds", "clusters", "batch_means".
   std::string_view method() const { return name_of(basis_); }
 

@@ -42,7 +42,7 @@ DrawnTokens::DrawnTokens() : table_(std::make_shared<Table>()) {}
 
 TokensPerStep DrawnTokens::at(const AcceptanceCurve& curve, std::int64_t gamma) const {
   core::require_in("tokens_per_step", "gamma", gamma, 0, core::largest_integer);
-  if (gamma == 0) return {1, {1, 1}, {1, 1}, 1, false};
+  if (gamma == 0) return {1, {1, 1}, 1, false};
   gamma = std::min(gamma, longest_drawn);
   const std::lock_guard lock(table_->mutex);
   std::vector<TokensPerStep>& table = table_->by_gamma;
@@ -81,7 +81,6 @@ TokensPerStep tokens_of(const TokenWorlds& worlds, std::int64_t gamma) {
     if (alternative == 0) tokens.value = quantile_of(values, 0.5);
     tokens.ci95 = alternative == 0 ? central : hull(tokens.ci95, central);
   }
-  tokens.readings = exactly(tokens.value);
   const double before = gamma > 0 ? quantile_of(values_of(worlds, at - 1, 0), 0.5) : 0;
   tokens.full_accepts = std::clamp(tokens.value - before, 0.0, 1.0);
   return tokens;

@@ -35,8 +35,7 @@ BatchCurve gamma_over_batches(std::span<const PointPlan> points, std::optional<d
 BatchCurve best_over_batches(std::span<const PointPlan> points, std::optional<double> context, bool in_seconds) {
   BatchCurve curve;
   for (const PointPlan& point : points) {
-    if (point.optimal_row && (!context || point.context == *context))
-      append(point, *point.optimal(), in_seconds, curve);
+    if (!context || point.context == *context) append(point, point.optimal(), in_seconds, curve);
   }
   return curve;
 }

@@ -62,7 +62,6 @@ void pool(const std::map<std::int64_t, double>& rounds, std::map<std::int64_t, T
     for (TokensPerStep* tokens : block.its) {
       const double factor = block.mean() / tokens->value;
       tokens->value = block.mean();
-      tokens->readings = estimate::exactly(tokens->value);
       tokens->ci95 = {std::max(1.0, factor * tokens->ci95.lo), std::max(1.0, factor * tokens->ci95.hi)};
     }
   }

@@ -224,10 +224,6 @@ std::string contradicted_speedup(const Runs& runs, const BenchQuestion& question
 
 std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestion& question,
                                             const estimate::AcceptanceCurve& of_runs, const BenchPlan& plan) {
-  const auto around = [](const estimate::TokensPerStep& tokens) {
-    return estimate::Interval{tokens.ci95.lo * tokens.readings.lo / tokens.value,
-                              tokens.ci95.hi * tokens.readings.hi / tokens.value};
-  };
   double furthest = same_acceptance;
   std::string found;
   for (const Run& run : runs) {
@@ -240,7 +236,7 @@ std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestio
       continue;  // the acceptance ends before this gamma
     }
     const estimate::TokensPerStep counted = of_runs.tokens_per_step(gamma);
-    const estimate::Interval a = around(given), b = around(counted);
+    const estimate::Interval a = given.ci95, b = counted.ci95;
     const double apart = std::max(a.lo / b.hi, b.lo / a.hi);
     if (apart <= furthest) continue;
     furthest = apart;

@@ -17,12 +17,10 @@ namespace {
 /// A batch within this factor of the runs' single batch is treated as that batch.
 constexpr double one_batch = 1.25;
 
-/// The interval around the seconds of an output token: the errors of the round and of its tokens, whose interval and
-/// readings add up, are independent.
+/// The interval around the seconds of an output token: the errors of the round and of its tokens are independent.
 estimate::Interval interval_of_token(double seconds, double round, const cost::Range& rounds,
                                      const estimate::TokensPerStep& tokens) {
-  const double fewer = std::log(tokens.value / tokens.ci95.lo) + std::log(tokens.value / tokens.readings.lo);
-  const double more = std::log(tokens.ci95.hi / tokens.value) + std::log(tokens.readings.hi / tokens.value);
+  const double fewer = std::log(tokens.value / tokens.ci95.lo), more = std::log(tokens.ci95.hi / tokens.value);
   return {seconds * std::exp(-core::half_of_both(std::log(round / rounds.lo), more)),
           seconds * std::exp(core::half_of_both(std::log(rounds.hi / round), fewer))};
 }
@@ -31,9 +29,8 @@ estimate::Interval interval_of_token(double seconds, double round, const cost::R
 PredictedFigure tokens_of(const Run& run, const estimate::TokensPerStep& predicted) {
   const CountedRun counted[] = {run.counted()};
   const estimate::TokensPerStep own = BenchAcceptance(counted).tokens_per_step(run.figures.gamma);
-  const double fewer =
-      std::log(predicted.value / predicted.ci95.lo) + std::log(predicted.value / predicted.readings.lo);
-  const double more = std::log(predicted.ci95.hi / predicted.value) + std::log(predicted.readings.hi / predicted.value);
+  const double fewer = std::log(predicted.value / predicted.ci95.lo),
+               more = std::log(predicted.ci95.hi / predicted.value);
   return {predicted.value,
           run.figures.tokens_per_step,
           {predicted.value * std::exp(-core::half_of_both(fewer, std::log(own.ci95.hi / own.value))),

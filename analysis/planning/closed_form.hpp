@@ -4,20 +4,16 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/core/acceptance_profile.hpp"
+#include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/step_cost.hpp"
 #include "analysis/planning/best_gamma.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 
-/// What the formulas of analysis/theory say of one acceptance at constant costs, beside the choice of gamma.
+/// What the formulas of analysis/theory say of one acceptance rate at constant costs, beside the choice of gamma.
 namespace specdec::planning {
 
 struct ClosedFormQuestion {
-  core::AcceptanceProfile acceptance;
-  /// The largest gamma that the acceptance was measured at, >= 1, if that is not the number of its positions.
-  std::optional<std::int64_t> measured_at = {};
-  /// False if the measurements are not a survival function, so that they give no rate for further drafts.
-  bool monotone = true;
+  core::AcceptanceRate rate;
   core::StepCost cost = {};
   /// Draft operations per token / target operations per token, dimensionless, >= 0.
   double c_hat = 0;
@@ -48,7 +44,7 @@ struct FinitePlan {
 };
 
 struct ClosedForm {
-  /// The best of all gammas that the acceptance covers.
+  /// The best of all gammas.
   theory::OptimalGamma best;
   /// Empty if no rate below 1 makes any gamma pay.
   std::optional<core::AcceptanceRate> break_even;
@@ -58,22 +54,8 @@ struct ClosedForm {
   std::vector<ClosedFormRow> rows;
 };
 
-/// The largest gamma that the acceptance covers: no_max_gamma, or the largest measured gamma if the measurements
-/// are not a survival function or their last conditional rate is 1. Such a rate, held forever, would make every draft
-/// accepted.
-std::int64_t largest_known_gamma(const core::AcceptanceProfile& acceptance, std::optional<std::int64_t> measured_at,
-                                 bool monotone);
-
 /// Source:   docs/theory.md#optimal-gamma
 /// @throws std::domain_error if a value is outside the range stated beside it
 ClosedForm closed_form(const ClosedFormQuestion& question);
-
-/// The single rate that would give the same accepted drafts per examined draft as the measured positions:
-///
-///   (E[K | n] - 1) / E[K | n - 1]
-///
-/// the maximum-likelihood estimate from n positions; the rate itself if the profile is a single rate.
-/// Source:   docs/theory.md#acceptance-inversion
-core::AcceptanceRate pooled_rate(const core::AcceptanceProfile& acceptance);
 
 }  // namespace specdec::planning

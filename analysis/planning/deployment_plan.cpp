@@ -74,7 +74,7 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
-/// Notes where points have fewer gammas than were to be compared, or none.
+/// Notes where points have fewer gammas than were to be compared, or were not timed.
 void note_limits(const DraftWorlds& draft, const DeploymentQuestion& question, DraftPlan& plan) {
   const auto report = [&](std::string_view code, const auto& concerned, const auto& what) {
     const auto first = std::find_if(plan.points.begin(), plan.points.end(), concerned);
@@ -84,30 +84,19 @@ void note_limits(const DraftWorlds& draft, const DeploymentQuestion& question, D
                                         std::count_if(plan.points.begin(), plan.points.end(), concerned),
                                         plan.points.size(), first->batch, first->context, what(*first))});
   };
-  const auto is_priced = [](const PointPlan& point) { return point.basis != PriceBasis::not_priced; };
-  const auto limit_of = [](const PointPlan& point) { return point.price_limit; };
   const cost::RoundCost& cost = *draft.draft().cost;
   if (!draft.limit().empty())
     plan.notes.push_back(
         {"gamma_not_known",
          fmt::format("gammas above {} are left out: {}", draft.options().gammas.back(), draft.limit())});
-  report(
-      "not_timed",
-      [&](const PointPlan& point) { return is_priced(point) && !cost.about(point.batch, point.context).empty(); },
-      [&](const PointPlan& point) { return cost.about(point.batch, point.context); });
-  report("point_not_priced", [&](const PointPlan& point) { return !is_priced(point); }, limit_of);
-  report(
-      "gamma_not_priced", [&](const PointPlan& point) { return is_priced(point) && !point.price_limit.empty(); },
-      [](const PointPlan& point) {
-        return fmt::format("gammas above {} are left out: {}", point.rows.back().gamma, point.price_limit);
-      });
+  const auto basis = [&](const PointPlan& point) { return cost.about(point.batch, point.context); };
+  report("not_timed", [&](const PointPlan& point) { return !basis(point).empty(); }, basis);
   const auto is_at_limit = [&](const PointPlan& point) {
-    return point.optimal_row && !draft.draft().tree && *point.optimal_row > 0 &&
-           point.optimal()->gamma == question.max_gamma && *point.optimal_row + 1 == point.rows.size();
+    return !draft.draft().tree && point.optimal().gamma == question.max_gamma;
   };
   report("optimum_at_limit", is_at_limit, [](const PointPlan& point) {
     return fmt::format("gamma {} is the largest one compared, and larger ones may be faster (--max-gamma)",
-                       point.optimal()->gamma);
+                       point.optimal().gamma);
   });
 }
 
@@ -120,7 +109,7 @@ std::vector<PlanPoint> points_of(const DeploymentQuestion& question) {
   return points;
 }
 
-/// Empty where the schedule has no gamma, or there is none.
+/// Empty beyond the schedule, or without one.
 std::optional<std::int64_t> scheduled_at(const DraftPlan& plan, double batch) {
   const auto whole = static_cast<std::int64_t>(whole_batch(batch));
   for (const PlannedStretch& stretch : plan.schedule)
@@ -143,26 +132,13 @@ DraftPlan plan_draft(const DraftWorlds& draft, const DeploymentQuestion& questio
   return plan;
 }
 
-/// Explains why not even plain decoding has a price, if that is so at every point.
-void require_some_price(const DeploymentQuestion& question, const DeploymentPlan& plan) {
-  for (const DraftPlan& draft : plan.drafts) {
-    for (const PointPlan& point : draft.points) {
-      if (!point.rows.empty()) return;
-    }
-  }
-  const PointPlan& first = plan.drafts[0].points[0];
-  static_cast<void>(question.drafts[0].cost->round({0, first.batch, first.context, 0}));
-}
-
 /// Time per output token of the recommended gamma in every world: seconds if all drafts know them, else plain steps.
-/// Empty without an optimum.
 std::vector<double> slowness_in_worlds(const DraftWorlds& draft, const PointPlan& point, bool in_seconds) {
-  if (!point.optimal_row) return {};
   const worlds::PricedWorlds priced = draft.price(point.batch, point.context);
-  const std::vector<double>&rounds = priced.rounds.options[*point.optimal_row], &plain = priced.rounds.options[0];
+  const std::vector<double>&rounds = priced.rounds.options[point.optimal_row], &plain = priced.rounds.options[0];
   std::vector<double> slowness = rounds;
   for (std::size_t world = 0; world < slowness.size(); ++world) {
-    slowness[world] /= priced.tokens.options[*point.optimal_row][world];
+    slowness[world] /= priced.tokens.options[point.optimal_row][world];
     if (!in_seconds) slowness[world] /= plain[world];
   }
   return slowness;
@@ -185,8 +161,7 @@ class DraftChoice {
   void choose();
 
  private:
-  /// In the middle of the worlds; infinite without an optimum, and for a draft that cannot be served beside one that
-  /// can.
+  /// In the middle of the worlds; infinite for a draft that cannot be served beside one that can.
   double middle(std::size_t draft, std::size_t point) const;
   double share_faster(std::size_t draft, std::size_t other) const;
 
@@ -201,7 +176,7 @@ double DraftChoice::middle(std::size_t draft, std::size_t point) const {
   const bool is_out = !question_.drafts[draft].can_be_served &&
                       std::any_of(question_.drafts.begin(), question_.drafts.end(), can_be_served);
   const std::vector<double>& its = slowness_[draft][point];
-  if (its.empty() || is_out) return std::numeric_limits<double>::infinity();
+  if (is_out) return std::numeric_limits<double>::infinity();
   return worlds::spread_of(its, std::vector<int>(its.size(), 0)).middle;
 }
 
@@ -210,7 +185,6 @@ double DraftChoice::share_faster(std::size_t draft, std::size_t other) const {
   double least = 1;
   for (std::size_t point = 0; point < slowness_[draft].size(); ++point) {
     const std::vector<double>&its = slowness_[draft][point], &others = slowness_[other][point];
-    if (its.empty() || others.empty()) continue;
     const std::size_t worlds = std::max(its.size(), others.size());
     double faster = 0;
     for (std::size_t world = 0; world < worlds; ++world) {
@@ -230,10 +204,10 @@ void DraftChoice::choose() {
     std::vector<double> slow;
     for (std::size_t draft = 0; draft < drafts; ++draft) slow.push_back(middle(draft, point));
     const auto best = static_cast<std::size_t>(std::min_element(slow.begin(), slow.end()) - slow.begin());
-    const bool pays = plan_.drafts[best].points[point].optimal_row.value_or(0) > 0;
+    const bool pays = plan_.drafts[best].points[point].optimal_row > 0;
     pays_somewhere = pays_somewhere || pays;
     plan_.best_draft.push_back(pays ? std::optional(best) : std::nullopt);
-    for (std::size_t draft = 0; draft < drafts && slow[best] < std::numeric_limits<double>::infinity(); ++draft) {
+    for (std::size_t draft = 0; draft < drafts; ++draft) {
       const double loss = 1 - slow[best] / slow[draft];
       worst[draft] = std::max(worst[draft], loss);
       sum[draft] += loss;
@@ -259,7 +233,6 @@ DeploymentPlan plan_deployment(const DeploymentQuestion& question) {
     for (const PointPlan& point : plan.drafts.back().points)
       if (point.deployed && point.deployed->exceeds_max_regret) plan.exceeds_max_regret = true;
   }
-  require_some_price(question, plan);
   DraftChoice(question, drafts, plan).choose();
   return plan;
 }
@@ -277,11 +250,9 @@ std::string_view name_of(PriceBasis basis) {
     case PriceBasis::modelled:
       return "modelled";
     case PriceBasis::extrapolated:
-      return "extrapolated";
-    case PriceBasis::not_priced:
       break;
   }
-  return "not_priced";
+  return "extrapolated";
 }
 
 }  // namespace specdec::planning

@@ -51,8 +51,6 @@ struct ScheduleStretch {
   std::int64_t batch_low = 1;
   std::int64_t batch_high = 1;
   std::int64_t gamma = 0;
-  /// Not planned: the engine drafts there as at a neighbouring batch, or by a rule of its own.
-  bool held = false;
 };
 
 /// The basis of the prices at a batch and context.
@@ -61,7 +59,6 @@ enum class PriceBasis {
   stated,        ///< from ratios that a user states
   modelled,      ///< from bytes, operations and peaks
   extrapolated,  ///< plain decoding lies beyond the measured batches or contexts
-  not_priced,    ///< plain decoding has no price
 };
 
 /// One gamma for every batch, for engines without schedules.
@@ -82,8 +79,7 @@ struct FixedGamma {
 struct PlannedStretch {
   std::int64_t batch_low = 1;
   std::int64_t batch_high = 1;
-  /// Empty if not priced.
-  std::optional<std::int64_t> gamma = 0;
+  std::int64_t gamma = 0;
   PriceBasis basis = PriceBasis::measured;
   /// The smallest speedup of `gamma` over the stretch's batches, and the least share of worlds in which it gains what is
   /// asked for; where gamma is 0 the largest share of a batch's best draft.
@@ -91,7 +87,7 @@ struct PlannedStretch {
   double share = 0;
 };
 
-/// "measured", "stated", "modelled", "extrapolated", "not_priced".
+/// "measured", "stated", "modelled", "extrapolated".
 std::string_view name_of(PriceBasis basis);
 /// "tree 5-4-16": depth (steps), top_k and verified positions (draft tokens).
 std::string name_of(const cost::DraftTree& tree);
@@ -186,14 +182,10 @@ struct PointPlan {
   double batch = 1;
   double context = 0;
   PriceBasis basis = PriceBasis::measured;
-  /// Gammas 0, 1, 2, ... as far as acceptance and cost are known; of a tree plain decoding and its depth. Empty if plain
-  /// decoding has no price.
+  /// Gammas 0, 1, 2, ... as far as the acceptance is known; of a tree plain decoding and its depth.
   std::vector<DeploymentRow> rows;
-  /// The reason why the gammas beyond `rows` have no price; empty if all that are compared have one.
-  std::string price_limit;
-  /// The row of the recommended gamma, that of least expected regret (worlds::choose); empty if not priced, and so is
-  /// all that follows.
-  std::optional<std::size_t> optimal_row = {};
+  /// The row of the recommended gamma, that of least expected regret (worlds::choose).
+  std::size_t optimal_row = 0;
   /// The row of the best gamma that drafts; the recommended one unless that is plain decoding.
   std::size_t drafting_row = 0;
   /// That drafts gain min_gain; open with share 0.5 where `doubt` says why nothing is decided.
@@ -201,7 +193,7 @@ struct PointPlan {
   double share = 0;
   /// The reason why what was measured decides nothing; empty if there is none.
   std::string doubt;
-  std::optional<estimate::Estimate> speedup_estimate;
+  estimate::Estimate speedup_estimate;
   Uncertainty uncertainty;
   /// The gammas whose expected regret exceeds the least by no more than worlds::alike_regrets.
   std::vector<std::int64_t> near_optimal_gammas;
@@ -221,8 +213,7 @@ struct PointPlan {
 
   std::optional<DeployedAtPoint> deployed;
 
-  /// Null without an optimum.
-  const DeploymentRow* optimal() const { return optimal_row ? &rows[*optimal_row] : nullptr; }
+  const DeploymentRow& optimal() const { return rows[optimal_row]; }
 };
 
 struct DraftPlan {
@@ -234,11 +225,11 @@ struct DraftPlan {
   /// Covers 1 to schedule_up_to without gaps; empty if not requested. With several contexts each batch has
   /// the gammas' largest regrets over them.
   std::vector<PlannedStretch> schedule;
-  /// The gamma of least expected regret over the batches of the schedule; empty if none is priced.
+  /// The gamma of least expected regret over the batches of the schedule; empty without a schedule.
   std::optional<FixedGamma> fixed;
   /// The first batch of the last stretch if that is plain decoding; empty if it drafts, or without a schedule.
   std::optional<std::int64_t> crossover_batch;
-  /// "gamma_not_known", "point_not_priced", "gamma_not_priced", "not_timed", "optimum_at_limit".
+  /// "gamma_not_known", "not_timed", "optimum_at_limit".
   std::vector<Note> notes;
 };
 
@@ -246,8 +237,7 @@ struct DeploymentPlan {
   std::vector<DraftPlan> drafts;
   /// Index into `drafts` of the one to take; empty if none is known to be faster than plain decoding at any point.
   std::optional<std::size_t> recommended_draft;
-  /// At each point the index of the fastest draft among those with an optimum; empty if plain decoding is faster, or
-  /// none has one.
+  /// At each point the index of the fastest draft; empty if plain decoding is faster.
   std::vector<std::optional<std::size_t>> best_draft;
   /// [draft]: the least share of worlds, over the points, in which the recommended draft is faster than this one; 0.5 of
   /// itself. Empty without a recommended draft.
@@ -264,8 +254,7 @@ struct DeploymentPlan {
 /// (worlds::schedule); how sure it is, is the share of worlds in which it gains what is asked for.
 ///
 /// Source:   docs/theory.md#choices
-/// @throws std::domain_error if a value is outside the range stated beside it, the cost rejects plain decoding at all
-///   points, or max_regret cannot be checked
+/// @throws std::domain_error if a value is outside the range stated beside it, or a round has no positive finite time
 /// @throws std::invalid_argument if a required list is empty, a name occurs twice, or the deployed stretches
 ///   leave out a batch
 DeploymentPlan plan_deployment(const DeploymentQuestion& question);

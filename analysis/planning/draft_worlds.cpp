@@ -50,17 +50,6 @@ const estimate::TokenWorlds& DraftWorlds::tokens_at(double context) const {
   return *found;
 }
 
-std::string DraftWorlds::plain_refused(double batch, double context) const {
-  const cost::RoundPoint plain = {0, batch, context, 0};
-  if (draft_->cost->answers(plain)) return {};
-  try {
-    static_cast<void>(draft_->cost->round(plain));
-    return {};
-  } catch (const std::domain_error& error) {
-    return error.what();
-  }
-}
-
 worlds::PricedWorlds DraftWorlds::price(double batch, double context) const {
   return worlds::price(tokens_at(context), *draft_->cost, options_, batch, context);
 }

@@ -20,17 +20,12 @@ class DraftWorlds {
   /// What is compared: plain decoding first.
   const worlds::Options& options() const { return options_; }
   std::size_t find(std::int64_t gamma) const;
-  /// True if the acceptance of an option lies beyond what was measured.
-  bool acceptance_extrapolated(std::size_t option) const { return extrapolated_[option]; }
   /// The reason why there are no more gammas; empty if all that were requested are there.
   const std::string& limit() const { return limit_; }
   cost::RoundPoint point(std::size_t option, double batch, double context) const;
 
-  /// The reason why plain decoding has no price there; empty if it has one.
-  std::string plain_refused(double batch, double context) const;
-  /// @throws std::domain_error if plain decoding has no price
   worlds::PricedWorlds price(double batch, double context) const;
-  /// That of plain decoding, if it has a price; extrapolated also where no drafts were timed near it.
+  /// That of plain decoding; extrapolated also where no drafts were timed near it.
   PriceBasis basis(double batch, double context) const;
   /// The options that lie within what was measured at a point.
   std::vector<bool> measured(double batch, double context, std::size_t options) const;
@@ -56,13 +51,13 @@ class DraftWorlds {
 ///
 /// with alpha^gamma as the share of full accepts.
 /// Source:   docs/theory.md#break-even
-/// @param gammas  of 0, 1, ... those that have a price
+/// @param gammas  as many as are compared: 0, 1, ...
 /// @return 0 if some round costs no more than a plain one; empty if no rate below 1 pays
 /// Accuracy: absolute error <= 1e-12
 std::optional<double> break_even_alpha(const cost::RoundCost& cost, double batch, double context, std::size_t gammas);
 
 /// Plans one point.
-/// @param deployed   the gamma in use there, which must have a price if the point has any
+/// @param deployed   the gamma in use there, which must be among those compared
 /// @param scheduled  the gamma of the schedule there, which is recommended then; by itself the point chooses its own
 PointPlan plan_point(const DraftWorlds& draft, const PlanPoint& at, const DeploymentQuestion& question,
                      std::optional<std::int64_t> deployed, std::optional<std::int64_t> scheduled);

@@ -26,10 +26,10 @@ void require_schedule(const std::vector<PlannedStretch>& schedule) {
   if (schedule.empty()) throw std::invalid_argument("engine_config: schedule is empty, but must cover batch 1");
   std::int64_t next = 1;
   for (const PlannedStretch& step : schedule) {
-    if (step.batch_low != next || step.batch_high < step.batch_low || step.gamma.value_or(0) < 0) {
+    if (step.batch_low != next || step.batch_high < step.batch_low || step.gamma < 0) {
       throw std::invalid_argument(
           fmt::format("engine_config: schedule has {}-{}:{}, but must go on at batch {} with gamma >= 0",
-                      step.batch_low, step.batch_high, step.gamma.value_or(0), next));
+                      step.batch_low, step.batch_high, step.gamma, next));
     }
     next = step.batch_high + 1;
   }
@@ -40,7 +40,7 @@ void append(ScheduleStretch step, std::vector<ScheduleStretch>& schedule) {
   if (step.batch_high < step.batch_low) return;
   if (!schedule.empty()) {
     ScheduleStretch& last = schedule.back();
-    if (last.batch_high + 1 == step.batch_low && last.gamma == step.gamma && last.held == step.held) {
+    if (last.batch_high + 1 == step.batch_low && last.gamma == step.gamma) {
       last.batch_high = step.batch_high;
       return;
     }
@@ -48,33 +48,10 @@ void append(ScheduleStretch step, std::vector<ScheduleStretch>& schedule) {
   schedule.push_back(step);
 }
 
-/// The decided stretches, with neighbours of one gamma joined.
-std::vector<ScheduleStretch> decided(const EngineRequest& request) {
+/// The stretches, with neighbours of one gamma joined.
+std::vector<ScheduleStretch> joined(const std::vector<PlannedStretch>& schedule) {
   std::vector<ScheduleStretch> result;
-  for (const PlannedStretch& step : request.schedule) {
-    if (!step.gamma) continue;
-    append({step.batch_low, step.batch_high, *step.gamma}, result);
-  }
-  if (result.empty()) {
-    throw std::invalid_argument(
-        "engine_config: schedule decides nothing at any batch, so that there is no gamma to configure");
-  }
-  return result;
-}
-
-/// Every batch up to `last`: the steps, with gaps between and before them filled from a neighbour, and `tail`
-/// after them.
-std::vector<ScheduleStretch> without_gaps(const std::vector<ScheduleStretch>& steps, std::int64_t last,
-                                          std::int64_t tail) {
-  std::vector<ScheduleStretch> result;
-  std::int64_t next = 1, before = steps.front().gamma;
-  for (const ScheduleStretch& step : steps) {
-    append({next, step.batch_low - 1, before, true}, result);
-    append(step, result);
-    next = step.batch_high + 1;
-    before = step.gamma;
-  }
-  append({next, last, tail, true}, result);
+  for (const PlannedStretch& step : schedule) append({step.batch_low, step.batch_high, step.gamma}, result);
   return result;
 }
 
@@ -174,16 +151,15 @@ ParallelDraft family_of(const EngineRequest& request) {
 class Writer {
  public:
   Writer(Engine engine, const EngineRequest& request)
-      : request_(request), schedule_(decided(request)), last_batch_(request.schedule.back().batch_high) {
+      : request_(request), schedule_(joined(request.schedule)) {
     config_.engine = engine;
     config_.file = request.file;
-    config_.runs = without_gaps(schedule_, last_batch_, schedule_.back().gamma);
+    config_.runs = schedule_;
   }
 
   EngineConfig write() {
     write_engine();
     note_untold();
-    note_held();
     note_end();
     note_assumptions();
     if (config_.text.find(draft_gap) != std::string::npos) {
@@ -245,7 +221,7 @@ class Writer {
   bool names_draft() const { return request_.kind != DraftKind::mtp && !cost::looks_up(request_.kind); }
   std::string_view sglang_algorithm() const;
   std::string sglang_options(std::int64_t gamma, char separator) const;
-  void write_sglang_schedule(const std::vector<ScheduleStretch>& steps);
+  void write_sglang_schedule();
   bool samples_rejection() const {
     return request_.rule == AcceptanceRule::rejection && !cost::looks_up(request_.kind);
   }
@@ -255,25 +231,13 @@ class Writer {
   bool quantizes_weights() const;
   bool has_draft_gap() const;
   void note_untold();
-  void note_held();
   void note_end();
   void note_assumptions();
-
-  /// Every batch of the plan with what stands at the batch below where nothing is decided, one stretch for each gamma.
-  std::vector<ScheduleStretch> lower_ends() const {
-    std::vector<ScheduleStretch> steps;
-    for (const ScheduleStretch& step : config_.runs) append({step.batch_low, step.batch_high, step.gamma}, steps);
-    return steps;
-  }
 
   /// The engine drafts the fixed gamma at every batch; notes what that loses if the plan has more than one.
   void run_fixed(std::string_view engine) {
     const FixedGamma& fixed = request_.fixed;
-    std::vector<ScheduleStretch> runs;
-    for (const ScheduleStretch& step : config_.runs) {
-      append({step.batch_low, step.batch_high, fixed.gamma, step.held}, runs);
-    }
-    config_.runs = std::move(runs);
+    config_.runs = {{1, schedule_.back().batch_high, fixed.gamma}};
     if (schedule_.size() == 1 && schedule_.front().gamma == fixed.gamma) return;
     note(
         fmt::format("{} drafts one length at every batch, here {}; of the speedup of the schedule it gives away up to "
@@ -307,7 +271,6 @@ class Writer {
   const EngineRequest& request_;
   /// The decided stretches.
   std::vector<ScheduleStretch> schedule_;
-  std::int64_t last_batch_;
   /// The gamma that the engine drafts above the last batch, if it differs from the one there.
   std::optional<std::int64_t> gamma_above_;
   EngineConfig config_;
@@ -442,32 +405,13 @@ bool Writer::has_draft_gap() const {
 void Writer::note_untold() {
   std::vector<ScheduleStretch> untold;
   for (const PlannedStretch& step : request_.schedule) {
-    const bool drafts = step.gamma.value_or(0) > 0;
-    if (drafts && worlds::certainty_of(step.share) > worlds::Certainty::likely)
+    if (step.gamma > 0 && worlds::certainty_of(step.share) > worlds::Certainty::likely)
       append({step.batch_low, step.batch_high}, untold);
   }
   if (untold.empty()) return;
   std::vector<std::string> parts;
   for (const ScheduleStretch& step : untold) parts.push_back(batches_text(step));
   note(fmt::format("{} drafts may well not gain what is asked for", fmt::join(parts, ", ")));
-}
-
-void Writer::note_held() {
-  std::vector<std::string> drafts, plain;
-  for (const ScheduleStretch& step : config_.runs) {
-    if (!step.held) continue;
-    if (step.gamma > 0) {
-      drafts.push_back(fmt::format("gamma {} {}", step.gamma, batches_text(step)));
-    } else {
-      plain.push_back(batches_text(step));
-    }
-  }
-  if (!drafts.empty()) {
-    note(fmt::format("where the plan decides nothing, the engine still drafts: {}", fmt::join(drafts, ", ")));
-  }
-  if (!plain.empty()) {
-    note(fmt::format("where the plan decides nothing, the engine drafts nothing: {}", fmt::join(plain, ", ")));
-  }
 }
 
 /// Notes what the engine does above the last batch of the plan where nothing keeps the server from going there.
@@ -477,7 +421,7 @@ void Writer::note_end() {
   note(fmt::format(
       "the plan ends at batch {}, and the server may go on above: there it drafts {}, which is not planned; "
       "--max-num-seqs N plans up to N, and the command limits the server to that",
-      last_batch_, gamma > 0 ? fmt::format("gamma {}", gamma) : std::string("nothing")));
+      schedule_.back().batch_high, gamma > 0 ? fmt::format("gamma {}", gamma) : std::string("nothing")));
 }
 
 void Writer::note_assumptions() {
@@ -549,10 +493,7 @@ void Writer::write_vllm() {
   json["num_speculative_tokens"] = largest_gamma(schedule_);
   if (schedule_.size() > 1) {
     ordered_json& steps = json["num_speculative_tokens_per_batch_size"] = ordered_json::array();
-    // Its first range must begin at batch 1.
-    for (const ScheduleStretch& step : schedule_) {
-      steps.push_back({steps.empty() ? 1 : step.batch_low, step.batch_high, step.gamma});
-    }
+    for (const ScheduleStretch& step : schedule_) steps.push_back({step.batch_low, step.batch_high, step.gamma});
     note(
         "with --data-parallel-size above 1 vLLM ignores the schedule and drafts num_speculative_tokens at every batch");
   }
@@ -614,33 +555,32 @@ std::string Writer::sglang_options(std::int64_t gamma, char separator) const {
 }
 
 void Writer::write_sglang() {
-  const std::vector<ScheduleStretch> steps = lower_ends();
   // Its schedules are of chains.
   const bool adapts = !request_.tree && (request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp);
-  const bool scheduled = adapts && steps.size() > 1;
+  const bool scheduled = adapts && schedule_.size() > 1;
   if (!scheduled) run_fixed("SGLang");
   if (request_.kind == DraftKind::eagle) note("for the heads of the first EAGLE the algorithm is EAGLE");
   const std::int64_t fixed = request_.fixed.gamma;
   if (!scheduled && fixed == 0) return configure_nothing(plain_loses_least);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  if (scheduled) return write_sglang_schedule(steps);
+  if (scheduled) return write_sglang_schedule();
   set_text(sglang_options(fixed, '\n') + '\n');
 }
 
 /// A file of one candidate for each stretch, so that its look-up has nothing to adapt.
-void Writer::write_sglang_schedule(const std::vector<ScheduleStretch>& steps) {
+void Writer::write_sglang_schedule() {
   ordered_json json;
-  for (const ScheduleStretch& step : steps) {
+  for (const ScheduleStretch& step : schedule_) {
     json[fmt::format("{}", step.batch_low)] = {{"candidate_steps", {step.gamma}}};
   }
   // The server starts with the length that it keeps where it cannot adapt; it must be one of the file.
   const std::int64_t fixed = request_.fixed.gamma;
   const bool has_fixed =
-      fixed > 0 && std::any_of(steps.begin(), steps.end(), [&](const auto& step) { return step.gamma == fixed; });
-  const std::int64_t start = has_fixed ? fixed : largest_gamma(steps);
+      fixed > 0 && std::any_of(schedule_.begin(), schedule_.end(), [&](const auto& step) { return step.gamma == fixed; });
+  const std::int64_t start = has_fixed ? fixed : largest_gamma(schedule_);
   std::string options = sglang_options(start, ' ');
-  const std::vector<std::int64_t> graphs = sglang_graphs(steps);
+  const std::vector<std::int64_t> graphs = sglang_graphs(schedule_);
   if (!graphs.empty()) {
     options += fmt::format(" --cuda-graph-bs-decode {}", fmt::join(graphs, " "));
     note(
@@ -717,10 +657,8 @@ void Writer::write_trtllm() {
   }
   std::vector<ScheduleStretch> written;
   if (scheduled) {
-    for (const ScheduleStretch& step : without_gaps(schedule_, schedule_.back().batch_high, 0)) {
-      append({step.batch_low, step.batch_high, step.gamma}, written);
-    }
-    config_.runs = without_gaps(schedule_, last_batch_, 0);
+    for (const ScheduleStretch& step : schedule_) append(step, written);
+    config_.runs = written;
     gamma_above_ = 0;
   }
   const std::int64_t longest = largest_gamma(config_.runs);

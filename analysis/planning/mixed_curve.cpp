@@ -60,7 +60,7 @@ MixedCurve::MixedCurve(std::vector<TrafficPart> parts, Errors errors) : parts_(s
 estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
   double steps = 0, full = 0;
   WidthSum below(errors_ == Errors::shared), above(errors_ == Errors::shared);
-  estimate::Interval steps_of_readings = {0, 0}, steps_of_bracket = {0, 0};
+  estimate::Interval steps_of_bracket = {0, 0};
   bool bracketed = false;
   estimate::TokensPerStep mixed;
   for (const TrafficPart& part : parts_) {
@@ -68,8 +68,6 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
     const double rounds = part.share / tokens.value;
     steps += rounds;
     full += rounds * tokens.full_accepts;
-    steps_of_readings.lo += part.share / tokens.readings.hi;
-    steps_of_readings.hi += part.share / tokens.readings.lo;
     const estimate::Interval ends = tokens.bracket.value_or(estimate::Interval{tokens.value, tokens.value});
     steps_of_bracket.lo += part.share / ends.hi;
     steps_of_bracket.hi += part.share / ends.lo;
@@ -80,7 +78,6 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
   }
   const double most = static_cast<double>(gamma) + 1;
   mixed.value = std::clamp(1 / steps, 1.0, most);
-  mixed.readings = {std::max(1.0, 1 / steps_of_readings.hi), std::min(most, 1 / steps_of_readings.lo)};
   if (bracketed) mixed.bracket = {std::max(1.0, 1 / steps_of_bracket.hi), std::min(most, 1 / steps_of_bracket.lo)};
   const double fewest = steps - below.value();
   mixed.ci95 = {std::max(1.0, 1 / (steps + above.value())), fewest > 0 ? std::min(most, 1 / fewest) : most};

@@ -45,8 +45,7 @@ std::map<std::int64_t, double> priced_batches(const std::vector<PlanPoint>& poin
 /// The figures of a batch at one more context: the worst of all contexts counts.
 void take_worst(const worlds::PricedWorlds& priced, const DeploymentQuestion& question, AtBatch& at) {
   const std::vector<double> regrets = worlds::regrets_of(priced.speedups, question.min_gain);
-  const bool first = at.regrets.regrets.empty();
-  const std::size_t options = first ? regrets.size() : std::min(regrets.size(), at.regrets.regrets.size());
+  const std::size_t options = regrets.size();
   at.regrets.regrets.resize(options, 0);
   at.speedups.resize(options, std::numeric_limits<double>::infinity());
   at.shares.resize(options, 1);
@@ -66,11 +65,6 @@ AtBatch at_batch(const DraftWorlds& draft, std::int64_t batch, double priced_at,
   at.regrets.batch = batch;
   at.basis = draft.basis(priced_at, question.contexts.front());
   for (const double context : question.contexts) {
-    if (!draft.plain_refused(priced_at, context).empty()) {
-      at.regrets.regrets.clear();
-      at.basis = PriceBasis::not_priced;
-      return at;
-    }
     if (draft.basis(priced_at, context) == PriceBasis::extrapolated) at.basis = PriceBasis::extrapolated;
     take_worst(draft.price(priced_at, context), question, at);
   }
@@ -97,10 +91,8 @@ void weigh(const std::vector<PlanPoint>& points, std::vector<AtBatch>& batches) 
 
 /// The figures of a stretch over the batches that were priced in it.
 PlannedStretch planned(const DraftWorlds& draft, const worlds::Stretch& stretch, const std::vector<AtBatch>& batches) {
-  PlannedStretch result{stretch.from, stretch.to, std::nullopt, PriceBasis::not_priced, 1, 0};
-  if (!stretch.option) return result;
-  const std::size_t option = *stretch.option;
-  result.gamma = draft.options().gammas[option];
+  const std::size_t option = stretch.option;
+  PlannedStretch result{stretch.from, stretch.to, draft.options().gammas[option], PriceBasis::measured, 1, 0};
   bool first = true;
   for (const AtBatch& at : batches) {
     if (at.regrets.batch < stretch.from || at.regrets.batch > stretch.to) continue;
@@ -117,13 +109,12 @@ FixedGamma fixed_gamma(const DraftWorlds& draft, std::size_t option, const std::
                        const std::vector<AtBatch>& batches) {
   FixedGamma fixed{draft.options().gammas[option], 0, 1, std::numeric_limits<double>::infinity(), 1, 0};
   for (const AtBatch& at : batches) {
-    if (at.regrets.regrets.empty()) continue;
     const auto batch = static_cast<double>(at.regrets.batch);
     const auto stretch = std::find_if(schedule.begin(), schedule.end(), [&](const PlannedStretch& one) {
       return at.regrets.batch <= one.batch_high;
     });
     const double speedup = at.speedups[option];
-    const double loss = 1 - speedup / at.speedups[draft.find(*stretch->gamma)];
+    const double loss = 1 - speedup / at.speedups[draft.find(stretch->gamma)];
     if (loss > fixed.worst_regret) {
       fixed.worst_regret = loss;
       fixed.worst_batch = batch;
@@ -151,8 +142,7 @@ void plan_schedule(const DraftWorlds& draft, const std::vector<PlanPoint>& point
   for (const AtBatch& at : batches) regrets.push_back(at.regrets);
   for (const worlds::Stretch& stretch : worlds::schedule(regrets))
     plan.schedule.push_back(planned(draft, stretch, batches));
-  if (const auto option = worlds::fixed_option(regrets))
-    plan.fixed = fixed_gamma(draft, *option, plan.schedule, batches);
+  plan.fixed = fixed_gamma(draft, worlds::fixed_option(regrets), plan.schedule, batches);
   if (plan.schedule.size() > 1 && plan.schedule.back().gamma == 0)
     plan.crossover_batch = plan.schedule.back().batch_low;
 }

@@ -106,11 +106,8 @@ std::string method_of(const Table& speedups, const DeploymentRow& best) {
 }
 
 void describe_optimum(const DraftWorlds& draft, const PricedWorlds& priced, PointPlan& plan) {
-  const DeploymentRow& best = *plan.optimal();
-  estimate::Estimate& speedup = plan.speedup_estimate.emplace();
-  speedup.value = best.speedup;
-  speedup.ci95 = best.speedup_ci95;
-  speedup.method = method_of(priced.speedups, best);
+  const DeploymentRow& best = plan.optimal();
+  plan.speedup_estimate = {best.speedup, best.speedup_ci95, method_of(priced.speedups, best)};
   if (!draft.draft().cost->in_seconds()) return;
   const double plain = plan.rows[0].time.total();
   const BaselineAndSpeculative each = {plain, plain / best.speedup};
@@ -124,7 +121,7 @@ void describe_costs(const DraftWorlds& draft, PointPlan& plan) {
   if (!draft.draft().tree) plan.break_even_alpha = break_even_alpha(cost, plan.batch, plan.context, plan.rows.size());
   const double plain = plan.rows[0].time.total();
   if (plan.rows.size() < 2 || !(plan.rows[0].time.target > 0)) return;
-  const std::size_t shown = std::max<std::size_t>(1, *plan.optimal_row);
+  const std::size_t shown = std::max<std::size_t>(1, plan.optimal_row);
   if (!cost.parts_known(draft.point(shown, plan.batch, plan.context))) return;
   const DeploymentRow& row = plan.rows[shown];
   const double passes = cost::draft_passes(cost.kind(), static_cast<double>(row.gamma));
@@ -138,11 +135,10 @@ void judge_deployed(const DraftWorlds& draft, const PricedWorlds& priced, const 
   if (used >= plan.rows.size()) {
     // Throws with the reason why there is no such row.
     static_cast<void>(draft.draft().acceptance->tokens_per_step(gamma));
-    static_cast<void>(draft.draft().cost->round({gamma, plan.batch, plan.context, 0}));
-    throw std::domain_error("plan_deployment: a gamma between 0 and that of what is deployed has no price");
+    throw std::domain_error("plan_deployment: the acceptance of a gamma between 0 and that in use is not known");
   }
   const std::vector<double>&of_used = priced.speedups.options[used],
-                            &of_best = priced.speedups.options[*plan.optimal_row];
+                            &of_best = priced.speedups.options[plan.optimal_row];
   std::vector<double> over(of_used.size());
   for (std::size_t world = 0; world < over.size(); ++world) over[world] = of_best[world] / of_used[world];
   const std::vector<int>& alternative = priced.speedups.alternative;
@@ -163,17 +159,7 @@ PointPlan plan_point(const DraftWorlds& draft, const PlanPoint& at, const Deploy
   PointPlan plan;
   plan.batch = at.batch;
   plan.context = at.context;
-  plan.price_limit = draft.plain_refused(at.batch, at.context);
-  if (!plan.price_limit.empty()) {
-    plan.basis = PriceBasis::not_priced;
-    if (deployed && question.max_regret) {
-      throw std::domain_error(fmt::format("plan_deployment: max_regret cannot be checked at batch {:g}, context {:g}: {}",
-                                          at.batch, at.context, plan.price_limit));
-    }
-    return plan;
-  }
   const PricedWorlds priced = draft.price(at.batch, at.context);
-  plan.price_limit = priced.limit;
   plan.basis = draft.basis(at.batch, at.context);
   const std::size_t options = priced.speedups.options.size();
   const std::vector<bool> measured = draft.measured(at.batch, at.context, options);

@@ -9,23 +9,9 @@
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {
-namespace {
-
-void require_measured_at(std::optional<std::int64_t> measured_at) {
-  if (!measured_at) return;
-  core::require_in("ProfileCurve", "measured_at", *measured_at, 1, std::numeric_limits<std::int64_t>::max());
-}
-
-}  // namespace
-
-ProfileCurve::ProfileCurve(core::AcceptanceProfile acceptance, std::optional<std::int64_t> measured_at)
-    : acceptance_(std::move(acceptance)), measured_at_(measured_at) {
-  require_measured_at(measured_at);
-}
-
 ProfileCurve::ProfileCurve(core::AcceptanceProfile acceptance, core::AcceptanceProfile low,
-                           core::AcceptanceProfile high, std::optional<std::int64_t> measured_at)
-    : ProfileCurve(std::move(acceptance), measured_at) {
+                           core::AcceptanceProfile high)
+    : ProfileCurve(std::move(acceptance)) {
   ends_ = {std::move(low), std::move(high)};
   std::int64_t positions = acceptance_.measured_positions();
   for (const core::AcceptanceProfile& end : ends_) positions = std::max(positions, end.measured_positions());
@@ -39,11 +25,11 @@ estimate::TokensPerStep ProfileCurve::tokens_per_step(std::int64_t gamma) const 
   core::require_in("ProfileCurve::tokens_per_step", "gamma", gamma, 0, std::numeric_limits<std::int64_t>::max());
   estimate::TokensPerStep tokens;
   tokens.value = theory::expected_tokens(acceptance_, gamma);
-  tokens.readings = tokens.ci95 = estimate::exactly(tokens.value);
+  tokens.ci95 = estimate::exactly(tokens.value);
   if (!ends_.empty())
     tokens.ci95 = {theory::expected_tokens(ends_[0], gamma), theory::expected_tokens(ends_[1], gamma)};
   tokens.full_accepts = acceptance_.survival(gamma);
-  tokens.extrapolated = measured_at_ ? gamma > *measured_at_ : acceptance_.extrapolates(gamma);
+  tokens.extrapolated = acceptance_.extrapolates(gamma);
   return tokens;
 }
 

@@ -9,7 +9,6 @@
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/checks.hpp"
-#include "analysis/estimate/typed_acceptance.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {
@@ -41,7 +40,6 @@ ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::R
     const estimate::GammaReplay& high = highest.gammas[gamma];
     estimate::TokensPerStep tokens;
     tokens.value = (low.tokens_per_step.value + high.tokens_per_step.value) / 2;
-    tokens.readings = {tokens.value, tokens.value};
     tokens.ci95 = {std::min(tokens.value, interval_of(low, allowed).lo),
                    std::max(tokens.value, interval_of(high, allowed).hi)};
     if (upper != nullptr) tokens.bracket = {low.tokens_per_step.value, high.tokens_per_step.value};
@@ -57,11 +55,14 @@ void ReplayCurve::extrapolate_beyond(std::size_t depths) {
   const auto gain = [&](std::size_t gamma) { return by_gamma_[gamma].value - by_gamma_[gamma - 1].value; };
   double tokens = by_gamma_[depths].value;
   double alive = std::max(0.0, gain(depths));
+  // The ratio of a conditional acceptance rate to that of the draft before it, of two next-token modules: the lowest that
+  // published lengths have. Source:   docs/theory.md#typed-acceptance
+  constexpr double steepest = 0.7;
   double rate = gain(depths - 1) > 0 ? std::min(1.0, alive / gain(depths - 1)) : 0;
   for (std::size_t gamma = depths + 1; gamma < by_gamma_.size(); ++gamma) {
     estimate::TokensPerStep& row = by_gamma_[gamma];
-    tokens += alive *= rate *= estimate::published_depth_ratios.steepest;
-    row.readings.lo = std::min(row.value, tokens);
+    tokens += alive *= rate *= steepest;
+    row.ci95.lo = std::min(row.ci95.lo, tokens);
     row.extrapolated = true;
   }
 }

@@ -13,10 +13,10 @@ namespace specdec::planning {
 
 /// Acceptance from an exact replay of a recording: every gamma up to the largest one replayed is measured, none beyond
 /// is known. If acceptance was recorded by the depth in the round, gammas above the last depth D are extrapolated: the
-/// replay holds its acceptance, and `readings` reach down to rates that go on falling,
+/// replay holds its acceptance, and the interval reaches down to rates that go on falling,
 ///
 ///   tau(D) + sum over j = D + 1 .. gamma of s_j,   s_j = s_(j - 1) r_j,   r_j = r_(j - 1) steepest
-///   s_D = tau(D) - tau(D - 1),   r_D = s_D / (tau(D - 1) - tau(D - 2)),   steepest of published_depth_ratios
+///   s_D = tau(D) - tau(D - 1),   r_D = s_D / (tau(D - 1) - tau(D - 2)),   steepest = 0.7, the ratio of two next-token modules
 ///
 /// The share of full accepts is the gain over one draft less, which is exact if acceptance does not depend
 /// on the position.

@@ -18,10 +18,8 @@ TabulatedCurve::TabulatedCurve(std::vector<estimate::TokensPerStep> by_gamma) : 
   for (const estimate::TokensPerStep& tokens : by_gamma_) {
     core::require_in("TabulatedCurve", "value", tokens.value, 1 - rounding, most * (1 + rounding));
     core::require_in("TabulatedCurve", "full_accepts", tokens.full_accepts, 0.0, 1.0);
-    for (const estimate::Interval& interval : {tokens.readings, tokens.ci95}) {
-      core::require_in("TabulatedCurve", "low end", interval.lo, -infinity, tokens.value * (1 + rounding));
-      core::require_in("TabulatedCurve", "high end", interval.hi, tokens.value * (1 - rounding), infinity);
-    }
+    core::require_in("TabulatedCurve", "low end", tokens.ci95.lo, -infinity, tokens.value * (1 + rounding));
+    core::require_in("TabulatedCurve", "high end", tokens.ci95.hi, tokens.value * (1 - rounding), infinity);
     ++most;
   }
 }

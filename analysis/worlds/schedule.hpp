@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 /// One option for each batch, in few stretches.
@@ -14,7 +13,7 @@ struct BatchRegrets {
   std::int64_t batch = 1;
   /// Share of the time that traffic spends around it, > 0; all shares need not sum to 1.
   double weight = 1;
-  /// [option]; empty if nothing prices the batch.
+  /// [option], of as many options at every batch.
   std::vector<double> regrets = {};
 };
 
@@ -22,8 +21,7 @@ struct BatchRegrets {
 struct Stretch {
   /// Both included.
   std::int64_t from = 1, to = 1;
-  /// Empty if nothing prices them.
-  std::optional<std::size_t> option = {};
+  std::size_t option = 0;
 };
 
 struct SchedulePrices {
@@ -38,15 +36,13 @@ struct SchedulePrices {
 ///   min over options of  sum over batches of weight regret(option) / sum of weights
 ///                        + per_stretch (stretches - 1) + per_rise (rises)
 ///
-/// Batches between two of the list belong to the nearer one by their logarithms. An option that has no regret at a
-/// batch is not taken there.
+/// Batches between two of the list belong to the nearer one by their logarithms.
 /// Source:   docs/theory.md#choices
 /// @param batches  in increasing order, at least one
-/// @throws std::invalid_argument if batches is empty or does not rise
+/// @throws std::invalid_argument if batches is empty or does not rise, or their options differ in number
 std::vector<Stretch> schedule(const std::vector<BatchRegrets>& batches, const SchedulePrices& prices = {});
 
-/// The one option for all batches: that of least weighted regret among those that have one at every priced batch.
-/// Empty if no batch is priced.
-std::optional<std::size_t> fixed_option(const std::vector<BatchRegrets>& batches);
+/// The one option for all batches: that of least weighted regret.
+std::size_t fixed_option(const std::vector<BatchRegrets>& batches);
 
 }  // namespace specdec::worlds

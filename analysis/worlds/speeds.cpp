@@ -38,24 +38,17 @@ std::vector<double> of_alternative(std::span<const double> values, std::span<con
 /// Prices beyond what was measured may come out as zero, or overflow.
 bool is_time(double seconds) { return 0 < seconds && seconds <= std::numeric_limits<double>::max(); }
 
-std::string refusal(const cost::RoundCost& cost, const cost::RoundPoint& point) {
-  try {
-    const double seconds = cost.round(point).total();
-    if (is_time(seconds)) return {};
-    return fmt::format(
-        "the cost of a round at gamma {}, batch {:g}, context {:g} is {:g}, but must be positive and finite",
-        point.gamma, point.batch, point.context, seconds);
-  } catch (const std::domain_error& error) {
-    return error.what();
-  }
-}
-
 /// Rounds in every world: of a cost without replicates the same in all.
 std::vector<double> rounds_in_worlds(const cost::RoundCost& cost, const cost::RoundPoint& point, std::size_t worlds) {
-  if (cost.replicates() == 0) return std::vector<double>(worlds, cost.round(point).total());
+  const double usual = cost.round(point).total();
+  if (!is_time(usual)) {
+    throw std::domain_error(
+        fmt::format("the cost of a round at gamma {}, batch {:g}, context {:g} is {:g}, but must be positive and finite",
+                    point.gamma, point.batch, point.context, usual));
+  }
+  if (cost.replicates() == 0) return std::vector<double>(worlds, usual);
   std::vector<double> replicates(cost.replicates()), rounds(worlds);
   cost.totals_of_replicates(point, replicates);
-  const double usual = cost.round(point).total();
   for (double& one : replicates)
     if (!is_time(one)) one = usual;
   for (std::size_t world = 0; world < worlds; ++world) rounds[world] = replicates[world % replicates.size()];
@@ -116,11 +109,6 @@ PricedWorlds price(const estimate::TokenWorlds& tokens, const cost::RoundCost& c
   for (std::size_t option = 0; option < options.gammas.size(); ++option) {
     const cost::RoundPoint point = {options.gammas[option], batch, context, options.full_accepts[option]};
     const auto gamma = static_cast<std::size_t>(point.gamma);
-    priced.limit = refusal(cost, point);
-    if (!priced.limit.empty()) {
-      if (option == 0) throw std::domain_error(priced.limit);
-      break;
-    }
     priced.tokens.options.push_back(repeated(tokens.tokens.at(gamma)));
     priced.rounds.options.push_back(rounds_in_worlds(cost, point, worlds));
     std::vector<double>& speedups = priced.speedups.options.emplace_back(worlds, 1.0);

@@ -56,16 +56,13 @@ struct PricedWorlds {
   ///
   ///   tokens(option, world) round(0, world) / round(option, world)
   Table tokens, rounds, speedups;
-  /// The reason why later options have no price; empty if all have one.
-  std::string limit;
 };
 
 /// The worlds of an acceptance and of a cost, taken together: world i has replicate i modulo their number. A cost
 /// without replicates is the same in all.
 ///
-/// Options end where the cost has no answer, or one that is no positive finite time.
 /// @param tokens  of all gammas up to the largest option
-/// @throws std::domain_error if plain decoding has no price
+/// @throws std::domain_error if a round's time is not positive and finite
 PricedWorlds price(const estimate::TokenWorlds& tokens, const cost::RoundCost& cost, const Options& options,
                    double batch, double context);
 

@@ -41,7 +41,7 @@ struct RateOfPlan {
 
 /// The rates that give the interval of the tokens per step of the longest draft that was typed or published.
 RateOfPlan rate_of_lengths(const planner::Acceptance& acceptance, Chart& chart) {
-  const std::int64_t gamma = acceptance.stated->measured_at.value_or(1);
+  const std::int64_t gamma = acceptance.stated->typed->measured_at;
   const estimate::Interval tokens = acceptance.curve->tokens_per_step(gamma).ci95;
   const planning::RateInterval rates = {theory::alpha_from_acceptance_length(tokens.lo, gamma),
                                         theory::alpha_from_acceptance_length(tokens.hi, gamma)};
@@ -60,15 +60,15 @@ RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
   if (o.counters.empty() && o.trace.empty()) {
     const planner::Acceptance acceptance = stated_acceptance(o);
     const planner::StatedAcceptance& stated = *acceptance.stated;
-    if (stated.typed && !stated.typed->ci95.empty()) return rate_of_lengths(acceptance, chart);
+    if (stated.typed && stated.typed->is_sampled) return rate_of_lengths(acceptance, chart);
     if (stated.published != nullptr) chart.assumptions.push_back(planner::assumption_of(*stated.published));
-    const core::AcceptanceRate pooled = stated.rate();
+    const core::AcceptanceRate pooled = stated.rate;
     const planning::RateInterval rates = stated.interval.value_or(planning::RateInterval{pooled, pooled});
-    if (!stated.interval && stated.profile.measured_positions() > 0) {
+    if (stated.typed) {
       chart.warnings.push_back({"one_rate", fmt::format("the acceptance by position is taken as its pooled rate, {}",
                                                         brief(pooled.alpha()))});
     }
-    return {{rates.low.alpha(), rates.high.alpha()}, rates, stated.typed ? stated.measured_at : std::nullopt};
+    return {{rates.low.alpha(), rates.high.alpha()}, rates, stated.typed ? std::optional(stated.typed->measured_at) : std::nullopt};
   }
   const planner::Acceptance measured = acceptance_of(o);
   for (const std::string& file : std::set<std::string>(measured.files.begin(), measured.files.end())) {

@@ -168,7 +168,7 @@ const StatedAcceptance* stated_of_rounds(const Acceptance& acceptance) {
 
 bool is_one_rate(const Acceptance& acceptance) {
   const StatedAcceptance* const stated = stated_of_rounds(acceptance);
-  return stated != nullptr && stated->profile.measured_positions() == 0;
+  return stated != nullptr && !stated->typed;
 }
 
 std::vector<planning::RequestRate> rates_of(const CapacityQuestion& q, const Acceptance& acceptance,
@@ -186,30 +186,11 @@ std::vector<planning::RequestRate> rates_of(const CapacityQuestion& q, const Acc
   return planning::beta_rates(alpha, *q.alpha_spread, max_gamma);
 }
 
-/// A curve whose interval is that of its readings.
-class ReadingsOf final : public estimate::AcceptanceCurve {
- public:
-  explicit ReadingsOf(std::shared_ptr<const estimate::AcceptanceCurve> curve) : curve_(std::move(curve)) {}
-  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
-    estimate::TokensPerStep tokens = curve_->tokens_per_step(gamma);
-    tokens.ci95 = tokens.readings;
-    return tokens;
-  }
-
- private:
-  std::shared_ptr<const estimate::AcceptanceCurve> curve_;
-};
-
 /// At least one, the first from context 0 on.
 using CurvesByContext = std::vector<planning::ContextAcceptance>;
 
 CurvesByContext curves_of(const Acceptance& acceptance) {
   return acceptance.by_context.empty() ? CurvesByContext{{0, acceptance.curve}} : acceptance.by_context;
-}
-
-CurvesByContext readings_of(CurvesByContext curves) {
-  for (planning::ContextAcceptance& part : curves) part.acceptance = std::make_shared<ReadingsOf>(part.acceptance);
-  return curves;
 }
 
 /// With what others have from a context on.
@@ -247,39 +228,29 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
   };
   const CurvesByContext curves = curves_of(acceptance);
   AcceptanceLaws laws = {laws_at(curves, planning::CurveEnd::value), {}};
-  for (const CurvesByContext& of_one_kind : {curves, readings_of(curves)}) {
-    bool is_less = false, is_more = false;
-    for (const planning::ContextAcceptance& part : of_one_kind) {
-      for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
-        const estimate::TokensPerStep tokens = part.acceptance->tokens_per_step(gamma);
-        is_less = is_less || tokens.ci95.lo < tokens.value;
-        is_more = is_more || tokens.ci95.hi > tokens.value;
-      }
+  bool is_less = false, is_more = false;
+  for (const planning::ContextAcceptance& part : curves) {
+    for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
+      const estimate::TokensPerStep tokens = part.acceptance->tokens_per_step(gamma);
+      is_less = is_less || tokens.ci95.lo < tokens.value;
+      is_more = is_more || tokens.ci95.hi > tokens.value;
     }
-    if (is_less) laws.ends.push_back(laws_at(of_one_kind, planning::CurveEnd::low));
-    if (is_more) laws.ends.push_back(laws_at(of_one_kind, planning::CurveEnd::high));
   }
+  if (is_less) laws.ends.push_back(laws_at(curves, planning::CurveEnd::low));
+  if (is_more) laws.ends.push_back(laws_at(curves, planning::CurveEnd::high));
   return laws;
 }
 
 void mark_extrapolated(const Acceptance& acceptance, std::int64_t max_gamma, Capacity& c) {
-  const std::int64_t from = acceptance.stated ? acceptance.stated->measured_from : 1;
+  const StatedAcceptance* const stated = acceptance.stated ? &*acceptance.stated : nullptr;
+  const std::int64_t from = stated != nullptr && stated->typed ? stated->typed->measured_from : 1;
   c.measured_from = from;
   c.measured_gamma = max_gamma;
   while (c.measured_gamma >= from && acceptance.curve->tokens_per_step(c.measured_gamma).extrapolated) {
     --c.measured_gamma;
   }
-  bool any_below = false;
-  for (CapacityScenario& scenario : c.simulation.scenarios) {
+  for (CapacityScenario& scenario : c.simulation.scenarios)
     scenario.extrapolated = max_gamma_of(scenario) > c.measured_gamma;
-    for (const sim::GammaFrom& stretch : scenario.engine.schedule)
-      any_below = any_below || (0 < stretch.gamma && stretch.gamma < from);
-  }
-  if (any_below) {
-    c.warnings.push_back({"extrapolated_below", fmt::format("nothing was measured below gamma {}: what shorter drafts "
-                                                            "accept is taken from there",
-                                                            from)});
-  }
 }
 
 void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::vector<std::string>& model_names,

@@ -70,12 +70,6 @@ std::string message_of(const std::vector<Note>& warnings, std::string_view code)
 /// The reason why engines refuse the layout; empty if they do not.
 std::string why_uneven(const std::vector<Note>& warnings) { return message_of(warnings, "tensor_parallel_uneven"); }
 
-std::string why_nothing(const Plan& plan, const planning::PointPlan& point) {
-  if (!plan.misfit().empty()) return plan.misfit();
-  if (!point.price_limit.empty()) return point.price_limit;
-  return "no gamma has a price there";
-}
-
 /// Null without a range; its high end is null where in some case no number meets the load.
 ordered_json bounds_of(const std::optional<sim::GpuRange>& gpus) {
   if (!gpus) return nullptr;
@@ -158,11 +152,9 @@ ordered_json plan_rows(const Plan& plan) {
     row["verdict"] = worlds::name_of(one.certainty);
     row["share"] = number(one.share);
     if (plan.drafts.size() > 1) row["recommended_draft"] = plan.shown_plan().name;
-    if (one.gamma) row["recommended_gamma"] = *one.gamma;
-    if (one.speedup) {
-      row["speedup"] = number(one.speedup->value);
-      if (one.speedup->ci95) row["speedup_ci95"] = {number(one.speedup->ci95->lo), number(one.speedup->ci95->hi)};
-    }
+    row["recommended_gamma"] = one.gamma;
+    row["speedup"] = number(one.speedup.value);
+    if (one.speedup.ci95) row["speedup_ci95"] = {number(one.speedup.ci95->lo), number(one.speedup.ci95->hi)};
     const std::optional<double> gpus = gpus_of(plan.drafts[plan.shown()].cost);
     row["gpus"] = number(gpus);
     const planning::PointPlan& point = plan.points()[i];
@@ -170,7 +162,6 @@ ordered_json plan_rows(const Plan& plan) {
     if (!plan.misfit().empty() && one.gamma > 0) row["why"] = plan.misfit();
     if (const std::string uneven = why_uneven(plan.warnings); !uneven.empty()) row["why"] = uneven;
     if (i < plan.shortfalls.size() && !plan.shortfalls[i].empty()) row["why"] = plan.shortfalls[i];
-    if (!one.gamma) row["why"] = why_nothing(plan, point);
   }
   return rows;
 }

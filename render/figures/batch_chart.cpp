@@ -147,11 +147,6 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
                        brief(best.speedup[i], 3), brief(best.batch[i]),
                        low == high ? "" : fmt::format(" ({} {} to {})", interval_name(in.points), low, high));
   };
-  const auto is_unpriced = [&](const planning::PointPlan& point) {
-    return !point.optimal_row && (!in.context || point.context == *in.context);
-  };
-  const auto unpriced = std::count_if(in.points.begin(), in.points.end(), is_unpriced);
-  if (best.batch.empty()) return fmt::format("{}: no price tells at any batch whether drafts pay.", in.who);
   std::string text = fmt::format("{}: {}", in.who, place(0));
   if (best.batch.size() > 1) text += fmt::format(", and {}", place(best.batch.size() - 1));
   text += ". ";
@@ -162,11 +157,6 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
     text += gain_up_to_the_end(in, best);
   } else {
     text += fmt::format("No γ gains {}% at any batch shown.", gain);
-  }
-  if (unpriced > 0) {
-    const auto first = std::find_if(in.points.begin(), in.points.end(), is_unpriced);
-    text += fmt::format(" Not shown: {} batch{}, the first {}, where no price tells whether drafts pay.", unpriced,
-                        unpriced == 1 ? "" : "es", brief(first->batch));
   }
   return text;
 }
@@ -181,11 +171,7 @@ Chart speedup_over_batch_chart(const SpeedupOverBatchInputs& in) {
   chart.title = "Where speculation pays: speedup and throughput over the batch";
   chart.caption = caption_of(in, best, crossover);
   chart.columns = 2;
-  const auto priced = std::find_if(in.points.begin(), in.points.end(),
-                                   [](const planning::PointPlan& point) { return point.optimal_row.has_value(); });
-  if (priced != in.points.end()) {
-    chart.assumptions.push_back({interval_name(in.points), priced->speedup_estimate->method, "default"});
-  }
+  chart.assumptions.push_back({interval_name(in.points), in.points.front().speedup_estimate.method, "default"});
   chart.panels.push_back(speedup_panel(in, best, crossover));
   if (in.in_seconds) {
     chart.panels.push_back(throughput_panel(in, crossover));

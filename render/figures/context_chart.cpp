@@ -41,13 +41,13 @@ void add_lines(const std::string& name, const DraftPlan& draft, double batch, in
   ChartSeries band, line, steps;
   for (const PointPlan& point : draft.points) {
     // A logarithmic axis has no place for an empty cache.
-    if (point.batch != batch || !point.optimal_row || !(point.context > 0)) continue;
+    if (point.batch != batch || !(point.context > 0)) continue;
     for (ChartSeries* const series : {&band, &line, &steps}) series->x.push_back(point.context);
-    line.y.push_back(point.speedup_estimate->value);
-    const auto& ci95 = point.speedup_estimate->ci95;
+    line.y.push_back(point.speedup_estimate.value);
+    const auto& ci95 = point.speedup_estimate.ci95;
     band.low.push_back(ci95 ? ci95->lo : line.y.back());
     band.high.push_back(ci95 ? ci95->hi : line.y.back());
-    steps.y.push_back(point.rows[*point.optimal_row].tokens_per_step);
+    steps.y.push_back(point.optimal().tokens_per_step);
   }
   if (line.x.empty()) return;
   band.name = fmt::format("{}, {}", name, interval_name(draft.points));
@@ -66,13 +66,12 @@ bool is_flat(const ChartPanel& panel) {
   });
 }
 
-/// The fastest draft of a point, by its number; empty if plain decoding is, or none has a price.
+/// The fastest draft of a point, by its number; empty if plain decoding is.
 std::optional<std::size_t> fastest_at(const SpeedupOverContextInputs& in, std::size_t point) {
   std::optional<std::size_t> fastest;
   double most = 1;
   for (std::size_t draft = 0; draft < in.drafts.size(); ++draft) {
-    const PointPlan& here = in.drafts[draft].points[point];
-    const double speedup = here.optimal_row ? here.speedup_estimate->value : 0;
+    const double speedup = in.drafts[draft].points[point].speedup_estimate.value;
     if (speedup <= most) continue;
     most = speedup;
     fastest = draft;
@@ -92,7 +91,7 @@ std::string caption_of(const SpeedupOverContextInputs& in, double batch) {
     const std::string who = !fastest               ? "plain decoding"
                             : in.drafts.size() > 1 ? in.drafts[*fastest].name
                                                    : std::string("speculation");
-    const double speedup = fastest ? in.drafts[*fastest].points[i].speedup_estimate->value : 1;
+    const double speedup = fastest ? in.drafts[*fastest].points[i].speedup_estimate.value : 1;
     const std::string gain = fastest ? fmt::format(" ({}×)", brief(speedup, 3)) : "";
     stretches.push_back(fmt::format("{}{} from context {} on", who, gain, brief(points[i].context)));
   }

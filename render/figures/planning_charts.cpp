@@ -145,7 +145,7 @@ constexpr std::size_t most_points = 6;
 
 /// As many rows as are needed to show the rise and the fall.
 std::size_t shown_rows(const planning::PointPlan& point) {
-  std::size_t rows = std::max<std::size_t>(9, 2 * point.optimal_row.value_or(0) + 3);
+  std::size_t rows = std::max<std::size_t>(9, 2 * point.optimal_row + 3);
   for (const std::int64_t gamma : point.near_optimal_gammas) {
     rows = std::max(rows, static_cast<std::size_t>(gamma) + 3);
   }
@@ -192,13 +192,11 @@ ChartPanel speedup_panel(const planning::PointPlan& point) {
   panel.series.push_back(std::move(line));
   panel.series.push_back(
       {.name = "plain decoding", .mark = ChartMark::horizontal, .y = {1}, .role = ChartRole::reference});
-  if (point.optimal_row) {
-    panel.series.push_back({.name = point.optimal()->regret > 0 ? "recommended γ" : "best γ",
-                            .mark = ChartMark::vertical,
-                            .x = {static_cast<double>(point.optimal()->gamma)},
-                            .role = ChartRole::highlight,
-                            .colour = chart_colours::speculation});
-  }
+  panel.series.push_back({.name = point.optimal().regret > 0 ? "recommended γ" : "best γ",
+                          .mark = ChartMark::vertical,
+                          .x = {static_cast<double>(point.optimal().gamma)},
+                          .role = ChartRole::highlight,
+                          .colour = chart_colours::speculation});
   if (point.deployed) {
     panel.series.push_back({.name = "γ in use",
                             .mark = ChartMark::vertical,
@@ -210,8 +208,7 @@ ChartPanel speedup_panel(const planning::PointPlan& point) {
 }
 
 std::string speedup_words(const planning::PointPlan& point) {
-  if (!point.optimal_row) return "no price tells whether drafts pay.";
-  const planning::DeploymentRow& best = *point.optimal();
+  const planning::DeploymentRow& best = point.optimal();
   estimate::Estimate speedup{best.speedup, best.speedup_ci95, ""};
   // A half-width that would be printed as 0.00 is none.
   if (!(best.speedup_ci95.hi - best.speedup_ci95.lo >= 0.01)) speedup.ci95.reset();
@@ -283,7 +280,6 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
 
 SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan) {
   SpeedupOverGammaInputs inputs{.points = plan.points(), .acceptance = "benchmark runs"};
-  inputs.unpriced = std::erase_if(inputs.points, [](const planning::PointPlan& point) { return point.rows.empty(); });
   if (plan.drafts.empty()) return inputs;
   const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
   inputs.acceptance = acceptance.text;
@@ -315,13 +311,9 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
     chart.caption += fmt::format("{}Shaded: expected to lose at most {} to the best.",
                                  chart.caption.back() == ' ' ? "" : " ", percent(worlds::alike_regrets));
   }
-  if (inputs.unpriced > 0) {
-    chart.caption += fmt::format(" At {} of {} points nothing has a price.", inputs.unpriced,
-                                 inputs.points.size() + inputs.unpriced);
-  }
-  if (first.optimal_row && first.optimal()->speedup_ci95.lo < first.optimal()->speedup_ci95.hi) {
+  if (first.optimal().speedup_ci95.lo < first.optimal().speedup_ci95.hi) {
     chart.caption +=
-        fmt::format(" Shown is a {}: {}.", interval_name({&first, 1}), first.speedup_estimate->method);
+        fmt::format(" Shown is a {}: {}.", interval_name({&first, 1}), first.speedup_estimate.method);
   }
   return chart;
 }

@@ -39,8 +39,6 @@ struct SpeedupOverGammaInputs {
   std::vector<planning::PointPlan> points;
   /// "alpha 0.75", "replay of 4608 positions", ...
   std::string acceptance;
-  /// Number of points without a panel, since nothing at them has a price.
-  std::size_t unpriced = 0;
 };
 /// The inputs for the draft that a plan shows.
 SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan);

@@ -70,18 +70,11 @@ bool has_several_batches(const planner::Plan& d) {
                      [&](const PointPlan& p) { return p.batch != d.points().front().batch; });
 }
 
-/// "; at 2 of 4 points no price tells it", where that is so.
-std::string left_out_points(const planner::Plan& d) {
-  const auto unpriced =
-      std::count_if(d.points().begin(), d.points().end(), [](const PointPlan& point) { return !point.optimal_row; });
-  return unpriced == 0 ? "" : fmt::format("; at {} of {} points no price tells it", unpriced, d.points().size());
-}
-
 Chart time_over_batch(const planner::Plan& d) {
   Chart chart;
   chart.name = "time-per-token-over-batch";
   chart.title = "Time per output token against batch";
-  chart.caption = "With the best gamma at each batch, and without speculation" + left_out_points(d) + ".";
+  chart.caption = "With the best gamma at each batch, and without speculation.";
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = batch_axis(d);
   panel.y = {"time_per_token_ms", "time per output token (ms)", AxisScale::linear, 0.0, {}, {}};
@@ -120,8 +113,7 @@ Chart drafts_chart(const planner::Plan& d) {
   bars.name = "speedup";
   bars.mark = ChartMark::bars;
   for (const planning::DraftPlan& draft : d.deployment.drafts) {
-    if (!draft.points.front().optimal_row) continue;
-    const DeploymentRow& best = *draft.points.front().optimal();
+    const DeploymentRow& best = draft.points.front().optimal();
     bars.x.push_back(number(std::ssize(panel.x.categories)));
     panel.x.categories.push_back(draft.name);
     bars.y.push_back(best.speedup);
@@ -140,9 +132,8 @@ std::optional<planning::RateInterval> rates_at_one_c(const planner::Plan& plan) 
   if (!draft.cost.constants || !draft.cost.constants->c) return std::nullopt;
   if (draft.acceptance.stated) {
     const planner::StatedAcceptance& stated = *draft.acceptance.stated;
-    if (stated.interval || stated.profile.measured_positions() > 0) return stated.interval;
-    const core::AcceptanceRate rate = stated.rate();
-    return planning::RateInterval{rate, rate};
+    if (stated.interval || stated.typed) return stated.interval;
+    return planning::RateInterval{stated.rate, stated.rate};
   }
   const planner::Acceptance& acceptance = draft.acceptance;
   if (!acceptance.alpha_ci95 && !acceptance.alpha) return std::nullopt;
@@ -155,7 +146,7 @@ std::optional<planning::RateInterval> rates_at_one_c(const planner::Plan& plan) 
 std::vector<std::int64_t> gammas_beside(const std::vector<PointPlan>& points) {
   std::set<std::int64_t> best;
   for (const PointPlan& point : points) {
-    if (point.optimal_row.value_or(0) > 0) best.insert(point.optimal()->gamma);
+    if (point.optimal_row > 0) best.insert(point.optimal().gamma);
   }
   std::vector<std::int64_t> gammas(best.begin(), best.end());
   if (gammas.size() > 3) gammas = {gammas.front(), gammas[gammas.size() / 2], gammas.back()};

@@ -100,9 +100,8 @@ ordered_json acceptance_of(const Shown& shown) {
 estimate::Interval rates_of(const Shown& shown) {
   if (shown.is_alpha()) {
     const planner::StatedAcceptance& stated = *shown.draft->acceptance.stated;
-    const core::AcceptanceRate rate = stated.rate();
-    return {(stated.interval ? stated.interval->low : rate).alpha(),
-            (stated.interval ? stated.interval->high : rate).alpha()};
+    return {(stated.interval ? stated.interval->low : stated.rate).alpha(),
+            (stated.interval ? stated.interval->high : stated.rate).alpha()};
   }
   if (shown.draft != nullptr && shown.draft->acceptance.alpha) {
     const double alpha = *shown.draft->acceptance.alpha;
@@ -119,7 +118,7 @@ double drafting(const Shown& shown) {
   if (shown.draft != nullptr && shown.draft->cost.constants) return shown.draft->cost.constants->c.value_or(0);
   const planning::PointPlan& point = *shown.point;
   if (point.rows.size() < 2) return 0;
-  const planning::DeploymentRow& row = point.rows[std::max<std::size_t>(1, point.optimal_row.value_or(1))];
+  const planning::DeploymentRow& row = point.rows[std::max<std::size_t>(1, point.optimal_row)];
   const double passes = cost::draft_passes(shown.kind(), static_cast<double>(row.gamma));
   if (!shown.plan.cost().parts_known({row.gamma, point.batch, point.context}) || passes == 0) return 0;
   return row.time.draft / (passes * point.rows.front().time.total());

@@ -24,7 +24,7 @@ void measure(const std::string& what, const planning::DeploymentQuestion& questi
   double checksum = 0;
   const auto plan = [&] {
     const planning::DeploymentPlan answer = planning::plan_deployment(question);
-    for (const auto& point : answer.drafts[0].points) checksum += point.optimal()->speedup;
+    for (const auto& point : answer.drafts[0].points) checksum += point.optimal().speedup;
   };
   const bench::Seconds seconds = bench::median_seconds(rounds, plan);
   fmt::print(

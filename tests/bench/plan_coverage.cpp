@@ -318,14 +318,14 @@ struct Tally {
       return row.speedup_ci95.lo <= value && value <= row.speedup_ci95.hi;
     };
     ++points;
-    const double loss = 1 - truth[point.optimal_row.value()] / truth[best];
+    const double loss = 1 - truth[point.optimal_row] / truth[best];
     optimal += point.optimal_row == best ? 1 : 0;
     near += loss <= 0.01 ? 1 : 0;
     regrets.push_back(loss);
     if (point.optimal_row > 0) {
       ++speculating;
-      covered_best += holds(*point.optimal()) ? 1 : 0;
-      widths.push_back(std::log(point.optimal()->speedup_ci95.hi / point.optimal()->speedup_ci95.lo) / 2);
+      covered_best += holds(point.optimal()) ? 1 : 0;
+      widths.push_back(std::log(point.optimal().speedup_ci95.hi / point.optimal().speedup_ci95.lo) / 2);
     }
     for (const planning::DeploymentRow& row : point.rows) {
       if (row.gamma == 0) continue;

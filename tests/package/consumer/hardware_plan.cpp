@@ -9,6 +9,6 @@ int main() {
   const Acceptance acceptance = Acceptance::of_lengths({{{7, 2.88, 0.005}}});
   const Plan answer = plan(acceptance, cost, {.batch = {1, 8, 64}, .context = {1000}});
   for (const Recommendation& at : answer.recommendations()) {
-    std::cout << "batch " << at.batch << ": gamma " << *at.gamma << ", " << at.speedup->value << "x\n";
+    std::cout << "batch " << at.batch << ": gamma " << at.gamma << ", " << at.speedup.value << "x\n";
   }
 }

@@ -97,7 +97,7 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   planner::Acceptance acceptance;
   const auto rates = core::AcceptanceProfile::from_conditional(
       std::vector<core::AcceptanceRate>{core::AcceptanceRate(0.1), core::AcceptanceRate(1.0 / 3)});
-  acceptance.curve = std::make_shared<planning::ProfileCurve>(rates, 2);
+  acceptance.curve = std::make_shared<planning::ProfileCurve>(rates);
   acceptance.clusters = 7;
   acceptance.text = "</script>";
   acceptance.alpha_ci95 = estimate::Interval{0.1, 1.0 / 3};

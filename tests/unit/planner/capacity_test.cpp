@@ -88,28 +88,6 @@ TEST_CASE("a capacity's members have the ranges of the command line's options") 
                     "alpha_spread is 1e-05, but must be a number in [0.0001, 0.5]");
 }
 
-TEST_CASE("a capacity of counts sweeps the readings that they leave open beside their interval") {
-  /// E(1) is 1.7 within 0.05 or, by other readings, 1.5 to 1.8; E(2) is 2.1 within 0.1.
-  class Counted final : public estimate::AcceptanceCurve {
-   public:
-    estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
-      if (gamma == 0) return {};
-      if (gamma == 1) return {1.7, {1.5, 1.8}, {1.65, 1.75}, 0.7, false};
-      return {2.1, {2.1, 2.1}, {2, 2.2}, 0.4, false};
-    }
-  };
-  Acceptance acceptance;
-  acceptance.curve = std::make_shared<Counted>();
-  const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
-  const Capacity answer = planner::asked_capacity(acceptance, cost, small_question());
-  std::vector<double> first;
-  for (const auto& laws : answer.acceptance_ends) first.push_back(laws.front().conditional.front());
-  std::sort(first.begin(), first.end());
-  REQUIRE(first.size() == 4);
-  const std::vector<double> expected = {0.5, 0.65, 0.75, 0.8};
-  for (std::size_t i = 0; i < 4; ++i) CHECK(first[i] == Approx(expected[i]).epsilon(1e-12));
-}
-
 TEST_CASE("a capacity of typed lengths sweeps the rates that they leave open at other gammas, as plans do") {
   const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
   const Acceptance acceptance = Acceptance::of_lengths({{{7, 2.88, 0.005}}});

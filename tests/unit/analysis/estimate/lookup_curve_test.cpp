@@ -26,7 +26,7 @@ class OneRate final : public estimate::AcceptanceCurve {
       return sum;
     };
     const estimate::Interval range = {tokens(low_), tokens(high_)};
-    return {tokens(rate_), range, range, std::pow(rate_, gamma), false};
+    return {tokens(rate_), range, std::pow(rate_, gamma), false};
   }
 
  private:

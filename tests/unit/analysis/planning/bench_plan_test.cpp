@@ -114,14 +114,14 @@ TEST_CASE("runs of a known server give back its speedups, and the best gamma of 
     INFO(point.batch << " " << point.context);
     const double best = server.speedup(server.best(16, point.batch, point.context), point.batch, point.context);
     // Plain decoding is worth the gain that is asked for.
-    const std::int64_t gamma = point.optimal()->gamma;
+    const std::int64_t gamma = point.optimal().gamma;
     const double valued = gamma == 0 ? 1 + question.min_gain : server.speedup(gamma, point.batch, point.context);
     CHECK(valued > 0.97 * best);
-    CHECK(point.optimal()->speedup ==
-          Approx(server.speedup(point.optimal()->gamma, point.batch, point.context)).epsilon(0.04));
+    CHECK(point.optimal().speedup ==
+          Approx(server.speedup(point.optimal().gamma, point.batch, point.context)).epsilon(0.04));
   }
   // Rounds are slow at large batches, so fewer drafts pay.
-  CHECK(points[0].optimal()->gamma > points[3].optimal()->gamma);
+  CHECK(points[0].optimal().gamma > points[3].optimal().gamma);
   REQUIRE(plan.leave_one_out.size() == 24);
   for (const planning::BenchPrediction& row : plan.leave_one_out) {
     INFO(row.file << " " << row.reason);
@@ -416,7 +416,7 @@ TEST_CASE("a run that does not say what it accepted has the tokens per step of o
   const BenchPlan other = planning::plan_bench(question);
   CHECK(other.runs[1].round_seconds == Approx(all.runs[1].round_seconds).epsilon(0.01));
   CHECK(other.leave_one_out[1].relative_error);
-  CHECK(other.plan.drafts[0].points[0].optimal()->gamma > 0);
+  CHECK(other.plan.drafts[0].points[0].optimal().gamma > 0);
 }
 
 namespace {
@@ -840,7 +840,7 @@ TEST_CASE("a tree is a draft of its own, priced by what it verifies and with the
   // Which is the fastest hangs on the batch; every run says it.
   for (std::size_t i = 0; i < plan.plan.drafts[0].points.size(); ++i) {
     const planning::PointPlan& point = plan.plan.drafts[0].points[i];
-    const double of_chain = server.speedup(point.optimal()->gamma, point.batch, point.context);
+    const double of_chain = server.speedup(point.optimal().gamma, point.batch, point.context);
     const double of_small = small_tree.speedup(server, point.batch, point.context);
     const double of_large = large_tree.speedup(server, point.batch, point.context);
     const std::size_t fastest = of_large > std::max(of_small, of_chain) ? 2 : of_small > of_chain ? 1 : 0;

@@ -54,12 +54,6 @@ TEST_CASE("a generation of a stated length has its own best gamma") {
   CHECK_FALSE(planning::closed_form(q).finite);
 }
 
-TEST_CASE("measurements that give no rate to go on with cover their positions alone") {
-  CHECK(planning::largest_known_gamma(AcceptanceRate(0.5), std::nullopt, true) == planning::no_max_gamma);
-  CHECK(planning::largest_known_gamma(AcceptanceRate(0.5), 3, false) == 3);
-  CHECK(planning::largest_known_gamma(AcceptanceRate(1.0), 3, true) == 3);
-}
-
 TEST_CASE("a closed form outside its ranges is refused") {
   ClosedFormQuestion q = question(0.8, 0.05);
   q.tokens = 0;

@@ -159,7 +159,7 @@ std::string text_of(const std::vector<specdec::planning::ScheduleStretch>& sched
   std::string text;
   for (const auto& step : schedule) {
     text += (text.empty() ? "" : ", ") + std::to_string(step.batch_low) + "-" + std::to_string(step.batch_high) + ":" +
-            std::to_string(step.gamma) + (step.held ? " held" : "");
+            std::to_string(step.gamma);
   }
   return text;
 }
@@ -321,13 +321,11 @@ TEST_CASE("SGLang gets one chain of the fixed gamma and hears what that loses") 
 }
 
 TEST_CASE("SGLang drafts heads at every batch as the schedule says, by its own look-up, whatever graphs it captures") {
-  constexpr auto unpriced = PriceBasis::not_priced;
   const std::vector<std::vector<PlannedStretch>> schedules = {
       falling,
       {{1, 12, 3}, {13, 47, 2}, {48, 62, 1}},
       {{1, 1, 5}, {2, 33, 0}, {34, 34, 2}, {35, 39, 4}},
-      {{1, 8, 4}, {9, 9, 3}, {10, 300, 2}, {301, 600, 0}},
-      {{1, 2, std::nullopt, unpriced}, {3, 9, 4}, {10, 15, std::nullopt, unpriced}, {16, 17, 2}, {18, 40, 4}}};
+      {{1, 8, 4}, {9, 9, 3}, {10, 300, 2}, {301, 600, 0}}};
   std::size_t with_own_graphs = 0;
   for (const auto& schedule : schedules) {
     EngineRequest request = request_for(schedule);
@@ -341,7 +339,7 @@ TEST_CASE("SGLang drafts heads at every batch as the schedule says, by its own l
       for (const PlannedStretch& step : schedule) {
         for (std::int64_t batch = step.batch_low; batch <= step.batch_high; ++batch) {
           const std::int64_t gamma = sglang_gamma(parsed, graphs, batch);
-          if (gamma != step.gamma.value_or(gamma) || gamma != gamma_of(config.runs, batch)) ++batches;
+          if (gamma != step.gamma || gamma != gamma_of(config.runs, batch)) ++batches;
         }
       }
       return batches;
@@ -446,35 +444,6 @@ TEST_CASE("names of models cannot break out of their place") {
         std::string::npos);
   CHECK(json::parse(yaml_keys(engine_config(Engine::trtllm, request).text)["speculative_model"]) ==
         request.draft_model);
-}
-
-TEST_CASE("a configuration covers what has a price, and says what the engine does at other batches") {
-  EngineRequest request = request_for({{1, 2, std::nullopt, PriceBasis::not_priced},
-                                       {3, 8, 4},
-                                       {9, 15, std::nullopt, PriceBasis::not_priced},
-                                       {16, 32, 2},
-                                       {33, 64, std::nullopt, PriceBasis::not_priced}});
-  const EngineConfig vllm = engine_config(Engine::vllm, request);
-  const json parsed = json::parse(vllm.text);
-  // Its first range has to begin at 1; between ranges and behind the last one vLLM goes on with the batch below.
-  CHECK(parsed["num_speculative_tokens_per_batch_size"] == json::parse("[[1, 8, 4], [16, 32, 2]]"));
-  CHECK(text_of(vllm.runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:2 held");
-  CHECK(
-      notes_say(vllm,
-                "where the plan decides nothing, the engine still drafts: gamma 4 at batch 1 to 2, gamma 4 at batch 9 "
-                "to 15, gamma 2 at batch 33 to 64"));
-
-  const EngineConfig trtllm = engine_config(Engine::trtllm, request);
-  CHECK(yaml_keys(trtllm.text).at("draft_len_schedule") == "{15: 4, 32: 2}");
-  CHECK(notes_say(trtllm, "the engine still drafts: gamma 4 at batch 1 to 2, gamma 4 at batch 9 to 15"));
-  CHECK(notes_say(trtllm, "the engine drafts nothing: at batch 33 to 64"));
-  CHECK_FALSE(notes_say(trtllm, "gamma 0"));
-  CHECK(text_of(trtllm.runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:0 held");
-  CHECK(text_of(engine_config(Engine::sglang, request).runs) ==
-        "1-2:2 held, 3-8:2, 9-15:2 held, 16-32:2, 33-64:2 held");
-
-  request.schedule = {{1, 64, std::nullopt, PriceBasis::not_priced}};
-  CHECK_THROWS_WITH(engine_config(Engine::vllm, request), Catch::Contains("decides nothing at any batch"));
 }
 
 TEST_CASE("commands say what the plan assumed of the server") {

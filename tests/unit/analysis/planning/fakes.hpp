@@ -24,19 +24,14 @@ class Cost : public cost::RoundCost {
 
   /// Replicate i multiplies all speculative rounds by factors[i].
   std::vector<double> factors;
-  Holds known = [](const cost::RoundPoint&) { return true; };
   Holds measured = [](const cost::RoundPoint&) { return true; };
   Holds split = [](const cost::RoundPoint&) { return true; };
 
   std::string_view name() const override { return "fake"; }
   bool in_seconds() const override { return seconds_; }
   cost::DraftKind kind() const override { return cost::DraftKind::model; }
-  cost::RoundTime round(const cost::RoundPoint& point) const override {
-    if (!known(point)) throw std::domain_error("no price here");
-    return time_(point);
-  }
+  cost::RoundTime round(const cost::RoundPoint& point) const override { return time_(point); }
   bool extrapolates(const cost::RoundPoint& point) const override { return !measured(point); }
-  bool answers(const cost::RoundPoint& point) const override { return known(point); }
   bool parts_known(const cost::RoundPoint& point) const override { return split(point); }
   std::size_t replicates() const override { return factors.size(); }
   cost::RoundTime round_of_replicate(std::size_t index, const cost::RoundPoint& point) const override {
@@ -60,16 +55,14 @@ class Curve : public estimate::AcceptanceCurve {
   Tokens tokens_;
 };
 
-/// E[K] at a constant rate, by its sum; the interval and the readings are factors of it.
-inline estimate::TokensPerStep constant_rate(double alpha, std::int64_t gamma, estimate::Interval ci95 = {1, 1},
-                                             estimate::Interval readings = {1, 1}) {
+/// E[K] at a constant rate, by its sum; the interval is a factor of it.
+inline estimate::TokensPerStep constant_rate(double alpha, std::int64_t gamma, estimate::Interval ci95 = {1, 1}) {
   estimate::TokensPerStep tokens;
   double sum = 0;
   for (std::int64_t j = 0; j <= gamma; ++j) sum += std::pow(alpha, static_cast<double>(j));
   tokens.value = sum;
   if (gamma == 0) return tokens;
   tokens.ci95 = {sum * ci95.lo, sum * ci95.hi};
-  tokens.readings = {sum * readings.lo, sum * readings.hi};
   tokens.full_accepts = std::pow(alpha, static_cast<double>(gamma));
   return tokens;
 }

@@ -37,7 +37,7 @@ class StatedCurve final : public estimate::AcceptanceCurve {
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
     double drafts = 0;
     for (std::int64_t j = 0; j < gamma; ++j) drafts += survival_.at(static_cast<std::size_t>(j));
-    return {1 + drafts, {1 + drafts, 1 + drafts}, {1 + 0.9 * drafts, 1 + 1.1 * drafts}};
+    return {1 + drafts, {1 + 0.9 * drafts, 1 + 1.1 * drafts}};
   }
 
  private:

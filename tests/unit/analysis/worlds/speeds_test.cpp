@@ -48,17 +48,15 @@ TEST_CASE("world i has replicate i, so that errors which rounds share cancel") {
   }
 }
 
-TEST_CASE("options end where the cost has no answer") {
-  fakes::Cost cost([](const cost::RoundPoint& at) {
-    return cost::RoundTime{1.0, 0.1 * static_cast<double>(at.gamma), 0};
-  });
-  cost.known = [](const cost::RoundPoint& at) { return at.gamma < 2; };
+TEST_CASE("a round whose time is not positive and finite is refused") {
   const fakes::Curve curve([](std::int64_t gamma) { return fakes::constant_rate(0.7, gamma); });
-  const PricedWorlds priced = price(curve.draw(3, {}), cost, {{0, 1, 2, 3}, {0, 0, 0, 0}}, 1, 0);
-  CHECK(priced.speedups.options.size() == 2);
-  CHECK(priced.limit == "no price here");
-  cost.known = [](const cost::RoundPoint&) { return false; };
-  CHECK_THROWS_AS(price(curve.draw(3, {}), cost, {{0, 1}, {0, 0}}, 1, 0), std::domain_error);
+  for (const double draft : {0.0, std::numeric_limits<double>::infinity()}) {
+    const fakes::Cost cost([&](const cost::RoundPoint& at) {
+      return at.gamma == 2 ? cost::RoundTime{0, draft, 0} : cost::RoundTime{1, 0, 0};
+    });
+    CHECK_THROWS_WITH(price(curve.draw(3, {}), cost, {{0, 1, 2, 3}, {0, 0, 0, 0}}, 1, 0),
+                      Catch::Contains("at gamma 2, batch 1, context 0 is"));
+  }
 }
 
 TEST_CASE("drawn tokens per step have the interval that the curve states, and never fall with gamma") {
