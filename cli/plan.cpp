@@ -42,11 +42,10 @@ const std::string& text_for_engine(std::string_view option, const std::string& f
                                plan.config->not_to_be_written, remedy));
 }
 
-Report report_of(const std::shared_ptr<const Plan>& plan, bool explain) {
+Report report_of(const std::shared_ptr<const Plan>& plan) {
   Report report;
   report.more_json = [plan](nlohmann::ordered_json& json) { render::put_plan(*plan, json); };
-  report.text = render::text_of(*plan) + (explain ? render::explained(*plan) : "");
-  report.is_brief = !explain;
+  report.spoken = render::spoken(*plan);
   report.assumptions = plan->assumptions;
   report.warnings = plan->warnings;
   for (const std::string& file : std::set<std::string>(plan->files.begin(), plan->files.end())) {
@@ -81,7 +80,7 @@ PlanReport plan_report(const PlanOptions& options) {
     write_whole("--emit-file", *options.emit_file,
                 text_for_engine("--emit-file", *options.emit_file, *plan, options.draft_model));
   }
-  return {report_of(plan, options.explain), render::words_of(*plan), plan};
+  return {report_of(plan), plan};
 }
 
 std::vector<CsvTable> plan_tables() { return tables_of(true); }

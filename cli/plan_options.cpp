@@ -266,7 +266,6 @@ void declare(Options& options, PlanOptions& o) {
                  "or at any\nend of an interval, at any point");
   options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
   options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
-  options.flag("--explain", o.explain, "also every point and gamma, assumptions, and warnings in full");
   options.group("Configuration");
   options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "configuration for this engine");
   options.text("--emit-file", o.emit_file, "FILE", "write it there");
