@@ -277,7 +277,7 @@ std::string pooling_table(const CountersAnswer& a) {
   return text;
 }
 
-/// "Acceptance length 2.88 with 4 draft tokens (2.87 to 2.89): 72.1% of the drafts looked at are accepted."
+/// "Acceptance length 2.88 (2.87 to 2.89) with 4 draft tokens; 72% of the drafts looked at are accepted."
 std::string accepted_sentence(const ServingSummary& s) {
   std::vector<std::string> parts;
   if (s.tokens_per_step) {
@@ -290,7 +290,7 @@ std::string accepted_sentence(const ServingSummary& s) {
   if (s.alpha_hat) {
     const estimate::CountedRate& alpha = *s.alpha_hat;
     const std::string share = alpha.value
-                                  ? share_with_range(*alpha.value, alpha.ci95)
+                                  ? percent(*alpha.value)
                                   : fmt::format("{} to {}", percent(alpha.bounds.lo), percent(alpha.bounds.hi));
     parts.push_back(fmt::format("{} of the drafts looked at are accepted", share));
   } else if (s.draft_acceptance_rate) {
@@ -306,9 +306,12 @@ std::string accepted_sentence(const ServingSummary& s) {
 std::string certainty_sentence(const ServingSummary& s) {
   std::string text = fmt::format("From {}{} ({}).", s.rounds ? count_text(*s.rounds) + " rounds in " : "", units_text(s),
                                  fmt::join(s.formats, ", "));
-  if (s.alpha_hat && s.draft_acceptance_rate)
-    text += fmt::format(" Accepted / drafted, your engine's acceptance rate, is {}; do not give it as --alpha.",
+  if (s.alpha_hat && s.alpha_hat->value)
+    text += fmt::format(" alpha {}", with_range(*s.alpha_hat->value, s.alpha_hat->ci95));
+  if (s.alpha_hat && s.alpha_hat->value && s.draft_acceptance_rate)
+    text += fmt::format("; not your engine's acceptance rate, accepted / drafted, {}",
                         percent(s.draft_acceptance_rate->value));
+  if (s.alpha_hat && s.alpha_hat->value) text += '.';
   constexpr double doubtful = 0.01;
   if (s.homogeneity && s.homogeneity->p_value < doubtful)
     text += " Acceptance changes with depth: plan with these counts, not with one rate.";
@@ -355,6 +358,8 @@ render::Spoken spoken(const CountersAnswer& a) {
     if (!group.gammas.empty()) answer.table = gamma_table(group);
   } else {
     decision.action = spread_sentence(a);
+    decision.certainty = a.groups.front().summary.group ? "plan --mix weighs these groups by your traffic."
+                                                        : "plan --model takes one of them.";
     answer.table = group_table(a);
   }
   const std::string files = fmt::format("{}", fmt::join(a.options.sources, " "));

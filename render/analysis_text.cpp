@@ -152,8 +152,8 @@ void decide_by_replay(const planner::Analysis& a, planner::Decision& decision) {
   if (drafts) {
     decision.speedup.value = speedup.value;
     decision.speedup.ci95 = speedup.ci95;
-    decision.action = fmt::format("Draft {}: {}x plain decoding at c {}.", counted(gamma, "token"),
-                                  with_range(speedup.value, speedup.ci95), brief(a.cost->c, 3));
+    decision.action = fmt::format("Draft {}: {} at c {}.", counted(gamma, "token"),
+                                  speed_with_range(speedup.value, speedup.ci95), brief(a.cost->c, 3));
   } else {
     decision.action = fmt::format("Do not draft: no draft length gains {} at c {}.",
                                   percent(planner::default_min_gain), brief(a.cost->c, 3));

@@ -99,8 +99,8 @@ std::string replicas_range_text(const Capacity& r) {
 
 std::string limits_text(const sim::CapacityLimits& asked) {
   std::vector<std::string> limits;
-  if (asked.ttft_seconds) limits.push_back(fmt::format("{} ms to the first token", brief(1000 * *asked.ttft_seconds)));
-  if (asked.tpot_seconds) limits.push_back(fmt::format("{} ms per output token", brief(1000 * *asked.tpot_seconds)));
+  if (asked.ttft_seconds) limits.push_back(fmt::format("{} ms TTFT", brief(1000 * *asked.ttft_seconds)));
+  if (asked.tpot_seconds) limits.push_back(fmt::format("{} ms TPOT", brief(1000 * *asked.tpot_seconds)));
   if (limits.empty()) return "";
   return fmt::format(" within {} at p{}", fmt::join(limits, " and "), brief(asked.percentile));
 }
@@ -145,7 +145,11 @@ std::string largest_load_action(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   constexpr std::string_view unit = " requests/s per replica";
   if (best == plain) return fmt::format("Do not draft: up to {}.", most_text(r, best, unit));
-  return fmt::format("Draft with {}: up to {}; without speculation {}.", drafts_of(r, best), most_text(r, best, unit),
+  const std::string drafts = drafts_of(r, best);
+  const std::size_t of_gamma = drafts.find(" draft token");
+  return fmt::format("Draft {}: up to {}; without speculation {}.",
+                     of_gamma == std::string::npos ? "with " + drafts : drafts.substr(0, of_gamma) + drafts.substr(of_gamma + 6),
+                     most_text(r, best, unit),
                      most_text(r.of_plain(), r.of_plain().plain(), r.plain_elsewhere ? " per replica" : ""));
 }
 
@@ -244,7 +248,7 @@ planner::Decision decision_of(const Capacity& r) {
   }
   if (r.may_not_draft) decision.certainty = "Open: not every step may draft, and this takes it that all do. ";
   decision.certainty += saving_text(r, decision) + range_sentence(r) + replicas_sentence(r);
-  if (r.calibrated == false) decision.certainty += "Nothing was timed on your servers. ";
+  if (r.calibrated == false) decision.certainty += "Nothing was timed. ";
   if (!decision.certainty.empty()) decision.certainty.pop_back();
   if (const auto doubt = r.doubt()) decision.next = benchmark_command(r, *doubt);
   return decision;
@@ -545,8 +549,8 @@ Spoken spoken(const Capacity& r) {
   Spoken answer;
   answer.decision = decision_of(r);
   if (const auto doubt = r.doubt())
-    answer.reason = fmt::format("narrow the {}: run the server {}, and", name_of(doubt->source),
-                                planner::server_setting(r.engine, doubt->next, r.draft_kind));
+    answer.reason =
+        fmt::format("run the server {}, and", planner::server_setting(r.engine, doubt->next, r.draft_kind));
   answer.table = scenario_table(r, true);
   answer.more = comparison(r) + certainty_text(r) + '\n' + scenarios_text(r) + '\n' + layouts_text(r) + budget_text(r) +
                 frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r) + calibration_of(r);

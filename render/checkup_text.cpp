@@ -82,10 +82,13 @@ std::string looked_for_text(const std::vector<planner::LookedFor>& looked_for) {
   return text;
 }
 
+/// "1 error, 2 notes"
 std::string counts_text(const Checkup& checkup) {
-  return fmt::format("{}, {}, {}", counted(checkup.count(Severity::error), "error"),
-                     counted(checkup.count(Severity::warning), "warning"),
-                     counted(checkup.count(Severity::note), "note"));
+  std::vector<std::string> counts;
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::note})
+    if (checkup.count(severity) > 0)
+      counts.push_back(counted(checkup.count(severity), planner::name_of(severity)));
+  return fmt::format("{}", fmt::join(counts, ", "));
 }
 
 Spoken without_findings(const Checkup& checkup) {

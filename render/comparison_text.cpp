@@ -111,10 +111,7 @@ double rate_of(const MethodResult& r) { return r.speedup ? r.speedup->value : r.
 
 /// "1.66x plain decoding (1.61 to 1.71), "; empty without a speedup.
 std::string speed_text(const MethodResult& r) {
-  if (!r.speedup) return "";
-  const auto& ci95 = r.speedup->ci95;
-  return fmt::format("{}x plain decoding{}, ", brief(r.speedup->value, 3),
-                     ci95 ? fmt::format(" ({} to {})", brief(ci95->lo, 3), brief(ci95->hi, 3)) : "");
+  return r.speedup ? speed_with_range(r.speedup->value, r.speedup->ci95) + ", " : "";
 }
 
 /// Policies that know what will be accepted bound the others, and nobody can run them.
@@ -154,6 +151,22 @@ std::string certainty_of(const std::vector<MethodResult>& ranked, const MethodRe
     text += fmt::format(" Faster, but not lossless: {}, {} at a total variation of {} per token.",
                         name_of(lossy->method), factor_text(rate_of(*lossy)), brief(*lossy->total_variation_per_token, 2));
   return text;
+}
+
+/// Plain decoding, the fastest lossy method, and the lossless ones that can be run.
+std::vector<MethodResult> shown_of(const std::vector<MethodResult>& ranked) {
+  std::vector<MethodResult> lossless, shown;
+  bool has_lossy = false;
+  for (const MethodResult& r : ranked) {
+    if (name_of(r.method) == "plain" || (!keeps_the_law(r) && !has_lossy)) {
+      has_lossy = has_lossy || !keeps_the_law(r);
+      shown.push_back(r);
+    } else if (keeps_the_law(r) && !sees_future(r)) {
+      lossless.push_back(r);
+    }
+  }
+  shown.insert(shown.end(), lossless.begin(), lossless.end());
+  return shown;
 }
 
 constexpr char method_legend[] =
@@ -231,9 +244,7 @@ Spoken spoken(const planner::Comparison& comparison) {
                                          speed_text(*best), brief(best->tokens_per_step.value, 3));
     answer.decision.certainty = certainty_of(ranked, *best);
   }
-  answer.table = table_of(ranked, false, true);
-  for (Table::Row& row : answer.table.rows)
-    row.is_marked = best != ranked.end() && row.cells.front() == name_of(best->method);
+  answer.table = table_of(shown_of(ranked), false, true);
   answer.more = fmt::format("{}\n{}{}", text_of(table_of(comparison.results, false, false)), legends(comparison.results),
                             timing_table(comparison.results));
   return answer;

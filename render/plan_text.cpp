@@ -91,20 +91,20 @@ bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty(
 std::optional<NextStep> next_step(const Plan& d) {
   const std::string engine = d.engine.value_or("");
   const auto step = [&](const planning::NextMeasurement& next, const std::string& why, const std::string& command) {
-    return NextStep{fmt::format("{}: run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
+    return NextStep{fmt::format("{}run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
                     command, d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""};
   };
   if (d.next_run) {
     const planning::NextRun& run = *d.next_run;
     const planning::NextMeasurement next = {run.gamma, run.batch, run.context};
     return step(next,
-                 fmt::format("The run that tells most lowers the expected loss from {} to {} in {} minutes",
+                 fmt::format("to lower the expected loss from {} to {} in {} minutes, ",
                              percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2)),
                 planner::next_run_command(d));
   }
   for (const PointPlan& point : d.points()) {
     if (!point.next) continue;
-    return step(*point.next, fmt::format("The run that tells most, at batch {}", whole_or_brief(point.batch)),
+    return step(*point.next, "",
                 planner::benchmark_command(d, *point.next));
   }
   return std::nullopt;

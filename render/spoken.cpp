@@ -124,7 +124,8 @@ std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> a
     text += after_blank_line(text, text_of(shortened(spoken.table, static_cast<std::size_t>(rows))));
   text += spoken.note;
   if (explain) return text + after_blank_line(text, spoken.more) + after_blank_line(text, closing_text(assumptions, told)) + next;
-  return text + after_blank_line(text, fitting(told, most_lines - lines_of(text + next) - 1)) + next;
+  const std::int64_t left = most_lines - lines_of(text + next) - 1;
+  return text + (left > 0 ? after_blank_line(text, fitting(told, left)) : "") + next;
 }
 
 std::string command_lines(const std::string& command) {

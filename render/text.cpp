@@ -98,16 +98,22 @@ std::string with_interval(const estimate::Estimate& estimate, int decimals) {
 
 namespace {
 
-std::string ranged(double value, const std::optional<estimate::Interval>& range, double factor, const char* unit) {
+/// @param unit  after the value and each end, `after` the value alone
+std::string ranged(double value, const std::optional<estimate::Interval>& range, double factor, const char* unit,
+                   const char* after = "") {
   const auto shown = [&](double number) { return brief(factor * number, 3) + unit; };
-  if (!range || (shown(range->lo) == shown(value) && shown(range->hi) == shown(value))) return shown(value);
-  return fmt::format("{} ({} to {})", shown(value), shown(range->lo), shown(range->hi));
+  if (!range || (shown(range->lo) == shown(value) && shown(range->hi) == shown(value))) return shown(value) + after;
+  return fmt::format("{}{} ({} to {})", shown(value), after, shown(range->lo), shown(range->hi));
 }
 
 }  // namespace
 
 std::string with_range(double value, const std::optional<estimate::Interval>& range) {
   return ranged(value, range, 1, "");
+}
+
+std::string speed_with_range(double speedup, const std::optional<estimate::Interval>& range) {
+  return ranged(speedup, range, 1, "", "x plain decoding");
 }
 
 std::string share_with_range(double share, const std::optional<estimate::Interval>& range) {

@@ -65,6 +65,8 @@ std::string with_interval(const estimate::Estimate& estimate, int decimals);
 
 /// "1.97 (1.93 to 2.01)", three digits; the value alone if there is no interval, or none that is seen in these.
 std::string with_range(double value, const std::optional<estimate::Interval>& range);
+/// "1.69x plain decoding (1.65 to 1.72)".
+std::string speed_with_range(double speedup, const std::optional<estimate::Interval>& range);
 /// The same of a share: "72.1% (71.9% to 72.2%)".
 std::string share_with_range(double share, const std::optional<estimate::Interval>& range);
 
