@@ -170,6 +170,8 @@ class CommandLine {
       app_.parse(argc, words.data());
       pass_on_shared();
     } catch (const CLI::Success& requested) {
+      if (const auto unknown = app_.remaining(true); chosen_app(app_).app == &app_ && !unknown.empty())
+        throw UsageError(not_a_command({&app_, ""}, unknown.front()));
       std::ostringstream text;
       const int code = app_.exit(requested, text, text);
       print(text.str());

@@ -315,8 +315,6 @@ std::string certainty_sentence(const ServingSummary& s) {
   constexpr double doubtful = 0.01;
   if (s.homogeneity && s.homogeneity->p_value < doubtful)
     text += " Acceptance changes with depth: plan with these counts, not with one rate.";
-  if (s.basis == estimate::IntervalBasis::iid_rounds)
-    text += " The interval is too narrow: scrape twenty times, or keep counts by request.";
   return text;
 }
 
