@@ -219,7 +219,7 @@ Report report_of_analysis(planner::Analysis answer) {
   Report report;
   report.json = render::json_of(answer);
   report.rows_of_empty = render::rows_of_empty_analysis();
-  report.text = render::text_of(answer);
+  report.spoken = render::spoken(answer);
   report.assumptions = std::move(answer.assumptions);
   report.warnings = std::move(answer.warnings);
   return report;

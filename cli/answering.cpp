@@ -132,12 +132,11 @@ void leave_one_table(nlohmann::ordered_json& document, const Command& command, c
 
 std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {
   if (parsed.output.format == "table") {
-    const std::string more = report.is_brief ? brief_warnings(report.warnings)
-                                             : closing_text(report.assumptions, report.warnings);
-    const std::string& text = parsed.output.table ? report.text_of_table.at(*parsed.output.table) : report.text;
+    render::Spoken spoken = report.spoken;
+    if (parsed.output.table) spoken = render::said({}, {}, report.text_of_table.at(*parsed.output.table));
+    const std::string text = text_of(spoken, report.assumptions, report.warnings, parsed.output.explain);
     constexpr std::string_view kept = "\n\t";
-    return (report.is_drawn ? text : without_control_characters(text, kept)) +
-           (more.empty() ? "" : '\n' + without_control_characters(more, kept));
+    return report.is_drawn ? text : without_control_characters(text, kept);
   }
   const Command& command = *parsed.command;
   const std::string& of_command = command.schema.empty() ? command.name : command.schema;
@@ -159,6 +158,7 @@ void OutputOptions::declare(Options& options, const Command& command) {
   options.text("--table", table, "NAME", fmt::format("{}: {}", shows, fmt::join(names, ", ")));
   if (!command.owns_output) options.text("--output", output, "FILE", "write there instead of to standard output");
   options.flag("--quiet", quiet, "nothing on standard error but errors");
+  options.flag("--explain", explain, "also every row, assumptions, and warnings in full");
 }
 
 int answer(const ParsedCommand& parsed, const std::string& config) {

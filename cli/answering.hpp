@@ -15,6 +15,7 @@ struct OutputOptions {
   std::optional<std::string> table;
   std::optional<std::string> output;
   bool quiet = false;
+  bool explain = false;
 
   void declare(Options& options, const Command& command);
 };

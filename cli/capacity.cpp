@@ -23,7 +23,7 @@ Report run(const CapacityOptions& o, bool quiet) {
   report.rows_of_empty["frontier"] = report.json["without_speculation"];
   report.rows_of_empty["layouts"] = render::row_of_layout();
   report.rows_of_empty["layout-frontier"] = render::row_of_layout_point();
-  report.text = render::text_of(capacity);
+  report.spoken = render::spoken(capacity);
   report.files = file_facts_of(asked, capacity);
   report.assumptions = capacity.assumptions;
   report.warnings = capacity.warnings;

@@ -41,18 +41,26 @@ void require_workload(const CapacityOptions& o) {
         {{"--prompt-tokens", o.prompt_tokens.has_value()}, {"--output-tokens", o.output_tokens.has_value()}},
         "--requests brings its own lengths");
   }
-  if (!o.prompt_tokens)
-    throw UsageError("--prompt-tokens is missing: MEAN or MEAN:CV, or the requests with --requests");
-  if (!o.output_tokens)
-    throw UsageError("--output-tokens is missing: MEAN or MEAN:CV, or the requests with --requests");
+}
+
+/// Names at once all that no question goes without.
+void require_all_named(const CapacityOptions& o) {
+  std::vector<std::string_view> missing;
+  if (!o.requests && !o.prompt_tokens) missing.push_back("--prompt-tokens MEAN");
+  if (!o.requests && !o.output_tokens) missing.push_back("--output-tokens MEAN");
+  if (!o.roofline.hardware && o.shared.cost_files.empty() && o.shared.bench.empty())
+    missing.push_back("--hardware DEVICE with --model NAME (or --cost or --bench)");
+  else if (o.roofline.hardware && !o.shared.model)
+    missing.push_back("--model NAME");
+  if (!missing.empty())
+    throw UsageError(fmt::format("missing: {}{}", fmt::join(missing, ", "),
+                                 o.requests || o.prompt_tokens ? "" : "; --requests FILE has the lengths of recorded requests"));
 }
 
 void require_costs(const CapacityOptions& o) {
   const auto given = names_given({{"--hardware", o.roofline.hardware.has_value()},
                                   {"--cost", !o.shared.cost_files.empty()},
                                   {"--bench", !o.shared.bench.empty()}});
-  if (given.empty())
-    throw UsageError("one of --hardware, --cost, --bench is needed: what an iteration costs in seconds");
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
   if (o.roofline.hardware) {
     refuse_given({{"--c", o.shared.cost.c.has_value()},
@@ -242,6 +250,7 @@ void declare(Options& options, CapacityOptions& o) {
 }
 
 void require_consistent(const CapacityOptions& o) {
+  require_all_named(o);
   require_workload(o);
   require_costs(o);
   require_acceptance(o);

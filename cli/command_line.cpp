@@ -170,6 +170,8 @@ class CommandLine {
       app_.parse(argc, words.data());
       pass_on_shared();
     } catch (const CLI::Success& requested) {
+      if (const auto unknown = app_.remaining(true); chosen_app(app_).app == &app_ && !unknown.empty())
+        throw UsageError(not_a_command({&app_, ""}, unknown.front()));
       std::ostringstream text;
       const int code = app_.exit(requested, text, text);
       print(text.str());
@@ -204,8 +206,9 @@ class CommandLine {
     declare("--format", "table|json|csv", "of any command: form of the output");
     declare("--table", "NAME", "of any command: table that --format csv prints");
     declare("--output", "FILE", "of any command: write there instead of to standard output");
-    const std::string help = "of any command: nothing on standard error but errors";
-    shared_.push_back(app_.add_flag("--quiet", help)->configurable(false));
+    for (const auto& [name, help] : {std::pair("--quiet", "of any command: nothing on standard error but errors"),
+                                     std::pair("--explain", "of any command: also every row, assumption and warning")})
+      shared_.push_back(app_.add_flag(name, help)->configurable(false));
   }
 
   /// Those that stood before the command.

@@ -20,7 +20,7 @@ struct Command {
   /// --output is an option of the command itself, for instance the trace that it writes, and the report goes to
   /// standard output.
   bool owns_output = false;
-  /// The schema of the JSON output: "plot figure" is specdec.plot.figure/1. If empty, that of the name.
+  /// The schema of the JSON output: "plot figure" is specdec.plot.figure/2. If empty, that of the name.
   std::string schema = {};
   /// --table chooses what text and JSON output show, too: the report has a text of each table.
   bool tables_in_every_format = false;

@@ -36,7 +36,7 @@ std::function<Report()> set_up_comparison(Options& options) {
     const planner::Comparison comparison =
         planner::compare(question, shipped_models(), interruptible("comparing", options.quiet()));
     Report report = report_of(comparison);
-    report.text = render::text_of(comparison);
+    report.spoken = render::spoken(comparison);
     return report;
   };
 }

@@ -318,7 +318,7 @@ Report run(const CountersOptions& options, bool quiet) {
   Report report;
   report.json = json_of(answer);
   report.rows_of_empty = rows_of_empty_counts();
-  report.text = text_of(answer);
+  report.spoken = spoken(answer);
   report.assumptions = assumptions_of(answer);
   report.warnings = warnings_of(answer);
   for (const std::string& source : answer.read) report.files.push_back(file_facts("SOURCE", source));

@@ -71,11 +71,11 @@ std::string_view name_of(traces::CountUnit unit);
 /// "unknown", "chain" or "tree".
 std::string_view name_of(traces::DraftShape shape);
 
-/// The model, and behind it the group's value where there is one; "(unnamed)" without either.
+/// The model, and after it the group's value if there is one; empty without either.
 std::string title_of(const estimate::ServingSummary& summary);
 
 nlohmann::ordered_json json_of(const CountersAnswer& answer);
-std::string text_of(const CountersAnswer& answer);
+render::Spoken spoken(const CountersAnswer& answer);
 /// A row of each table by its name, for Report::rows_of_empty.
 std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_counts();
 

@@ -68,13 +68,19 @@ std::string draft_text(const ServingSummary& s) {
   return fmt::format("drafts{} of unknown length", shape);
 }
 
+/// "llama-8b, chat: "; empty without a name.
+std::string heading_of(const ServingSummary& s) {
+  const std::string title = without_control_characters(title_of(s));
+  return title.empty() ? title : title + ": ";
+}
+
 std::string what_sentence(const ServingSummary& s) {
   const std::string rule =
       s.rule ? fmt::format("acceptance rule {}", traces::name_of(*s.rule)) : "acceptance rule unknown";
   const std::string rounds = s.rounds ? fmt::format("{} rounds", count_text(*s.rounds)) : "unknown number of rounds";
   const std::string files = s.files.size() == 1 ? "" : fmt::format(" in {}", counted(std::ssize(s.files), "file"));
-  return fmt::format("{}: {} in {}{} ({}); {}, {}.", without_control_characters(title_of(s)), rounds, units_text(s),
-                     files, fmt::join(s.formats, ", "), draft_text(s), rule);
+  return fmt::format("{}{} in {}{} ({}); {}, {}.", heading_of(s), rounds, units_text(s), files,
+                     fmt::join(s.formats, ", "), draft_text(s), rule);
 }
 
 std::string alpha_sentence(const ServingSummary& s) {
@@ -178,45 +184,39 @@ std::string fixed_interval(const std::optional<Interval>& ci95) {
   return ci95 ? fmt::format("{} to {}", fixed(ci95->lo), fixed(ci95->hi)) : "-";
 }
 
-std::string gamma_table(const CountersGroup& group) {
+Table gamma_table(const CountersGroup& group) {
   const bool without_interval = group.summary.basis == estimate::IntervalBasis::none;
-  const Table table = make_table(
-      group.gammas, {{"gamma", [](const auto& row) { return fmt::format("{}", row.gamma); }},
-                     {"tokens", [](const auto& row) { return fixed(row.tokens.value); }},
-                     {"95%", [&](const auto& row) { return without_interval ? "-" : fixed_interval(row.tokens.ci95); }},
-                     {"all accepted", [](const auto& row) { return fixed(row.tokens.full_accepts); }},
-                     {"", {Align::left}, [](const auto& row) {
-                        return row.measured ? "measured" : row.tokens.extrapolated ? "extrapolated" : "";
-                      }}});
-  std::string text = text_of(table) +
-                     wrapped("95%: at the gamma that was measured of sampling; at others also of how acceptance "
-                             "changes with depth and between requests.",
-                             2) +
-                     '\n';
-  const bool inferred = group.summary.alpha_hat && group.summary.alpha_hat->estimator == "moment_inversion";
-  if (inferred) {
-    text += wrapped(
-                "all accepted: inferred from alpha_hat, since how often all drafts of a round were accepted was not "
-                "counted.",
-                2) +
-            '\n';
-  }
-  return text;
+  return make_table(
+      group.gammas,
+      {{"draft tokens", [](const auto& row) { return fmt::format("{}", row.gamma); }},
+       {"tokens/step", [](const auto& row) { return fixed(row.tokens.value, 2); }},
+       {"95%",
+        [&](const auto& row) {
+          return without_interval ? "-" : fmt::format("{:.2f} to {:.2f}", row.tokens.ci95.lo, row.tokens.ci95.hi);
+        }},
+       {"all accepted", [](const auto& row) { return percent(row.tokens.full_accepts); }},
+       {"", {Align::left},
+        [](const auto& row) { return row.measured ? "measured" : row.tokens.extrapolated ? "extrapolated" : ""; }}},
+      {}, [](const auto& row) { return row.measured; });
 }
 
 std::string group_text(const CountersGroup& group) {
   const ServingSummary& s = group.summary;
   if (!s.rounds && !s.tokens_per_step && !s.draft_acceptance_rate) {
-    return wrapped(fmt::format("{}: no rounds in {} ({}).", without_control_characters(title_of(s)),
-                               counted(s.units, "unit"), fmt::join(s.formats, ", ")),
+    return wrapped(fmt::format("{}no rounds in {} ({}).", heading_of(s), counted(s.units, "unit"),
+                               fmt::join(s.formats, ", ")),
                    2) +
            '\n';
   }
   std::string text = wrapped(what_sentence(s), 2) + '\n' + acceptance_lines(s);
   if (!s.positions.empty() || !s.rounds_by_accepted.empty()) text += '\n' + position_table(s);
   text += draft_lengths_sentence(s);
-  if (!group.gammas.empty()) text += '\n' + gamma_table(group);
-  return text;
+  if (group.gammas.empty()) return text;
+  return text + '\n' + text_of(gamma_table(group)) +
+         wrapped("95%: at the gamma that was measured of sampling; at others also of how acceptance changes with depth "
+                 "and between requests.",
+                 2) +
+         '\n';
 }
 
 Column<CountersGroup> group_column() {
@@ -225,7 +225,7 @@ Column<CountersGroup> group_column() {
           }};
 }
 
-std::string group_table(const CountersAnswer& a) {
+Table group_table(const CountersAnswer& a) {
   /// The cell of a figure; "-" if it is unknown.
   const auto of = [](auto ServingSummary::*figure, const auto& text) {
     return [=](const CountersGroup& group) {
@@ -238,13 +238,13 @@ std::string group_table(const CountersAnswer& a) {
   const auto rate_or_bounds = [](const estimate::CountedRate& rate) {
     return rate.value ? fixed(*rate.value) : fmt::format("{}..{}", fixed(rate.bounds.lo), fixed(rate.bounds.hi));
   };
-  return text_of(make_table(a.groups, {group_column(),
-                                       {"rounds", of(&ServingSummary::rounds, count_text)},
-                                       {"tokens", of(&ServingSummary::tokens_per_step, value)},
-                                       {"95%", of(&ServingSummary::tokens_per_step, interval)},
-                                       {"alpha_hat", of(&ServingSummary::alpha_hat, rate_or_bounds)},
-                                       {"95%", of(&ServingSummary::alpha_hat, interval)},
-                                       {"acc./drafted", of(&ServingSummary::draft_acceptance_rate, value)}}));
+  return make_table(a.groups, {group_column(),
+                               {"rounds", of(&ServingSummary::rounds, count_text)},
+                               {"tokens/step", of(&ServingSummary::tokens_per_step, value)},
+                               {"95%", of(&ServingSummary::tokens_per_step, interval)},
+                               {"alpha", of(&ServingSummary::alpha_hat, rate_or_bounds)},
+                               {"95%", of(&ServingSummary::alpha_hat, interval)},
+                               {"acc./drafted", of(&ServingSummary::draft_acceptance_rate, value)}});
 }
 
 /// The groups' rates beside those drawn towards the mean of their model's groups.
@@ -277,6 +277,59 @@ std::string pooling_table(const CountersAnswer& a) {
   return text;
 }
 
+/// "Acceptance length 2.88 (2.87 to 2.89) with 4 draft tokens; 72% of the drafts looked at are accepted."
+std::string accepted_sentence(const ServingSummary& s) {
+  std::vector<std::string> parts;
+  if (s.tokens_per_step) {
+    const std::string drafts = s.gamma && s.shape != traces::DraftShape::tree
+                                   ? fmt::format(" with {}", counted(*s.gamma, "draft token"))
+                                   : "";
+    parts.push_back(fmt::format("acceptance length {}{}", with_range(s.tokens_per_step->value, s.tokens_per_step->ci95),
+                                drafts));
+  }
+  if (s.alpha_hat) {
+    const estimate::CountedRate& alpha = *s.alpha_hat;
+    const std::string share = alpha.value
+                                  ? percent(*alpha.value)
+                                  : fmt::format("{} to {}", percent(alpha.bounds.lo), percent(alpha.bounds.hi));
+    parts.push_back(fmt::format("{} of the drafts looked at are accepted", share));
+  } else if (s.draft_acceptance_rate) {
+    parts.push_back(fmt::format("{} of the drafted tokens are accepted", percent(s.draft_acceptance_rate->value)));
+  }
+  if (parts.empty()) return fmt::format("No rounds of speculative decoding in {}.", units_text(s));
+  std::string text = fmt::format("{}.", fmt::join(parts, "; "));
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
+/// What was counted, what it is not, and what would make it surer.
+std::string certainty_sentence(const ServingSummary& s) {
+  std::string text = fmt::format("From {}{} ({}).", s.rounds ? count_text(*s.rounds) + " rounds in " : "", units_text(s),
+                                 fmt::join(s.formats, ", "));
+  if (s.alpha_hat && s.alpha_hat->value)
+    text += fmt::format(" alpha {}", with_range(*s.alpha_hat->value, s.alpha_hat->ci95));
+  if (s.alpha_hat && s.alpha_hat->value && s.draft_acceptance_rate)
+    text += fmt::format("; not your engine's acceptance rate, accepted / drafted, {}",
+                        percent(s.draft_acceptance_rate->value));
+  if (s.alpha_hat && s.alpha_hat->value) text += '.';
+  constexpr double doubtful = 0.01;
+  if (s.homogeneity && s.homogeneity->p_value < doubtful)
+    text += " Acceptance changes with depth: plan with these counts, not with one rate.";
+  return text;
+}
+
+/// "Acceptance length 2.12 (chat) to 3.4 (code) over 5 groups."
+std::string spread_sentence(const CountersAnswer& a) {
+  const auto length = [](const CountersGroup& group) {
+    return group.summary.tokens_per_step ? group.summary.tokens_per_step->value : 0;
+  };
+  const auto [least, most] = std::ranges::minmax_element(a.groups, {}, length);
+  const auto shown = [&](const CountersGroup& group) {
+    return fmt::format("{} ({})", brief(length(group), 3), without_control_characters(title_of(group.summary)));
+  };
+  return fmt::format("Acceptance length {} to {} over {} groups.", shown(*least), shown(*most), a.groups.size());
+}
+
 }  // namespace
 
 std::string_view reason_against_alpha(traces::DraftShape shape) {
@@ -288,19 +341,37 @@ std::string_view reason_against_alpha(traces::DraftShape shape) {
 }
 
 std::string title_of(const ServingSummary& summary) {
-  if (!summary.group) return summary.model_name.empty() ? "(unnamed)" : summary.model_name;
+  if (!summary.group) return summary.model_name;
   const std::string group = summary.group->empty() ? "(none)" : *summary.group;
   return summary.model_name.empty() ? group : fmt::format("{}, {}", summary.model_name, group);
 }
 
-std::string text_of(const CountersAnswer& a) {
-  std::vector<std::string> parts;
-  if (a.groups.size() > 1) parts.push_back(group_table(a));
-  if (!a.pooling.empty()) parts.push_back(pooling_table(a));
-  if (a.groups.size() <= detailed_groups) {
-    for (const CountersGroup& group : a.groups) parts.push_back(group_text(group));
+render::Spoken spoken(const CountersAnswer& a) {
+  render::Spoken answer;
+  planner::Decision& decision = answer.decision;
+  if (a.groups.size() == 1) {
+    const CountersGroup& group = a.groups.front();
+    decision.action = accepted_sentence(group.summary);
+    decision.certainty = certainty_sentence(group.summary);
+    if (!group.gammas.empty()) answer.table = gamma_table(group);
+  } else {
+    decision.action = spread_sentence(a);
+    decision.certainty = a.groups.front().summary.group ? "plan --mix weighs these groups by your traffic."
+                                                        : "plan --model takes one of them.";
+    answer.table = group_table(a);
   }
-  return fmt::format("{}", fmt::join(parts, "\n"));
+  const std::string files = fmt::format("{}", fmt::join(a.options.sources, " "));
+  constexpr std::size_t longest = 70;
+  if (!a.options.scrape.url && !files.empty() && files.size() <= longest && !a.groups.front().gammas.empty()) {
+    decision.next = fmt::format("specdec plan --counters {} --c 0.05", files);
+    answer.reason = "with the time of your draft's step over the target's as --c:";
+  }
+  if (!a.pooling.empty()) answer.more += pooling_table(a) + '\n';
+  if (a.groups.size() > detailed_groups) return answer;
+  std::vector<std::string> parts;
+  for (const CountersGroup& group : a.groups) parts.push_back(group_text(group));
+  answer.more += fmt::format("{}", fmt::join(parts, "\n"));
+  return answer;
 }
 
 }  // namespace specdec::cli

@@ -63,7 +63,7 @@ Report run(const DiffOptions& options, bool quiet) {
   const planner::RunsDifference answer = planner::difference(question);
   Report report;
   report.json = render::json_of(answer);
-  report.text = render::text_of(answer);
+  report.spoken = render::spoken(answer);
   report.rows_of_empty = render::rows_of_empty_difference();
   report.assumptions = answer.assumptions;
   report.warnings = answer.warnings;

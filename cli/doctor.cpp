@@ -84,7 +84,7 @@ Report run(const DoctorOptions& options) {
   const planner::Checkup checkup = planner::check_up(question);
   Report report;
   report.json = render::json_of(checkup);
-  report.text = render::text_of(checkup);
+  report.spoken = render::spoken(checkup);
   report.rows_of_empty = render::rows_of_empty_checkup();
   for (const std::string& file : question.files) report.files.push_back(file_facts("SOURCE", file));
   for (const std::string& file : options.draft_cost)

@@ -389,7 +389,7 @@ Report list(const std::string& key, const ListOptions& options, const std::vecto
   Report report;
   ordered_json& rows = report.json[key] = ordered_json::array();
   for (const Preset* const preset : presets) rows.push_back(json_of(*preset));
-  report.text = text_of(presets, options.sources);
+  report.spoken = render::said({}, {}, text_of(presets, options.sources));
   return report;
 }
 
@@ -419,9 +419,10 @@ Report list_published(const ListOptions& options) {
     figures.insert(prior->figures.begin(), prior->figures.end());
   }
   for (const PublishedLength* const figure : figures) add_rows(*figure, json["lengths"]);
-  if (!of_rates.empty()) report.text = text_of(of_rates, options.sources);
-  if (!of_rates.empty() && !of_lengths.empty()) report.text += '\n';
-  if (!of_lengths.empty()) report.text += text_of(of_lengths, options.sources);
+  std::string& text = report.spoken.note;
+  if (!of_rates.empty()) text = text_of(of_rates, options.sources);
+  if (!of_rates.empty() && !of_lengths.empty()) text += '\n';
+  if (!of_lengths.empty()) text += text_of(of_lengths, options.sources);
   return report;
 }
 

@@ -45,6 +45,8 @@ std::string text_of(const std::optional<Value>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
+int lower(char c) { return std::tolower(static_cast<unsigned char>(c)); }
+
 }  // namespace
 
 template <class Target>
@@ -132,15 +134,17 @@ void Options::flag(const std::string& names, bool& target, const std::string& he
       json_key(first_long_name(names)), [&target] { return json_of(target); }, option);
 }
 
+/// Names of engines and formats are found in whatever case they are typed.
 template <class Target>
 void Options::add_choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
                          const std::string& help) {
   const std::string value_name = fmt::format("{}", fmt::join(allowed, "|"));
   add(names, target, value_name, help, [&target, allowed](std::string_view option, const std::string& text) {
-    if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-      refuse(option, text, fmt::format("one of {}", fmt::join(allowed, ", ")));
-    }
-    target = text;
+    const auto found = std::ranges::find_if(allowed, [&text](const std::string& word) {
+      return std::ranges::equal(word, text, {}, lower, lower);
+    });
+    if (found == allowed.end()) refuse(option, text, fmt::format("one of {}", fmt::join(allowed, ", ")));
+    target = *found;
   });
 }
 

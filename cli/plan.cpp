@@ -1,6 +1,7 @@
 #include "cli/plan.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,17 +43,18 @@ const std::string& text_for_engine(std::string_view option, const std::string& f
                                plan.config->not_to_be_written, remedy));
 }
 
-Report report_of(const std::shared_ptr<const Plan>& plan, bool explain) {
+Report report_of(const std::shared_ptr<const Plan>& plan) {
   Report report;
   report.more_json = [plan](nlohmann::ordered_json& json) { render::put_plan(*plan, json); };
-  report.text = render::text_of(*plan) + (explain ? render::explained(*plan) : "");
-  report.is_brief = !explain;
+  report.spoken = render::spoken(*plan);
   report.assumptions = plan->assumptions;
   report.warnings = plan->warnings;
   for (const std::string& file : std::set<std::string>(plan->files.begin(), plan->files.end())) {
     report.files.push_back(file_facts("FILE", file));
   }
   append(report.warnings, same_content(report.files));
+  // What the exit code is for comes first.
+  std::ranges::stable_partition(report.warnings, [](const Note& note) { return note.code == "max_regret_exceeded"; });
   report.presets = plan->presets;
   report.rows_of_empty = render::rows_of_empty_runs();
   report.tables = tables_of(plan->points().size() == 1);
@@ -81,7 +83,7 @@ PlanReport plan_report(const PlanOptions& options) {
     write_whole("--emit-file", *options.emit_file,
                 text_for_engine("--emit-file", *options.emit_file, *plan, options.draft_model));
   }
-  return {report_of(plan, options.explain), render::words_of(*plan), plan};
+  return {report_of(plan), plan};
 }
 
 std::vector<CsvTable> plan_tables() { return tables_of(true); }

@@ -16,8 +16,6 @@ Command plan_command();
 /// The answer of `specdec plan`, for commands that show it in another form.
 struct PlanReport {
   Report report;
-  /// The answer in sentences, a paragraph each, the recommendation first.
-  std::vector<std::string> words;
   std::shared_ptr<const planner::Plan> plan;
 };
 

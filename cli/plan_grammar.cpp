@@ -14,6 +14,7 @@ cost::DraftKind kind_named(std::string_view option, std::string_view name) {
 std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range) {
   std::vector<double> values;
   for (const std::string_view part : split(text, ',')) {
+    if (part.find("..") != std::string_view::npos) refuse(option, text, "a list: write 1,8,64");
     values.push_back(parse_number(option, part, range));
     if (values.size() > 1 && values.back() <= values[values.size() - 2]) refuse(option, text, "a rising list");
   }

@@ -50,10 +50,9 @@ void require_acceptance(const PlanOptions& o) {
   if (!o.drafts.empty()) return refuse_given(acceptance_options(o), "each --draft brings its own acceptance");
   if (given.empty()) {
     if (!o.bench.empty() || o.leaves_acceptance_to_draft()) return;
-    std::vector<std::string_view> choices;
-    for (const auto& option : acceptance_options(o)) choices.push_back(option.first);
-    throw UsageError(fmt::format("one of {}, --bench, --draft, or a --draft-model with --hardware is needed",
-                                 fmt::join(choices, ", ")));
+    throw UsageError(
+        "the acceptance is missing: --acceptance-length L --at G of a server's log; or --acceptance-rate, --counters, "
+        "--bench, --trace, --alpha, --acceptance-per-position, --published, --draft, or --draft-model with --hardware");
   }
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
 }
@@ -266,7 +265,6 @@ void declare(Options& options, PlanOptions& o) {
                  "or at any\nend of an interval, at any point");
   options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
   options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
-  options.flag("--explain", o.explain, "also every point and gamma, assumptions, and warnings in full");
   options.group("Configuration");
   options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "configuration for this engine");
   options.text("--emit-file", o.emit_file, "FILE", "write it there");

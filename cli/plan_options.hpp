@@ -68,7 +68,6 @@ struct PlanOptions {
   std::optional<double> max_regret;
   std::optional<std::int64_t> max_gamma;
   std::optional<std::int64_t> tokens;
-  bool explain = false;
   /// PlanQuestion::points_only.
   bool points_only = false;
   // Configuration.

@@ -151,19 +151,18 @@ Report plot_figure(const std::function<Chart()>& make_chart, const PlotOptions& 
   require_drawable(chart);
   Report report;
   if (plot.script) {
-    report.text = gnuplot_script(chart, style, options.command_line());
+    report.spoken.note = gnuplot_script(chart, style, options.command_line());
     return report;
   }
   report.json = chart_json(chart);
   if (kind) {
     report.file = drawing_of(chart, style, options.command_line());
-    report.text =
-        wrapped(fmt::format("{}: {}. {}", without_control_characters(*output), chart.title, chart.caption)) + '\n';
+    report.spoken = said(fmt::format("{}: {}. {}", without_control_characters(*output), chart.title, chart.caption));
   } else if (plot.terminal) {
-    report.text = drawing_of(chart, style, options.command_line()) + wrapped(chart.caption) + '\n';
+    report.spoken.note = drawing_of(chart, style, options.command_line()) + wrapped(chart.caption) + '\n';
     report.is_drawn = true;
   } else {
-    report.text = chart_text(chart) + fmt::format(
+    report.spoken.note = chart_text(chart) + fmt::format(
                                           "\nTo draw it: specdec plot {0} --output {0}.svg, .png or .pdf, or "
                                           "--terminal.\n",
                                           chart.name);
@@ -251,12 +250,10 @@ Report list_figures(const AllOptions& all, const Options& options) {
   };
   const Table table =
       make_table(rows, {column_of("figure", "name"), column_of("about", "about"), column_of("shows", "summary")});
-  report.text = text_of(table) + '\n' +
-                wrapped(all.all ? fmt::format("Drawn to {}.", without_control_characters(*all.output))
-                                : "specdec plot FIGURE prints a figure's data, --output FILE.svg, .png or .pdf draws "
-                                  "it, --terminal here; --help lists its options. specdec plot --all --output DIR "
-                                  "draws all of them.") +
-                '\n';
+  report.spoken = said(all.all ? fmt::format("Drawn to {}.", without_control_characters(*all.output))
+                               : "Draw a figure by specdec plot FIGURE --output FILE.svg, .png or .pdf, or --terminal.",
+                       all.all ? "" : "Without --output you get its data; plot --all --output DIR draws all of them.",
+                       '\n' + text_of(table));
   return report;
 }
 

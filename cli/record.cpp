@@ -237,11 +237,12 @@ Report run(const RecordOptions& o, bool quiet) {
                  {"tier", traces::name_of(options.tier)},
                  {"size_bytes", output.size_bytes()},
                  {"tasks", tasks_json(tasks, recorded)}};
-  report.text =
-      fmt::format("{} tokens in {} texts of {}{}{}, tier {}: {}\n", positions, sequences,
+  report.spoken = render::said(
+      fmt::format("{} tokens in {} texts of {}{}{}, tier {}: {}", positions, sequences,
                   options.end_token ? "at most " : "", options.max_new_tokens,
-                  shard.of > 1 ? fmt::format(", share {} of {} texts", shard.name(), texts) : "", o.tier, *output.path);
-  if (there > 0) report.text += fmt::format("{} of the texts were there already.\n", there);
+                  shard.of > 1 ? fmt::format(", share {} of {} texts", shard.name(), texts) : "", o.tier, *output.path),
+      there > 0 ? fmt::format("{} of the texts were there already.", there) : "");
+  report.spoken.decision.next = fmt::format("specdec analyze {} --c 0.05", *output.path);
   report.files = facts_of(pair.files());
   report.assumptions = pair.assumptions();
   prompts.warn_of_cut(report.warnings);

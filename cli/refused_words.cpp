@@ -186,7 +186,11 @@ std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
   std::string message = error.what();
   const std::size_t option_at = std::min(message.find("--"), message.size());
   const std::string option = message.substr(option_at, message.find_first_of(": ", option_at) - option_at);
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
+    const CLI::Option* const given = chosen_app(program).app->get_option_no_throw(option);
+    const bool takes_several = given != nullptr && given->get_items_expected_max() > 1;
+    return option + (takes_several ? " needs one file or more" : " must be given exactly one value, once");
+  }
   if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
   if (dynamic_cast<const CLI::FileError*>(&error)) {
     const auto config = program.get_config_ptr()->as<std::string>();

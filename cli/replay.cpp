@@ -205,12 +205,21 @@ Column<ordered_json> drafted_column() {
   return {"drafted", [](const auto& row) { return range_text(row["drafted"]["bounds"]); }};
 }
 
-std::string text_of(const ordered_json& json) {
-  std::string text =
-      fmt::format("One run, gamma {}, policy {}", json["gamma"].get<std::int64_t>(), json["policy"].get<std::string>());
-  if (!json["threshold"].is_null()) text += fmt::format(", threshold {}", json["threshold"].get<double>());
-  text += fmt::format(", seed {}.\n\n", json["seed"].get<std::int64_t>());
-  text += text_of(make_table(
+Spoken replayed(const ordered_json& json) {
+  const ordered_json& first = json["runs"][0];
+  std::string certainty =
+      fmt::format("One run, seed {}, policy {}", json["seed"].get<std::int64_t>(), json["policy"].get<std::string>());
+  if (!json["threshold"].is_null()) certainty += fmt::format(", threshold {}", json["threshold"].get<double>());
+  Spoken answer = said(fmt::format("{} tokens per step with {}; the exact law gives {}.",
+                                   brief(first["tokens_per_step"].get<double>(), 3),
+                                   counted(json["gamma"].get<std::int64_t>(), "draft token"),
+                                   brief(first["expected_tokens_per_step"].get<double>(), 3)),
+                       certainty + ".");
+  answer.table = make_table(
+      json["position_acceptance"],
+      {numbers_of("position", "draft"), numbers_of("examined", "looked at"), numbers_of("accepted", "accepted"),
+       numbers_of("unconditional", "of all steps"), numbers_of("conditional", "of those looked at")});
+  answer.more = text_of(make_table(
       json["runs"],
       {{"acceptance", {Align::left}, [](const auto& run) { return run["acceptance"].template get<std::string>(); }},
        numbers_of("tokens", "tokens"),
@@ -220,15 +229,12 @@ std::string text_of(const ordered_json& json) {
        numbers_of("accepted", "accepted"),
        numbers_of("tokens_per_step", "tokens per step"),
        numbers_of("expected_tokens_per_step", "expected")}));
-  text += '\n' + text_of(make_table(json["position_acceptance"],
-                                    {numbers_of("position", "draft"), numbers_of("examined", "looked at"),
-                                     numbers_of("accepted", "accepted"), numbers_of("unconditional", "of all steps"),
-                                     numbers_of("conditional", "of those looked at")}));
-  if (json["rounds"].empty()) return text;
-  return text + '\n' +
-         text_of(make_table(json["rounds"],
-                            {numbers_of("sequence", "sequence"), numbers_of("place", "place"), drafted_column(),
-                             numbers_of("accepted", "accepted"), numbers_of("emitted", "emitted")}));
+  if (!json["rounds"].empty())
+    answer.note = '\n' + text_of(make_table(json["rounds"], {numbers_of("sequence", "sequence"),
+                                                             numbers_of("place", "place"), drafted_column(),
+                                                             numbers_of("accepted", "accepted"),
+                                                             numbers_of("emitted", "emitted")}));
+  return answer;
 }
 
 Report run(const ReplayOptions& o, bool quiet) {
@@ -247,7 +253,7 @@ Report run(const ReplayOptions& o, bool quiet) {
   if (played.upper) runs.push_back(run_json(*played.upper, "upper"));
   report.json["position_acceptance"] = positions_json(played.lower->simulation.counters());
   report.json["rounds"] = rounds_json(played.rounds);
-  report.text = text_of(report.json);
+  report.spoken = replayed(report.json);
 
   report.assumptions = o.acceptance.rules().assumptions(source->metadata(), played.rule);
   if (played.upper)

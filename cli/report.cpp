@@ -12,9 +12,9 @@ using nlohmann::ordered_json;
 ordered_json with_envelope(std::string_view command, const ordered_json& inputs, const Report& report) {
   std::string name(command);
   std::replace(name.begin(), name.end(), ' ', '.');
-  const bool has_decision = name == "plan" || name == "sweep";
-  ordered_json document = {{"schema", fmt::format("specdec.{}/{}", name, has_decision ? 2 : 1)},
+  ordered_json document = {{"schema", fmt::format("specdec.{}/2", name)},
                            {"version", render::version()},
+                           {"decision", render::json_of(report.spoken.decision)},
                            {"inputs", inputs}};
   document["assumptions"] = report.assumptions;
   document["warnings"] = render::notes_json(report.warnings);

@@ -11,6 +11,7 @@
 #include "planner/assumption.hpp"
 #include "render/csv.hpp"
 #include "render/json_values.hpp"
+#include "render/spoken.hpp"
 #include "traces/note.hpp"
 
 namespace specdec::cli {
@@ -31,8 +32,8 @@ struct Report {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   /// Adds keys behind those of `json` where JSON or CSV is asked for; for output too large to be made in vain.
   std::function<void(nlohmann::ordered_json&)> more_json;
-  std::string text;
-  /// `text` is drawn for a terminal, by its control characters.
+  render::Spoken spoken;
+  /// The text is drawn for a terminal, by its control characters.
   bool is_drawn = false;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
@@ -44,9 +45,7 @@ struct Report {
   std::vector<CsvTable> tables;
   /// A row of a table, by its name: of which keys its CSV has the columns where this run has no row of it.
   std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty;
-  /// The text is the answer alone: of warnings two are shown, and assumptions are left to --explain.
-  bool is_brief = false;
-  /// Texts that replace `text` where --table names one, by name, if the command shows tables in every format.
+  /// Texts that replace the answer where --table names one, by name, if the command shows tables in every format.
   std::map<std::string, std::string, std::less<>> text_of_table;
   /// Content for --output, byte by byte, if that is not the report itself, for instance a drawing; the report then
   /// goes to standard output.
@@ -55,8 +54,7 @@ struct Report {
 };
 
 /// The envelope that every command's JSON output has, with the command's own keys after it. The schema of the command
-/// "trace info" is "specdec.trace.info/1"; plans and sweeps, which say how sure they are, are "specdec.plan/2" and
-/// "specdec.sweep/2".
+/// "trace info" is "specdec.trace.info/2".
 nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::ordered_json& inputs,
                                      const Report& report);
 

@@ -128,7 +128,7 @@ ordered_json json_figure_2(const std::vector<planning::Figure2Point>& points) {
     ordered_json object = {{"gamma", point.gamma ? ordered_json(*point.gamma) : ordered_json()}};
     if (!point.gamma) object["gamma_note"] = "infinite";
     object["alpha"] = point.alpha;
-    put_number(object, "expected_tokens", point.expected_tokens);
+    put_number(object, "tokens_per_step", point.expected_tokens);
     list.push_back(std::move(object));
   }
   return {{"note", curves_note}, {"series", list}};
@@ -289,13 +289,43 @@ std::string text_figure_4(const std::vector<planning::Figure4Point>& points) {
       [](const auto& point) { return fmt::format("{:.3f} / {:.3f}", point.speedup, point.operations_factor); });
 }
 
-std::string summary_of(const Reproduction& r) {
-  return wrapped(fmt::format(
-             "Of {} printed figures, {} agree at the printed inputs, {} within the rounding of the inputs, and {} "
-             "cannot follow from the inputs. The range is taken over all inputs that round to the printed ones.",
-             r.comparisons().size(), r.count(Agreement::at_printed_inputs), r.count(Agreement::within_input_rounding),
-             r.count(Agreement::cannot_follow))) +
-         '\n';
+/// A printed figure, with the place where the paper prints it.
+struct PrintedFigure {
+  std::string place;
+  Comparison comparison;
+};
+
+std::vector<PrintedFigure> figures_that_cannot_follow(const Reproduction& r) {
+  std::vector<PrintedFigure> figures;
+  const auto add = [&](const std::string& place, const Comparison& comparison) {
+    if (!comparison.agrees()) figures.push_back({place, comparison});
+  };
+  for (const auto& row : r.table_1) {
+    add(fmt::format("Table 1, operations at alpha {}, gamma {}", brief(row.alpha), row.gamma), row.operations);
+    add(fmt::format("Table 1, speed at alpha {}, gamma {}", brief(row.alpha), row.gamma), row.speed);
+  }
+  for (const auto& row : r.table_4)
+    add(fmt::format("Table 4, {} with {}, temperature {}", row.task, row.draft_model, row.temperature), row.speedup);
+  add("Section 3.6, bigram", r.bigram.speedup);
+  for (const auto* rows : {&r.stochastic, &r.argmax})
+    for (const planning::LenienceRow& row : *rows)
+      add(fmt::format("Appendix A.5, lenience {}, {}", brief(row.lenience), rows == &r.argmax ? "argmax" : "stochastic"),
+          row.speedup);
+  return figures;
+}
+
+Spoken reproduced(const Reproduction& r) {
+  const auto all = std::ssize(r.comparisons());
+  const std::int64_t wrong = r.count(Agreement::cannot_follow);
+  Spoken answer =
+      said(fmt::format("{} of {} printed figures follow from the paper's formulas; {} cannot.", all - wrong, all, wrong),
+           fmt::format("{} agree at the printed inputs, {} within the rounding of the inputs.",
+                       r.count(Agreement::at_printed_inputs), r.count(Agreement::within_input_rounding)));
+  answer.table = make_table(figures_that_cannot_follow(r),
+                            with_comparison<PrintedFigure>({{"figure", {Align::left}, &PrintedFigure::place}},
+                                                           &PrintedFigure::comparison));
+  answer.note = "\nOne table of the paper: specdec reproduce --table NAME; all: --explain.\n";
+  return answer;
 }
 
 std::vector<Section> sections_of(const Reproduction& r) {
@@ -330,15 +360,10 @@ Report run_reproduce() {
   report.assumptions = {{"acceptances", "independent", "default"},
                         {"alpha_half_unit", 0.005, "default"},
                         {"c_half_unit", "0.005 (Table 4), 0.0005 (A.5)", "default"}};
-  if (reproduction.count(Agreement::cannot_follow) > 0) {
-    report.warnings = {{"cannot_follow", fmt::format("{} printed figures do not follow from the printed inputs by the "
-                                                     "paper's formula",
-                                                     reproduction.count(Agreement::cannot_follow))}};
-  }
-  report.text = summary_of(reproduction);
+  report.spoken = reproduced(reproduction);
   for (const std::vector<Section>& sections : {sections_of(reproduction), sections_of(measured)}) {
     for (const Section& section : sections) {
-      report.text += section.text;
+      report.spoken.more += section.text;
       for (const std::string& table : section.tables) report.text_of_table[table] = section.text.substr(1);
     }
   }

@@ -128,7 +128,7 @@ planner::PartOrigin part_origin(const std::string& command, const Options& optio
   origin.shard = shard;
   origin.version = render::version();
   origin.files = std::move(files);
-  const std::set<std::string> of_output = {"format", "table", "output", "quiet"};
+  const std::set<std::string> of_output = {"format", "table", "output", "quiet", "explain"};
   const nlohmann::ordered_json effective = options.effective();
   for (const auto& [key, value] : effective.items()) {
     if (of_output.count(key) > 0) continue;
@@ -151,7 +151,7 @@ Report share_report(const std::string& command, const traces::Shard& shard, cons
   report.schema = command + ".part";
   report.json["parts"] = nlohmann::ordered_json::array({row});
   report.tables = {{"parts", "/parts"}};
-  report.text = fmt::format("{}: {}, in {}\n", shard.name(), counts_text, part);
+  report.spoken = render::said(fmt::format("{}: {}, in {}", shard.name(), counts_text, part));
   return report;
 }
 

@@ -52,7 +52,7 @@ void declare_question(Options& options, SimulateOptions* values) {
 
 Report report_of_simulation(const planner::Simulation& simulation) {
   Report report = report_of(simulation);
-  report.text = render::text_of(simulation);
+  report.spoken = render::spoken(simulation);
   return report;
 }
 
@@ -65,7 +65,7 @@ Report run_share(const SimulateOptions& values, const Options& options) {
       question, shipped_models(), own_share.own, found, interruptible("simulating", options.quiet()));
   require_no_input("--part", own_share.part, answer.files);
   std::vector<std::string> given = options.given();
-  const std::set<std::string> of_run = {"shard", "part", "format", "table", "output", "quiet"};
+  const std::set<std::string> of_run = {"shard", "part", "format", "table", "output", "quiet", "explain"};
   std::erase_if(given, [&](const std::string& key) { return of_run.count(key) > 0; });
   planner::save_part(own_share.part, found, given,
                      part_origin("simulate", options, {"threads"}, own_share.own, facts_of(answer.files)));

@@ -86,7 +86,7 @@ std::vector<CsvTable> tables_of_sweep() { return {{"points", "/rows"}}; }
 Report report_of_sweep(const planner::Sweep& sweep) {
   Report report;
   report.json = render::json_of(sweep);
-  report.text = render::text_of(sweep);
+  report.spoken = render::spoken(sweep);
   report.assumptions = sweep.shared_assumptions();
   report.warnings = sweep.all_warnings();
   report.tables = tables_of_sweep();

@@ -39,7 +39,7 @@ Report run(const PlanOptions& o) {
   const planner::Synthetic answer = planner::synthetic(acceptance_of(o, {question.gamma}), question);
   Report report;
   report.json = render::json_of(answer);
-  report.text = render::text_of(answer);
+  report.spoken = render::spoken(answer);
   report.assumptions = answer.assumptions;
   report.warnings = answer.warnings;
   report.presets = answer.presets;

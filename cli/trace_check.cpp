@@ -43,15 +43,19 @@ ordered_json finding_json(const FileError& error) {
           {"expected", error.expected()}};
 }
 
-std::string text_of(const TraceCheck& check) {
-  if (check.count == 0) return fmt::format("Nothing is wrong with its {} positions.\n", check.positions);
-  std::string text = fmt::format("{} {} wrong.\n", check.count, check.count == 1 ? "thing is" : "things are");
+render::Spoken checked_text(const TraceCheck& check) {
+  if (check.count == 0) return render::said(fmt::format("Nothing is wrong with its {} positions.", check.positions));
+  std::string first, all;
+  constexpr std::int64_t most_lines = 12;
   for (const FileError& error : check.findings) {
-    text += wrapped(without_control_characters(error.what()), 2) + '\n';
+    const std::string line = wrapped(without_control_characters(error.what()), 2) + '\n';
+    const bool fits = first == all && std::count(first.begin(), first.end(), '\n') < most_lines;
+    if (fits) first += line;
+    all += line;
   }
-  const std::int64_t left_out = check.count - std::ssize(check.findings);
-  if (left_out > 0) text += fmt::format("... and {} more.\n", left_out);
-  return text;
+  const std::string more = first == all ? "" : all;
+  return render::said(fmt::format("{} wrong.", check.count == 1 ? "One thing is" : fmt::format("{} things are", check.count)),
+                      {}, first, more);
 }
 
 /// Checks by which analyze warns of a text that does not fit its rows, or refuses it. Sees the recording by batches.
@@ -117,7 +121,7 @@ Report run(const CheckOptions& options, bool quiet) {
   }
   append(report.warnings, check.notes);
   if (check.count == 0) text.report_to(report.warnings);
-  report.text = text_of(check);
+  report.spoken = checked_text(check);
   report.exit_code = check.count == 0 ? success : check_failed;
   return report;
 }

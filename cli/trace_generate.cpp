@@ -140,10 +140,11 @@ Report run(GenerateOptions& o, bool quiet) {
   report.json.erase("rows");
   report.json["alpha"] = std::stod(source->metadata().other.at("truth.alpha"));
   report.json["tasks"] = tasks_json(source->metadata());
-  report.text += fmt::format("\nThe true alpha is {}.\n", brief(report.json["alpha"].get<double>(), 10));
+  std::string& text = report.spoken.note;
+  text = fmt::format("\nThe true alpha is {}.\n", brief(report.json["alpha"].get<double>(), 10));
   for (const ordered_json& task : report.json["tasks"]) {
-    if (task["task"].is_string()) report.text += task["task"].get<std::string>() + ": ";
-    report.text += task["law"].get<std::string>() + '\n';
+    if (task["task"].is_string()) text += task["task"].get<std::string>() + ": ";
+    text += task["law"].get<std::string>() + '\n';
   }
   return report;
 }

@@ -102,29 +102,39 @@ std::string metadata_text(const TraceMetadata& m) {
   return fmt::format("It says of itself: {}.", fmt::join(words, ", "));
 }
 
-std::string text_of(const TraceDescription& d) {
+/// What decides how it is read: models, rule and text.
+std::string source_text(const TraceMetadata& m) {
+  const std::string models = m.target_model.empty() ? "" : fmt::format("target {}, draft {}; ", m.target_model, m.draft_model);
+  const std::string rule = m.acceptance ? fmt::format("rule {}; ", traces::name_of(*m.acceptance)) : "";
+  return fmt::format("It says: {}{}text from {}.", models, rule, traces::name_of(m.path));
+}
+
+render::Spoken described(const TraceDescription& d) {
   std::string lengths = d.shortest_sequence == d.longest_sequence
                             ? fmt::format("{}", d.longest_sequence)
                             : fmt::format("{} to {}", d.shortest_sequence, d.longest_sequence);
   if (d.prompts) lengths += fmt::format(" ({})", counted(*d.prompts, "prompt"));
-  std::string text = wrapped(fmt::format("{}: {} in {} of {}, in {} of {} in all.", d.format,
-                                         counted(d.positions, "position"), counted(d.sequences, "sequence"), lengths,
-                                         counted(std::ssize(d.files), "file"), size_text(bytes_of(d)))) +
-                     '\n' + wrapped(metadata_text(d.metadata)) + "\n\n";
-  text += text_of(make_table(
+  render::Spoken answer =
+      render::said(fmt::format("{}: {} in {} of {}, in {} of {} in all.", d.format, counted(d.positions, "position"),
+                               counted(d.sequences, "sequence"), lengths, counted(std::ssize(d.files), "file"),
+                               size_text(bytes_of(d))),
+                   source_text(d.metadata));
+  answer.table = make_table(
       d.tiers, {{"tier", {Align::left}, [](const auto& row) { return std::string(traces::name_of(row.tier)); }},
                 {"positions", [](const auto& row) { return fmt::format("{}", row.positions); }},
-                {"sequences", [](const auto& row) { return fmt::format("{}", row.sequences); }}}));
+                {"sequences", [](const auto& row) { return fmt::format("{}", row.sequences); }}});
+  answer.more = wrapped(metadata_text(d.metadata)) + '\n';
   const auto task = [&d](const auto& row) {
     return row.first < 0 ? "(none)" : traces::task_name(d.metadata.task_names, row.first);
   };
   if (!d.tasks.empty())
-    text += '\n' + text_of(make_table(d.tasks, {{"task", {Align::left}, task}, {"positions", [](const auto& row) {
+    answer.more += '\n' + text_of(make_table(d.tasks, {{"task", {Align::left}, task}, {"positions", [](const auto& row) {
                                                                                   return fmt::format("{}", row.second);
                                                                                 }}}));
-  return text + '\n' +
-         text_of(make_table(d.columns, {{"column", {Align::left}, [](const auto& row) { return row.first; }},
-                                        {"type", {Align::left}, [](const auto& row) { return row.second; }}}));
+  answer.more +=
+      '\n' + text_of(make_table(d.columns, {{"column", {Align::left}, [](const auto& row) { return row.first; }},
+                                            {"type", {Align::left}, [](const auto& row) { return row.second; }}}));
+  return answer;
 }
 
 Report run(const TraceInput& input) {
@@ -133,7 +143,7 @@ Report run(const TraceInput& input) {
   Report report;
   report.json = json_of(description);
   report.rows_of_empty["tasks"] = task_json("", 0);
-  report.text = text_of(description);
+  report.spoken = described(description);
   input.describe(*source, report);
   return report;
 }

@@ -124,9 +124,9 @@ Report report_of(const WrittenTrace& written, const TraceOutput& output) {
                  {"tiers", written.tiers},
                  {"size_bytes", bytes}};
   report.json["rows"] = nlohmann::ordered_json::array({report.json});
-  report.text = wrapped(fmt::format("{} positions in {} sequences written, tier {}, {} bytes: {}", written.positions,
-                                    written.sequences, fmt::join(written.tiers, " and "), bytes, *output.path)) +
-                '\n';
+  report.spoken = render::said(fmt::format("{} positions in {} sequences written, tier {}, {} bytes: {}",
+                                           written.positions, written.sequences, fmt::join(written.tiers, " and "),
+                                           bytes, *output.path));
   return report;
 }
 

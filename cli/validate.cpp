@@ -91,7 +91,7 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
   report.rows_of_empty["steps"] = steps_json(one_empty_step()).front();
   report.files = facts_of(pair.files());
   report.assumptions = pair.assumptions();
-  report.text = validation_text(found);
+  report.spoken = spoken(found);
   report.exit_code = found.passed ? success : check_failed;
   if (found.tests < found.planned_tests)
     report.warnings.push_back(
@@ -127,7 +127,7 @@ Report show_figure(const ValidateOptions& options) {
                          {"tokens", shown.text.counters.tokens}};
   report.json["steps"] = steps_json(shown);
   report.warnings.push_back({"not_validated", "--show draws one text and tests nothing"});
-  report.text = fmt::format("{}\n\n{}\n{} tokens by {} runs of the target, gamma = {}, temperature {}.\n{}\n",
+  report.spoken.note = fmt::format("{}\n\n{}\n{} tokens by {} runs of the target, gamma = {}, temperature {}.\n{}\n",
                             visible(shown.prompt), figure_of_steps(shown.steps, colour), shown.text.counters.tokens,
                             shown.text.counters.steps, show.gamma, show.temperature, figure_legend(colour));
   report.files = std::move(shown.files);

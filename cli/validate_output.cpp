@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace specdec::cli {
@@ -106,27 +108,29 @@ std::string cell(const std::optional<Value>& value, int digits, const Get& get) 
 
 std::string p_value(const std::optional<double>& value) { return value ? fmt::format("{:.1e}", *value) : "-"; }
 
-std::string table_of(const validation::Report& report) {
+/// @param is_brief  without what theory says of speeds and operations
+Table table_of(const std::vector<Configuration>& configurations, bool is_brief) {
+  const ColumnLook of_theory = {.shown = !is_brief};
   const auto same = [](double value) { return value; };
-  return text_of(make_table(
-      report.configurations,
+  return make_table(
+      configurations,
       {{"task", {Align::left}, &Configuration::task},
        {"T", [](const auto& c) { return fmt::format("{}", c.temperature); }},
        {"gamma", [](const auto& c) { return fmt::format("{}", c.gamma); }},
        {"alpha", [](const auto& c) { return with_interval(c.alpha, 3); }},
        {"Eq.1", [](const auto& c) { return fixed(c.tokens_per_step.iid, 2); }},
-       {"error", [](const auto& c) { return fmt::format("{:+.1f}%", 100 * c.tokens_per_step.iid_error()); }},
+       {"error", of_theory, [](const auto& c) { return fmt::format("{:+.1f}%", 100 * c.tokens_per_step.iid_error()); }},
        {"replay", [](const auto& c) { return fixed(c.tokens_per_step.replay, 2); }},
        {"tokens/step", [](const auto& c) { return with_interval(c.tokens_per_step.measured, 2); }},
-       {"c", [](const auto& c) { return cell(c.timing, 2, [](const Timing& t) { return t.c(); }); }},
-       {"v", [](const auto& c) { return cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }); }},
-       {"ops", [&](const auto& c) { return cell(c.operations.measured, 2, same); }},
-       {"Thm3.8", [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }); }},
-       {"general", [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.generalised; }); }},
+       {"c", of_theory, [](const auto& c) { return cell(c.timing, 2, [](const Timing& t) { return t.c(); }); }},
+       {"v", of_theory, [](const auto& c) { return cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }); }},
+       {"ops", of_theory, [&](const auto& c) { return cell(c.operations.measured, 2, same); }},
+       {"Thm3.8", of_theory, [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }); }},
+       {"general", of_theory, [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.generalised; }); }},
        {"speedup", [](const auto& c) { return cell(c.speedup, 2, [](const Speedup& s) { return s.measured; }); }},
        {"least p", [](const auto& c) { return p_value(c.smallest_p_value); }},
-       {"z", [&](const auto& c) { return cell(c.steps_z, 1, same); }},
-       {"ok", [](const auto& c) { return c.passed ? "yes" : "NO"; }}}));
+       {"z", of_theory, [&](const auto& c) { return cell(c.steps_z, 1, same); }},
+       {"ok", [](const auto& c) { return c.passed ? "yes" : "NO"; }}});
 }
 
 std::vector<std::string> failures(const Configuration& c) {
@@ -149,24 +153,23 @@ std::vector<std::string> failures(const Configuration& c) {
   return lines;
 }
 
-std::string verdict(const validation::Report& report) {
-  const std::string found = report.passed
-                                ? "Passed: speculative decoding agrees with the target and with theory"
-                                : "FAILED: speculative decoding does not agree with the target or with theory";
-  const std::string sure = report.tests == 0
-                               ? report.planned_tests == 0
-                                     ? "Greedy decoding leaves nothing to chance: both were compared exactly."
-                                     : "Too few tokens for any statistical test, so the distribution was NOT tested."
-                               : fmt::format(
-                                     "{} statistical tests at level {:.1e} each (smallest p-value {}): a right sampler "
-                                     "fails fewer than one run in 1000.",
-                                     report.tests, report.level, p_value(report.smallest_p_value));
-  std::string text =
-      wrapped(fmt::format("{} in {} {}, {} tokens. {}", found, report.configurations.size(),
-                          report.configurations.size() == 1 ? "configuration" : "configurations", report.tokens, sure));
-  for (const Configuration& c : report.configurations)
-    for (const std::string& line : failures(c)) text += "\n  " + line;
-  return text + "\n";
+std::string action_of(const validation::Report& report) {
+  const auto all = std::ssize(report.configurations);
+  if (report.passed)
+    return fmt::format("The algorithm is right: it agrees with the target and with theory in {}.",
+                       counted(all, "configuration"));
+  const auto wrong = std::ranges::count(report.configurations, false, &Configuration::passed);
+  return fmt::format("The algorithm is WRONG in {} of {}: do not use it.", wrong, counted(all, "configuration"));
+}
+
+std::string certainty_of(const validation::Report& report) {
+  const std::string tokens = fmt::format("{} tokens.", report.tokens);
+  if (report.tests > 0)
+    return fmt::format("{} {} at level {:.1e}, smallest p {}: a right sampler fails fewer than one run in 1000.", tokens,
+                       counted(report.tests, "statistical test"), report.level, p_value(report.smallest_p_value));
+  return tokens + (report.planned_tests == 0
+                       ? " Greedy decoding leaves nothing to chance: both were compared exactly."
+                       : " Too few for any statistical test: the distribution was NOT tested. Give more --tokens.");
 }
 
 constexpr char case_legend[] =
@@ -206,8 +209,17 @@ ordered_json validation_json(const validation::Report& report) {
   return json;
 }
 
-std::string validation_text(const validation::Report& report) {
-  return table_of(report) + "\n" + wrapped(case_legend) + "\n\n" + verdict(report);
+Spoken spoken(const validation::Report& report) {
+  Spoken answer = said(action_of(report), certainty_of(report));
+  std::vector<Configuration> closest = report.configurations;
+  std::ranges::stable_sort(closest, {}, [](const Configuration& c) {
+    return std::pair(c.passed, c.smallest_p_value.value_or(1));
+  });
+  answer.table = table_of(closest, true);
+  for (const Configuration& c : report.configurations)
+    for (const std::string& line : failures(c)) answer.note += wrapped(line, 2) + '\n';
+  answer.more = text_of(table_of(report.configurations, false)) + '\n' + wrapped(case_legend) + '\n';
+  return answer;
 }
 
 }  // namespace specdec::cli

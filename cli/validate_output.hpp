@@ -1,10 +1,9 @@
 #pragma once
 
+#include "render/spoken.hpp"
 #include "sim/validation/report.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <string>
 
 namespace specdec::cli {
 
@@ -14,7 +13,7 @@ nlohmann::ordered_json empty_validation_json();
 /// The same keys filled from a report.
 nlohmann::ordered_json validation_json(const validation::Report& report);
 
-/// The table, how to read it, and the verdict with every check that failed.
-std::string validation_text(const validation::Report& report);
+/// Whether the algorithm is right, the configurations that come closest to failing, and every check that failed.
+render::Spoken spoken(const validation::Report& report);
 
 }  // namespace specdec::cli

@@ -70,8 +70,8 @@ Cost Cost::of_constants(const StepTimes& times, DraftWords draft, std::string ta
   const std::optional<double> c = c_of_kind(cost.kind, times.c, draft);
   if (!c && cost::draft_passes(cost.kind, 1) > 0) {
     throw QuestionError(
-        fmt::format("{} is missing: the time of one draft step / one target step, a number in [0, "
-                    "1000000000]",
+        fmt::format("{} is missing: draft step time / target step time, typically 0.02 to 0.1; or --hardware, --cost or "
+                    "--bench",
                     option_of(draft, "c")));
   }
   options.step = times.with_c(c.value_or(0));

@@ -39,7 +39,8 @@ struct DecidedOver {
 /// What to do, how sure it is, and what to do next: the one object from which text, page, captions and configurations
 /// are made.
 struct Decision {
-  worlds::Certainty verdict = worlds::Certainty::open;
+  /// Empty of answers that choose no gamma.
+  std::optional<worlds::Certainty> verdict;
   /// The number of draft tokens to set, 0 for plain decoding; empty where batches differ.
   std::optional<std::int64_t> gamma;
   std::vector<DecidedStretch> schedule;

@@ -109,15 +109,17 @@ std::string about(const std::vector<Note>& warnings, const ordered_json& subject
 /// @param answered  a plan, a capacity, an analysis or what became of methods
 template <class Answered>
 Answer shown(const Answered& answered, const std::vector<std::string>& more_files = {}) {
-  ordered_json json = {{"assumptions", answered.assumptions}, {"warnings", render::notes_json(answered.warnings)}};
+  const render::Spoken spoken = render::spoken(answered);
+  ordered_json json = {{"decision", render::json_of(spoken.decision)},
+                       {"assumptions", answered.assumptions},
+                       {"warnings", render::notes_json(answered.warnings)}};
   json.update(render::json_of(answered));
   Answer answer;
   answer.json = written(json);
   RowsByTable columns;
   if constexpr (std::is_base_of_v<planner::MethodRuns, Answered>) columns = render::rows_of_empty_tables(answered);
   answer.about = about(answered.warnings, nullptr, nullptr, columns);
-  const std::string closing = render::closing_text(answered.assumptions, answered.warnings);
-  answer.text = render::text_of(answered) + (closing.empty() ? "" : '\n' + closing);
+  answer.text = render::text_of(spoken, answered.assumptions, answered.warnings, false);
   answer.files = answered.files;
   if constexpr (!std::is_base_of_v<planner::MethodRuns, Answered>) {
     std::set<std::string> files(answered.files.begin(), answered.files.end());
@@ -132,11 +134,9 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
 Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
-  const std::string warnings = render::brief_warnings(plan->warnings);
-  answer.text = render::text_of(*plan) + (warnings.empty() ? "" : '\n' + warnings);
   if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->text;
   const render::PlanSections sections = render::sections_of(*plan);
-  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs(),
+  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(planner::decision_of(*plan)), render::rows_of_empty_runs(),
                        {{"configuration", sections.configuration},
                         {"numbers", sections.numbers},
                         {"backtest", sections.backtest},
@@ -149,7 +149,7 @@ Answer shown(planner::Plan planned) {
 Answer shown(planner::Analysis analysed, const std::string& recording) {
   const auto analysis = std::make_shared<const planner::Analysis>(std::move(analysed));
   Answer answer = shown<planner::Analysis>(*analysis);
-  answer.about = about(analysis->warnings, recording, render::words_of(*analysis), render::rows_of_empty_analysis());
+  answer.about = about(analysis->warnings, recording, render::words_of(render::spoken(*analysis).decision), render::rows_of_empty_analysis());
   answer.figures = [analysis, recording] {
     return Figures{render::recording_charts(analysis->recording, recording).charts, {}};
   };
@@ -303,10 +303,13 @@ Answer doctor(const std::vector<std::string>& files, const nb::dict& given) {
   }
   const nb::gil_scoped_release released;
   const planner::Checkup checkup = planner::check_up(question);
-  ordered_json json = {{"assumptions", ordered_json::array()}, {"warnings", ordered_json::array()}};
+  const render::Spoken spoken = render::spoken(checkup);
+  ordered_json json = {{"decision", render::json_of(spoken.decision)},
+                       {"assumptions", ordered_json::array()},
+                       {"warnings", ordered_json::array()}};
   json.update(render::json_of(checkup));
   answer.json = written(json);
-  answer.text = render::text_of(checkup);
+  answer.text = render::text_of(spoken, {}, {}, false);
   answer.about = about({}, nullptr, nullptr, render::rows_of_empty_checkup());
   return answer;
 }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "planner/plan.hpp"
 #include "render/text.hpp"
@@ -84,9 +86,8 @@ std::string text_source_sentence(const planner::Analysis& a) {
 }
 
 std::string break_even_sentence(const ReplayReport& report) {
-  if (!report.break_even) return "Speculation pays at no cost of the draft.";
-  return fmt::format("Speculation pays below c {}, at gamma {}.", brief(report.break_even->c, 3),
-                     report.break_even->gamma);
+  if (!report.break_even) return "Drafting pays at no cost of the draft.";
+  return fmt::format("Drafting pays if a draft step costs less than {} target steps.", brief(report.break_even->c, 3));
 }
 
 /// True if there is an exact alpha but no replay.
@@ -94,149 +95,127 @@ bool tells_tokens(const planner::Analysis& a) {
   return !a.recording.iid.empty() && a.recording.iid.front().tokens_per_step;
 }
 
-/// The conclusion from alpha alone, without replay.
-std::string iid_optimum_sentence(const planner::Analysis& a) {
-  if (!tells_tokens(a)) return "";
-  if (!a.cost) return "With --c C, the time of a draft step over a target step, the speedups by Theorem 3.8 follow.";
-  const planning::IidRow* best = nullptr;
-  for (const planning::IidRow& row : a.recording.iid) {
-    if (row.speedup && *row.speedup > (best ? *best->speedup : 1)) best = &row;
-  }
-  if (!best) return "";
-  return fmt::format("By alpha alone (Theorem 3.8), gamma {} would be best: {}x at c {}.", best->gamma,
-                     fixed(*best->speedup, 2), brief(a.cost->c));
-}
-
 /// The gain that a plan asks for, as everywhere by default.
 constexpr double gain_asked_for = 1 + planner::default_min_gain;
 
-/// "1.05", with as many digits as tell it from the gain that is asked for.
-std::string speedup_digits(double speedup) {
-  constexpr int most = 6;
-  int digits = 2;
-  while (digits < most && speedup != gain_asked_for && fixed(speedup, digits) == fixed(gain_asked_for, digits))
-    ++digits;
-  return fixed(speedup, digits);
+std::string source_text(const TraceAnalysis& t) {
+  const AcceptanceEstimate* const alpha = t.best_alpha();
+  const std::string texts = alpha && alpha->prompts ? counted(alpha->clusters, "prompt")
+                                                    : counted(t.sequences, "sequence");
+  return fmt::format("From {} in {}.", counted(t.positions, "position"), texts);
 }
 
-/// "1.42x the speed of plain decoding at c 0.1 (95%: 1.31 to 1.53)".
-std::string speed_text(const Estimate& speedup, double c) {
-  const std::string sure =
-      speedup.ci95 ? fmt::format("95%: {} to {}", speedup_digits(speedup.ci95->lo), speedup_digits(speedup.ci95->hi))
-                   : "no interval";
-  return fmt::format("{}x the speed of plain decoding at c {} ({})", speedup_digits(speedup.value), brief(c), sure);
+/// "53.5% of the drafts looked at are accepted (52.4% to 54.6%)".
+std::string accepted_text(const TraceAnalysis& t) {
+  const AcceptanceEstimate* const alpha = t.best_alpha();
+  if (!alpha) return "acceptance is not recorded";
+  const char* const of = t.depths > 1 ? "a round's first drafts" : "the drafts looked at";
+  const std::string share = alpha->bounds.lo == alpha->bounds.hi
+                                ? share_with_range(alpha->bounds.lo, alpha->ci95)
+                                : fmt::format("{} to {}", percent(alpha->bounds.lo), percent(alpha->bounds.hi));
+  return fmt::format("{} of {} are accepted", share, of);
 }
 
-/// Plain decoding is the fastest by the estimates: may some gamma gain all the same?
-std::string no_gain_sentence(const ReplayReport& report, double c) {
-  const GammaReplay* hopeful = nullptr;
-  for (const GammaReplay& row : report.gammas) {
-    if (row.gamma == 0) continue;
-    if (!row.speedup->ci95) {
-      return fmt::format("By the estimate alone, without an interval, do not speculate: no gamma gains at c {}.",
-                         brief(c));
-    }
-    if (!hopeful || row.speedup->ci95->hi > hopeful->speedup->ci95->hi) hopeful = &row;
-  }
-  if (!hopeful || hopeful->speedup->ci95->hi < gain_asked_for) {
-    return fmt::format("Do not speculate: no gamma gains at c {}.", brief(c));
-  }
-  return fmt::format(
-      "Cannot tell whether drafting pays: by the estimate no gamma gains at c {}, but gamma {} may give up to {}x, and "
-      "plan asks for {}x.",
-      brief(c), hopeful->gamma, speedup_digits(hopeful->speedup->ci95->hi), fixed(gain_asked_for, 2));
-}
-
-/// The recommended draft length, as far as the interval of its speedup supports one.
-std::string drafting_sentence(const ReplayReport& report, double c) {
-  const std::int64_t gamma = report.optimum->gamma;
-  if (gamma == 0) return no_gain_sentence(report, c);
-  const Estimate& speedup = *report.gammas[static_cast<std::size_t>(gamma)].speedup;
-  const std::string speed = speed_text(speedup, c);
-  if (!speedup.ci95) {
-    const char* const little = speedup.value < gain_asked_for ? ", a gain below that which plan asks for" : "";
-    return fmt::format("By the estimate alone, draft {} per step: {}{}.", counted(gamma, "token"), speed, little);
-  }
-  if (speedup.ci95->lo >= gain_asked_for) return fmt::format("Draft {} per step: {}.", counted(gamma, "token"), speed);
-  const bool some_may_do = std::any_of(report.gammas.begin() + 1, report.gammas.end(), [](const GammaReplay& row) {
-    return !row.speedup->ci95 || row.speedup->ci95->hi >= gain_asked_for;
+/// Sure if the interval lies above the gain that a plan asks for, no if it is nowhere reached.
+worlds::Certainty certainty_of_best(const ReplayReport& report) {
+  const auto& best = report.gammas[static_cast<std::size_t>(report.optimum->gamma)].speedup;
+  const bool some_may = std::any_of(report.gammas.begin() + 1, report.gammas.end(), [](const GammaReplay& row) {
+    return row.speedup->ci95 ? row.speedup->ci95->hi >= gain_asked_for : row.speedup->value >= gain_asked_for;
   });
-  if (some_may_do) {
-    return fmt::format(
-        "Cannot tell whether drafting pays: gamma {} is the best by the estimate, {}, and plan asks for "
-        "{}x.",
-        gamma, speed, fixed(gain_asked_for, 2));
-  }
-  return fmt::format("Do not speculate: the best gamma, {}, gives {}, less than the {}x that plan asks for.", gamma,
-                     speed, fixed(gain_asked_for, 2));
+  if (!some_may) return worlds::Certainty::no;
+  return best->ci95 && best->ci95->lo >= gain_asked_for ? worlds::Certainty::sure : worlds::Certainty::open;
 }
 
-/// The tests say that the text is not the target's own.
-/// @param by_replay  the result of the replay; may be empty
-std::string refused_sentence(const std::string& by_replay) {
-  return fmt::format(
-      "Cannot tell whether drafting pays: the text does not look like the target's own. Its replay, which then means "
-      "nothing,{} --force-replay takes it all the same.",
-      by_replay.empty() ? " decides nothing;" : fmt::format(" gives {};", by_replay));
-}
-
-std::string refused_sentence(const ReplayReport& report, double c) {
-  const std::int64_t gamma = report.optimum->gamma;
-  if (gamma == 0) return refused_sentence(fmt::format("no gamma that gains at c {}", brief(c)));
-  const Estimate& speedup = *report.gammas[static_cast<std::size_t>(gamma)].speedup;
-  return refused_sentence(fmt::format("{} at gamma {}", speed_text(speedup, c), gamma));
-}
-
-/// The certainty that this gamma is the fastest.
+/// How sure it is that this gamma is the fastest.
 std::string sureness_of_best(const TraceAnalysis& t) {
   const ReplayReport& low = t.replay->lower;
   const estimate::ReplayOptimum& best = *low.optimum;
+  const auto& near = best.near_optimal_gammas;
+  std::string text;
+  if (near && near->size() > 1) text = fmt::format(" {} tokens cannot be told apart.", listed_ranges(*near));
+  if (best.at_limit && t.longest_draft) return text + " Longer drafts were not measured, and may be faster.";
   const auto& share = low.gammas[static_cast<std::size_t>(best.gamma)].share_best;
-  std::string wins;
-  if (share) {
-    const AcceptanceEstimate* const alpha = t.best_alpha();
-    wins = fmt::format("{} is the fastest in {} of resamplings of the {}",
-                       best.gamma == 0 ? "plain decoding" : fmt::format("gamma {}", best.gamma), percent(*share),
-                       alpha && alpha->prompts ? "prompts" : "sequences");
-  }
-  if (best.near_optimal_gammas && best.near_optimal_gammas->size() > 1) {
-    return fmt::format(" Gammas {} cannot be told apart: {}{} 95% interval of {} lead over {} covers 0.",
-                       listed_ranges(*best.near_optimal_gammas), wins, wins.empty() ? "the" : ", but the",
-                       wins.empty() ? "the best one's" : "its",
-                       best.near_optimal_gammas->size() == 2 ? "the other" : "each of the others");
-  }
-  const bool may_go_on = best.at_limit && t.longest_draft;
-  const std::string longer = may_go_on ? " Longer drafts were not measured, and may be faster." : "";
-  if (wins.empty()) return longer;
-  wins.front() = best.gamma == 0 ? 'P' : 'G';
-  return fmt::format(" {}{}.{}", wins, may_go_on ? fmt::format(", among gammas up to {}", best.gamma) : "", longer);
+  if (!text.empty() || !share) return text;
+  const std::string name = best.gamma == 0 ? "Plain decoding" : fmt::format("{}", best.gamma);
+  return fmt::format(" {} is the fastest in {} of resamplings.", name, percent(*share));
 }
 
-std::string optimum_sentence(const planner::Analysis& a) {
+void decide_by_replay(const planner::Analysis& a, planner::Decision& decision) {
   const TraceAnalysis& t = a.recording;
-  if (!t.replay) return iid_optimum_sentence(a);
   const ReplayReport& low = t.replay->lower;
-  if (!low.looks_at_drafts()) {
-    return "Cannot tell whether drafting pays: every text holds one token, so that no draft was looked at.";
+  const std::int64_t gamma = low.optimum->gamma;
+  const Estimate& speedup = *low.gammas[static_cast<std::size_t>(gamma)].speedup;
+  decision.verdict = certainty_of_best(low);
+  decision.speedup.share = std::numeric_limits<double>::quiet_NaN();
+  const bool drafts = gamma > 0 && decision.verdict != worlds::Certainty::no;
+  decision.gamma = drafts ? gamma : 0;
+  if (drafts) {
+    decision.speedup.value = speedup.value;
+    decision.speedup.ci95 = speedup.ci95;
+    decision.action = fmt::format("Draft {}: {} at c {}.", counted(gamma, "token"),
+                                  speed_with_range(speedup.value, speedup.ci95), brief(a.cost->c, 3));
+  } else {
+    decision.action = fmt::format("Do not draft: no draft length gains {} at c {}.",
+                                  percent(planner::default_min_gain), brief(a.cost->c, 3));
   }
-  if (t.replay_refused && (!a.cost || t.replay->upper)) return refused_sentence("");
-  if (!a.cost) {
-    return fmt::format(
-        "{} With --c C, the time of a draft step over a target step, the best gamma and all speedups "
-        "follow.",
-        t.replay->upper ? "" : break_even_sentence(low));
+  const char* const sure = decision.verdict == worlds::Certainty::sure ? "Sure to gain"
+                           : decision.verdict == worlds::Certainty::no ? "Sure not to gain"
+                                                                       : "Open whether it gains";
+  decision.certainty = fmt::format("{} {}: {}.{} {}", sure, percent(planner::default_min_gain), accepted_text(t),
+                                   sureness_of_best(t), drafts ? source_text(t) : break_even_sentence(low));
+}
+
+/// Of acceptance that is known as a bracket.
+void decide_by_bracket(const planner::Analysis& a, planner::Decision& decision) {
+  const estimate::ReplayOptimum& low = *a.recording.replay->lower.optimum;
+  const estimate::ReplayOptimum& high = *a.recording.replay->upper->optimum;
+  decision.verdict = worlds::Certainty::open;
+  decision.speedup.share = std::numeric_limits<double>::quiet_NaN();
+  if (low.gamma == high.gamma) decision.gamma = low.gamma;
+  decision.speedup.bounds = Interval{std::min(low.speedup, high.speedup), std::max(low.speedup, high.speedup)};
+  decision.action =
+      fmt::format("Draft {} to {} tokens: {}x to {}x plain decoding at c {}.", std::min(low.gamma, high.gamma),
+                  std::max(low.gamma, high.gamma), brief(low.speedup, 3), brief(high.speedup, 3), brief(a.cost->c, 3));
+  decision.certainty = fmt::format("Acceptance is known as a bracket alone: {}. Whole rows would close it. {}",
+                                   accepted_text(a.recording), source_text(a.recording));
+}
+
+std::string capitalised(std::string text) {
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
+/// Without a cost, or without a replay.
+void tell_acceptance(const planner::Analysis& a, planner::Decision& decision) {
+  const TraceAnalysis& t = a.recording;
+  decision.action = capitalised(accepted_text(t)) + ".";
+  decision.certainty = source_text(t);
+  if (t.replay && !t.replay->upper && !t.replay_refused) decision.certainty += ' ' + break_even_sentence(t.replay->lower);
+  const planning::IidRow* best = nullptr;
+  for (const planning::IidRow& row : t.iid)
+    if (row.speedup && *row.speedup > (best ? *best->speedup : 1)) best = &row;
+  if (best)
+    decision.certainty += fmt::format(" By this rate alone (Theorem 3.8) {} would give {}x at c {}.",
+                                      counted(best->gamma, "draft token"), brief(*best->speedup, 3), brief(a.cost->c, 3));
+  if (!a.cost && t.best_alpha() && a.files.size() == 1)
+    decision.next = fmt::format("specdec analyze {} --c 0.05", a.files.front());
+}
+
+planner::Decision decision_of(const planner::Analysis& a) {
+  const TraceAnalysis& t = a.recording;
+  planner::Decision decision;
+  if (t.replay && !t.replay->lower.looks_at_drafts()) {
+    decision.action = "This recording decides nothing: every text holds one token, so that no draft was looked at.";
+  } else if (t.replay_refused) {
+    decision.action = "This recording decides nothing: its text does not look like the target's own.";
+    decision.certainty = fmt::format("{}. Its replay means nothing; --force-replay takes it all the same.",
+                                     capitalised(accepted_text(t)));
+  } else if (t.replay && a.cost && t.replay->lower.optimum) {
+    t.replay->upper ? decide_by_bracket(a, decision) : decide_by_replay(a, decision);
+  } else {
+    tell_acceptance(a, decision);
   }
-  if (!low.optimum) return "";
-  const estimate::ReplayOptimum& best = *low.optimum;
-  if (t.replay->upper) {
-    const estimate::ReplayOptimum& high = *t.replay->upper->optimum;
-    return fmt::format("The best gamma lies between {} ({}x) and {} ({}x), at the ends of the brackets (c {}).",
-                       best.gamma, fixed(best.speedup, 2), high.gamma, fixed(high.speedup, 2), brief(a.cost->c));
-  }
-  if (t.replay_refused) return refused_sentence(low, a.cost->c);
-  std::string text = drafting_sentence(low, a.cost->c) + sureness_of_best(t);
-  if (best.expected_regret) text += fmt::format(" Expected regret {}.", percent(*best.expected_regret));
-  return text + ' ' + break_even_sentence(low);
+  return decision;
 }
 
 /// An estimate with its interval, or the bracket of two.
@@ -262,14 +241,14 @@ std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
   return near && std::find(near->begin(), near->end(), gamma) != near->end() ? "near-best" : "";
 }
 
-/// Without replay, the figures that follow from alpha alone; empty if that is not known exactly.
-std::string iid_table(const planner::Analysis& a) {
-  if (!tells_tokens(a)) return "";
+/// Without replay, the figures that follow from alpha alone; without rows if that is not known exactly.
+Table iid_table(const planner::Analysis& a) {
+  if (!tells_tokens(a)) return {};
   const auto at = [&a](std::int64_t gamma) { return a.recording.iid[static_cast<std::size_t>(gamma - 1)]; };
-  return text_of(make_table(
-      a.gammas, {{"gamma", [](auto gamma) { return fmt::format("{}", gamma); }},
+  return make_table(
+      a.gammas, {{"draft tokens", [](auto gamma) { return fmt::format("{}", gamma); }},
                  {"Eq.1", [&](auto gamma) { return fixed(*at(gamma).tokens_per_step); }},
-                 {"Thm3.8", {.shown = a.cost.has_value()}, [&](auto gamma) { return fixed(*at(gamma).speedup); }}}));
+                 {"Thm3.8", {.shown = a.cost.has_value()}, [&](auto gamma) { return fixed(*at(gamma).speedup); }}});
 }
 
 /// The replay of one gamma, at both ends of a bracket if acceptance is one.
@@ -282,7 +261,8 @@ struct ReplayedGamma {
   std::optional<double> exact(const std::optional<double>& figure) const { return high ? std::nullopt : figure; }
 };
 
-std::string gamma_table(const planner::Analysis& a) {
+/// @param is_brief  without the columns that hold the replay against theory
+Table gamma_table(const planner::Analysis& a, bool is_brief) {
   if (!a.recording.replay) return iid_table(a);
   const estimate::ReplayReport& lower = a.recording.replay->lower;
   const auto& upper = a.recording.replay->upper;
@@ -292,32 +272,35 @@ std::string gamma_table(const planner::Analysis& a) {
     rows.push_back({lower.gammas[at], upper ? &upper->gammas[at] : nullptr, simulated_text(a, i)});
   }
   const ColumnLook of_cost = {.shown = a.cost.has_value()};
-  return text_of(make_table(
+  const ColumnLook of_theory = {.shown = !is_brief};
+  const ColumnLook of_both = {.shown = a.cost && !is_brief};
+  return make_table(
       rows,
-      {{"gamma", [](const auto& row) { return fmt::format("{}", row.low.gamma); }},
-       {"tokens",
+      {{"draft tokens", [](const auto& row) { return fmt::format("{}", row.low.gamma); }},
+       {"tokens/step",
         [](const auto& row) {
           return figure_text(row.low.tokens_per_step,
                              row.high ? std::optional(row.high->tokens_per_step) : std::nullopt);
         }},
-       {"Eq.1", [](const auto& row) { return fixed(row.exact(row.low.iid_tokens_per_step)); }},
-       {"error",
+       {"Eq.1", of_theory, [](const auto& row) { return fixed(row.exact(row.low.iid_tokens_per_step)); }},
+       {"error", of_theory,
         [](const auto& row) {
           const auto difference = row.exact(row.low.difference);
           return difference ? fmt::format("{:+.1f}%", 100 * *difference / row.low.tokens_per_step.value) : "-";
         }},
-       {"simulated", [](const auto& row) { return row.simulated; }},
+       {"simulated", of_theory, [](const auto& row) { return row.simulated; }},
        {"speedup", of_cost,
         [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); }},
-       {"Thm3.8", of_cost, [](const auto& row) { return fixed(row.exact(row.low.iid_speedup)); }},
-       {"wins", of_cost,
+       {"Thm3.8", of_both, [](const auto& row) { return fixed(row.exact(row.low.iid_speedup)); }},
+       {"wins", of_both,
         [](const auto& row) {
           const auto share = row.exact(row.low.share_best);
           return share ? percent(*share) : "-";
         }},
        {"", {.align = Align::left, .shown = a.cost.has_value()}, [&](const auto& row) {
           return row.high ? "" : notes_on(lower, row.low.gamma);
-        }}}));
+        }}},
+      {}, [&](const auto& row) { return lower.optimum && row.low.gamma == lower.optimum->gamma; });
 }
 
 std::string position_lines(const TraceAnalysis& t) {
@@ -524,29 +507,24 @@ Table lenience_table(const planner::Analysis& a) {
                     "Lenience: what acceptance costs in fidelity");
 }
 
-std::vector<std::string> words_of(const planner::Analysis& a) {
-  std::vector<std::string> words = {acceptance_sentence(a.recording), text_source_sentence(a)};
-  const std::string best = optimum_sentence(a);
-  if (!best.empty()) words.push_back(best);
-  return words;
-}
-
-std::string text_of(const planner::Analysis& a) {
+Spoken spoken(const planner::Analysis& a) {
   const TraceAnalysis& t = a.recording;
-  std::string text;
-  for (const std::string& paragraph : words_of(a)) text += wrapped(paragraph) + '\n';
+  Spoken answer;
+  answer.decision = decision_of(a);
+  answer.table = gamma_table(a, true);
+  std::string& text = answer.more;
+  text = wrapped(acceptance_sentence(t)) + '\n' + wrapped(text_source_sentence(a)) + '\n';
   const auto add_table = [&](bool there, const std::string& table) {
     if (there) text += '\n' + table;
   };
-  const std::string gammas = gamma_table(a);
-  add_table(!gammas.empty(), gammas);
+  if (const Table table = gamma_table(a, false); !table.rows.empty()) add_table(true, text_of(table));
   const std::string law = (t.replay ? position_lines(t) : "") + law_lines(t);
   add_table(!law.empty(), law);
   add_table(t.tasks.size() > 1, text_of(task_table(a)));
   add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(t) : "");
   add_table(!t.lenience.empty(), text_of(lenience_table(a)));
   add_table(!t.sweep.empty(), sweep_table(a));
-  return text;
+  return answer;
 }
 
 }  // namespace specdec::render

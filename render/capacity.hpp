@@ -4,12 +4,13 @@
 #include <string>
 
 #include "planner/load/capacity.hpp"
+#include "render/spoken.hpp"
 
 /// Rendering of the answer of `specdec capacity`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Capacity& capacity);
-std::string text_of(const planner::Capacity& capacity);
+Spoken spoken(const planner::Capacity& capacity);
 
 /// Rows of the tables of layouts, of which they have the columns where no layout was searched for.
 nlohmann::ordered_json row_of_layout();

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -65,21 +67,11 @@ std::string gpus_text(const Capacity& r, std::int64_t gpus) {
   return fmt::format("{} GPUs ({} replica{} of {})", gpus, replicas, replicas == 1 ? "" : "s", each);
 }
 
-/// Empty if it is one number.
-std::string gpu_range_text(const std::optional<sim::GpuRange>& range) {
-  if (!range || (range->lo == range->hi && !range->some_never)) return "";
-  const std::string span =
-      range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
-  return range->some_never ? fmt::format("{} (in some cases no number)", span) : span;
-}
-
-/// ", fewer in 3 of 3 cases."
-std::string fewer_text(const sim::GpuComparison& cases) {
-  return fmt::format(", fewer in {} of {} cases{}{}.", cases.fewer, cases.cases,
-                     cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "",
-                     0 == cases.fewer || cases.fewer == cases.cases ? ""
-                     : cases.more > 0                               ? ": whether drafts save GPUs cannot be told"
-                                                                    : " and more in none");
+/// "4 to 16", "4 or more", or one number.
+std::string gpu_range_text(const std::optional<sim::GpuRange>& range, const std::optional<std::int64_t>& gpus) {
+  if (!range) return gpus ? fmt::format("{}", *gpus) : "no number of";
+  if (range->some_never) return fmt::format("{} or more", range->lo);
+  return range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
 }
 
 /// Verdicts of the given replicas by the versions, if those differ; empty if all agree with the answer.
@@ -107,8 +99,8 @@ std::string replicas_range_text(const Capacity& r) {
 
 std::string limits_text(const sim::CapacityLimits& asked) {
   std::vector<std::string> limits;
-  if (asked.ttft_seconds) limits.push_back(fmt::format("{} ms to the first token", brief(1000 * *asked.ttft_seconds)));
-  if (asked.tpot_seconds) limits.push_back(fmt::format("{} ms per output token", brief(1000 * *asked.tpot_seconds)));
+  if (asked.ttft_seconds) limits.push_back(fmt::format("{} ms TTFT", brief(1000 * *asked.ttft_seconds)));
+  if (asked.tpot_seconds) limits.push_back(fmt::format("{} ms TPOT", brief(1000 * *asked.tpot_seconds)));
   if (limits.empty()) return "";
   return fmt::format(" within {} at p{}", fmt::join(limits, " and "), brief(asked.percentile));
 }
@@ -120,8 +112,7 @@ std::string load_text(const Capacity& r) {
 }
 
 std::string about_impossible(const Capacity& r) {
-  return fmt::format("The runs cannot be as they say: {}. What follows is by what they say, and is not sure.",
-                     r.impossible);
+  return fmt::format("The runs cannot be as they say: {}. This is by what they say, and is not sure. ", r.impossible);
 }
 
 /// "1 replica", "4 replicas"
@@ -129,138 +120,138 @@ std::string replicas_text(const Capacity& r) {
   return fmt::format("{} replica{}", *r.simulation.replicas, *r.simulation.replicas == 1 ? "" : "s");
 }
 
-/// "by the estimate " if the recommended scenario is not faster than plain decoding, or than all that draft, in every
-/// case.
-std::string by_estimate_faster(const Capacity& r) {
-  const std::size_t best = *r.answer().recommended;
-  const std::vector<std::size_t> rivals = r.rivals(best);
-  const bool in_all =
-      std::all_of(rivals.begin(), rivals.end(), [&](std::size_t i) { return sim::is_faster_in_all(r.range, best, i); });
-  return in_all ? "" : "by the estimate ";
+/// "3 draft tokens", "the schedule 1-8:3"; with max_num_seqs if several are compared.
+std::string drafts_of(const Capacity& r, std::size_t i) {
+  const std::optional<std::int64_t> gamma = planner::gamma_of(r.scenarios()[i].scenario);
+  const std::string text = way(r, i);
+  const std::string name = text.substr(text.find(' ') + 1);
+  const std::string of_gamma = gamma ? fmt::format("gamma {}", *gamma) : "";
+  return gamma && *gamma > 0 && name.starts_with(of_gamma)
+             ? counted(*gamma, "draft token") + name.substr(of_gamma.size())
+             : name;
 }
 
-/// Rank of the recommended scenario among those that need as many GPUs: by its median time per token, or else by the
-/// tokens that these put out.
-std::string_view rank_of(const Capacity& r, std::size_t best) {
-  if (r.answer().passed_over) return "fastest of what was measured";
-  const ScenarioCapacity& chosen = r.scenarios()[best];
-  const auto is_faster = [&](const ScenarioCapacity& s) {
-    return s.meets_load && s.gpus == chosen.gpus && s.tpot_seconds && chosen.tpot_seconds &&
-           s.tpot_seconds->p50.value < chosen.tpot_seconds->p50.value;
-  };
-  return std::any_of(r.scenarios().begin(), r.scenarios().end(), is_faster) ? "cheapest per token" : "fastest";
-}
-
-/// "2.08 (95% 0.544 to 5.19) requests/s per replica with gamma 3, 8.32 by 8 GPUs (4 replicas of 2)"
+/// "9.74 requests/s per replica, 19.5 by 8 GPUs (2 replicas of 4)"
 std::string most_text(const Capacity& r, std::size_t i, std::string_view unit) {
-  const ScenarioCapacity& s = r.scenarios()[i];
-  std::string text =
-      fmt::format("{}{} {}", with_interval(r, s, s.requests_per_second_per_replica), unit, marked_way(r, i));
-  if (const auto together = r.requests_per_second_together(i)) {
-    text += fmt::format(", {} by {}", shown(*together),
-                        gpus_text(r, r.replicas_that_fit() * r.simulation.gpus_per_replica));
-  }
-  return text;
+  const std::string each = shown(r.scenarios()[i].requests_per_second_per_replica.value);
+  const std::optional<double> together = r.requests_per_second_together(i);
+  if (!together) return fmt::format("{}{}", each, unit);
+  return fmt::format("{}{}, {} by {}", each, unit, shown(*together),
+                     gpus_text(r, r.replicas_that_fit() * r.simulation.gpus_per_replica));
 }
 
-/// The largest load of a replica, and whether the given ones take what is asked for.
-std::string largest_load_decision(const Capacity& r) {
+/// The largest load of a replica.
+std::string largest_load_action(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
-  std::string text = "Up to " + most_text(r, best, " requests/s per replica");
-  if (best != plain)
-    text += ", instead of " + most_text(r.of_plain(), r.of_plain().plain(), r.plain_elsewhere ? " per replica" : "");
-  text += limits_text(r.simulation.limits) + ".";
-  if (!r.asks_for_load()) return text;
-  const std::string range = replicas_range_text(r);
-  std::string how;
-  if (best != plain) {
-    how = r.scenarios()[plain].meets_load
-              ? fmt::format(" either way, best {}{}", by_estimate_faster(r), marked_way(r, best))
-              : fmt::format(", but not {}", way(r, plain));
-  }
-  return text + fmt::format(" {}{} {} {}{}.{}", range.empty() ? "" : "By the estimate ", replicas_text(r),
-                            *r.simulation.replicas == 1 ? "takes" : "take", load_text(r), how, range);
+  constexpr std::string_view unit = " requests/s per replica";
+  if (best == plain) return fmt::format("Do not draft: up to {}.", most_text(r, best, unit));
+  const std::string drafts = drafts_of(r, best);
+  const std::size_t of_gamma = drafts.find(" draft token");
+  return fmt::format("Draft {}: up to {}; without speculation {}.",
+                     of_gamma == std::string::npos ? "with " + drafts : drafts.substr(0, of_gamma) + drafts.substr(of_gamma + 6),
+                     most_text(r, best, unit),
+                     most_text(r.of_plain(), r.of_plain().plain(), r.plain_elsewhere ? " per replica" : ""));
 }
 
-/// What plain decoding needs, behind what drafts do.
-std::string plain_need_text(const Capacity& r, std::string_view beside) {
-  const Capacity& of_plain = r.of_plain();
-  const ScenarioCapacity& other = r.plain_scenario();
-  const std::string how = way(of_plain, of_plain.plain());
-  const std::string needs = other.meets_load && other.gpus ? gpus_text(of_plain, *other.gpus) : "no number of GPUs";
-  if (r.layouts && !r.layouts->plain && other.meets_load) {
-    return fmt::format("; {} no layout of {} GPUs does, but {}{} would", how, r.layouts->gpus,
-                       r.plain_elsewhere ? "" : "in this one ", needs);
-  }
-  return other.meets_load ? fmt::format(" {} {} {}", beside, needs, how) : fmt::format("; {} {} does", how, needs);
-}
-
-/// Over what is uncertain; empty if all cases agree.
-std::string gpus_over_cases(const Capacity& r, std::string_view beside) {
-  const std::size_t best = *r.answer().recommended;
-  const bool drafts = best != r.plain();
-  const Capacity& of_plain = r.of_plain();
-  const std::string range = gpu_range_text(r.range.gpus[best]);
-  const std::string other_range = gpu_range_text(of_plain.range.gpus[of_plain.plain()]);
-  if (range.empty() && (!drafts || other_range.empty())) return "";
-  const auto or_count = [](const std::string& of, const std::optional<std::int64_t>& gpus) {
-    return of.empty() ? fmt::format("{}", *gpus) : of;
-  };
-  std::string text = " Over what is uncertain: " + or_count(range, r.scenarios()[best].gpus);
-  if (drafts && (r.plain_scenario().gpus || !other_range.empty()))
-    text += fmt::format(" {} {}", beside, or_count(other_range, r.plain_scenario().gpus));
-  return text + " GPUs" + (drafts ? fewer_text(r.gpus_against_plain()) : ".");
-}
-
-/// The number of GPUs that a load needs, or the load that a number of GPUs can take, by the estimate.
-std::string estimated_decision(const Capacity& r) {
-  const std::string limits = limits_text(r.simulation.limits);
-  if (!r.answer().recommended) {
-    if (!r.asks_for_load()) return fmt::format("No load is served{}, with or without speculation.", limits);
-    const std::string range = replicas_range_text(r);
-    return fmt::format("{}{} are not served{}{}, with or without speculation.{}",
-                       range.empty() ? "" : "By the estimate ", load_text(r), limits,
-                       r.simulation.replicas ? " by " + replicas_text(r)
-                       : r.layouts           ? " on any number of GPUs"
-                                             : "",
-                       range);
-  }
-  if (!r.asks_for_load() || r.simulation.replicas) return largest_load_decision(r);
+/// The number of GPUs that a load needs.
+std::string gpus_action(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const ScenarioCapacity& chosen = r.scenarios()[best];
-  const auto needs_as_many = [&](const ScenarioCapacity& s) {
-    return &s != &chosen && s.meets_load && s.gpus == chosen.gpus && sim::is_plain(s.scenario) != (best == plain);
-  };
-  const bool either_way = std::any_of(r.scenarios().begin(), r.scenarios().end(), needs_as_many);
-  const bool by_estimate = r.saves_by_estimate_alone();
-  const bool as_many = either_way || r.plain_scenario().gpus == chosen.gpus;
-  const char* const beside = by_estimate || as_many ? "and" : "instead of";
-  std::string text = fmt::format(
-      "{}{} {}{}", by_estimate ? "By the estimate " : "", gpus_text(r, chosen.gpus.value_or(0)),
-      either_way ? fmt::format("with or without speculation, {} {}", rank_of(r, best), by_estimate_faster(r)) : "",
-      marked_way(r, best));
-  if (best != plain && !either_way) text += plain_need_text(r, beside);
-  return text + fmt::format(": {}{}.", load_text(r), limits) + gpus_over_cases(r, beside);
+  const ScenarioCapacity& other = r.plain_scenario();
+  const std::string gpus = gpus_text(r, chosen.gpus.value_or(0));
+  if (best == plain) return fmt::format("{} without speculation: drafting saves none.", gpus);
+  if (!other.meets_load || !other.gpus)
+    return fmt::format("{} with {}; without speculation no number of GPUs does.", gpus, drafts_of(r, best));
+  if (other.gpus == chosen.gpus)
+    return fmt::format("{} with or without speculation; {} are the fastest.", gpus, drafts_of(r, best));
+  const char* const elsewhere = r.layouts && !r.layouts->plain ? ", more than there are" : "";
+  return fmt::format("{} with {}; without speculation {}{}.", gpus, drafts_of(r, best),
+                     gpus_text(r.of_plain(), *other.gpus), elsewhere);
 }
 
-/// That the GPUs given are too few, by the estimate where they are enough in some cases.
-std::string about_more_gpus(const Capacity& r) {
-  const auto& recommended = r.answer().recommended;
-  const auto* const range = recommended && r.range.gpus[*recommended] ? &*r.range.gpus[*recommended] : nullptr;
-  const bool some_do = range != nullptr && range->lo <= *r.question.gpus;
-  const std::string given = *r.question.gpus == 1 ? "GPU" : fmt::format("{} GPUs", *r.question.gpus);
-  return fmt::format("{} than the {} given {} needed in any layout. ", some_do ? "By the estimate more" : "More", given,
-                     *r.question.gpus == 1 ? "is" : "are");
+/// What to set, or buy.
+std::string action_of(const Capacity& r) {
+  std::string text = r.impossible.empty() ? "" : about_impossible(r);
+  if (r.partial) text += "Interrupted; by what was simulated until then: ";
+  if (r.exceeds_gpus) text += fmt::format("More is needed than your {}: ", *r.question.gpus == 1 ? "GPU" : fmt::format("{} GPUs", *r.question.gpus));
+  if (!r.answer().recommended) {
+    const std::string load = r.asks_for_load() ? fmt::format("{} are not served", load_text(r)) : "No load is served";
+    return text + fmt::format("{}{}{}, with or without speculation.", load, limits_text(r.simulation.limits),
+                              r.simulation.replicas ? " by " + replicas_text(r)
+                              : r.layouts           ? " on any number of GPUs"
+                                                    : "");
+  }
+  return text + (r.answers_largest_load() ? largest_load_action(r) : gpus_action(r));
 }
 
-/// The same, and whether it rests on part of the simulations or on prices beyond what was measured.
-std::string decision(const Capacity& r) {
-  const std::string more = r.exceeds_gpus ? about_more_gpus(r) : "";
-  if (r.partial) return "Cannot tell: interrupted. By what was simulated until then: " + estimated_decision(r);
-  if (r.may_not_draft)
-    return "Cannot tell: not every step may draft. If all do, as much as is asked for: " + more +
-           estimated_decision(r);
-  return more + estimated_decision(r);
+/// In how many cases drafting saves GPUs; empty where none are asked for, or nothing is drafted.
+std::string saving_text(const Capacity& r, const planner::Decision& decision) {
+  if (r.answers_largest_load() || !decision.verdict || decision.gamma == 0) return "";
+  const sim::GpuComparison cases = r.gpus_against_plain();
+  if (cases.cases <= 1) return "";
+  std::string verdict(worlds::name_of(*decision.verdict));
+  verdict.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(verdict.front())));
+  const std::string text = fmt::format("{}: drafting saves GPUs in {} of {} cases", verdict, cases.fewer, cases.cases);
+  return text + (cases.more > 0 ? fmt::format(" and needs more in {}. ", cases.more) : " and needs more in none. ");
+}
+
+/// How far the figure of the first line may be off.
+std::string range_sentence(const Capacity& r) {
+  if (!r.answer().recommended || r.range.interrupted) return "";
+  const std::size_t best = *r.answer().recommended, plain = r.plain();
+  const ScenarioCapacity& chosen = r.scenarios()[best];
+  if (r.answers_largest_load()) {
+    const auto range = [](const ScenarioCapacity& s) {
+      const SimulatedValue& value = s.requests_per_second_per_replica;
+      return std::isinf(value.hi) ? shown(value.lo) + " or more" : fmt::format("{} to {}", shown(value.lo), shown(value.hi));
+    };
+    std::string text = fmt::format("{} requests/s", range(chosen));
+    if (best != plain) text += fmt::format(", or {} without", range(r.plain_scenario()));
+    return text + limits_text(r.simulation.limits) + ". ";
+  }
+  std::string text = fmt::format("{} GPUs", gpu_range_text(r.range.gpus[best], chosen.gpus));
+  const Capacity& of_plain = r.of_plain();
+  if (best != plain)
+    text += fmt::format(", or {} without", gpu_range_text(of_plain.range.gpus[of_plain.plain()], r.plain_scenario().gpus));
+  return fmt::format("{}, for {}{}. ", text, load_text(r), limits_text(r.simulation.limits));
+}
+
+/// Whether the given replicas take the load.
+std::string replicas_sentence(const Capacity& r) {
+  if (!r.asks_for_load() || !r.simulation.replicas || !r.answer().recommended) return "";
+  const std::string range = replicas_range_text(r);
+  const char* const how = *r.answer().recommended == r.plain() ? ""
+                          : r.scenarios()[r.plain()].meets_load ? " either way"
+                                                                : ", but not without speculation";
+  return fmt::format("{} {} {}{}.{} ", replicas_text(r), *r.simulation.replicas == 1 ? "takes" : "take", load_text(r),
+                     how, range);
+}
+
+planner::Decision decision_of(const Capacity& r) {
+  planner::Decision decision;
+  decision.action = action_of(r);
+  if (const auto& best = r.answer().recommended) {
+    decision.gamma = planner::gamma_of(r.scenarios()[*best].scenario);
+    const bool drafts = !sim::is_plain(r.scenarios()[*best].scenario);
+    decision.speedup.share = std::numeric_limits<double>::quiet_NaN();
+    const sim::GpuComparison cases = r.gpus_against_plain();
+    if (!r.is_decided()) {
+      decision.verdict = worlds::Certainty::open;
+    } else if (drafts && !r.answers_largest_load() && cases.cases > 0) {
+      decision.speedup.share = static_cast<double>(cases.fewer) / static_cast<double>(cases.cases);
+      decision.verdict = worlds::certainty_of(decision.speedup.share);
+    } else {
+      decision.verdict = !r.is_told() ? worlds::Certainty::open
+                         : drafts     ? worlds::Certainty::sure
+                                      : worlds::Certainty::no;
+    }
+  }
+  if (r.may_not_draft) decision.certainty = "Open: not every step may draft, and this takes it that all do. ";
+  decision.certainty += saving_text(r, decision) + range_sentence(r) + replicas_sentence(r);
+  if (r.calibrated == false) decision.certainty += "Nothing was timed. ";
+  if (!decision.certainty.empty()) decision.certainty.pop_back();
+  if (const auto doubt = r.doubt()) decision.next = benchmark_command(r, *doubt);
+  return decision;
 }
 
 /// Which cases the times at the requested load cover, where that is not plain; with a space before.
@@ -324,8 +315,10 @@ std::vector<TableRow> table_rows(const Capacity& r) {
   return rows;
 }
 
-Table scenario_table(const Capacity& r) {
+/// @param is_brief  without what only theory or an operator asks for
+Table scenario_table(const Capacity& r, bool is_brief) {
   using Row = TableRow;
+  const ColumnLook in_full = {.shown = !is_brief};
   const std::string asked = fmt::format("p{}", brief(r.question.percentile));
   const auto tpot = [](const Row& row, SimulatedValue sim::SimulatedPercentiles::*figure) {
     const auto& seconds = row.scenario().tpot_seconds;
@@ -339,16 +332,16 @@ Table scenario_table(const Capacity& r) {
         [](const Row& row) {
           return row.scenario().scenario.name + (row.answer->is_extrapolated(row.place) ? "*" : "");
         }},
-       {"seqs", [](const Row& row) { return fmt::format("{}", row.scenario().scenario.engine.max_num_seqs); }},
+       {"seqs", in_full, [](const Row& row) { return fmt::format("{}", row.scenario().scenario.engine.max_num_seqs); }},
        {"req/s max",
         [](const Row& row) {
           return shown(row.scenario().requests_per_second_per_replica.value) +
                  (row.answer->largest_extrapolated[row.place] ? "+" : "");
         }},
-       {r.is_range ? "range" : "95%",
+       {r.is_range ? "range" : "95%", {},
         [](const Row& row) { return interval(row.scenario().requests_per_second_per_replica); }},
        {"GPUs", [](const Row& row) { return row.scenario().gpus ? fmt::format("{}", *row.scenario().gpus) : "-"; }},
-       {"at", [](const Row& row) { return shown(row.scenario().at_requests_per_second); }},
+       {"at", in_full, [](const Row& row) { return shown(row.scenario().at_requests_per_second); }},
        {"batch",
         [](const Row& row) {
           return shown(row.scenario().mean_batch.value) + (row.answer->price_extrapolated[row.place] ? "+" : "");
@@ -364,12 +357,13 @@ Table scenario_table(const Capacity& r) {
         [](const Row& row) { return fixed(row.scenario().cost_per_million_tokens, 2); }},
        {"limited by", {Align::left}, [&](const Row& row) {
           return fmt::format("{}{}", planning::name_of(row.scenario().limited_by), is_best(row) ? ", best" : "");
-        }}});
+        }}},
+      {}, [&](const Row& row) { return is_best(row) || sim::is_plain(row.scenario().scenario); });
 }
 
 std::string scenarios_text(const Capacity& r) {
   std::string text =
-      text_of(scenario_table(r)) +
+      text_of(scenario_table(r, false)) +
       "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
   if (r.is_range && !r.range.interrupted)
     text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
@@ -542,31 +536,25 @@ std::string certainty_text(const Capacity& r) {
   return wrapped(text) + '\n';
 }
 
-/// The most informative next run.
-std::string next_text(const Capacity& r) {
+/// How to run the server for the next run, and how to give its times.
+std::string calibration_of(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
-  if (!doubt) return "";
-  const planning::NextMeasurement& next = doubt->next;
-  std::string text =
-      '\n' +
-      wrapped(fmt::format("Most of what is uncertain is the {}{}. To narrow it, run the server {}, and",
-                          name_of(doubt->source), r.may_not_draft ? ": how many steps draft something" : "",
-                          planner::server_setting(r.engine, next, r.draft_kind))) +
-      '\n' + command_lines(benchmark_command(r, *doubt));
-  if (doubt->source == sim::UncertaintySource::cost && r.calibrated)
-    text += wrapped(calibration_text(r.engine, next)) + '\n';
-  return text;
+  if (!doubt || doubt->source != sim::UncertaintySource::cost || !r.calibrated) return "";
+  return wrapped(calibration_text(r.engine, doubt->next)) + '\n';
 }
 
 }  // namespace
 
-std::string text_of(const Capacity& r) {
-  std::string text = r.impossible.empty() ? "" : wrapped(about_impossible(r)) + '\n';
-  text += wrapped(decision(r)) + '\n';
-  text += comparison(r);
-  text += certainty_text(r) + '\n' + scenarios_text(r) + '\n';
-  text += layouts_text(r) + budget_text(r) + frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
-  return text + next_text(r);
+Spoken spoken(const Capacity& r) {
+  Spoken answer;
+  answer.decision = decision_of(r);
+  if (const auto doubt = r.doubt())
+    answer.reason =
+        fmt::format("run the server {}, and", planner::server_setting(r.engine, doubt->next, r.draft_kind));
+  answer.table = scenario_table(r, true);
+  answer.more = comparison(r) + certainty_text(r) + '\n' + scenarios_text(r) + '\n' + layouts_text(r) + budget_text(r) +
+                frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r) + calibration_of(r);
+  return answer;
 }
 
 }  // namespace specdec::render

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
+#include <cctype>
 
 #include "render/checkup.hpp"
 #include "render/text.hpp"
@@ -35,56 +37,96 @@ std::string text_of(const Finding& finding) {
   return text + wrapped(fmt::format("- To do: {}.", finding.remedy), 2) + '\n';
 }
 
-/// What would have shown, a line for each that differs; of more than most_shown the number.
-std::vector<std::string> shown_lines(const std::vector<planner::LookedFor>& looked_for) {
-  constexpr std::size_t most_shown = 4;
+/// "acceptance of the first draft below 8.3%"
+std::string defect_text(const std::string& figure, double bound) {
+  return fmt::format("{} {}",
+                     figure == "first_draft_acceptance" ? "acceptance of the first draft below"
+                                                        : "tokens per step that change by more than",
+                     percent(bound));
+}
+
+/// The largest of the bounds of one figure, of those files that have any; empty if none has.
+std::string widest_bound(const std::vector<planner::LookedFor>& looked_for, const std::string& figure) {
+  const bool is_least = figure == "first_draft_acceptance";
+  std::optional<double> widest;
+  for (const planner::LookedFor& one : looked_for) {
+    if (one.figure != figure || !one.bound) continue;
+    if (!widest || (is_least ? *one.bound < *widest : *one.bound > *widest)) widest = one.bound;
+  }
+  return widest ? defect_text(figure, *widest) : "";
+}
+
+/// What would have been found, in all files with enough counts.
+std::string shown_sentence(const Checkup& checkup) {
+  std::vector<std::string> shown = {widest_bound(checkup.looked_for, "first_draft_acceptance"),
+                                    widest_bound(checkup.looked_for, "change_of_tokens_per_step")};
+  std::erase(shown, "");
+  if (shown.empty()) return "";
+  std::string text = fmt::format("{} would have shown", fmt::join(shown, ", or "));
+  text.front() = 'A' == text.front() || 'a' == text.front() ? 'A' : 'T';
+  return fmt::format("{}; {} raise a false alarm in {} of runs at most.", text,
+                     counted(checkup.tests, "statistical test"), percent(planner::checkup_false_alarm_rate));
+}
+
+std::string looked_for_text(const std::vector<planner::LookedFor>& looked_for) {
   std::vector<std::string> lines;
   for (const planner::LookedFor& one : looked_for) {
-    const bool first = one.figure == "first_draft_acceptance";
-    if (!one.bound) {
-      lines.push_back(fmt::format("{}: too few rounds to tell a broken draft.", one.file));
-    } else {
-      lines.push_back(fmt::format("{}: {} {} would have shown.", one.file,
-                                  first ? "acceptance of the first draft below"
-                                        : "tokens per step that change over it by more than",
-                                  percent(*one.bound)));
-    }
+    lines.push_back(fmt::format("{}: {}.", one.file,
+                                one.bound ? defect_text(one.figure, *one.bound) + " would have shown"
+                                          : "too few rounds to tell a broken draft"));
   }
   std::sort(lines.begin(), lines.end());
   lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
-  if (lines.size() > most_shown) {
-    const std::size_t more = lines.size() - most_shown;
-    lines.resize(most_shown);
-    lines.push_back(fmt::format("And {} more (--format json).", more));
-  }
-  return lines;
+  std::string text;
+  for (const std::string& line : lines) text += wrapped(without_control_characters(line), 2) + '\n';
+  return text;
 }
 
-bool only_counts(const Checkup& checkup) {
-  return std::all_of(checkup.files.begin(), checkup.files.end(), [](const auto& file) { return file.kind == "counts"; });
+/// "1 error, 2 notes"
+std::string counts_text(const Checkup& checkup) {
+  std::vector<std::string> counts;
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::note})
+    if (checkup.count(severity) > 0)
+      counts.push_back(counted(checkup.count(severity), planner::name_of(severity)));
+  return fmt::format("{}", fmt::join(counts, ", "));
+}
+
+Spoken without_findings(const Checkup& checkup) {
+  const bool blind = std::none_of(checkup.looked_for.begin(), checkup.looked_for.end(),
+                                  [](const auto& one) { return one.bound.has_value(); });
+  const bool only_counts =
+      std::all_of(checkup.files.begin(), checkup.files.end(), [](const auto& file) { return file.kind == "counts"; });
+  if (blind && only_counts)
+    return said("Nothing was found, and little could be: too few counts stand in these files.",
+                "Counts of rounds, drafted and accepted tokens would let doctor test them.");
+  return said("Nothing is wrong or suspicious.", shown_sentence(checkup));
+}
+
+Spoken with_findings(const Checkup& checkup) {
+  const Finding& worst = checkup.findings.front();
+  std::string action = without_control_characters(worst.remedy) + '.';
+  action.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(action.front())));
+  std::string why = without_control_characters(worst.message);
+  why.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(why.front())));
+  Spoken answer = said(action, fmt::format("{} ({}).", why, counts_text(checkup)));
+  if (checkup.findings.size() == 1) return answer;
+  const auto file_of = [](const Finding& finding) {
+    return finding.evidence.empty() ? "" : finding.evidence.front().file;
+  };
+  answer.table = make_table(checkup.findings,
+                            {{"", {Align::left}, [](const Finding& f) { return std::string(planner::name_of(f.severity)); }},
+                             {"finding", {Align::left}, &Finding::code},
+                             {"file", {.align = Align::left, .widest = 60}, file_of}});
+  return answer;
 }
 
 }  // namespace
 
-std::string text_of(const Checkup& checkup) {
-  std::string text;
-  for (const Finding& finding : checkup.findings) text += text_of(finding) + '\n';
-  const std::vector<std::string> shown = shown_lines(checkup.looked_for);
-  const bool blind = std::none_of(checkup.looked_for.begin(), checkup.looked_for.end(),
-                                  [](const auto& one) { return one.bound.has_value(); });
-  if (!checkup.findings.empty()) {
-    text += fmt::format("{}, {}, {}.\n", counted(checkup.count(Severity::error), "error"),
-                        counted(checkup.count(Severity::warning), "warning"),
-                        counted(checkup.count(Severity::note), "note"));
-  } else if (blind && only_counts(checkup)) {
-    text += "Nothing was found, and little could be: too few counts stand in these files.\n";
-  } else {
-    text += "Nothing is wrong or suspicious.\n";
-  }
-  for (const std::string& line : shown) text += wrapped(without_control_characters(line), 2) + '\n';
-  if (checkup.tests == 0) return text;
-  return text + fmt::format("{}; together they raise a false alarm in {} of runs at most.\n",
-                            counted(checkup.tests, "statistical test"), percent(planner::checkup_false_alarm_rate));
+Spoken spoken(const Checkup& checkup) {
+  Spoken answer = checkup.findings.empty() ? without_findings(checkup) : with_findings(checkup);
+  for (const Finding& finding : checkup.findings) answer.more += text_of(finding) + '\n';
+  answer.more += looked_for_text(checkup.looked_for);
+  return answer;
 }
 
 }  // namespace specdec::render

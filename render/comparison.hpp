@@ -5,6 +5,7 @@
 #include <string>
 
 #include "planner/methods/comparison.hpp"
+#include "render/spoken.hpp"
 
 namespace specdec::render {
 
@@ -15,10 +16,10 @@ nlohmann::ordered_json json_of(const planner::MethodRuns& runs);
 /// A row of each table that may be empty, by its name, for the columns of CSV.
 std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_tables(const planner::MethodRuns& runs);
 
-/// A line for each method over all tasks, and the legend.
-std::string text_of(const planner::Comparison& comparison);
+/// The fastest lossless method, and those beside it.
+Spoken spoken(const planner::Comparison& comparison);
 
-/// The figures of one method one below the other, by position and by task.
-std::string text_of(const planner::Simulation& simulation);
+/// The speed of one method; with more its figures one below the other, by position and by task.
+Spoken spoken(const planner::Simulation& simulation);
 
 }  // namespace specdec::render

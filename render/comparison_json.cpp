@@ -75,7 +75,7 @@ ordered_json row_of(const validation::PlannedTree& tree) {
   return {{"method", tree.method},
           {"nodes", tree.parents.size()},
           {"depth", tree.depth},
-          {"expected_tokens", number_or_null(tree.expected_tokens)},
+          {"tokens_per_step", number_or_null(tree.expected_tokens)},
           {"parents", tree.parents}};
 }
 

@@ -81,7 +81,9 @@ std::string timing_table(const std::vector<MethodResult>& results) {
 }
 
 /// The table of `compare`, or of the tasks of one method; searches stand behind the other methods.
-Table table_of(const std::vector<MethodResult>& results, bool by_task) {
+/// @param is_brief  without what theory says and what was called
+Table table_of(const std::vector<MethodResult>& results, bool by_task, bool is_brief) {
+  const ColumnLook of_theory = {.shown = !is_brief};
   std::vector<MethodResult> rows;
   std::copy_if(results.begin(), results.end(), std::back_inserter(rows),
                [&](const MethodResult& r) { return r.task.empty() != by_task; });
@@ -92,16 +94,79 @@ Table table_of(const std::vector<MethodResult>& results, bool by_task) {
                          [=](const auto& r) { return by_task ? r.task : name_of(r.method); }},
                         {"lossless", {Align::left}, law_of},
                         {"tokens/step", [](const auto& r) { return render::with_interval(r.tokens_per_step, 2); }},
-                        {"closed", [](const auto& r) { return fixed(r.closed_form_tokens_per_step, 2); }},
-                        {"z", [](const auto& r) { return fixed(r.deviation_standard_errors, 1); }},
-                        {"target", [](const auto& r) { return fixed(r.target_calls_per_token, 2); }},
-                        {"draft", [](const auto& r) { return fixed(r.draft_calls_per_token, 2); }},
-                        {"ops", [](const auto& r) { return fixed(r.operations_factor, 2); }},
-                        {"mem", [](const auto& r) { return fixed(r.memory_factor, 2); }},
+                        {"closed", of_theory, [](const auto& r) { return fixed(r.closed_form_tokens_per_step, 2); }},
+                        {"z", of_theory, [](const auto& r) { return fixed(r.deviation_standard_errors, 1); }},
+                        {"target", of_theory, [](const auto& r) { return fixed(r.target_calls_per_token, 2); }},
+                        {"draft", of_theory, [](const auto& r) { return fixed(r.draft_calls_per_token, 2); }},
+                        {"ops", of_theory, [](const auto& r) { return fixed(r.operations_factor, 2); }},
+                        {"mem", of_theory, [](const auto& r) { return fixed(r.memory_factor, 2); }},
                         {"speedup", [](const auto& r) { return with_interval_or_dash(r.speedup, 2); }}});
   if (first_search < std::ssize(rows))
     table.rows[static_cast<std::size_t>(first_search)].above = "beside plain beam search of the same width:";
   return table;
+}
+
+/// Speedup, or without one tokens per step.
+double rate_of(const MethodResult& r) { return r.speedup ? r.speedup->value : r.tokens_per_step.value; }
+
+/// "1.66x plain decoding (1.61 to 1.71), "; empty without a speedup.
+std::string speed_text(const MethodResult& r) {
+  return r.speedup ? speed_with_range(r.speedup->value, r.speedup->ci95) + ", " : "";
+}
+
+/// Policies that know what will be accepted bound the others, and nobody can run them.
+bool sees_future(const MethodResult& r) {
+  const std::string_view policy = r.method.policy == nullptr ? "" : r.method.policy->name;
+  return policy == "oracle" || policy == "known-beta";
+}
+
+std::string closed_form_text(const MethodResult& r) {
+  if (!r.closed_form_tokens_per_step) return "no closed form.";
+  return fmt::format("the closed form gives {} tokens per step{}.", brief(*r.closed_form_tokens_per_step, 3),
+                     r.deviation_standard_errors
+                         ? fmt::format(", {:+.1f} standard errors away", *r.deviation_standard_errors)
+                         : "");
+}
+
+/// Lossless methods that are not told apart from the best one, and what losing the law would gain.
+std::string certainty_of(const std::vector<MethodResult>& ranked, const MethodResult& best) {
+  const auto interval = [](const MethodResult& r) { return r.speedup ? r.speedup->ci95 : r.tokens_per_step.ci95; };
+  std::vector<std::string> rivals;
+  const MethodResult* lossy = nullptr;
+  for (const MethodResult& r : ranked) {
+    if (&r == &best || sees_future(r)) continue;
+    if (!keeps_the_law(r)) {
+      if (lossy == nullptr && rate_of(r) > rate_of(best)) lossy = &r;
+    } else if (interval(r) && interval(best) && interval(r)->hi >= interval(best)->lo) {
+      rivals.push_back(name_of(r.method));
+    }
+  }
+  constexpr std::size_t named = 3;
+  const std::string more = rivals.size() > named ? fmt::format(" and {} more", rivals.size() - named) : "";
+  if (rivals.size() > named) rivals.resize(named);
+  std::string text = rivals.empty() ? "Sure: the interval of no other lossless method reaches it."
+                                    : fmt::format("Not told apart from {}{}; more --tokens would.",
+                                                  fmt::join(rivals, ", "), more);
+  if (lossy != nullptr)
+    text += fmt::format(" Faster, but not lossless: {}, {} at a total variation of {} per token.",
+                        name_of(lossy->method), factor_text(rate_of(*lossy)), brief(*lossy->total_variation_per_token, 2));
+  return text;
+}
+
+/// Plain decoding, the fastest lossy method, and the lossless ones that can be run.
+std::vector<MethodResult> shown_of(const std::vector<MethodResult>& ranked) {
+  std::vector<MethodResult> lossless, shown;
+  bool has_lossy = false;
+  for (const MethodResult& r : ranked) {
+    if (name_of(r.method) == "plain" || (!keeps_the_law(r) && !has_lossy)) {
+      has_lossy = has_lossy || !keeps_the_law(r);
+      shown.push_back(r);
+    } else if (keeps_the_law(r) && !sees_future(r)) {
+      lossless.push_back(r);
+    }
+  }
+  shown.insert(shown.end(), lossless.begin(), lossless.end());
+  return shown;
 }
 
 constexpr char method_legend[] =
@@ -123,11 +188,15 @@ std::string legends(const std::vector<MethodResult>& results) {
 
 }  // namespace
 
-std::string text_of(const planner::Simulation& simulation) {
+Spoken spoken(const planner::Simulation& simulation) {
   const std::vector<MethodResult>& results = simulation.results;
   const MethodResult& r = results.front();
-  std::string text = fmt::format("{}: {} tokens in {} steps of {} sequence{}\n", name_of(r.method), r.counters.tokens,
-                                 r.counters.steps, r.sequences, r.sequences == 1 ? "" : "s");
+  Spoken answer = said(fmt::format("{}: {}{} tokens per step.", name_of(r.method), speed_text(r),
+                                   with_range(r.tokens_per_step.value, r.tokens_per_step.ci95)),
+                       fmt::format("Lossless: {}. {} tokens in {}; {}", long_law_of(r), r.counters.tokens,
+                                   counted(r.sequences, "sequence"), closed_form_text(r)));
+  if (results.size() > 1) answer.table = table_of(results, true, true);
+  std::string text = fmt::format("{} steps of {}\n", r.counters.steps, counted(r.sequences, "sequence"));
   const auto line = [&](const char* what, const std::string& value) {
     text += fmt::format("  {:<24}{}\n", what, value);
   };
@@ -156,15 +225,29 @@ std::string text_of(const planner::Simulation& simulation) {
   if (r.speedup) line("speedup", render::with_interval(*r.speedup, 3));
   text += timing_table(results);
   if (results.size() > 1)
-    text += fmt::format("\n{}\n{}", text_of(table_of(results, true)), legends(results));
+    text += fmt::format("\n{}\n{}", text_of(table_of(results, true, false)), legends(results));
   else if (is_search(r))
     text += wrapped(search_legend) + '\n';
-  return text;
+  answer.more = text;
+  return answer;
 }
 
-std::string text_of(const planner::Comparison& comparison) {
-  return fmt::format("{}\n{}{}", text_of(table_of(comparison.results, false)), legends(comparison.results),
-                     timing_table(comparison.results));
+Spoken spoken(const planner::Comparison& comparison) {
+  std::vector<MethodResult> ranked;
+  for (const MethodResult& r : comparison.results)
+    if (r.task.empty() && !is_search(r)) ranked.push_back(r);
+  std::ranges::stable_sort(ranked, std::greater<>(), rate_of);
+  Spoken answer;
+  const auto best = std::ranges::find_if(ranked, [](const MethodResult& r) { return keeps_the_law(r) && !sees_future(r); });
+  if (best != ranked.end()) {
+    answer.decision.action = fmt::format("Use {}: {}{} tokens per step, lossless.", name_of(best->method),
+                                         speed_text(*best), brief(best->tokens_per_step.value, 3));
+    answer.decision.certainty = certainty_of(ranked, *best);
+  }
+  answer.table = table_of(shown_of(ranked), false, true);
+  answer.more = fmt::format("{}\n{}{}", text_of(table_of(comparison.results, false, false)), legends(comparison.results),
+                            timing_table(comparison.results));
+  return answer;
 }
 
 }  // namespace specdec::render

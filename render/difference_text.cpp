@@ -1,6 +1,7 @@
 #include <fmt/format.h>
-#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "render/difference.hpp"
 #include "render/text.hpp"
@@ -10,18 +11,16 @@ namespace {
 
 using estimate::Difference;
 using estimate::GroupDifference;
-using estimate::PositionDifference;
 using estimate::RunDifference;
 using planner::ComparedRun;
 using planner::RunsDifference;
 
-std::string compared_run_text(std::string_view name, const ComparedRun& run, std::int64_t units, double tokens) {
-  return wrapped(fmt::format("{}: {}: {}{}{}, {} tokens per step", name, without_control_characters(run.file),
-                             counted(units, run.unit), run.gamma ? fmt::format(" at gamma {}", *run.gamma) : "",
-                             run.rule ? fmt::format(", {}", traces::name_of(*run.rule)) : "", fixed(tokens)),
-                 2) +
-         '\n';
-}
+/// A row of any of the tables; cells that a table lacks are empty.
+struct Part {
+  std::string name;
+  Difference difference;
+  std::vector<std::string> before = {};
+};
 
 std::string p_value_text(const Difference& difference) {
   constexpr double least_shown = 1e-12;
@@ -29,106 +28,112 @@ std::string p_value_text(const Difference& difference) {
   return *difference.p_value < least_shown ? "<1e-12" : brief(*difference.p_value, 2);
 }
 
-/// "0.312  0.104 to 0.520  0.0034", in columns.
-std::string columns_of(const Difference& difference) {
-  const std::string interval =
-      difference.ci95 ? fmt::format("{} to {}", fixed(difference.ci95->lo), fixed(difference.ci95->hi)) : "-";
-  return fmt::format("{:>10}  {:>18}  {:>8}", fixed(difference.value), interval, p_value_text(difference));
+/// @param before  headings between the name and the difference
+Table table_of(const std::string& name, const std::vector<std::string>& before, const std::vector<Part>& parts) {
+  std::vector<Column<Part>> columns = {{name, {.align = Align::left}, &Part::name}};
+  for (std::size_t i = 0; i < before.size(); ++i)
+    columns.emplace_back(before[i], [i](const Part& part) { return part.before[i]; });
+  columns.emplace_back("B - A", [](const Part& part) { return fixed(part.difference.value); });
+  columns.emplace_back("95%", [](const Part& part) {
+    const auto& ci95 = part.difference.ci95;
+    return ci95 ? fmt::format("{:.3f} to {:.3f}", ci95->lo, ci95->hi) : "-";
+  });
+  columns.emplace_back("p", [](const Part& part) { return p_value_text(part.difference); });
+  return make_table(parts, columns);
 }
 
-std::string difference_heading(std::string_view first, std::string_view before) {
-  return fmt::format("{:<24}{}{:>10}  {:>18}  {:>8}\n", first, before, "B - A", "95%", "p");
+Table positions_table(const RunDifference& found) {
+  std::vector<Part> parts;
+  for (const estimate::PositionDifference& one : found.positions)
+    parts.push_back({fmt::format("{}", one.position), one.difference, {fixed(one.a), fixed(one.b)}});
+  return table_of("drafts accepted", {"A", "B"}, parts);
 }
 
-std::string difference_row(const std::string& name, const std::string& before, const Difference& difference) {
-  return fmt::format("{:<24}{}{}\n", without_control_characters(name), before, columns_of(difference));
-}
-
-std::string position_differences_text(const RunDifference& found) {
-  if (found.positions.empty()) return "";
-  std::string text = "\nBy position, shares of steps whose first drafts are accepted:\n\n" +
-                     difference_heading("drafts", fmt::format("{:>8}{:>8}", "A", "B"));
-  for (const PositionDifference& one : found.positions) {
-    text += difference_row(fmt::format("{}", one.position), fmt::format("{:>8}{:>8}", fixed(one.a), fixed(one.b)),
-                           one.difference);
-  }
-  return text;
-}
-
-std::string tokens_cell(const std::optional<double>& tokens) { return tokens ? fixed(*tokens) : "-"; }
-
-std::string group_differences_text(const RunDifference& found) {
+std::string groups_text(const RunDifference& found) {
   if (!found.mix) return "";
-  std::string text =
-      "\nBy prompt mix, tokens per step:\n\n" + difference_heading("part", "") +
-      difference_row("shares of groups", "", *found.mix) + difference_row("acceptance in groups", "", *found.within) +
-      '\n' +
-      difference_heading("group", fmt::format("{:>8}{:>8}{:>9}{:>9}{:>8}", "A", "B", "share A", "share B", "mix"));
+  std::vector<Part> groups;
   for (const GroupDifference& one : found.groups) {
-    text +=
-        difference_row(one.group.empty() ? "(none)" : one.group,
-                       fmt::format("{:>8}{:>8}{:>9}{:>9}{:>8}", tokens_cell(one.tokens_a), tokens_cell(one.tokens_b),
-                                   percent(one.share_a), percent(one.share_b), fixed(one.mix)),
-                       one.acceptance);
+    groups.push_back({one.group.empty() ? "(none)" : one.group,
+                      one.acceptance,
+                      {fixed(one.tokens_a), fixed(one.tokens_b), percent(one.share_a), percent(one.share_b),
+                       fixed(one.mix)}});
   }
-  return text;
+  return "\nBy prompt mix, tokens per step:\n\n" +
+         text_of(table_of("part", {}, {{"shares of groups", *found.mix}, {"acceptance in groups", *found.within}})) +
+         '\n' + text_of(table_of("group", {"A", "B", "share A", "share B", "mix"}, groups));
 }
 
-std::string rule_difference_text(const RunDifference& found) {
+std::string rule_text(const RunDifference& found) {
   if (!found.rule) return "";
   const Difference rest = {found.tokens.value - found.rule->value, {}, {}};
-  return "\nBy acceptance rule, tokens per step:\n\n" + difference_heading("part", "") +
-         difference_row("rule", "", *found.rule) + difference_row("drafts and texts", "", rest);
+  return "\nBy acceptance rule, tokens per step:\n\n" +
+         text_of(table_of("part", {}, {{"rule", *found.rule}, {"drafts and texts", rest}}));
 }
 
-std::string time_difference_text(const RunDifference& found) {
+std::string time_text(const RunDifference& found) {
   if (!found.time) return "";
-  return fmt::format("\nBy time, {} ms a token of A and {} ms of B, as logarithms of ratios:\n\n{}{}{}{}",
+  return fmt::format("\nBy time, {} ms a token of A and {} ms of B, as logarithms of ratios:\n\n{}",
                      brief(1e3 * found.time->seconds_per_token_a), brief(1e3 * found.time->seconds_per_token_b),
-                     difference_heading("part", ""), difference_row("time per token", "", found.time->log_per_token),
-                     difference_row("cost: time per step", "", found.time->log_round),
-                     difference_row("tokens per step", "", found.time->log_tokens));
+                     text_of(table_of("part", {},
+                                      {{"time per token", found.time->log_per_token},
+                                       {"cost: time per step", found.time->log_round},
+                                       {"tokens per step", found.time->log_tokens}})));
 }
 
-std::string power_text(const RunDifference& found) {
-  if (!found.detectable) return "";
-  const auto clusters = static_cast<double>(std::max(found.clusters_a, found.clusters_b));
-  std::string text =
-      fmt::format("As many as these find a difference of {} in four runs of five", fixed(*found.detectable));
-  if (found.clusters_to_tell) {
-    text += *found.clusters_to_tell <= clusters
-                ? fmt::format("; {} of each would find this one", brief(*found.clusters_to_tell))
-                : fmt::format("; this one takes {} of each, {} more", brief(*found.clusters_to_tell),
-                              brief(*found.clusters_to_tell - clusters));
-  }
-  return wrapped(text + ".") + '\n';
+std::string run_text(std::string_view name, const ComparedRun& run, std::int64_t units, double tokens) {
+  return wrapped(fmt::format("{}: {}: {}{}{}, {} tokens per step", name, without_control_characters(run.file),
+                             counted(units, run.unit), run.gamma ? fmt::format(" at gamma {}", *run.gamma) : "",
+                             run.rule ? fmt::format(", {}", traces::name_of(*run.rule)) : "", fixed(tokens)),
+                 2) +
+         '\n';
 }
 
-std::string difference_verdict_text(const RunsDifference& answer) {
+/// Which run is better, and by how much.
+std::string action_of(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
   const Difference& tokens = found.tokens;
-  const std::string by = fmt::format("{} tokens per step", fixed(std::abs(tokens.value)));
-  const std::string pairs = found.paired > 0 ? fmt::format("; {} prompts are paired", found.paired) : "";
-  if (!tokens.ci95)
-    return fmt::format("B - A is {} tokens per step; no interval.{}", fixed(tokens.value),
-                       answer.undecided.empty() ? "" : fmt::format(" It tells nothing: {}.", answer.undecided));
-  const std::string interval = fmt::format("95% of B - A: {} to {}, p {}{}", fixed(tokens.ci95->lo),
-                                           fixed(tokens.ci95->hi), p_value_text(tokens), pairs);
-  if (!answer.tells()) {
-    return fmt::format("It cannot be told whether A or B accepts more{}{} ({}).", answer.undecided.empty() ? "" : ": ",
-                       answer.undecided, interval);
+  if (answer.tells()) {
+    const std::optional<estimate::Interval> range =
+        tokens.value > 0 ? *tokens.ci95 : estimate::Interval{-tokens.ci95->hi, -tokens.ci95->lo};
+    return fmt::format("{} accepts more: {} tokens per step above {}.", tokens.value > 0 ? "B" : "A",
+                       with_range(std::abs(tokens.value), range), tokens.value > 0 ? "A" : "B");
   }
-  return fmt::format("B puts out {} {} than A ({}).", by, tokens.value > 0 ? "more" : "less", interval);
+  return fmt::format("Not told apart: B {} tokens per step, A {}; B - A is {}.", brief(found.tokens_b, 3),
+                     brief(found.tokens_a, 3), with_range(tokens.value, tokens.ci95));
+}
+
+/// How sure that is, what it means in time, and what would tell more.
+std::string certainty_of(const RunsDifference& answer) {
+  const RunDifference& found = answer.difference;
+  if (!answer.undecided.empty()) return fmt::format("This decides nothing: {}.", answer.undecided);
+  if (!found.tokens.ci95) return "Nothing says how sure this is: give requests or windows of time, not totals.";
+  std::string text = fmt::format("p {}", p_value_text(found.tokens));
+  if (found.paired > 0) text += fmt::format(", {} prompts paired", found.paired);
+  if (found.time) {
+    const Difference& log = found.time->log_per_token;
+    const std::optional<estimate::Interval> range =
+        log.ci95 ? std::optional(estimate::Interval{std::exp(log.ci95->lo), std::exp(log.ci95->hi)}) : std::nullopt;
+    text += fmt::format("; a token of B takes {} times as long", with_range(std::exp(log.value), range));
+  }
+  if (found.detectable) {
+    text += fmt::format(". As many as these find a difference of {} in four runs of five", brief(*found.detectable, 2));
+    const auto clusters = static_cast<double>(std::max(found.clusters_a, found.clusters_b));
+    if (!answer.tells() && found.clusters_to_tell && *found.clusters_to_tell > clusters)
+      text += fmt::format("; this one takes {} of each", brief(*found.clusters_to_tell, 2));
+  }
+  return text + '.';
 }
 
 }  // namespace
 
-std::string text_of(const RunsDifference& answer) {
+Spoken spoken(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
-  return wrapped(difference_verdict_text(answer)) + '\n' + power_text(found) + '\n' +
-         compared_run_text("A", answer.a, found.units_a, found.tokens_a) +
-         compared_run_text("B", answer.b, found.units_b, found.tokens_b) + position_differences_text(found) +
-         group_differences_text(found) + rule_difference_text(found) + time_difference_text(found);
+  Spoken said_of = said(action_of(answer), certainty_of(answer), {},
+                        run_text("A", answer.a, found.units_a, found.tokens_a) +
+                            run_text("B", answer.b, found.units_b, found.tokens_b) + groups_text(found) +
+                            rule_text(found) + time_text(found));
+  if (!found.positions.empty()) said_of.table = positions_table(found);
+  return said_of;
 }
 
 }  // namespace specdec::render

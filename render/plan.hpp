@@ -6,19 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "planner/decision.hpp"
 #include "planner/plan.hpp"
+#include "render/spoken.hpp"
 
 /// Rendering of the answer of `specdec plan`: its decision first.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Plan& plan);
-/// The decision, a table of at most six rows, the configuration if one is asked for, and the next command.
-std::string text_of(const planner::Plan& plan);
-/// Every point, every gamma and every run behind it.
-std::string explained(const planner::Plan& plan);
-/// The decision in sentences: what to do, and how sure it is.
-std::vector<std::string> words_of(const planner::Plan& plan);
+/// The decision, a table of at most six rows, the configuration if one is asked for, and the next command; with more
+/// every point, every gamma and every run behind it.
+Spoken spoken(const planner::Plan& plan);
 
 /// Fills in the keys of the JSON output.
 void put_plan(const planner::Plan& plan, nlohmann::ordered_json& json);
@@ -43,7 +40,5 @@ struct NextStep {
 std::optional<NextStep> next_step(const planner::Plan& plan);
 /// Instructions to read times off a run by the engine's own benchmark, and to give them to a plan by hardware.
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next);
-/// A command on separate lines, broken before options if it is long.
-std::string command_lines(const std::string& command);
 
 }  // namespace specdec::render

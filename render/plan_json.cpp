@@ -19,10 +19,6 @@ using planning::PointPlan;
 
 ordered_json json_of(const estimate::Interval& interval) { return {interval.lo, interval.hi}; }
 
-ordered_json json_of(const std::optional<estimate::Interval>& bounds) {
-  return bounds ? json_of(*bounds) : ordered_json();
-}
-
 ordered_json json_of(const estimate::Estimate& estimate) {
   return {{"value", estimate.value},
           {"ci95", estimate.ci95 ? json_of(*estimate.ci95) : ordered_json()},
@@ -300,29 +296,6 @@ ordered_json json_closed_form(const Plan& d) {
                       {"complete", form.finite->complete}};
   }
   return json;
-}
-
-ordered_json json_of(const planner::Decision& decision) {
-  ordered_json schedule = ordered_json::array();
-  for (const planner::DecidedStretch& one : decision.schedule) {
-    schedule.push_back({{"from", one.from},
-                        {"to", one.to},
-                        {"gamma", one.gamma},
-                        {"speedup", one.speedup},
-                        {"share", one.share}});
-  }
-  return {{"verdict", worlds::name_of(decision.verdict)},
-          {"gamma", or_null(decision.gamma)},
-          {"schedule", schedule},
-          {"speedup",
-           {{"value", number_or_null(decision.speedup.value)},
-            {"ci95", json_of(decision.speedup.ci95)},
-            {"bounds", json_of(decision.speedup.bounds)},
-            {"share", decision.speedup.share}}},
-          {"over", decision.over ? ordered_json{{"gamma", decision.over->gamma}, {"share", decision.over->share}}
-                                 : ordered_json()},
-          {"text", {decision.action, decision.certainty}},
-          {"next", decision.next.empty() ? ordered_json() : ordered_json(decision.next)}};
 }
 
 ordered_json json_assumed(const Plan& d) {

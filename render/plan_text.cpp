@@ -75,8 +75,6 @@ std::string about_runs(const Plan& d) {
   return text;
 }
 
-std::string about_drift_of(const Plan& d) { return d.bench ? about_drift(*d.bench) : ""; }
-
 std::string about_config(const Plan& d) {
   if (!d.config) return "";
   std::string text = fmt::format("\n{}:\n", planning::newest_release(d.config->engine));
@@ -93,20 +91,20 @@ bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty(
 std::optional<NextStep> next_step(const Plan& d) {
   const std::string engine = d.engine.value_or("");
   const auto step = [&](const planning::NextMeasurement& next, const std::string& why, const std::string& command) {
-    return NextStep{fmt::format("{}: run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
+    return NextStep{fmt::format("{}run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
                     command, d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""};
   };
   if (d.next_run) {
     const planning::NextRun& run = *d.next_run;
     const planning::NextMeasurement next = {run.gamma, run.batch, run.context};
     return step(next,
-                 fmt::format("The run that tells most lowers the expected loss from {} to {} in {} minutes",
+                 fmt::format("to lower the expected loss from {} to {} in {} minutes, ",
                              percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2)),
                 planner::next_run_command(d));
   }
   for (const PointPlan& point : d.points()) {
     if (!point.next) continue;
-    return step(*point.next, fmt::format("The run that tells most, at batch {}", whole_or_brief(point.batch)),
+    return step(*point.next, "",
                 planner::benchmark_command(d, *point.next));
   }
   return std::nullopt;
@@ -116,54 +114,22 @@ std::string speedup_range(const std::optional<estimate::Interval>& interval) {
   return interval && interval->lo < interval->hi ? fmt::format("{:.2f} to {:.2f}", interval->lo, interval->hi) : "-";
 }
 
-std::string command_lines(const std::string& command) {
-  constexpr std::size_t indent = 2;
-  if (indent + command.size() <= text_width()) return std::string(indent, ' ') + command + '\n';
-  std::string text, line = std::string(indent, ' ');
-  std::size_t at = 0;
-  while (at < command.size()) {
-    std::size_t next = command.find(" --", at + 1);
-    if (next == std::string::npos) next = command.size();
-    const std::string part = command.substr(at, next - at);
-    if (line.size() + part.size() + 2 > text_width() && line.size() > indent) {
-      text += line + " \\\n";
-      line = std::string(indent + 1, ' ');
-    }
-    line += part;
-    at = next;
-  }
-  return text + line + '\n';
-}
-
-std::vector<std::string> words_of(const Plan& d) {
-  const planner::Decision decision = planner::decision_of(d);
-  std::vector<std::string> words = {decision.action};
-  if (!decision.certainty.empty()) words.push_back(decision.certainty);
-  return words;
-}
-
-std::string text_of(const Plan& d) {
-  std::string text;
-  for (const std::string& sentence : words_of(d)) text += wrapped(sentence) + '\n';
-  text += about_passed_over(d) + about_drift_of(d);
-  const Table table = brief_table(d);
-  if (!table.rows.empty()) text += '\n' + text_of(table);
-  text += about_config(d);
-  if (const auto next = next_step(d)) text += '\n' + wrapped("Next: " + next->words) + '\n' + command_lines(next->command);
-  return text;
-}
-
-std::string explained(const Plan& d) {
-  std::string text;
-  if (d.deployment.drafts.size() > 1) text += '\n' + text_of(drafts_table(d));
-  if (d.bench) text += '\n' + about_runs(d);
-  text += '\n' + text_of(points_table(d));
+Spoken spoken(const Plan& d) {
+  Spoken answer;
+  answer.decision = planner::decision_of(d);
+  answer.table = brief_table(d);
+  answer.note = about_passed_over(d) + (d.bench ? about_drift(*d.bench) : "") + about_config(d);
+  if (const auto next = next_step(d)) answer.reason = next->words;
+  std::string& text = answer.more;
+  if (d.deployment.drafts.size() > 1) text += text_of(drafts_table(d)) + '\n';
+  if (d.bench) text += about_runs(d) + '\n';
+  text += text_of(points_table(d));
   if (d.points().size() == 1 && !d.points().front().rows.empty())
     text += '\n' + text_of(gammas_table(d, d.points().front()));
   if (!d.shown_plan().schedule.empty()) text += '\n' + text_of(schedule_table(d));
   const auto next = next_step(d);
   if (next && !next->calibration.empty()) text += '\n' + wrapped(next->calibration) + '\n';
-  return text;
+  return answer;
 }
 
 std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next) {

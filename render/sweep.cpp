@@ -1,6 +1,7 @@
 #include "render/sweep.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -18,8 +19,7 @@ using nlohmann::ordered_json;
 using planner::Sweep;
 using planner::SweepCommand;
 
-/// Text lists at most so many rows, and reasons; data hold all.
-constexpr std::size_t most_rows = 40;
+/// Text lists at most so many reasons; data hold all.
 constexpr std::size_t most_reasons = 5;
 
 std::string cell(const ordered_json& value) {
@@ -136,25 +136,37 @@ ordered_json json_of(const Sweep& sweep) {
           {"rows", rows}};
 }
 
-std::string text_of(const Sweep& sweep) {
+Spoken spoken(const Sweep& sweep) {
   const std::vector<ordered_json> rows = sweep.rows();
   const bool has_front =
       std::any_of(rows.begin(), rows.end(), [](const ordered_json& row) { return row.at("pareto").is_boolean(); });
-  std::vector<ordered_json> best = best_rows(rows, has_front);
-  std::string text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
+  const std::vector<ordered_json> best = best_rows(rows, has_front);
+  const std::string cost = planner::pareto_cost_column(rows);
+  Spoken answer;
+  std::string& action = answer.decision.action;
+  if (best.empty()) {
+    action = "No point has an answer.";
+  } else if (!has_front) {
+    action = fmt::format("Point {} gains most: {}x.", best.front().at("point").dump(), cell(best.front().at("speedup")));
+  } else {
+    action = fmt::format("Point {} is the fastest, {} ms per token; {} not beaten in both time and cost.",
+                         best.front().at("point").dump(), seconds_cell(best.front().at("seconds_per_output_token")),
+                         best.size() == 1 ? "it is the only one" : fmt::format("{} are", counted(std::ssize(best), "row")));
+  }
+  std::string& text = answer.decision.certainty;
+  text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
   if (sweep.repeated > 0) text += fmt::format(", {} more that repeat one", sweep.repeated);
   if (sweep.from_cache > 0) text += fmt::format(", {} from the cache", sweep.from_cache);
-  text = wrapped(text + '.') + '\n';
-  if (!best.empty()) {
-    const std::string what =
-        has_front ? "Not beaten in both time per token and cost by another of the same work" : "The largest speedups";
-    const std::string cut = best.size() > most_rows ? fmt::format(" (the first {} of {})", most_rows, best.size()) : "";
-    best.resize(std::min(best.size(), most_rows));
-    text += fmt::format("\n{}{}:\n{}", what, cut, text_of(table_of(sweep, best, planner::pareto_cost_column(rows))));
-  }
+  std::map<std::string, std::int64_t> verdicts;
+  for (const ordered_json& row : best)
+    if (row.at("verdict").is_string()) ++verdicts[row.at("verdict").get<std::string>()];
+  std::vector<std::string> words;
+  for (const auto& [verdict, count] : verdicts) words.push_back(fmt::format("{} {}", count, verdict));
+  text += words.empty() ? "." : fmt::format("; of the rows below: {}.", fmt::join(words, ", "));
+  if (!best.empty()) answer.table = table_of(sweep, best, cost);
   if (const std::int64_t unpriced = sweep.unpriced(); unpriced > 0)
-    text += fmt::format("\n{} without an answer:\n{}", counted(unpriced, "point"), reasons(rows));
-  return text;
+    answer.note = fmt::format("\n{} without an answer:\n{}", counted(unpriced, "point"), reasons(rows));
+  return answer;
 }
 
 ordered_json row_of_every_column(const Sweep& sweep) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "planner/sweeps/sweep.hpp"
+#include "render/spoken.hpp"
 
 /// Rendering of the answers of `specdec sweep`.
 namespace specdec::render {
@@ -11,7 +12,7 @@ namespace specdec::render {
 nlohmann::ordered_json json_of(const planner::Sweep& sweep);
 /// The rows that no other of the same work beats in time and cost, or the fastest where costs are unknown, and why
 /// points have no price.
-std::string text_of(const planner::Sweep& sweep);
+Spoken spoken(const planner::Sweep& sweep);
 /// A row with all columns as they are where they are not null, for tables in which some are null everywhere.
 nlohmann::ordered_json row_of_every_column(const planner::Sweep& sweep);
 

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "planner/synthetic.hpp"
+#include "render/spoken.hpp"
 
 /// Rendering of the answer of `specdec synthetic`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Synthetic& synthetic);
-std::string text_of(const planner::Synthetic& synthetic);
+Spoken spoken(const planner::Synthetic& synthetic);
 
 }  // namespace specdec::render

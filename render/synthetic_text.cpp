@@ -21,13 +21,9 @@ std::string loss_text(const SyntheticSettings& settings, double deviation) {
       fixed(planning::accepted_deviation(settings.survival)), fixed(deviation), percent(settings.total_variation));
 }
 
-std::string text_of(const SyntheticSettings& settings, double deviation) {
-  std::string text = fmt::format("{}:\n{}", planning::newest_release(settings.engine), settings.text);
-  if (settings.text.empty()) {
-    text += "nothing\n";
-  } else {
-    text += wrapped(loss_text(settings, deviation)) + '\n';
-  }
+std::string explained(const SyntheticSettings& settings, double deviation) {
+  std::string text = fmt::format("{}:\n", planning::newest_release(settings.engine));
+  if (!settings.text.empty()) text += wrapped(loss_text(settings, deviation)) + '\n';
   for (const std::string& note : settings.notes) text += wrapped(fmt::format("Note: {}.", note), 2) + '\n';
   return text;
 }
@@ -41,19 +37,21 @@ std::string range_text(const planner::Synthetic& synthetic) {
 
 }  // namespace
 
-std::string text_of(const planner::Synthetic& synthetic) {
+Spoken spoken(const planner::Synthetic& synthetic) {
   std::vector<std::string> rates;
-  for (const double alive : synthetic.survival) rates.push_back(fixed(alive));
-  const estimate::TokensPerStep& tokens = synthetic.tokens_per_step;
+  for (const double alive : synthetic.survival) rates.push_back(brief(alive, 3));
   const double deviation = planning::accepted_deviation(synthetic.survival);
-  std::string text =
-      wrapped(fmt::format("{}: {} tokens per step at gamma {}{}; the first 1, 2, ... drafts are accepted in {} of the "
-                          "steps; standard deviation of accepted drafts per step {}.",
-                          without_control_characters(synthetic.acceptance), fixed(tokens.value),
-                          synthetic.question.gamma, range_text(synthetic), fmt::join(rates, ", "), fixed(deviation))) +
-      '\n';
-  for (const SyntheticSettings& settings : synthetic.settings) text += '\n' + text_of(settings, deviation);
-  return text;
+  Spoken answer = said(fmt::format("Set these: your engine then accepts {} tokens per step at gamma {}{}.",
+                                   brief(synthetic.tokens_per_step.value, 3), synthetic.question.gamma,
+                                   range_text(synthetic)),
+                       fmt::format("From {}. Drafts 1, 2, ... are accepted in {} of the steps.",
+                                   without_control_characters(synthetic.acceptance), fmt::join(rates, ", ")));
+  for (const SyntheticSettings& settings : synthetic.settings) {
+    answer.note += fmt::format("\n{}:\n{}", planning::newest_release(settings.engine),
+                               settings.text.empty() ? "nothing\n" : settings.text);
+    answer.more += (answer.more.empty() ? "" : "\n") + explained(settings, deviation);
+  }
+  return answer;
 }
 
 }  // namespace specdec::render

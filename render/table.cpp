@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <numeric>
 
 #include "render/text.hpp"
 
@@ -42,6 +43,25 @@ std::string line(const std::vector<TextColumn>& columns, std::size_t row) {
 }
 
 }  // namespace
+
+Table shortened(Table table, std::size_t rows) {
+  if (table.rows.size() <= rows) return table;
+  std::vector<std::size_t> places(table.rows.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  const auto distance = [&table](std::size_t place) {
+    std::size_t least = table.rows.size();
+    for (std::size_t i = 0; i < table.rows.size(); ++i)
+      if (table.rows[i].is_marked) least = std::min(least, i < place ? place - i : i - place);
+    return least;
+  };
+  std::ranges::stable_sort(places, {}, distance);
+  places.resize(rows);
+  std::ranges::sort(places);
+  std::vector<Table::Row> kept;
+  for (const std::size_t place : places) kept.push_back(std::move(table.rows[place]));
+  table.rows = std::move(kept);
+  return table;
+}
 
 std::string text_of(const Table& table) {
   std::vector<TextColumn> columns;

@@ -77,6 +77,10 @@ Table make_table(const Rows& rows, const std::vector<Column<typename Rows::value
   return table;
 }
 
+/// The rows that stand nearest to marked ones, or the first ones where none is marked.
+/// @param rows  at most so many
+Table shortened(Table table, std::size_t rows);
+
 /// Columns under their headings, two blanks apart. Control characters are written as \xNN.
 std::string text_of(const Table& table);
 

@@ -82,6 +82,30 @@ std::string with_interval(const estimate::Estimate& estimate, int decimals) {
   return fmt::format("{} [{}, {}]", fixed(estimate.value), fixed(lo), fixed(hi));
 }
 
+namespace {
+
+/// @param unit  after the value and each end, `after` the value alone
+std::string ranged(double value, const std::optional<estimate::Interval>& range, double factor, const char* unit,
+                   const char* after = "") {
+  const auto shown = [&](double number) { return brief(factor * number, 3) + unit; };
+  if (!range || (shown(range->lo) == shown(value) && shown(range->hi) == shown(value))) return shown(value) + after;
+  return fmt::format("{}{} ({} to {})", shown(value), after, shown(range->lo), shown(range->hi));
+}
+
+}  // namespace
+
+std::string with_range(double value, const std::optional<estimate::Interval>& range) {
+  return ranged(value, range, 1, "");
+}
+
+std::string speed_with_range(double speedup, const std::optional<estimate::Interval>& range) {
+  return ranged(speedup, range, 1, "", "x plain decoding");
+}
+
+std::string share_with_range(double share, const std::optional<estimate::Interval>& range) {
+  return ranged(share, range, 100, "%");
+}
+
 std::string wrapped(std::string_view text, std::size_t indent) {
   std::string lines;
   std::size_t column = 0;
@@ -99,51 +123,6 @@ std::string wrapped(std::string_view text, std::size_t indent) {
     text.remove_prefix(std::min(text.size(), word.size() + 1));
   }
   return lines;
-}
-
-namespace {
-
-/// As JSON, but without digits that arithmetic adds to typed ones.
-std::string assumed_text(const nlohmann::ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_array()) {
-    std::vector<std::string> items;
-    for (const nlohmann::ordered_json& item : value) items.push_back(assumed_text(item));
-    return fmt::format("[{}]", fmt::join(items, ","));
-  }
-  if (!value.is_number_float()) return value.dump();
-  const double number = value.get<double>();
-  // Rates near 1 differ in later digits.
-  const int digits = 0.999 < number && number < 1 ? 15 : 6;
-  return nlohmann::ordered_json(std::stod(fmt::format("{:.{}g}", number, digits))).dump();
-}
-
-}  // namespace
-
-std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings) {
-  std::vector<std::string> assumed;
-  for (const planner::Assumption& a : assumptions) {
-    assumed.push_back(fmt::format("{} {} ({})", a.name, assumed_text(a.value), a.source));
-  }
-  std::string text;
-  if (!assumed.empty()) text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumed, ", ")), 2) + '\n';
-  for (const Note& warning : warnings) {
-    if (warning.explains_null) continue;
-    text += wrapped(fmt::format("Warning ({}): {}.", warning.code, warning.message), 2) + '\n';
-  }
-  return text;
-}
-
-std::string brief_warnings(std::span<const Note> warnings) {
-  constexpr std::size_t shown = 2;
-  std::vector<const Note*> told;
-  for (const Note& warning : warnings)
-    if (!warning.explains_null) told.push_back(&warning);
-  std::string text;
-  for (std::size_t i = 0; i < std::min(shown, told.size()); ++i)
-    text += wrapped(fmt::format("Warning: {}.", told[i]->message), 2) + '\n';
-  if (told.size() > shown) text += fmt::format("{} more: --explain\n", counted(std::ssize(told) - 2, "warning"));
-  return text;
 }
 
 namespace {

@@ -58,15 +58,15 @@ std::string milliseconds(double seconds);
 /// value to a tenth of its half, else "1.97 [1.90, 2.00]"; the value alone if there is none.
 std::string with_interval(const estimate::Estimate& estimate, int decimals);
 
+/// "1.97 (1.93 to 2.01)", three digits; the value alone if there is no interval, or none that is seen in these.
+std::string with_range(double value, const std::optional<estimate::Interval>& range);
+/// "1.69x plain decoding (1.65 to 1.72)".
+std::string speed_with_range(double speedup, const std::optional<estimate::Interval>& range);
+/// The same of a share: "72.1% (71.9% to 72.2%)".
+std::string share_with_range(double share, const std::optional<estimate::Interval>& range);
+
 /// `text` broken at blanks into lines of at most text_width() characters; continuation lines are indented.
 std::string wrapped(std::string_view text, std::size_t indent = 0);
-
-/// The lines below an answer: "Assumptions: ..." and a paragraph for each warning that explains no null; empty if
-/// there is neither.
-std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings);
-
-/// At most two of the warnings, and how many more --explain shows; empty if there is none.
-std::string brief_warnings(std::span<const Note> warnings);
 
 /// A document in lines, without a character that a terminal obeys: those are written as \uNNNN.
 std::string json_text(const nlohmann::ordered_json& document);

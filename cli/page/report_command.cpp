@@ -142,7 +142,7 @@ Report run(const ReportOptions& o, const Options& options) {
   page.version = version();
   page.command = options.command_line();
   page.made_on = day_of_making();
-  page.words = plan.words;
+  page.words = words_of(plan.report.spoken.decision);
   if (analysis) {
     add_recording(o.plan, analysis->recording, charts, report);
   }
@@ -182,17 +182,16 @@ Report run(const ReportOptions& o, const Options& options) {
                        {"title", chart.chart.title},
                        {"is_drawn", page.program || !chart.drawing.empty()}});
   }
-  report.json = {{"recommendation", page.words},
-                 {"is_interactive", page.program.has_value()},
+  report.json = {{"is_interactive", page.program.has_value()},
                  {"size_bytes", report.file->size()},
                  {"figures", figures}};
-  for (const std::string& paragraph : page.words) report.text += wrapped(paragraph) + '\n';
-  report.text += '\n' +
-                 wrapped(fmt::format("{}: {} page of {} kB with {} figure{}.",
-                                     without_control_characters(effective.at("output").get<std::string>()),
-                                     page.program ? "an interactive" : "a", (report.file->size() + 999) / 1000,
-                                     shown.size(), shown.size() == 1 ? "" : "s")) +
-                 '\n';
+  report.spoken = said(page.words.front(), page.words.size() > 1 ? page.words[1] : "",
+                       '\n' + wrapped(fmt::format("{}: {} page of {} kB with {} figure{}.",
+                                                  without_control_characters(effective.at("output").get<std::string>()),
+                                                  page.program ? "an interactive" : "a",
+                                                  (report.file->size() + 999) / 1000, shown.size(),
+                                                  shown.size() == 1 ? "" : "s")) +
+                           '\n');
   return report;
 }
 

@@ -240,6 +240,11 @@ void require_source(const MethodQuestion& question) {
 
 void require_used(const MethodQuestion& question, const std::vector<Method>& methods, const MethodContext& context,
                   bool by_options) {
+  const bool drafts = std::ranges::any_of(methods, [&](const Method& method) {
+    return uses(method, context, &Used::draft_model);
+  });
+  if (drafts && question.target && !question.draft_model)
+    throw QuestionError("--target needs --draft-model beside it, a draft of the same vocabulary");
   std::vector<std::string> names;
   for (const Method& method : methods) names.push_back(name_of(method));
   for (const Parameter& one : parameters) {

@@ -21,7 +21,9 @@ using validation::MethodSettings;
 constexpr double largest_tree = 1024;
 
 AskedSource pair_source(const MethodQuestion& question, const std::filesystem::path& shipped_models) {
-  CheckpointPair pair({question.target, question.draft_model, question.prompts, "--draft-model"}, shipped_models);
+  // Where no method asks for the draft, the target stands in its place.
+  const std::optional<std::string>& draft = question.draft_model ? question.draft_model : question.target;
+  CheckpointPair pair({question.target, draft, question.prompts, "--draft-model"}, shipped_models);
   const std::int64_t new_tokens = question.max_new_tokens.value_or(MethodSettings{}.max_new_tokens);
   const CheckpointPair::Prompts prompts = pair.prompts(question.tasks, pair.longest_prompt(new_tokens));
   const CheckpointPair::Heads heads = pair.read_heads({question.eagle_head, question.parallel_heads, question.exits});

@@ -53,7 +53,7 @@ PlanSections sections_of(const Plan& plan) {
 }
 
 std::string recording_section(const planner::Analysis& analysis) {
-  return paragraphs(words_of(analysis)) + html_of(task_table(analysis)) + html_of(lenience_table(analysis));
+  return paragraphs(words_of(spoken(analysis).decision)) + html_of(task_table(analysis)) + html_of(lenience_table(analysis));
 }
 
 }  // namespace specdec::render

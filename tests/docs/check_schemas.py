@@ -229,12 +229,14 @@ def figures(specdec):
 def check(specdec, folder, scratch):
     """The faults in the documents and the schemas, in words."""
     failures = []
+    decision = json.loads((folder / "decision.json").read_text(encoding="utf-8"))
     for name, text in FILES.items():
         Path(scratch, name).write_text(text, encoding="utf-8")
     for command, runs in {**RUNS, **figures(specdec)}.items():
         is_figure = command.startswith("plot ") and command not in RUNS
         name = "plot.figure" if is_figure else SCHEMA_OF.get(command, command.replace(" ", "."))
         schema = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        schema["properties"]["decision"] = decision
         Draft7Validator.check_schema(schema)
         validator = Draft7Validator(schema)
         key_types = {}

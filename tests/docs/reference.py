@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SHARED = ("schema", "version", "inputs", "assumptions", "warnings")
+SHARED = ("schema", "version", "decision", "inputs", "assumptions", "warnings")
 INTRODUCTION = """# JSON and CSV
 
 Written by `tests/docs/reference.py` from `docs/schema`, which describes every answer exactly. `--format json` prints one
@@ -22,8 +22,9 @@ object. `--format csv` prints one table with one header line; `--table NAME` cho
 
 | key | content |
 |---|---|
-| `schema` | `specdec.COMMAND/2` of plans and sweeps, else `/1` |
+| `schema` | `specdec.COMMAND/2` |
 | `version` | of the program |
+| `decision` | what to do, and how sure that is: [below](#decision) |
 | `inputs` | every option with its effective value; files with size, time and SHA-256 |
 | `assumptions` | `[{"name", "value", "source"}]`, source being `user`, `file`, `preset` or `default` |
 | `warnings` | `[{"code", "message"}]`; codes are stable |
@@ -33,7 +34,7 @@ null with a sibling `KEY_note`. An estimate is `{"value", "ci95": [low, high], "
 `{"value": null, "bounds", "ci95"}`. Doubles read back as the same double. In CSV the members of an object become columns
 `outer_inner`, an interval two columns `_low` and `_high`, null an empty cell; warnings go to standard error.
 
-Keys of `specdec.plan/1`, and their place in `/2`:
+Keys of `/1`, those of plans first, and their place in `/2`:
 
 | /1 | /2 |
 |---|---|
@@ -51,6 +52,8 @@ Keys of `specdec.plan/1`, and their place in `/2`:
 | `points[].dominant_source`, `interval_share` | `points[].uncertainty` |
 | `schedule[].batch_low`, `.batch_high`, `.verdict` | `schedule[].from`, `.to`, `.share` |
 | `drafts[].points[].speedup_estimate` | `drafts[].points[].speedup` |
+| `recommendation` of a report | `decision.text` |
+| `expected_tokens` of trees and of the paper's figure 2 | `tokens_per_step` |
 | `passed_over_gamma`, `unsure_gamma`, `worst_regret`, `gamma_bounds`, `at_limit`, `break_even_c`, `verdict_at_design_effect_3`, `crossover_interval`, `relative`, `bench.next_run.candidates`, `next_measurement.requests`, `lacks_sampling_error` | none |
 """
 

@@ -140,8 +140,8 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   const std::string command = next["command"];
   CHECK(command.rfind("vllm bench serve --model meta-llama/Llama-3.1-8B", 0) == 0);
   CHECK(command.find("--dataset-name random") != std::string::npos);
-  const std::string out = run_specdec("capacity " + options).out;
-  CHECK(out.find("Most of what is uncertain is the cost.") != std::string::npos);
+  const std::string out = run_specdec("capacity --explain " + options).out;
+  CHECK(out.find("Next: run the server with num_speculative_tokens 2, and once without") != std::string::npos);
   CHECK(out.find("median of its pauses between outputs (ITL)") != std::string::npos);
   CHECK(out.find(",tpot_ms=P,context=") != std::string::npos);
   // Ranges stand among the assumptions, and there alone.
@@ -162,18 +162,16 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
     CHECK(of_hits["with_baseline"] == false);
   }
   CHECK(run_specdec("capacity " + unknown + " --alpha 0.7")
-            .out.find("Most of what is uncertain is the acceptance: how many steps draft something.") !=
-        std::string::npos);
+            .out.find("Open: not every step may draft, and this takes it that all do.") != std::string::npos);
 }
 
 TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {
   const std::string question = "capacity " + small_model + lengths + " --draft-kind ngram --gamma 2 ";
-  const std::string typed = run_specdec(question + "--hit-rate 1 --alpha 0.7:0.9").out;
-  CHECK(std::regex_search(typed,
-                          std::regex(R"(\(range [0-9.]+ to [0-9.]+\)\s+requests/s\s+per\s+replica\s+with gamma 2)")));
-  CHECK(std::regex_search(typed, std::regex(R"(\(95% [0-9.]+\s+to\s+[0-9.]+\)\s+without\s+speculation)")));
+  const std::string typed = run_specdec(question + "--explain --hit-rate 1 --alpha 0.7:0.9").out;
+  CHECK(typed.starts_with("Draft 2 tokens: up to "));
+  CHECK(std::regex_search(typed, std::regex(R"(\n[0-9.]+ to [0-9.]+ requests/s, or [0-9.]+ to [0-9.]+ without)")));
   CHECK(typed.find("plain decoding has a 95% interval") != std::string::npos);
-  CHECK(run_specdec(question + "--counters " + sample_counters).out.find("(95% ") != std::string::npos);
+  CHECK(run_specdec(question + "--counters " + sample_counters).out.find(" 95% ") != std::string::npos);
 }
 
 TEST_CASE("a request that finds no room in the cache is refused by the option that would make room") {
@@ -193,8 +191,8 @@ TEST_CASE("gammas beyond the longest draft that was measured are marked, and not
   CHECK(best["recommended"]["gamma"] == 4);
   CHECK(best["recommended"]["extrapolated"] == true);
   CHECK(warns(best, "optimum_extrapolated"));
-  const std::string out = run_specdec("capacity " + measured + "3,4 --arrival-rate 5").out;
-  CHECK(out.find("fastest with gamma 4 (extrapolated): 5 requests/s.") != std::string::npos);
+  const std::string out = run_specdec("capacity --explain " + measured + "3,4 --arrival-rate 5").out;
+  CHECK(out.starts_with("1 GPU with or without speculation; 4 draft tokens are the fastest."));
   CHECK(out.find("\n*: outside of what was measured, gamma 3.\n") != std::string::npos);
 
   const ordered_json other = json_of(measured + "3,64");
@@ -320,8 +318,8 @@ TEST_CASE("a limit says how many clients share a replica, and the text names the
   CHECK(each == (64 + replicas - 1) / replicas);
   CHECK(plain["tpot_seconds"]["p90"]["value"].get<double>() <= 0.009);
   CHECK(limited["scenarios"][0]["gpus_by_version"][0] == replicas);
-  const std::string text = run_specdec("capacity " + asked).out;
-  CHECK(text.find("64 requests in flight within 9 ms per output token at p90") != std::string::npos);
+  const std::string text = run_specdec("capacity --explain " + asked).out;
+  CHECK(text.find("64 requests in flight within 9 ms TPOT at p90") != std::string::npos);
   CHECK(text.find("Pauses between outputs without speculation: ") != std::string::npos);
 }
 
@@ -340,7 +338,7 @@ TEST_CASE("times whose queue grows in some case have no upper end, and text and 
   CHECK_FALSE(plain["requests_per_second_per_replica"]["ci95"][1].is_null());
   const std::string note = plain["ci95_note"];
   CHECK(std::regex_match(note, std::regex("in [1-9] of [0-9] cases the load is not carried, .*")));
-  const std::string text = run_specdec("capacity " + asked).out;
+  const std::string text = run_specdec("capacity --explain " + asked).out;
   CHECK(text.find(" to not carried)") != std::string::npos);
   CHECK(std::regex_search(
       text, std::regex(
@@ -435,9 +433,8 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
   CHECK(beyond["recommended"]["gpus"].get<int>() > 1);
   CHECK(beyond["layouts"]["gpus"] == beyond["recommended"]["gpus"]);
   CHECK(beyond["layouts"]["within_limits"] == false);
-  const std::string beyond_text = run_specdec("capacity " + heavy).out;
-  CHECK(std::regex_search(beyond_text, std::regex("^(By the estimate more|More) than the GPU given is needed in any "
-                                                  "layout\\. [0-9]+ GPUs\\s")));
+  const std::string beyond_text = run_specdec("capacity --explain " + heavy).out;
+  CHECK(std::regex_search(beyond_text, std::regex("^More is needed than your GPU: [0-9]+ GPUs\\s")));
   CHECK(beyond_text.find("is taken: the cheapest within the\nlimits, on more GPUs than given") != std::string::npos);
   const std::string never = small_model + lengths + " --gpus 1 --arrival-rate 400 --tpot-ms 1";
   CHECK(json_of(never, 1)["recommended"].is_null());
@@ -456,8 +453,9 @@ TEST_CASE("weights that do not fit are refused with the number of GPUs that hold
 TEST_CASE("capacity refuses options that contradict each other or miss one another") {
   const std::string base = small_model + lengths;
   check_refused(small_model + " --output-tokens 5",
-                "--prompt-tokens is missing: MEAN or MEAN:CV, or the requests with --requests");
-  check_refused(fast + lengths, "one of --hardware, --cost, --bench is needed: what an iteration costs in seconds");
+                "missing: --prompt-tokens MEAN; --requests FILE has the lengths of recorded requests");
+  check_refused("", "missing: --prompt-tokens MEAN, --output-tokens MEAN, --hardware DEVICE with --model NAME");
+  check_refused(fast + lengths, "missing: --hardware DEVICE with --model NAME (or --cost or --bench)");
   check_refused(base + " --cost x.csv", "--hardware and --cost are given, but must be one");
   check_refused(base + " --alpha 0.5 --counters x", "--alpha and --counters are given, but must be one");
   check_refused(
@@ -507,7 +505,7 @@ TEST_CASE("clients that send too few requests are refused, and what is fastest b
                                  "--tpot-ms 30")
                          .out;
   std::replace(near.begin(), near.end(), '\n', ' ');
-  CHECK(near.find("1 GPU with or without speculation, fastest by the estimate ") != std::string::npos);
+  CHECK(near.find("1 GPU with or without speculation; ") != std::string::npos);
 }
 
 TEST_CASE(
@@ -536,7 +534,7 @@ TEST_CASE(
   CHECK(alone["recommended"]["gpus"] == plain["gpus"]);
   CHECK(alone["recommended"]["cost_per_million_tokens"] == plain["cost_per_million_tokens"]);
   const std::string text = run_specdec("capacity " + large + "3,5 --tpot-ms 25").out;
-  CHECK(text.find("by 8 GPUs (2 replicas of 4),\ninstead of") != std::string::npos);
+  CHECK(text.find(" by 8 GPUs (2 replicas of 4); without") != std::string::npos);
 }
 
 TEST_CASE("tables of a layout search that was not asked for have a heading and no row") {
@@ -560,14 +558,14 @@ TEST_CASE("the first line of capacity claims no saving of GPUs that not every ca
   };
   const std::string some = first_lines("0.6 --arrival-rate 100 --kernel-times none");
   INFO(some);
-  CHECK(some.starts_with("By the estimate 1 GPU with gamma 3 and 2 GPUs without speculation: 100 requests/s within "));
-  CHECK(some.find(" GPUs, fewer in 4 of 7 cases and more in none. ") != std::string::npos);
+  CHECK(some.starts_with("1 GPU with 3 draft tokens; without speculation 2 GPUs. Open: "));
+  CHECK(some.find("drafting saves GPUs in 4 of 7 cases and needs more in none. ") != std::string::npos);
   const std::string all = first_lines(
       "0.9 --arrival-rate 600 --calibrate batch=64,tpot_ms=7 "
       "--calibrate batch=64,gamma=3,tpot_ms=3,tokens_per_step=3.4");
   INFO(all);
-  CHECK(all.starts_with("4 GPUs with gamma 3 instead of 11 GPUs without speculation: 600 requests/s within "));
-  CHECK(all.find("Over what is uncertain: 4 to 5 instead of 7 to 21 GPUs, fewer in 7 of 7 cases. ") !=
+  CHECK(all.starts_with("4 GPUs with 3 draft tokens; without speculation 11 GPUs. Sure: "));
+  CHECK(all.find("in 7 of 7 cases and needs more in none. 4 to 5 GPUs, or 7 to 21 without") !=
         std::string::npos);
 }
 
@@ -575,9 +573,9 @@ TEST_CASE("the table of capacity begins with the decision and says what it compa
   const std::string out =
       run_specdec("capacity " + more_runs + lengths +
                   " --alpha 0.8 --draft-kind ngram --hit-rate 1 --gamma 3 --arrival-rate 100 --tpot-ms 10 "
-                  "--kernel-times none")
+                  "--kernel-times none --explain")
           .out;
-  CHECK(out.rfind("By the estimate 2 GPUs with ", 0) == 0);
+  CHECK(out.starts_with("2 GPUs with "));
   CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
   CHECK(out.find("uncalibrated") != std::string::npos);
   const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
@@ -630,7 +628,7 @@ TEST_CASE("capacity warns where simulation and formulas differ by more than a fi
   const ordered_json few = json_of(long_texts + "100");
   REQUIRE(few["engines_agree"]["relative_difference"].get<double>() > 0.2);
   REQUIRE(warns(few, "engines_disagree"));
-  CHECK(run_specdec("capacity " + long_texts + "100").out.find("more --num-requests") != std::string::npos);
+  CHECK(run_specdec("capacity --explain " + long_texts + "100").out.find("more --num-requests") != std::string::npos);
   const ordered_json many = json_of(long_texts + "1000");
   REQUIRE(std::abs(many["engines_agree"]["relative_difference"].get<double>()) < 0.2);
   CHECK_FALSE(warns(many, "engines_disagree"));
@@ -645,7 +643,7 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
     return std::regex_replace(run_specdec("capacity " + question + load + fast).out, std::regex("\\s+"), " ");
   };
   const std::string unsure = text_of("12 --arrival-rate 60 --replicas 4");
-  CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
+  CHECK(unsure.find("4 replicas take 60 requests/s, but not") != std::string::npos);
   CHECK_THAT(unsure,
              Catch::Matchers::Matches(
                  ".*Over what is uncertain: in [1-6] of 7 cases with gamma 2 and in ([0-6]|none) without speculation, "
@@ -679,7 +677,7 @@ TEST_CASE("Ctrl-C ends a capacity with the scenarios that were simulated, of whi
   }
   CHECK(json["next_measurement"].is_null());
   const std::string text = specdec::tests::interrupted_run(run, 1).out;
-  CHECK(text.find("Cannot tell: interrupted. By what was simulated until then: ") == 0);
+  CHECK(text.starts_with("Interrupted; by what was simulated until then: "));
 }
 
 TEST_CASE("clients in a loop are priced by a table of passes from one sequence on") {

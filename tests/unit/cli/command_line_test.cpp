@@ -59,7 +59,7 @@ std::function<Report()> set_up_packing(Options& options) {
   options.text("--output", values->output, "BOX", "the box");
   return [values] {
     Report report;
-    report.text = "packed";
+    report.spoken.note = "packed";
     return report;
   };
 }
@@ -108,7 +108,7 @@ ordered_json json_of(std::vector<const char*> words) {
 
 TEST_CASE("a command of a group is named by two words, and its schema by both") {
   const ordered_json found = json_of({"box", "pack", "lid", "a"});
-  CHECK(found["schema"] == "specdec.box.pack/1");
+  CHECK(found["schema"] == "specdec.box.pack/2");
 }
 
 TEST_CASE("arguments without a name stand in the inputs, before or after the options") {

@@ -70,7 +70,7 @@ TEST_CASE("diff pairs requests of one id, and its parts add up to the difference
   CHECK(parts == Approx(5.0 / 30));
   CHECK(answer["groups"].size() == 2);
   CHECK(difference_of(a + " " + b + " --unpaired")["paired"] == 0);
-  const std::string text = run_specdec("diff " + a + " " + b).out;
+  const std::string text = run_specdec("diff --explain " + a + " " + b).out;
   CHECK(text.find("paired") != std::string::npos);
   CHECK(text.find("By prompt mix") != std::string::npos);
 }
@@ -127,7 +127,7 @@ TEST_CASE("diff compares counts by step where both tell the steps without drafts
   const ordered_json unknown = difference_of(seldom + " " + untold);
   CHECK(unknown["undecided"].get<std::string>().find("A drafted in 17% of its steps, B in an unknown share") !=
         std::string::npos);
-  CHECK(run_specdec("diff " + seldom + " " + untold).out.find("cannot be told") != std::string::npos);
+  CHECK(run_specdec("diff " + seldom + " " + untold).out.find("This decides nothing: ") != std::string::npos);
 
   // Totals of a server that tells no steps, with drafts shorter than gamma.
   const auto scrape = [&](const char* name, int drafted) {
@@ -141,7 +141,7 @@ TEST_CASE("diff compares counts by step where both tell the steps without drafts
                                drafted));
   };
   const std::string full = scrape("full.prom", 3000), shorter = scrape("shorter.prom", 2100);
-  CHECK(run_specdec("diff " + full + " " + shorter).out.find("It tells nothing: drafts are shorter than gamma") !=
+  CHECK(run_specdec("diff " + full + " " + shorter).out.find("This decides nothing: drafts are shorter than gamma") !=
         std::string::npos);
 }
 

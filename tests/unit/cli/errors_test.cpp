@@ -69,8 +69,9 @@ TEST_CASE("plan refuses values outside their range and says the range") {
 
 TEST_CASE("plan refuses options that do not go together") {
   check_run_refused("plan --c 0.1",
-                    "one of --alpha, --rejection, --acceptance-length, --acceptance-rate, --acceptance-per-position, "
-                    "--published, --counters, --trace, --bench, --draft, or a --draft-model with --hardware is needed");
+                    "the acceptance is missing: --acceptance-length L --at G of a server's log; or --acceptance-rate, "
+                    "--counters, --bench, --trace, --alpha, --acceptance-per-position, --published, --draft, or "
+                    "--draft-model with --hardware");
   check_run_refused("plan --published ende-t5-small --c 0.02",
                     "--published is ende-t5-small, but must be a name of `specdec list published` (near it: "
                     "ende-t5-small-t0, ende-t5-small-t1, ende-t5-small-t1-l0.5)");
@@ -78,7 +79,7 @@ TEST_CASE("plan refuses options that do not go together") {
                     "--alpha and --published are given, but must be one");
   check_run_refused("plan --alpha 0.8 --rejection 0.2 --c 0.1", "--alpha and --rejection are given, but must be one");
   check_run_refused("plan --alpha 0.8",
-                    "--c is missing: the time of one draft step / one target step, a number in [0, 1000000000]");
+                    "--c is missing: draft step time / target step time, typically 0.02 to 0.1; or --hardware, --cost or --bench");
   check_run_refused("plan --alpha 0.8 --c 0.1 --at 3",
                     "--at is given, but goes with --acceptance-length, --acceptance-rate, --counters, --bench or a log of "
                     "--cost only");

@@ -80,7 +80,7 @@ TEST_CASE("a share says which it is, how much it holds and where it left it") {
   const std::string recording = recording_in(folder);
   const std::string part = (folder / "mine.part").string();
   const ordered_json json = document_of_run("analyze " + recording + " --shard 2/3 --part " + part);
-  CHECK(json["schema"] == "specdec.analyze.part/1");
+  CHECK(json["schema"] == "specdec.analyze.part/2");
   REQUIRE(json["parts"].size() == 1);
   CHECK(json["parts"][0]["shard"] == "2/3");
   CHECK(json["parts"][0]["sequences"] == 3);

@@ -26,7 +26,7 @@ TEST_CASE("the JSON output starts with the envelope and the decision") {
   const ordered_json plan = json_of("--alpha 0.8 --c 0.05");
   std::vector<std::string> keys;
   for (const auto& [key, value] : plan.items()) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings", "decision",
+  CHECK(keys == std::vector<std::string>{"schema", "version", "decision", "inputs", "assumptions", "warnings",
                                          "assumed_verification", "points", "closed_form", "drafts",
                                          "recommended_draft", "schedule", "crossover_batch", "config", "bench", "runs",
                                          "backtest"});

@@ -112,8 +112,7 @@ TEST_CASE("simulate and compare refuse methods that are none and options of the 
   check_run_refused("compare --source synthetic block block", "METHOD is block, but must be given once");
   CHECK(run_specdec("compare --source synthetic block+lenient").err.find("METHOD is block+lenient") !=
         std::string::npos);
-  check_run_refused("simulate --target elsewhere",
-                    "--target needs --draft-model beside it, a draft of the same vocabulary");
+  check_run_refused("simulate --target elsewhere", "--target needs --prompts beside it");
   check_run_refused("compare --noise 1", "--noise needs --source synthetic");
   check_run_refused("simulate --trace recording", "--trace needs --source trace");
   check_run_refused("simulate --source pair --trace recording", "--trace does not go with --source pair");

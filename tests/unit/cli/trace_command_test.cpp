@@ -34,7 +34,7 @@ std::string two_tasks(const ScratchFolder& folder, const std::string& name = "tr
 TEST_CASE("trace info says what a recording holds and what it says of itself") {
   const ScratchFolder folder;
   const ordered_json info = json_of("info " + two_tasks(folder));
-  CHECK(info["schema"] == "specdec.trace.info/1");
+  CHECK(info["schema"] == "specdec.trace.info/2");
   CHECK(info["format"] == "specdec-trace");
   CHECK(info["positions"] == 5);
   CHECK(info["sequences"] == 3);
@@ -170,7 +170,7 @@ TEST_CASE("wrong arguments of the trace commands are refused, and nothing is wri
   CHECK(folder.files() == 1);
   const std::string missing = (folder / "none").string();
   const std::string unreadable =
-      missing + ": file is unreadable (No such file or directory), but must be a readable file";
+      missing + ": no such file";
   check_refused("info " + missing, unreadable);
   check_refused("check " + missing, unreadable);
   check_refused("merge --output " + out + ' ' + trace + ' ' + missing, unreadable);

@@ -88,7 +88,7 @@ TEST_CASE("f32, f16 and bf16 are read as floats from any offset, other types are
 TEST_CASE("a file that does not exist or is a folder is refused by name") {
   const tests::TemporaryFolder folder;
   CHECK_THAT(tests::message_of<FileError>([&] { SafetensorsFile file(folder.path() / "no.safetensors"); }),
-             Contains("no.safetensors: file is unreadable (No such file or directory), but must be a readable file"));
+             Contains("no.safetensors: no such file"));
   CHECK_THAT(tests::message_of<FileError>([&] { SafetensorsFile file(folder.path()); }),
              Contains("not a regular file"));
 }

@@ -516,7 +516,7 @@ TEST_CASE("folders with strays and empty ones are refused, and unfinished shards
   CHECK(message() == at + ": entry is README.txt, but must be a shard, named *.safetensors: a trace's folder holds "
                           "nothing else");
   CHECK(message_of<FileError>([] { TraceReader("/nonexistent/trace"); }) ==
-        "/nonexistent/trace: file is unreadable (No such file or directory), but must be a readable file");
+        "/nonexistent/trace: no such file");
 }
 
 TEST_CASE("a half-written shard is refused with the option that saves the others, and left out by it") {

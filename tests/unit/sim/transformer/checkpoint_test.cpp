@@ -142,7 +142,7 @@ TEST_CASE("an index of shards must name files of its folder that hold what it sa
         EndsWith("weight_map.lm_head.weight is " + bad.dump() + ", but must be the name of a file in the same folder"));
   }
   CHECK_THAT(change([](json& d) { d["weight_map"]["lm_head.weight"] = "none.safetensors"; }),
-             EndsWith("none.safetensors: file is unreadable (No such file or directory), but must be a readable file"));
+             EndsWith("none.safetensors: no such file"));
   CHECK_THAT(
       change([](json& d) {
         const std::string last = d["weight_map"]["model.norm.weight"];
@@ -158,5 +158,5 @@ TEST_CASE("a folder without weights is refused by the name of the file that shou
   std::filesystem::copy(tests::transformer_fixture("gpt2") / "config.json", folder.path() / "config.json");
   CHECK_THAT(
       tests::message_of<traces::FileError>([&] { sim::load_checkpoint(folder.path()); }),
-      EndsWith("model.safetensors: file is unreadable (No such file or directory), but must be a readable file"));
+      EndsWith("model.safetensors: no such file"));
 }

@@ -130,7 +130,7 @@ TEST_CASE("sizes that are missing, not positive integers or do not divide are re
 TEST_CASE("a config.json that is missing or no JSON object is refused") {
   const tests::TemporaryFolder folder;
   CHECK_THAT(tests::message_of<traces::FileError>([&] { sim::read_config(folder.path() / "config.json"); }),
-             EndsWith("file is unreadable (No such file or directory), but must be a readable file"));
+             EndsWith("no such file"));
   for (const char* text : {"", "[]", "{\"model_type\":", "nonsense"}) {
     const auto path = folder.write("config.json", text);
     CHECK_THAT(tests::message_of<traces::FileError>([&] { sim::read_config(path); }),

@@ -1,0 +1,152 @@
+#include "render/spoken.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "render/json_values.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// As JSON, but without digits that arithmetic adds to typed ones.
+std::string assumed_text(const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array()) {
+    std::vector<std::string> items;
+    for (const ordered_json& item : value) items.push_back(assumed_text(item));
+    return fmt::format("[{}]", fmt::join(items, ","));
+  }
+  if (!value.is_number_float()) return value.dump();
+  const double number = value.get<double>();
+  // Rates near 1 differ in later digits.
+  const int digits = 0.999 < number && number < 1 ? 15 : 6;
+  return ordered_json(std::stod(fmt::format("{:.{}g}", number, digits))).dump();
+}
+
+/// "Assumptions: ..." and a paragraph for each warning.
+std::string closing_text(std::span<const planner::Assumption> assumptions, const std::vector<std::string>& warnings) {
+  std::vector<std::string> assumed;
+  for (const planner::Assumption& a : assumptions)
+    assumed.push_back(fmt::format("{} {} ({})", a.name, assumed_text(a.value), a.source));
+  std::string text;
+  if (!assumed.empty()) text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumed, ", ")), 2) + '\n';
+  for (const std::string& warning : warnings) text += warning;
+  return text;
+}
+
+std::int64_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+/// At most two of the warnings, which take at most so many lines, and how many more there are.
+std::string fitting(const std::vector<std::string>& warnings, std::int64_t lines) {
+  constexpr std::size_t most = 2;
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::string& warning : warnings) {
+    const std::int64_t left_out = shown + 1 < warnings.size() ? 1 : 0;
+    if (shown == most || lines_of(text + warning) + left_out > lines) break;
+    text += warning;
+    ++shown;
+  }
+  if (shown == warnings.size()) return text;
+  const std::int64_t others = std::ssize(warnings) - static_cast<std::int64_t>(shown);
+  return text + fmt::format("{}: --explain\n", counted(others, shown == 0 ? "warning" : "more warning"));
+}
+
+/// `below`, with a blank line before it if there is something above.
+std::string after_blank_line(const std::string& above, const std::string& below) {
+  return above.empty() || below.empty() ? below : '\n' + below;
+}
+
+}  // namespace
+
+Spoken said(std::string action, std::string certainty, std::string note, std::string more) {
+  Spoken spoken;
+  spoken.decision.action = std::move(action);
+  spoken.decision.certainty = std::move(certainty);
+  spoken.note = std::move(note);
+  spoken.more = std::move(more);
+  return spoken;
+}
+
+ordered_json json_of(const planner::Decision& decision) {
+  ordered_json schedule = ordered_json::array();
+  for (const planner::DecidedStretch& one : decision.schedule) {
+    schedule.push_back({{"from", one.from},
+                        {"to", one.to},
+                        {"gamma", one.gamma},
+                        {"speedup", one.speedup},
+                        {"share", one.share}});
+  }
+  const bool decides = decision.verdict.has_value();
+  return {{"verdict", decides ? ordered_json(worlds::name_of(*decision.verdict)) : ordered_json()},
+          {"gamma", or_null(decision.gamma)},
+          {"schedule", std::move(schedule)},
+          {"speedup",
+           {{"value", number_or_null(decision.speedup.value)},
+            {"ci95", pair_of(decision.speedup.ci95)},
+            {"bounds", pair_of(decision.speedup.bounds)},
+            {"share", decides ? ordered_json(decision.speedup.share) : ordered_json()}}},
+          {"over", decision.over ? ordered_json{{"gamma", decision.over->gamma}, {"share", decision.over->share}}
+                                 : ordered_json()},
+          {"text", {decision.action, decision.certainty}},
+          {"next", decision.next.empty() ? ordered_json() : ordered_json(decision.next)}};
+}
+
+std::vector<std::string> words_of(const planner::Decision& decision) {
+  std::vector<std::string> words = {decision.action, decision.certainty};
+  std::erase(words, "");
+  return words;
+}
+
+std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> assumptions,
+                    std::span<const Note> warnings, bool explain) {
+  std::string text;
+  for (const std::string& line : words_of(spoken.decision)) text += wrapped(line) + '\n';
+  std::string next;
+  if (const std::string& command = spoken.decision.next; !command.empty())
+    next = '\n' + (spoken.reason.empty() ? wrapped("Next: " + command, 2) + '\n'
+                                         : wrapped("Next: " + spoken.reason) + '\n' + command_lines(command));
+  std::vector<std::string> told;
+  for (const Note& warning : warnings) {
+    const std::string code = explain ? fmt::format(" ({})", warning.code) : "";
+    if (!warning.explains_null) told.push_back(wrapped(fmt::format("Warning{}: {}.", code, warning.message), 2) + '\n');
+  }
+  constexpr std::int64_t most_lines = 15, least_rows = 3, most_rows = 6;
+  // Rows make room for the first warning.
+  const std::int64_t others = lines_of(text + spoken.note + next + (told.empty() ? "" : '\n' + told.front())) +
+                              (told.size() > 1 ? 1 : 0);
+  const auto rows = explain ? std::ssize(spoken.table.rows) : std::clamp(most_lines - others - 2, least_rows, most_rows);
+  if (!spoken.table.rows.empty())
+    text += after_blank_line(text, text_of(shortened(spoken.table, static_cast<std::size_t>(rows))));
+  text += spoken.note;
+  if (explain) return text + after_blank_line(text, spoken.more) + after_blank_line(text, closing_text(assumptions, told)) + next;
+  const std::int64_t left = most_lines - lines_of(text + next) - 1;
+  return text + (left > 0 ? after_blank_line(text, fitting(told, left)) : "") + next;
+}
+
+std::string command_lines(const std::string& command) {
+  constexpr std::size_t indent = 2;
+  if (indent + command.size() <= text_width()) return std::string(indent, ' ') + command + '\n';
+  std::string text, line = std::string(indent, ' ');
+  std::size_t at = 0;
+  while (at < command.size()) {
+    std::size_t next = command.find(" --", at + 1);
+    if (next == std::string::npos) next = command.size();
+    const std::string part = command.substr(at, next - at);
+    if (line.size() + part.size() + 2 > text_width() && line.size() > indent) {
+      text += line + " \\\n";
+      line = std::string(indent + 1, ' ');
+    }
+    line += part;
+    at = next;
+  }
+  return text + line + '\n';
+}
+
+}  // namespace specdec::render
