@@ -243,6 +243,8 @@ Spoken spoken(const planner::Comparison& comparison) {
     answer.decision.action = fmt::format("Use {}: {}{} tokens per step, lossless.", name_of(best->method),
                                          speed_text(*best), brief(best->tokens_per_step.value, 3));
     answer.decision.certainty = certainty_of(ranked, *best);
+  } else {
+    answer.decision.action = "No lossless method was compared.";
   }
   answer.table = table_of(shown_of(ranked), false, true);
   answer.more = fmt::format("{}\n{}{}", text_of(table_of(comparison.results, false, false)), legends(comparison.results),

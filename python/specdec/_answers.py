@@ -128,8 +128,8 @@ class Answer:
 
     @property
     def summary(self) -> str:
-        """The first paragraph of the text."""
-        return self._text.split("\n\n")[0]
+        """The lines of the decision: what to do, and how sure it is."""
+        return "\n".join(line for line in self._document["decision"]["text"] if line)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as `specdec ... --format json` prints it; docs/schema says what its keys are."""
@@ -385,11 +385,6 @@ class Plan(Answer):
         }
 
     @property
-    def summary(self) -> str:
-        """The lines of the decision: what to do, and how sure it is."""
-        return "\n".join(line for line in self._document["decision"]["text"] if line)
-
-    @property
     def gamma(self) -> int | None:
         """The recommended gamma at the first point, 0 for plain decoding; None if nothing prices it."""
         found: int | None = self._document["points"][0]["gamma"]
@@ -424,22 +419,12 @@ class Synthetic(Answer):
     _subject = "synthetic acceptance"
     _tables = {"settings": ("settings", ()), "law": ("law", ())}
 
-    @property
-    def summary(self) -> str:
-        """The first line of the text."""
-        return self._text.split("\n")[0]
-
 
 class Difference(Answer):
     """Answer of :func:`specdec.difference`. Its attributes are the keys of docs/schema/diff.json."""
 
     _subject = "two runs"
     _tables = {"positions": ("positions", ()), "groups": ("groups", ()), "parts": ("parts", ())}
-
-    @property
-    def summary(self) -> str:
-        """The first line of the text."""
-        return self._text.split("\n")[0]
 
 
 class Checkup(Answer):
@@ -448,11 +433,6 @@ class Checkup(Answer):
 
     _subject = "a checkup of files"
     _tables = {"findings": ("findings", ()), "evidence": ("findings/*/evidence", ("code", "severity"))}
-
-    @property
-    def summary(self) -> str:
-        """The first line of the text."""
-        return self._text.split("\n")[0]
 
 
 class Analysis(Answer):
@@ -478,11 +458,6 @@ class Comparison(Answer):
     _subject = "ways to draft and to verify"
     _tables = {"results": ("results", ()), "tasks": ("tasks", ()), "trees": ("trees", ())}
 
-    @property
-    def summary(self) -> str:
-        """Which methods were run."""
-        return f"Run on the same prompts: {', '.join(row['method'] for row in self._document['results'])}."
-
 
 class Sweep(Answer):
     """Answer of :func:`specdec.sweep`: a table. Its attributes are the keys of docs/schema/sweep.json; the key "rows" is
@@ -490,11 +465,6 @@ class Sweep(Answer):
 
     _subject = "a sweep"
     _tables = {"points": ("rows", ())}
-
-    @property
-    def summary(self) -> str:
-        """The number of points that were answered, in words."""
-        return self._text.split("\n")[0]
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the table to a Parquet file; needs pyarrow.
@@ -515,8 +485,3 @@ class Simulation(Answer):
 
     _subject = "one way to draft and to verify"
     _tables = {"results": ("results", ()), "tasks": ("tasks", ()), "trees": ("trees", ())}
-
-    @property
-    def summary(self) -> str:
-        """The first line of the text."""
-        return self._text.split("\n")[0]

@@ -181,7 +181,7 @@ def test_answers_of_methods_are_pickled_shown_and_made_into_tables() -> None:
     assert pickle.loads(pickle.dumps(answer)) == answer
     assert answer.results[0].method == "algorithm1"
     assert not answer.partial
-    assert repr(answer) == "<Comparison: Run on the same prompts: algorithm1, optimal-tree.>"
+    assert repr(answer) == f"<Comparison: {' '.join(answer.decision.text)}>"
     words = ["compare", "algorithm1", "optimal-tree", "--c", "0.1", *worded(SMALL)]
     for table in ("results", "trees"):
         printed = command_line([*words, "--format", "csv", "--table", table]).stdout.splitlines()

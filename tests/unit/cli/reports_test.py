@@ -100,7 +100,7 @@ class Reports(unittest.TestCase):
 
     def test_power_is_stated(self):
         said = self.run_specdec("doctor", self.put(log_line([0.8, 0.6], rounds=4000)))
-        self.assertRegex(said, r"Nothing is wrong or suspicious\. .*acceptance of the first draft below \d+% would have shown")
+        self.assertRegex(said, r"Nothing is wrong or suspicious\.\s+Acceptance of the first draft below \d+% would have shown")
         few = self.run_specdec("doctor", self.put(log_line([0.5], rounds=2)))
         self.assertIn("Nothing was found, and little could be", few)
         self.assertNotIn("Nothing is wrong", few)

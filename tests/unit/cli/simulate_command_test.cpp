@@ -147,8 +147,8 @@ TEST_CASE("one beam is greedy decoding by Algorithm 1, and more are held against
   CHECK(one[0]["keeps"] == "law");
   CHECK(one[0]["baseline"] == "plain decoding");
   CHECK(one[0]["different_beams"].is_null());
-  const std::string text = run_specdec(pair + " beam plain").out;
-  CHECK(text.find("beside plain beam search of the same width:\nbeam    beams ") > text.find("\nplain   yes "));
+  const std::string text = run_specdec(pair + " beam plain --explain").out;
+  CHECK(text.find("beside plain beam search of the same width:\nbeam    beams ") != std::string::npos);
   CHECK(text.find("beam: its beams are those of plain beam search") != std::string::npos);
   CHECK(run_specdec(pair + " plain").out.find("beam") == std::string::npos);
   CHECK(run_specdec("simulate --source synthetic --tokens 64 --system beam")
@@ -216,9 +216,9 @@ TEST_CASE("trees are planned for the acceptance and the costs that are given, an
       small);
   REQUIRE(json["trees"].size() == 3);
   CHECK(json["trees"][0]["nodes"] == 13);
-  CHECK(json["trees"][0]["expected_tokens"].is_null());
+  CHECK(json["trees"][0]["tokens_per_step"].is_null());
   CHECK(json["trees"][1]["parents"] == ordered_json{-1, 0, 1, 0});
-  CHECK(json["trees"][1]["expected_tokens"].get<double>() == Approx(1 + 0.6 + 0.36 + 0.3));
+  CHECK(json["trees"][1]["tokens_per_step"].get<double>() == Approx(1 + 0.6 + 0.36 + 0.3));
   CHECK(json["trees"][2]["method"] == "best-tree");
   check_run_refused("compare best-tree --source synthetic", "best-tree: the best size of a tree needs a cost");
   check_run_refused("simulate --verifier tree --draft copy",
@@ -611,9 +611,9 @@ TEST_CASE("costs go beside the default of c, and no cost is asked for that a rec
 
 TEST_CASE("a lossy method at a parameter that loses nothing is called lossless, and CSV keeps its columns") {
   const std::string lenient = "simulate --source synthetic --tokens 64 --verifier lenient --lenience ";
-  CHECK(run_specdec(lenient + "1").out.find("  lossless                yes, with these parameters\n") !=
+  CHECK(run_specdec(lenient + "1").out.find("\nLossless: yes, with these parameters. ") !=
         std::string::npos);
-  CHECK(run_specdec(lenient + "0.3").out.find("  lossless                no, total variation ") != std::string::npos);
+  CHECK(run_specdec(lenient + "0.3").out.find("\nLossless: no, total variation ") != std::string::npos);
   const auto header = [](const std::string& command) {
     const std::string out = run_specdec(command + " --format csv").out;
     return out.substr(0, out.find('\n'));
@@ -622,8 +622,8 @@ TEST_CASE("a lossy method at a parameter that loses nothing is called lossless, 
 }
 
 TEST_CASE("both print a table for people and one line a method as CSV") {
-  CHECK(run_specdec(std::string("simulate") + small).out.starts_with("algorithm1: 2048 tokens in "));
-  CHECK(run_specdec(std::string("compare block") + small).out.starts_with("method  lossless"));
+  CHECK(run_specdec(std::string("simulate") + small).out.starts_with("algorithm1: "));
+  CHECK(run_specdec(std::string("compare block") + small).out.starts_with("Use block: "));
   CHECK(run_specdec(std::string("compare block --format csv --quiet") + small).out.starts_with("method,draft,"));
   // Tables without rows have their columns all the same.
   CHECK(run_specdec("simulate --format csv --quiet --table trees --source synthetic --tokens 64").out ==

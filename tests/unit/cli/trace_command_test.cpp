@@ -45,7 +45,7 @@ TEST_CASE("trace info says what a recording holds and what it says of itself") {
   CHECK(info["tiers"][0]["tier"] == "scalar");
   CHECK(info["tasks"] == ordered_json::parse(R"([{"task":"easy","positions":3},{"task":"hard","positions":2}])"));
   CHECK(info["columns"].size() >= 4);
-  const std::string text = run_specdec("trace info " + two_tasks(folder)).out;
+  const std::string text = run_specdec("trace info --explain " + two_tasks(folder)).out;
   CHECK(text.starts_with("specdec-trace: 5 positions in 3 sequences of 1 to 2, in 1 file of "));
   CHECK(text.find("temperature 1") != std::string::npos);
   const std::string without_tasks = (folder / "plain.safetensors").string();
