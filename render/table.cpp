@@ -54,9 +54,11 @@ Table shortened(Table table, std::size_t rows) {
       if (table.rows[i].is_marked) least = std::min(least, i < place ? place - i : i - place);
     return least;
   };
-  std::ranges::stable_sort(places, {}, distance);
+  // The page's compiler has no std::ranges::sort.
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
   places.resize(rows);
-  std::ranges::sort(places);
+  std::sort(places.begin(), places.end());
   std::vector<Table::Row> kept;
   for (const std::size_t place : places) kept.push_back(std::move(table.rows[place]));
   table.rows = std::move(kept);

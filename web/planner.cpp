@@ -71,11 +71,11 @@ ordered_json over_c(const ordered_json& asked) {
   for (const ordered_json& c : asked.at("cs")) {
     request.cost.times.c = c.get<double>();
     const planner::Plan plan = planner::plan(request);
-    const planning::DeploymentRow* const best = plan.points().front().optimal();
-    gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
-    speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
-    const bool has_interval = best != nullptr && best->speedup_ci95.lo < best->speedup_ci95.hi;
-    intervals.push_back(has_interval ? ordered_json{best->speedup_ci95.lo, best->speedup_ci95.hi} : ordered_json());
+    const planning::DeploymentRow& best = plan.points().front().optimal();
+    gammas.push_back(best.gamma);
+    speedups.push_back(best.speedup);
+    const bool has_interval = best.speedup_ci95.lo < best.speedup_ci95.hi;
+    intervals.push_back(has_interval ? ordered_json{best.speedup_ci95.lo, best.speedup_ci95.hi} : ordered_json());
   }
   return {{"gamma", gammas}, {"speedup", speedups}, {"ci95", intervals}};
 }
