@@ -125,7 +125,7 @@ class CommandLine {
     declare_shared();
     for (const Command& command : commands) add(command, groups);
     tune_ = app_.add_subcommand("tune", "The gamma to set, by the runs of your server that are worth their time");
-    tune_->prefix_command();
+    tune_->allow_extras()->fallthrough(false);
     help_ = app_.add_subcommand("help", "The options of a command, or what commands there are");
     help_->add_option("COMMAND", help_words_, "a command of one word or two; none: the program")->type_name("");
     completion_ = app_.add_subcommand("completion", "The script by which a shell completes what is typed");
