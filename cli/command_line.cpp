@@ -124,6 +124,8 @@ class CommandLine {
     app_.fallthrough();
     declare_shared();
     for (const Command& command : commands) add(command, groups);
+    tune_ = app_.add_subcommand("tune", "The gamma to set, by the runs of your server that are worth their time");
+    tune_->allow_extras()->fallthrough(false);
     help_ = app_.add_subcommand("help", "The options of a command, or what commands there are");
     help_->add_option("COMMAND", help_words_, "a command of one word or two; none: the program")->type_name("");
     completion_ = app_.add_subcommand("completion", "The script by which a shell completes what is typed");
@@ -183,6 +185,8 @@ class CommandLine {
       print(help_text());
       return success;
     }
+    if (tune_->parsed())
+      throw UsageError("tune is part of the Python package, whose program has it: pip install specdec-planner");
     if (completion_->parsed()) {
       print(completion_script(shell_));
       return success;
@@ -287,6 +291,7 @@ class CommandLine {
   CLI::App* help_ = nullptr;
   std::vector<std::string> help_words_;
   CLI::App* completion_ = nullptr;
+  CLI::App* tune_ = nullptr;
   std::string shell_;
   std::vector<std::unique_ptr<ParsedCommand>> parsed_;
 };

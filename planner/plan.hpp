@@ -90,7 +90,9 @@ struct Plan {
   /// What the paper's formulas say besides: of one stated acceptance at a constant cost.
   std::optional<planning::ClosedForm> closed_form;
   std::optional<planning::BenchPlan> bench;
-  /// For benchmark runs: the next run to make, if one is worth its time.
+  /// For benchmark runs: the expected regret and the runs that would lower it; and the one to make, if it is worth its
+  /// time.
+  std::optional<planning::RunValues> run_values;
   std::optional<planning::NextRun> next_run;
   std::string target_model;
   double min_gain = default_min_gain;

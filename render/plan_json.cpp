@@ -250,20 +250,31 @@ ordered_json json_runs(const planning::BenchPlan& bench) {
   return runs;
 }
 
+ordered_json json_of(const planning::NextRun& run) {
+  return {{"gamma", run.gamma},
+          {"batch", run.batch},
+          {"context", run.context},
+          {"minutes", run.minutes},
+          {"regret_after", run.regret_after}};
+}
+
 ordered_json json_next_run(const Plan& d) {
   if (!d.next_run) return nullptr;
-  const planning::NextRun& run = *d.next_run;
-  return {{"gamma", run.gamma},           {"batch", run.batch},
-          {"context", run.context},       {"minutes", run.minutes},
-          {"regret_now", run.regret_now}, {"regret_after", run.regret_after},
-          {"command", planner::next_run_command(d)}};
+  ordered_json object = json_of(*d.next_run);
+  object["command"] = planner::next_run_command(d);
+  return object;
 }
 
 ordered_json json_bench(const Plan& d) {
   if (!d.bench) return nullptr;
+  ordered_json candidates = ordered_json::array();
+  if (d.run_values)
+    for (const planning::NextRun& run : d.run_values->runs) candidates.push_back(json_of(run));
   return {{"model", d.bench->model},
           {"leave_one_out_error", number_or_null(d.bench->leave_one_out_error)},
-          {"next_run", json_next_run(d)}};
+          {"expected_regret", d.run_values ? ordered_json(d.run_values->regret) : ordered_json()},
+          {"next_run", json_next_run(d)},
+          {"candidates", std::move(candidates)}};
 }
 
 ordered_json json_config(const Plan& d) {

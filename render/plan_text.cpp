@@ -99,7 +99,7 @@ std::optional<NextStep> next_step(const Plan& d) {
     const planning::NextMeasurement next = {run.gamma, run.batch, run.context};
     return step(next,
                  fmt::format("to lower the expected loss from {} to {} in {} minutes, ",
-                             percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2)),
+                             percent(d.run_values->regret), percent(run.regret_after), brief(run.minutes, 2)),
                 planner::next_run_command(d));
   }
   for (const PointPlan& point : d.points()) {

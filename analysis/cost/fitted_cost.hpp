@@ -229,15 +229,14 @@ class FittedCost final : public RoundCost {
 struct LeftOut {
   std::string name = {};
   double measured_seconds = 0;
-  /// Empty for a plain run where all others drafted, and the other way round.
+  /// Empty for a plain run where all others drafted, the other way round, and for a run alone.
   std::optional<double> predicted_seconds = {};
   /// predicted / measured - 1
   std::optional<double> relative_error() const;
 };
 
 /// Predicts each of the first `predicted` runs, or all, by a fit without it: of more than 24, without every nth (n >= 3).
-/// @param runs  at least two
-/// @throws as FittedCost; std::invalid_argument for fewer than two runs
+/// @throws as FittedCost
 std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
                                    std::optional<std::size_t> predicted = std::nullopt);
 

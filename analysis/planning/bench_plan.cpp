@@ -100,11 +100,6 @@ void BenchPlanner::read() {
                                           *bench.completed, *bench.num_prompts));
     }
   }
-  const auto speculative = [](const Run& run) { return run.speculative(); };
-  if (std::none_of(runs_.begin(), runs_.end(), speculative)) {
-    throw runs_.front().counts->refusal("drafted tokens", "none, as in all other runs",
-                                        "a run with speculation among them");
-  }
 }
 
 /// If no plain run goes with a drafting one, drafts are compared among themselves, as if none were there.

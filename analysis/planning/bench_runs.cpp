@@ -271,7 +271,9 @@ bool has_plain_runs(const Runs& runs) {
 }
 
 bool has_chains(const Runs& runs) {
-  return std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.is_chain(); });
+  const auto no_tree = [](const Run& run) { return !run.figures.tree; };
+  return std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.is_chain(); }) ||
+         std::all_of(runs.begin(), runs.end(), no_tree);
 }
 
 std::vector<PlanPoint> points_of(const Runs& runs, bool has_plain) {

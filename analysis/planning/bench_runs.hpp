@@ -61,6 +61,7 @@ std::shared_ptr<const estimate::AcceptanceCurve> usual_acceptance(const BenchQue
 Runs runs_of(const BenchQuestion& question, const std::string& model);
 
 bool has_plain_runs(const Runs& runs);
+/// True if chains are to be planned: some ran, or nothing but plain decoding did.
 bool has_chains(const Runs& runs);
 /// True for a plain run that a speculative one compares with.
 bool is_plain_of(const Run& plain, const Run& run);

@@ -48,10 +48,10 @@ std::vector<double> measured(const std::vector<double>& figures, double error, s
 
 }  // namespace
 
-std::optional<NextRun> next_run(const NextRunQuestion& question) {
-  if (question.points.empty()) throw std::invalid_argument("next_run: points is empty");
-  core::require_in("next_run", "run_error", question.run_error, core::least_positive, 1);
-  core::require_in("next_run", "output_tokens", question.output_tokens, core::least_positive, core::largest_double);
+RunValues run_values(const NextRunQuestion& question) {
+  if (question.points.empty()) throw std::invalid_argument("run_values: points is empty");
+  core::require_in("run_values", "run_error", question.run_error, core::least_positive, 1);
+  core::require_in("run_values", "output_tokens", question.output_tokens, core::least_positive, core::largest_double);
   const DraftWorlds draft(question.draft, question.plan);
   std::vector<worlds::PricedWorlds> priced;
   std::vector<worlds::Table> speedups;
@@ -61,10 +61,7 @@ std::optional<NextRun> next_run(const NextRunQuestion& question) {
   }
   const double min_gain = question.plan.min_gain;
   const worlds::RunValues values(speedups, min_gain);
-  NextRun best;
-  best.regret_now = values.regret();
-  if (best.regret_now < regret_that_matters) return std::nullopt;
-  double most = 0, saved_by_best = 0;
+  RunValues answer{values.regret(), {}};
   for (std::size_t at = 0; at < priced.size(); ++at) {
     const std::vector<bool> candidates = candidates_of(speedups[at], min_gain);
     const std::size_t count = question.lacks_plain_run ? 1 : candidates.size();
@@ -77,18 +74,16 @@ std::optional<NextRun> next_run(const NextRunQuestion& question) {
       const double per_token = worlds::spread_of(rounds, speedups[at].alternative).middle /
                                worlds::spread_of(tokens, speedups[at].alternative).middle;
       const double minutes = server_start_minutes + benchmark_waves * question.output_tokens * per_token / 60;
-      if (saved < regret_that_matters / 10 || saved / minutes <= most) continue;
-      most = saved / minutes;
-      saved_by_best = saved;
-      best.gamma = draft.options().gammas[option];
-      best.batch = question.points[at].batch;
-      best.context = question.points[at].context;
-      best.minutes = minutes;
+      if (saved < regret_that_matters / 10) continue;
+      const PlanPoint& point = question.points[at];
+      answer.runs.push_back(
+          {draft.options().gammas[option], point.batch, point.context, minutes, answer.regret - saved});
     }
   }
-  if (saved_by_best == 0) return std::nullopt;
-  best.regret_after = best.regret_now - saved_by_best;
-  return best;
+  const auto worth = [&](const NextRun& run) { return (answer.regret - run.regret_after) / run.minutes; };
+  std::stable_sort(answer.runs.begin(), answer.runs.end(),
+                   [&](const NextRun& a, const NextRun& b) { return worth(a) > worth(b); });
+  return answer;
 }
 
 }  // namespace specdec::planning

@@ -25,25 +25,35 @@ struct NextRunQuestion {
   double output_tokens = 256;
 };
 
-/// A run and its value. Regrets are means over the points.
+/// A run and its value.
 struct NextRun {
   std::int64_t gamma = 0;
   double batch = 1;
   double context = 0;
   /// Minutes of the server: its start and benchmark_waves requests one after the other in each place of the batch.
   double minutes = 0;
-  double regret_now = 0;
   double regret_after = 0;
+};
+
+/// Expected regrets are means over the points.
+struct RunValues {
+  double regret = 0;
+  /// What saves a tenth of regret_that_matters, most per minute first.
+  std::vector<NextRun> runs;
+
+  /// The first; none where the regret is below regret_that_matters.
+  std::optional<NextRun> next() const {
+    return runs.empty() || regret < regret_that_matters ? std::nullopt : std::optional(runs.front());
+  }
 };
 
 inline constexpr double server_start_minutes = 3;
 inline constexpr double benchmark_waves = 8;
 
-/// The run that saves most expected regret per minute (worlds::RunValues), among plain decoding and the gammas that are
-/// the best in at least 2% of the worlds of a point, at that point. Empty where the expected regret now is below
-/// regret_that_matters, or no run saves a tenth of that.
+/// The expected regret that runs save (worlds::RunValues): of plain decoding and of the gammas that are the best in at
+/// least 2% of the worlds of a point, at that point.
 /// Source:   docs/theory.md#the-next-run
 /// @throws std::invalid_argument if there are no points; std::domain_error for a value outside its range
-std::optional<NextRun> next_run(const NextRunQuestion& question);
+RunValues run_values(const NextRunQuestion& question);
 
 }  // namespace specdec::planning

@@ -77,18 +77,13 @@ bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
 }
 
 /// Runs that name no model are taken to be of the model to plan for.
-/// @throws QuestionError if there is nothing to compare, or no run of the chosen model
+/// @throws QuestionError if no run is of the chosen model
 void require_runs(planning::BenchQuestion& question) {
   std::set<std::string_view> models;
   for (const ServingCounts& run : question.runs) models.insert(run.label("model_name"));
   if (models == std::set<std::string_view>{""}) question.model.reset();
   if (question.model && models.count(*question.model) == 0) {
     refuse("--model", *question.model, fmt::format("a model of the runs: {}", fmt::join(models, ", ")));
-  }
-  if (question.runs.size() == 1) {
-    throw QuestionError(
-        fmt::format("--bench holds one run, {}, but must hold two or more, which differ in batch or gamma",
-                    question.runs.front().place()));
   }
 }
 
@@ -133,7 +128,7 @@ bool has_plain_run(const planning::BenchPlan& bench) {
                      [](const planning::BenchFigures& run) { return run.gamma == 0; });
 }
 
-std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) {
+std::optional<planning::RunValues> run_values(const Plan& p, bool tells_acceptance) {
   // The runs of a tree tell of no other drafts.
   if (!p.bench->acceptance) return std::nullopt;
   planning::NextRunQuestion question;
@@ -150,7 +145,7 @@ std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) 
   question.run_error = p.bench->run_error;
   question.tells_acceptance = tells_acceptance;
   question.output_tokens = output_tokens_of(*p.bench, question.output_tokens);
-  return planning::next_run(question);
+  return planning::run_values(question);
 }
 
 /// Lengths that are typed beside runs which say none are figures of these runs, as if they stood in their files.
@@ -233,7 +228,8 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
     }
     p.drafts.back().cost.rounds = p.bench->cost;
   }
-  if (p.bench->cost->impossible().empty()) p.next_run = next_run(p, !acceptance);
+  if (p.bench->cost->impossible().empty()) p.run_values = run_values(p, !acceptance);
+  if (p.run_values) p.next_run = p.run_values->next();
   conclude(&files, p);
   compare_drafts(p);
   warn_of_regret(p);

@@ -24,6 +24,7 @@ from specdec._record import record
 from specdec._recording import Recording, analyze
 from specdec._shipped import shipped_models
 from specdec._sweep import sweep
+from specdec._tune import Tuning, tune
 
 if TYPE_CHECKING:
     from specdec import adapters
@@ -56,6 +57,7 @@ __all__ = [
     "Simulation",
     "Sweep",
     "Synthetic",
+    "Tuning",
     "__version__",
     "adapters",
     "analyze",
@@ -71,4 +73,5 @@ __all__ = [
     "sweep",
     "synthetic",
     "theory",
+    "tune",
 ]

@@ -91,7 +91,7 @@ void read_labels(const CountedFields& fields, ServingCounts& counts) {
   auto model = text_of("model_id");
   if (!model) model = text_of("model");
   set_label(counts, "model_name", model);
-  for (const std::string_view key : {"backend", "dataset_name", "label", "tag"}) set_label(counts, key, text_of(key));
+  for (const std::string_view key : {"backend", "dataset_name", "label", "tag", "server"}) set_label(counts, key, text_of(key));
   set_label(counts, "draft", draft_of(fields));
 }
 

@@ -250,7 +250,6 @@ BAD_TIMES = {
 BAD_RUNS = {
     "empty": b"",
     "words": b"hello, world\n",
-    "log_alone": LOG,
     "length_alone.json": run_with(
         PLAIN_RUN, spec_decode_acceptance_length=2.67),
     "rates_alone.json": run_with(PLAIN_RUN, spec_decode_per_position_acceptance_rates=[0.7, 0.5]),
@@ -260,7 +259,6 @@ BAD_RUNS = {
     "another_model.json": run_with(DRAFTED_RUN, model_id="another"),
     "no_times.json": run_with(DRAFTED_RUN, ["mean_tpot_ms", "output_throughput", "duration"]),
     "negative_time.json": run_with(DRAFTED_RUN, mean_tpot_ms=-1),
-    "plain.json": run_with(PLAIN_RUN, max_concurrency=2),
     "cut.json": run_with(DRAFTED_RUN)[:-30],
 }
 
@@ -351,7 +349,7 @@ WORDS = [
     "plan --acceptance-length 2.9 --c 0.1", "plan --acceptance-length 2:1.5,2:1.6 --c 0.1",
     "plan --draft a --c 0.1", "plan --draft a:alpha=0.8,alpha=0.7,c=0.1",
     "plan --draft a:wings=2", "plan --draft a:alpha=0.8,c=0.1,array=x", "plan --draft a:trace=nowhere,c=0.1",
-    f"plan --bench {PLAIN} {PLAIN}", f"plan --bench {PLAIN}", "plan --bench nowhere.json", "plan --alpha 0.8 --cost nowhere",
+    f"plan --bench {PLAIN} {PLAIN}", "plan --bench nowhere.json", "plan --alpha 0.8 --cost nowhere",
     "plan --counters nowhere --c 0.1", "plan --trace nowhere --c 0.1", f"plan --trace {TRACE} {TRACE} --c 0.1",
     "plan --alpha 0.8 --hardware h1000 --model llama-3.1-8b", "plan --alpha 0.8 --hardware h100-sxm",
     "plan --alpha 0.8 --hardware h100-sxm --model nothing-8b", f"plan {HARDWARE} --tp 3000",
@@ -419,7 +417,7 @@ WORDS = [
 STREAMS = [
     ("analyze -", b""), ("analyze -", b"hello"), ("analyze -", RECORDING[:500]), ("analyze - -", RECORDING),
     ("counters -", b""), ("counters -", b"hello"), ("counters - -", SCRAPE), ("counters - /dev/stdin", SCRAPE),
-    ("plan --alpha 0.8 --c 0.1 --cost -", b"1,2,3\n"), ("plan --bench -", run_with(DRAFTED_RUN)),
+    ("plan --alpha 0.8 --c 0.1 --cost -", b"1,2,3\n"),
     ("plan --trace - --c 0.1", b"p,q\n"),
 ]
 

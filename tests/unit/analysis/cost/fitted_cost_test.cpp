@@ -599,7 +599,7 @@ TEST_CASE("every run is predicted from the others, but for a plain run of runs t
   CHECK_FALSE(alone[0].relative_error());
   CHECK(alone[1].predicted_seconds);
   const std::vector<ObservedRound> runs = runs_of(truth, {0}, {8}, {1000});
-  CHECK_THROWS_AS(cost::leave_one_out(runs, {}), std::invalid_argument);
+  CHECK_FALSE(cost::leave_one_out(runs, {}).front().predicted_seconds);
 }
 
 TEST_CASE("a fit refuses runs with values that cannot be") {

@@ -35,24 +35,25 @@ NextRunQuestion question_of(double spread, estimate::Interval tokens = {1, 1}) {
 
 }  // namespace
 
-TEST_CASE("no run is worth its time where nothing is uncertain") { CHECK_FALSE(planning::next_run(question_of(0))); }
+TEST_CASE("no run is worth its time where nothing is uncertain") { CHECK_FALSE(planning::run_values(question_of(0)).next()); }
 
 TEST_CASE("the next run measures what the choice hangs on, and lowers the regret by its value") {
-  const auto run = planning::next_run(question_of(0.3));
+  const planning::RunValues values = planning::run_values(question_of(0.3));
+  const auto run = values.next();
   REQUIRE(run);
   CHECK(run->gamma > 0);
   CHECK(run->batch == 1);
-  CHECK(run->regret_now > run->regret_after);
+  CHECK(values.regret > run->regret_after);
   // Replicates move all drafts alike, so that one run tells nearly all.
-  CHECK(run->regret_after < 0.3 * run->regret_now);
+  CHECK(run->regret_after < 0.3 * values.regret);
   CHECK(run->minutes > planning::server_start_minutes);
 }
 
 TEST_CASE("a run of other traffic tells what rounds cost and not what is accepted") {
   NextRunQuestion question = question_of(0.02, {0.75, 1.35});
-  const auto own = planning::next_run(question);
+  const auto own = planning::run_values(question).next();
   question.tells_acceptance = false;
-  const auto others = planning::next_run(question);
+  const auto others = planning::run_values(question).next();
   REQUIRE(own);
   if (others) CHECK(others->regret_after > own->regret_after);
 }
@@ -60,15 +61,15 @@ TEST_CASE("a run of other traffic tells what rounds cost and not what is accepte
 TEST_CASE("where no run was plain, the next one is") {
   NextRunQuestion question = question_of(0.3);
   question.lacks_plain_run = true;
-  const auto run = planning::next_run(question);
+  const auto run = planning::run_values(question).next();
   if (run) CHECK(run->gamma == 0);
 }
 
 TEST_CASE("a question without points or with an impossible error is refused") {
   NextRunQuestion question = question_of(0.3);
   question.points.clear();
-  CHECK_THROWS_AS(planning::next_run(question), std::invalid_argument);
+  CHECK_THROWS_AS(planning::run_values(question), std::invalid_argument);
   question = question_of(0.3);
   question.run_error = 0;
-  CHECK_THROWS_AS(planning::next_run(question), std::domain_error);
+  CHECK_THROWS_AS(planning::run_values(question), std::domain_error);
 }
