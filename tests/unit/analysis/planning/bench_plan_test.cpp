@@ -93,7 +93,7 @@ bool has_note(const BenchPlan& plan, const std::string& code) {
 
 }  // namespace
 
-TEST_CASE("runs of a known server give back its speedups, and the best gamma of those that nobody ran") {
+TEST_CASE("runs of a known server give back its speedups, and the best gamma of those that nobody ran", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32, 128});
   question.holdout = {server.run(3, 20), server.run(0, 20, 4000)};
@@ -144,7 +144,7 @@ TEST_CASE("runs of a known server give back its speedups, and the best gamma of 
   CHECK(schedule.back().batch_high == 115);
 }
 
-TEST_CASE("a batch is the requests that decode, by Little's law, not the concurrency") {
+TEST_CASE("a batch is the requests that decode, by Little's law, not the concurrency", "[long]") {
   const Server server;
   const BenchPlan plan = planning::plan_bench(sweep(server, {0, 3}, {10, 40}));
   CHECK(plan.runs[0].max_concurrency == 10);
@@ -153,7 +153,7 @@ TEST_CASE("a batch is the requests that decode, by Little's law, not the concurr
   CHECK(plan.runs[1].round_seconds == Approx(server.round(3, 9, 1100)).epsilon(1e-7));
 }
 
-TEST_CASE("noisy runs have wide intervals and miss what they predict of each other by as much as the noise") {
+TEST_CASE("noisy runs have wide intervals and miss what they predict of each other by as much as the noise", "[long]") {
   const Server server;
   std::mt19937_64 random(3);
   std::normal_distribution<double> normal(0, 0.03);
@@ -174,7 +174,7 @@ TEST_CASE("noisy runs have wide intervals and miss what they predict of each oth
   for (const planning::PointPlan& point : noisy.plan.drafts[0].points) CHECK(width(point.rows[5]) > 0.02);
 }
 
-TEST_CASE("a fixed part of speculative rounds is planned with, and no plan contradicts a run that it was given") {
+TEST_CASE("a fixed part of speculative rounds is planned with, and no plan contradicts a run that it was given", "[long]") {
   const Server server;
   for (const double fixed : {0.0, 0.05, 0.15, 0.2, 0.4, 0.8}) {
     BenchQuestion question;
@@ -217,7 +217,7 @@ TEST_CASE("an acceptance that is taken as exact leaves the cost's error in the i
   CHECK(ran.speedup == Approx(plan.speedups[0].speedup.value * ran.tokens_per_step / server.tokens(4)).epsilon(0.05));
 }
 
-TEST_CASE("batches at which only plain rounds ran, or only drafts, are marked as not measured") {
+TEST_CASE("batches at which only plain rounds ran, or only drafts, are marked as not measured", "[long]") {
   const Server server;
   BenchQuestion question;
   for (const double concurrency : {1.0, 4.0, 8.0, 32.0, 64.0}) question.runs.push_back(server.run(0, concurrency));
@@ -245,7 +245,7 @@ TEST_CASE("batches at which only plain rounds ran, or only drafts, are marked as
   check(only_drafts, 1);
 }
 
-TEST_CASE("a server's limit leaves out the points of runs at larger batches, unless all are") {
+TEST_CASE("a server's limit leaves out the points of runs at larger batches, unless all are", "[long]") {
   BenchQuestion question = sweep(Server(), {0, 2, 4}, {8, 64});
   question.schedule_up_to = 32;
   const BenchPlan limited = planning::plan_bench(question);
@@ -266,7 +266,7 @@ TEST_CASE("runs that nothing contradicts but nothing supports say that the error
   CHECK_FALSE(plan.speedups[0].speedup.ci95);
 }
 
-TEST_CASE("a measured speedup has the interval of repeated runs, by Student's law of their spread") {
+TEST_CASE("a measured speedup has the interval of repeated runs, by Student's law of their spread", "[long]") {
   const Server server;
   BenchQuestion question;
   question.runs = {server.run(0, 8), server.run(4, 8, 1000, 1.01), server.run(4, 8, 1000, 0.99), server.run(2, 64),
@@ -283,7 +283,7 @@ TEST_CASE("a measured speedup has the interval of repeated runs, by Student's la
   }
 }
 
-TEST_CASE("an acceptance that is given and is not what the runs counted is said to contradict them") {
+TEST_CASE("an acceptance that is given and is not what the runs counted is said to contradict them", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 4}, {1, 8});
   const auto message = [&](double alpha) {
@@ -333,7 +333,7 @@ TEST_CASE(
   CHECK(plan.backtest[0].measured < plan.backtest[0].ci95->hi);
 }
 
-TEST_CASE("runs that lack a partner, a model or a plain run are named") {
+TEST_CASE("runs that lack a partner, a model or a plain run are named", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
   question.runs.push_back(server.run(4, 64));
@@ -365,7 +365,7 @@ TEST_CASE("runs that lack a partner, a model or a plain run are named") {
   CHECK_THROWS_AS(planning::plan_bench(holdout), traces::FileError);
 }
 
-TEST_CASE("runs with drafts alone say which gamma is the fastest, and not what it gains") {
+TEST_CASE("runs with drafts alone say which gamma is the fastest, and not what it gains", "[long]") {
   const Server server;
   const BenchQuestion question = sweep(server, {1, 3, 6}, {1, 8, 64});
   const BenchPlan plan = planning::plan_bench(question);
@@ -388,7 +388,7 @@ TEST_CASE("runs with drafts alone say which gamma is the fastest, and not what i
   }
 }
 
-TEST_CASE("a run that does not say what it accepted has the tokens per step of other runs, or of another source") {
+TEST_CASE("a run that does not say what it accepted has the tokens per step of other runs, or of another source", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
   const BenchPlan all = planning::plan_bench(question);
@@ -455,7 +455,7 @@ double half_width(const std::vector<double>& sorted) {
 
 }  // namespace
 
-TEST_CASE("two timed runs are an answer at their gamma, whatever is known of acceptance") {
+TEST_CASE("two timed runs are an answer at their gamma, whatever is known of acceptance", "[long]") {
   for (const cost::DraftKind kind : {cost::DraftKind::eagle, cost::DraftKind::mtp, cost::DraftKind::model}) {
     for (const bool is_told : {false, true}) {
       BenchQuestion question;
@@ -510,7 +510,7 @@ TEST_CASE("lengths without the number of their rounds are planned with, and said
   CHECK(plan.runs[1].tokens_per_step == Approx(server.tokens(2)));
 }
 
-TEST_CASE("a plan says that its runs falsify a constant alpha, where they do") {
+TEST_CASE("a plan says that its runs falsify a constant alpha, where they do", "[long]") {
   Server server;
   CHECK_FALSE(has_note(planning::plan_bench(sweep(server, {0, 4}, {1, 8})), "constant_alpha_falsified"));
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
@@ -522,7 +522,7 @@ TEST_CASE("a plan says that its runs falsify a constant alpha, where they do") {
   CHECK(has_note(planning::plan_bench(question), "constant_alpha_falsified"));
 }
 
-TEST_CASE("an overhead beyond the runs' own slows the plan and held-out runs, and not the runs") {
+TEST_CASE("an overhead beyond the runs' own slows the plan and held-out runs, and not the runs", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
   question.holdout = {server.run(5, 16)};
@@ -545,7 +545,7 @@ TEST_CASE("an overhead beyond the runs' own slows the plan and held-out runs, an
   CHECK(point.rows[5].speedup_ci95.hi < before.rows[5].speedup_ci95.hi);
 }
 
-TEST_CASE("a held-out run says what has drifted: its rounds, its acceptance, both or nothing") {
+TEST_CASE("a held-out run says what has drifted: its rounds, its acceptance, both or nothing", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
   Server slower = server, other = server, both = server;
@@ -572,7 +572,7 @@ TEST_CASE("a held-out run says what has drifted: its rounds, its acceptance, bot
   CHECK(far.drifted() == "time");
 }
 
-TEST_CASE("prompts of other requests are priced where lengths are known, by what is usual if all are of one") {
+TEST_CASE("prompts of other requests are priced where lengths are known, by what is usual if all are of one", "[long]") {
   const Server server;
   BenchQuestion question;
   for (const double concurrency : {1.0, 8.0, 32.0})
@@ -654,7 +654,7 @@ ServingCounts closed_loop(const Server& server, std::int64_t gamma, int concurre
 }  // namespace
 
 TEST_CASE(
-    "where prompts of two lengths ran, what reading them delays is predicted for a third, plain and with drafts") {
+    "where prompts of two lengths ran, what reading them delays is predicted for a third, plain and with drafts", "[long]") {
   const Server server;
   constexpr double prompt_token = 2e-5;
   BenchQuestion question;
@@ -680,7 +680,7 @@ TEST_CASE(
   CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_priced"));
 }
 
-TEST_CASE("where prompts are served apart rounds are priced without those of other requests") {
+TEST_CASE("where prompts are served apart rounds are priced without those of other requests", "[long]") {
   const Server server;
   constexpr double prompt_token = 2e-5, input = 1000, context = input + 50;
   BenchQuestion question;
@@ -848,7 +848,7 @@ TEST_CASE("a tree is a draft of its own, priced by what it verifies and with the
   CHECK(plan.plan.best_draft.back() != 2);
 }
 
-TEST_CASE("what one tree accepts says nothing of another, nor of chains") {
+TEST_CASE("what one tree accepts says nothing of another, nor of chains", "[long]") {
   const Server server;
   const BenchQuestion question = with_trees(server);
   const BenchPlan before = planning::plan_bench(question);
@@ -947,7 +947,7 @@ TEST_CASE("a tree's run must say its shape") {
   CHECK_THROWS_WITH(planning::plan_bench(question), Catch::Contains("topk is 4000000000, but must be at most 1000000"));
 }
 
-TEST_CASE("a run without the length of its drafts needs it stated") {
+TEST_CASE("a run without the length of its drafts needs it stated", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8, 32});
   for (ServingCounts& run : question.runs) {
@@ -1000,7 +1000,7 @@ TEST_CASE("windows of logs price rounds at batches that no run had") {
   CHECK(plan.cost->round({0, 128, 1100}).total() == Approx(server.round(0, 128, 0)).epsilon(0.03));
 }
 
-TEST_CASE("a plan from runs takes the acceptance, the points and the kind of drafts that it is told") {
+TEST_CASE("a plan from runs takes the acceptance, the points and the kind of drafts that it is told", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
   question.acceptance =
@@ -1035,7 +1035,7 @@ TEST_CASE("a plan from runs takes the acceptance, the points and the kind of dra
         Approx(server.fixed + server.per_draft + server.per_verified * 10 * 9).epsilon(0.08));
 }
 
-TEST_CASE("speculative runs of several drafts are refused unless one is chosen") {
+TEST_CASE("speculative runs of several drafts are refused unless one is chosen", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8, 32});
   question.runs[1].labels.push_back({"draft", "small"});
@@ -1055,7 +1055,7 @@ TEST_CASE("speculative runs of several drafts are refused unless one is chosen")
   CHECK(has_note(planning::plan_bench(question), "labels_differ"));
 }
 
-TEST_CASE("repeats that contradict each other and failed requests are reported") {
+TEST_CASE("repeats that contradict each other and failed requests are reported", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
   question.runs.push_back(server.run(0, 8, 1000, 1.1));
@@ -1066,7 +1066,7 @@ TEST_CASE("repeats that contradict each other and failed requests are reported")
   CHECK(has_note(planning::plan_bench(question), "requests_failed"));
 }
 
-TEST_CASE("a time per token in another unit is asked about, and loads that differ by much are not") {
+TEST_CASE("a time per token in another unit is asked about, and loads that differ by much are not", "[long]") {
   const Server server;
   CHECK_FALSE(has_note(planning::plan_bench(sweep(server, {0, 4}, {1, 64, 512})), "times_far_apart"));
   for (const double factor : {1e-3, 1e3}) {
@@ -1083,7 +1083,7 @@ TEST_CASE("a time per token in another unit is asked about, and loads that diffe
   }
 }
 
-TEST_CASE("what is deployed is checked at the batches that were run") {
+TEST_CASE("what is deployed is checked at the batches that were run", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32, 128});
   question.deployed = {{1, 512, 5}};

@@ -192,7 +192,7 @@ TEST_CASE("a pair of models on an accelerator has the best gamma of its batch") 
   CHECK(only_point(q).optimal().speedup == Approx(2.785043).epsilon(0).margin(2e-5));
 }
 
-TEST_CASE("the combined interval covers the true speedup when both acceptance and cost err") {
+TEST_CASE("the combined interval covers the true speedup when both acceptance and cost err", "[long]") {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal(0, 1);
   const double sigma_tokens = 0.04, sigma_cost = 0.05, alpha = 0.7;
