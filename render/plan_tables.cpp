@@ -136,7 +136,7 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
       shown.insert(point.drafting_row + step);
   }
   for (const std::size_t i : shown) rows.push_back(point.rows[i]);
-  return make_table(
+  Table table = make_table(
       rows,
       {{"draft tokens", [](const auto& row) { return fmt::format("{}", row.gamma); }},
        {"tokens/step", [](const auto& row) { return brief(row.tokens_per_step, 3); }},
@@ -146,6 +146,9 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
         [&](const auto& row) { return brief(1000 * point.rows.front().time.total() / row.speedup, 3); }},
        {"", {Align::left}, [&](const auto& row) { return notes_on(point, row); }}},
       "", [&](const auto& row) { return row.gamma == point.optimal().gamma; });
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    table.rows[i].is_kept = rows[i].gamma == 0 || (point.deployed && rows[i].gamma == point.deployed->gamma);
+  return table;
 }
 
 /// Points spread evenly, the first and the last among them.
@@ -154,7 +157,7 @@ Table brief_points(const Plan& d) {
   const std::size_t count = d.points().size(), shown = std::min(count, brief_rows);
   for (std::size_t i = 0; i < shown; ++i) rows.push_back(d.points()[i * (count - 1) / (shown - 1)]);
   const bool contexts = has_several_contexts(d);
-  return make_table(
+  Table table = make_table(
       rows,
       {{"requests", [](const auto& point) { return whole_or_brief(point.batch); }},
        {"context", {.shown = contexts}, [](const auto& point) { return context_cell(point.context); }},
@@ -169,6 +172,8 @@ Table brief_points(const Plan& d) {
           return fmt::format("{} -> {}", brief(1000 * point.seconds_per_output_token->baseline, 3),
                              brief(1000 * point.seconds_per_output_token->speculative, 3));
         }}});
+  table.rows.back().is_kept = true;
+  return table;
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Table shortened(Table table, std::size_t rows) {
   std::vector<std::size_t> places(table.rows.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
   const auto distance = [&table](std::size_t place) {
-    std::size_t least = table.rows.size();
+    std::size_t least = table.rows[place].is_kept ? 0 : table.rows.size();
     for (std::size_t i = 0; i < table.rows.size(); ++i)
       if (table.rows[i].is_marked) least = std::min(least, i < place ? place - i : i - place);
     return least;

@@ -49,6 +49,8 @@ struct Table {
     std::vector<std::string> cells;
     /// True for what the table is about.
     bool is_marked = false;
+    /// True for what the marked rows are compared with: a shortened table keeps it.
+    bool is_kept = false;
     /// A heading across all columns, above this row and those that follow; empty if there is none.
     std::string above = {};
   };
@@ -77,7 +79,7 @@ Table make_table(const Rows& rows, const std::vector<Column<typename Rows::value
   return table;
 }
 
-/// The rows that stand nearest to marked ones, or the first ones where none is marked.
+/// The kept rows, and those that stand nearest to marked ones, or the first ones where none is marked.
 /// @param rows  at most so many
 Table shortened(Table table, std::size_t rows);
 

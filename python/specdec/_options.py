@@ -372,4 +372,6 @@ def document(command: str, version: str, inputs: Options, files: list[str], pres
         inputs["files"] = [file_facts(file) for file in files]
     if presets:
         inputs["presets"] = json.loads(presets)
-    return {"schema": f"specdec.{command}/{2 if command in ('plan', 'sweep') else 1}", "version": version, "inputs": inputs, **json.loads(body)}
+    answer = json.loads(body)
+    decision = answer.pop("decision")
+    return {"schema": f"specdec.{command}/2", "version": version, "decision": decision, "inputs": inputs, **answer}
