@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "analysis/estimate/serving_summary.hpp"
 #include "render/json_values.hpp"
 #include "render/text.hpp"
 
@@ -38,6 +39,12 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, const
   if (!assumed.empty()) text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumed, ", ")), 2) + '\n';
   for (const std::string& warning : warnings) text += warning;
   return text;
+}
+
+/// Text shows it before other warnings.
+bool doubts_figures(const Note& note) {
+  return note.code == estimate::figures_contradict || note.code == estimate::draft_never_accepted ||
+         note.code == estimate::acceptance_changes;
 }
 
 std::int64_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
@@ -112,8 +119,10 @@ std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> a
   if (const std::string& command = spoken.decision.next; !command.empty())
     next = '\n' + (spoken.reason.empty() ? wrapped("Next: " + command, 2) + '\n'
                                          : wrapped("Next: " + spoken.reason) + '\n' + command_lines(command));
+  std::vector<Note> in_order(warnings.begin(), warnings.end());
+  std::stable_partition(in_order.begin(), in_order.end(), doubts_figures);
   std::vector<std::string> told;
-  for (const Note& warning : warnings) {
+  for (const Note& warning : in_order) {
     const std::string code = explain ? fmt::format(" ({})", warning.code) : "";
     if (!warning.explains_null) told.push_back(wrapped(fmt::format("Warning{}: {}.", code, warning.message), 2) + '\n');
   }

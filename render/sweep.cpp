@@ -156,7 +156,6 @@ Spoken spoken(const Sweep& sweep) {
   std::string& text = answer.decision.certainty;
   text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
   if (sweep.repeated > 0) text += fmt::format(", {} more that repeat one", sweep.repeated);
-  if (sweep.from_cache > 0) text += fmt::format(", {} from the cache", sweep.from_cache);
   std::map<std::string, std::int64_t> verdicts;
   for (const ordered_json& row : best)
     if (row.at("verdict").is_string()) ++verdicts[row.at("verdict").get<std::string>()];

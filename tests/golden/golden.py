@@ -541,7 +541,7 @@ def unused_of(binary: Path, lines: list[Line]) -> list[str]:
     unused: list[str] = []
     for command, text in commands.items():
         for option in options_of(text):
-            if option.names[-1] in ("--help", "--help-all", "--config", "--print-config"):
+            if option.names[-1] in ("--help", "--help-all", "--explain", "--config", "--print-config"):
                 continue
             here = set(used[command])
             if command == "report" or command.startswith("plot "):

@@ -146,7 +146,7 @@ TEST_CASE("complaints about the command of a group name the group") {
       "pakc is not a command of box (near it: pack), but one of pack, empty is needed; see specdec box --help");
   check_refused(
       {"bxo", "pack"},
-      "bxo is not a command (near it: box), but one of sweep, box, help, completion is needed; see specdec --help");
+      "bxo is not a command (near it: box), but one of sweep, box, tune, help, completion is needed; see specdec --help");
   check_refused({"box", "pack", "lid", "a", "--bogus"},
                 "--bogus is not an option of box pack; see specdec box pack --help");
 }
