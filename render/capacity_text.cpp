@@ -206,8 +206,8 @@ std::string range_sentence(const Capacity& r) {
       return std::isinf(value.hi) ? shown(value.lo) + " or more" : fmt::format("{} to {}", shown(value.lo), shown(value.hi));
     };
     std::string text = fmt::format("{} requests/s", range(chosen));
-    if (best != plain) text += fmt::format(", or {} without", range(r.plain_scenario()));
-    return text + limits_text(r.simulation.limits) + ". ";
+    if (best != plain) text += fmt::format(", or {} without speculation", range(r.plain_scenario()));
+    return text + (r.has_limits() ? "," : "") + limits_text(r.simulation.limits) + ". ";
   }
   std::string text = fmt::format("{} GPUs", gpu_range_text(r.range.gpus[best], chosen.gpus));
   const Capacity& of_plain = r.of_plain();

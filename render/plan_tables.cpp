@@ -151,7 +151,10 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
         {.shown = d.in_seconds},
         [&](const auto& row) { return brief(1000 * point.rows.front().time.total() / row.speedup, 3); }},
        {"", {Align::left}, [&](const auto& row) { return mark_of(point, row); }}},
-      "", [&](const auto& row) { return point.optimal_row && row.gamma == point.optimal()->gamma; });
+      "", [&](const auto& row) {
+        return row.gamma == 0 || (point.deployed && row.gamma == point.deployed->gamma) ||
+               (point.optimal_row && row.gamma == point.optimal()->gamma);
+      });
 }
 
 /// Points spread evenly, the first and the last among them.
@@ -176,7 +179,8 @@ Table brief_points(const Plan& d) {
                      ? fmt::format("{} -> {}", brief(1000 * point.seconds_per_output_token->baseline, 3),
                                    brief(1000 * point.seconds_per_output_token->speculative, 3))
                      : "-";
-        }}});
+        }}},
+      "", [&](const auto& point) { return point.batch == rows.front().batch || point.batch == rows.back().batch; });
 }
 
 }  // namespace

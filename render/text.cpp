@@ -32,11 +32,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-std::string rate_above_rounding(double rate) {
-  constexpr double rounding = 1e-12;
-  return fmt::format("{:.3g}", rate < rounding ? 0.0 : rate);
-}
-
 std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 std::string fixed(const std::optional<double>& value, int decimals) { return value ? fixed(*value, decimals) : "-"; }
@@ -59,15 +54,6 @@ std::string counted(std::int64_t number, std::string_view what) {
 
 std::string factor_text(double speedup) {
   return speedup < 100 ? fmt::format("{:.2f}x", speedup) : fmt::format("{:.4g}x", speedup);
-}
-
-std::string factor_below(double speedup, double bound) {
-  int decimals = 2;
-  while (decimals < 6 && speedup < bound &&
-         fmt::format("{:.{}f}", speedup, decimals) == fmt::format("{:.{}f}", bound, decimals)) {
-    ++decimals;
-  }
-  return decimals == 2 ? factor_text(speedup) : fmt::format("{:.{}f}x", speedup, decimals);
 }
 
 std::string in_column(double value) {

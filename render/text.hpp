@@ -29,9 +29,6 @@ using planner::percent;
 /// The parts of `text` between the separators; an empty text is one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
-/// A rate above which something pays, to three digits; 0 where no more than the rounding of costs is left of it.
-std::string rate_above_rounding(double rate);
-
 /// A number with the given number of decimals; "-" if there is none.
 std::string fixed(double value, int decimals = 3);
 std::string fixed(const std::optional<double>& value, int decimals = 3);
@@ -43,8 +40,6 @@ std::string listed_ranges(const std::vector<std::int64_t>& numbers);
 
 /// A speedup: "2.31x".
 std::string factor_text(double speedup);
-/// The same with as many decimals as show that it lies below `bound`: "1.048x" where 1.05x is asked for.
-std::string factor_below(double speedup, double bound);
 
 /// "batch 8, context 4096"; the context is left out where it is 0, an empty cache.
 std::string point_words(double batch, double context);

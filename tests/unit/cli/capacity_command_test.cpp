@@ -169,7 +169,7 @@ TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one")
   const std::string question = "capacity " + small_model + lengths + " --draft-kind ngram --gamma 2 ";
   const std::string typed = run_specdec(question + "--explain --hit-rate 1 --alpha 0.7:0.9").out;
   CHECK(typed.starts_with("Draft 2 tokens: up to "));
-  CHECK(std::regex_search(typed, std::regex(R"(\n[0-9.]+ to [0-9.]+ requests/s, or [0-9.]+ to [0-9.]+ without)")));
+  CHECK(std::regex_search(typed, std::regex(R"(\n[0-9.]+ to [0-9.]+ requests/s, or [0-9.]+ to [0-9.]+ without )")));
   CHECK(typed.find("plain decoding has a 95% interval") != std::string::npos);
   CHECK(run_specdec(question + "--counters " + sample_counters).out.find(" 95% ") != std::string::npos);
 }
@@ -457,7 +457,7 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   const std::string base = small_model + lengths;
   check_refused(small_model + " --output-tokens 5",
                 "missing: --prompt-tokens MEAN; --requests FILE has the lengths of recorded requests");
-  check_refused("", "missing: --prompt-tokens MEAN, --output-tokens MEAN, --hardware DEVICE with --model NAME");
+  check_refused("", "missing: --prompt-tokens MEAN, --output-tokens MEAN, --hardware DEVICE with --model NAME (or --cost or --bench); --requests FILE has the lengths of recorded requests");
   check_refused(fast + lengths, "missing: --hardware DEVICE with --model NAME (or --cost or --bench)");
   check_refused(base + " --cost x.csv", "--hardware and --cost are given, but must be one");
   check_refused(base + " --alpha 0.5 --counters x", "--alpha and --counters are given, but must be one");

@@ -627,7 +627,7 @@ TEST_CASE("both print a table for people and one line a method as CSV") {
   CHECK(run_specdec(std::string("compare block --format csv --quiet") + small).out.starts_with("method,draft,"));
   // Tables without rows have their columns all the same.
   CHECK(run_specdec("simulate --format csv --quiet --table trees --source synthetic --tokens 64").out ==
-        "method,nodes,depth,expected_tokens,parents\n");
+        "method,nodes,depth,tokens_per_step,parents\n");
   const std::string tasks =
       run_specdec("simulate --format csv --quiet --table tasks --source synthetic --tokens 64").out;
   CHECK(tasks.starts_with("method,draft,"));
