@@ -126,12 +126,13 @@ std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> a
     const std::string code = explain ? fmt::format(" ({})", warning.code) : "";
     if (!warning.explains_null) told.push_back(wrapped(fmt::format("Warning{}: {}.", code, warning.message), 2) + '\n');
   }
-  constexpr std::int64_t most_lines = 15, least_rows = 3, most_rows = 6;
+  constexpr std::int64_t most_lines = 15, most_rows = 6;
+  const std::int64_t least_rows = !in_order.empty() && doubts_figures(in_order.front()) ? 0 : 3;
   // Rows make room for the first warning.
   const std::int64_t others = lines_of(text + spoken.note + next + (told.empty() ? "" : '\n' + told.front())) +
                               (told.size() > 1 ? 1 : 0);
   const auto rows = explain ? std::ssize(spoken.table.rows) : std::clamp(most_lines - others - 2, least_rows, most_rows);
-  if (!spoken.table.rows.empty())
+  if (rows > 0 && !spoken.table.rows.empty())
     text += after_blank_line(text, text_of(shortened(spoken.table, static_cast<std::size_t>(rows))));
   text += spoken.note;
   if (explain) return text + after_blank_line(text, spoken.more) + after_blank_line(text, closing_text(assumptions, told)) + next;

@@ -500,7 +500,7 @@ TEST_CASE("intervals of lenience, D_LK and agreement are those of a share, D_LK'
   CHECK(json["lenience"][0]["alpha_ci95"][1] >= alpha[1]);
 }
 
-TEST_CASE("--explain tells D_LK beside alpha, and a recording without tokens prints no empty columns") {
+TEST_CASE("an explained analysis tells D_LK beside alpha, and a recording without tokens prints no empty columns") {
   const ScratchFolder folder;
   const RecordedPair pair = recorded_pair(12, 200, 50, 4);
   const std::string trace =

@@ -637,6 +637,8 @@ def other_order(folder: Folder, question: Question, answer: dict) -> None:
         turned = folder.answer(question.with_option(name, *reversed(listed)))
         require(turned is not None, "files in another order are refused")
         one, other = essence(answer), essence(turned)
+        for said in (one, other):
+            said["decision"]["next"] = None
         for group in [*one.get("groups", []), *other.get("groups", [])]:
             group["files"] = sorted(group["files"])
         found = differences(one, other)
