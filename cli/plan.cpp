@@ -53,8 +53,6 @@ Report report_of(const std::shared_ptr<const Plan>& plan) {
     report.files.push_back(file_facts("FILE", file));
   }
   append(report.warnings, same_content(report.files));
-  // What the exit code is for comes first.
-  std::ranges::stable_partition(report.warnings, [](const Note& note) { return note.code == "max_regret_exceeded"; });
   report.presets = plan->presets;
   report.rows_of_empty = render::rows_of_empty_runs();
   report.tables = tables_of(plan->points().size() == 1);

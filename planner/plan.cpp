@@ -264,7 +264,9 @@ void warn_of_regret(Plan& p) {
     }
   }
   if (worst == nullptr) return;
-  p.warnings.push_back(
+  // What the exit code is for comes first.
+  p.warnings.insert(
+      p.warnings.begin(),
       {"max_regret_exceeded",
        fmt::format("at {} of {} points what is in use is behind what is recommended by more than --max-regret {}; most "
                    "at batch {}, where gamma {} is up to {} behind",

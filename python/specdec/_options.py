@@ -56,7 +56,7 @@ _HARDWARE: Options = {
     "scheduling_seconds": None,
     "calibrate": [],
 }
-OUTPUT: Options = {"format": "json", "table": None, "output": None, "quiet": False, "config": None}
+OUTPUT: Options = {"format": "json", "table": None, "output": None, "quiet": False, "explain": False, "config": None}
 
 PLAN: Options = {
     **_ACCEPTANCE,
@@ -85,7 +85,6 @@ PLAN: Options = {
     "max_regret": None,
     "max_gamma": None,
     "tokens": None,
-    "explain": False,
     "emit": None,
     "emit_file": None,
     "scrape": None,

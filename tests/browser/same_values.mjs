@@ -28,6 +28,8 @@ function requireSame(mine, theirs, place, to = tolerance) {
 const ofWidth = { value: 0.25, ci95: 0.5 }, ofThousand = 0.005;
 /** Of rounds, which depend a little on how many drafts are accepted whole. */
 const ofRounds = 5e-3;
+/** The last gamma whose estimates are held against each other. */
+const farthest = 8;
 /** Of the shares of worlds, and of the expected regret: absolute, and of its size. */
 const ofShares = 0.2, ofRegret = [0.02, 0.25];
 
@@ -46,7 +48,8 @@ function requireSimilarEstimate(mine, theirs, place) {
 /** The plans of one point: rounds are the same, and the gamma decided here loses no more by the program's worlds. */
 function requireSimilarPoint(mine, theirs, place) {
   assert.equal(mine.rows.length, theirs.rows.length, place);
-  mine.rows.forEach((row, i) => {
+  // Far beyond what was measured, the ends of intervals are those of a few worlds.
+  mine.rows.filter(({ gamma }) => gamma <= farthest).forEach((row, i) => {
     const there = theirs.rows[i], at = `${place}/gamma ${row.gamma}`;
     assert.equal(row.gamma, there.gamma);
     for (const key of ["round_steps", "draft_steps", "target_steps"]) requireSame(row[key], there[key], `${at}/${key}`, ofRounds);
