@@ -297,9 +297,7 @@ std::string accepted_sentence(const ServingSummary& s) {
     parts.push_back(fmt::format("{} of the drafted tokens are accepted", percent(s.draft_acceptance_rate->value)));
   }
   if (parts.empty()) return fmt::format("No rounds of speculative decoding in {}.", units_text(s));
-  std::string text = fmt::format("{}.", fmt::join(parts, "; "));
-  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text;
+  return capitalised(fmt::format("{}.", fmt::join(parts, "; ")));
 }
 
 /// What was counted, what it is not, and what would make it surer.

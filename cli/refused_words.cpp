@@ -189,7 +189,8 @@ std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
     const CLI::Option* const given = chosen_app(program).app->get_option_no_throw(option);
     const bool takes_several = given != nullptr && given->get_items_expected_max() > 1;
-    return option + (takes_several ? " needs one file or more" : " must be given exactly one value, once");
+    return option + (takes_several ? " needs at least one " + given->get_type_name()
+                                   : " must be given exactly one value, once");
   }
   if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
   if (dynamic_cast<const CLI::FileError*>(&error)) {

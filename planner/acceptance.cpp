@@ -363,15 +363,11 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
 
 std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
   if (!a.typed) return {};
-  std::vector<Assumption> assumptions;
-  if (a.prior != nullptr) assumptions = assumptions_of(*a.prior);
-  if (a.prior != nullptr) return assumptions;
+  if (a.prior != nullptr) return assumptions_of(*a.prior);
   const bool by_rounds = !a.lacks_sampling_error();
-  assumptions.push_back({"sampling error of the acceptance",
-                         by_rounds ? "that of --rounds, 64 of which are taken to be one request's"
-                                   : "none, without --rounds",
-                         by_rounds ? "user" : "default"});
-  return assumptions;
+  return {{"sampling error of the acceptance",
+           by_rounds ? "that of --rounds, 64 of which are taken to be one request's" : "none, without --rounds",
+           by_rounds ? "user" : "default"}};
 }
 
 }  // namespace specdec::planner

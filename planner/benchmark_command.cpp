@@ -49,8 +49,8 @@ std::string benchmark_command(const Plan& plan, const planning::NextMeasurement&
 }
 
 std::string next_run_command(const Plan& plan) {
-  const planning::NextMeasurement next = {
-      plan.next_run->gamma, plan.next_run->batch, plan.next_run->context};
+  const planning::NextRun run = plan.next_run().value();
+  const planning::NextMeasurement next = {run.gamma, run.batch, run.context};
   const std::string engine = plan.engine.value_or("");
   std::optional<PromptLengths> lengths;
   if (has_several_contexts(plan)) {

@@ -28,11 +28,6 @@ std::string range_text(const estimate::Interval& range) {
 
 bool has_width(const estimate::Interval& range) { return range.hi - range.lo > 1e-6 * range.hi; }
 
-std::string capitalised(std::string text) {
-  if (!text.empty() && 'a' <= text[0] && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
 std::string gain_text(const Plan& plan) { return fmt::format("{}%", brief(100 * plan.min_gain, 3)); }
 
 /// "sure to gain 5%", "likely (86%) to gain 5%", "open (40%) whether it gains 5%", "sure not to gain 5%".
@@ -195,20 +190,21 @@ std::string certainty_over(const Plan& plan, const std::optional<DecidedOver>& o
   return fmt::format(" Over the {} in use: {}.", over->gamma, certainty_text(over->share, plan));
 }
 
+/// The least of the points that draft; the largest of all if none does.
+double share_of(const Plan& plan) {
+  std::optional<double> least;
+  double largest = 0;
+  for (const PointPlan& point : plan.points()) {
+    largest = std::max(largest, point.share);
+    if (point.optimal_row > 0) least = std::min(least.value_or(1), point.share);
+  }
+  return least.value_or(largest);
+}
+
 DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {
   DecidedSpeedup speedup;
   const PointPlan& first = plan.points().front();
-  speedup.share = 1;
-  bool drafts = false;
-  for (const PointPlan& point : plan.points()) {
-    if (point.optimal_row == 0) continue;
-    drafts = true;
-    speedup.share = std::min(speedup.share, point.share);
-  }
-  if (!drafts) {
-    speedup.share = 0;
-    for (const PointPlan& point : plan.points()) speedup.share = std::max(speedup.share, point.share);
-  }
+  speedup.share = share_of(plan);
   if (is_one_point(plan) && decision.gamma) {
     speedup.value = first.optimal().speedup;
     if (first.optimal().speedup_bounds) {
@@ -237,7 +233,7 @@ std::optional<DecidedOver> over_of(const Plan& plan) {
 }
 
 std::string next_of(const Plan& plan) {
-  if (plan.next_run) return next_run_command(plan);
+  if (plan.next_run()) return next_run_command(plan);
   for (const PointPlan& point : plan.points())
     if (point.next) return benchmark_command(plan, *point.next);
   return "";
@@ -272,7 +268,7 @@ Decision decision_of(const Plan& plan) {
   decision.speedup = speedup_of(plan, decision);
   const bool doubted = std::any_of(plan.points().begin(), plan.points().end(),
                                    [](const PointPlan& point) { return !point.doubt.empty(); });
-  decision.verdict = doubted ? Certainty::open : worlds::certainty_of(decision.speedup.share);
+  decision.verdict = doubted ? Certainty::open : worlds::certainty_of(*decision.speedup.share);
   decision.over = over_of(plan);
   if (is_one_point(plan)) {
     decision.action = action_at_point(plan, plan.points().front());

@@ -25,8 +25,8 @@ struct DecidedSpeedup {
   /// Empty for several gammas; then `bounds` has the least and the largest.
   std::optional<double> value;
   std::optional<estimate::Interval> ci95, bounds;
-  /// The least share of worlds in which drafts gain what is asked for.
-  double share = 0;
+  /// The least share of worlds in which drafts gain what is asked for; empty if no worlds were counted.
+  std::optional<double> share;
 };
 
 /// The gamma in use beside what is decided.

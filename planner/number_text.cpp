@@ -20,6 +20,11 @@ std::string percent(double share) {
   return share < 0.9995 ? fmt::format("{:.1f}%", 100 * share) : ">99.9%";
 }
 
+std::string capitalised(std::string text) {
+  if (!text.empty() && 'a' <= text[0] && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 double half_unit_of(std::string_view number) {
   const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
   const std::string_view mantissa = number.substr(0, exponent_at);

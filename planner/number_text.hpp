@@ -14,6 +14,9 @@ std::string brief(double value, int digits = 4);
 /// A share in [0, 1] in per cent, to two digits; a share just below 1 is not rounded to 100%.
 std::string percent(double share);
 
+/// `text` with a capital first letter.
+std::string capitalised(std::string text);
+
 /// Half a unit of the last digit of a typed number, "2.92" or "1e-3": the largest distance to the value it was rounded
 /// from. Integers are taken to a tenth: a length of "3" is seldom one of 2.5.
 double half_unit_of(std::string_view number);

@@ -192,7 +192,7 @@ void require_known(const Plan& p) {
   for (const ScheduleStretch& s : p.deployed) {
     if (s.gamma <= p.max_gamma) continue;
     refuse(p.question.gamma ? "--gamma" : "--schedule", fmt::format("{}", s.gamma),
-           fmt::format("at most {}: the acceptance of longer drafts is not known", p.max_gamma));
+           fmt::format("at most --max-gamma, {}", p.max_gamma));
   }
 }
 

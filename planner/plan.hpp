@@ -87,13 +87,11 @@ struct Plan {
   std::vector<Draft> drafts;
   /// Gamma, draft and how sure it is by batch and context.
   planning::DeploymentPlan deployment;
-  /// What the paper's formulas say besides: of one stated acceptance at a constant cost.
+  /// What the paper's formulas say besides: of one acceptance rate at a constant cost.
   std::optional<planning::ClosedForm> closed_form;
   std::optional<planning::BenchPlan> bench;
-  /// For benchmark runs: the expected regret and the runs that would lower it; and the one to make, if it is worth its
-  /// time.
+  /// For benchmark runs: the expected regret and the runs that would lower it.
   std::optional<planning::RunValues> run_values;
-  std::optional<planning::NextRun> next_run;
   std::string target_model;
   double min_gain = default_min_gain;
   /// True if times are in seconds.
@@ -128,6 +126,8 @@ struct Plan {
   std::size_t shown() const { return deployment.recommended_draft.value_or(0); }
   const planning::DraftPlan& shown_plan() const { return deployment.drafts[shown()]; }
   const std::vector<planning::PointPlan>& points() const { return shown_plan().points; }
+  /// The run to make next; empty if none is worth its time.
+  std::optional<planning::NextRun> next_run() const { return run_values ? run_values->next() : std::nullopt; }
   bool has_roofline() const { return !drafts.empty() && drafts[shown()].cost.roofline != nullptr; }
   bool cost_from_log() const { return !drafts.empty() && drafts.front().cost.from_log; }
   /// The reason why the acceptance of the draft that is shown decides nothing; empty if there is none.

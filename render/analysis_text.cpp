@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <limits>
 
 #include "planner/plan.hpp"
 #include "render/text.hpp"
@@ -146,7 +144,6 @@ void decide_by_replay(const planner::Analysis& a, planner::Decision& decision) {
   const std::int64_t gamma = low.optimum->gamma;
   const Estimate& speedup = *low.gammas[static_cast<std::size_t>(gamma)].speedup;
   decision.verdict = certainty_of_best(low);
-  decision.speedup.share = std::numeric_limits<double>::quiet_NaN();
   const bool drafts = gamma > 0 && decision.verdict != worlds::Certainty::no;
   decision.gamma = drafts ? gamma : 0;
   if (drafts) {
@@ -170,19 +167,17 @@ void decide_by_bracket(const planner::Analysis& a, planner::Decision& decision) 
   const estimate::ReplayOptimum& low = *a.recording.replay->lower.optimum;
   const estimate::ReplayOptimum& high = *a.recording.replay->upper->optimum;
   decision.verdict = worlds::Certainty::open;
-  decision.speedup.share = std::numeric_limits<double>::quiet_NaN();
   if (low.gamma == high.gamma) decision.gamma = low.gamma;
   decision.speedup.bounds = Interval{std::min(low.speedup, high.speedup), std::max(low.speedup, high.speedup)};
-  decision.action =
-      fmt::format("Draft {} to {} tokens: {}x to {}x plain decoding at c {}.", std::min(low.gamma, high.gamma),
-                  std::max(low.gamma, high.gamma), brief(low.speedup, 3), brief(high.speedup, 3), brief(a.cost->c, 3));
+  const std::string drafts = decision.gamma ? counted(*decision.gamma, "token")
+                                            : fmt::format("{} to {} tokens", std::min(low.gamma, high.gamma),
+                                                          std::max(low.gamma, high.gamma));
+  decision.action = decision.gamma == 0
+                        ? fmt::format("Do not draft: no draft length gains at c {}.", brief(a.cost->c, 3))
+                        : fmt::format("Draft {}: {}x to {}x plain decoding at c {}.", drafts, brief(low.speedup, 3),
+                                      brief(high.speedup, 3), brief(a.cost->c, 3));
   decision.certainty = fmt::format("Acceptance is known as a bracket alone: {}. Whole rows would close it. {}",
                                    accepted_text(a.recording), source_text(a.recording));
-}
-
-std::string capitalised(std::string text) {
-  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text;
 }
 
 /// Without a cost, or without a replay.

@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -41,17 +39,22 @@ std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const S
 
 std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }
 
-/// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs if several are compared.
-std::string way(const Capacity& r, std::size_t i) {
+/// "gamma 3", "the schedule 1-8:3", "speculation" of plain decoding; with max_num_seqs if several are compared.
+std::string name_of(const Capacity& r, std::size_t i) {
   const sim::CapacityScenario& scenario = r.scenarios()[i].scenario;
-  std::string text = sim::is_plain(scenario)                 ? std::string("without speculation")
-                     : scenario.name.starts_with("schedule") ? "with the " + scenario.name
-                                                             : "with " + scenario.name;
+  std::string text = sim::is_plain(scenario)                 ? std::string("speculation")
+                     : scenario.name.starts_with("schedule") ? "the " + scenario.name
+                                                             : scenario.name;
   const bool several = std::any_of(r.scenarios().begin(), r.scenarios().end(), [&](const ScenarioCapacity& other) {
     return other.scenario.engine.max_num_seqs != scenario.engine.max_num_seqs;
   });
   if (several) text += fmt::format(" at {} sequences", scenario.engine.max_num_seqs);
   return text;
+}
+
+/// "with gamma 3", "without speculation".
+std::string way(const Capacity& r, std::size_t i) {
+  return (sim::is_plain(r.scenarios()[i].scenario) ? "without " : "with ") + name_of(r, i);
 }
 
 /// Including the basis of its acceptance.
@@ -120,15 +123,12 @@ std::string replicas_text(const Capacity& r) {
   return fmt::format("{} replica{}", *r.simulation.replicas, *r.simulation.replicas == 1 ? "" : "s");
 }
 
-/// "3 draft tokens", "the schedule 1-8:3"; with max_num_seqs if several are compared.
-std::string drafts_of(const Capacity& r, std::size_t i) {
+/// "3 draft tokens" with a noun of "draft token"; of a schedule its name, with the preposition before it.
+std::string drafts_of(const Capacity& r, std::size_t i, std::string_view noun, std::string_view preposition = "") {
   const std::optional<std::int64_t> gamma = planner::gamma_of(r.scenarios()[i].scenario);
-  const std::string text = way(r, i);
-  const std::string name = text.substr(text.find(' ') + 1);
-  const std::string of_gamma = gamma ? fmt::format("gamma {}", *gamma) : "";
-  return gamma && *gamma > 0 && name.starts_with(of_gamma)
-             ? counted(*gamma, "draft token") + name.substr(of_gamma.size())
-             : name;
+  const std::string name = name_of(r, i), of_gamma = fmt::format("gamma {}", gamma.value_or(0));
+  return gamma && name.starts_with(of_gamma) ? counted(*gamma, noun) + name.substr(of_gamma.size())
+                                             : std::string(preposition) + name;
 }
 
 /// "9.74 requests/s per replica, 19.5 by 8 GPUs (2 replicas of 4)"
@@ -145,10 +145,7 @@ std::string largest_load_action(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   constexpr std::string_view unit = " requests/s per replica";
   if (best == plain) return fmt::format("Do not draft: up to {}.", most_text(r, best, unit));
-  const std::string drafts = drafts_of(r, best);
-  const std::size_t of_gamma = drafts.find(" draft token");
-  return fmt::format("Draft {}: up to {}; without speculation {}.",
-                     of_gamma == std::string::npos ? "with " + drafts : drafts.substr(0, of_gamma) + drafts.substr(of_gamma + 6),
+  return fmt::format("Draft {}: up to {}; without speculation {}.", drafts_of(r, best, "token", "with "),
                      most_text(r, best, unit),
                      most_text(r.of_plain(), r.of_plain().plain(), r.plain_elsewhere ? " per replica" : ""));
 }
@@ -161,11 +158,11 @@ std::string gpus_action(const Capacity& r) {
   const std::string gpus = gpus_text(r, chosen.gpus.value_or(0));
   if (best == plain) return fmt::format("{} without speculation: drafting saves none.", gpus);
   if (!other.meets_load || !other.gpus)
-    return fmt::format("{} with {}; without speculation no number of GPUs does.", gpus, drafts_of(r, best));
+    return fmt::format("{} with {}; without speculation no number of GPUs does.", gpus, drafts_of(r, best, "draft token"));
   if (other.gpus == chosen.gpus)
-    return fmt::format("{} with or without speculation; {} are the fastest.", gpus, drafts_of(r, best));
+    return fmt::format("{} with or without speculation; {} are the fastest.", gpus, drafts_of(r, best, "draft token"));
   const char* const elsewhere = r.layouts && !r.layouts->plain ? ", more than there are" : "";
-  return fmt::format("{} with {}; without speculation {}{}.", gpus, drafts_of(r, best),
+  return fmt::format("{} with {}; without speculation {}{}.", gpus, drafts_of(r, best, "draft token"),
                      gpus_text(r.of_plain(), *other.gpus), elsewhere);
 }
 
@@ -189,9 +186,9 @@ std::string saving_text(const Capacity& r, const planner::Decision& decision) {
   if (r.answers_largest_load() || !decision.verdict || decision.gamma == 0) return "";
   const sim::GpuComparison cases = r.gpus_against_plain();
   if (cases.cases <= 1) return "";
-  std::string verdict(worlds::name_of(*decision.verdict));
-  verdict.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(verdict.front())));
-  const std::string text = fmt::format("{}: drafting saves GPUs in {} of {} cases", verdict, cases.fewer, cases.cases);
+  const std::string text =
+      fmt::format("{}: drafting saves GPUs in {} of {} cases",
+                  capitalised(std::string(worlds::name_of(*decision.verdict))), cases.fewer, cases.cases);
   return text + (cases.more > 0 ? fmt::format(" and needs more in {}. ", cases.more) : " and needs more in none. ");
 }
 
@@ -233,13 +230,12 @@ planner::Decision decision_of(const Capacity& r) {
   if (const auto& best = r.answer().recommended) {
     decision.gamma = planner::gamma_of(r.scenarios()[*best].scenario);
     const bool drafts = !sim::is_plain(r.scenarios()[*best].scenario);
-    decision.speedup.share = std::numeric_limits<double>::quiet_NaN();
     const sim::GpuComparison cases = r.gpus_against_plain();
     if (!r.is_decided()) {
       decision.verdict = worlds::Certainty::open;
     } else if (drafts && !r.answers_largest_load() && cases.cases > 0) {
       decision.speedup.share = static_cast<double>(cases.fewer) / static_cast<double>(cases.cases);
-      decision.verdict = worlds::certainty_of(decision.speedup.share);
+      decision.verdict = worlds::certainty_of(*decision.speedup.share);
     } else {
       decision.verdict = !r.is_told() ? worlds::Certainty::open
                          : drafts     ? worlds::Certainty::sure

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cctype>
 
 #include "render/checkup.hpp"
 #include "render/text.hpp"
@@ -62,9 +61,8 @@ std::string shown_sentence(const Checkup& checkup) {
                                     widest_bound(checkup.looked_for, "change_of_tokens_per_step")};
   std::erase(shown, "");
   if (shown.empty()) return "";
-  std::string text = fmt::format("{} would have shown", fmt::join(shown, ", or "));
-  text.front() = 'A' == text.front() || 'a' == text.front() ? 'A' : 'T';
-  return fmt::format("{}; {} raise a false alarm in {} of runs at most.", text,
+  return fmt::format("{} would have shown; {} raise a false alarm in {} of runs at most.",
+                     capitalised(fmt::format("{}", fmt::join(shown, ", or "))),
                      counted(checkup.tests, "statistical test"), percent(planner::checkup_false_alarm_rate));
 }
 
@@ -104,11 +102,8 @@ Spoken without_findings(const Checkup& checkup) {
 
 Spoken with_findings(const Checkup& checkup) {
   const Finding& worst = checkup.findings.front();
-  std::string action = without_control_characters(worst.remedy) + '.';
-  action.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(action.front())));
-  std::string why = without_control_characters(worst.message);
-  why.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(why.front())));
-  Spoken answer = said(action, fmt::format("{} ({}).", why, counts_text(checkup)));
+  Spoken answer = said(capitalised(without_control_characters(worst.remedy)) + '.',
+                       fmt::format("{} ({}).", capitalised(without_control_characters(worst.message)), counts_text(checkup)));
   if (checkup.findings.size() == 1) return answer;
   const auto file_of = [](const Finding& finding) {
     return finding.evidence.empty() ? "" : finding.evidence.front().file;

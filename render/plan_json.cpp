@@ -17,11 +17,9 @@ using nlohmann::ordered_json;
 using planning::DeploymentRow;
 using planning::PointPlan;
 
-ordered_json json_of(const estimate::Interval& interval) { return {interval.lo, interval.hi}; }
-
 ordered_json json_of(const estimate::Estimate& estimate) {
   return {{"value", estimate.value},
-          {"ci95", estimate.ci95 ? json_of(*estimate.ci95) : ordered_json()},
+          {"ci95", pair_of(estimate.ci95)},
           {"method", estimate.method}};
 }
 
@@ -47,8 +45,8 @@ void put_times(ordered_json& object, const Plan& d, const PointPlan& point, cons
 /// An estimate everywhere: a value with its interval, or bounds.
 ordered_json estimate_json(double value, const estimate::Interval& ci95,
                            const std::optional<estimate::Interval>& bounds) {
-  if (bounds) return {{"value", nullptr}, {"bounds", json_of(*bounds)}, {"ci95", json_of(ci95)}};
-  return {{"value", value}, {"ci95", ci95.lo < ci95.hi ? json_of(ci95) : ordered_json()}};
+  if (bounds) return {{"value", nullptr}, {"bounds", pair_of(bounds)}, {"ci95", pair_of(ci95)}};
+  return {{"value", value}, {"ci95", ci95.lo < ci95.hi ? pair_of(ci95) : ordered_json()}};
 }
 
 ordered_json json_of(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
@@ -190,7 +188,7 @@ ordered_json json_drafts(const Plan& d) {
 /// An unknown value has the same keys.
 ordered_json json_of(const std::optional<planning::PredictedFigure>& figure) {
   if (!figure) return {{"predicted", nullptr}, {"measured", nullptr}, {"ci95", nullptr}};
-  return {{"predicted", figure->predicted}, {"measured", figure->measured}, {"ci95", json_of(figure->ci95)}};
+  return {{"predicted", figure->predicted}, {"measured", figure->measured}, {"ci95", pair_of(figure->ci95)}};
 }
 
 ordered_json json_of(const planning::BenchPrediction& prediction) {
@@ -200,7 +198,7 @@ ordered_json json_of(const planning::BenchPrediction& prediction) {
           {"measured", prediction.measured},
           {"relative_error", number_or_null(prediction.relative_error)},
           {"reason", prediction.reason.empty() ? ordered_json() : ordered_json(prediction.reason)},
-          {"predicted_ci95", prediction.ci95 ? json_of(*prediction.ci95) : ordered_json()},
+          {"predicted_ci95", pair_of(prediction.ci95)},
           {"drifted", prediction.drifted().empty() ? ordered_json() : ordered_json(prediction.drifted())},
           {"round_seconds", json_of(prediction.round)},
           {"tokens_per_step", json_of(prediction.tokens)}};
@@ -259,8 +257,9 @@ ordered_json json_of(const planning::NextRun& run) {
 }
 
 ordered_json json_next_run(const Plan& d) {
-  if (!d.next_run) return nullptr;
-  ordered_json object = json_of(*d.next_run);
+  const std::optional<planning::NextRun> run = d.next_run();
+  if (!run) return nullptr;
+  ordered_json object = json_of(*run);
   object["command"] = planner::next_run_command(d);
   return object;
 }

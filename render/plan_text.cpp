@@ -94,18 +94,14 @@ std::optional<NextStep> next_step(const Plan& d) {
     return NextStep{fmt::format("{}run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
                     command, d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""};
   };
-  if (d.next_run) {
-    const planning::NextRun& run = *d.next_run;
-    const planning::NextMeasurement next = {run.gamma, run.batch, run.context};
-    return step(next,
-                 fmt::format("to lower the expected loss from {} to {} in {} minutes, ",
-                             percent(d.run_values->regret), percent(run.regret_after), brief(run.minutes, 2)),
+  if (const std::optional<planning::NextRun> run = d.next_run()) {
+    return step({run->gamma, run->batch, run->context},
+                fmt::format("to lower the expected loss from {} to {} in {} minutes, ", percent(d.run_values->regret),
+                            percent(run->regret_after), brief(run->minutes, 2)),
                 planner::next_run_command(d));
   }
   for (const PointPlan& point : d.points()) {
-    if (!point.next) continue;
-    return step(*point.next, "",
-                planner::benchmark_command(d, *point.next));
+    if (point.next) return step(*point.next, "", planner::benchmark_command(d, *point.next));
   }
   return std::nullopt;
 }
@@ -119,7 +115,8 @@ Spoken spoken(const Plan& d) {
   answer.decision = planner::decision_of(d);
   answer.table = brief_table(d);
   answer.note = about_passed_over(d) + (d.bench ? about_drift(*d.bench) : "") + about_config(d);
-  if (const auto next = next_step(d)) answer.reason = next->words;
+  const std::optional<NextStep> next = next_step(d);
+  if (next) answer.reason = next->words;
   std::string& text = answer.more;
   if (d.deployment.drafts.size() > 1) text += text_of(drafts_table(d)) + '\n';
   if (d.bench) text += about_runs(d) + '\n';
@@ -127,7 +124,6 @@ Spoken spoken(const Plan& d) {
   if (d.points().size() == 1 && !d.points().front().rows.empty())
     text += '\n' + text_of(gammas_table(d, d.points().front()));
   if (!d.shown_plan().schedule.empty()) text += '\n' + text_of(schedule_table(d));
-  const auto next = next_step(d);
   if (next && !next->calibration.empty()) text += '\n' + wrapped(next->calibration) + '\n';
   return answer;
 }

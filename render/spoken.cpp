@@ -90,15 +90,14 @@ ordered_json json_of(const planner::Decision& decision) {
                         {"speedup", one.speedup},
                         {"share", one.share}});
   }
-  const bool decides = decision.verdict.has_value();
-  return {{"verdict", decides ? ordered_json(worlds::name_of(*decision.verdict)) : ordered_json()},
+  return {{"verdict", decision.verdict ? ordered_json(worlds::name_of(*decision.verdict)) : ordered_json()},
           {"gamma", or_null(decision.gamma)},
           {"schedule", std::move(schedule)},
           {"speedup",
            {{"value", number_or_null(decision.speedup.value)},
             {"ci95", pair_of(decision.speedup.ci95)},
             {"bounds", pair_of(decision.speedup.bounds)},
-            {"share", decides ? ordered_json(decision.speedup.share) : ordered_json()}}},
+            {"share", number_or_null(decision.speedup.share)}}},
           {"over", decision.over ? ordered_json{{"gamma", decision.over->gamma}, {"share", decision.over->share}}
                                  : ordered_json()},
           {"text", {decision.action, decision.certainty}},

@@ -24,6 +24,7 @@ inline constexpr double milliseconds_per_second = 1000;
 using planner::bytes_per_gigabyte;
 
 using planner::brief;
+using planner::capitalised;
 using planner::percent;
 
 /// The parts of `text` between the separators; an empty text is one empty part.

@@ -229,7 +229,6 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
     p.drafts.back().cost.rounds = p.bench->cost;
   }
   if (p.bench->cost->impossible().empty()) p.run_values = run_values(p, !acceptance);
-  if (p.run_values) p.next_run = p.run_values->next();
   conclude(&files, p);
   compare_drafts(p);
   warn_of_regret(p);

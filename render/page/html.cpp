@@ -45,11 +45,6 @@ std::string script_json(const nlohmann::ordered_json& document) {
   return result;
 }
 
-std::string capitalised(std::string text) {
-  if (!text.empty() && 'a' <= text[0] && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
 std::string paragraphs(const std::vector<std::string>& words) {
   std::string html;
   for (const std::string& paragraph : words) html += fmt::format("<p>{}</p>\n", escaped(paragraph));

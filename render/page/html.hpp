@@ -17,9 +17,6 @@ std::string escaped(std::string_view text);
 /// A document within <script type="application/json">, which none of its strings can end.
 std::string script_json(const nlohmann::ordered_json& document);
 
-/// `text` with a capital first letter.
-std::string capitalised(std::string text);
-
 /// A paragraph each.
 std::string paragraphs(const std::vector<std::string>& words);
 
