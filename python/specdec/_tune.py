@@ -218,10 +218,12 @@ def _doubted(known: Known, plan: Plan) -> Step | None:
         again = (made[-1], Step(0, made[-1].batch))
         return next((step for step in again if made.count(step) == 1), None)
     by_file = {run.file: Step(run.gamma, run.batch) for run in known.runs}
+    # Other batches alone foretell nothing.
+    foretold = {step for step in made if any(one.batch == step.batch and one != step for one in made)}
     for row in plan.to_dict()["runs"]:
         step = by_file[pathlib.Path(row["file"]).name]
         off = row["prediction_error"]
-        if off is not None and made.count(step) == 1 and abs(math.log1p(off)) > math.log(_doubtful):
+        if off is not None and step in foretold and made.count(step) == 1 and abs(math.log1p(off)) > math.log(_doubtful):
             return step
     return None
 
@@ -342,13 +344,9 @@ class _Loop:
     def minutes(self) -> float:
         return self._kept.minutes_before + (self._clock() - self._begun) / 60
 
-    def _planned(self, left_out: str | None = None, **more: Any) -> Plan | None:
-        files = [self._kept.folder / "runs" / run.file for run in self._known.runs if run.file != left_out]
-        try:
-            return plan_runs(files, **{**self._question, **more})
-        except (QuestionError, FileError) as error:
-            self._tell(f"no plan yet: {error}")
-            return None
+    def _planned(self, left_out: str | None = None, also: Iterable[str] = (), **more: Any) -> Plan:
+        files = [run.file for run in self._known.runs if run.file != left_out] + list(also)
+        return plan_runs([self._kept.folder / "runs" / file for file in files], **{**self._question, **more})
 
     def _add(self, event: str, **more: Any) -> None:
         self._kept._take(self._kept.add(self.minutes(), event, **more))
@@ -418,37 +416,28 @@ class _Loop:
         """Reads a result, holds it against the setting, and plans again."""
         numbers = [int(file.name[:3]) for kind in ("runs", "failed") for file in (self._kept.folder / kind).iterdir()]
         stem = f"{max(numbers, default=0) + 1:03}-{name}-gamma{step.gamma}-batch{step.batch}"
-        read = _written(result, self._kept.folder / "new", stem, step, name)
+        written = _written(result, self._kept.folder / "new", stem, step, name)
+        file = written.rename(self._kept.folder / "runs" / written.name)
         try:
-            _require_setting(read, step, self._question)
+            plan = self._planned(also=[file.name])
+            _require_setting(plan, file.name, step)
         except Exception:
-            read.rename(self._kept.folder / "failed" / read.name)
+            file.rename(self._kept.folder / "failed" / file.name)
             raise
-        file = self._kept.folder / "runs" / read.name
-        read.rename(file)
-        run = Run(step.gamma, step.batch, name, minutes, file.name)
-        self._known.runs.append(run)
-        self._plan = self._planned()
-        self._known.runs.pop()
-        if self._plan is not None:
-            run = dataclasses.replace(
-                run, regret=self._plan.bench.expected_regret, advice=self._plan.decision.text[0]
-            )
-        self._add("run", run=dataclasses.asdict(run))
-        if self._plan is not None and (found := _contradiction(self._known, self._plan)) is not None:
+        self._plan = plan
+        regret, text = plan.bench.expected_regret, plan.decision.text
+        self._add("run", run=dataclasses.asdict(Run(step.gamma, step.batch, name, minutes, file.name, regret, text[0])))
+        if (found := _contradiction(self._known, plan)) is not None:
             self._drop(*found)
-        if self._plan is not None:
-            regret = self._plan.bench.expected_regret
-            known = "" if regret is None else f" Expected regret {regret:.1%}."
-            self._tell(f"{' '.join(line for line in self._plan.decision.text if line)}{known}")
+            regret, text = self._plan.bench.expected_regret, self._plan.decision.text
+        known = "" if regret is None else f" Expected regret {regret:.1%}."
+        self._tell(f"{' '.join(line for line in text if line)}{known}")
 
     def _drop(self, last: Run, other: Run, times: float) -> None:
         """Of two runs that contradict each other the one without which the others are foretold better."""
 
-        def without(run: Run) -> tuple[bool, float, Plan | None]:
+        def without(run: Run) -> tuple[bool, float, Plan]:
             plan = self._planned(left_out=run.file)
-            if plan is None:
-                return True, math.inf, None
             error = plan.bench.leave_one_out_error
             return plan.bench.expected_regret is None, math.inf if error is None else error, plan
 
@@ -477,8 +466,13 @@ class _Loop:
             else "nothing left"
         )
         self._kept.add(self.minutes(), "end", reason=reason)
-        plan = self._planned(emit=emit) if self._known.runs and emit is not None else None
-        return Tuning(plan or self._plan, list(self._known.runs), list(self._known.failures), reason, self.minutes())
+        plan = self._plan
+        if plan is not None and emit is not None:
+            try:
+                plan = self._planned(emit=emit)
+            except QuestionError as error:
+                self._tell(f"no configuration: {error}")
+        return Tuning(plan, list(self._known.runs), list(self._known.failures), reason, self.minutes())
 
     def _work_together(self, servers: Sequence[Server]) -> None:
         errors: list[BaseException] = []
@@ -537,17 +531,17 @@ def _written(result: Result, folder: pathlib.Path, stem: str, step: Step, server
     return file
 
 
-def _require_setting(file: pathlib.Path, step: Step, question: Mapping[str, Any]) -> None:
-    """@throws ValueError, FileError for a result that is no single run, or of another setting"""
-    runs = plan_runs(file, **{**question, "batch": None}).to_dict()["runs"]
-    if len(runs) != 1:
-        raise ValueError(f"the result holds {len(runs)} runs, but must hold one")
-    found = runs[0]["gamma"]
-    if found == step.gamma:
+def _require_setting(plan: Plan, file: str, step: Step) -> None:
+    """@throws ValueError for a result that is more than one run, or of another setting"""
+    # A result that is the same as another to the last digit is no row of the plan.
+    found = [row["gamma"] for row in plan.to_dict()["runs"] if pathlib.Path(row["file"]).name == file] or [step.gamma]
+    if len(found) > 1:
+        raise ValueError(f"the result holds {len(found)} runs, but must hold one")
+    if found == [step.gamma]:
         return
-    if step.gamma > 0 and found == 0:
+    if step.gamma > 0 and found == [0]:
         raise ValueError("the result counts no drafts: the server did not take the setting, or its client does not say it")
-    raise ValueError(f"the result is of {named(found)}, but the server was started with {named(step.gamma)}")
+    raise ValueError(f"the result is of {named(found[0])}, but the server was started with {named(step.gamma)}")
 
 
 def tune(
@@ -556,7 +550,7 @@ def tune(
     batch: int | Sequence[int],
     folder: Path | None = None,
     budget: float | None = None,
-    enough: float = 0.005,
+    enough: float = 0.0075,
     draft_kind: DraftKind | None = None,
     draft_model: str | None = None,
     max_gamma: int | None = None,

@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     question.add_argument("--max-gamma", metavar="G", type=int, help="longest draft to try [16]")
     question.add_argument("--min-gain", metavar="SHARE", type=float, help="speedup below which plain decoding is preferred [0.05]")
     question.add_argument("--budget", metavar="T", type=_minutes, help="ends after this time, for instance 30m")
-    question.add_argument("--enough", metavar="SHARE", type=_share, default=0.005, help="ends below this expected regret [0.5%%]")
+    question.add_argument("--enough", metavar="SHARE", type=_share, default=0.0075, help="ends below this expected regret [0.75%%]")
     parser.add_argument("--folder", metavar="FOLDER", help="keeps all there [tune-DATE]")
     parser.add_argument("--continue", dest="go_on", metavar="FOLDER", help="goes on with an earlier one, with its options")
     parser.add_argument("--dry-run", action="store_true", help="shows the commands and ends")

@@ -1,11 +1,12 @@
 """How many minutes does `specdec tune` take to find the right number of drafts, and what is its answer worth?
 
-usage: tune_servers.py [--servers 300] [--enough 0.005,0.01] [--jobs 2]
+usage: tune_servers.py [--servers 300] [--enough 0.005,0.0075,0.01] [--jobs 2]
 
 Simulated servers whose laws are not the planner's: a pass is weights and arithmetic joined by a power, in steps of kernels'
 tiles; mixtures of experts read experts as tokens find them; drafts of five kinds cost what they like; requests differ in what
 they accept, sometimes behind a cliff. Runs err by 1 to 5%, starts by up to 1.5%. Rivals: the grid of gammas 0 to 8 at each
-batch, golden section over gamma at each batch, and optuna's TPE (`pip install optuna`), which measures all batches a trial.
+batch, golden section over gamma at each batch, and optuna's TPE, which measures all batches a trial
+(left out without `pip install optuna`).
 
 Regret is speed lost against the best gamma from 0 to 8, a mean over the batches. Minutes are shares of the grid's.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import importlib.util
 import math
 import pathlib
 import random
@@ -196,12 +198,9 @@ def tuned(seed: int, enough: float) -> Outcome:
     class Recorded(_tune._Loop):
         def _planned(self, **more: Any) -> Any:
             plan = super()._planned(**more)
-            if plan is not None:
-                trail.append((server.now / 60, {round(point.batch): point.gamma for point in plan.points}))
+            trail.append((server.now / 60, {round(point.batch): point.gamma for point in plan.points}))
             return plan
 
-    # Each result is read twice otherwise.
-    _tune._require_setting = lambda *given: None  # type: ignore[assignment]
     question = {"batch": list(BATCHES), "draft_kind": server.law.kind, "max_gamma": GAMMAS[-1], "min_gain": 0.0}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if pathlib.Path("/dev/shm").is_dir() else None) as folder:
         kept = _tune.Kept(pathlib.Path(folder), question)
@@ -292,13 +291,15 @@ def row(name: str, results: list[Outcome]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--servers", type=int, default=300)
-    parser.add_argument("--enough", default="0.005,0.01")
+    parser.add_argument("--enough", default="0.005,0.0075,0.01")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     print("| method | minutes to 1%, median | reach it | minutes at the end, mean | starts | runs | regret | 95th percentile |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     seeds = range(1000, 1000 + options.servers)
-    rivals: list[tuple[str, Callable[[int], Outcome]]] = [("grid", grid), ("golden section", golden), ("optuna's TPE", tpe)]
+    rivals: list[tuple[str, Callable[[int], Outcome]]] = [("grid", grid), ("golden section", golden)]
+    if importlib.util.find_spec("optuna"):
+        rivals.append(("optuna's TPE", tpe))
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
         for name, rival in rivals:
             print(row(name, list(pool.map(rival, seeds))), flush=True)
