@@ -19,11 +19,11 @@ using sim::SimulatedValue;
 /// The contributions to the intervals.
 std::string method_of(const Capacity& r) {
   std::string method = "simulated";
-  if (r.range.cost_ends > 0 && !r.range.interrupted) method += ", over the cost's replicates";
+  if (!r.in_worlds.interrupted) method += ", in all worlds";
   return method;
 }
 
-/// An upper end is null where a case does not carry the load, or not all cases were simulated.
+/// An upper end is null where a world does not carry the load, or worlds are missing.
 ordered_json json_of(const SimulatedValue& value, const Capacity& r, double factor = 1) {
   return {{"value", factor * value.value},
           {"ci95", {factor * value.lo, number_or_null(factor * value.hi)}},
@@ -32,11 +32,11 @@ ordered_json json_of(const SimulatedValue& value, const Capacity& r, double fact
 
 /// Why upper ends of a scenario's figures are null; null where they are not.
 ordered_json ends_note(const Capacity& r, std::size_t i) {
-  if (r.range.interrupted)
-    return "interrupted before all cases of what is uncertain were simulated, so that no figure has an interval";
-  if (r.range.overloaded[i] == 0) return nullptr;
-  return fmt::format("in {} of {} cases the load is not carried, so that times and the mean batch have no upper end",
-                     r.range.overloaded[i], r.range.rates_by_version[i].size());
+  if (r.in_worlds.interrupted) return "interrupted before all worlds were simulated, so that no figure has an interval";
+  const sim::ScenarioInWorlds& scenario = r.in_worlds.scenarios[i];
+  if (scenario.overloaded == 0) return nullptr;
+  return fmt::format("in {} of {} simulated worlds the load is not carried: times and batch have no upper end",
+                     scenario.overloaded, scenario.simulated.size());
 }
 
 ordered_json json_of(const std::optional<SimulatedPercentiles>& percentiles, const Capacity& r) {
@@ -81,10 +81,10 @@ ordered_json json_gpu_range(const std::optional<sim::GpuRange>& range) {
   return {range->lo, range->some_never ? ordered_json() : ordered_json(range->hi)};
 }
 
-ordered_json json_versions(const std::vector<std::optional<std::int64_t>>& gpus) {
-  ordered_json versions = ordered_json::array();
-  for (const auto& version : gpus) versions.push_back(or_null(version));
-  return versions;
+ordered_json json_saving(const Capacity& r) {
+  if (r.acceptance.empty() || r.in_worlds.interrupted || r.answers_largest_load()) return nullptr;
+  const sim::GpuShares gpus = r.gpus_against_plain();
+  return {{"fewer", gpus.fewer}, {"more", gpus.more}};
 }
 
 ordered_json json_scenario(const Capacity& r, std::size_t i) {
@@ -94,7 +94,6 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"name", s.scenario.name},
       {"gamma", or_null(planner::gamma_of(s.scenario))},
       {"schedule", json_schedule(s.scenario)},
-      {"extrapolated", r.is_extrapolated(i)},
       {"price_extrapolated", r.rests_on_extrapolated(i)},
       {"max_num_seqs", s.scenario.engine.max_num_seqs},
       {"meets_load", s.meets_load},
@@ -117,8 +116,7 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"replicas", or_null(s.replicas)},
       {"gpus", or_null(s.gpus)},
       {"requests_per_second_of_gpus", number_or_null(r.requests_per_second_together(i))},
-      {"gpus_bounds", json_gpu_range(r.range.gpus[i])},
-      {"gpus_by_version", json_versions(r.range.gpus_by_case[i])},
+      {"gpus_bounds", json_gpu_range(r.in_worlds.scenarios[i].gpu_range)},
       {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
       {"engines_agree", json_engines(s)},
       {"verification_budget", s.scenario.engine.verification_budget}};
@@ -130,7 +128,6 @@ ordered_json json_place(const Capacity& r, std::size_t i) {
   return {{"scenario", i},
           {"name", s.scenario.name},
           {"gamma", or_null(planner::gamma_of(s.scenario))},
-          {"extrapolated", r.is_extrapolated(i)},
           {"max_num_seqs", s.scenario.engine.max_num_seqs},
           {"gpus", or_null(s.gpus)},
           {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
@@ -228,17 +225,18 @@ ordered_json json_of(const Capacity& r) {
                        {"acceptance", r.acceptance.empty() ? ordered_json() : ordered_json(r.acceptance)},
                        {"acceptance_laws", r.acceptance_laws},
                        {"calibrated", or_null(r.calibrated)},
-                       {"cost_replicates", r.range.cost_ends}};
+                       {"worlds", r.in_worlds.worlds.size()}};
   ordered_json& scenarios = json["scenarios"] = ordered_json::array();
   for (std::size_t i = 0; i < r.scenarios().size(); ++i) scenarios.push_back(json_scenario(r, i));
   if (r.plain_elsewhere) scenarios.push_back(json_scenario(r.of_plain(), r.of_plain().plain()));
   json["partial"] = r.partial;
-  json["decided"] = r.is_decided();
   json["recommended"] = r.answer().recommended ? json_place(r, *r.answer().recommended) : ordered_json();
   json["without_speculation"] = json_place(r.of_plain(), r.of_plain().plain());
   if (r.plain_elsewhere) json["without_speculation"]["scenario"] = r.scenarios().size();
   ordered_json& frontier = json["frontier"] = ordered_json::array();
   for (const std::size_t place : r.answer().frontier) frontier.push_back(json_place(r, place));
+  json["gpus_in_worlds"] = json_saving(r);
+  json["expected_regret"] = r.in_worlds.interrupted ? ordered_json() : ordered_json(r.in_worlds.regret);
   json["budget_gain"] = json_budget(r);
   json["layouts"] = json_layouts(r);
   json["engines_agree"] = json_engines(r.scenarios()[r.shown()]);

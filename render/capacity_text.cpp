@@ -30,7 +30,7 @@ std::string shown(double value) { return brief(value, 3); }
 std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const SimulatedValue& value,
                           double factor = 1) {
   const std::string middle = shown(factor * value.value);
-  if (r.range.interrupted) return middle;
+  if (r.in_worlds.interrupted) return middle;
   const std::string lo = shown(factor * value.lo);
   const std::string hi = std::isinf(value.hi) ? "not carried" : shown(factor * value.hi);
   const char* const name = r.is_range && !sim::is_plain(of.scenario) ? "range" : "95%";
@@ -57,11 +57,6 @@ std::string way(const Capacity& r, std::size_t i) {
   return (sim::is_plain(r.scenarios()[i].scenario) ? "without " : "with ") + name_of(r, i);
 }
 
-/// Including the basis of its acceptance.
-std::string marked_way(const Capacity& r, std::size_t i) {
-  return way(r, i) + (r.is_extrapolated(i) ? " (extrapolated)" : "");
-}
-
 std::string gpus_text(const Capacity& r, std::int64_t gpus) {
   const std::int64_t each = r.simulation.gpus_per_replica;
   const std::int64_t replicas = gpus / each;
@@ -77,27 +72,12 @@ std::string gpu_range_text(const std::optional<sim::GpuRange>& range, const std:
   return range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
 }
 
-/// Verdicts of the given replicas by the versions, if those differ; empty if all agree with the answer.
-std::string replicas_range_text(const Capacity& r) {
-  const auto taken = [&](std::size_t i) {
-    const auto& cases = r.range.gpus_by_case[i];
-    return std::count_if(cases.begin(), cases.end(), [](const auto& gpus) { return gpus.has_value(); });
-  };
-  const std::size_t plain = r.plain();
-  std::size_t best = r.answer().recommended.value_or(plain);
-  for (std::size_t i = 0; !r.answer().recommended && i < r.scenarios().size(); ++i) {
-    const bool drafts_alike = best == plain && taken(i) == taken(best) && !sim::is_plain(r.scenarios()[i].scenario);
-    if (taken(i) > taken(best) || drafts_alike) best = i;
-  }
-  const auto cases = static_cast<std::ptrdiff_t>(r.range.gpus_by_case[best].size());
-  const auto is_sure = [&](std::size_t i) { return taken(i) == (r.scenarios()[i].meets_load ? cases : 0); };
-  if (is_sure(best) && is_sure(plain)) return "";
-  std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), cases, way(r, best));
-  if (best != plain) {
-    text += taken(plain) > 0 ? fmt::format(" and in {} {}", taken(plain), way(r, plain))
-                             : fmt::format(" and in none {}", way(r, plain));
-  }
-  return text + ", so that it cannot be told.";
+/// How sure it is that a scenario takes the load, on any number of GPUs or by the given replicas: "76% sure".
+std::string sureness_text(const Capacity& r, std::size_t i) {
+  std::vector<double> takes;
+  for (const auto& gpus : r.in_worlds.scenarios[i].gpus) takes.push_back(gpus ? 1 : 0);
+  const double share = worlds::share_at_least(takes, r.in_worlds.alternatives(), 1);
+  return fmt::format("{}% sure", brief(std::round(100 * share), 3));
 }
 
 std::string limits_text(const sim::CapacityLimits& asked) {
@@ -181,20 +161,23 @@ std::string action_of(const Capacity& r) {
   return text + (r.answers_largest_load() ? largest_load_action(r) : gpus_action(r));
 }
 
-/// In how many cases drafting saves GPUs; empty where none are asked for, or nothing is drafted.
+/// In how many worlds drafting saves GPUs, or serves more; empty where nothing drafts.
 std::string saving_text(const Capacity& r, const planner::Decision& decision) {
-  if (r.answers_largest_load() || !decision.verdict || decision.gamma == 0) return "";
-  const sim::GpuComparison cases = r.gpus_against_plain();
-  if (cases.cases <= 1) return "";
-  const std::string text =
-      fmt::format("{}: drafting saves GPUs in {} of {} cases",
-                  capitalised(std::string(worlds::name_of(*decision.verdict))), cases.fewer, cases.cases);
-  return text + (cases.more > 0 ? fmt::format(" and needs more in {}. ", cases.more) : " and needs more in none. ");
+  if (!decision.speedup.share) return "";
+  const auto percent_of = [](double share) { return brief(std::round(100 * share), 3); };
+  const std::string verdict = capitalised(std::string(worlds::name_of(*decision.verdict)));
+  const std::string share = percent_of(*decision.speedup.share);
+  if (r.compared() != Capacity::Compared::gpus)
+    return fmt::format("{}: drafting {} in {}% of worlds. ", verdict,
+                       r.compared() == Capacity::Compared::times ? "is 5% faster" : "serves 5% more", share);
+  const sim::GpuShares gpus = r.gpus_against_plain();
+  return fmt::format("{}: drafting saves GPUs in {}% of worlds and needs more in {}. ", verdict, share,
+                     gpus.more > 0 ? percent_of(gpus.more) + "%" : "none");
 }
 
 /// How far the figure of the first line may be off.
 std::string range_sentence(const Capacity& r) {
-  if (!r.answer().recommended || r.range.interrupted) return "";
+  if (!r.answer().recommended || r.in_worlds.interrupted) return "";
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const ScenarioCapacity& chosen = r.scenarios()[best];
   if (r.answers_largest_load()) {
@@ -206,22 +189,22 @@ std::string range_sentence(const Capacity& r) {
     if (best != plain) text += fmt::format(", or {} without speculation", range(r.plain_scenario()));
     return text + (r.has_limits() ? "," : "") + limits_text(r.simulation.limits) + ". ";
   }
-  std::string text = fmt::format("{} GPUs", gpu_range_text(r.range.gpus[best], chosen.gpus));
+  const std::string range = gpu_range_text(r.in_worlds.scenarios[best].gpu_range, chosen.gpus);
+  std::string text = range + (range == "1" ? " GPU" : " GPUs");
   const Capacity& of_plain = r.of_plain();
   if (best != plain)
-    text += fmt::format(", or {} without", gpu_range_text(of_plain.range.gpus[of_plain.plain()], r.plain_scenario().gpus));
+    text += fmt::format(", or {} without", gpu_range_text(of_plain.in_worlds.scenarios[of_plain.plain()].gpu_range,
+                                                          r.plain_scenario().gpus));
   return fmt::format("{}, for {}{}. ", text, load_text(r), limits_text(r.simulation.limits));
 }
 
 /// Whether the given replicas take the load.
 std::string replicas_sentence(const Capacity& r) {
-  if (!r.asks_for_load() || !r.simulation.replicas || !r.answer().recommended) return "";
-  const std::string range = replicas_range_text(r);
-  const char* const how = *r.answer().recommended == r.plain() ? ""
-                          : r.scenarios()[r.plain()].meets_load ? " either way"
-                                                                : ", but not without speculation";
-  return fmt::format("{} {} {}{}.{} ", replicas_text(r), *r.simulation.replicas == 1 ? "takes" : "take", load_text(r),
-                     how, range);
+  if (!r.asks_for_load() || !r.simulation.replicas || !r.answer().recommended || r.in_worlds.interrupted) return "";
+  const std::size_t best = *r.answer().recommended;
+  const std::string plain = best == r.plain() ? "" : fmt::format("; without speculation {}", sureness_text(r, r.plain()));
+  return fmt::format("{} {} {}: {}{}. ", replicas_text(r), *r.simulation.replicas == 1 ? "takes" : "take",
+                     load_text(r), sureness_text(r, best), plain);
 }
 
 planner::Decision decision_of(const Capacity& r) {
@@ -229,44 +212,14 @@ planner::Decision decision_of(const Capacity& r) {
   decision.action = action_of(r);
   if (const auto& best = r.answer().recommended) {
     decision.gamma = planner::gamma_of(r.scenarios()[*best].scenario);
-    const bool drafts = !sim::is_plain(r.scenarios()[*best].scenario);
-    const sim::GpuComparison cases = r.gpus_against_plain();
-    if (!r.is_decided()) {
-      decision.verdict = worlds::Certainty::open;
-    } else if (drafts && !r.answers_largest_load() && cases.cases > 0) {
-      decision.speedup.share = static_cast<double>(cases.fewer) / static_cast<double>(cases.cases);
-      decision.verdict = worlds::certainty_of(*decision.speedup.share);
-    } else {
-      decision.verdict = !r.is_told() ? worlds::Certainty::open
-                         : drafts     ? worlds::Certainty::sure
-                                      : worlds::Certainty::no;
-    }
+    decision.verdict = r.certainty();
+    if (!r.partial && !r.acceptance.empty()) decision.speedup.share = r.share();
   }
-  if (r.may_not_draft) decision.certainty = "Open: not every step may draft, and this takes it that all do. ";
   decision.certainty += saving_text(r, decision) + range_sentence(r) + replicas_sentence(r);
   if (r.calibrated == false) decision.certainty += "Nothing was timed. ";
   if (!decision.certainty.empty()) decision.certainty.pop_back();
   if (const auto doubt = r.doubt()) decision.next = benchmark_command(r, *doubt);
   return decision;
-}
-
-/// Which cases the times at the requested load cover, where that is not plain; with a space before.
-std::string cases_of_times(const Capacity& r) {
-  const std::size_t best = *r.answer().recommended;
-  const std::size_t cases = r.range.rates_by_version[best].size();
-  std::vector<std::string> growing;
-  const auto add = [&growing](const Capacity& of, std::size_t place) {
-    if (of.range.overloaded[place] > 0)
-      growing.push_back(fmt::format("{} {}", of.range.overloaded[place], way(of, place)));
-  };
-  add(r, best);
-  add(r.of_plain(), r.of_plain().plain());
-  if (cases == 1 || (!r.has_limits() && growing.empty())) return "";
-  std::string text = fmt::format(" Times are those of all {} cases of cost and acceptance on these GPUs", cases);
-  if (r.has_limits()) text += ", within the limits or not";
-  if (!growing.empty())
-    text += fmt::format("; in {} more requests come than are served", fmt::join(growing, " and in "));
-  return text + ".";
 }
 
 /// The requested load, with and without speculation.
@@ -283,13 +236,10 @@ std::string comparison(const Capacity& r) {
   // On the same GPUs at the same load both cost the same.
   const std::string with = fixed(chosen.cost_per_million_tokens, 2), without = fixed(other.cost_per_million_tokens, 2);
   if (chosen.cost_per_million_tokens && other.cost_per_million_tokens && with != without) {
-    const char* const by_estimate = !r.saves_by_estimate_alone() ? ""
-                                    : parts.empty()              ? "By the estimate "
-                                                                 : "by the estimate ";
-    parts.push_back(fmt::format("{}{} per million output tokens instead of {}", by_estimate, with, without));
+    parts.push_back(fmt::format("{} per million output tokens instead of {}", with, without));
   }
   if (parts.empty()) return "";
-  return wrapped(fmt::format("{}.{}", fmt::join(parts, "; "), cases_of_times(r))) + '\n';
+  return wrapped(fmt::format("{}.", fmt::join(parts, "; "))) + '\n';
 }
 
 std::string interval(const SimulatedValue& value) {
@@ -325,9 +275,7 @@ Table scenario_table(const Capacity& r, bool is_brief) {
       table_rows(r),
       {{"",
         {Align::left},
-        [](const Row& row) {
-          return row.scenario().scenario.name + (row.answer->is_extrapolated(row.place) ? "*" : "");
-        }},
+        [](const Row& row) { return row.scenario().scenario.name; }},
        {"seqs", in_full, [](const Row& row) { return fmt::format("{}", row.scenario().scenario.engine.max_num_seqs); }},
        {"req/s max",
         [](const Row& row) {
@@ -361,7 +309,7 @@ std::string scenarios_text(const Capacity& r) {
   std::string text =
       text_of(scenario_table(r, false)) +
       "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
-  if (r.is_range && !r.range.interrupted)
+  if (r.is_range && !r.in_worlds.interrupted)
     text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
   const auto any = [](const std::vector<bool>& marks) {
     return std::find(marks.begin(), marks.end(), true) != marks.end();
@@ -369,16 +317,13 @@ std::string scenarios_text(const Capacity& r) {
   if (any(r.price_extrapolated) || any(r.largest_extrapolated)) {
     text += "+: batch or context outside of what was measured.\n";
   }
-  if (r.has_extrapolated()) {
-    text += fmt::format("*: outside of what was measured, gamma {}.\n", r.measured_gammas(" to "));
-  }
   return text;
 }
 
 std::string frontier_text(const Capacity& r) {
   if (r.answer().frontier.size() < 2) return "";
   std::vector<std::string> places;
-  for (const std::size_t place : r.answer().frontier) places.push_back(marked_way(r, place));
+  for (const std::size_t place : r.answer().frontier) places.push_back(way(r, place));
   const bool is_sized = r.asks_for_load() && !r.simulation.replicas;
   return wrapped(fmt::format("{} the cheapest to the fastest, none beaten in both: {}.{}",
                              is_sized ? "Each on the fewest GPUs that carry the load, from" : "From",
@@ -516,11 +461,11 @@ std::string certainty_text(const Capacity& r) {
                   [](const planner::Assumption& assumption) { return assumption.name == "measured share"; });
   if (r.calibrated) {
     text += fmt::format(" Costs are {}{}", by_kernels ? "measured kernels" : "a roofline",
-                        r.range.interrupted ? "."
+                        r.in_worlds.interrupted ? "."
                         : *r.calibrated     ? " fitted to --calibrate; intervals hold what that leaves open."
                         : by_kernels        ? "; intervals hold how far deployments differ from them."
                                      : "; intervals hold the ranges of its losses and how far deployments differ.");
-  } else if (r.range.cost_ends > 0 && !r.range.interrupted) {
+  } else if (r.simulation.cost->replicates() > 0 && !r.in_worlds.interrupted) {
     text += " Intervals hold the error of the measured costs.";
   }
   if (r.acceptance_laws > 1) {

@@ -61,9 +61,6 @@ class AcceptanceCurve {
   virtual TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const;
   /// The reason why nothing is decided by these figures, whatever their intervals; empty if there is none.
   virtual std::string refused() const { return {}; }
-  /// True if nobody knows in how many rounds nothing is drafted, which are plain steps; the figures are those of rounds
-  /// that all draft.
-  virtual bool may_not_draft() const { return false; }
 };
 
 }  // namespace specdec::estimate

@@ -24,7 +24,6 @@ class DrawnAcceptance final : public AcceptanceCurve {
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
   std::string refused() const override { return source_ == nullptr ? std::string() : source_->refused(); }
-  bool may_not_draft() const override { return source_ != nullptr && source_->may_not_draft(); }
 
  private:
   TokenWorlds drawn_;

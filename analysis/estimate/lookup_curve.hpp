@@ -49,7 +49,6 @@ class UnknownLookups final : public AcceptanceCurve {
   std::vector<double> survival(std::int64_t gamma) const override { return proposed_->survival(gamma); }
   /// That of what is proposed, and as an alternative that nothing is.
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
-  bool may_not_draft() const override { return true; }
   std::string refused() const override { return proposed_->refused(); }
 
  private:

@@ -66,19 +66,13 @@ double factor_for(double wanted, const std::vector<double>& odds, const std::vec
 
 }  // namespace
 
-ConditionalRates pooled_conditionals(const estimate::AcceptanceCurve& curve, std::int64_t max_gamma, CurveEnd end) {
-  core::require_in("pooled_conditionals", "max_gamma", max_gamma, 1, std::int64_t{1} << 20);
+ConditionalRates conditionals_of(std::span<const double> tokens) {
   ConditionalRates rates;
-  double survival = 1, tokens = 1;
-  for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
-    const estimate::TokensPerStep at_gamma = curve.tokens_per_step(gamma);
-    const double next_tokens = end == CurveEnd::low    ? at_gamma.ci95.lo
-                               : end == CurveEnd::high ? at_gamma.ci95.hi
-                                                       : at_gamma.value;
-    const double next = std::clamp(next_tokens - tokens, 0.0, survival);
+  double survival = 1;
+  for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) {
+    const double next = std::clamp(tokens[gamma] - tokens[gamma - 1], 0.0, survival);
     rates.push_back(survival > 0 ? next / survival : 0);
     survival = next;
-    tokens = next_tokens;
   }
   return rates;
 }

@@ -25,15 +25,10 @@ struct RequestRate {
 /// P(draft j accepted | those before it were), j = 1, 2, ..., for one request.
 using ConditionalRates = std::vector<double>;
 
-/// The estimate, or an end of its 95% interval.
-enum class CurveEnd { low, value, high };
-
-/// The conditional rates behind a curve: S(j) = E(j) - E(j - 1), clamped to [0, S(j - 1)]; rate j is S(j) / S(j - 1),
-/// or 0 if S(j - 1) is.
-/// @param max_gamma  >= 1
-/// @throws std::domain_error if the curve does not cover max_gamma
-ConditionalRates pooled_conditionals(const estimate::AcceptanceCurve& curve, std::int64_t max_gamma,
-                                     CurveEnd end = CurveEnd::value);
+/// The conditional rates behind tokens per step: S(j) = E(j) - E(j - 1), clamped to [0, S(j - 1)]; rate j is
+/// S(j) / S(j - 1), or 0 if S(j - 1) is.
+/// Shape: tokens (gammas 0, 1, ..., at least two), E(0) = 1
+ConditionalRates conditionals_of(std::span<const double> tokens);
 
 /// Requests whose rates have a Beta law: means over `count` parts of equal probability, so that their mean is exact.
 /// The weights are 1 / tokens per step of `gamma` drafts: the rounds that a request needs for a text of given length.

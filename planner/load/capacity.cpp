@@ -25,6 +25,8 @@ using sim::CapacityScenario;
 constexpr auto largest_served_gamma = static_cast<std::int64_t>(capacity_ranges.gamma.hi);
 constexpr std::int64_t usual_largest_gamma = 8;
 constexpr std::size_t most_scenarios = 256;
+/// Worlds of each alternative.
+constexpr std::size_t capacity_worlds = 200;
 /// Tokens per block of the cache, as engines have it unless told otherwise.
 constexpr std::int64_t cache_block_tokens = 16;
 /// Requests of a run at most, where nobody says how many.
@@ -148,12 +150,6 @@ std::int64_t max_gamma_of(const CapacityScenario& scenario) {
 
 // ---- acceptance
 
-/// The laws of requests at the estimate and at the ends of its interval.
-struct AcceptanceLaws {
-  std::vector<sim::RequestAcceptance> laws;
-  std::vector<std::vector<sim::RequestAcceptance>> ends;
-};
-
 std::vector<sim::RequestAcceptance> request_acceptances(const std::vector<planning::ConditionalRates>& laws) {
   std::vector<sim::RequestAcceptance> acceptances;
   for (const planning::ConditionalRates& law : laws) acceptances.push_back({law});
@@ -201,70 +197,108 @@ void add_from_context(double context, std::vector<sim::RequestAcceptance> laws,
   }
 }
 
-AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, std::int64_t max_gamma) {
-  const std::vector<planning::RequestRate> rates = rates_of(q, acceptance, max_gamma);
-  const auto laws_with = [&](const planning::ConditionalRates& pooled) {
-    if (rates.size() < 2) return request_acceptances({pooled});
-    if (is_one_rate(acceptance)) {
-      std::vector<planning::ConditionalRates> constant;
-      for (const planning::RequestRate& rate : planning::beta_rates(pooled.front(), *q.alpha_spread, max_gamma)) {
-        constant.push_back({rate.rate});
-      }
-      return request_acceptances(constant);
+/// The laws of requests, from their acceptance together.
+class RequestLaws {
+ public:
+  RequestLaws(const CapacityQuestion& q, const Acceptance& acceptance, std::int64_t max_gamma)
+      : question_(q), acceptance_(acceptance), max_gamma_(max_gamma), rates_(rates_of(q, acceptance, max_gamma)),
+        curves_(curves_of(acceptance)) {}
+
+  std::vector<sim::RequestAcceptance> estimate() const {
+    return by_context([&](const estimate::AcceptanceCurve& curve, std::size_t) {
+      std::vector<double> tokens = {1};
+      for (std::int64_t gamma = 1; gamma <= max_gamma_; ++gamma)
+        tokens.push_back(curve.tokens_per_step(gamma).value);
+      return tokens;
+    });
+  }
+
+  /// capacity_worlds of each alternative.
+  std::vector<sim::CapacityWorld> worlds() const {
+    std::vector<estimate::TokenWorlds> drawn;
+    for (const planning::ContextAcceptance& part : curves_)
+      drawn.push_back(part.acceptance->draw(max_gamma_, {capacity_worlds, static_cast<std::uint64_t>(question_.seed)}));
+    std::vector<sim::CapacityWorld> worlds;
+    for (int alternative = 0;; ++alternative) {
+      std::size_t count = 0;
+      for (const estimate::TokenWorlds& part : drawn) count = std::max(count, places_of(part, alternative).size());
+      if (count == 0) return worlds;
+      const std::size_t first = worlds.size();
+      for (std::size_t w = 0; w < count; ++w) worlds.push_back({{}, in_world(drawn, alternative, w), alternative});
+      for (std::size_t w = count; w < capacity_worlds; ++w) worlds.push_back(worlds[first + w % count]);
     }
-    return request_acceptances(planning::laws_by_request(rates, pooled));
-  };
-  const auto laws_at = [&](const CurvesByContext& curves, planning::CurveEnd end) {
+  }
+
+ private:
+  static std::vector<std::size_t> places_of(const estimate::TokenWorlds& drawn, int alternative) {
+    std::vector<std::size_t> places;
+    for (std::size_t w = 0; w < drawn.worlds(); ++w)
+      if (drawn.alternative[w] == alternative) places.push_back(w);
+    return places;
+  }
+
+  std::vector<sim::RequestAcceptance> in_world(const std::vector<estimate::TokenWorlds>& drawn, int alternative,
+                                               std::size_t world) const {
+    return by_context([&](const estimate::AcceptanceCurve&, std::size_t part) {
+      std::vector<std::size_t> places = places_of(drawn[part], alternative);
+      if (places.empty()) places = places_of(drawn[part], 0);
+      std::vector<double> tokens;
+      for (const std::vector<double>& of_gamma : drawn[part].tokens)
+        tokens.push_back(of_gamma[places[world % places.size()]]);
+      return tokens;
+    });
+  }
+
+  /// @param tokens_of  tokens per step of gammas 0, 1, ... of a curve, which is the numbered part
+  template <class TokensOf>
+  std::vector<sim::RequestAcceptance> by_context(const TokensOf& tokens_of) const {
     std::vector<sim::RequestAcceptance> laws;
-    for (const auto& [from, curve] : curves) {
-      std::vector<sim::RequestAcceptance> here = laws_with(planning::pooled_conditionals(*curve, max_gamma, end));
-      if (laws.empty()) {
+    for (std::size_t part = 0; part < curves_.size(); ++part) {
+      const std::vector<double> tokens = tokens_of(*curves_[part].acceptance, part);
+      std::vector<sim::RequestAcceptance> here = with(planning::conditionals_of(tokens));
+      if (part == 0) {
         laws = std::move(here);
       } else {
-        add_from_context(from, std::move(here), laws);
+        add_from_context(curves_[part].from, std::move(here), laws);
       }
     }
     return laws;
-  };
-  const CurvesByContext curves = curves_of(acceptance);
-  AcceptanceLaws laws = {laws_at(curves, planning::CurveEnd::value), {}};
-  bool is_less = false, is_more = false;
-  for (const planning::ContextAcceptance& part : curves) {
-    for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
-      const estimate::TokensPerStep tokens = part.acceptance->tokens_per_step(gamma);
-      is_less = is_less || tokens.ci95.lo < tokens.value;
-      is_more = is_more || tokens.ci95.hi > tokens.value;
-    }
   }
-  if (is_less) laws.ends.push_back(laws_at(curves, planning::CurveEnd::low));
-  if (is_more) laws.ends.push_back(laws_at(curves, planning::CurveEnd::high));
-  return laws;
-}
 
-void mark_extrapolated(const Acceptance& acceptance, std::int64_t max_gamma, Capacity& c) {
-  const StatedAcceptance* const stated = acceptance.stated ? &*acceptance.stated : nullptr;
-  const std::int64_t from = stated != nullptr && stated->typed ? stated->typed->measured_from : 1;
-  c.measured_from = from;
-  c.measured_gamma = max_gamma;
-  while (c.measured_gamma >= from && acceptance.curve->tokens_per_step(c.measured_gamma).extrapolated) {
-    --c.measured_gamma;
+  std::vector<sim::RequestAcceptance> with(const planning::ConditionalRates& pooled) const {
+    if (rates_.size() < 2) return request_acceptances({pooled});
+    if (!is_one_rate(acceptance_)) return request_acceptances(planning::laws_by_request(rates_, pooled));
+    std::vector<planning::ConditionalRates> constant;
+    for (const planning::RequestRate& rate :
+         planning::beta_rates(pooled.front(), *question_.alpha_spread, max_gamma_))
+      constant.push_back({rate.rate});
+    return request_acceptances(constant);
   }
-  for (CapacityScenario& scenario : c.simulation.scenarios)
-    scenario.extrapolated = max_gamma_of(scenario) > c.measured_gamma;
+
+  const CapacityQuestion& question_;
+  const Acceptance& acceptance_;
+  std::int64_t max_gamma_;
+  std::vector<planning::RequestRate> rates_;
+  CurvesByContext curves_;
+};
+
+/// World i of an alternative has replicate i modulo their number.
+void take_replicates(Capacity& c) {
+  if (c.worlds.empty()) c.worlds.resize(capacity_worlds);
+  const std::size_t replicates = c.simulation.cost->replicates();
+  for (std::size_t w = 0; replicates > 0 && w < c.worlds.size(); ++w)
+    c.worlds[w].replicate = w % capacity_worlds % replicates;
 }
 
 void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::vector<std::string>& model_names,
                Capacity& c) {
-  AcceptanceLaws laws = laws_of(c.question, acceptance, max_gamma);
+  const RequestLaws laws(c.question, acceptance, max_gamma);
   c.acceptance = acceptance.text;
   c.is_range = acceptance.stated && acceptance.stated->is_range();
-  c.ranges_over_depth = acceptance.stated && acceptance.stated->typed;
   c.engine = acceptance.engine.value_or("");
-  c.acceptance_laws = laws.laws.size();
-  c.simulation.acceptance = std::move(laws.laws);
-  c.simulation.acceptance_is_range = c.is_range;
-  c.acceptance_ends = std::move(laws.ends);
-  mark_extrapolated(acceptance, max_gamma, c);
+  c.simulation.acceptance = laws.estimate();
+  c.acceptance_laws = c.simulation.acceptance.size();
+  c.worlds = laws.worlds();
   c.files.insert(c.files.end(), acceptance.files.begin(), acceptance.files.end());
   append_new(c.presets, acceptance.presets);
   append_new(c.assumptions, acceptance.assumptions);
@@ -465,38 +499,6 @@ void warn_of_edge(Capacity& c) {
   check("time per output token", s.tpot_seconds, limits.tpot_seconds);
 }
 
-/// The words for what intervals hold of acceptance beyond the measurements.
-std::string_view beyond_measured(const Capacity& c) {
-  return c.ranges_over_depth ? "where ranges hold how rates may change with depth" : "of which intervals know nothing";
-}
-
-void warn_of_extrapolation(Capacity& c) {
-  const sim::CapacityAnswer& answer = c.answer();
-  if (answer.recommended && c.scenarios()[*answer.recommended].scenario.extrapolated) {
-    c.warnings.push_back(
-        {"optimum_extrapolated",
-         fmt::format("{} drafts outside of what was measured, gamma {}, {}; --gamma {} compares what was "
-                     "measured",
-                     c.scenarios()[*answer.recommended].scenario.name, c.measured_gammas(" to "), beyond_measured(c),
-                     c.measured_gammas("-"))});
-  } else if (answer.passed_over) {
-    c.warnings.push_back(
-        {"measured_preferred",
-         fmt::format(
-             "{} would do with less, or be faster, if acceptance goes on as before outside of what was measured, gamma "
-             "{}, but by no more than {}; the best one that was measured is taken",
-             c.scenarios()[*answer.passed_over].scenario.name, c.measured_gammas(" to "),
-             percent(c.simulation.prefer_measured))});
-  } else if (std::any_of(c.simulation.scenarios.begin(), c.simulation.scenarios.end(),
-                         [&](const CapacityScenario& one) { return max_gamma_of(one) > c.measured_gamma; })) {
-    c.warnings.push_back(
-        {"extrapolated",
-         fmt::format("gammas outside of what was measured, gamma {}, rest on an acceptance that goes on "
-                     "as before, {}",
-                     c.measured_gammas(" to "), beyond_measured(c))});
-  }
-}
-
 /// True if a round of the scenario at this batch, or plain decoding there, lies outside of what was measured.
 bool is_extrapolated(const cost::RoundCost& rounds, const sim::ScenarioCapacity& scenario, double batch,
                      double context) {
@@ -599,7 +601,6 @@ void warn_of_answer(Capacity& c) {
                                          : "no scenario takes the load asked for"});
   }
   warn_of_edge(c);
-  warn_of_extrapolation(c);
   if (!c.question.schedule.empty()) {
     const planning::ScheduleStretch& last = c.question.schedule.back();
     const std::int64_t batches = c.question.max_num_seqs.back();
@@ -625,24 +626,23 @@ void warn_of_answer(Capacity& c) {
 void warn_of_missing(std::size_t asked, Capacity& c) {
   const std::size_t finished = c.scenarios().size();
   std::string message = fmt::format("interrupted: {} of {} scenarios were simulated", finished, asked);
-  if (c.range.interrupted)
-    message += ", and not all cases of what is uncertain of them, so that no figure has an interval";
+  if (c.in_worlds.interrupted) message += ", and not all of their worlds, so that no figure has an interval";
   c.warnings.push_back({"partial", message});
 }
 
-/// In the progress, the answer and then each version of it count as one.
+/// In the progress, the answer and its worlds count alike.
 void run(const core::RunHooks& hooks, Capacity& c) {
-  const double first = 1 / (1 + static_cast<double>(sim::most_versions(c.simulation, c.acceptance_ends)));
+  constexpr double first = 0.5;
   hooks.tell(0);
   sim::CapacityAnswer answer =
       sim::plan_capacity(c.simulation, {[&](double share) { hooks.tell(first * share); }, hooks.interrupt});
   if (answer.scenarios.empty()) throw QuestionError("interrupted before a scenario was simulated");
   const std::size_t asked = c.simulation.scenarios.size();
   c.simulation.scenarios.resize(answer.scenarios.size());
-  c.range = sim::over_versions(c.simulation, std::move(answer), c.acceptance_ends,
+  c.in_worlds = sim::in_worlds(c.simulation, std::move(answer), c.worlds,
                                {[&](double share) { hooks.tell(first + (1 - first) * share); }, hooks.interrupt});
   hooks.tell(1);
-  c.partial = c.range.answer.interrupted || c.range.interrupted;
+  c.partial = c.answer().interrupted || c.in_worlds.interrupted;
   if (c.partial) warn_of_missing(asked, c);
 }
 
@@ -727,7 +727,7 @@ Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost&
   take_cost(cost, c);
   const std::int64_t max_gamma = question.largest_gamma(acceptance.has_value());
   if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
-  c.may_not_draft = max_gamma > 0 && acceptance && acceptance->curve->may_not_draft();
+  take_replicates(c);
   append(c.warnings, calibration_doubts(cost, acceptance && max_gamma > 0 ? &*acceptance : nullptr,
                                         c.simulation.workload.middle_context()));
   require_budget_priced(cost, c);
@@ -782,9 +782,10 @@ void compare_with_plain_elsewhere(const Cost& cost, const core::RunHooks& hooks,
   for (CapacityScenario& scenario : plain->simulation.scenarios) scenario.name += ", " + text_of(*layout);
   sim::CapacityAnswer answer = sim::plan_capacity(plain->simulation, {{}, hooks.interrupt});
   if (!answer.interrupted) {
-    plain->range = sim::over_versions_of(c.range, plain->simulation, std::move(answer), {{}, hooks.interrupt});
+    plain->in_worlds =
+        sim::in_worlds(plain->simulation, std::move(answer), c.worlds, {{}, hooks.interrupt});
   }
-  if (answer.interrupted || plain->range.interrupted) {
+  if (answer.interrupted || plain->in_worlds.interrupted) {
     c.partial = true;
     c.warnings.push_back(
         {"partial", "interrupted before plain decoding was simulated in the layout that is best for it"});
@@ -814,60 +815,51 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   return c;
 }
 
-bool Capacity::beats_in_all_cases(std::size_t i, const Capacity& of_other, std::size_t other) const {
-  const sim::CapacityRange& theirs = of_other.range;
-  if (!asks_for_load()) {
-    const double replicas =
-        static_cast<double>(of_other.simulation.gpus_per_replica) / static_cast<double>(simulation.gpus_per_replica);
-    const auto &of_ours = range.rates_by_version[i], &of_theirs = theirs.rates_by_version[other];
-    return std::equal(of_ours.begin(), of_ours.end(), of_theirs.begin(), of_theirs.end(),
-                      [replicas](double a, double b) { return replicas * a > b; });
-  }
-  const sim::GpuComparison cases = sim::compare_gpus(range.gpus_by_case[i], theirs.gpus_by_case[other]);
-  if (cases.more > 0) return false;
-  if (scenarios()[i].gpus == of_other.scenarios()[other].gpus)
-    return sim::is_faster_in_all(range.median_tpot_by_version[i], theirs.median_tpot_by_version[other]);
-  return cases.fewer > 0;
-}
-
 std::size_t Capacity::drafting() const {
-  if (!sim::is_plain(scenarios()[shown()].scenario)) return shown();
+  std::size_t best = shown();
+  if (!sim::is_plain(scenarios()[best].scenario)) return best;
   const auto rate = [this](std::size_t i) { return scenarios()[i].requests_per_second_per_replica.value; };
-  const std::vector<std::size_t> others = rivals(shown());
-  const auto best =
-      std::max_element(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return rate(a) < rate(b); });
-  return best == others.end() ? shown() : *best;
-}
-
-std::vector<std::size_t> Capacity::rivals(std::size_t of) const {
-  std::vector<std::size_t> found;
   for (std::size_t i = 0; i < scenarios().size(); ++i) {
-    if (sim::is_plain(scenarios()[i].scenario) != sim::is_plain(scenarios()[of].scenario)) found.push_back(i);
+    if (sim::is_plain(scenarios()[i].scenario)) continue;
+    if (sim::is_plain(scenarios()[best].scenario) || rate(i) > rate(best)) best = i;
   }
-  return found;
+  return best;
 }
 
-bool Capacity::is_told() const {
-  if (!is_decided() || !answer().recommended) return false;
-  const std::size_t best = *answer().recommended;
-  const std::vector<std::size_t> others = rivals(best);
-  return std::all_of(others.begin(), others.end(), [&](std::size_t i) { return beats_in_all_cases(best, *this, i); }) &&
-         (!plain_elsewhere || beats_in_all_cases(best, *plain_elsewhere, plain_elsewhere->plain()));
+sim::GpuShares Capacity::gpus_against_plain() const {
+  return sim::compare_gpus(in_worlds.scenarios.at(drafting()), of_plain().in_worlds.scenarios.at(of_plain().plain()),
+                           in_worlds.alternatives());
 }
 
-bool Capacity::saves_by_estimate_alone() const {
-  if (!asks_for_load() || simulation.replicas || !answer().recommended) return false;
-  const std::size_t best = *answer().recommended;
-  const auto& with = scenarios()[best].gpus;
-  const auto& without = plain_scenario().gpus;
-  if (sim::is_plain(scenarios()[best].scenario) || !with || (without && *with >= *without)) return false;
-  const sim::GpuComparison cases = gpus_against_plain();
-  return cases.fewer < cases.cases;
+Capacity::Compared Capacity::compared() const {
+  const sim::ScenarioCapacity &ours = scenarios()[drafting()], &theirs = plain_scenario();
+  if (!answers_largest_load() && ours.gpus != theirs.gpus) return Compared::gpus;
+  return asks_for_load() && ours.meets_load && theirs.meets_load && ours.tpot_seconds ? Compared::times
+                                                                                      : Compared::loads;
 }
 
-sim::GpuComparison Capacity::gpus_against_plain() const {
-  return sim::compare_gpus(range.gpus_by_case.at(answer().recommended.value()),
-                           of_plain().range.gpus_by_case.at(of_plain().plain()));
+double Capacity::share() const {
+  const Compared what = compared();
+  if (what == Compared::gpus) return gpus_against_plain().fewer;
+  const auto of = [what](const Capacity& answer, std::size_t i) -> const std::vector<double>& {
+    const sim::ScenarioInWorlds& scenario = answer.in_worlds.scenarios.at(i);
+    return what == Compared::times ? scenario.speeds : scenario.rates;
+  };
+  const std::vector<double>&ours = of(*this, drafting()), &theirs = of(of_plain(), of_plain().plain());
+  const double each = what == Compared::times ? 1
+                                              : static_cast<double>(of_plain().simulation.gpus_per_replica) /
+                                                    static_cast<double>(simulation.gpus_per_replica);
+  std::vector<double> speedups;
+  for (std::size_t w = 0; w < ours.size(); ++w)
+    speedups.push_back(theirs[w] > 0 ? each * ours[w] / theirs[w] : ours[w] > 0 ? 2 : 1);
+  return worlds::share_at_least(speedups, in_worlds.alternatives(), 1 + worlds::ChoiceOptions{}.min_gain);
+}
+
+std::optional<worlds::Certainty> Capacity::certainty() const {
+  if (!answer().recommended) return std::nullopt;
+  if (partial) return worlds::Certainty::open;
+  if (sim::is_plain(scenarios()[drafting()].scenario)) return worlds::Certainty::no;
+  return worlds::certainty_of(share());
 }
 
 std::int64_t Capacity::replicas_that_fit() const {
@@ -903,33 +895,8 @@ std::optional<std::int64_t> gamma_of(const CapacityScenario& scenario) {
   return one ? std::optional(gamma) : std::nullopt;
 }
 
-std::string Capacity::measured_gammas(std::string_view to) const {
-  return measured_gamma <= measured_from ? fmt::format("{}", measured_from)
-                                         : fmt::format("{}{}{}", measured_from, to, measured_gamma);
-}
-
-bool Capacity::is_extrapolated(std::size_t i) const {
-  const CapacityScenario& scenario = scenarios()[i].scenario;
-  const auto is_shorter = [this](const sim::GammaFrom& stretch) {
-    return 0 < stretch.gamma && stretch.gamma < measured_from;
-  };
-  return scenario.extrapolated ||
-         std::any_of(scenario.engine.schedule.begin(), scenario.engine.schedule.end(), is_shorter);
-}
-
-bool Capacity::has_extrapolated() const {
-  for (std::size_t i = 0; i < scenarios().size(); ++i) {
-    if (is_extrapolated(i)) return true;
-  }
-  return false;
-}
-
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {
-  if (may_not_draft) {
-    // No version holds how often something is drafted.
-    return sim::capacity_doubt(simulation, range, drafting(), sim::UncertaintySource::acceptance);
-  }
-  auto found = sim::capacity_doubt(simulation, range, shown());
+  auto found = sim::capacity_doubt(simulation, in_worlds, drafting());
   const bool is_done = found && found->source == sim::UncertaintySource::cost && calibrated.value_or(false);
   return is_done ? std::nullopt : found;
 }

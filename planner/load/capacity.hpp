@@ -9,11 +9,12 @@
 
 #include "analysis/core/run_hooks.hpp"
 #include "analysis/planning/kv_memory.hpp"
+#include "analysis/worlds/choice.hpp"
 #include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
 #include "planner/load/layouts.hpp"
 #include "planner/question_error.hpp"
-#include "sim/serving/capacity_range.hpp"
+#include "sim/serving/capacity_worlds.hpp"
 
 /// The load that a deployment can take, and the GPUs that a load needs. Component `load`.
 namespace specdec::planner {
@@ -127,24 +128,22 @@ struct Capacity {
   CapacityQuestion question;
   /// The question for the simulation.
   sim::CapacityQuestion simulation;
-  sim::CapacityRange range;
+  sim::CapacityInWorlds in_worlds;
   /// The layouts that were tried; empty if the layout was given.
   std::optional<LayoutSearch> layouts;
-  /// Plain decoding in the layout that is best for it, over the same versions of what is uncertain; null if drafts are
-  /// not recommended, or that layout is this one, or none is within the limits and the accelerators.
+  /// Plain decoding in the layout that is best for it, in the same worlds; null if drafts are not recommended, or that
+  /// layout is this one, or none is within the limits and the accelerators.
   std::shared_ptr<const Capacity> plain_elsewhere;
-  /// The acceptances at the ends of its interval; empty if it is taken as exact.
-  std::vector<std::vector<sim::RequestAcceptance>> acceptance_ends;
+  /// The cost and the acceptance in every world.
+  std::vector<sim::CapacityWorld> worlds;
   /// [scenario]
   std::vector<ScenarioMemory> memory;
   /// [scenario]: true if a round at its mean batch, or plain decoding there, lies outside of what was measured.
   std::vector<bool> price_extrapolated;
   /// [scenario]: the same at its largest load.
   std::vector<bool> largest_extrapolated;
-  /// True if it was interrupted: scenarios, or versions of what is uncertain, are missing, and nothing is decided.
+  /// True if it was interrupted: scenarios, or their worlds, are missing, and nothing is decided.
   bool partial = false;
-  /// True if nobody knows in how many steps something is drafted; figures are then those of drafts in all.
-  bool may_not_draft = false;
   /// True if more GPUs are needed than the question's `gpus`.
   bool exceeds_gpus = false;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
@@ -153,14 +152,8 @@ struct Capacity {
   std::string acceptance;
   /// True if it is a range of alpha, or lacks sampling error, so that intervals are not 95% intervals.
   bool is_range = false;
-  /// True if intervals hold how the rates of typed figures may change outside of what was measured.
-  bool ranges_over_depth = false;
   /// Number of requests or sequences with a law of their own, if more than one; 0 otherwise.
   std::size_t acceptance_laws = 0;
-  /// The longest draft that acceptance was measured at, up to the largest gamma compared.
-  std::int64_t measured_gamma = 0;
-  /// The shortest one.
-  std::int64_t measured_from = 1;
   /// True if timed iterations narrowed the losses; empty if the cost is not a roofline.
   std::optional<bool> calibrated;
   /// Names for a server: that of the target, and of the engine that counted, if one did.
@@ -171,16 +164,23 @@ struct Capacity {
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
 
-  const sim::CapacityAnswer& answer() const { return range.answer; }
-  const std::vector<sim::ScenarioCapacity>& scenarios() const { return range.answer.scenarios; }
+  const sim::CapacityAnswer& answer() const { return in_worlds.answer; }
+  const std::vector<sim::ScenarioCapacity>& scenarios() const { return in_worlds.answer.scenarios; }
   /// The index of the best scenario without speculation: with the fewest GPUs, else with the largest sustainable load.
   std::size_t plain() const;
   /// The answer in the layout that plain decoding is compared in.
   const Capacity& of_plain() const { return plain_elsewhere ? *plain_elsewhere : *this; }
   /// Its best scenario without speculation.
   const sim::ScenarioCapacity& plain_scenario() const { return of_plain().scenarios()[of_plain().plain()]; }
-  /// The recommended scenario against plain_scenario().
-  sim::GpuComparison gpus_against_plain() const;
+  /// The recommended scenario, or if that is plain decoding the drafting one with the largest load, against
+  /// plain_scenario(): the accelerators that both need in all worlds.
+  sim::GpuShares gpus_against_plain() const;
+  /// What a comparison is of: accelerators, unless both need as many by the estimate, or no number is asked for; then
+  /// times per token, if both take the load; else the largest loads of an accelerator.
+  enum class Compared { gpus, times, loads };
+  Compared compared() const;
+  /// The share of worlds in which it needs fewer, or is better by at least 5%.
+  double share() const;
   /// Without a load, on the accelerators given: requests/s that as many replicas as they hold take together, each as
   /// much as one of the scenario. Empty otherwise.
   std::optional<double> requests_per_second_together(std::size_t i) const;
@@ -193,26 +193,12 @@ struct Capacity {
   bool rests_on_extrapolated(std::size_t i) const {
     return price_extrapolated[i] || (answers_largest_load() && largest_extrapolated[i]);
   }
-  /// True if it lies outside the range that its acceptance was measured at, on either side.
-  bool is_extrapolated(std::size_t i) const;
-  bool has_extrapolated() const;
-  /// False if nobody knows in how many steps something is drafted, or if it is partial.
-  bool is_decided() const { return !partial && !may_not_draft; }
-  /// The scenarios that do not draft if this one does, else those that do.
-  std::vector<std::size_t> rivals(std::size_t of) const;
-  /// True if it is decided and the recommended scenario beats all that draft, or all that do not, whichever it does
-  /// not: by GPUs, of which it takes more in no case of what is uncertain and fewer in some; at equal ones by the
-  /// estimate also by the median time per token in every case, and without a load by the largest one in every case.
-  bool is_told() const;
-  /// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.
-  bool saves_by_estimate_alone() const;
-  /// The drafts that acceptance was measured over: "4", or "3 to 6" if `to` is " to ".
-  std::string measured_gammas(std::string_view to) const;
+  /// How sure it is that drafting gains; open if it is partial, empty if nothing serves or nothing drafts.
+  std::optional<worlds::Certainty> certainty() const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }
   /// Empty without a budget, or where the fixed ones serve nothing.
   std::optional<BudgetGain> budget_gain() const;
-  /// The most informative next run, one that drafts where nobody knows in how many steps something is drafted; empty if
-  /// nothing is uncertain, or calibration was given all that it takes.
+  /// The most informative next run; empty if nothing is uncertain, or calibration was given all that it takes.
   std::optional<sim::CapacityDoubt> doubt() const;
   /// The scenario whose two engines are compared: the recommended one, else the plain one.
   std::size_t shown() const { return answer().recommended.value_or(plain()); }
@@ -220,7 +206,6 @@ struct Capacity {
  private:
   /// The scenario shown if it drafts, else the one of those that do with the largest load.
   std::size_t drafting() const;
-  bool beats_in_all_cases(std::size_t i, const Capacity& of_other, std::size_t other) const;
 };
 
 /// Compares plain decoding with every requested gamma, by simulation.
@@ -230,7 +215,7 @@ struct Capacity {
 ///   run was interrupted before a scenario was finished
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
                   const core::RunHooks& hooks = {});
-/// The same without the simulation, whose answer `range` is left empty.
+/// The same without the simulation, whose answer `in_worlds` is left empty.
 Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question);
 

@@ -86,7 +86,7 @@ void put_load(const Capacity& capacity, std::size_t index, const std::string& pr
     row[prefix + "gpu_seconds_per_million_tokens"] = number(tokens_per_million * scenario.gpu_seconds_per_token);
   row[prefix + "cost_per_million_tokens"] = number(scenario.cost_per_million_tokens);
   if (scenario.gpus) row[prefix + "gpus"] = *scenario.gpus;
-  if (index < capacity.range.gpus.size()) row[prefix + "gpus_bounds"] = bounds_of(capacity.range.gpus[index]);
+  row[prefix + "gpus_bounds"] = bounds_of(capacity.in_worlds.scenarios[index].gpu_range);
 }
 
 std::vector<Note> shown(const std::vector<Note>& warnings) {
@@ -175,8 +175,7 @@ ordered_json capacity_rows(const Capacity& capacity) {
     return ordered_json::array({row});
   }
   const sim::ScenarioCapacity& scenario = answer.scenarios[*answer.recommended];
-  const bool plain = sim::is_plain(scenario.scenario);
-  row["verdict"] = !capacity.is_told() ? "cannot tell" : plain ? "do not speculate" : "speculate";
+  row["verdict"] = worlds::name_of(*capacity.certainty());
   if (const auto gamma = gamma_of(scenario.scenario)) row["recommended_gamma"] = *gamma;
   row["recommended_max_num_seqs"] = scenario.scenario.engine.max_num_seqs;
   const sim::SimulatedValue& rate = scenario.requests_per_second_per_replica;

@@ -35,8 +35,7 @@ PointAnswer unpriced_answer(const std::vector<std::string>& columns, std::string
 /// what is cannot be deployed.
 ///
 ///   batch, context                     of a plan
-///   verdict                            of a plan "sure", "likely", "open", "unlikely", "no"; of a capacity "speculate",
-///                                      "do not speculate", "cannot tell"
+///   verdict                            "sure", "likely", "open", "unlikely", "no"
 ///   share                              of a plan: of worlds in which drafts gain what is asked for
 ///   recommended_draft                  name of one of several drafts
 ///   recommended_gamma                  0 for plain decoding
@@ -47,8 +46,8 @@ PointAnswer unpriced_answer(const std::vector<std::string>& columns, std::string
 ///   ttft_seconds_p99, tpot_seconds_p99 of a capacity
 ///   output_tokens_per_second_per_gpu
 ///   replicas                           of a capacity: what the stated load needs
-///   gpus                               that share the work; of a capacity with its ci95, over all that is uncertain,
-///                                      whose high end is null where in some case no number meets the load
+///   gpus                               that share the work; of a capacity with the central 95% of worlds,
+///                                      whose high end is null where no number meets the load there
 ///   gpu_seconds_per_million_tokens     gpus * seconds / tokens, of output tokens
 ///   cost_per_million_tokens            the same in money, of a capacity whose price is stated
 ///   plain_...                          the same without speculation

@@ -98,30 +98,29 @@ sim::CapacityQuestion without_load(sim::CapacityQuestion question) {
   return question;
 }
 
-/// @param place  of the range's scenarios, which are the question's
-ScenarioOverLoads over_loads(const sim::CapacityQuestion& question, const sim::CapacityRange& range, std::size_t place,
-                             std::size_t loads) {
-  const sim::ScenarioCapacity& found = range.answer.scenarios[place];
+/// @param place  of the answer's scenarios, which are the question's
+ScenarioOverLoads over_loads(const sim::CapacityQuestion& question, const sim::CapacityInWorlds& worlds,
+                             std::size_t place, std::size_t loads) {
+  const sim::ScenarioCapacity& found = worlds.answer.scenarios[place];
   ScenarioOverLoads scenario;
   scenario.name = scenario_text(found.scenario);
   scenario.is_plain = sim::is_plain(found.scenario);
   scenario.saturated = found.saturated_requests_per_second_per_replica;
   if (loads > 0) {
-    scenario.points = sim::replica_over_versions(
-        question, place, loads_up_to(last_load * scenario.saturated.value, loads), range.versions);
+    scenario.points =
+        sim::replica_in_worlds(question, place, loads_up_to(last_load * scenario.saturated.value, loads), worlds);
   }
   return scenario;
 }
 
-/// Plain decoding in the layout that is best for it. @param range  of the drafts, whose versions it has
-ScenarioOverLoads plain_elsewhere(const planner::Capacity& capacity, const sim::CapacityRange& range,
-                                  std::size_t loads) {
+/// Plain decoding in the layout that is best for it.
+ScenarioOverLoads plain_elsewhere(const planner::Capacity& capacity, std::size_t loads) {
   sim::CapacityQuestion question = without_load(capacity.of_plain().simulation);
   sim::CapacityAnswer answer = sim::plan_capacity(question);
   const std::size_t place = *plain_place(answer);
   question.scenarios = {question.scenarios[place]};
   answer.scenarios = {answer.scenarios[place]};
-  return over_loads(question, sim::over_versions_of(range, question, std::move(answer)), 0, loads);
+  return over_loads(question, sim::in_worlds(question, std::move(answer), capacity.worlds), 0, loads);
 }
 
 /// "gamma 3, tp 2": where plain decoding is compared in another layout.
@@ -137,7 +136,7 @@ void name_layouts(const planner::LayoutSearch& search, std::vector<ScenarioOverL
 LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads) {
   const sim::CapacityQuestion question = without_load(capacity.simulation);
   const sim::CapacityAnswer answer = sim::plan_capacity(question);
-  // Scenarios that are not shown need not be planned in other versions.
+  // Scenarios that are not shown need no worlds.
   sim::CapacityQuestion two = question;
   sim::CapacityAnswer its_answer;
   two.scenarios.clear();
@@ -149,13 +148,13 @@ LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t
     its_answer.scenarios.push_back(answer.scenarios[place]);
     if (answer.recommended == place) its_answer.recommended = its_answer.scenarios.size() - 1;
   }
-  const sim::CapacityRange range = sim::over_versions(two, std::move(its_answer), capacity.acceptance_ends);
+  const sim::CapacityInWorlds worlds = sim::in_worlds(two, std::move(its_answer), capacity.worlds);
   LoadChartInputs in;
   in.price_per_gpu_hour = question.price_per_gpu_hour;
   in.runs = fmt::format("{} runs of {} requests", question.replications, question.workload.open_requests());
   for (std::size_t place = 0; place < two.scenarios.size(); ++place) {
     const bool elsewhere = capacity.plain_elsewhere && sim::is_plain(two.scenarios[place]);
-    in.scenarios.push_back(elsewhere ? plain_elsewhere(capacity, range, loads) : over_loads(two, range, place, loads));
+    in.scenarios.push_back(elsewhere ? plain_elsewhere(capacity, loads) : over_loads(two, worlds, place, loads));
   }
   if (capacity.plain_elsewhere) name_layouts(*capacity.layouts, in.scenarios);
   return in;

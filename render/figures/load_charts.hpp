@@ -7,7 +7,7 @@
 
 #include "planner/load/capacity.hpp"
 #include "render/figures/chart.hpp"
-#include "sim/serving/capacity_range.hpp"
+#include "sim/serving/capacity_worlds.hpp"
 
 namespace specdec::render {
 

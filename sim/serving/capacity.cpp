@@ -69,39 +69,42 @@ void require_legal(const CapacityQuestion& question) {
                    std::int64_t{1} << 20U);
   if (question.replicas)
     core::require_in(capacity_function, "replicas", *question.replicas, std::int64_t{1}, std::int64_t{1} << 30U);
-  core::require_in(capacity_function, "prefer_measured", question.prefer_measured, 0.0, 1 - 1e-9);
-  core::require_in(capacity_function, "replications", question.replications, std::int64_t{2}, std::int64_t{1000});
+  core::require_in(capacity_function, "replications", question.replications, std::int64_t{1}, std::int64_t{1000});
   core::require_in(capacity_function, "threads", question.threads, std::int64_t{1}, std::int64_t{1024});
 }
 
-/// The first requests of every replication, whose statistics the formulas are given.
-std::vector<SimulatedRequest> first_requests(const RequestSets& sets, std::int64_t count) {
-  std::vector<SimulatedRequest> all;
-  for (std::size_t r = 0; r < sets.replications(); ++r) {
-    const auto& requests = sets.requests(r);
-    all.insert(all.end(), requests.begin(), requests.begin() + count);
-  }
-  return all;
-}
-
-/// The scenarios of the question with the predictions of the formulas; makes the requests that runs of them take.
-std::vector<PlannedScenario> plan_scenarios(const CapacityQuestion& question, RequestSets& requests) {
+/// plan_scenarios(), with the requests that runs of them take.
+std::vector<PlannedScenario> plan_runs(const CapacityQuestion& question, RequestSets& requests) {
   const Workload& workload = question.workload;
-  requests.extend_to(workload.open_requests());
-  const std::vector<SimulatedRequest> all = first_requests(requests, workload.open_requests());
-  const bool drafts = !question.acceptance.empty();
-  const RoundsToCover rounds(all, drafts ? contexts_of(question.acceptance.front()) : std::vector<std::int64_t>());
+  std::vector<PlannedScenario> planned = plan_scenarios(question, planned_requests(question, requests));
   std::int64_t longest = workload.clients ? requests_with_clients(workload, *workload.clients) : 0;
-  std::vector<PlannedScenario> planned;
-  for (const CapacityScenario& scenario : question.scenarios) {
-    const PlannedScenario& one = planned.emplace_back(question, scenario, all, rounds);
+  for (const PlannedScenario& one : planned)
     longest = std::max({longest, requests_to_saturate(workload, one), most_requests(workload, one)});
-  }
   requests.extend_to(longest);
   return planned;
 }
 
 }  // namespace
+
+std::vector<SimulatedRequest> planned_requests(const CapacityQuestion& question, RequestSets& requests) {
+  const std::int64_t count = question.workload.open_requests();
+  requests.extend_to(count);
+  std::vector<SimulatedRequest> all;
+  for (std::size_t r = 0; r < requests.replications(); ++r) {
+    const auto& of_one = requests.requests(r);
+    all.insert(all.end(), of_one.begin(), of_one.begin() + count);
+  }
+  return all;
+}
+
+std::vector<PlannedScenario> plan_scenarios(const CapacityQuestion& question,
+                                            const std::vector<SimulatedRequest>& requests) {
+  const bool drafts = !question.acceptance.empty();
+  const RoundsToCover rounds(requests, drafts ? contexts_of(question.acceptance.front()) : std::vector<std::int64_t>());
+  std::vector<PlannedScenario> planned;
+  for (const CapacityScenario& scenario : question.scenarios) planned.emplace_back(question, scenario, requests, rounds);
+  return planned;
+}
 
 double Workload::middle_context() const {
   if (recorded.empty()) return prompt_tokens.mean + output_tokens.mean / 2;
@@ -120,7 +123,8 @@ std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question
   require_legal(question);
   RequestSets requests = requests_of(question);
   std::vector<ScenarioFormulas> formulas;
-  for (const PlannedScenario& planned : plan_scenarios(question, requests)) formulas.push_back(planned.formulas());
+  for (const PlannedScenario& planned : plan_scenarios(question, planned_requests(question, requests)))
+    formulas.push_back(planned.formulas());
   return formulas;
 }
 
@@ -132,7 +136,7 @@ CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHo
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks, RequestSets& requests,
                              const ScenarioCapacity* like) {
   require_legal(question);
-  const std::vector<PlannedScenario> scenarios = plan_scenarios(question, requests);
+  const std::vector<PlannedScenario> scenarios = plan_runs(question, requests);
   CapacityAnswer answer;
   try {
     for (const PlannedScenario& planned : scenarios) {
@@ -143,7 +147,7 @@ CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHo
   } catch (const Interrupted&) {
     answer.interrupted = true;
   }
-  compare_scenarios(answer, question.prefer_measured);
+  compare_scenarios(answer);
   return answer;
 }
 
@@ -160,7 +164,7 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
   require_legal(alone);
   for (const double load : loads)
     core::require_in("replica_at_loads", "load", load, std::numeric_limits<double>::min(), 1e12);
-  const std::vector<PlannedScenario> planned = plan_scenarios(alone, requests);
+  const std::vector<PlannedScenario> planned = plan_runs(alone, requests);
   const core::RunHooks hooks;
   ReplicaRuns runs(alone, planned.front(), requests, hooks);
   std::vector<ReplicaAtLoad> found;

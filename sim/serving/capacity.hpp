@@ -54,8 +54,6 @@ struct CapacityScenario {
   /// "plain", "gamma 3", "schedule".
   std::string name;
   ServingEngine engine;
-  /// True if it drafts more than the longest draft that its acceptance was measured at.
-  bool extrapolated = false;
 };
 
 struct CapacityLimits {
@@ -77,8 +75,6 @@ struct CapacityQuestion {
   std::shared_ptr<const cost::IterationCost> cost;
   /// Empty if no scenario drafts.
   std::vector<RequestAcceptance> acceptance;
-  /// True if it lies anywhere in a stated range, whose ends are then as possible as its middle, whatever the cost.
-  bool acceptance_is_range = false;
   /// At least one.
   std::vector<CapacityScenario> scenarios;
   CapacityLimits limits;
@@ -90,10 +86,7 @@ struct CapacityQuestion {
   /// If given, figures are for this load of each scenario's replica, whether or not it is within the limits.
   std::optional<ReplicaLoad> figures_at = {};
   std::optional<double> price_per_gpu_hour = {};
-  /// Largest relative loss in accelerators' time and in median time per token at which the best scenario that is not
-  /// extrapolated is preferred to one that is, [0, 1).
-  double prefer_measured = 0.05;
-  /// Independent simulated runs behind each figure, [2, 1000].
+  /// Independent simulated runs behind each figure, [1, 1000]; one leaves the interval of a figure at its value.
   std::int64_t replications = 8;
   std::uint64_t seed = 0;
   /// >= 1; results do not depend on it.
@@ -174,11 +167,8 @@ struct CapacityAnswer {
   /// Those of the question; if it was interrupted, the first ones of them.
   std::vector<ScenarioCapacity> scenarios;
   bool interrupted = false;
-  /// Index of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token. If
-  /// that one is extrapolated, the first in this order that is not, if it loses no more than prefer_measured in both.
+  /// Index of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token.
   std::optional<std::size_t> recommended;
-  /// Index of the cheapest, if it is not the recommended one.
-  std::optional<std::size_t> passed_over;
   /// Scenarios that no other beats in both GPUs per token (and so cost) and median time per token, sorted by cost.
   std::vector<std::size_t> frontier;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/serving/capacity.hpp"
+#include "sim/serving/planned_scenario.hpp"
 #include "sim/serving/request_rounds.hpp"
 
 namespace specdec::sim {
@@ -14,6 +15,12 @@ namespace specdec::sim {
 /// For questions that differ in cost, acceptance, scenarios and loads alone.
 /// @throws as plan_capacity
 RequestSets requests_of(const CapacityQuestion& question);
+
+/// Those whose statistics the formulas are given: the first of every replication. Makes as many.
+std::vector<SimulatedRequest> planned_requests(const CapacityQuestion& question, RequestSets& requests);
+/// The scenarios of the question with the predictions of the formulas. @param requests  planned_requests()
+std::vector<PlannedScenario> plan_scenarios(const CapacityQuestion& question,
+                                            const std::vector<SimulatedRequest>& requests);
 
 /// As those without `requests`, which are those of the question.
 /// @param like  the question's only scenario under another cost or acceptance, near whose load the search begins; null

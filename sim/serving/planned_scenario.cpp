@@ -26,7 +26,21 @@ planning::ReplicaLimits replica_limits(const ServingEngine& engine, double mean_
   return limits;
 }
 
+/// The stretch of a batch.
+const planning::RoundsFrom& rounds_at(std::span<const planning::RoundsFrom> rounds, double sequences) {
+  const planning::RoundsFrom* found = &rounds.front();
+  for (const planning::RoundsFrom& stretch : rounds) {
+    if (static_cast<double>(stretch.batch_low) <= sequences) found = &stretch;
+  }
+  return *found;
+}
+
 }  // namespace
+
+double BalancedLoads::tpot_at(double requests_per_second) const {
+  const double load = std::log(requests_per_second);
+  return std::exp(scale.value_at(load) - weight_of_load * load);
+}
 
 PlannedScenario::PlannedScenario(const CapacityQuestion& question, const CapacityScenario& scenario,
                                  const std::vector<SimulatedRequest>& requests, const RoundsToCover& rounds)
@@ -44,34 +58,43 @@ PlannedScenario::PlannedScenario(const CapacityQuestion& question, const Capacit
   if (output_tokens() <= 1) return;
   formulas_.saturation =
       planning::sustainable_load(*question.cost, formulas_.load, formulas_.limits, formulas_.rounds, std::nullopt);
-  if (formulas_.saturation) find_scale();
+  if (formulas_.saturation) loads_ = balanced_loads(*question.cost, formulas_.rounds);
 }
 
-void PlannedScenario::find_scale() {
-  constexpr int points = 32;
-  const double most = std::log(std::max(1.0, saturation()->state.largest_batch));
+BalancedLoads PlannedScenario::balanced_loads(const cost::IterationCost& cost,
+                                              std::span<const planning::RoundsFrom> rounds) const {
+  constexpr int batches = 33;
+  const double largest = std::log(std::max(1.0, saturation()->state.largest_batch));
+  BalancedLoads loads;
   const auto add = [&](double load, double tpot) {
-    scale_.add(load, std::log(tpot) + weight_of_load * std::log(load));
+    loads.scale.add(load, std::log(tpot) + weight_of_load * std::log(load));
   };
-  for (int i = 0; i <= points; ++i) {
-    const cost::Iteration iteration = iteration_of(std::exp(most * i / points));
-    const double tokens = rounds_at(iteration.sequences).tokens_per_step;
-    const double seconds = question_.cost->seconds(iteration);
-    const double load = iteration.sequences * tokens / ((output_tokens() - 1) * seconds);
-    if (i == 0) add(scale_begin * load, seconds / tokens);
-    add(load, seconds / tokens);
+  for (int i = 0; i < batches; ++i) {
+    const double sequences = std::exp(largest * i / (batches - 1));
+    const double load = balanced_rate(cost, rounds, sequences);
+    const double tpot = sequences / (load * (output_tokens() - 1));
+    if (i == 0) add(scale_begin * load, tpot);
+    add(load, tpot);
+    loads.most = std::max(loads.most, load);
   }
+  return loads;
+}
+
+double PlannedScenario::balanced_rate(const cost::IterationCost& cost, std::span<const planning::RoundsFrom> rounds,
+                                      double sequences) const {
+  const planning::RoundsFrom& here = rounds_at(rounds, sequences);
+  const cost::Iteration iteration = iteration_of(here, sequences);
+  return iteration.sequences * here.tokens_per_step / ((output_tokens() - 1) * cost.seconds(iteration));
 }
 
 double PlannedScenario::load_with(double tpot_seconds, double near) const {
-  return std::exp(scale_.log_load_at(std::log(tpot_seconds) + weight_of_load * std::log(near)));
+  return std::exp(scale().log_load_at(std::log(tpot_seconds) + weight_of_load * std::log(near)));
 }
 
 double PlannedScenario::decoding_at(double requests_per_second) const {
   if (!saturation()) return 0;
-  const double load = std::log(std::min(requests_per_second, saturation()->requests_per_second));
-  const double log_tpot = scale_.value_at(load) - weight_of_load * load;
-  const double decoding = std::exp(load + log_tpot) * (output_tokens() - 1);
+  const double load = std::min(requests_per_second, saturation()->requests_per_second);
+  const double decoding = load * loads_.tpot_at(load) * (output_tokens() - 1);
   return std::min(decoding, saturation()->state.largest_batch);
 }
 
@@ -89,24 +112,16 @@ std::optional<planning::SteadyState> PlannedScenario::steady_at(const ReplicaLoa
 cost::Iteration PlannedScenario::mean_iteration(const ReplicaLoad& load) const {
   if (!saturation()) return {.sequences = 1};
   const auto state = steady_at(load);
-  return iteration_of(state ? state->mean_batch : saturation()->state.mean_batch);
-}
-
-const planning::RoundsFrom& PlannedScenario::rounds_at(double sequences) const {
-  const planning::RoundsFrom* rounds = &formulas_.rounds.front();
-  for (const planning::RoundsFrom& stretch : formulas_.rounds) {
-    if (static_cast<double>(stretch.batch_low) <= sequences) rounds = &stretch;
-  }
-  return *rounds;
+  const double batch = state ? state->mean_batch : saturation()->state.mean_batch;
+  return iteration_of(rounds_at(formulas_.rounds, batch), batch);
 }
 
 /// With so many sequences, at least one. Each takes part in (output - 1) / E iterations, and a prompt comes for each
 /// that ends.
-cost::Iteration PlannedScenario::iteration_of(double sequences) const {
+cost::Iteration PlannedScenario::iteration_of(const planning::RoundsFrom& rounds, double sequences) const {
   const planning::OfferedLoad& offered = formulas_.load;
   cost::Iteration iteration;
   iteration.sequences = std::max(1.0, sequences);
-  const planning::RoundsFrom& rounds = rounds_at(iteration.sequences);
   iteration.gamma = rounds.gamma;
   iteration.full_accepts = rounds.full_accepts;
   iteration.context_tokens = iteration.sequences * offered.mean_context;

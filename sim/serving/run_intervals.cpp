@@ -39,6 +39,7 @@ SimulatedPercentiles sectioned(const RequestPercentiles& together, const std::ve
 }  // namespace
 
 double half_width_of(const std::vector<double>& deviations) {
+  if (deviations.size() < 2) return 0;
   const auto count = static_cast<double>(deviations.size());
   double squares = 0;
   for (const double deviation : deviations) squares += deviation * deviation;

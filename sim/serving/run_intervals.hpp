@@ -11,7 +11,7 @@ namespace specdec::sim {
 
 /// Figures of independent runs, with intervals from the runs' own values.
 
-/// 0.975 quantile of Student's t times the standard error of a mean, from two or more values' deviations from it.
+/// 0.975 quantile of Student's t times the standard error of a mean, from values' deviations from it; 0 of one value.
 double half_width_of(const std::vector<double>& deviations);
 
 /// With its interval.

@@ -125,7 +125,7 @@ ScenarioCapacity capacity_of(ReplicaRuns& runs, const ScenarioCapacity* like) {
                                           : open_capacity(runs, saturated, search.find_load(saturated));
 }
 
-void compare_scenarios(CapacityAnswer& answer, double prefer_measured) {
+void compare_scenarios(CapacityAnswer& answer) {
   std::vector<std::size_t> order;
   for (std::size_t s = 0; s < answer.scenarios.size(); ++s) {
     if (answer.scenarios[s].meets_load) order.push_back(s);
@@ -139,17 +139,7 @@ void compare_scenarios(CapacityAnswer& answer, double prefer_measured) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(seconds(a), median(a)) < std::pair(seconds(b), median(b));
   });
-  const std::size_t cheapest = order.front();
-  answer.recommended = cheapest;
-  const auto loses_little = [&](std::size_t s) {
-    const double most = 1 / (1 - prefer_measured);
-    return !answer.scenarios[s].scenario.extrapolated && seconds(s) <= most * seconds(cheapest) &&
-           median(s) <= most * median(cheapest);
-  };
-  if (answer.scenarios[cheapest].scenario.extrapolated) {
-    const auto measured = std::find_if(order.begin(), order.end(), loses_little);
-    if (measured != order.end()) answer.passed_over = std::exchange(answer.recommended, *measured);
-  }
+  answer.recommended = order.front();
   for (const std::size_t s : order) {
     if (answer.frontier.empty() || median(s) < median(answer.frontier.back())) answer.frontier.push_back(s);
   }

@@ -12,7 +12,6 @@ namespace specdec::sim {
 ScenarioCapacity capacity_of(ReplicaRuns& runs, const ScenarioCapacity* like);
 
 /// Recommends one of the scenarios that meet the load, and finds those that no other beats.
-/// @param prefer_measured  as in CapacityQuestion
-void compare_scenarios(CapacityAnswer& answer, double prefer_measured);
+void compare_scenarios(CapacityAnswer& answer);
 
 }  // namespace specdec::sim

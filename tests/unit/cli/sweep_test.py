@@ -187,18 +187,18 @@ class Sweeping(unittest.TestCase):
         self.assertEqual({row["why"] for row in impossible}, {"no scenario carries the load within the limits"})
         self.assertEqual(swept["unpriced"], len(impossible))
 
-    def test_gpus_saved_by_the_estimate_alone_are_no_verdict(self):
+    def test_gpus_saved_by_the_estimate_alone_are_not_sure(self):
         (row,) = document("sweep", self.file(SAVED_BY_ESTIMATE))["rows"]
         self.assertLess(row["gpus"], row["plain_gpus"])
-        self.assertEqual(row["verdict"], "cannot tell")
+        self.assertEqual(row["verdict"], "open")
 
-    def test_what_is_fastest_by_the_estimate_alone_is_no_verdict_at_equal_gpus(self):
+    def test_at_equal_gpus_the_verdict_is_on_times(self):
         swept = document("sweep", self.file(SAVED_BY_ESTIMATE.replace("0.6", "[0.4, 0.6]").replace("rate = 100", "rate = 10")
                                             .replace("kernel-times = none", "draft-model = llama-3.2-1b")
                                             .replace("draft-kind = ngram", "price = 1").replace("gamma = 3", "gamma = 1")
                                             .replace("tpot-ms = 10", "tpot-ms = 40")))
         self.assertEqual([(row["gpus"], row["plain_gpus"], row["verdict"]) for row in swept["rows"]],
-                         [(1, 1, "cannot tell"), (1, 1, "speculate")])
+                         [(1, 1, "open"), (1, 1, "likely")])
 
     def test_more_gpus_than_are_given_have_a_why_and_each_row_says_what_was_given(self):
         load = LOADS.replace("arrival-rate = [1, 20]", "arrival-rate = 2000").replace("tpot-ms = [0.001, 100]", "tpot-ms = 100")

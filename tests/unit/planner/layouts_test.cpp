@@ -152,7 +152,7 @@ TEST_CASE("the layout found is the best of all that can be stated, and plain dec
     }
     CHECK(found.plain_scenario().gpu_seconds_per_token == Approx(least_plain).epsilon(1e-9));
     const std::size_t plain = found.of_plain().plain();
-    CHECK(found.of_plain().range.rates_by_version[plain].size() == found.range.rates_by_version[0].size());
+    CHECK(found.of_plain().in_worlds.scenarios[plain].rates.size() == found.in_worlds.scenarios[0].rates.size());
     CHECK(*found.requests_per_second_together(0) == Approx(static_cast<double>(8 / found.simulation.gpus_per_replica) *
                                                            found.scenarios()[0].requests_per_second_per_replica.value));
   }

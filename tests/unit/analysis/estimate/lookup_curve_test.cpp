@@ -125,9 +125,6 @@ TEST_CASE("a lookup that always finds enough leaves an acceptance as it was", "[
 TEST_CASE("where nobody knows how many lookups find something, figures are of all, and say so", "[lookup]") {
   const auto rate = std::make_shared<OneRate>(0.7, 0.6, 0.8);
   const estimate::UnknownLookups unknown(rate);
-  CHECK(unknown.may_not_draft());
-  CHECK_FALSE(rate->may_not_draft());
-  CHECK_FALSE(LookupCurve(rate, {0.5, 2.0}).may_not_draft());
   for (const std::int64_t gamma : {0, 1, 4, 9}) {
     CHECK(unknown.tokens_per_step(gamma).value == rate->tokens_per_step(gamma).value);
     CHECK(unknown.survival(gamma) == rate->survival(gamma));

@@ -30,20 +30,6 @@ ConditionalRates mixed(const std::vector<ConditionalRates>& laws, const std::vec
   return rates;
 }
 
-/// Tokens per step of a survival, its interval 10% of the drafts below and above.
-class StatedCurve final : public estimate::AcceptanceCurve {
- public:
-  explicit StatedCurve(std::vector<double> survival) : survival_(std::move(survival)) {}
-  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
-    double drafts = 0;
-    for (std::int64_t j = 0; j < gamma; ++j) drafts += survival_.at(static_cast<std::size_t>(j));
-    return {1 + drafts, {1 + 0.9 * drafts, 1 + 1.1 * drafts}};
-  }
-
- private:
-  std::vector<double> survival_;
-};
-
 }  // namespace
 
 TEST_CASE("the parts of a Beta law keep its mean exactly and its spread nearly") {
@@ -105,15 +91,11 @@ TEST_CASE("what sampling explains is no difference between requests") {
   }
 }
 
-TEST_CASE("the conditional rates behind a curve and the ends of its interval are those of its differences") {
-  const StatedCurve curve({0.8, 0.4, 0.4, 0});
-  const auto check = [&](planning::CurveEnd end, const ConditionalRates& expected) {
-    const ConditionalRates rates = planning::pooled_conditionals(curve, 4, end);
-    for (std::size_t j = 0; j < 4; ++j) CHECK(rates[j] == Approx(expected[j]).margin(1e-12));
-  };
-  check(planning::CurveEnd::value, {0.8, 0.5, 1, 0});
-  check(planning::CurveEnd::low, {0.72, 0.5, 1, 0});
-  check(planning::CurveEnd::high, {0.88, 0.5, 1, 0});
+TEST_CASE("the conditional rates behind tokens per step are those of their differences") {
+  const ConditionalRates rates = planning::conditionals_of(std::vector<double>{1, 1.8, 2.2, 2.6, 2.6});
+  const ConditionalRates expected = {0.8, 0.5, 1, 0};
+  REQUIRE(rates.size() == 4);
+  for (std::size_t j = 0; j < 4; ++j) CHECK(rates[j] == Approx(expected[j]).margin(1e-12));
 }
 
 TEST_CASE("the counts of a request give its rate, those of a server none") {

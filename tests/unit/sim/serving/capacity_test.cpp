@@ -592,7 +592,7 @@ TEST_CASE("a capacity question that asks for nothing sensible is refused") {
   refused([](CapacityQuestion& question) { question.workload.recorded = {{1, 1, 1}, {1, 1, 1}}; });
   refused([](CapacityQuestion& question) { question.limits.percentile = 100; });
   refused([](CapacityQuestion& question) { question.limits.tpot_seconds = 0.0; });
-  refused([](CapacityQuestion& question) { question.replications = 1; });
+  refused([](CapacityQuestion& question) { question.replications = 0; });
   refused([](CapacityQuestion& question) { question.threads = 0; });
   refused([](CapacityQuestion& question) { question.gpus_per_replica = 0; });
   refused([](CapacityQuestion& question) { question.replicas = 0; });

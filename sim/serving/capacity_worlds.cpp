@@ -1,0 +1,607 @@
+#include "sim/serving/capacity_worlds.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/worlds/choice.hpp"
+#include "sim/random.hpp"
+#include "sim/serving/capacity_runs.hpp"
+#include "sim/serving/planned_scenario.hpp"
+#include "sim/serving/replica_runs.hpp"
+#include "sim/serving/simulated_workload.hpp"
+
+namespace specdec::sim {
+namespace {
+
+/// Beyond each end of an interval of 95%.
+constexpr double tail = 0.025;
+/// Worlds of an alternative that are simulated, if it has as many.
+constexpr std::size_t simulated_worlds = 7;
+/// Share of the saturated load below which a world takes none.
+constexpr double least_share = 1.0 / 1024;
+
+/// One replicate of a cost, as a cost of its own.
+class ReplicateCost final : public cost::IterationCost {
+ public:
+  ReplicateCost(std::shared_ptr<const cost::IterationCost> cost, std::size_t index)
+      : cost_(std::move(cost)), index_(index) {}
+
+  double seconds(const cost::Iteration& iteration) const override {
+    return cost_->seconds_of_replicate(index_, iteration);
+  }
+  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
+    return seconds(iteration);
+  }
+
+ private:
+  std::shared_ptr<const cost::IterationCost> cost_;
+  std::size_t index_;
+};
+
+void enter(const CapacityWorld& world, const CapacityQuestion& of, CapacityQuestion& question) {
+  question.cost = world.replicate ? std::make_shared<ReplicateCost>(of.cost, *world.replicate) : of.cost;
+  question.acceptance = world.acceptance.empty() ? of.acceptance : world.acceptance;
+}
+
+std::int64_t gamma_at(const ServingEngine& engine, double batch) {
+  std::int64_t gamma = 0;
+  for (const GammaFrom& stretch : engine.schedule) {
+    if (static_cast<double>(stretch.batch_low) <= std::max(1.0, batch)) gamma = stretch.gamma;
+  }
+  return gamma;
+}
+
+cost::Iteration iteration_at(double batch, const CapacityQuestion& question, const CapacityScenario& scenario) {
+  cost::Iteration iteration;
+  iteration.sequences = std::max(1.0, batch);
+  iteration.gamma = gamma_at(scenario.engine, iteration.sequences);
+  iteration.context_tokens = iteration.sequences * question.workload.middle_context();
+  return iteration;
+}
+
+/// A fit whose resampled runs leave nothing of a term may price a single sequence at nothing.
+void leave_out_unpriced(const CapacityQuestion& question, std::vector<CapacityWorld>& worlds) {
+  std::erase_if(worlds, [&](const CapacityWorld& world) {
+    return world.replicate && std::any_of(question.scenarios.begin(), question.scenarios.end(), [&](const auto& one) {
+             return !(question.cost->seconds_of_replicate(*world.replicate, iteration_at(1, question, one)) > 0);
+           });
+  });
+  if (worlds.empty()) worlds.emplace_back();
+}
+
+// ---- what the formulas give, and what simulations make of it
+
+/// By formulas.
+struct Expected {
+  /// F, and 1 / seconds per output token where the answer's figures are for.
+  double rate = 0, speed = 0;
+};
+
+/// Of one scenario at the cost and acceptance of a question. @param own  the scenario in the question's own answer
+Expected expected_of(const CapacityQuestion& question, const PlannedScenario& planned, const RoundsToCover& cover,
+                     const ScenarioCapacity& own) {
+  if (!planned.saturation()) return {1 / question.cost->seconds({.sequences = 1}), 0};
+  std::vector<planning::RoundsFrom> rounds;
+  for (const GammaFrom& stretch : planned.scenario().engine.schedule)
+    rounds.push_back(cover.rounds(question.acceptance, stretch.batch_low, stretch.gamma));
+  if (question.workload.clients) {
+    const double rate = planned.balanced_rate(*question.cost, rounds, own.mean_batch.value);
+    return {rate, rate};
+  }
+  const BalancedLoads loads = planned.balanced_loads(*question.cost, rounds);
+  const double at = own.at_requests_per_second;
+  const double speed = at > 0 && at <= loads.most ? 1 / loads.tpot_at(at) : 0;
+  if (!own.search_end) return {loads.most, speed};
+  const double load = std::exp(loads.scale.log_load_at(own.search_end->expected));
+  if (load < least_share * loads.most) return {0, speed};
+  // At a lower share of what saturates, requests differ less in their times.
+  const double share = own.requests_per_second_per_replica.value / own.saturated_requests_per_second_per_replica.value;
+  return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed};
+}
+
+/// ln(simulated) over ln(expected): a parabola by least squares, of few points or parallel ones a line.
+class Correction {
+ public:
+  Correction(const std::vector<double>& expected, const std::vector<double>& simulated) {
+    std::vector<double> x, y;
+    double nothing = 0, something = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (simulated[i] > 0 && expected[i] > 0) {
+        x.push_back(std::log(expected[i]));
+        y.push_back(std::log(simulated[i]));
+        something = std::min(something, expected[i]);
+      } else {
+        nothing = std::max(nothing, expected[i]);
+      }
+    }
+    if (x.empty()) return;
+    least_ = nothing > 0 ? std::sqrt(std::min(nothing, something) * something) : 0;
+    fit(x, y);
+  }
+
+  /// 0 where it is below what carries any load.
+  double at(double expected) const {
+    return !terms_.empty() && expected > 0 && expected >= least_ ? std::exp(value_at(std::log(expected))) : 0;
+  }
+  /// Standard deviation of what it does not tell.
+  double scatter() const { return scatter_; }
+
+ private:
+  /// By polynomials that are orthogonal over the points.
+  void fit(const std::vector<double>& x, std::vector<double> y) {
+    const auto count = static_cast<double>(x.size());
+    const std::size_t most = x.size() < 5 ? 2 : 3;
+    middle_ = std::accumulate(x.begin(), x.end(), 0.0) / count;
+    double squares = 0, cubes = 0;
+    for (const double one : x) {
+      squares += std::pow(one - middle_, 2);
+      cubes += std::pow(one - middle_, 3);
+    }
+    width_ = squares / count;
+    lean_ = squares > 0 ? cubes / squares : 0;
+    while (terms_.size() < most) {
+      const std::size_t term = terms_.size();
+      double size = 0, product = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        size += std::pow(polynomial(term, x[i]), 2);
+        product += polynomial(term, x[i]) * y[i];
+      }
+      // The line of points that do not tell it is ln(expected) itself.
+      const double slope = size > 1e-12 ? product / size : term == 1 ? 1 : 0;
+      terms_.push_back(slope);
+      for (std::size_t i = 0; i < x.size(); ++i) y[i] -= slope * polynomial(term, x[i]);
+    }
+    double left = 0;
+    for (const double one : y) left += one * one;
+    if (x.size() > most) scatter_ = std::sqrt(left / (count - static_cast<double>(most)));
+  }
+  double polynomial(std::size_t term, double x) const {
+    const double off = x - middle_;
+    return term == 0 ? 1 : term == 1 ? off : off * off - lean_ * off - width_;
+  }
+  double value_at(double x) const {
+    double value = 0;
+    for (std::size_t term = 0; term < terms_.size(); ++term) value += terms_[term] * polynomial(term, x);
+    return value;
+  }
+
+  std::vector<double> terms_;
+  double middle_ = 0, width_ = 0, lean_ = 0, scatter_ = 0, least_ = 0;
+};
+
+/// The places of an alternative's worlds that are simulated: those at equal steps of F between both tails.
+std::vector<std::size_t> told_worlds(std::vector<std::size_t> places, const std::vector<double>& expected) {
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::size_t a, std::size_t b) { return expected[a] < expected[b]; });
+  const std::size_t count = std::min(simulated_worlds, places.size());
+  std::vector<std::size_t> told;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double p = count > 1 ? tail + (1 - 2 * tail) * static_cast<double>(i) / static_cast<double>(count - 1) : 0.5;
+    told.push_back(places[static_cast<std::size_t>(std::lround(p * static_cast<double>(places.size() - 1)))]);
+  }
+  return told;
+}
+
+/// Of all alternatives; none where the worlds are alike. @param expected  [world]
+std::vector<std::size_t> told_worlds(const std::vector<CapacityWorld>& worlds, const std::vector<double>& expected) {
+  std::vector<std::size_t> told;
+  if (std::adjacent_find(expected.begin(), expected.end(), std::not_equal_to<>()) == expected.end()) return told;
+  for (int alternative = 0;; ++alternative) {
+    std::vector<std::size_t> places;
+    for (std::size_t w = 0; w < worlds.size(); ++w)
+      if (worlds[w].alternative == alternative) places.push_back(w);
+    if (places.empty()) return told;
+    const std::vector<std::size_t> of_one = told_worlds(std::move(places), expected);
+    told.insert(told.end(), of_one.begin(), of_one.end());
+  }
+}
+
+double uniform_of(std::uint64_t seed, std::size_t world, std::int64_t slot) {
+  return std::clamp(RandomStream(seed, world).uniform(0, slot, Purpose::synthetic), 1e-12, 1 - 1e-12);
+}
+
+// ---- figures that hold those of other worlds
+
+/// The world's own simulation has the same error as the answer's, so only its mean is used.
+void widen(SimulatedValue& value, const SimulatedValue& other) {
+  value.lo = std::min(value.lo, other.value);
+  value.hi = std::max(value.hi, other.value);
+}
+
+void widen(std::optional<SimulatedPercentiles>& values, const std::optional<SimulatedPercentiles>& others) {
+  if (!values || !others) return;
+  for (std::size_t i = 0; i < values->all().size(); ++i) widen(*values->all()[i], *others->all()[i]);
+}
+
+/// In an overloaded world no value is known but that it is larger.
+void leave_open(SimulatedValue& value) { value.hi = std::numeric_limits<double>::infinity(); }
+
+void leave_open(std::optional<SimulatedPercentiles>& values) {
+  if (!values) return;
+  for (SimulatedValue* const value : values->all()) leave_open(*value);
+}
+
+/// All but the largest load.
+void widen(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
+  widen(scenario.saturated_requests_per_second_per_replica, other.saturated_requests_per_second_per_replica);
+  if (other.overloaded) {
+    leave_open(scenario.ttft_seconds);
+    leave_open(scenario.tpot_seconds);
+    leave_open(scenario.gap_seconds);
+    leave_open(scenario.mean_batch);
+    // It puts out what it can.
+    SimulatedValue& output = scenario.output_tokens_per_second_per_replica;
+    const double share = other.saturated_requests_per_second_per_replica.value / scenario.at_requests_per_second;
+    output.lo = std::min(output.lo, share * output.value);
+    return;
+  }
+  if (other.at_requests_per_second <= 0 || scenario.at_requests_per_second <= 0) return;
+  widen(scenario.ttft_seconds, other.ttft_seconds);
+  widen(scenario.tpot_seconds, other.tpot_seconds);
+  widen(scenario.gap_seconds, other.gap_seconds);
+  widen(scenario.mean_batch, other.mean_batch);
+  widen(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
+}
+
+/// For figures that some worlds lack.
+void leave_unknown(ScenarioCapacity& scenario) {
+  const auto open = [](SimulatedValue& value) {
+    value.lo = 0;
+    leave_open(value);
+  };
+  for (SimulatedValue* const value :
+       {&scenario.requests_per_second_per_replica, &scenario.saturated_requests_per_second_per_replica,
+        &scenario.mean_batch, &scenario.output_tokens_per_second_per_replica})
+    open(*value);
+  for (std::optional<SimulatedPercentiles>* const values :
+       {&scenario.ttft_seconds, &scenario.tpot_seconds, &scenario.gap_seconds}) {
+    if (!*values) continue;
+    for (SimulatedValue* const value : (*values)->all()) open(*value);
+  }
+}
+
+// ---- accelerators
+
+/// Those that the load needs of replicas that take so many requests/s, or clients, each; those given, if these do.
+std::optional<std::int64_t> gpus_with(const CapacityQuestion& question, double most) {
+  const Workload& workload = question.workload;
+  const double asked = workload.clients ? static_cast<double>(*workload.clients) : *workload.requests_per_second;
+  if (!(most > 0)) return std::nullopt;
+  const double replicas = std::ceil(asked / most * (1 - 1e-12));
+  constexpr double most_replicas = 1e15;
+  if (!question.replicas)
+    return static_cast<std::int64_t>(std::min(replicas, most_replicas)) * question.gpus_per_replica;
+  const auto given = static_cast<double>(*question.replicas);
+  return replicas <= given ? std::optional(*question.replicas * question.gpus_per_replica) : std::nullopt;
+}
+
+/// What never is comes last.
+double number_of(const std::optional<std::int64_t>& gpus) {
+  return gpus ? static_cast<double>(*gpus) : std::numeric_limits<double>::max();
+}
+
+std::optional<GpuRange> range_of(const ScenarioInWorlds& scenario, std::span<const int> alternatives) {
+  std::optional<GpuRange> range;
+  bool some_never = false;
+  for (int alternative = 0;; ++alternative) {
+    std::vector<double> numbers;
+    for (std::size_t w = 0; w < scenario.gpus.size(); ++w)
+      if (alternatives[w] == alternative) numbers.push_back(number_of(scenario.gpus[w]));
+    if (numbers.empty()) break;
+    std::sort(numbers.begin(), numbers.end());
+    const auto last = static_cast<double>(numbers.size() - 1);
+    const double lo = numbers[static_cast<std::size_t>(std::lround(tail * last))];
+    double hi = numbers[static_cast<std::size_t>(std::lround((1 - tail) * last))];
+    const double never = std::numeric_limits<double>::max();
+    some_never = some_never || hi == never;
+    if (lo == never) continue;
+    while (hi == never) {
+      numbers.pop_back();
+      hi = numbers.back();
+    }
+    if (!range) range = GpuRange{static_cast<std::int64_t>(lo), static_cast<std::int64_t>(hi), false};
+    range->lo = std::min(range->lo, static_cast<std::int64_t>(lo));
+    range->hi = std::max(range->hi, static_cast<std::int64_t>(hi));
+  }
+  if (range) range->some_never = some_never;
+  return range;
+}
+
+// ---- one scenario
+
+/// One scenario of a question in its worlds.
+class ScenarioOverWorlds {
+ public:
+  ScenarioOverWorlds(const CapacityQuestion& question, std::size_t i, RequestSets& requests,
+                     const core::RunHooks& hooks, CapacityInWorlds& found)
+      : asked_(question), requests_(requests), hooks_(hooks), worlds_(found.worlds), own_(found.answer.scenarios[i]),
+        alone_(question), place_(i) {
+    alone_.scenarios = {question.scenarios[i]};
+    alone_.finds_rate_intervals = false;
+    alone_.replications = 1;
+    if (!alone_.replicas) alone_.replicas = own_.replicas;
+    if (asks_for_load() && own_.meets_load) {
+      alone_.figures_at =
+          own_.at_clients > 0 ? ReplicaLoad{.clients = own_.at_clients} : ReplicaLoad{own_.at_requests_per_second};
+    }
+  }
+
+  /// @throws Interrupted
+  ScenarioInWorlds run(std::span<const int> alternatives) {
+    const std::vector<SimulatedRequest> requests = planned_requests(alone_, requests_);
+    const std::vector<PlannedScenario> planned = plan_scenarios(alone_, requests);
+    const bool drafts = !alone_.acceptance.empty();
+    const RoundsToCover cover(requests, drafts ? contexts_of(alone_.acceptance.front()) : std::vector<std::int64_t>());
+    const auto expected_in = [&](const CapacityWorld& world) {
+      if (hooks_.interrupted()) throw Interrupted();
+      enter(world, asked_, alone_);
+      return expected_of(alone_, planned.front(), cover, own_);
+    };
+    std::vector<double> expected, expected_speeds;
+    for (const CapacityWorld& world : worlds_) {
+      const Expected here = expected_in(world);
+      expected.push_back(here.rate);
+      expected_speeds.push_back(here.speed);
+    }
+    const ScenarioCapacity own = simulate({});
+    const Expected own_expected = expected_in({});
+    std::vector<double> x = {own_expected.rate}, rates = {rate_of(own)}, most = {most_of(own)};
+    std::vector<double> speed_x = {own_expected.speed}, speeds = {speed_of(own)};
+    ScenarioInWorlds found;
+    found.simulated = told_worlds(worlds_, expected);
+    ScenarioCapacity covered = own_;
+    for (const std::size_t w : found.simulated) {
+      const ScenarioCapacity there = simulate(worlds_[w]);
+      widen(covered, there);
+      if (asked_.workload.clients)
+        widen(covered.requests_per_second_per_replica, there.requests_per_second_per_replica);
+      found.overloaded += there.overloaded ? 1 : 0;
+      x.push_back(expected[w]);
+      rates.push_back(rate_of(there));
+      most.push_back(most_of(there));
+      speed_x.push_back(expected_speeds[w]);
+      speeds.push_back(speed_of(there));
+    }
+    found.speeds = corrected(expected_speeds, Correction(speed_x, speeds), speed_of(own_) / speed_of(own));
+    found.rates = corrected(expected, Correction(x, rates), rate_of(own_) / rate_of(own));
+    if (asks_for_load()) {
+      const std::vector<double> takes =
+          asked_.workload.clients ? corrected(expected, Correction(x, most), most_of(own_) / most_of(own)) : found.rates;
+      for (const double each : takes) found.gpus.push_back(gpus_with(asked_, whole(each)));
+      found.gpu_range = range_of(found, alternatives);
+    }
+    if (!asked_.workload.clients) {
+      const estimate::Interval ci95 = worlds::spread_of(found.rates, alternatives).ci95;
+      SimulatedValue& rate = covered.requests_per_second_per_replica;
+      rate = {rate.value, std::min(rate.lo, ci95.lo), std::max(rate.hi, ci95.hi)};
+    }
+    own_ = std::move(covered);
+    return found;
+  }
+
+ private:
+  bool asks_for_load() const { return asked_.workload.requests_per_second || asked_.workload.clients; }
+  double rate_of(const ScenarioCapacity& scenario) const {
+    return asked_.workload.clients ? scenario.at_requests_per_second
+                                   : scenario.requests_per_second_per_replica.value;
+  }
+  static double speed_of(const ScenarioCapacity& scenario) {
+    return scenario.overloaded || !scenario.tpot_seconds ? 0 : 1 / scenario.tpot_seconds->p50.value;
+  }
+  double most_of(const ScenarioCapacity& scenario) const {
+    return asked_.workload.clients ? static_cast<double>(scenario.clients_within_limits) : rate_of(scenario);
+  }
+  /// Clients are whole, and no more than there are.
+  double whole(double most) const {
+    if (!asked_.workload.clients) return most;
+    return std::min(std::floor(most + 1e-9), static_cast<double>(*asked_.workload.clients));
+  }
+
+  ScenarioCapacity simulate(const CapacityWorld& world) {
+    enter(world, asked_, alone_);
+    CapacityAnswer answer = plan_capacity(alone_, {{}, hooks_.interrupt}, requests_, &own_);
+    if (answer.interrupted) throw Interrupted();
+    return std::move(answer.scenarios.front());
+  }
+
+  /// @param own_error  the answer's own value over that of its first replication alone
+  std::vector<double> corrected(const std::vector<double>& expected, const Correction& correction, double own_error) const {
+    const SimulatedValue& simulated = own_.requests_per_second_per_replica;
+    const boost::math::normal normal;
+    // The law behind the answer's own interval.
+    const boost::math::students_t student(static_cast<double>(std::max<std::int64_t>(2, asked_.replications) - 1));
+    const double error = simulated.lo > 0 && std::isfinite(simulated.hi)
+                             ? std::log(simulated.hi / simulated.lo) / 2 / boost::math::quantile(student, 1 - tail)
+                             : 0;
+    const double factor = std::isfinite(own_error) && own_error > 0 ? own_error : 1;
+    std::vector<double> rates;
+    for (std::size_t w = 0; w < expected.size(); ++w) {
+      // The simulation's error is that of all scenarios, which share their requests; the scatter is each one's own.
+      const double noise = error * boost::math::quantile(student, uniform_of(asked_.seed, w, 0)) +
+                           correction.scatter() * boost::math::quantile(normal, uniform_of(asked_.seed, w, 1 + slot()));
+      rates.push_back(factor * correction.at(expected[w]) * std::exp(noise));
+    }
+    return rates;
+  }
+  std::int64_t slot() const { return static_cast<std::int64_t>(place_); }
+
+  const CapacityQuestion& asked_;
+  RequestSets& requests_;
+  const core::RunHooks& hooks_;
+  const std::vector<CapacityWorld>& worlds_;
+  ScenarioCapacity& own_;
+  CapacityQuestion alone_;
+  std::size_t place_;
+};
+
+// ---- the choice
+
+/// Output per accelerator and second in a world, in requests.
+double output_per_gpu(const CapacityQuestion& question, const ScenarioInWorlds& scenario, std::size_t world) {
+  const auto each = static_cast<double>(question.gpus_per_replica);
+  const double rate = scenario.rates[world];
+  const std::optional<double>& load = question.workload.requests_per_second;
+  if (!load) return scenario.gpus.empty() || scenario.gpus[world] ? rate / each : 0;
+  if (question.replicas) {
+    const auto replicas = static_cast<double>(*question.replicas);
+    return std::min(*load, rate * replicas) / (replicas * each);
+  }
+  return scenario.gpus[world] ? *load / static_cast<double>(*scenario.gpus[world]) : 0;
+}
+
+/// Shares of the best scenario's output in each world, behind a first option of 1.
+worlds::Table shares_of_best(const CapacityQuestion& question, const CapacityInWorlds& found) {
+  worlds::Table table;
+  table.alternative = found.alternatives();
+  std::vector<double> best(found.worlds.size());
+  table.options.emplace_back(found.worlds.size(), 1.0);
+  for (const ScenarioInWorlds& scenario : found.scenarios) {
+    std::vector<double>& outputs = table.options.emplace_back();
+    for (std::size_t w = 0; w < found.worlds.size(); ++w) {
+      outputs.push_back(output_per_gpu(question, scenario, w));
+      best[w] = std::max(best[w], outputs.back());
+    }
+  }
+  for (std::size_t option = 1; option < table.options.size(); ++option) {
+    for (std::size_t w = 0; w < best.size(); ++w)
+      table.options[option][w] = best[w] > 0 ? table.options[option][w] / best[w] : 1;
+  }
+  return table;
+}
+
+void choose(const CapacityQuestion& question, CapacityInWorlds& found) {
+  CapacityAnswer& answer = found.answer;
+  const std::vector<double> regrets = worlds::regrets_of(shares_of_best(question, found), 0);
+  const auto regret = [&](std::size_t s) { return regrets[s + 1]; };
+  const auto median = [&](std::size_t s) {
+    const auto& tpot = answer.scenarios[s].tpot_seconds;
+    return tpot ? tpot->p50.value : 0;
+  };
+  double least = 1;
+  for (std::size_t s = 0; s < answer.scenarios.size(); ++s)
+    if (answer.scenarios[s].meets_load) least = std::min(least, regret(s));
+  std::optional<std::size_t> best;
+  for (std::size_t s = 0; s < answer.scenarios.size(); ++s) {
+    if (!answer.scenarios[s].meets_load || regret(s) > least + worlds::ChoiceOptions{}.min_gain) continue;
+    if (!best || median(s) < median(*best)) best = s;
+  }
+  answer.recommended = best;
+  if (best) found.regret = regret(*best);
+}
+
+/// ln(largest / smallest) of the central 95%.
+double log_width(const std::vector<double>& values, const std::vector<int>& alternatives) {
+  const estimate::Interval ci95 = worlds::spread_of(values, alternatives).ci95;
+  return ci95.lo > 0 ? std::log(ci95.hi / ci95.lo) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+std::vector<int> CapacityInWorlds::alternatives() const {
+  std::vector<int> alternatives;
+  for (const CapacityWorld& world : worlds) alternatives.push_back(world.alternative);
+  return alternatives;
+}
+
+CapacityInWorlds in_worlds(const CapacityQuestion& question, CapacityAnswer answer, std::vector<CapacityWorld> worlds,
+                           const core::RunHooks& hooks) {
+  core::require_same_size("in_worlds", "answer", answer.scenarios.size(), "question.scenarios",
+                          question.scenarios.size());
+  if (worlds.empty()) throw std::invalid_argument("in_worlds: worlds are none, but must be one or more");
+  CapacityInWorlds found;
+  found.answer = std::move(answer);
+  found.worlds = std::move(worlds);
+  leave_out_unpriced(question, found.worlds);
+  const std::vector<int> alternatives = found.alternatives();
+  CapacityQuestion once = question;
+  once.replications = 1;
+  RequestSets requests = requests_of(once);
+  const std::size_t scenarios = question.scenarios.size();
+  try {
+    for (std::size_t i = 0; i < scenarios; ++i) {
+      found.scenarios.push_back(ScenarioOverWorlds(question, i, requests, hooks, found).run(alternatives));
+      hooks.tell(static_cast<double>(i + 1) / static_cast<double>(scenarios));
+    }
+  } catch (const Interrupted&) {
+    found.interrupted = true;
+    found.scenarios.assign(scenarios, {});
+    for (ScenarioCapacity& scenario : found.answer.scenarios) leave_unknown(scenario);
+    return found;
+  }
+  choose(question, found);
+  return found;
+}
+
+GpuShares compare_gpus(const ScenarioInWorlds& ours, const ScenarioInWorlds& theirs,
+                       std::span<const int> alternatives) {
+  core::require_same_size("compare_gpus", "worlds of the scenario", ours.gpus.size(), "those of the other",
+                          theirs.gpus.size());
+  std::vector<double> saved, added;
+  for (std::size_t w = 0; w < ours.gpus.size(); ++w) {
+    const double with = number_of(ours.gpus[w]), without = number_of(theirs.gpus[w]);
+    saved.push_back(with < without ? 1 : 0);
+    added.push_back(with > without ? 1 : 0);
+  }
+  return {worlds::share_at_least(saved, alternatives, 1), worlds::share_at_least(added, alternatives, 1)};
+}
+
+std::string_view name_of(UncertaintySource source) {
+  return source == UncertaintySource::acceptance ? "acceptance" : "cost";
+}
+
+std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityInWorlds& worlds,
+                                            std::size_t scenario) {
+  const ScenarioCapacity& asked = worlds.answer.scenarios.at(scenario);
+  if (worlds.interrupted) return std::nullopt;
+  const cost::Iteration iteration = iteration_at(asked.mean_batch.value, question, asked.scenario);
+  const RoundsToCover rounds({SimulatedRequest{0, 1, 1000}});
+  std::vector<double> seconds, tokens;
+  for (const CapacityWorld& world : worlds.worlds) {
+    seconds.push_back(world.replicate ? question.cost->seconds_of_replicate(*world.replicate, iteration)
+                                      : question.cost->seconds(iteration));
+    const auto& acceptance = world.acceptance.empty() ? question.acceptance : world.acceptance;
+    tokens.push_back(iteration.gamma > 0 ? rounds.rounds(acceptance, 1, iteration.gamma).tokens_per_step : 1);
+  }
+  const std::vector<int> alternatives = worlds.alternatives();
+  const double of_cost = log_width(seconds, alternatives), of_acceptance = log_width(tokens, alternatives);
+  if (of_cost == 0 && of_acceptance == 0) return std::nullopt;
+  CapacityDoubt doubt;
+  doubt.source = of_cost > of_acceptance ? UncertaintySource::cost : UncertaintySource::acceptance;
+  for (const GammaFrom& stretch : asked.scenario.engine.schedule)
+    doubt.next.gamma = std::max(doubt.next.gamma, stretch.gamma);
+  doubt.next.batch = iteration.sequences;
+  doubt.next.context = iteration.context_tokens / iteration.sequences;
+  doubt.next.with_baseline = doubt.source == UncertaintySource::cost && doubt.next.gamma > 0;
+  return doubt;
+}
+
+std::vector<ReplicaAtLoad> replica_in_worlds(const CapacityQuestion& question, std::size_t scenario,
+                                             std::span<const double> loads, const CapacityInWorlds& worlds) {
+  std::vector<ReplicaAtLoad> found = replica_at_loads(question, scenario, loads);
+  CapacityQuestion one = question;
+  one.replications = 1;
+  RequestSets requests = requests_of(one);
+  for (const std::size_t w : worlds.scenarios.at(scenario).simulated) {
+    enter(worlds.worlds[w], question, one);
+    const std::vector<ReplicaAtLoad> others = replica_at_loads(one, scenario, loads, requests);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      widen(found[i].ttft_seconds, others[i].ttft_seconds);
+      widen(found[i].tpot_seconds, others[i].tpot_seconds);
+      widen(found[i].gap_seconds, others[i].gap_seconds);
+      widen(found[i].mean_batch, others[i].mean_batch);
+      widen(found[i].output_tokens_per_second, others[i].output_tokens_per_second);
+    }
+  }
+  return found;
+}
+
+}  // namespace specdec::sim
