@@ -268,6 +268,9 @@ class RequestLaws {
   std::vector<sim::RequestAcceptance> with(const planning::ConditionalRates& pooled) const {
     if (rates_.size() < 2) return request_acceptances({pooled});
     if (!is_one_rate(acceptance_)) return request_acceptances(planning::laws_by_request(rates_, pooled));
+    // A world's rate may be too near to 0 or 1 to be spread so far.
+    if (*question_.alpha_spread * *question_.alpha_spread >= pooled.front() * (1 - pooled.front()))
+      return request_acceptances({pooled});
     std::vector<planning::ConditionalRates> constant;
     for (const planning::RequestRate& rate :
          planning::beta_rates(pooled.front(), *question_.alpha_spread, max_gamma_))

@@ -482,20 +482,13 @@ void choose(const CapacityQuestion& question, CapacityInWorlds& found) {
   CapacityAnswer& answer = found.answer;
   const std::vector<double> regrets = worlds::regrets_of(shares_of_best(question, found), 0);
   const auto regret = [&](std::size_t s) { return regrets[s + 1]; };
-  const auto median = [&](std::size_t s) {
-    const auto& tpot = answer.scenarios[s].tpot_seconds;
-    return tpot ? tpot->p50.value : 0;
-  };
-  double least = 1;
+  std::optional<std::size_t>& best = answer.recommended;
+  if (!best) return;
+  std::size_t least = *best;
   for (std::size_t s = 0; s < answer.scenarios.size(); ++s)
-    if (answer.scenarios[s].meets_load) least = std::min(least, regret(s));
-  std::optional<std::size_t> best;
-  for (std::size_t s = 0; s < answer.scenarios.size(); ++s) {
-    if (!answer.scenarios[s].meets_load || regret(s) > least + worlds::ChoiceOptions{}.min_gain) continue;
-    if (!best || median(s) < median(*best)) best = s;
-  }
-  answer.recommended = best;
-  if (best) found.regret = regret(*best);
+    if (answer.scenarios[s].meets_load && regret(s) < regret(least)) least = s;
+  if (regret(*best) > regret(least) + worlds::ChoiceOptions{}.min_gain) best = least;
+  found.regret = regret(*best);
 }
 
 /// ln(largest / smallest) of the central 95%.

@@ -50,7 +50,7 @@ struct ScenarioInWorlds {
 struct CapacityInWorlds {
   /// The question's own, whose intervals hold the worlds, besides the simulation's own error. hi of times and of the
   /// mean batch is infinite if a simulated world's queue grows at the load that the figures are for. `recommended` is
-  /// the scenario of least expected regret.
+  /// chosen by worlds.
   CapacityAnswer answer;
   std::vector<CapacityWorld> worlds;
   /// [scenario]
@@ -75,8 +75,8 @@ struct CapacityInWorlds {
 /// scatter about it, and the error of the answer's own simulation, as noise. Figures at a load hold their values in the
 /// simulated worlds.
 ///
-/// Chosen is, of the scenarios that meet the load and whose expected regret in output per accelerator is within 5% of
-/// the least, the one with the shortest median time per token.
+/// Chosen is the answer's own scenario, unless its expected regret in output per accelerator is over 5% above the least
+/// of those that meet the load: then that one.
 /// Source:   docs/theory.md#what-intervals-hold
 /// @param answer  to the question
 /// @param worlds  at least one; those whose cost prices an iteration at nothing are left out
