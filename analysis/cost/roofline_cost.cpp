@@ -766,7 +766,7 @@ double RooflineCost::seconds(const Iteration& iteration) const {
 double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
   require_legal(iteration);
   require_replicate(index);
-  return is_empty(iteration) ? 0 : round_of_version(1 + index, iteration).total();
+  return is_empty(iteration) ? 0 : AllVersions(*this, iteration).seconds(1 + index);
 }
 
 double RooflineCost::mean_seconds_of_replicates(std::span<const std::size_t> indices,
