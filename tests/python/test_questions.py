@@ -677,7 +677,7 @@ def test_ctrl_c_ends_a_capacity_with_what_there_is() -> None:
     answers = (interrupted_after(seconds) for seconds in (1, 4, 16, 64))
     answer = next(answer for answer in answers if answer is not None)
     assert answer.partial
-    assert not answer.decided
+    assert answer.decision.verdict == "open"
     assert 0 < len(answer.scenarios) < 3 * 65
     assert answer.scenarios[0].requests_per_second_per_replica.ci95 == [0, None]
 
