@@ -29,7 +29,7 @@ const std::vector<Folder> folders = {
     {"analysis/worlds", {"traces", "analysis/core", "analysis/cost", "analysis/estimate"}},
     {"analysis/planning",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/worlds"}},
-    {"sim", {"traces", "analysis/core", "analysis/cost", "analysis/estimate", "analysis/planning"}},
+    {"sim", {"traces", "analysis/core", "analysis/cost", "analysis/estimate", "analysis/worlds", "analysis/planning"}},
     {"sim/validation",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim"}},
     {"planner",
@@ -38,8 +38,8 @@ const std::vector<Folder> folders = {
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
       "planner"}},
     {"planner/load",
-     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
-      "planner"}},
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/worlds",
+      "analysis/planning", "sim", "planner"}},
     {"planner/methods",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
       "sim/validation", "planner", "planner/parts"}},
@@ -178,7 +178,7 @@ TEST_CASE("the planner reaches no reader of recordings, no thread and no simulat
   const auto found = reached_from(source, left, forbidden);
   CHECK(found.headers > 40);
   CHECK(found.forbidden == std::vector<std::string>{});
-  CHECK(reached_from(source, {"planner/load/capacity.cpp"}, {"sim/serving/capacity_range.hpp"}).forbidden.size() == 1);
+  CHECK(reached_from(source, {"planner/load/capacity.cpp"}, {"sim/serving/capacity_worlds.hpp"}).forbidden.size() == 1);
 }
 
 TEST_CASE("the reader of includes catches a decoder that looks at the theory") {
