@@ -37,7 +37,7 @@ std::string seconds_cell(const ordered_json& value) {
   return value.is_number() ? fixed(milliseconds_per_second * value.get<double>(), 2) : "-";
 }
 
-/// "1 to 4", or "1 to none" where in some case no number will do.
+/// "1 to 4", or "1 to none" where no number will do at the high end.
 std::string interval_cell(const ordered_json& value) {
   if (!value.is_array()) return "-";
   return fmt::format("{} to {}", cell(value[0]), value[1].is_null() ? "none" : cell(value[1]));

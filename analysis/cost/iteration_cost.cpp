@@ -103,13 +103,6 @@ void require_legal(const Iteration& iteration) {
   if (iteration.verified) core::require_in(function, "verified", *iteration.verified, 0, most_verified(iteration));
 }
 
-double IterationCost::mean_seconds_of_replicates(std::span<const std::size_t> indices,
-                                                 const Iteration& iteration) const {
-  double sum = 0;
-  for (const std::size_t index : indices) sum += seconds_of_replicate(index, iteration);
-  return sum / static_cast<double>(indices.size());
-}
-
 std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts) {
   return std::make_unique<RoundsAsIterations>(std::move(rounds), prompts);
 }

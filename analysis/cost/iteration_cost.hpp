@@ -44,8 +44,6 @@ class IterationCost {
   /// The error of the cost, as in RoundCost.
   virtual std::size_t replicates() const { return 0; }
   virtual double seconds_of_replicate(std::size_t index, const Iteration& iteration) const = 0;
-  /// Mean of the seconds of some replicates. @param indices  at least one, each below replicates()
-  virtual double mean_seconds_of_replicates(std::span<const std::size_t> indices, const Iteration& iteration) const;
 };
 
 /// Pricing of prompts where the rounds' provider knows decoding only.

@@ -769,17 +769,6 @@ double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& it
   return is_empty(iteration) ? 0 : AllVersions(*this, iteration).seconds(1 + index);
 }
 
-double RooflineCost::mean_seconds_of_replicates(std::span<const std::size_t> indices,
-                                                const Iteration& iteration) const {
-  require_legal(iteration);
-  for (const std::size_t index : indices) require_replicate(index);
-  if (is_empty(iteration)) return 0;
-  AllVersions versions(*this, iteration);
-  double sum = 0;
-  for (const std::size_t index : indices) sum += versions.seconds(1 + index);
-  return sum / static_cast<double>(indices.size());
-}
-
 RoundTime RooflineCost::round_of_version(std::size_t version, const Iteration& iteration) const {
   AllVersions versions(*this, iteration);
   const RoundTime time = versions.without_errors(version);

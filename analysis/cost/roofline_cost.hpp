@@ -186,7 +186,6 @@ class RooflineCost final : public RoundCost, public IterationCost {
 
   double seconds(const Iteration& iteration) const override;
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override;
-  double mean_seconds_of_replicates(std::span<const std::size_t> indices, const Iteration& iteration) const override;
 
   /// Seconds of a pass of the target over `tokens` positions of each of `batch` sequences; its overhead is its launch.
   /// @param batch > 0  @param tokens > 0  @param context >= 0, per sequence

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/estimate/alternatives.hpp"
 
 namespace specdec::planning {
 namespace {
@@ -20,29 +21,6 @@ class WidthSum {
  private:
   bool shared_;
   double sum_ = 0;
-};
-
-/// A group's worlds, of each alternative together.
-struct WorldsByAlternative {
-  explicit WorldsByAlternative(estimate::TokenWorlds drawn) : tokens(std::move(drawn.tokens)) {
-    for (std::size_t world = 0; world < drawn.alternative.size(); ++world) {
-      worlds.resize(std::max(worlds.size(), static_cast<std::size_t>(drawn.alternative[world]) + 1));
-      worlds[static_cast<std::size_t>(drawn.alternative[world])].push_back(world);
-    }
-  }
-  std::size_t most() const {
-    std::size_t most = 0;
-    for (const auto& its : worlds) most = std::max(most, its.size());
-    return most;
-  }
-  double at(std::size_t gamma, std::size_t alternative, std::size_t world) const {
-    const std::vector<std::size_t>& its = worlds[std::min(alternative, worlds.size() - 1)];
-    return tokens[gamma][its[world % its.size()]];
-  }
-
-  std::vector<std::vector<double>> tokens;
-  /// [alternative]
-  std::vector<std::vector<std::size_t>> worlds;
 };
 
 }  // namespace
@@ -86,7 +64,7 @@ estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
 }
 
 estimate::TokenWorlds MixedCurve::draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const {
-  std::vector<WorldsByAlternative> of_parts;
+  std::vector<estimate::WorldsByAlternative> of_parts;
   std::size_t gammas = static_cast<std::size_t>(max_gamma) + 1, alternatives = 1, each = 1;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     estimate::DrawOptions own = options;

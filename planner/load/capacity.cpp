@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "analysis/estimate/alternatives.hpp"
 #include "analysis/estimate/lookup_curve.hpp"
 #include "analysis/planning/request_laws.hpp"
 #include "planner/benchmark_command.hpp"
@@ -205,57 +206,48 @@ class RequestLaws {
         curves_(curves_of(acceptance)) {}
 
   std::vector<sim::RequestAcceptance> estimate() const {
-    return by_context([&](const estimate::AcceptanceCurve& curve, std::size_t) {
+    return by_context([&](std::size_t part) {
       std::vector<double> tokens = {1};
       for (std::int64_t gamma = 1; gamma <= max_gamma_; ++gamma)
-        tokens.push_back(curve.tokens_per_step(gamma).value);
+        tokens.push_back(curves_[part].acceptance->tokens_per_step(gamma).value);
       return tokens;
     });
   }
 
   /// capacity_worlds of each alternative.
   std::vector<sim::CapacityWorld> worlds() const {
-    std::vector<estimate::TokenWorlds> drawn;
-    for (const planning::ContextAcceptance& part : curves_)
-      drawn.push_back(part.acceptance->draw(max_gamma_, {capacity_worlds, static_cast<std::uint64_t>(question_.seed)}));
-    std::vector<sim::CapacityWorld> worlds;
-    for (int alternative = 0;; ++alternative) {
-      std::size_t count = 0;
-      for (const estimate::TokenWorlds& part : drawn) count = std::max(count, places_of(part, alternative).size());
-      if (count == 0) return worlds;
-      const std::size_t first = worlds.size();
-      for (std::size_t w = 0; w < count; ++w) worlds.push_back({{}, in_world(drawn, alternative, w), alternative});
-      for (std::size_t w = count; w < capacity_worlds; ++w) worlds.push_back(worlds[first + w % count]);
+    std::vector<estimate::WorldsByAlternative> parts;
+    std::size_t alternatives = 1, each = 1;
+    for (const planning::ContextAcceptance& part : curves_) {
+      parts.emplace_back(
+          part.acceptance->draw(max_gamma_, {capacity_worlds, static_cast<std::uint64_t>(question_.seed)}));
+      alternatives = std::max(alternatives, parts.back().worlds.size());
+      each = std::max(each, parts.back().most());
     }
+    std::vector<sim::CapacityWorld> worlds;
+    for (std::size_t alternative = 0; alternative < alternatives; ++alternative) {
+      const std::size_t first = worlds.size();
+      for (std::size_t w = 0; w < each; ++w) {
+        const auto tokens_of = [&](std::size_t part) {
+          std::vector<double> tokens;
+          for (std::size_t gamma = 0; gamma < parts[part].tokens.size(); ++gamma)
+            tokens.push_back(parts[part].at(gamma, alternative, w));
+          return tokens;
+        };
+        worlds.push_back({{}, by_context(tokens_of), static_cast<int>(alternative)});
+      }
+      for (std::size_t w = each; w < capacity_worlds; ++w) worlds.push_back(worlds[first + w % each]);
+    }
+    return worlds;
   }
 
  private:
-  static std::vector<std::size_t> places_of(const estimate::TokenWorlds& drawn, int alternative) {
-    std::vector<std::size_t> places;
-    for (std::size_t w = 0; w < drawn.worlds(); ++w)
-      if (drawn.alternative[w] == alternative) places.push_back(w);
-    return places;
-  }
-
-  std::vector<sim::RequestAcceptance> in_world(const std::vector<estimate::TokenWorlds>& drawn, int alternative,
-                                               std::size_t world) const {
-    return by_context([&](const estimate::AcceptanceCurve&, std::size_t part) {
-      std::vector<std::size_t> places = places_of(drawn[part], alternative);
-      if (places.empty()) places = places_of(drawn[part], 0);
-      std::vector<double> tokens;
-      for (const std::vector<double>& of_gamma : drawn[part].tokens)
-        tokens.push_back(of_gamma[places[world % places.size()]]);
-      return tokens;
-    });
-  }
-
-  /// @param tokens_of  tokens per step of gammas 0, 1, ... of a curve, which is the numbered part
+  /// @param tokens_of  tokens per step of gammas 0, 1, ... of a numbered part of the curves
   template <class TokensOf>
   std::vector<sim::RequestAcceptance> by_context(const TokensOf& tokens_of) const {
     std::vector<sim::RequestAcceptance> laws;
     for (std::size_t part = 0; part < curves_.size(); ++part) {
-      const std::vector<double> tokens = tokens_of(*curves_[part].acceptance, part);
-      std::vector<sim::RequestAcceptance> here = with(planning::conditionals_of(tokens));
+      std::vector<sim::RequestAcceptance> here = with(planning::conditionals_of(tokens_of(part)));
       if (part == 0) {
         laws = std::move(here);
       } else {
@@ -853,6 +845,7 @@ double Capacity::share() const {
                                               : static_cast<double>(of_plain().simulation.gpus_per_replica) /
                                                     static_cast<double>(simulation.gpus_per_replica);
   std::vector<double> speedups;
+  // Where plain decoding takes nothing, anything is more.
   for (std::size_t w = 0; w < ours.size(); ++w)
     speedups.push_back(theirs[w] > 0 ? each * ours[w] / theirs[w] : ours[w] > 0 ? 2 : 1);
   return worlds::share_at_least(speedups, in_worlds.alternatives(), 1 + worlds::ChoiceOptions{}.min_gain);

@@ -193,7 +193,8 @@ struct Capacity {
   bool rests_on_extrapolated(std::size_t i) const {
     return price_extrapolated[i] || (answers_largest_load() && largest_extrapolated[i]);
   }
-  /// How sure it is that drafting gains; open if it is partial, empty if nothing serves or nothing drafts.
+  /// How sure it is that drafting gains; open if it is partial, no if nothing drafts,
+  /// empty if nothing serves.
   std::optional<worlds::Certainty> certainty() const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }
   /// Empty without a budget, or where the fixed ones serve nothing.

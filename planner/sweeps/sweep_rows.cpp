@@ -70,7 +70,7 @@ std::string message_of(const std::vector<Note>& warnings, std::string_view code)
 /// The reason why engines refuse the layout; empty if they do not.
 std::string why_uneven(const std::vector<Note>& warnings) { return message_of(warnings, "tensor_parallel_uneven"); }
 
-/// Null without a range; its high end is null where in some case no number meets the load.
+/// Null without a range; its high end is null where no number meets the load there.
 ordered_json bounds_of(const std::optional<sim::GpuRange>& gpus) {
   if (!gpus) return nullptr;
   return ordered_json::array({gpus->lo, gpus->some_never ? ordered_json() : ordered_json(gpus->hi)});

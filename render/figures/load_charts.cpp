@@ -58,7 +58,7 @@ std::vector<double> loads_up_to(double last, std::size_t count) {
   return loads;
 }
 
-/// From lines, not bands: if a version of the cost cannot take a load, its times depend on the run's length.
+/// From lines, not bands: if a world cannot take a load, its times depend on the run's length.
 double largest_drawn(const ChartPanel& panel) {
   double largest = 0;
   for (const ChartSeries& series : panel.series) {
@@ -80,11 +80,11 @@ void set_look(const ScenarioOverLoads& scenario, ChartSeries& series) {
 
 void warn_of_simulation(const LoadChartInputs& in, Chart& chart) {
   chart.assumptions.push_back(
-      {"95% intervals", "Student's t over runs, widened to the central 95% of the cost and the ends of the acceptance",
+      {"95% intervals", "Student's t over runs, widened to seven worlds from 2.5% to 97.5%",
        "default"});
   chart.warnings.push_back(
       {"simulated", fmt::format("figures are those of {} of each way at each load; bands hold the error of these runs, "
-                                "of the cost and of the acceptance; where such a version takes less than the load, its "
+                                "of the cost and of the acceptance; where a world takes less than the load, its "
                                 "times grow with the length of the runs; where two bands overlap, their colours mix",
                                 in.runs)});
 }

@@ -97,10 +97,14 @@ std::vector<SimulatedRequest> planned_requests(const CapacityQuestion& question,
   return all;
 }
 
+RoundsToCover rounds_to_cover(const CapacityQuestion& question, const std::vector<SimulatedRequest>& requests) {
+  const bool drafts = !question.acceptance.empty();
+  return RoundsToCover(requests, drafts ? contexts_of(question.acceptance.front()) : std::vector<std::int64_t>());
+}
+
 std::vector<PlannedScenario> plan_scenarios(const CapacityQuestion& question,
                                             const std::vector<SimulatedRequest>& requests) {
-  const bool drafts = !question.acceptance.empty();
-  const RoundsToCover rounds(requests, drafts ? contexts_of(question.acceptance.front()) : std::vector<std::int64_t>());
+  const RoundsToCover rounds = rounds_to_cover(question, requests);
   std::vector<PlannedScenario> planned;
   for (const CapacityScenario& scenario : question.scenarios) planned.emplace_back(question, scenario, requests, rounds);
   return planned;

@@ -7,6 +7,7 @@
 #include "sim/serving/capacity.hpp"
 #include "sim/serving/planned_scenario.hpp"
 #include "sim/serving/request_rounds.hpp"
+#include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
 
@@ -18,6 +19,8 @@ RequestSets requests_of(const CapacityQuestion& question);
 
 /// Those whose statistics the formulas are given: the first of every replication. Makes as many.
 std::vector<SimulatedRequest> planned_requests(const CapacityQuestion& question, RequestSets& requests);
+/// The rounds of the formulas by the question's acceptance. @param requests  planned_requests()
+RoundsToCover rounds_to_cover(const CapacityQuestion& question, const std::vector<SimulatedRequest>& requests);
 /// The scenarios of the question with the predictions of the formulas. @param requests  planned_requests()
 std::vector<PlannedScenario> plan_scenarios(const CapacityQuestion& question,
                                             const std::vector<SimulatedRequest>& requests);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/estimate/alternatives.hpp"
 #include "analysis/worlds/choice.hpp"
 #include "sim/random.hpp"
 #include "sim/serving/capacity_runs.hpp"
@@ -26,8 +27,6 @@ namespace {
 constexpr double tail = 0.025;
 /// Worlds of an alternative that are simulated, if it has as many.
 constexpr std::size_t simulated_worlds = 7;
-/// Share of the saturated load below which a world takes none.
-constexpr double least_share = 1.0 / 1024;
 
 /// One replicate of a cost, as a cost of its own.
 class ReplicateCost final : public cost::IterationCost {
@@ -102,7 +101,7 @@ Expected expected_of(const CapacityQuestion& question, const PlannedScenario& pl
   const double speed = at > 0 && at <= loads.most ? 1 / loads.tpot_at(at) : 0;
   if (!own.search_end) return {loads.most, speed};
   const double load = std::exp(loads.scale.log_load_at(own.search_end->expected));
-  if (load < least_share * loads.most) return {0, speed};
+  if (load < least_load * loads.most) return {0, speed};
   // At a lower share of what saturates, requests differ less in their times.
   const double share = own.requests_per_second_per_replica.value / own.saturated_requests_per_second_per_replica.value;
   return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed};
@@ -178,31 +177,21 @@ class Correction {
   double middle_ = 0, width_ = 0, lean_ = 0, scatter_ = 0, least_ = 0;
 };
 
-/// The places of an alternative's worlds that are simulated: those at equal steps of F between both tails.
-std::vector<std::size_t> told_worlds(std::vector<std::size_t> places, const std::vector<double>& expected) {
-  std::stable_sort(places.begin(), places.end(),
-                   [&](std::size_t a, std::size_t b) { return expected[a] < expected[b]; });
-  const std::size_t count = std::min(simulated_worlds, places.size());
-  std::vector<std::size_t> told;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double p = count > 1 ? tail + (1 - 2 * tail) * static_cast<double>(i) / static_cast<double>(count - 1) : 0.5;
-    told.push_back(places[static_cast<std::size_t>(std::lround(p * static_cast<double>(places.size() - 1)))]);
-  }
-  return told;
-}
-
-/// Of all alternatives; none where the worlds are alike. @param expected  [world]
-std::vector<std::size_t> told_worlds(const std::vector<CapacityWorld>& worlds, const std::vector<double>& expected) {
+/// The worlds that are simulated: of each alternative those at equal steps of F between both tails; none where all are
+/// alike. Shape: alternatives, expected (worlds)
+std::vector<std::size_t> told_worlds(std::span<const int> alternatives, const std::vector<double>& expected) {
   std::vector<std::size_t> told;
   if (std::adjacent_find(expected.begin(), expected.end(), std::not_equal_to<>()) == expected.end()) return told;
-  for (int alternative = 0;; ++alternative) {
-    std::vector<std::size_t> places;
-    for (std::size_t w = 0; w < worlds.size(); ++w)
-      if (worlds[w].alternative == alternative) places.push_back(w);
-    if (places.empty()) return told;
-    const std::vector<std::size_t> of_one = told_worlds(std::move(places), expected);
-    told.insert(told.end(), of_one.begin(), of_one.end());
+  for (std::vector<std::size_t>& places : estimate::worlds_of_alternatives(alternatives)) {
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t a, std::size_t b) { return expected[a] < expected[b]; });
+    const std::size_t count = std::min(simulated_worlds, places.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      const double p = count > 1 ? tail + (1 - 2 * tail) * static_cast<double>(i) / static_cast<double>(count - 1) : 0.5;
+      told.push_back(places[static_cast<std::size_t>(std::lround(p * static_cast<double>(places.size() - 1)))]);
+    }
   }
+  return told;
 }
 
 double uniform_of(std::uint64_t seed, std::size_t world, std::int64_t slot) {
@@ -292,11 +281,10 @@ double number_of(const std::optional<std::int64_t>& gpus) {
 std::optional<GpuRange> range_of(const ScenarioInWorlds& scenario, std::span<const int> alternatives) {
   std::optional<GpuRange> range;
   bool some_never = false;
-  for (int alternative = 0;; ++alternative) {
+  for (const std::vector<std::size_t>& places : estimate::worlds_of_alternatives(alternatives)) {
     std::vector<double> numbers;
-    for (std::size_t w = 0; w < scenario.gpus.size(); ++w)
-      if (alternatives[w] == alternative) numbers.push_back(number_of(scenario.gpus[w]));
-    if (numbers.empty()) break;
+    for (const std::size_t w : places) numbers.push_back(number_of(scenario.gpus[w]));
+    if (numbers.empty()) continue;
     std::sort(numbers.begin(), numbers.end());
     const auto last = static_cast<double>(numbers.size() - 1);
     const double lo = numbers[static_cast<std::size_t>(std::lround(tail * last))];
@@ -339,8 +327,7 @@ class ScenarioOverWorlds {
   ScenarioInWorlds run(std::span<const int> alternatives) {
     const std::vector<SimulatedRequest> requests = planned_requests(alone_, requests_);
     const std::vector<PlannedScenario> planned = plan_scenarios(alone_, requests);
-    const bool drafts = !alone_.acceptance.empty();
-    const RoundsToCover cover(requests, drafts ? contexts_of(alone_.acceptance.front()) : std::vector<std::int64_t>());
+    const RoundsToCover cover = rounds_to_cover(alone_, requests);
     const auto expected_in = [&](const CapacityWorld& world) {
       if (hooks_.interrupted()) throw Interrupted();
       enter(world, asked_, alone_);
@@ -357,7 +344,7 @@ class ScenarioOverWorlds {
     std::vector<double> x = {own_expected.rate}, rates = {rate_of(own)}, most = {most_of(own)};
     std::vector<double> speed_x = {own_expected.speed}, speeds = {speed_of(own)};
     ScenarioInWorlds found;
-    found.simulated = told_worlds(worlds_, expected);
+    found.simulated = told_worlds(alternatives, expected);
     ScenarioCapacity covered = own_;
     for (const std::size_t w : found.simulated) {
       const ScenarioCapacity there = simulate(worlds_[w]);

@@ -67,8 +67,9 @@ struct CapacityInWorlds {
 
 /// The answer in all worlds. In each of them the formulas give what a scenario takes,
 ///
-///   F: the load at which the formulas expect the time per token that they expect at the answer's own largest load;
-///      without limits the saturated load; with clients what the mean batch puts out
+///   F: the load L at which the formulas expect the time per token that they expect at the answer's own largest load,
+///      or the larger sqrt(L R S), R being the answer's own share of its saturated load and S what saturates here, at
+///      most S; without limits S; with clients what the mean batch puts out
 ///
 /// and seven worlds of each alternative, from 2.5% to 97.5% of F in equal steps, are simulated once each, with the
 /// requests and random numbers of the answer. A parabola of ln(simulated) over ln(F) corrects the others, which get the

@@ -8,6 +8,9 @@ namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
+/// Share of the saturated rate below which a load counts as zero.
+inline constexpr double least_load = 1.0 / 1024;
+
 /// A scale of loads on which what is searched for is nearly straight: straight lines over ln(load) between points that
 /// rise, and beyond the outer ones; ln(load) itself with fewer than two.
 class LoadScale {

@@ -9,8 +9,6 @@
 namespace specdec::sim {
 namespace {
 
-/// Share of the saturated rate below which a load counts as zero.
-constexpr double least_load = 1.0 / 1024;
 /// A percentile of the time per output token / its mean, before a run has told.
 constexpr double usual_percentile = 1.25;
 /// Ratio of the loads between which the slope of an excess is computed.

@@ -179,6 +179,15 @@ TEST_CASE("a request that finds no room in the cache is refused by the option th
                 "slots for drafts) needs 608 tokens of cache");
 }
 
+TEST_CASE("a capacity of lengths that grow faster than they can says so, and names the device as it is listed") {
+  const ordered_json grows =
+      json_of("--hardware H100 --model llama-3.1-8b --draft-kind ngram --gamma 2 --acceptance-length 1:1.80,2:2.70" +
+              fast + lengths);
+  CHECK(warns(grows, "non_monotone_survival"));
+  CHECK(grows["assumptions"][0]["name"] == "hardware");
+  CHECK(grows["assumptions"][0]["value"] == "h100-sxm");
+}
+
 TEST_CASE("capacity warns of requests longer than the model reads and of a schedule that ends before the batch does") {
   CHECK(warns(json_of(small_model + " --prompt-tokens 131000 --output-tokens 100"), "context_beyond_model"));
   const ordered_json answer =

@@ -340,14 +340,11 @@ TEST_CASE("calibrated steps do not fall with the batch, and times that rise more
     if (version == 0) continue;
     CHECK(totals[version - 1] == Approx(step(2)).epsilon(1e-12));
     // The same for each way to ask, and no round is shorter than the plain step that a bound has lengthened.
-    const std::vector<std::size_t> alone = {version - 1};
-    CHECK(rising.mean_seconds_of_replicates(alone, {.sequences = 2, .context_tokens = 1000}) ==
+    CHECK(rising.seconds_of_replicate(version - 1, {.sequences = 2, .context_tokens = 1000}) ==
           Approx(step(2)).epsilon(1e-12));
     for (const double batch : {16.0, 256.0}) {
       const cost::Iteration round{.sequences = batch, .gamma = 1, .context_tokens = 500 * batch};
       CHECK(rounding * rising.seconds_of_replicate(version - 1, round) >= step(batch));
-      CHECK(rising.mean_seconds_of_replicates(alone, round) ==
-            Approx(rising.seconds_of_replicate(version - 1, round)).epsilon(1e-12));
     }
   }
   const auto says = [](const RooflineCost& cost) {

@@ -303,18 +303,6 @@ TEST_CASE("a prompt is computed by one of the groups, which the others wait for"
   CHECK_THROWS_WITH(RooflineCost(options), Contains("expert_parallel of the target is 3, but must divide its 4 accel"));
 }
 
-TEST_CASE("the mean of replicates is that of their seconds") {
-  const RooflineCost price(uncertain());
-  const Iteration round{.sequences = 12, .gamma = 3, .context_tokens = 9000, .full_accepts = 0.2};
-  const Iteration prompts{.prompt_tokens = 700, .prompts = 2, .prompt_pairs = 200'000};
-  const std::vector<std::size_t> indices = {3, 17, 150};
-  for (const Iteration& iteration : {round, prompts}) {
-    double sum = 0;
-    for (const std::size_t index : indices) sum += price.seconds_of_replicate(index, iteration);
-    CHECK(price.mean_seconds_of_replicates(indices, iteration) == Approx(sum / 3).epsilon(1e-13));
-  }
-}
-
 TEST_CASE("drafts cost by kind, a full accept one more token, and every pass its launch") {
   RooflineOptions options = usual();
   options.losses.launch_seconds = exactly(1e-4);
