@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/cost/price_table.hpp"
 
 namespace specdec::cost {
 namespace {
@@ -25,7 +26,7 @@ bool verifies_drafts(const Iteration& iteration) {
 class RoundsAsIterations final : public IterationCost {
  public:
   RoundsAsIterations(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts)
-      : rounds_(std::move(rounds)), prompts_(prompts) {
+      : rounds_(std::move(rounds)), table_(rounds_), prompts_(prompts) {
     if (!rounds_) throw std::invalid_argument("iterations_of: rounds is null, but must be a cost");
     if (!rounds_->in_seconds()) {
       throw std::invalid_argument("iterations_of: rounds knows multiples of a target step, but must know seconds");
@@ -35,16 +36,10 @@ class RoundsAsIterations final : public IterationCost {
   }
 
   double seconds(const Iteration& iteration) const override {
-    return price(iteration, [&](const RoundPoint& point) { return rounds_->round(point); });
+    return seconds_of_replicate(rounds_->replicates(), iteration);
   }
   std::size_t replicates() const override { return rounds_->replicates(); }
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override {
-    return price(iteration, [&](const RoundPoint& point) { return rounds_->round_of_replicate(index, point); });
-  }
-
- private:
-  template <class Round>
-  double price(const Iteration& iteration, const Round& round) const {
     require_legal(iteration);
     const double sequences = iteration.sequences, cached = iteration.context_tokens;
     double seconds = 0;
@@ -53,33 +48,45 @@ class RoundsAsIterations final : public IterationCost {
                              .batch = sequences,
                              .context = cached / sequences,
                              .full_accepts = iteration.full_accepts};
-      const RoundTime time = round(point);
-      seconds = iteration.verified ? verifying(time, point, *iteration.verified / sequences, round) : time.total();
+      seconds = price(index, point, Part::total);
+      if (iteration.verified) seconds -= not_verified(index, point, *iteration.verified / sequences);
     }
     if (iteration.prompt_tokens == 0) return seconds;
     if (prompts_.tokens_per_second) return seconds + iteration.prompt_tokens / *prompts_.tokens_per_second;
     // A plain round of n sequences is the target's pass over n positions; the cache is the same in both.
     const auto pass = [&](double positions) {
-      return round(RoundPoint{.gamma = 0, .batch = positions, .context = cached / positions}).total();
+      return price(index, {.gamma = 0, .batch = positions, .context = cached / positions}, Part::total);
     };
     const double decoding = iteration.decoded_positions();
     const double both = pass(decoding + iteration.prompt_tokens);
     return decoding > 0 ? seconds + std::max(0.0, both - pass(decoding)) : both;
   }
 
-  /// A round that verifies so many of its drafts of each sequence.
-  template <class Round>
-  static double verifying(const RoundTime& all, const RoundPoint& point, double drafts, const Round& round) {
+ private:
+  using Part = PriceTable::Part;
+
+  double price(std::size_t replicate, const RoundPoint& point, Part part) const {
+    if (rounds_->replicates() > 0) return table_.price(replicate, point, part);
+    const RoundTime time = rounds_->round(point);
+    return part == Part::total ? time.total() : time.target;
+  }
+
+  /// What the target saves by verifying so many drafts of each sequence alone.
+  double not_verified(std::size_t replicate, const RoundPoint& point, double drafts) const {
     const auto target = [&](std::int64_t of_each) {
-      return of_each == point.gamma ? all.target : round({of_each, point.batch, point.context}).target;
+      RoundPoint shorter = point;
+      shorter.gamma = of_each;
+      return price(replicate, shorter, Part::target);
     };
     const auto whole = static_cast<std::int64_t>(std::min(drafts, static_cast<double>(point.gamma)));
-    const double part = drafts - static_cast<double>(whole), at_whole = target(whole);
+    const double part = drafts - static_cast<double>(whole);
+    const double at_whole = target(whole);
     const double more = whole < point.gamma && part > 0 ? part * (target(whole + 1) - at_whole) : 0;
-    return at_whole + more + all.draft + all.overhead;
+    return target(point.gamma) - at_whole - more;
   }
 
   std::shared_ptr<const RoundCost> rounds_;
+  PriceTable table_;
   PromptPricing prompts_;
 };
 
