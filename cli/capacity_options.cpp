@@ -52,6 +52,10 @@ void require_all_named(const CapacityOptions& o) {
     missing.push_back("--hardware DEVICE with --model NAME (or --cost or --bench)");
   else if (o.roofline.hardware && !o.shared.model)
     missing.push_back("--model NAME");
+  const bool by_times = !o.roofline.hardware && (!o.shared.cost_files.empty() || !o.shared.bench.empty());
+  if (by_times && !o.kv_cache_tokens) missing.push_back("--kv-cache-tokens N, the room for contexts that a server prints");
+  if (by_times && !o.shared.bench.empty() && !o.prefill_tokens_per_second && !o.decode_only)
+    missing.push_back("--prefill-tokens-per-second X (or --decode-only), since --bench prices rounds alone");
   if (!missing.empty())
     throw UsageError(fmt::format("missing: {}{}", fmt::join(missing, ", "),
                                  o.requests || o.prompt_tokens ? "" : "; --requests FILE has the lengths of recorded requests"));
@@ -77,17 +81,11 @@ void require_costs(const CapacityOptions& o) {
       throw UsageError(fmt::format("{} is given, but needs --hardware beside it", name));
     }
   }
-  if (!o.kv_cache_tokens) throw UsageError("--kv-cache-tokens is missing: without --hardware nothing else says it");
   if (!o.shared.bench.empty()) {
     refuse_given({{"--c", o.shared.cost.c.has_value()},
                   {"--draft-cost", !o.shared.draft_cost_files.empty()},
                   {"--overhead-seconds", o.shared.overhead_seconds.has_value()}},
                  "--bench brings its own costs");
-    if (!o.prefill_tokens_per_second && !o.decode_only) {
-      throw UsageError(
-          "--prefill-tokens-per-second is missing: --bench prices rounds alone; or --decode-only, where prompts are "
-          "computed elsewhere");
-    }
   }
 }
 

@@ -47,15 +47,21 @@ void warn_of_other_models(Plan& p) {
   }
 }
 
-/// The paper's costs are multiples of a step and do not depend on the batch.
-void warn_of_constant_cost(const planning::DeploymentQuestion& question, Plan& p) {
-  const auto is_constant = [](const Draft& draft) { return draft.cost.constants.has_value(); };
-  if (std::none_of(p.drafts.begin(), p.drafts.end(), is_constant)) return;
-  if (question.batches.back() <= 1 && question.schedule_up_to.value_or(1) <= 1) return;
+/// The paper's costs are multiples of a step, which hold at the batch at which somebody measured them.
+bool costs_hold_at_one_batch(const Plan& p) {
+  return std::any_of(p.drafts.begin(), p.drafts.end(),
+                     [](const Draft& draft) { return draft.cost.constants.has_value(); });
+}
+
+void warn_of_one_batch(const planning::DeploymentQuestion& question, Plan& p) {
+  if (!costs_hold_at_one_batch(p)) return;
+  const double asked = std::max(p.question.batch.empty() ? 1 : p.question.batch.back(),
+                                static_cast<double>(p.question.max_num_seqs.value_or(1)));
+  if (asked <= 1) return;
   p.warnings.push_back({"constant_cost",
-                        "c and verify_factor are taken as the same at every batch, but the more sequences decode "
-                        "together, the longer it takes to verify several tokens of each: --hardware, --cost or --bench "
-                        "price batches"});
+                        fmt::format("c prices batch {} alone: the more sequences decode together, the longer it takes "
+                                    "to verify several tokens of each; --hardware, --cost or --bench price batches",
+                                    brief(question.batches.front()))});
 }
 
 std::optional<std::string> engine_of(const Draft& draft) {
@@ -89,6 +95,11 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
   take_limits(p, question);
+  if (costs_hold_at_one_batch(p)) {
+    question.batches.resize(1);
+    if (q.emit) question.schedule_up_to = scheduled_up_to(q, question.batches);
+    return question;
+  }
   const bool several = question.batches.size() > 1 || q.max_num_seqs || q.emit;
   if (!q.points_only && several) question.schedule_up_to = scheduled_up_to(q, question.batches);
   return question;
@@ -233,7 +244,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   for (const Draft& draft : p.drafts)
     append_new(p.warnings, calibration_doubts(draft.cost, &draft.acceptance, longest));
   require_scheduled(p, question.batches);
-  warn_of_constant_cost(question, p);
+  warn_of_one_batch(question, p);
   p.deployment = planning::plan_deployment(question);
   return p;
 }

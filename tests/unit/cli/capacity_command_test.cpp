@@ -449,12 +449,12 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   check_refused(small_model + " --output-tokens 5 --prompt-tokens 5:-1",
                 "CV of --prompt-tokens is -1, but must be a number in [0, 10]");
   check_refused("--cost x.csv --tp 2" + fast + lengths,
-                "--kv-cache-tokens is missing: without --hardware nothing else says it");
+                "missing: --kv-cache-tokens N, the room for contexts that a server prints");
   check_refused("--cost x.csv --weight-dtype fp8 --kv-cache-tokens 5" + fast + lengths,
                 "--weight-dtype is given, but needs --hardware beside it");
-  check_refused("--bench x.json --kv-cache-tokens 5000" + fast + lengths,
-                "--prefill-tokens-per-second is missing: --bench prices rounds alone; or --decode-only, where prompts "
-                "are computed elsewhere");
+  check_refused("--bench x.json" + fast + lengths,
+                "missing: --kv-cache-tokens N, the room for contexts that a server prints, "
+                "--prefill-tokens-per-second X (or --decode-only), since --bench prices rounds alone");
 }
 
 TEST_CASE("clients that send too few requests are refused, and what is fastest by the estimate alone is called so") {

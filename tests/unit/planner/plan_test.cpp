@@ -52,17 +52,18 @@ TEST_CASE("drafts are told apart by what is uncertain of both, and by replicates
 
 
 
-TEST_CASE("points and closed forms answer alike, and points come where a batch is asked for") {
+TEST_CASE("points and closed forms answer alike, and c answers one batch") {
   const Acceptance acceptance = Acceptance::of_rate(0.75);
   const Cost cost = Cost::of_constants(0.08);
   const Plan closed = planner::plan(acceptance, cost);
-  const Plan points = planner::plan(acceptance, cost, {.batch = {1, 4}});
+  const Plan points = planner::plan(acceptance, cost, {.context = {0, 1000}});
   CHECK(closed.closed_form);
   CHECK_FALSE(points.closed_form);
   REQUIRE(points.recommendations().size() == 2);
   CHECK(points.recommendations()[1].gamma == closed.recommendations().front().gamma);
   CHECK(points.recommendations()[1].speedup.value ==
         Approx(closed.recommendations().front().speedup.value).epsilon(1e-12));
+  CHECK(planner::plan(acceptance, cost, {.batch = {1, 64}}).recommendations().size() == 1);
 }
 
 TEST_CASE("of several drafts the fastest is taken") {
@@ -93,8 +94,8 @@ TEST_CASE("what goes not together is refused by the member's name") {
     return std::string("nothing");
   };
   CHECK(refused({.gamma = 5, .max_gamma = 4}) == "gamma");
-  CHECK(refused({.batch = {1, 8}, .tokens = 100}) == "tokens");
-  CHECK(refused({.batch = {1, 64}, .schedule = {{1, 8, 3}}}) == "schedule");
+  CHECK(refused({.context = {0, 8}, .tokens = 100}) == "tokens");
+  CHECK(refused({.batch = {64}, .schedule = {{1, 8, 3}}}) == "schedule");
   CHECK(refused({.gamma = 5}) == "nothing");
 }
 

@@ -40,7 +40,7 @@ TEST_CASE("speedup against gamma shows the rows that plan prints, and what is in
   CHECK(near == static_cast<double>(point["near_optimal_gammas"].size()));
   CHECK(document_of_run("plot speedup-over-gamma --alpha 0.8")["figure"]["caption"].get<std::string>().find("95%") ==
         std::string::npos);
-  CHECK(document_of_run("plot speedup-over-gamma --alpha 0.8 --batch 1,2,4")["figure"]["panels"].size() == 3);
+  CHECK(document_of_run("plot speedup-over-gamma --alpha 0.8 --context 0,1,2")["figure"]["panels"].size() == 3);
 }
 
 TEST_CASE("the map's cells, boundaries and box are those of the library and of the user") {
