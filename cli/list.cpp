@@ -385,11 +385,13 @@ std::string text_of(const std::vector<const PublishedAcceptance*>& presets, bool
 // ------------------------------------------------------------------------------------------------------- commands
 
 template <class Preset>
-Report list(const std::string& key, const ListOptions& options, const std::vector<const Preset*>& presets) {
+Report list(const std::string& key, std::string_view one, const ListOptions& options,
+            const std::vector<const Preset*>& presets) {
   Report report;
   ordered_json& rows = report.json[key] = ordered_json::array();
   for (const Preset* const preset : presets) rows.push_back(json_of(*preset));
-  report.spoken = render::said({}, {}, text_of(presets, options.sources));
+  report.spoken = render::said(fmt::format("{} with sources.", counted(std::ssize(presets), one)), {},
+                               '\n' + text_of(presets, options.sources));
   return report;
 }
 
@@ -419,8 +421,10 @@ Report list_published(const ListOptions& options) {
     figures.insert(prior->figures.begin(), prior->figures.end());
   }
   for (const PublishedLength* const figure : figures) add_rows(*figure, json["lengths"]);
-  std::string& text = report.spoken.note;
-  if (!of_rates.empty()) text = text_of(of_rates, options.sources);
+  report.spoken = render::said(
+      fmt::format("{} and {} with sources.", counted(std::ssize(of_rates), "rate"), counted(std::ssize(of_lengths), "prior")));
+  std::string& text = report.spoken.note = "\n";
+  if (!of_rates.empty()) text += text_of(of_rates, options.sources);
   if (!of_rates.empty() && !of_lengths.empty()) text += '\n';
   if (!of_lengths.empty()) text += text_of(of_lengths, options.sources);
   return report;
@@ -436,7 +440,7 @@ Command list_hardware_command() {
             const auto o = std::make_shared<ListOptions>();
             o->declare(options);
             return std::function<Report()>([o] {
-              return list("hardware", *o, chosen(o->names, cost::hardware_presets(), cost::hardware_preset));
+              return list("hardware", "device", *o, chosen(o->names, cost::hardware_presets(), cost::hardware_preset));
             });
           }};
 }
@@ -449,7 +453,7 @@ Command list_models_command() {
             const auto o = std::make_shared<ListOptions>();
             o->declare(options);
             return std::function<Report()>(
-                [o] { return list("models", *o, chosen(o->names, cost::model_presets(), cost::model_preset)); });
+                [o] { return list("models", "model", *o, chosen(o->names, cost::model_presets(), cost::model_preset)); });
           }};
 }
 

@@ -162,10 +162,10 @@ Report plot_figure(const std::function<Chart()>& make_chart, const PlotOptions& 
     report.spoken.note = drawing_of(chart, style, options.command_line()) + wrapped(chart.caption) + '\n';
     report.is_drawn = true;
   } else {
-    report.spoken.note = chart_text(chart) + fmt::format(
-                                          "\nTo draw it: specdec plot {0} --output {0}.svg, .png or .pdf, or "
-                                          "--terminal.\n",
-                                          chart.name);
+    report.spoken = said(visible(chart.title), visible(chart.caption),
+                         chart_text(chart) + fmt::format("\nTo draw it: specdec plot {0} --output {0}.svg, .png or "
+                                                         ".pdf, or --terminal.\n",
+                                                         chart.name));
   }
   take_notes(std::move(chart), report);
   return report;

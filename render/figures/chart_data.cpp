@@ -194,7 +194,7 @@ ordered_json chart_json(const Chart& chart) {
 }
 
 std::string chart_text(const Chart& chart) {
-  std::string text = fmt::format("{}\n{}\n", visible(chart.title), wrapped(visible(chart.caption)));
+  std::string text;
   for (const ChartPanel& panel : chart.panels) {
     text += '\n';
     if (chart.panels.size() > 1) text += visible(title_of(panel)) + '\n';
