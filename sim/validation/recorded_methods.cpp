@@ -117,7 +117,7 @@ class RecordedAcceptance {
     if (play_.policy == "confidence" && seen_.draft_top_probability.empty())
       throw NotRecorded("the recording does not hold the draft's largest probability");
     if (!own_column && !columns_->exact())
-      throw NotRecorded("the recording knows acceptance within bounds alone; specdec replay plays both ends");
+      throw NotRecorded("the recording knows acceptance within bounds alone; specdec analyze replays both ends");
     if (play_.needs_probability() && has_unknown(seen_.draft_token_probability))
       throw NotRecorded(own_column ? "the recording knows acceptance within bounds alone"
                                    : "the recording knows the draft's probability of some tokens within bounds alone");

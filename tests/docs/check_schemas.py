@@ -100,13 +100,6 @@ RUNS = {
         f"{RECORDED} --output SCRATCH/full --sequences 3 --max-new-tokens 8",
         "--output SCRATCH/shipped --sequences 2 --max-new-tokens 4 --tier scalar --tasks code",
     ],
-    "replay": [
-        "SCRATCH/beta.safetensors",
-        "SCRATCH/tasks --gamma 2 --steps",
-        "SCRATCH/beta.safetensors --policy product --threshold 0.6 --steps",
-        "SCRATCH/full --acceptance greedy",
-        "SCRATCH/topk --gamma 3",
-    ],
     "analyze": [
         "SCRATCH/beta.safetensors",
         "SCRATCH/beta.safetensors --c 0.1 --samples 4",

@@ -79,7 +79,7 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
   CHECK_FALSE(holds(analysed, "x plain decoding"));
   CHECK(holds(one_line(run_specdec("analyze --samples 0 --c 0.05 --force-replay " + shifted).out), "x plain decoding"));
 
-  for (const std::string command : {"analyze --samples 0 ", "replay ", "simulate --source trace --trace ",
+  for (const std::string command : {"analyze --samples 0 ", "simulate --source trace --trace ",
                                     "compare algorithm1 --source trace --trace ", "plot tokens-over-gamma --trace ",
                                     "trace check "}) {
     CAPTURE(command);
@@ -164,8 +164,6 @@ TEST_CASE("accepted lengths of drafts of two say nothing of longer ones, and not
   const ordered_json plan = document_of_run("plan --c 0.05 --trace " + two);
   CHECK(plan["points"][0]["rows"].size() == 3);
   CHECK(warns(plan, "gamma_not_drafted"));
-  check_run_refused("replay --gamma 5 " + two, "--gamma is 5, but must be at most 2: " + why);
-  CHECK(document_of_run("replay --gamma 2 " + two)["gamma"] == 2);
   CHECK(warns(document_of_run("simulate --source trace --gamma 5 --trace " + two), "gamma_not_drafted"));
 
   // Drafts of six tell of all that are asked for here.
@@ -187,7 +185,7 @@ TEST_CASE("gammas beyond the recorded depth are said to hold the last one, by ev
         .string();
   };
   const std::string a = of_two_depths("a.safetensors", 0.4F), b = of_two_depths("b.safetensors", 0.3F);
-  for (const std::string& command : std::vector<std::string>{"analyze --samples 0 ", "replay ", "diff " + b + " "}) {
+  for (const std::string& command : std::vector<std::string>{"analyze --samples 0 ", "diff " + b + " "}) {
     CAPTURE(command);
     CHECK(warns(document_of_run(command + a + " --gamma 4"), "depth_held"));
     CHECK_FALSE(warns(document_of_run(command + a + " --gamma 2"), "depth_held"));
