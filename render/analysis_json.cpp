@@ -181,30 +181,6 @@ const Report* pointer_to(const std::optional<Report>& report) {
   return report ? &*report : nullptr;
 }
 
-ordered_json gammas_json(const planner::Analysis& a) {
-  const auto& replay = a.recording.replay;
-  ordered_json rows = gamma_rows(a.gammas, replay ? &replay->lower : nullptr,
-                                 replay ? pointer_to(replay->upper) : nullptr, a.recording.iid);
-  for (std::size_t i = 0; i < a.gammas.size(); ++i) {
-    ordered_json& tokens = rows[i]["tokens_per_step"];
-    for (const char* key : {"monte_carlo", "monte_carlo_bounds", "monte_carlo_standard_error", "monte_carlo_z"}) {
-      tokens[key] = nullptr;
-    }
-    if (i >= a.monte_carlo.size()) continue;
-    const sim::MonteCarloTokens& low = a.monte_carlo[i];
-    const sim::MonteCarloTokens& high = a.monte_carlo_upper.empty() ? low : a.monte_carlo_upper[i];
-    if (a.monte_carlo_upper.empty()) {
-      tokens["monte_carlo"] = low.tokens_per_step;
-    } else {
-      tokens["monte_carlo_bounds"] = {std::min(low.tokens_per_step, high.tokens_per_step),
-                                      std::max(low.tokens_per_step, high.tokens_per_step)};
-    }
-    tokens["monte_carlo_standard_error"] = std::max(low.standard_error, high.standard_error);
-    tokens["monte_carlo_z"] = number_or_null(a.monte_carlo_z(i));
-  }
-  return rows;
-}
-
 ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
   ordered_json json = {{"gamma", nullptr},
                        {"speedup", nullptr},
@@ -426,7 +402,8 @@ ordered_json json_of(const planner::Analysis& a) {
   put_law(json, t);
   json["position_acceptance"] =
       t.replay ? rows_json(t.replay->positions, position_json) : ordered_json(ordered_json::array());
-  json["gammas"] = gammas_json(a);
+  json["gammas"] = gamma_rows(a.gammas, t.replay ? &t.replay->lower : nullptr,
+                              t.replay ? pointer_to(t.replay->upper) : nullptr, t.iid);
   json["optimal"] =
       optimal_json(t.replay ? &t.replay->lower : nullptr, t.replay && t.replay->upper ? &*t.replay->upper : nullptr);
   json["lenience"] = rows_json(t.lenience, lenience_json);

@@ -219,12 +219,6 @@ std::string figure_text(const std::optional<Estimate>& low, const std::optional<
   return high ? bracket_text(low->value, high->value) : with_interval(*low, 3);
 }
 
-std::string simulated_text(const planner::Analysis& a, std::size_t row) {
-  if (row >= a.monte_carlo.size()) return "-";
-  const double low = a.monte_carlo[row].tokens_per_step;
-  return a.monte_carlo_upper.empty() ? fixed(low) : bracket_text(low, a.monte_carlo_upper[row].tokens_per_step);
-}
-
 std::string range_text(const std::optional<Interval>& interval) {
   return interval ? fmt::format("{} to {}", fixed(interval->lo), fixed(interval->hi)) : "-";
 }
@@ -250,7 +244,6 @@ Table iid_table(const planner::Analysis& a) {
 struct ReplayedGamma {
   const GammaReplay& low;
   const GammaReplay* high;
-  std::string simulated;
 
   /// A figure that is known without a bracket alone.
   std::optional<double> exact(const std::optional<double>& figure) const { return high ? std::nullopt : figure; }
@@ -262,9 +255,9 @@ Table gamma_table(const planner::Analysis& a, bool is_brief) {
   const estimate::ReplayReport& lower = a.recording.replay->lower;
   const auto& upper = a.recording.replay->upper;
   std::vector<ReplayedGamma> rows;
-  for (std::size_t i = 0; i < a.gammas.size(); ++i) {
-    const auto at = static_cast<std::size_t>(a.gammas[i]);
-    rows.push_back({lower.gammas[at], upper ? &upper->gammas[at] : nullptr, simulated_text(a, i)});
+  for (const std::int64_t gamma : a.gammas) {
+    const auto at = static_cast<std::size_t>(gamma);
+    rows.push_back({lower.gammas[at], upper ? &upper->gammas[at] : nullptr});
   }
   const ColumnLook of_cost = {.shown = a.cost.has_value()};
   const ColumnLook of_theory = {.shown = !is_brief};
@@ -283,7 +276,6 @@ Table gamma_table(const planner::Analysis& a, bool is_brief) {
           const auto difference = row.exact(row.low.difference);
           return difference ? fmt::format("{:+.1f}%", 100 * *difference / row.low.tokens_per_step.value) : "-";
         }},
-       {"simulated", of_theory, [](const auto& row) { return row.simulated; }},
        {"speedup", of_cost,
         [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); }},
        {"Thm3.8", of_both, [](const auto& row) { return fixed(row.exact(row.low.iid_speedup)); }},

@@ -62,7 +62,7 @@ def rows():
     recording = specdec.Recording.from_rows(p, q, tokens)
 
     def ours():
-        specdec.analyze(recording, samples=0, lenience=[], standardise=[], gamma=[1], threads=THREADS, force_replay=True)
+        specdec.analyze(recording, lenience=[], standardise=[], gamma=[1], threads=THREADS, force_replay=True)
 
     compare(f"sum min(p, q) of {ROWS} rows of {VOCAB}, beside all of analyze", lambda: overlap(p, q), ours)
     compare(f"statistics of {ROWS} rows of {VOCAB}", lambda: statistics_of_rows(p, q, tokens), ours)
@@ -91,12 +91,12 @@ def replay():
     recording = specdec.Recording.from_rows(p, q, sequences=sequences, metadata={"path": "target"})
     acceptance = np.minimum(1, q / p).reshape(TEXTS, LENGTH)
     gammas = list(range(1, GAMMAS + 1))
-    shown = specdec.analyze(recording, samples=0, gamma=[4], threads=THREADS).gammas[0].tokens_per_step.replay
+    shown = specdec.analyze(recording, gamma=[4], threads=THREADS).gammas[0].tokens_per_step.replay
     assert abs(TEXTS * LENGTH / steps_by_hand(acceptance, 4).sum() / shown - 1) < 0.01
     compare(
         f"replay of {TEXTS * LENGTH} positions, gammas 1 to {GAMMAS}",
         lambda: [steps_by_hand(acceptance, gamma).sum() for gamma in gammas],
-        lambda: specdec.analyze(recording, samples=0, gamma=gammas, threads=THREADS),
+        lambda: specdec.analyze(recording, gamma=gammas, threads=THREADS),
     )
 
 

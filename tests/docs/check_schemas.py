@@ -102,11 +102,11 @@ RUNS = {
     ],
     "analyze": [
         "SCRATCH/beta.safetensors",
-        "SCRATCH/beta.safetensors --c 0.1 --samples 4",
+        "SCRATCH/beta.safetensors --c 0.1",
         "SCRATCH/tasks --c 0 --gamma 2,5 --fixed-task-mix",
         "SCRATCH/tasks --c 5",
         "SCRATCH/topk --c 0.1",
-        "SCRATCH/full --acceptance greedy --samples 0",
+        "SCRATCH/full --acceptance greedy",
         f"{LLAMACPP}",
         f"{LLAMACPP} --c 0.1 --force-replay --standardise target:top_k=5;temperature=0",
     ],
