@@ -205,8 +205,6 @@ std::vector<CsvTable> tables_of_analysis() {
           {"lenience", "/lenience"},
           {"standardisation", "/standardisation"},
           {"tasks", "/tasks"},
-          {"beta_histogram", "/beta_histogram"},
-          {"autocorrelation", "/autocorrelation", {}, "lag"},
           {"calibration", "/calibration"},
           {"adaptive", "/adaptive/policies"}};
 }

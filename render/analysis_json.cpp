@@ -69,14 +69,6 @@ ordered_json text_source_json(const planner::Analysis& a) {
           {"rows_shifted_by", tests.rows_shifted_by ? ordered_json(*tests.rows_shifted_by) : ordered_json()}};
 }
 
-template <class Count>
-ordered_json beta_bin_json(std::size_t bin, std::size_t bins, Count positions, Count positions_of_upper_ends) {
-  return {{"from", static_cast<double>(bin) / static_cast<double>(bins)},
-          {"to", static_cast<double>(bin + 1) / static_cast<double>(bins)},
-          {"positions", positions},
-          {"positions_of_upper_ends", positions_of_upper_ends}};
-}
-
 ordered_json calibration_json(const std::string& by, const estimate::CalibratedBin& bin) {
   return {{"by", by},
           {"from", bin.lo},
@@ -97,33 +89,9 @@ void put_law(ordered_json& json, const TraceAnalysis& t) {
   };
   put_mean("kl_pq", t.kl_target_draft);
   put_mean("kl_qp", t.kl_draft_target);
-  const auto infinite = [](const estimate::ColumnMean& column) {
-    return column.positions > 0 || column.infinite_share > 0 ? ordered_json(column.infinite_share) : ordered_json();
-  };
-  json["kl_infinite_share"] = {{"pq", infinite(t.law.kl_target_draft)}, {"qp", infinite(t.law.kl_draft_target)}};
   put_mean("target_entropy", t.target_entropy);
   put_mean("draft_entropy", t.draft_entropy);
   put_mean("top1_agreement", t.top1_agreement);
-
-  ordered_json quantiles = ordered_json::object();
-  for (const auto& quantile : t.law.quantiles) {
-    put_bracket(quantiles, fmt::format("p{:g}", 100 * quantile.probability), quantile.bounds);
-  }
-  json["beta_quantiles"] = quantiles.empty() ? ordered_json() : quantiles;
-  json["beta_quantile_error"] = estimate::UnitIntervalSketch::quantile_error;
-  ordered_json& histogram = json["beta_histogram"] = ordered_json::array();
-  const auto bins = t.law.histogram_lower.size();
-  for (std::size_t bin = 0; bin < bins; ++bin) {
-    histogram.push_back(beta_bin_json(bin, bins, t.law.histogram_lower[bin], t.law.histogram_upper[bin]));
-  }
-  ordered_json& below = json["beta_below"] = ordered_json::array();
-  for (const auto& share : t.law.below) {
-    ordered_json row = {{"threshold", share.threshold}};
-    put_bracket(row, "share", share.bounds);
-    below.push_back(std::move(row));
-  }
-  ordered_json& correlations = json["autocorrelation"] = ordered_json::array();
-  for (const auto& value : t.law.autocorrelation) correlations.push_back(number_or_null(value));
   ordered_json& calibration = json["calibration"] = ordered_json::array();
   const auto put_bins = [&](const std::string& by, const std::vector<estimate::CalibratedBin>& rows) {
     for (const estimate::CalibratedBin& bin : rows) calibration.push_back(calibration_json(by, bin));
@@ -378,8 +346,6 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
           {"lenience", lenience_json({})},
           {"standardisation", sweep_json({})},
           {"tasks", task_row(task, estimate::Estimate{})},
-          {"beta_histogram", beta_bin_json(0, 1, 0, 0)},
-          {"autocorrelation", {{"lag", 1}, {"value", nullptr}}},
           {"calibration", calibration_json("", {})},
           {"adaptive", policy_json("", false)}};
 }

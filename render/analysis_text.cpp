@@ -307,18 +307,6 @@ std::string position_lines(const TraceAnalysis& t) {
 
 std::string law_lines(const TraceAnalysis& t) {
   std::string text;
-  std::vector<std::string> quantiles;
-  for (const auto& quantile : t.law.quantiles) {
-    if (quantile.probability < 0.05 || quantile.probability > 0.95) continue;
-    quantiles.push_back(fmt::format("{} at {}", value_text(quantile.bounds, 3), percent(quantile.probability)));
-  }
-  if (!quantiles.empty()) text += fmt::format("Quantiles of beta: {}. ", fmt::join(quantiles, ", "));
-  std::vector<std::string> correlations;
-  for (const auto& value : t.law.autocorrelation) {
-    if (correlations.size() == 4) break;
-    correlations.push_back(value ? fmt::format("{:.2f}", *value) : "-");
-  }
-  if (!correlations.empty()) text += fmt::format("Its autocorrelation: {}. ", fmt::join(correlations, ", "));
   if (t.kl_target_draft && t.kl_draft_target) {
     text += fmt::format("KL {} (p || q) and {} (q || p) nats. ", brief(t.kl_target_draft->value),
                         brief(t.kl_draft_target->value));

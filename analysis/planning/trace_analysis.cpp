@@ -209,7 +209,7 @@ void note_unstated_sampling(const TraceAnalysis& result, std::vector<Note>& note
 void note_part_of_positions(const TraceAnalysis& result, std::vector<Note>& notes) {
   if (!result.alpha || result.alpha->positions == result.positions) return;
   notes.push_back(
-      {"alpha_of_part", fmt::format("alpha from the distributions and the law of beta are those of {} of {} positions: "
+      {"alpha_of_part", fmt::format("alpha from the distributions is that of {} of {} positions: "
                                     "the others have neither rows nor a recorded overlap",
                                     result.alpha->positions, result.positions)});
 }
@@ -303,7 +303,6 @@ class TraceAnalyzer::State {
     tiers_[batch.tier] += batch.size;
     for (const std::int32_t task : batch.task) ++positions_by_task_[task];
     acceptance_.add(seen_);
-    law_.add(seen_);
     calibration_.add(seen_);
     means_.add(seen_);
     add_lenience();
@@ -319,7 +318,6 @@ class TraceAnalyzer::State {
     add_counts(tiers_, other.tiers_);
     add_counts(positions_by_task_, other.positions_by_task_);
     acceptance_.merge(other.acceptance_);
-    law_.merge(other.law_);
     calibration_.merge(other.calibration_);
     means_.merge(other.means_);
     for (std::size_t l = 0; l < lenience_.size(); ++l) lenience_[l].merge(other.lenience_[l]);
@@ -330,7 +328,7 @@ class TraceAnalyzer::State {
 
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(observer_, tiers_, positions_by_task_, acceptance_, law_, calibration_, means_,
+    archive(observer_, tiers_, positions_by_task_, acceptance_, calibration_, means_,
             core::fixed_length(lenience_));
     leave_sweeps_to_whole_rows();
     for (Sweep& sweep : sweeps_of_) archive(sweep.acceptance);
@@ -351,7 +349,6 @@ class TraceAnalyzer::State {
     }
     result.text_source = observer_.text_source();
     result.replay_refused = result.text_source.suspicious() && !options_.force_replay;
-    result.law = law_.summary();
     notes_ = observer_.notes();
     note_what_is_missing(result);
     note_alphas(result, notes_);
@@ -524,9 +521,6 @@ class TraceAnalyzer::State {
       if (task.alpha_emitted) task.sequences = std::max(task.sequences, task.alpha_emitted->sequences);
       task.replay = find(lower, id);
       task.replay_upper = find(upper, id);
-      if (const auto found = result.law.histogram_by_task.find(id); found != result.law.histogram_by_task.end()) {
-        task.beta_histogram = found->second;
-      }
       if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted), options_);
       result.tasks.push_back(std::move(task));
     }
@@ -540,7 +534,6 @@ class TraceAnalyzer::State {
   std::map<Tier, std::int64_t> tiers_;
   std::map<std::int32_t, std::int64_t> positions_by_task_;
   estimate::AcceptanceAccumulator acceptance_;
-  estimate::BetaLawAccumulator law_;
   estimate::DraftCalibration calibration_;
   Means means_;
   std::vector<LenienceMeans> lenience_;

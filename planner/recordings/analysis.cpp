@@ -83,12 +83,6 @@ std::vector<Note> warnings_of(const Analysis& a) {
                  "of each");
   }
   if (!a.cost) explain_null("no_cost", "speedups, the optimal gamma and adaptive drafting need --c");
-  if (t.law.kl_target_draft.infinite_share > 0 || t.law.kl_draft_target.infinite_share > 0) {
-    warn("kl_infinite",
-         fmt::format("KL is infinite at {} of the positions for (p || q) and {} for (q || p), "
-                     "where one of the two misses a token; its means leave these out",
-                     percent(t.law.kl_target_draft.infinite_share), percent(t.law.kl_draft_target.infinite_share)));
-  }
   if (t.replay && t.replay->lower.optimum && t.replay->lower.optimum->at_limit && !t.replay->upper) {
     warn(
         "optimum_at_limit",

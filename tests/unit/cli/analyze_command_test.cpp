@@ -84,18 +84,12 @@ TEST_CASE("the JSON of analyze has every key, in order, whatever the recording l
                                          "kl_pq_ci95",
                                          "kl_qp",
                                          "kl_qp_ci95",
-                                         "kl_infinite_share",
                                          "target_entropy",
                                          "target_entropy_ci95",
                                          "draft_entropy",
                                          "draft_entropy_ci95",
                                          "top1_agreement",
                                          "top1_agreement_ci95",
-                                         "beta_quantiles",
-                                         "beta_quantile_error",
-                                         "beta_histogram",
-                                         "beta_below",
-                                         "autocorrelation",
                                          "calibration",
                                          "position_acceptance",
                                          "gammas",
@@ -362,7 +356,6 @@ TEST_CASE("whole rows give every figure, and the two estimates of alpha agree on
   CHECK(json["text_source"]["suspicious"] == false);
   CHECK_FALSE(json["text_source"]["surprisal_z"].is_null());
   CHECK(json["calibration"].size() > 0);
-  CHECK(json["autocorrelation"].size() == 16);
   CHECK(json["tiers"] == ordered_json::parse(R"([{"tier":"full","positions":2000}])"));
 }
 
@@ -750,8 +743,6 @@ TEST_CASE("every table of analyze is printed as CSV, the gammas unless another i
   CHECK(header("--table positions").starts_with("position,unconditional,"));
   CHECK(header("--table lenience").starts_with("lenience,alpha,alpha_ci95_low,"));
   CHECK(header("--table standardisation").starts_with("applies_to,temperature,"));
-  CHECK(header("--table beta_histogram") == "from,to,positions,positions_of_upper_ends");
-  CHECK(header("--table autocorrelation") == "lag,value");
   CHECK(header("--table calibration") ==
         "by,from,to,positions,drafted,confidence,acceptance,acceptance_ci95_low,acceptance_ci95_high");
   CHECK(header("--table adaptive").starts_with("policy,is_bound,"));

@@ -134,7 +134,6 @@ TEST_CASE("no number of an analysis depends on the order of the texts, to the la
     require_same(a.lenience[0].alpha, b.lenience[0].alpha);
     require_same(a.lenience[0].distance_strict, b.lenience[0].distance_strict);
     REQUIRE(a.text_source.acceptance.variance == b.text_source.acceptance.variance);
-    REQUIRE(a.law.autocorrelation == b.law.autocorrelation);
     for (std::size_t bin = 0; bin < a.calibration.size(); ++bin) {
       REQUIRE(a.calibration[bin].confidence == b.calibration[bin].confidence);
       require_same(a.calibration[bin].acceptance, b.calibration[bin].acceptance);
