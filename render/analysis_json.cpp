@@ -83,15 +83,6 @@ ordered_json calibration_json(const std::string& by, const estimate::CalibratedB
 void put_law(ordered_json& json, const TraceAnalysis& t) {
   put_bracket(json, "d_lk", t.d_lk ? std::optional(t.d_lk->bounds) : std::nullopt);
   json["d_lk_ci95"] = t.d_lk ? pair_of(t.d_lk->ci95) : ordered_json();
-  const auto put_mean = [&](const std::string& key, const std::optional<Estimate>& mean) {
-    json[key] = mean_json(mean);
-    json[key + "_ci95"] = interval_json(mean);
-  };
-  put_mean("kl_pq", t.kl_target_draft);
-  put_mean("kl_qp", t.kl_draft_target);
-  put_mean("target_entropy", t.target_entropy);
-  put_mean("draft_entropy", t.draft_entropy);
-  put_mean("top1_agreement", t.top1_agreement);
   ordered_json& calibration = json["calibration"] = ordered_json::array();
   const auto put_bins = [&](const std::string& by, const std::vector<estimate::CalibratedBin>& rows) {
     for (const estimate::CalibratedBin& bin : rows) calibration.push_back(calibration_json(by, bin));

@@ -305,19 +305,6 @@ std::string position_lines(const TraceAnalysis& t) {
          '\n';
 }
 
-std::string law_lines(const TraceAnalysis& t) {
-  std::string text;
-  if (t.kl_target_draft && t.kl_draft_target) {
-    text += fmt::format("KL {} (p || q) and {} (q || p) nats. ", brief(t.kl_target_draft->value),
-                        brief(t.kl_draft_target->value));
-  }
-  if (t.target_entropy && t.draft_entropy) {
-    text += fmt::format("Entropies {} and {} nats. ", brief(t.target_entropy->value), brief(t.draft_entropy->value));
-  }
-  if (t.top1_agreement) text += fmt::format("The same most probable token: {}.", percent(t.top1_agreement->value));
-  return text.empty() ? "" : wrapped(text) + '\n';
-}
-
 std::string setting_text(const core::Standardisation& s) {
   std::string text = fmt::format("temperature {}", brief(s.temperature));
   if (s.top_k > 0) text += fmt::format(", top-k {}", s.top_k);
@@ -493,8 +480,7 @@ Spoken spoken(const planner::Analysis& a) {
     if (there) text += '\n' + table;
   };
   if (const Table table = gamma_table(a, false); !table.rows.empty()) add_table(true, text_of(table));
-  const std::string law = (t.replay ? position_lines(t) : "") + law_lines(t);
-  add_table(!law.empty(), law);
+  if (t.replay) add_table(true, position_lines(t));
   add_table(t.tasks.size() > 1, text_of(task_table(a)));
   add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(t) : "");
   add_table(!t.lenience.empty(), text_of(lenience_table(a)));

@@ -130,11 +130,6 @@ struct TraceAnalysis {
   estimate::TextSourceResult text_source;
   /// The mean of the pair's total variation distance.
   std::optional<estimate::AcceptanceEstimate> d_lk;
-  std::optional<estimate::Estimate> kl_target_draft;
-  std::optional<estimate::Estimate> kl_draft_target;
-  std::optional<estimate::Estimate> target_entropy;
-  std::optional<estimate::Estimate> draft_entropy;
-  std::optional<estimate::Estimate> top1_agreement;
 
   std::optional<ReplayAnalysis> replay;
   /// The largest gamma of the replay, if the recording's accepted lengths tell of no longer draft.
