@@ -207,9 +207,8 @@ ordered_json sweep_json(const planning::SweepRow& row) {
 }
 
 /// A row of /adaptive/policies; null for what a policy lacks.
-ordered_json policy_json(const std::string& name, bool is_bound) {
+ordered_json policy_json(const std::string& name) {
   return {{"policy", name},
-          {"is_bound", is_bound},
           {"gamma", nullptr},
           {"threshold", nullptr},
           {"at_grid_edge", nullptr},
@@ -217,8 +216,7 @@ ordered_json policy_json(const std::string& name, bool is_bound) {
           {"drafted_per_step_bounds", nullptr},
           {"speedup", nullptr},
           {"speedup_bounds", nullptr},
-          {"sequences", nullptr},
-          {"sequences_left_out", nullptr}};
+          {"sequences", nullptr}};
 }
 
 std::string_view verdict_name(estimate::ThresholdVerdict verdict) {
@@ -242,14 +240,14 @@ ordered_json adaptive_json(const planner::Analysis& a) {
                        {"policies", policies}};
   if (!a.recording.adaptive) return json;
   const estimate::AdaptiveReport& report = *a.recording.adaptive;
-  ordered_json fixed = policy_json("fixed_gamma", false);
+  ordered_json fixed = policy_json("fixed_gamma");
   if (report.fixed) {
     fixed["gamma"] = report.fixed->gamma;
     fixed["speedup"] = report.fixed->speedup;
     fixed["sequences"] = report.judged_on;
   }
   policies.push_back(std::move(fixed));
-  ordered_json threshold = policy_json("token_threshold", false);
+  ordered_json threshold = policy_json("token_threshold");
   if (report.threshold) {
     const estimate::JudgedThreshold& judged = *report.threshold;
     threshold["gamma"] = judged.limit;
@@ -264,17 +262,6 @@ ordered_json adaptive_json(const planner::Analysis& a) {
     json["gain_ci95"] = pair_of(judged.gain_ci95);
   }
   policies.push_back(std::move(threshold));
-  const auto put_bound = [&](const std::string& name, const std::optional<estimate::Bound>& bound) {
-    ordered_json row = policy_json(name, true);
-    if (bound) {
-      row["speedup"] = bound->speedup;
-      row["sequences"] = bound->sequences;
-      row["sequences_left_out"] = bound->left_out;
-    }
-    policies.push_back(std::move(row));
-  };
-  put_bound("known_beta", report.known_acceptance);
-  put_bound("outcome_oracle", report.outcome_oracle);
   json["policies"] = std::move(policies);
   return json;
 }
@@ -338,7 +325,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
           {"standardisation", sweep_json({})},
           {"tasks", task_row(task, estimate::Estimate{})},
           {"calibration", calibration_json("", {})},
-          {"adaptive", policy_json("", false)}};
+          {"adaptive", policy_json("")}};
 }
 
 ordered_json json_of(const planner::Analysis& a) {

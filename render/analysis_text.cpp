@@ -375,7 +375,7 @@ std::string threshold_sentence(const TraceAnalysis& t) {
 }
 
 struct AdaptiveRow {
-  std::string drafting, speedup, drafted = {}, note = {};
+  std::string drafting, speedup, drafted = {};
 };
 
 std::string adaptive_table(const TraceAnalysis& t) {
@@ -388,11 +388,6 @@ std::string adaptive_table(const TraceAnalysis& t) {
     rows.push_back({fmt::format("until q of the token < {}, at most {}", brief(judged.threshold), judged.limit),
                     value_text(judged.speedup), value_text(judged.drafted_per_step, 3)});
   }
-  const auto add_bound = [&](const std::string& who, const std::optional<estimate::Bound>& bound) {
-    if (bound) rows.push_back({who, fixed(bound->speedup), "", "sees the future: a bound"});
-  };
-  add_bound("by someone who knows each beta", report.known_acceptance);
-  add_bound("by someone who knows each outcome", report.outcome_oracle);
   std::string sentence = threshold_sentence(t);
   const auto why =
       std::find_if(t.notes.begin(), t.notes.end(), [](const Note& note) { return note.code == "no_confidence"; });
@@ -400,10 +395,9 @@ std::string adaptive_table(const TraceAnalysis& t) {
   std::string text = (sentence.empty() ? "" : wrapped(sentence) + "\n\n") +
                      text_of(make_table(rows, {{"drafting", {Align::left}, &AdaptiveRow::drafting},
                                                {"speedup", &AdaptiveRow::speedup},
-                                               {"drafted", &AdaptiveRow::drafted},
-                                               {"", {Align::left}, &AdaptiveRow::note}}));
+                                               {"drafted", &AdaptiveRow::drafted}}));
   if (report.fixed) {
-    text += fmt::format("(chosen on {}, judged on {} others, the bounds too)\n", counted(report.chosen_on, "sequence"),
+    text += fmt::format("(chosen on {}, judged on {} others)\n", counted(report.chosen_on, "sequence"),
                         report.judged_on);
   }
   return text;

@@ -123,8 +123,7 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   CHECK(json["optimal"]["bootstrap_share_best"] == 1);
   CHECK(json["optimal"]["expected_regret"] == 0);
   // Two numbers a token do not tell what was rejected, which is said once.
-  REQUIRE(json["adaptive"]["policies"].size() == 4);
-  CHECK(json["adaptive"]["policies"][3]["is_bound"] == true);
+  REQUIRE(json["adaptive"]["policies"].size() == 2);
   CHECK(json["adaptive"]["policies"][1]["threshold"].is_null());
   CHECK(json["adaptive"]["verdict"].is_null());
   CHECK(warns(json, "no_confidence"));
@@ -731,7 +730,7 @@ TEST_CASE("every table of analyze is printed as CSV, the gammas unless another i
   CHECK(header("--table standardisation").starts_with("applies_to,temperature,"));
   CHECK(header("--table calibration") ==
         "by,from,to,positions,drafted,confidence,acceptance,acceptance_ci95_low,acceptance_ci95_high");
-  CHECK(header("--table adaptive").starts_with("policy,is_bound,"));
+  CHECK(header("--table adaptive").starts_with("policy,gamma,"));
 }
 
 TEST_CASE("a table that a recording cannot fill has the columns of one that can") {
