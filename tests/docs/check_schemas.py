@@ -156,7 +156,7 @@ RUNS = {
     "simulate --shard 1/2": ["--source synthetic --tokens 256 --part SCRATCH/simulate.part"],
     "merge --partial --quiet": ["SCRATCH/simulate.part"],
     "compare": [f"{METHODS} block ngram", "--source synthetic --tokens 256"],
-    "reproduce": ["", "--table table3_costs"],
+    "reproduce": ["", "--table table2"],
     "plot": [""],
     "plot steps": ["--tokens 12", "--gamma 2 --tokens 6 --temperature 0"],
     "validate": [
