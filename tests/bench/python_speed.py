@@ -44,10 +44,8 @@ def statistics_of_rows(p, q, tokens):
     """Statistics of `analyze` for whole rows, lenience and other ways of sampling left out."""
     at = np.arange(len(p)), tokens
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_p, log_q = np.log(p), np.log(q)
         return (
-            overlap(p, q), np.abs(p - q).sum(axis=1) / 2, -np.nansum(p * log_p, axis=1), -np.nansum(q * log_q, axis=1),
-            np.nansum(p * (log_p - log_q), axis=1), np.nansum(q * (log_q - log_p), axis=1),
+            overlap(p, q), np.abs(p - q).sum(axis=1) / 2, -np.nansum(p * np.log(p), axis=1),
             p.argmax(axis=1) == q.argmax(axis=1), p[at], q[at], (p > p[at][:, None]).sum(axis=1), (q > q[at][:, None]).sum(axis=1),
             q.max(axis=1),
         )  # fmt: skip
