@@ -38,10 +38,7 @@ std::vector<double> scaled_to_one(std::span<const double> row) {
   return scaled;
 }
 
-/// (1 - x)^n and 1 - (1 - x)^n.
-double power_of_rest(double x, std::int64_t n) {
-  return std::exp(static_cast<double>(n) * std::log1p(-std::min(x, 1.0)));
-}
+/// 1 - (1 - x)^n.
 double at_least_once(double x, std::int64_t n) {
   return -std::expm1(static_cast<double>(n) * std::log1p(-std::min(x, 1.0)));
 }
