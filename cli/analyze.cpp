@@ -42,7 +42,6 @@ struct AnalyzeOptions {
   std::string standardise = "auto";
   std::optional<std::string> by;
   bool fixed_task_mix = false;
-  std::int64_t samples = 16;
   std::int64_t seed = 1;
   std::int64_t threads = 1;
 };
@@ -61,8 +60,6 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.text("--standardise,--standardize", o.standardise, "LIST",
                "other ways to sample: auto, none, or for instance\n"
                "\"temperature=0.7,top_p=0.9;draft:temperature=0.5\"; target:\nor draft: alone; whole rows only");
-  options.integer("--samples", o.samples, {.lo = 0, .hi = planner::most_samples},
-                  "runs of the Monte Carlo replay; 0 for none");
   options.integer("--seed", o.seed, {}, "seed of all random numbers");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
   options.footer(
@@ -164,7 +161,6 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
   } else if (o.standardise != "auto") {
     question.standardise = sweep_of(o.standardise);
   }
-  question.samples = o.samples;
   question.seed = o.seed;
   question.threads = o.threads;
   return question;
@@ -209,8 +205,6 @@ std::vector<CsvTable> tables_of_analysis() {
           {"lenience", "/lenience"},
           {"standardisation", "/standardisation"},
           {"tasks", "/tasks"},
-          {"beta_histogram", "/beta_histogram"},
-          {"autocorrelation", "/autocorrelation", {}, "lag"},
           {"calibration", "/calibration"},
           {"adaptive", "/adaptive/policies"}};
 }

@@ -14,7 +14,6 @@
 #include "cli/plan.hpp"
 #include "cli/plot.hpp"
 #include "cli/record.hpp"
-#include "cli/replay.hpp"
 #include "cli/reproduce.hpp"
 #include "cli/simulate.hpp"
 #include "cli/standard_streams.hpp"
@@ -30,11 +29,10 @@ int main(int argc, char* argv[]) {
   std::vector<Command> commands = {
       plan_command(),           report_command(),         capacity_command(),      sweep_command(),
       analyze_command(),        merge_command(),          counters_command(),      doctor_command(),
-      diff_command(),           synthetic_command(),      replay_command(),        record_command(),
-      trace_info_command(),     trace_check_command(),    trace_convert_command(), trace_slice_command(),
-      trace_merge_command(),    trace_generate_command(), list_hardware_command(), list_models_command(),
-      list_published_command(), simulate_command(),       compare_command(),       reproduce_command(),
-      validate_command()};
+      diff_command(),           synthetic_command(),      record_command(),        trace_info_command(),
+      trace_check_command(),    trace_convert_command(),  trace_slice_command(),   trace_merge_command(),
+      trace_generate_command(), list_hardware_command(),  list_models_command(),   list_published_command(),
+      simulate_command(),       compare_command(),        reproduce_command(),     validate_command()};
   for (Command& command : plot_commands()) commands.push_back(std::move(command));
   return run_command_line({{"trace", "Read, check, convert and make recordings"},
                            {"list", "Devices, models and published acceptance, with their sources"},

@@ -70,7 +70,7 @@ void MethodOptions::declare_source(Options& options) {
   options.integer("--vocab", vocab, integers("--vocab"), "tokens of the synthetic vocabulary [64]");
   options.number("--noise", noise, numbers("--noise"), "of the synthetic draft, in logits; 0 is the target [1]");
   options.text("--trace", trace, "FILE",
-               "the recording that methods are replayed over, in any format of specdec replay");
+               "the recording that methods are replayed over, in any format of specdec analyze");
   options.number("--alpha", alpha, numbers("--alpha"), "acceptance of every draft, for --laws iid");
 }
 

@@ -26,9 +26,6 @@ struct Reproduction {
   planning::BigramFigure bigram = planning::bigram_figure();
   std::vector<planning::LenienceRow> stochastic = planning::stochastic_lenience();
   std::vector<planning::LenienceRow> argmax = planning::argmax_lenience();
-  std::vector<planning::Figure2Point> figure_2 = planning::figure_2();
-  std::vector<planning::Figure3Point> figure_3 = planning::figure_3();
-  std::vector<planning::Figure4Point> figure_4 = planning::figure_4();
 
   std::vector<Comparison> comparisons() const {
     std::vector<Comparison> all;
@@ -46,7 +43,6 @@ struct Reproduction {
   }
 };
 
-constexpr char curves_note[] = "the text of the paper does not name the curves of its figures; these are round values";
 constexpr char stochastic_note[] =
     "the paper prints no gamma here, so computed is the best over all gammas: no gamma reaches a figure that cannot "
     "follow, and 5X is met only because it is printed to one digit";
@@ -122,40 +118,6 @@ ordered_json json_lenience(const std::vector<planning::LenienceRow>& rows, std::
   return {{"note", note}, {"rows", list}};
 }
 
-ordered_json json_figure_2(const std::vector<planning::Figure2Point>& points) {
-  ordered_json list = ordered_json::array();
-  for (const auto& point : points) {
-    ordered_json object = {{"gamma", point.gamma ? ordered_json(*point.gamma) : ordered_json()}};
-    if (!point.gamma) object["gamma_note"] = "infinite";
-    object["alpha"] = point.alpha;
-    put_number(object, "tokens_per_step", point.expected_tokens);
-    list.push_back(std::move(object));
-  }
-  return {{"note", curves_note}, {"series", list}};
-}
-
-ordered_json json_figure_3(const std::vector<planning::Figure3Point>& points) {
-  ordered_json list = ordered_json::array();
-  for (const auto& point : points) {
-    ordered_json object = {{"c", point.c}, {"alpha", point.alpha}};
-    object["optimal_gamma"] = point.optimal_gamma ? ordered_json(*point.optimal_gamma) : ordered_json();
-    if (!point.optimal_gamma) object["optimal_gamma_note"] = "infinite";
-    list.push_back(std::move(object));
-  }
-  return {{"note", curves_note}, {"series", list}};
-}
-
-ordered_json json_figure_4(const std::vector<planning::Figure4Point>& points) {
-  ordered_json list = ordered_json::array();
-  for (const auto& point : points) {
-    list.push_back({{"gamma", point.gamma},
-                    {"alpha", point.alpha},
-                    {"speedup", point.speedup},
-                    {"operations_factor", point.operations_factor}});
-  }
-  return {{"note", curves_note}, {"series", list}};
-}
-
 ordered_json json_of(const Reproduction& r) {
   return {{"summary",
            {{"agrees_at_printed_inputs", r.count(Agreement::at_printed_inputs)},
@@ -166,10 +128,7 @@ ordered_json json_of(const Reproduction& r) {
           {"bigram", json_bigram(r.bigram)},
           {"lenience",
            {{"stochastic", json_lenience(r.stochastic, stochastic_note)},
-            {"argmax", json_lenience(r.argmax, argmax_note)}}},
-          {"figure2", json_figure_2(r.figure_2)},
-          {"figure3", json_figure_3(r.figure_3)},
-          {"figure4", json_figure_4(r.figure_4)}};
+            {"argmax", json_lenience(r.argmax, argmax_note)}}}};
 }
 
 // ---------------------------------------------------------------------------------------------------------- text
@@ -254,41 +213,6 @@ std::string text_bigram(const planning::BigramFigure& figure) {
                                               &planning::BigramFigure::speedup)));
 }
 
-/// Curves side by side: one line for every second alpha, one column for each curve. Curves follow each other in
-/// `points`, all over the same alphas.
-template <class Point, class Name, class Value>
-std::string text_figure(const std::vector<Point>& points, const Name& name, const Value& value) {
-  const auto alphas = static_cast<std::size_t>(std::count_if(
-      points.begin(), points.end(), [&](const Point& point) { return name(point) == name(points.front()); }));
-  using Columns = std::vector<Column<std::size_t>>;
-  Columns columns = {{"alpha", [&](auto i) { return fixed(points[i].alpha, 1); }}};
-  for (std::size_t first = 0; first < points.size(); first += alphas)
-    columns.push_back({name(points[first]), [&, first](auto i) { return value(points[first + i]); }});
-  std::vector<std::size_t> shown;
-  for (std::size_t i = 0; i < alphas; i += 2) shown.push_back(i);
-  return text_of(make_table(shown, columns));
-}
-
-std::string text_figure_2(const std::vector<planning::Figure2Point>& points) {
-  return text_figure(
-      points, [](const auto& point) { return point.gamma ? fmt::format("gamma {}", *point.gamma) : "no limit"; },
-      [](const auto& point) {
-        return std::isinf(point.expected_tokens) ? "infinite" : in_column(point.expected_tokens);
-      });
-}
-
-std::string text_figure_3(const std::vector<planning::Figure3Point>& points) {
-  return text_figure(
-      points, [](const auto& point) { return fmt::format("c {}", point.c); },
-      [](const auto& point) { return point.optimal_gamma ? fmt::format("{}", *point.optimal_gamma) : "infinite"; });
-}
-
-std::string text_figure_4(const std::vector<planning::Figure4Point>& points) {
-  return text_figure(
-      points, [](const auto& point) { return fmt::format("gamma {}", point.gamma); },
-      [](const auto& point) { return fmt::format("{:.3f} / {:.3f}", point.speedup, point.operations_factor); });
-}
-
 /// A printed figure, with the place where the paper prints it.
 struct PrintedFigure {
   std::string place;
@@ -345,10 +269,7 @@ std::vector<Section> sections_of(const Reproduction& r) {
        section("Appendix A.5: speedup with stochastic lenience, T5-small.", text_lenience(r.stochastic),
                stochastic_note)},
       {{"lenience_argmax"},
-       section("Appendix A.5: speedup with argmax lenience, T5-small.", text_lenience(r.argmax), argmax_note)},
-      {{"figure2"}, section("Figure 2: expected tokens per step.", text_figure_2(r.figure_2))},
-      {{"figure3"}, section("Figure 3: optimal gamma.", text_figure_3(r.figure_3))},
-      {{"figure4"}, section("Figure 4: speedup / operations, c = c_hat = 0.", text_figure_4(r.figure_4), curves_note)}};
+       section("Appendix A.5: speedup with argmax lenience, T5-small.", text_lenience(r.argmax), argmax_note)}};
 }
 
 Report run_reproduce() {
@@ -377,17 +298,14 @@ Command reproduce_command() {
                                   {"table4", "/table4/rows"},
                                   {"bigram", "/bigram/rows"},
                                   {"lenience_stochastic", "/lenience/stochastic/rows"},
-                                  {"lenience_argmax", "/lenience/argmax/rows"},
-                                  {"figure2", "/figure2/series"},
-                                  {"figure3", "/figure3/series"},
-                                  {"figure4", "/figure4/series"}};
+                                  {"lenience_argmax", "/lenience/argmax/rows"}};
   for (CsvTable& table : measured_csv_tables()) tables.push_back(std::move(table));
   return {"reproduce",
           "The paper's printed figures, and what its formulas give",
           std::move(tables),
           [](Options& options) {
             options.footer(
-                "Examples:\n  specdec reproduce --table table3\n  specdec reproduce --format csv --table table4");
+                "Examples:\n  specdec reproduce --table table2\n  specdec reproduce --format csv --table table4");
             return std::function<Report()>(run_reproduce);
           },
           false,

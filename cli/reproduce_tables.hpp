@@ -7,18 +7,14 @@
 #include "analysis/planning/published_tables.hpp"
 #include "cli/report.hpp"
 
-/// Answers of `specdec reproduce` about the paper's measured speeds and acceptance rates.
+/// Answers of `specdec reproduce` about the paper's measured speeds.
 namespace specdec::cli {
 
 struct MeasuredTables {
   std::vector<planning::Table2Row> table_2 = planning::table_2();
-  std::vector<planning::Table3Row> table_3 = planning::table_3();
-  std::vector<planning::Table3Cost> table_3_costs = planning::table_3_costs();
-  std::vector<planning::TemperaturePair> temperatures = planning::temperature_pairs();
-  std::vector<planning::Table5Row> table_5 = planning::table_5();
 };
 
-/// Adds "table2", "table3" and "table5".
+/// Adds "table2".
 void put_tables(const MeasuredTables& tables, nlohmann::ordered_json& json);
 std::vector<CsvTable> measured_csv_tables();
 /// The text below a heading of its own, and the tables of measured_csv_tables that it shows.

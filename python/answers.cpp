@@ -405,7 +405,6 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
   arguments.take("gamma", question.gamma);
   arguments.take("lenience", question.lenience);
   arguments.take("standardise", question.standardise);
-  arguments.take("samples", question.samples);
   arguments.take("seed", question.seed);
   arguments.take("threads", question.threads);
   return question;

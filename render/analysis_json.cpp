@@ -69,14 +69,6 @@ ordered_json text_source_json(const planner::Analysis& a) {
           {"rows_shifted_by", tests.rows_shifted_by ? ordered_json(*tests.rows_shifted_by) : ordered_json()}};
 }
 
-template <class Count>
-ordered_json beta_bin_json(std::size_t bin, std::size_t bins, Count positions, Count positions_of_upper_ends) {
-  return {{"from", static_cast<double>(bin) / static_cast<double>(bins)},
-          {"to", static_cast<double>(bin + 1) / static_cast<double>(bins)},
-          {"positions", positions},
-          {"positions_of_upper_ends", positions_of_upper_ends}};
-}
-
 ordered_json calibration_json(const std::string& by, const estimate::CalibratedBin& bin) {
   return {{"by", by},
           {"from", bin.lo},
@@ -91,39 +83,6 @@ ordered_json calibration_json(const std::string& by, const estimate::CalibratedB
 void put_law(ordered_json& json, const TraceAnalysis& t) {
   put_bracket(json, "d_lk", t.d_lk ? std::optional(t.d_lk->bounds) : std::nullopt);
   json["d_lk_ci95"] = t.d_lk ? pair_of(t.d_lk->ci95) : ordered_json();
-  const auto put_mean = [&](const std::string& key, const std::optional<Estimate>& mean) {
-    json[key] = mean_json(mean);
-    json[key + "_ci95"] = interval_json(mean);
-  };
-  put_mean("kl_pq", t.kl_target_draft);
-  put_mean("kl_qp", t.kl_draft_target);
-  const auto infinite = [](const estimate::ColumnMean& column) {
-    return column.positions > 0 || column.infinite_share > 0 ? ordered_json(column.infinite_share) : ordered_json();
-  };
-  json["kl_infinite_share"] = {{"pq", infinite(t.law.kl_target_draft)}, {"qp", infinite(t.law.kl_draft_target)}};
-  put_mean("target_entropy", t.target_entropy);
-  put_mean("draft_entropy", t.draft_entropy);
-  put_mean("top1_agreement", t.top1_agreement);
-
-  ordered_json quantiles = ordered_json::object();
-  for (const auto& quantile : t.law.quantiles) {
-    put_bracket(quantiles, fmt::format("p{:g}", 100 * quantile.probability), quantile.bounds);
-  }
-  json["beta_quantiles"] = quantiles.empty() ? ordered_json() : quantiles;
-  json["beta_quantile_error"] = estimate::UnitIntervalSketch::quantile_error;
-  ordered_json& histogram = json["beta_histogram"] = ordered_json::array();
-  const auto bins = t.law.histogram_lower.size();
-  for (std::size_t bin = 0; bin < bins; ++bin) {
-    histogram.push_back(beta_bin_json(bin, bins, t.law.histogram_lower[bin], t.law.histogram_upper[bin]));
-  }
-  ordered_json& below = json["beta_below"] = ordered_json::array();
-  for (const auto& share : t.law.below) {
-    ordered_json row = {{"threshold", share.threshold}};
-    put_bracket(row, "share", share.bounds);
-    below.push_back(std::move(row));
-  }
-  ordered_json& correlations = json["autocorrelation"] = ordered_json::array();
-  for (const auto& value : t.law.autocorrelation) correlations.push_back(number_or_null(value));
   ordered_json& calibration = json["calibration"] = ordered_json::array();
   const auto put_bins = [&](const std::string& by, const std::vector<estimate::CalibratedBin>& rows) {
     for (const estimate::CalibratedBin& bin : rows) calibration.push_back(calibration_json(by, bin));
@@ -179,30 +138,6 @@ ordered_json gamma_rows(const std::vector<std::int64_t>& gammas, const ReplayRep
 template <class Report>
 const Report* pointer_to(const std::optional<Report>& report) {
   return report ? &*report : nullptr;
-}
-
-ordered_json gammas_json(const planner::Analysis& a) {
-  const auto& replay = a.recording.replay;
-  ordered_json rows = gamma_rows(a.gammas, replay ? &replay->lower : nullptr,
-                                 replay ? pointer_to(replay->upper) : nullptr, a.recording.iid);
-  for (std::size_t i = 0; i < a.gammas.size(); ++i) {
-    ordered_json& tokens = rows[i]["tokens_per_step"];
-    for (const char* key : {"monte_carlo", "monte_carlo_bounds", "monte_carlo_standard_error", "monte_carlo_z"}) {
-      tokens[key] = nullptr;
-    }
-    if (i >= a.monte_carlo.size()) continue;
-    const sim::MonteCarloTokens& low = a.monte_carlo[i];
-    const sim::MonteCarloTokens& high = a.monte_carlo_upper.empty() ? low : a.monte_carlo_upper[i];
-    if (a.monte_carlo_upper.empty()) {
-      tokens["monte_carlo"] = low.tokens_per_step;
-    } else {
-      tokens["monte_carlo_bounds"] = {std::min(low.tokens_per_step, high.tokens_per_step),
-                                      std::max(low.tokens_per_step, high.tokens_per_step)};
-    }
-    tokens["monte_carlo_standard_error"] = std::max(low.standard_error, high.standard_error);
-    tokens["monte_carlo_z"] = number_or_null(a.monte_carlo_z(i));
-  }
-  return rows;
 }
 
 ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
@@ -272,9 +207,8 @@ ordered_json sweep_json(const planning::SweepRow& row) {
 }
 
 /// A row of /adaptive/policies; null for what a policy lacks.
-ordered_json policy_json(const std::string& name, bool is_bound) {
+ordered_json policy_json(const std::string& name) {
   return {{"policy", name},
-          {"is_bound", is_bound},
           {"gamma", nullptr},
           {"threshold", nullptr},
           {"at_grid_edge", nullptr},
@@ -282,8 +216,7 @@ ordered_json policy_json(const std::string& name, bool is_bound) {
           {"drafted_per_step_bounds", nullptr},
           {"speedup", nullptr},
           {"speedup_bounds", nullptr},
-          {"sequences", nullptr},
-          {"sequences_left_out", nullptr}};
+          {"sequences", nullptr}};
 }
 
 std::string_view verdict_name(estimate::ThresholdVerdict verdict) {
@@ -307,14 +240,14 @@ ordered_json adaptive_json(const planner::Analysis& a) {
                        {"policies", policies}};
   if (!a.recording.adaptive) return json;
   const estimate::AdaptiveReport& report = *a.recording.adaptive;
-  ordered_json fixed = policy_json("fixed_gamma", false);
+  ordered_json fixed = policy_json("fixed_gamma");
   if (report.fixed) {
     fixed["gamma"] = report.fixed->gamma;
     fixed["speedup"] = report.fixed->speedup;
     fixed["sequences"] = report.judged_on;
   }
   policies.push_back(std::move(fixed));
-  ordered_json threshold = policy_json("token_threshold", false);
+  ordered_json threshold = policy_json("token_threshold");
   if (report.threshold) {
     const estimate::JudgedThreshold& judged = *report.threshold;
     threshold["gamma"] = judged.limit;
@@ -329,17 +262,6 @@ ordered_json adaptive_json(const planner::Analysis& a) {
     json["gain_ci95"] = pair_of(judged.gain_ci95);
   }
   policies.push_back(std::move(threshold));
-  const auto put_bound = [&](const std::string& name, const std::optional<estimate::Bound>& bound) {
-    ordered_json row = policy_json(name, true);
-    if (bound) {
-      row["speedup"] = bound->speedup;
-      row["sequences"] = bound->sequences;
-      row["sequences_left_out"] = bound->left_out;
-    }
-    policies.push_back(std::move(row));
-  };
-  put_bound("known_beta", report.known_acceptance);
-  put_bound("outcome_oracle", report.outcome_oracle);
   json["policies"] = std::move(policies);
   return json;
 }
@@ -402,10 +324,8 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
           {"lenience", lenience_json({})},
           {"standardisation", sweep_json({})},
           {"tasks", task_row(task, estimate::Estimate{})},
-          {"beta_histogram", beta_bin_json(0, 1, 0, 0)},
-          {"autocorrelation", {{"lag", 1}, {"value", nullptr}}},
           {"calibration", calibration_json("", {})},
-          {"adaptive", policy_json("", false)}};
+          {"adaptive", policy_json("")}};
 }
 
 ordered_json json_of(const planner::Analysis& a) {
@@ -426,7 +346,8 @@ ordered_json json_of(const planner::Analysis& a) {
   put_law(json, t);
   json["position_acceptance"] =
       t.replay ? rows_json(t.replay->positions, position_json) : ordered_json(ordered_json::array());
-  json["gammas"] = gammas_json(a);
+  json["gammas"] = gamma_rows(a.gammas, t.replay ? &t.replay->lower : nullptr,
+                              t.replay ? pointer_to(t.replay->upper) : nullptr, t.iid);
   json["optimal"] =
       optimal_json(t.replay ? &t.replay->lower : nullptr, t.replay && t.replay->upper ? &*t.replay->upper : nullptr);
   json["lenience"] = rows_json(t.lenience, lenience_json);

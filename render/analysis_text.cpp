@@ -219,12 +219,6 @@ std::string figure_text(const std::optional<Estimate>& low, const std::optional<
   return high ? bracket_text(low->value, high->value) : with_interval(*low, 3);
 }
 
-std::string simulated_text(const planner::Analysis& a, std::size_t row) {
-  if (row >= a.monte_carlo.size()) return "-";
-  const double low = a.monte_carlo[row].tokens_per_step;
-  return a.monte_carlo_upper.empty() ? fixed(low) : bracket_text(low, a.monte_carlo_upper[row].tokens_per_step);
-}
-
 std::string range_text(const std::optional<Interval>& interval) {
   return interval ? fmt::format("{} to {}", fixed(interval->lo), fixed(interval->hi)) : "-";
 }
@@ -250,7 +244,6 @@ Table iid_table(const planner::Analysis& a) {
 struct ReplayedGamma {
   const GammaReplay& low;
   const GammaReplay* high;
-  std::string simulated;
 
   /// A figure that is known without a bracket alone.
   std::optional<double> exact(const std::optional<double>& figure) const { return high ? std::nullopt : figure; }
@@ -262,9 +255,9 @@ Table gamma_table(const planner::Analysis& a, bool is_brief) {
   const estimate::ReplayReport& lower = a.recording.replay->lower;
   const auto& upper = a.recording.replay->upper;
   std::vector<ReplayedGamma> rows;
-  for (std::size_t i = 0; i < a.gammas.size(); ++i) {
-    const auto at = static_cast<std::size_t>(a.gammas[i]);
-    rows.push_back({lower.gammas[at], upper ? &upper->gammas[at] : nullptr, simulated_text(a, i)});
+  for (const std::int64_t gamma : a.gammas) {
+    const auto at = static_cast<std::size_t>(gamma);
+    rows.push_back({lower.gammas[at], upper ? &upper->gammas[at] : nullptr});
   }
   const ColumnLook of_cost = {.shown = a.cost.has_value()};
   const ColumnLook of_theory = {.shown = !is_brief};
@@ -283,7 +276,6 @@ Table gamma_table(const planner::Analysis& a, bool is_brief) {
           const auto difference = row.exact(row.low.difference);
           return difference ? fmt::format("{:+.1f}%", 100 * *difference / row.low.tokens_per_step.value) : "-";
         }},
-       {"simulated", of_theory, [](const auto& row) { return row.simulated; }},
        {"speedup", of_cost,
         [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); }},
        {"Thm3.8", of_both, [](const auto& row) { return fixed(row.exact(row.low.iid_speedup)); }},
@@ -311,31 +303,6 @@ std::string position_lines(const TraceAnalysis& t) {
              "which rounds do not behind a rejected draft nor at the end of a text.",
              t.replay->positions.size(), fmt::join(unconditional, ", "), fmt::join(conditional, ", "))) +
          '\n';
-}
-
-std::string law_lines(const TraceAnalysis& t) {
-  std::string text;
-  std::vector<std::string> quantiles;
-  for (const auto& quantile : t.law.quantiles) {
-    if (quantile.probability < 0.05 || quantile.probability > 0.95) continue;
-    quantiles.push_back(fmt::format("{} at {}", value_text(quantile.bounds, 3), percent(quantile.probability)));
-  }
-  if (!quantiles.empty()) text += fmt::format("Quantiles of beta: {}. ", fmt::join(quantiles, ", "));
-  std::vector<std::string> correlations;
-  for (const auto& value : t.law.autocorrelation) {
-    if (correlations.size() == 4) break;
-    correlations.push_back(value ? fmt::format("{:.2f}", *value) : "-");
-  }
-  if (!correlations.empty()) text += fmt::format("Its autocorrelation: {}. ", fmt::join(correlations, ", "));
-  if (t.kl_target_draft && t.kl_draft_target) {
-    text += fmt::format("KL {} (p || q) and {} (q || p) nats. ", brief(t.kl_target_draft->value),
-                        brief(t.kl_draft_target->value));
-  }
-  if (t.target_entropy && t.draft_entropy) {
-    text += fmt::format("Entropies {} and {} nats. ", brief(t.target_entropy->value), brief(t.draft_entropy->value));
-  }
-  if (t.top1_agreement) text += fmt::format("The same most probable token: {}.", percent(t.top1_agreement->value));
-  return text.empty() ? "" : wrapped(text) + '\n';
 }
 
 std::string setting_text(const core::Standardisation& s) {
@@ -408,7 +375,7 @@ std::string threshold_sentence(const TraceAnalysis& t) {
 }
 
 struct AdaptiveRow {
-  std::string drafting, speedup, drafted = {}, note = {};
+  std::string drafting, speedup, drafted = {};
 };
 
 std::string adaptive_table(const TraceAnalysis& t) {
@@ -421,11 +388,6 @@ std::string adaptive_table(const TraceAnalysis& t) {
     rows.push_back({fmt::format("until q of the token < {}, at most {}", brief(judged.threshold), judged.limit),
                     value_text(judged.speedup), value_text(judged.drafted_per_step, 3)});
   }
-  const auto add_bound = [&](const std::string& who, const std::optional<estimate::Bound>& bound) {
-    if (bound) rows.push_back({who, fixed(bound->speedup), "", "sees the future: a bound"});
-  };
-  add_bound("by someone who knows each beta", report.known_acceptance);
-  add_bound("by someone who knows each outcome", report.outcome_oracle);
   std::string sentence = threshold_sentence(t);
   const auto why =
       std::find_if(t.notes.begin(), t.notes.end(), [](const Note& note) { return note.code == "no_confidence"; });
@@ -433,10 +395,9 @@ std::string adaptive_table(const TraceAnalysis& t) {
   std::string text = (sentence.empty() ? "" : wrapped(sentence) + "\n\n") +
                      text_of(make_table(rows, {{"drafting", {Align::left}, &AdaptiveRow::drafting},
                                                {"speedup", &AdaptiveRow::speedup},
-                                               {"drafted", &AdaptiveRow::drafted},
-                                               {"", {Align::left}, &AdaptiveRow::note}}));
+                                               {"drafted", &AdaptiveRow::drafted}}));
   if (report.fixed) {
-    text += fmt::format("(chosen on {}, judged on {} others, the bounds too)\n", counted(report.chosen_on, "sequence"),
+    text += fmt::format("(chosen on {}, judged on {} others)\n", counted(report.chosen_on, "sequence"),
                         report.judged_on);
   }
   return text;
@@ -513,8 +474,7 @@ Spoken spoken(const planner::Analysis& a) {
     if (there) text += '\n' + table;
   };
   if (const Table table = gamma_table(a, false); !table.rows.empty()) add_table(true, text_of(table));
-  const std::string law = (t.replay ? position_lines(t) : "") + law_lines(t);
-  add_table(!law.empty(), law);
+  if (t.replay) add_table(true, position_lines(t));
   add_table(t.tasks.size() > 1, text_of(task_table(a)));
   add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(t) : "");
   add_table(!t.lenience.empty(), text_of(lenience_table(a)));

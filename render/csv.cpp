@@ -104,9 +104,6 @@ ordered_json rows_of(const ordered_json& document, const CsvTable& table, const 
   // A table of something that was not asked for has no rows.
   if (document.at(place.parent_pointer()).is_null()) return ordered_json::array();
   ordered_json rows = document.at(place);
-  if (!table.number.empty()) {
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = {{table.number, i + 1}, {"value", rows[i]}};
-  }
   for (const CsvTable& other : all_tables) {
     if (!other.json_pointer.starts_with(path + "/*/")) continue;
     for (ordered_json& row : rows) row.erase(other.json_pointer.substr(path.size() + 3));

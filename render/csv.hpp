@@ -8,13 +8,11 @@
 namespace specdec::render {
 
 /// An array of objects within the JSON output that `--format csv` can print. The pointer "/points/*/rows" stands for
-/// the rows of all points, one after the other, each with the point's `keys` in front. An array of numbers has a column
-/// of the name `number`, counted from 1, and `value`.
+/// the rows of all points, one after the other, each with the point's `keys` in front.
 struct CsvTable {
   std::string name;
   std::string json_pointer;
   std::vector<std::string> keys = {};
-  std::string number = {};
 };
 
 /// The rows of a table of the output. Keys with tables of their own, here "rows" of "/points", are left out.

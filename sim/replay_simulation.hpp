@@ -7,11 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/core/state_archive.hpp"
-
 /// Algorithm 1 simulated over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number
-/// of its own. A replay discards nothing, so the number is a function of (seed, sequence, place, repetition) alone:
-/// runs of different gammas and policies share their random numbers, and results do not depend on how the text is read.
+/// of its own. A replay discards nothing, so the number is a function of (seed, sequence, place) alone: runs of
+/// different gammas and policies share their random numbers, and results do not depend on how the text is read.
 namespace specdec::sim {
 
 /// Rule that ends a round's drafts. Threshold and product use the draft's probability of the token it has sampled,
@@ -34,32 +32,26 @@ struct ReplayedPolicy {
 
 /// One round over a recorded text.
 struct ReplayedRound {
-  std::int64_t sequence = 0;
   /// Place of its first token in the text.
   std::int64_t place = 0;
   std::int64_t accepted = 0;
   /// accepted + 1: the target's own token is the last.
   std::int64_t emitted = 0;
   bool rejected = false;
-  /// Drafted tokens. If a policy's round ends with a rejection, the recording does not hold the probability of the
-  /// rejected token, at which the policy may have stopped or gone on: then the number lies between `drafted_least`, the
-  /// rejected token included, and `drafted_most`. Fixed and feedback draft min(gamma, tokens left - 1).
-  std::int64_t drafted_least = 0;
-  std::int64_t drafted_most = 0;
+  /// Tokens drafted by policies without a threshold, min(gamma, tokens left - 1). Where others stop behind a rejected
+  /// token the recording does not tell.
+  std::int64_t drafted = 0;
 
   friend bool operator==(const ReplayedRound&, const ReplayedRound&) = default;
 };
 
 /// Sums over rounds. Plain data.
 struct ReplayCounters {
-  std::int64_t sequences = 0;
   std::int64_t tokens = 0;
   std::int64_t rounds = 0;
   std::int64_t accepted = 0;
-  std::int64_t drafted_least = 0;
-  std::int64_t drafted_most = 0;
-  /// Rounds in which the draft in slot j (0-based) was examined, all before it having been accepted; and accepted.
-  std::vector<std::int64_t> examined_at;
+  std::int64_t drafted = 0;
+  /// Rounds in which the draft in slot j (0-based) was accepted.
   std::vector<std::int64_t> accepted_at;
 
   void add(const ReplayedRound& round);
@@ -92,8 +84,6 @@ class ReplaySimulation {
   void add(const ReplayedPositions& positions);
   /// Ends the last sequence.
   void finish();
-  /// Sets the receiver of further rounds.
-  void on_round(OnRound on_round) { on_round_ = std::move(on_round); }
 
   const ReplayCounters& counters() const { return counters_; }
 
@@ -123,69 +113,6 @@ class ReplaySimulation {
   double product_ = 1;
   ReplayedRound round_;
   std::vector<Unsettled> unsettled_;  // rounds that may still reach the end of the text
-};
-
-struct MonteCarloTokens {
-  std::int64_t gamma = 0;
-  double tokens_per_step = 0;
-  /// Error of the simulation alone, given the recording; 0 if nothing is random.
-  double standard_error = 0;
-};
-
-/// Many runs with fixed gammas at once, to compare a figure and its standard error with the exact law.
-///
-///   tokens per step = T / mean steps;   standard error = T / (mean steps)^2 sd(steps) / sqrt(repetitions)
-///
-/// The runs of one repetition share their random numbers over all gammas. Results do not depend on `threads`.
-///
-/// If acceptance does not depend on the depth, a rejection ends the round of every gamma, and so does the end of a
-/// text. Between two of them lie L tokens, the one that was rejected included, which take ceil(L / (gamma + 1)) steps:
-/// counts of these lengths give the steps of all gammas.
-class MonteCarloReplay {
- public:
-  /// @param gammas       each >= 0
-  /// @param repetitions  [2, 2^24]
-  /// @throws std::domain_error if one is out of range
-  MonteCarloReplay(std::vector<std::int64_t> gammas, std::int64_t repetitions, std::uint64_t seed,
-                   std::int64_t threads = 1);
-
-  /// Adds the next positions, of as many depths as the first ones. Throws as ReplaySimulation::add.
-  void add(const ReplayedPositions& positions);
-  /// Adds the sequences of another object with the same arguments, none of which is in this one.
-  void merge(MonteCarloReplay other);
-  /// One entry per gamma, in the given order; empty before the first position.
-  std::vector<MonteCarloTokens> result() const;
-
-  /// Ends the open sequence.
-  template <class Archive>
-  void exchange(Archive& archive) {
-    end_sequence();
-    archive(tokens_, depths_, core::fixed_length(steps_), core::fixed_length(lengths_));
-    archive.require(counts_hold());
-  }
-
- private:
-  void follow(const ReplayedPositions& positions, std::int64_t repetition);
-  void count_lengths(std::span<const std::uint64_t> ends, std::size_t size, std::int64_t repetition);
-  void end_length(std::int64_t repetition, std::int64_t more);
-  void end_sequence();
-  /// Whether runs over texts of these tokens can have counted these steps and lengths.
-  bool counts_hold() const;
-  std::int64_t steps(std::size_t repetition, std::size_t gamma) const;
-
-  std::vector<std::int64_t> gammas_;
-  std::int64_t repetitions_;
-  std::uint64_t seed_;
-  std::int64_t threads_;
-  std::int64_t tokens_ = 0;
-  std::optional<std::int64_t> sequence_;
-  std::int64_t depths_ = 1;
-  // Shape: (repetitions, gammas).
-  std::vector<std::int64_t> steps_;  // but for those of counted lengths
-  std::vector<std::int64_t> depth_;  // drafts accepted so far in the round
-  // With one depth.
-  std::vector<std::int64_t> lengths_;  // counts of lengths up to the longest that is counted, (repetitions, lengths)
-  std::vector<std::int64_t> open_;     // tokens since the last rejection or begin of a text, (repetitions)
 };
 
 }  // namespace specdec::sim

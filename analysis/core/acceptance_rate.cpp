@@ -48,21 +48,4 @@ double AcceptanceRate::one_minus_power(std::int64_t n) const {
   return n == 0 ? 0 : static_cast<double>(-std::expm1(static_cast<long double>(n) * log_alpha_));
 }
 
-AcceptanceRate mean_acceptance(std::span<const AcceptanceRate> betas, std::span<const double> weights) {
-  if (betas.empty()) throw std::invalid_argument("mean_acceptance: betas is empty");
-  if (!weights.empty()) require_same_size("mean_acceptance", "weights", weights.size(), "betas", betas.size());
-  CompensatedSum accepted;
-  CompensatedSum rejected;
-  CompensatedSum total;
-  for (std::size_t i = 0; i < betas.size(); ++i) {
-    const double weight = weights.empty() ? 1 : weights[i];
-    require_in("mean_acceptance", "weight", weight, 0, largest_double);
-    accepted.add(weight * betas[i].alpha());
-    rejected.add(weight * betas[i].rejection());
-    total.add(weight);
-  }
-  require_in("mean_acceptance", "sum of weights", total.value(), least_positive, largest_double);
-  return AcceptanceRate::from_masses(accepted.value() / total.value(), rejected.value() / total.value());
-}
-
 }  // namespace specdec::core

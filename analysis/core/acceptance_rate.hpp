@@ -61,16 +61,4 @@ class AcceptanceRate {
   long double log_alpha_;
 };
 
-/// The mean rate over many positions, alpha = E[beta].
-///
-///   alpha = sum_i w_i beta_i / sum_i w_i, and epsilon likewise; weights default to 1.
-///
-/// Source:   Leviathan et al. 2023, Corollary 3.6
-/// @param betas    acceptance at each position, at least one
-/// @param weights  empty, or one weight >= 0 per position with a positive, finite sum
-/// @throws std::invalid_argument if betas is empty or the sizes differ
-/// @throws std::domain_error if a weight is NaN, negative or infinite, or the weights sum to 0 or infinity
-/// Accuracy: relative error <= 1e-15 in the smaller of alpha and epsilon
-AcceptanceRate mean_acceptance(std::span<const AcceptanceRate> betas, std::span<const double> weights = {});
-
 }  // namespace specdec::core

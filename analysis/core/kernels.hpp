@@ -35,24 +35,11 @@ double missing_mass(const TargetDistribution& p, const DraftDistribution& q);
 /// Accuracy: relative error <= 1e-15 in the smaller of beta and 1 - beta
 AcceptanceRate acceptance_rate(const TargetDistribution& p, const DraftDistribution& q);
 
-/// The same for many positions.
-/// Shape: target_rows and draft_rows (positions, vocab), row-major, rows sum to 1 within the tolerance.
-/// @param vocab  tokens per row, >= 1; both arrays hold the same whole number of rows
-/// @throws std::invalid_argument if the sizes disagree
-/// @throws std::domain_error if a row is invalid, naming the row, the position in it and the value
-std::vector<AcceptanceRate> acceptance_rates(std::span<const double> target_rows, std::span<const double> draft_rows,
-                                             std::size_t vocab, double tolerance = row_sum_tolerance::f64);
-
 /// D_LK by its definition, the L1 distance of p to the midpoint (p + q) / 2; the total variation distance.
 /// Source:   Leviathan et al. 2023, Definition 3.2
 /// @return in [0, 1 + tolerance]; 0 iff p = q, 1 iff the supports are disjoint
 /// Accuracy: relative error <= 1e-15
 double d_lk(const TargetDistribution& p, const DraftDistribution& q);
-
-/// D_LK by the lemma, 1 - sum min(p, q). Loses digits if p is close to q: use d_lk for results, this for checks.
-/// Source:   Leviathan et al. 2023, Lemma 3.3
-/// Accuracy: absolute error <= 1e-15 plus the rows' distance from sum 1
-double d_lk_by_lemma(const TargetDistribution& p, const DraftDistribution& q);
 
 /// The residual distribution norm(max(0, p - q)) from which the correction of a rejected draft is sampled.
 /// Source:   Leviathan et al. 2023, Section 2.3

@@ -40,114 +40,12 @@ static_assert(block_tokens % group == 0);
 /// Tokens are needed this many bytes after they are prefetched.
 constexpr std::size_t prefetch_bytes = 3072;
 
-// ------------------------------------------------------------------------------------------- logarithms
-
-/// Makes a nonnegative number normal. Nonnegative floats compare like integers, and integers are
+/// Makes a nonnegative number normal, for the logarithm. Nonnegative floats compare like integers, and integers are
 /// compared at twice the speed.
 Floats at_least_normal(Floats x) {
   const Ints least = hn::BitCast(int_tag, hn::Set(float_tag, std::numeric_limits<float>::min()));
   return hn::BitCast(float_tag, hn::Max(hn::BitCast(int_tag, x), least));
 }
-
-/// A binary logarithm, whole + r * slope, whose first part is exact: the difference of two is accurate even if they
-/// are nearly equal.
-struct Logarithm {
-  Floats whole;
-  Floats r;
-  Floats slope;
-
-  Floats value() const { return hn::MulAdd(r, slope, whole); }
-};
-
-Floats difference(const Logarithm& a, const Logarithm& b) {
-  return hn::NegMulAdd(b.r, b.slope, hn::MulAdd(a.r, a.slope, hn::Sub(a.whole, b.whole)));
-}
-
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-
-/// x = 2^e m with m in [1, 2), in the k-th of 16 intervals, c[k] near its middle and r = m / c[k] - 1, |r| < 0.031:
-///   log2 x = (e + log2 c[k]) + r (a1 + r (a2 + r a3))
-/// Each c[k] is such that 1 / c[k] is a float and log2 c[k] within 2e-9 of a multiple of 2^-17, so that the leading
-/// sum is exact. The polynomial minimises the largest error. Domain: positive and finite, subnormals too; the product
-/// of x and its logarithm is NaN or infinite for all else. Accuracy: absolute 6e-8, the rounding of the sum of the two
-/// parts aside
-class BinaryLogarithm {
- public:
-  static constexpr bool takes_subnormals = true;
-  static constexpr bool tells_its_domain = true;
-
-  /// Maps 0 into the domain; subnormals are unchanged.
-  static Floats positive(Floats x) {
-    const Floats least = hn::Set(float_tag, std::numeric_limits<float>::min());
-    return hn::IfThenElse(hn::Eq(x, hn::Zero(float_tag)), least, x);
-  }
-  BinaryLogarithm() : inverse_(hn::Load(float_tag, inverses)), logarithm_(hn::Load(float_tag, logarithms)) {}
-
-  /// Step by step for all of them: the processor does not look far enough ahead to find work in later ones.
-  template <std::size_t count>
-  HWY_INLINE void operator()(const Floats (&x)[count], Logarithm (&out)[count]) const {
-    Floats m[count];
-    Ints k[count];
-    for (std::size_t i = 0; i < count; ++i) m[i] = mantissa(x[i]);
-    for (std::size_t i = 0; i < count; ++i) k[i] = hn::ShiftRight<19>(hn::BitCast(int_tag, m[i]));
-    for (std::size_t i = 0; i < count; ++i) out[i].whole = exponent(x[i]);
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i].r = hn::MulSub(m[i], look_up(inverse_, k[i]), hn::Set(float_tag, 1.0F));
-    }
-    for (std::size_t i = 0; i < count; ++i) out[i].whole = hn::Add(out[i].whole, look_up(logarithm_, k[i]));
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i].slope = hn::MulAdd(hn::Set(float_tag, 0.48087017F), out[i].r, hn::Set(float_tag, -0.72162203F));
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i].slope = hn::MulAdd(out[i].slope, out[i].r, hn::Set(float_tag, 1.44269509F));
-    }
-  }
-
- private:
-  HWY_ALIGN static constexpr float inverses[16] = {0x1.f09fa2p-1F, 0x1.d40c64p-1F, 0x1.baeb6ep-1F, 0x1.a40d50p-1F,
-                                                   0x1.8f9264p-1F, 0x1.7d259ep-1F, 0x1.6c2914p-1F, 0x1.5c6f06p-1F,
-                                                   0x1.4e4130p-1F, 0x1.414eccp-1F, 0x1.3538d4p-1F, 0x1.29d684p-1F,
-                                                   0x1.1f7656p-1F, 0x1.15dbf0p-1F, 0x1.0c7296p-1F, 0x1.043050p-1F};
-  HWY_ALIGN static constexpr float logarithms[16] = {
-      5766 * 0x1p-17F,   16972 * 0x1p-17F,  27407 * 0x1p-17F,  37431 * 0x1p-17F, 46883 * 0x1p-17F, 55810 * 0x1p-17F,
-      64431 * 0x1p-17F,  72779 * 0x1p-17F,  80635 * 0x1p-17F,  88105 * 0x1p-17F, 95355 * 0x1p-17F, 102448 * 0x1p-17F,
-      109153 * 0x1p-17F, 115578 * 0x1p-17F, 122094 * 0x1p-17F, 128003 * 0x1p-17F};
-
-  static Floats exponent(Floats x) { return Floats{_mm512_getexp_ps(x.raw)}; }
-  static Floats mantissa(Floats x) { return Floats{_mm512_getmant_ps(x.raw, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan)}; }
-  /// The permutation uses the lowest four bits only.
-  static Floats look_up(Floats table, Ints k) { return Floats{_mm512_permutexvar_ps(k.raw, table.raw)}; }
-
-  Floats inverse_;
-  Floats logarithm_;
-};
-
-#else
-
-/// x = 2^e m with m in [2/3, 4/3): log2 x = e + log2 m, the latter as accurate as Highway's logarithm.
-/// Domain: positive, finite and not subnormal
-class BinaryLogarithm {
- public:
-  static constexpr bool takes_subnormals = false;
-  static constexpr bool tells_its_domain = false;
-
-  /// Maps 0 and subnormals into the domain.
-  static Floats positive(Floats x) { return at_least_normal(x); }
-
-  template <std::size_t count>
-  HWY_INLINE void operator()(const Floats (&x)[count], Logarithm (&out)[count]) const {
-    for (std::size_t i = 0; i < count; ++i) {
-      const Ints bits = hn::BitCast(int_tag, x[i]);
-      const Ints e = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(int_tag, 0x3f2aaaab)));
-      const Floats m = hn::BitCast(float_tag, hn::Sub(bits, hn::ShiftLeft<23>(e)));
-      out[i].whole = hn::ConvertTo(float_tag, e);
-      out[i].r = hn::Log(float_tag, m);
-      out[i].slope = hn::Set(float_tag, 1.44269504F);
-    }
-  }
-};
-
-#endif
 
 // ---------------------------------------------------------------------------------------------- reading
 
@@ -207,11 +105,6 @@ struct StoredBf16 {
 template <class Format>
 class StoredReader {
  public:
-  static constexpr bool is_f16 = std::is_same_v<Format, StoredF16>;
-  /// No f16 is that small.
-  static constexpr bool has_tiny = !BinaryLogarithm::takes_subnormals && !is_f16;
-  /// True if groups whose entries all have logarithms are common; in f16 small probabilities are 0.
-  static constexpr bool may_be_plain = BinaryLogarithm::tells_its_domain && !is_f16;
 
   StoredReader(const std::byte* data, std::size_t vocab) : data_(data), whole_(vocab / group * group) {
     std::memcpy(rest_, data + whole_ * Format::size, (vocab - whole_) * Format::size);
@@ -237,7 +130,6 @@ class StoredReader {
       b = raw(i + lanes);
     }
   }
-  static Floats positive(Floats x) { return is_f16 ? at_least_normal(x) : BinaryLogarithm::positive(x); }
 
  private:
   const std::byte* ahead(std::size_t i) const {
@@ -254,8 +146,6 @@ class StoredReader {
 
 class StagedReader {
  public:
-  static constexpr bool has_tiny = true;
-  static constexpr bool may_be_plain = BinaryLogarithm::tells_its_domain;
 
   StagedReader(const StagedRow& row, std::size_t) : row_(row) {}
 
@@ -276,7 +166,6 @@ class StagedReader {
     a = probability(i);
     b = probability(i + lanes);
   }
-  static Floats positive(Floats x) { return BinaryLogarithm::positive(x); }
 
  private:
   const StagedRow& row_;
@@ -337,73 +226,31 @@ struct Largest {
   }
 };
 
-/// Looks for tokens that only one of the rows has.
-template <class Reader>
-void look_at_zeros(const Reader& p, const Reader& q, PairSums& out) {
-  const Floats zero = hn::Zero(float_tag);
-  auto target_alone = hn::Lt(zero, zero);
-  auto draft_alone = target_alone;
-  for (std::size_t i = 0; i < group; i += lanes) {
-    const auto has_x = hn::Gt(p.raw(i), zero);
-    const auto has_y = hn::Gt(q.raw(i), zero);
-    target_alone = hn::Or(target_alone, hn::AndNot(has_y, has_x));
-    draft_alone = hn::Or(draft_alone, hn::AndNot(has_x, has_y));
-  }
-  out.target_without_draft |= !hn::AllFalse(float_tag, target_alone);
-  out.draft_without_target |= !hn::AllFalse(float_tag, draft_alone);
-}
-
-/// Looks for entries that are not 0 but too small for the kernel's logarithm.
-template <class Reader>
-void look_for_tiny(const Reader& row, PairSums& out) {
-  const Floats least = hn::Set(float_tag, least_exact);
-  auto tiny = hn::Lt(least, least);
-  for (std::size_t i = 0; i < group; i += lanes) {
-    tiny = hn::Or(tiny, hn::And(hn::Lt(row.probability(i), least), hn::Gt(row.raw(i), hn::Zero(float_tag))));
-  }
-  out.tiny |= !hn::AllFalse(float_tag, tiny);
-}
-
-template <class Reader>
-HWY_NOINLINE void look_at_small_entries(const Reader& p, const Reader& q, Ints least, PairSums& out) {
-  out.negative |= !hn::AllFalse(int_tag, hn::Lt(least, hn::Zero(int_tag)));
-  // Each is found early in rows that have it.
-  if (!out.target_without_draft || !out.draft_without_target) look_at_zeros(p, q, out);
-  if (!Reader::has_tiny || out.tiny) return;
-  look_for_tiny(p, out);
-  look_for_tiny(q, out);
-}
-
 /// The running sums of a row, group by group.
 struct RunningSums {
-  LongSum overlap, missing, rejected, target_logs, draft_logs, target_ratio_logs, draft_ratio_logs, acceptance,
-      surprisal;
+  LongSum overlap, missing, rejected, target_logs, acceptance, surprisal;
   Largest target_largest, draft_largest;
 };
 
 /// The sums of one group, in float, lane by lane.
 struct GroupSums {
-  Floats overlap, missing, rejected, target_logs, draft_logs, target_ratio, draft_ratio, squares, log_squares;
+  Floats overlap, missing, rejected, target_logs, squares, log_squares;
 
   // Written out: compiler-generated code is not compiled for the instruction set.
   GroupSums() {
-    overlap = missing = rejected = target_logs = draft_logs = target_ratio = draft_ratio = squares = log_squares =
-        hn::Zero(float_tag);
+    overlap = missing = rejected = target_logs = squares = log_squares = hn::Zero(float_tag);
   }
 
-  HWY_INLINE void add(Floats x, Floats y, Floats m, Floats x_positive, const Logarithm& lx, const Logarithm& ly) {
+  HWY_INLINE void add(Floats x, Floats y, Floats m) {
+    const Floats x_positive = at_least_normal(x);
     overlap = hn::Add(overlap, m);
     missing = hn::Add(missing, hn::Sub(x, m));
     rejected = hn::Add(rejected, hn::Sub(y, m));
     squares = hn::MulAdd(m, hn::Div(m, x_positive), squares);
-    const Floats ratio = difference(lx, ly);
-    target_ratio = hn::MulAdd(x, ratio, target_ratio);
-    draft_ratio = hn::MulAdd(y, ratio, draft_ratio);
-    const Floats log_x = lx.value();
+    const Floats log_x = hn::Log(float_tag, x_positive);
     const Floats x_log_x = hn::Mul(x, log_x);
     target_logs = hn::Add(target_logs, x_log_x);
     log_squares = hn::MulAdd(x_log_x, log_x, log_squares);
-    draft_logs = hn::MulAdd(y, ly.value(), draft_logs);
   }
 
   HWY_INLINE void add_to(RunningSums& sums) const {
@@ -411,71 +258,44 @@ struct GroupSums {
     sums.missing.add(missing);
     sums.rejected.add(rejected);
     sums.target_logs.add(target_logs);
-    sums.draft_logs.add(draft_logs);
-    sums.target_ratio_logs.add(target_ratio);
-    sums.draft_ratio_logs.add(draft_ratio);
     sums.acceptance.add(squares);
     sums.surprisal.add(log_squares);
   }
 };
 
 /// Adds one group. Kept separate so that the sums in double take no registers from the loop, which needs all of them.
-/// @return false, with nothing added, if a plain group has an entry outside of the logarithm's domain
-template <bool plain, class Reader>
-HWY_NOINLINE bool sum_group(const Reader& p, const Reader& q, std::size_t first, RunningSums& sums, PairSums& out) {
-  const BinaryLogarithm logarithm;
+template <class Reader>
+HWY_NOINLINE void sum_group(const Reader& p, const Reader& q, std::size_t first, RunningSums& sums, PairSums& out) {
   GroupSums g;
-  Ints m_least = hn::Set(int_tag, std::numeric_limits<std::int32_t>::max());
+  Ints m_least = hn::Zero(int_tag);
   for (std::size_t i = 0; i < group; i += 2 * lanes) {
-    // Target, draft, target, draft.
-    Floats x[4];
-    p.two_probabilities(i, x[0], x[2]);
-    q.two_probabilities(i, x[1], x[3]);
-    Floats positive[4];
-    for (std::size_t k = 0; k < 4; ++k) positive[k] = plain ? x[k] : Reader::positive(x[k]);
-    Logarithm logs[4];
-    logarithm(positive, logs);
-    for (std::size_t k = 0; k < 4; k += 2) {
-      const Ints m = hn::Min(hn::BitCast(int_tag, x[k]), hn::BitCast(int_tag, x[k + 1]));
-      if (!plain || Reader::has_tiny) m_least = hn::Min(m_least, m);
-      g.add(x[k], x[k + 1], hn::BitCast(float_tag, m), positive[k], logs[k], logs[k + 1]);
+    Floats x[2], y[2];
+    p.two_probabilities(i, x[0], x[1]);
+    q.two_probabilities(i, y[0], y[1]);
+    for (std::size_t k = 0; k < 2; ++k) {
+      const Ints m = hn::Min(hn::BitCast(int_tag, x[k]), hn::BitCast(int_tag, y[k]));
+      m_least = hn::Min(m_least, m);
+      g.add(x[k], y[k], hn::BitCast(float_tag, m));
     }
-  }
-  const Ints exact = hn::BitCast(int_tag, hn::Set(float_tag, least_exact));
-  const bool all_exact = hn::AllFalse(int_tag, hn::Lt(m_least, exact));
-  if (plain) {
-    const Floats least = hn::Set(float_tag, -std::numeric_limits<float>::max());
-    if (!all_exact || !hn::AllTrue(float_tag, hn::Gt(hn::Add(g.target_logs, g.draft_logs), least))) return false;
   }
   g.add_to(sums);
   sums.target_largest.look_at(p, hn::Add(g.overlap, g.missing), first);
   sums.draft_largest.look_at(q, hn::Add(g.overlap, g.rejected), first);
-  if (!all_exact) look_at_small_entries(p, q, m_least, out);
-  return true;
+  out.negative |= !hn::AllFalse(int_tag, hn::Lt(m_least, hn::Zero(int_tag)));
 }
 
 template <class Reader>
 void sum_pair(Reader p, Reader q, std::size_t vocab, PairSums& out) {
   RunningSums sums;
-  // After a group with zeros the next ones are likely to have them.
-  constexpr std::size_t wary_groups = 8;
-  std::size_t plain_from = Reader::may_be_plain ? 0 : vocab;
   for (std::size_t first = 0; first < vocab; first += group) {
     p.start(first);
     q.start(first);
-    if (first >= plain_from) {
-      if (sum_group<true>(p, q, first, sums, out)) continue;
-      plain_from = first + wary_groups * group;
-    }
-    sum_group<false>(p, q, first, sums, out);
+    sum_group(p, q, first, sums, out);
   }
   out.overlap = sums.overlap.value();
   out.missing = sums.missing.value();
   out.rejected = sums.rejected.value();
   out.target_logs = sums.target_logs.value();
-  out.draft_logs = sums.draft_logs.value();
-  out.target_ratio_logs = sums.target_ratio_logs.value();
-  out.draft_ratio_logs = sums.draft_ratio_logs.value();
   out.acceptance_squares = sums.acceptance.value();
   out.surprisal_squares = sums.surprisal.value();
   out.target_max = sums.target_largest.value;
@@ -498,63 +318,6 @@ void sum_stored_rows(traces::ElementType type, const std::byte* target, const st
 
 void sum_staged_rows(const StagedRow& target, const StagedRow& draft, std::size_t vocab, PairSums& out) {
   sum_pair(StagedReader(target, vocab), StagedReader(draft, vocab), vocab, out);
-}
-
-float logarithm_of(float x) {
-  const Floats positive[1] = {BinaryLogarithm::positive(hn::Set(float_tag, x))};
-  Logarithm logarithm[1];
-  BinaryLogarithm()(positive, logarithm);
-  HWY_ALIGN float line[lanes];
-  hn::Store(logarithm[0].value(), float_tag, line);
-  return line[0];
-}
-
-// ---------------------------------------------------------------------------------------------- overlap
-
-template <class Reader>
-void sum_overlap(Reader p, Reader q, std::size_t vocab, OverlapSums& out) {
-  LongSum overlap, missing, rejected;
-  Ints least = hn::Zero(int_tag);
-  for (std::size_t first = 0; first < vocab; first += group) {
-    p.start(first);
-    q.start(first);
-    Floats m_sum = hn::Zero(float_tag);
-    Floats x_over = m_sum;
-    Floats y_over = m_sum;
-    for (std::size_t i = 0; i < group; i += lanes) {
-      const Floats x = p.probability(i);
-      const Floats y = q.probability(i);
-      const Ints m_bits = hn::Min(hn::BitCast(int_tag, x), hn::BitCast(int_tag, y));
-      const Floats m = hn::BitCast(float_tag, m_bits);
-      least = hn::Min(least, m_bits);
-      m_sum = hn::Add(m_sum, m);
-      x_over = hn::Add(x_over, hn::Sub(x, m));
-      y_over = hn::Add(y_over, hn::Sub(y, m));
-    }
-    overlap.add(m_sum);
-    missing.add(x_over);
-    rejected.add(y_over);
-  }
-  out.overlap = overlap.value();
-  out.missing = missing.value();
-  out.rejected = rejected.value();
-  out.negative = !hn::AllFalse(int_tag, hn::Lt(least, hn::Zero(int_tag)));
-}
-
-template <class Format>
-void sum_overlap_of(const std::byte* target, const std::byte* draft, std::size_t vocab, OverlapSums& out) {
-  sum_overlap(StoredReader<Format>(target, vocab), StoredReader<Format>(draft, vocab), vocab, out);
-}
-
-void overlap_of_stored_rows(traces::ElementType type, const std::byte* target, const std::byte* draft,
-                            std::size_t vocab, OverlapSums& out) {
-  if (type == traces::ElementType::f32) return sum_overlap_of<StoredF32>(target, draft, vocab, out);
-  if (type == traces::ElementType::f16) return sum_overlap_of<StoredF16>(target, draft, vocab, out);
-  return sum_overlap_of<StoredBf16>(target, draft, vocab, out);
-}
-
-void overlap_of_staged_rows(const StagedRow& target, const StagedRow& draft, std::size_t vocab, OverlapSums& out) {
-  sum_overlap(StagedReader(target, vocab), StagedReader(draft, vocab), vocab, out);
 }
 
 // ----------------------------------------------------------------------------------------- exponentials
@@ -856,10 +619,7 @@ namespace {
 
 HWY_EXPORT(sum_stored_rows);
 HWY_EXPORT(sum_staged_rows);
-HWY_EXPORT(overlap_of_stored_rows);
-HWY_EXPORT(overlap_of_staged_rows);
 HWY_EXPORT(exponentials_of_row);
-HWY_EXPORT(logarithm_of);
 HWY_EXPORT(sum_leniences_of_rows);
 HWY_EXPORT(sum_lenient_distances_of_rows);
 HWY_EXPORT(sum_confidences_of_rows);
@@ -875,21 +635,10 @@ void sum_staged(const StagedRow& target, const StagedRow& draft, std::size_t voc
   HWY_DYNAMIC_DISPATCH(sum_staged_rows)(target, draft, vocab, out);
 }
 
-void overlap_stored(traces::ElementType type, const std::byte* target, const std::byte* draft, std::size_t vocab,
-                    OverlapSums& out) {
-  HWY_DYNAMIC_DISPATCH(overlap_of_stored_rows)(type, target, draft, vocab, out);
-}
-
-void overlap_staged(const StagedRow& target, const StagedRow& draft, std::size_t vocab, OverlapSums& out) {
-  HWY_DYNAMIC_DISPATCH(overlap_of_staged_rows)(target, draft, vocab, out);
-}
-
 bool exponentials(traces::ElementType type, const std::byte* logarithms, std::size_t vocab, float* values,
                   ExponentialBlock* blocks) {
   return HWY_DYNAMIC_DISPATCH(exponentials_of_row)(type, logarithms, vocab, values, blocks);
 }
-
-float binary_logarithm(float x) { return HWY_DYNAMIC_DISPATCH(logarithm_of)(x); }
 
 void sum_leniences(const StagedRow& target, const StagedRow& draft, std::size_t vocab, const float* leniences,
                    const float* inverse, LenienceSums* out) {

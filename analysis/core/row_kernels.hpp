@@ -10,8 +10,6 @@ namespace specdec::core::row_kernels {
 
 /// Staged rows lie in whole blocks of this many tokens; entries beyond the vocabulary are 0.
 inline constexpr std::size_t block_tokens = 512;
-/// The kernels may get the logarithms of probabilities in (0, least_exact) wrong.
-inline constexpr float least_exact = 0x1p-124F;
 /// Logarithms up to this one mean probability 0: engines write -9999 for a missing number, which bfloat16 rounds
 /// to this value.
 inline constexpr float floor_logarithm = -9984;
@@ -26,15 +24,12 @@ struct StagedRow {
   const float* scale_low = nullptr;
 };
 
-/// Sums over a pair of rows. Sums of logarithms use binary logarithms.
+/// Sums over a pair of rows; logarithms of subnormal probabilities are those of the least normal one.
 struct PairSums {
   double overlap = 0;
   double missing = 0;
   double rejected = 0;
-  double target_logs = 0;         ///< sum p log p
-  double draft_logs = 0;          ///< sum q log q
-  double target_ratio_logs = 0;   ///< sum p log(p / q)
-  double draft_ratio_logs = 0;    ///< sum q log(p / q)
+  double target_logs = 0;         ///< sum p log(p)
   double acceptance_squares = 0;  ///< sum min(p, q)^2 / p
   double surprisal_squares = 0;   ///< sum p log(p)^2
   float target_max = -1;
@@ -42,10 +37,7 @@ struct PairSums {
   /// The largest entries lie in [first, first + block_tokens).
   std::size_t target_max_first = 0;
   std::size_t draft_max_first = 0;
-  bool negative = false;              ///< an entry is below 0
-  bool target_without_draft = false;  ///< a token has q = 0 < p
-  bool draft_without_target = false;  ///< a token has p = 0 < q
-  bool tiny = false;                  ///< an entry lies in (0, least_exact), so that its logarithm may be wrong
+  bool negative = false;  ///< an entry is below 0
 };
 
 /// A NaN or infinite entry makes at least one of missing and rejected NaN or infinite.
@@ -53,20 +45,6 @@ struct PairSums {
 void sum_stored(traces::ElementType type, const std::byte* target, const std::byte* draft, std::size_t vocab,
                 PairSums& out);
 void sum_staged(const StagedRow& target, const StagedRow& draft, std::size_t vocab, PairSums& out);
-
-/// The logarithm as the sums above contain it.
-float binary_logarithm(float x);
-
-struct OverlapSums {
-  double overlap = 0;
-  double missing = 0;
-  double rejected = 0;
-  bool negative = false;
-};
-
-void overlap_stored(traces::ElementType type, const std::byte* target, const std::byte* draft, std::size_t vocab,
-                    OverlapSums& out);
-void overlap_staged(const StagedRow& target, const StagedRow& draft, std::size_t vocab, OverlapSums& out);
 
 /// One block of a row of logarithms being converted to probabilities: value[i] = exp(logarithm[i]) / 2^exponent.
 struct ExponentialBlock {

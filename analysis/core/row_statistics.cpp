@@ -23,7 +23,6 @@ using traces::ElementType;
 using traces::Row;
 using traces::RowSpace;
 
-const double log_2 = std::log(2.0);
 
 void require_pair(std::string_view function, const traces::TargetRow& target, const traces::DraftRow& draft) {
   require_readable(function, target);
@@ -70,18 +69,13 @@ double difference(const ExactToken& p, const ExactToken& q) {
   return near_one ? q.complement - p.complement : p.probability - q.probability;
 }
 
-/// All sums over the pair; those of logarithms converted from binary ones.
 void take(const PairSums& sums, RowStatistics& out) {
   out.overlap = sums.overlap;
   out.missing_mass = sums.missing;
   out.rejected_mass = sums.rejected;
-  out.target_entropy = -sums.target_logs * log_2;
-  out.draft_entropy = -sums.draft_logs * log_2;
-  out.kl_target_draft = sums.target_without_draft ? infinity : sums.target_ratio_logs * log_2;
-  out.kl_draft_target = sums.draft_without_target ? infinity : -sums.draft_ratio_logs * log_2;
-  if (sums.missing == 0 && sums.rejected == 0) out.kl_target_draft = out.kl_draft_target = 0;
+  out.target_entropy = -sums.target_logs;
   out.acceptance_second_moment = sums.acceptance_squares;
-  out.surprisal_second_moment = sums.surprisal_squares * log_2 * log_2;
+  out.surprisal_second_moment = sums.surprisal_squares;
 }
 
 /// Adds one token to all sums.
@@ -93,29 +87,9 @@ void add(const ExactToken& p, const ExactToken& q, RowStatistics& out) {
   out.rejected_mass += std::max(0.0, -more);
   if (p.probability > 0) {
     out.target_entropy -= p.probability * p.logarithm;
-    out.kl_target_draft += p.probability * (p.logarithm - q.logarithm);
     out.acceptance_second_moment += smaller * (smaller / p.probability);
     out.surprisal_second_moment += p.probability * p.logarithm * p.logarithm;
   }
-  if (q.probability > 0) {
-    out.draft_entropy -= q.probability * q.logarithm;
-    out.kl_draft_target += q.probability * (q.logarithm - p.logarithm);
-  }
-}
-
-/// One token of a row: the probability that the kernels used, and the true logarithm; -inf for probability 0.
-struct SeenToken {
-  float probability = 0;
-  double logarithm = -infinity;
-
-  bool is_tiny() const { return probability < row_kernels::least_exact && logarithm > -infinity; }
-  double error() const { return double{row_kernels::binary_logarithm(probability)} * log_2 - logarithm; }
-};
-
-/// Corrects the divergences' terms for probabilities that are too small for the kernels' logarithm.
-void correct(const SeenToken& p, const SeenToken& q, RowStatistics& out) {
-  if (p.is_tiny()) out.kl_draft_target += double{q.probability} * p.error();
-  if (q.is_tiny()) out.kl_target_draft += double{p.probability} * q.error();
 }
 
 /// The lowest token with the largest value, known to lie in the block that begins with `first`.
@@ -123,17 +97,6 @@ std::int64_t argmax_of_block(const Row& row, std::size_t first, float largest) {
   auto token = static_cast<std::int64_t>(first);
   while (token + 1 < row.vocab && stored_value(row, token) != double{largest}) ++token;
   return token;
-}
-
-/// Near 1 the kernels' logarithms have no relative accuracy: the largest token's terms are recomputed.
-void refine(RowStatistics& out) {
-  const auto seen = [](double p) { return double{row_kernels::binary_logarithm(static_cast<float>(p))} * log_2; };
-  if (out.target_max > 0.5) {
-    const double p = out.target_max;
-    out.target_entropy += p * (seen(p) - std::log(p));
-    out.surprisal_second_moment -= p * (std::pow(seen(p), 2) - std::pow(std::log(p), 2));
-  }
-  if (out.draft_max > 0.5) out.draft_entropy += out.draft_max * (seen(out.draft_max) - std::log(out.draft_max));
 }
 
 void statistics_in_place(const Row& target, const Row& draft, const PairSums& sums, std::int64_t token,
@@ -144,18 +107,10 @@ void statistics_in_place(const Row& target, const Row& draft, const PairSums& su
   out.target_max = double{sums.target_max};
   out.draft_max = double{sums.draft_max};
   out.target_at_draft_argmax = stored_value(target, out.draft_argmax);
-  out.draft_at_target_argmax = stored_value(draft, out.target_argmax);
-  refine(out);
   if (token >= 0) {
     out.target_token_logprob = std::log(stored_value(target, token));
     out.draft_token_logprob = std::log(stored_value(draft, token));
   }
-  if (!sums.tiny) return;
-  const auto seen = [](const Row& row, std::int64_t i) {
-    const double value = stored_value(row, i);
-    return SeenToken{static_cast<float>(value), std::log(value)};
-  };
-  for (std::int64_t i = 0; i < target.vocab; ++i) correct(seen(target, i), seen(draft, i), out);
 }
 
 void statistics_of_staged(const StagedRow& p, const StagedRow& q, const PairSums& sums, std::int64_t token,
@@ -169,16 +124,10 @@ void statistics_of_staged(const StagedRow& p, const StagedRow& q, const PairSums
   out.target_max = p.token(p.argmax()).probability;
   out.draft_max = q.token(q.argmax()).probability;
   out.target_at_draft_argmax = p.token(q.argmax()).probability;
-  out.draft_at_target_argmax = q.token(p.argmax()).probability;
   if (token >= 0) {
     out.target_token_logprob = p.token(token).logarithm;
     out.draft_token_logprob = q.token(token).logarithm;
   }
-  if (!sums.tiny) return;
-  const auto seen = [](const StagedRow& row, std::int64_t i) {
-    return SeenToken{row.staged_probability(i), row.is_zero(i) ? -infinity : row.token(i).logarithm};
-  };
-  for (std::int64_t i = 0; i < p.vocab(); ++i) correct(seen(p, i), seen(q, i), out);
 }
 
 /// Sums over the tokens that were taken out of a staged pair and contribute to lenience's.
@@ -295,26 +244,6 @@ std::optional<RowFault> row_statistics(const traces::TargetRow& target, const tr
   if (const auto fault = stage(target, draft, p, q)) return fault;
   row_kernels::sum_staged(p.view(), q.view(), vocab, sums);
   statistics_of_staged(p, q, sums, token, out);
-  return std::nullopt;
-}
-
-std::optional<RowFault> row_overlap(const traces::TargetRow& target, const traces::DraftRow& draft, RowScratch& scratch,
-                                    RowOverlap& out) {
-  require_pair("row_overlap", target, draft);
-  const auto vocab = static_cast<std::size_t>(target.vocab);
-  row_kernels::OverlapSums sums;
-  if (readable_in_place(target, draft)) {
-    row_kernels::overlap_stored(target.type, target.data, draft.data, vocab, sums);
-    out = {sums.overlap + sums.missing, sums.overlap + sums.rejected, sums.overlap};
-    return fault_in_pair(target, out.target_sum, draft, out.draft_sum, sums.negative);
-  }
-  StagedRow& p = scratch.buffers().target;
-  StagedRow& q = scratch.buffers().draft;
-  if (const auto fault = stage(target, draft, p, q)) return fault;
-  row_kernels::overlap_staged(p.view(), q.view(), vocab, sums);
-  out = {p.sum(), q.sum(), sums.overlap};
-  for_each_taken_out(p, q,
-                     [&out](const auto& x, const auto& y) { out.overlap += std::min(x.probability, y.probability); });
   return std::nullopt;
 }
 

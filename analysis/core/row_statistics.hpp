@@ -62,21 +62,16 @@ struct RowStatistics {
   double missing_mass = 0;
   double rejected_mass = 0;
   double target_entropy = 0;
-  double draft_entropy = 0;
-  /// sum p log(p / q), infinite if a token has q = 0 < p; and the same with p and q swapped.
-  double kl_target_draft = 0;
-  double kl_draft_target = 0;
   /// sum p min(1, q / p)^2; minus overlap^2 it is the variance of a = min(1, q(x) / p(x)) for x drawn from p.
   double acceptance_second_moment = 0;
   /// sum p log(p)^2; minus target_entropy^2 it is the variance of -log p(x) for x drawn from p.
   double surprisal_second_moment = 0;
-  /// The most probable token (the lowest in a tie), its probability, and the other model's probability of it.
+  /// The most probable token (the lowest in a tie), its probability, and the target's of the draft's.
   std::int64_t target_argmax = 0;
   std::int64_t draft_argmax = 0;
   double target_max = 0;
   double draft_max = 0;
   double target_at_draft_argmax = 0;
-  double draft_at_target_argmax = 0;
   /// log p and log q of the emitted token, -inf for probability 0; NaN if no token was given.
   double target_token_logprob = 0;
   double draft_token_logprob = 0;
@@ -124,27 +119,14 @@ class RowScratch {
 /// @return the first fault, the target's row checked before the draft's; `out` is then unspecified
 /// @throws std::invalid_argument if the rows differ in vocabulary, are empty, or have a type that is not F32, F16, BF16
 /// @throws std::domain_error if token is not in [-1, vocab)
-/// Accuracy: against exact sums over the stored values, for rows in F32, F16 or BF16 of up to 262144 tokens: masses and
-///   entropies relative 1e-6; divergences to the larger of relative 1e-6 and 1e-7 nats; second moments relative 1e-5 or
-///   absolute 1e-12; single probabilities and logarithms exact. For a row of logarithms the exponentials are
+/// Accuracy: against exact sums over the stored values, for rows in F32, F16 or BF16 of up to 262144 tokens: masses and the
+///   entropy relative 1e-6; second moments relative 1e-5 or absolute 1e-12; single probabilities and logarithms exact. For a row of logarithms the exponentials are
 ///   computed in single precision: the masses of close pairs are then good to absolute 1e-7, single probabilities and
 ///   logarithms to 2e-7
 [[nodiscard]] std::optional<RowFault> row_statistics(const traces::TargetRow& target, const traces::DraftRow& draft,
                                                      std::int64_t token, RowScratch& scratch, RowStatistics& out);
 
-/// The subset of statistics for callers that need only beta; reads half-precision rows at nearly twice the speed.
-struct RowOverlap {
-  double target_sum = 0;
-  double draft_sum = 0;
-  double overlap = 0;
-};
-
-/// The same values and faults as row_statistics gives.
-/// @throws as row_statistics
-[[nodiscard]] std::optional<RowFault> row_overlap(const traces::TargetRow& target, const traces::DraftRow& draft,
-                                                  RowScratch& scratch, RowOverlap& out);
-
-/// The same for several l at once. Shape: leniences, out (count)
+/// LenienceStatistics of several l at once. Shape: leniences, out (count)
 /// @param leniences  each in (0, 1]
 /// @return as row_statistics
 /// @throws std::invalid_argument, besides those of row_statistics, if `out` has another length

@@ -211,9 +211,4 @@ ExactToken StagedRow::token(std::int64_t token) const {
   return {std::exp(logarithm), -std::expm1(logarithm), logarithm};
 }
 
-float StagedRow::staged_probability(std::int64_t token) const {
-  const auto i = static_cast<std::size_t>(token);
-  return std::fma(values_[i], scale_[i / block_tokens], values_[i] * scale_low_[i / block_tokens]);
-}
-
 }  // namespace specdec::core

@@ -55,8 +55,6 @@ class StagedRow {
   /// peaks keeps its digits.
   void take_out(std::int64_t token) { values_[static_cast<std::size_t>(token)] = 0; }
   bool is_zero(std::int64_t token) const { return values_[static_cast<std::size_t>(token)] == 0; }
-  /// The probability that the kernels see.
-  float staged_probability(std::int64_t token) const;
 
  private:
   void reserve();

@@ -11,15 +11,12 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
 #include "analysis/estimate/cluster_ratio.hpp"
-#include "analysis/theory/known_acceptance.hpp"
 
 namespace specdec::estimate {
 namespace {
 
 /// Number of positions whose policies are evaluated together.
 constexpr std::size_t chunk = 1 << 16;
-/// Number of texts that one thread takes at once.
-constexpr std::int64_t texts_together = 8;
 constexpr std::size_t chosen = 0;
 constexpr std::size_t judged_half = 1;
 
@@ -150,7 +147,7 @@ void AdaptiveDrafting::end_sequence() {
   const std::size_t half = text_.half;
   tokens_[half] += static_cast<double>(length_);
   if (length_ > options_.longest_sequence) {
-    ++programs_[half].left_out;
+    ++left_out_[half];
   } else {
     tokens_of_policies_[half] += static_cast<double>(length_);
     finished_positions_ += text_.acceptance.size();
@@ -240,24 +237,6 @@ void AdaptiveDrafting::evaluate() {
       }
     }
   }
-  // On both halves, since one of them may remain empty.
-  std::vector<std::span<const double>> acceptances;
-  for (const Text& text : finished_) acceptances.push_back(text.acceptance);
-  std::vector<double> costs(finished_.size());
-  const std::int64_t rows = (std::ssize(costs) + texts_together - 1) / texts_together;
-  core::for_each_index(rows, options_.threads, [&](std::int64_t row, std::int64_t) {
-    const std::size_t first = index_of(row * texts_together);
-    const std::size_t count = std::min(index_of(texts_together), costs.size() - first);
-    const std::vector<double> found =
-        theory::known_acceptance_costs(std::span(acceptances).subspan(first, count), options_.max_gamma, options_.cost);
-    std::copy(found.begin(), found.end(), costs.begin() + static_cast<std::ptrdiff_t>(first));
-  });
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    Programs& programs = programs_[finished_[i].half];
-    programs.cost.add(costs[i]);
-    programs.tokens += static_cast<double>(finished_[i].acceptance.size());
-    ++programs.sequences;
-  }
   finished_.clear();
   finished_positions_ = 0;
 }
@@ -283,14 +262,11 @@ void AdaptiveDrafting::merge(const AdaptiveDrafting& other) {
   for (std::size_t gamma = 0; gamma < fixed_cost_.size(); ++gamma) add_to(fixed_cost_[gamma], other.fixed_cost_[gamma]);
   confidence_known_ = confidence_known_ && other.confidence_known_;
   positions_ += other.positions_;
-  for (std::size_t half = 0; half < programs_.size(); ++half) {
+  for (std::size_t half = 0; half < left_out_.size(); ++half) {
     sequences_[half] += other.sequences_[half];
     tokens_[half] += other.tokens_[half];
     tokens_of_policies_[half] += other.tokens_of_policies_[half];
-    programs_[half].cost.add(other.programs_[half].cost);
-    programs_[half].tokens += other.programs_[half].tokens;
-    programs_[half].sequences += other.programs_[half].sequences;
-    programs_[half].left_out += other.programs_[half].left_out;
+    left_out_[half] += other.left_out_[half];
   }
 }
 
@@ -334,18 +310,11 @@ AdaptiveReport AdaptiveDrafting::report(const std::array<theory::ReplayedRounds,
   const std::size_t seen = sequences_[judged_half] > 0 ? judged_half : chosen;
   report.chosen_on = only_one ? 0 : sequences_[chosen];
   report.judged_on = sequences_[seen];
-  const Programs& programs = programs_[seen];
-  if (programs.sequences > 0)
-    report.known_acceptance = Bound{programs.tokens / programs.cost.value(), programs.sequences, programs.left_out};
-  if (programs.left_out > 0) {
+  if (left_out_[seen] > 0) {
     report.notes.push_back(
-        fmt::format("{} of {} sequences have more than {} tokens; thresholds and the program that knows the "
-                    "acceptances are over the others alone",
-                    programs.left_out, report.judged_on, options_.longest_sequence));
+        fmt::format("{} of {} sequences have more than {} tokens; thresholds are over the others alone",
+                    left_out_[seen], report.judged_on, options_.longest_sequence));
   }
-  report.outcome_oracle =
-      Bound{tokens_[seen] / theory::outcome_oracle_cost(halves[seen], options_.max_gamma, options_.cost),
-            report.judged_on, 0};
   if (only_one) {
     report.notes.push_back(
         report.judged_on == 1

@@ -38,7 +38,7 @@ struct AdaptiveOptions {
   /// The most drafts of a step with a threshold, >= 1, in increasing order: those above max_gamma are not tried;
   /// max_gamma is tried in their place.
   std::vector<std::int64_t> limits{1, 2, 3, 4, 6, 8, 12, 16};
-  /// Sequences longer than this are left out of all but the fixed gamma and the bound that knows the outcomes.
+  /// Sequences longer than this are left out of all but the fixed gamma.
   std::int64_t longest_sequence = 1'000'000;
   std::int64_t threads = 1;
 };
@@ -82,16 +82,8 @@ enum class ThresholdVerdict { gains, loses, cannot_tell };
 /// gains: the whole interval of the gain lies above 0; loses: below 0.
 ThresholdVerdict verdict_of(const JudgedThreshold& judged);
 
-/// A policy that sees the future: a bound, not a usable policy. Over the sequences that policies are judged on.
-struct Bound {
-  double speedup = 1;
-  std::int64_t sequences = 0;
-  /// Sequences that were too long for the bound.
-  std::int64_t left_out = 0;
-};
-
 struct AdaptiveReport {
-  /// The number of sequences that policies were chosen on, and of those that they and the bounds are judged on. A
+  /// The number of sequences that policies were chosen on, and of those that they are judged on. A
   /// single sequence is used for judging only.
   std::int64_t chosen_on = 0;
   std::int64_t judged_on = 0;
@@ -99,11 +91,6 @@ struct AdaptiveReport {
   std::optional<JudgedGamma> fixed;
   /// Empty in that case too, or if the draft's probabilities are unknown.
   std::optional<JudgedThreshold> threshold;
-  /// Bounds all policies that fix the length of a step before seeing its drafts. A policy that sees a rejected draft
-  /// can stop at it, so the upper end of a threshold may lie above. Empty if every sequence was too long.
-  std::optional<Bound> known_acceptance;
-  /// Bounds all policies if an accepted draft costs no more than the plain step that it saves.
-  std::optional<Bound> outcome_oracle;
   std::vector<std::string> notes;
 };
 
@@ -135,7 +122,7 @@ class AdaptiveDrafting {
   void exchange(Archive& archive) {
     finish();
     archive(core::fixed_length(policies_), confidence_known_, sequences_, tokens_, tokens_of_policies_,
-            core::fixed_length(fixed_cost_), positions_, programs_);
+            core::fixed_length(fixed_cost_), positions_, left_out_);
   }
 
   /// @param halves  ReplayEstimates::halves() of the same recording, by_position, max_gamma as here or more
@@ -171,19 +158,6 @@ class AdaptiveDrafting {
     /// The lowest and the highest cost of a step with more than d and at most `limit` drafts. Shape: (limit + 1, d)
     std::vector<std::vector<Interval>> beyond;
   };
-  /// Sums over the sequences whose program was solved.
-  struct Programs {
-    core::ExactSum cost;
-    double tokens = 0;
-    std::int64_t sequences = 0;
-    std::int64_t left_out = 0;
-
-    template <class Archive>
-    void exchange(Archive& archive) {
-      archive(cost, tokens, sequences, left_out);
-    }
-  };
-
   void begin_sequence(const PositionLabels& labels, std::size_t at);
   void end_sequence();
   void evaluate();
@@ -204,7 +178,7 @@ class AdaptiveDrafting {
   Text text_;                // the current text, as long as it is short enough
   std::vector<Text> finished_;
   std::size_t finished_positions_ = 0;
-  std::array<Programs, 2> programs_{};  // by half
+  std::array<std::int64_t, 2> left_out_{};  // sequences that are too long, by half
 };
 
 }  // namespace specdec::estimate

@@ -61,13 +61,9 @@ struct Observations {
   /// The mean acceptance under every rule that the tier allows, indexed by AcceptanceRule; empty for the others.
   std::array<Bracketed, 3> by_rule;
 
-  /// D_LK of the pair at this prefix, and divergences in nats.
+  /// D_LK of the pair at this prefix.
   Bracketed d_lk;
-  std::vector<double> kl_target_draft;  ///< infinite if q misses a token of p
-  std::vector<double> kl_draft_target;
-  std::vector<double> target_entropy;
-  std::vector<double> draft_entropy;
-  std::vector<double> top1_agreement;  ///< 0 or 1
+  std::vector<double> target_entropy;  ///< nats
   /// The largest probability of the draft's distribution; at temperature 0 that of its row as stored.
   std::vector<double> draft_top_probability;
   /// -log p_t(x_t).

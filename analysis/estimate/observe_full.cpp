@@ -105,10 +105,7 @@ void allocate_full(Observations& out, bool tokens, std::size_t leniences) {
   const std::int64_t n = out.size;
   for (Bracketed& rule : out.by_rule) rule.lower = column(n);
   for (Bracketed* bracketed : {&out.mean_acceptance, &out.d_lk}) bracketed->lower = column(n);
-  for (std::vector<double>* plain : {&out.kl_target_draft, &out.kl_draft_target, &out.target_entropy,
-                                     &out.draft_entropy, &out.top1_agreement, &out.draft_top_probability}) {
-    *plain = column(n);
-  }
+  out.target_entropy = out.draft_top_probability = column(n);
   if (tokens) {
     out.acceptance.lower = column(n);
     for (Deviations* deviations : {&out.acceptance_deviation, &out.surprisal_deviation})
@@ -143,11 +140,7 @@ void store(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token
   of_rule(out, AcceptanceRule::greedy).lower[i] = s.target_argmax == s.draft_argmax ? 1 : 0;
   out.mean_acceptance.lower[i] = of_rule(out, rule).lower[i];
   out.d_lk.lower[i] = (s.missing_mass + s.rejected_mass) / 2;
-  out.kl_target_draft[i] = s.kl_target_draft;
-  out.kl_draft_target[i] = s.kl_draft_target;
   out.target_entropy[i] = s.target_entropy;
-  out.draft_entropy[i] = s.draft_entropy;
-  out.top1_agreement[i] = s.target_argmax == s.draft_argmax ? 1 : 0;
   out.draft_top_probability[i] = s.draft_max;
   if (token < 0) return;
   out.acceptance.lower[i] = acceptance_of(s, rule, token);

@@ -66,9 +66,7 @@ void Observer::observe_top_k(const PositionSource& source, const PositionBatch& 
   const bool as_sampled = stored_as_sampled(metadata_, options_);
   const std::int64_t n = batch.size;
   for (Bracketed* bracketed : {&out.acceptance, &of_rule(out, AcceptanceRule::greedy)}) bracketed->lower = column(n);
-  for (std::vector<double>* plain : {&out.top1_agreement, &out.surprisal, &out.draft_token_probability}) {
-    *plain = column(n);
-  }
+  out.surprisal = out.draft_token_probability = column(n);
   Bracketed& rejection = of_rule(out, AcceptanceRule::rejection);
   Bracketed& greedy_draft = of_rule(out, AcceptanceRule::greedy_draft);
   greedy_draft.lower = column(n);
@@ -81,9 +79,8 @@ void Observer::observe_top_k(const PositionSource& source, const PositionBatch& 
     const TopKBounds& bounds = position.bounds;
     const std::int64_t token = batch.token.empty() ? -1 : batch.token[index(i)];
     const Interval overlap = overlap_of(position);
-    const bool agree = bounds.target_argmax == bounds.draft_argmax;
     put(out.acceptance, i, acceptance_of(bounds, rule, token));
-    put(of_rule(out, AcceptanceRule::greedy), i, truth_value(agree));
+    put(of_rule(out, AcceptanceRule::greedy), i, truth_value(bounds.target_argmax == bounds.draft_argmax));
     if (as_sampled) {
       put(rejection, i, overlap);
       put(out.d_lk, i, {1 - overlap.hi, 1 - overlap.lo});
@@ -97,7 +94,6 @@ void Observer::observe_top_k(const PositionSource& source, const PositionBatch& 
     // If the sampled p(argmax q) is not recorded, the indicator that the token was the draft's first has the same mean.
     put(greedy_draft, i,
         as_sampled ? bounds.target_at_draft_argmax : acceptance_of(bounds, AcceptanceRule::greedy_draft, token));
-    out.top1_agreement[index(i)] = agree ? 1 : 0;
     const Interval& p = bounds.target_token_probability;
     const Interval& q = bounds.draft_token_probability;
     if (p.lo == p.hi) out.surprisal[index(i)] = -std::log(p.lo);

@@ -56,18 +56,4 @@ std::optional<StandardError> RoundMoments::standard_error(std::span<const double
   return of_neighbours({std::sqrt(std::max(0.0, squares) * k / (k - 1)), k - 1}, clusters_, neighbours_);
 }
 
-StandardError RoundMoments::standard_error_of_independent_rounds(std::span<const double> gradient,
-                                                                 double design_effect) const {
-  core::require_same_size("RoundMoments::standard_error_of_independent_rounds", "gradient", gradient.size(),
-                          "positions", sums_.size() / 2);
-  double variance = 0;
-  for (std::int64_t j = 1; j <= positions(); ++j) {
-    if (!(evaluated(j) > 0)) continue;
-    const double slope = gradient[static_cast<std::size_t>(j - 1)];
-    variance += slope * slope * rate(j) * (1 - rate(j)) / evaluated(j);
-  }
-  const double rounds = positions() > 0 ? evaluated(1) : 0;
-  return {std::sqrt(design_effect * variance), std::max(1.0, rounds / design_effect - 1)};
-}
-
 }  // namespace specdec::estimate

@@ -41,10 +41,6 @@ class RoundMoments {
   /// Source:   Cochran 1977, section 6.3, for several ratios
   /// Shape: gradient (positions()), df/dh_j
   std::optional<StandardError> standard_error(std::span<const double> gradient) const;
-  /// The same for independent rounds: se^2 = sum_j (df/dh_j)^2 h_j (1 - h_j) / evaluated_j, Greenwood's formula.
-  /// @param design_effect  factor on the variance, >= 1
-  StandardError standard_error_of_independent_rounds(std::span<const double> gradient, double design_effect = 1) const;
-
  private:
   static std::size_t index(std::int64_t j) { return 2 * static_cast<std::size_t>(j - 1); }
 

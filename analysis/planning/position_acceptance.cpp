@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "analysis/estimate/two_rate_fit.hpp"
 
 namespace specdec::planning {
 namespace {
@@ -24,7 +23,6 @@ std::vector<PositionAcceptance> position_acceptance(const estimate::ReplayEstima
   const theory::ReplayedRounds high = upper ? upper->total() : low;
   const auto low_rates = lower.conditional_acceptance();
   const auto high_rates = upper ? upper->conditional_acceptance() : low_rates;
-  const auto fit = upper ? std::nullopt : two_rates_of_rounds(low, gamma);
   std::vector<PositionAcceptance> positions;
   for (std::int64_t j = 1; j <= gamma; ++j) {
     const auto rate = [&](const theory::ReplayedRounds& rounds, double of) { return rounds.accepted(gamma, j) / of; };
@@ -36,31 +34,9 @@ std::vector<PositionAcceptance> position_acceptance(const estimate::ReplayEstima
       row.conditional = between(rate(low, low.examined(gamma, j)), rate(high, high.examined(gamma, j)));
       row.conditional_ci95 = covering(low_rates[place], high_rates[place]);
     }
-    if (fit) {
-      const double reached = theory::survival(*fit, gamma, j - 1);
-      if (reached > 0) row.two_state = theory::survival(*fit, gamma, j) / reached;
-    }
     positions.push_back(row);
   }
   return positions;
-}
-
-std::optional<theory::TwoRates> two_rates_of_rounds(const theory::ReplayedRounds& rounds, std::int64_t gamma) {
-  estimate::RoundEnds ends;
-  double alive = rounds.steps(gamma);
-  for (std::int64_t n = 0; n <= gamma; ++n) {
-    const double going = n < gamma ? rounds.examined(gamma, n + 1) : 0;
-    // Near the end of a text fewer tokens are drafted.
-    ends.completed.push_back(std::max(0.0, alive - going));
-    if (n == gamma) break;
-    alive = rounds.accepted(gamma, n + 1);
-    ends.rejected.push_back(std::max(0.0, going - alive));
-  }
-  const auto mixture = estimate::two_rates(ends);
-  if (!mixture) return std::nullopt;
-  std::vector<double> all_of_gamma(static_cast<std::size_t>(gamma) + 1);
-  all_of_gamma.back() = 1;
-  return estimate::rates_of_tokens(*mixture, all_of_gamma);
 }
 
 }  // namespace specdec::planning

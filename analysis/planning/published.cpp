@@ -62,13 +62,6 @@ Comparison compare_over_rounding(const Printed& printed, const Printed& alpha, c
                  value(alpha.value + alpha.half_unit, std::max(0.0, c.value - c.half_unit)));
 }
 
-/// 0, 0.05, ..., 1.
-std::vector<double> figure_alphas() {
-  std::vector<double> alphas;
-  for (int i = 0; i <= 20; ++i) alphas.push_back(i / 20.0);
-  return alphas;
-}
-
 }  // namespace
 
 Comparison compare(const Printed& printed, double computed, double lowest, double highest) {
@@ -132,41 +125,6 @@ std::vector<LenienceRow> argmax_lenience() {
                     compare_over_rounding(p.speedup, {p.alpha, two_digits}, {lenience_c, three_digits}, value)});
   }
   return rows;
-}
-
-std::vector<Figure2Point> figure_2() {
-  std::vector<Figure2Point> points;
-  for (const std::int64_t gamma : {1, 3, 5, 7, 10}) {
-    for (const double alpha : figure_alphas()) {
-      points.push_back({gamma, alpha, theory::expected_tokens(core::AcceptanceRate(alpha), gamma)});
-    }
-  }
-  for (const double alpha : figure_alphas()) {
-    points.push_back({std::nullopt, alpha, theory::expected_tokens_limit(core::AcceptanceRate(alpha))});
-  }
-  return points;
-}
-
-std::vector<Figure3Point> figure_3() {
-  std::vector<Figure3Point> points;
-  for (const double c : {0.01, 0.02, 0.05, 0.1}) {
-    for (const double alpha : figure_alphas()) {
-      const theory::OptimalGamma optimum = best(alpha, c);
-      points.push_back({c, alpha, optimum.attained() ? std::optional(optimum.gamma) : std::nullopt});
-    }
-  }
-  return points;
-}
-
-std::vector<Figure4Point> figure_4() {
-  std::vector<Figure4Point> points;
-  for (const std::int64_t gamma : {3, 5, 7, 10}) {
-    for (const double alpha : figure_alphas()) {
-      points.push_back({gamma, alpha, speedup(alpha, gamma, 0.0),
-                        theory::operations_factor(core::AcceptanceRate(alpha), gamma, 0.0)});
-    }
-  }
-  return points;
 }
 
 }  // namespace specdec::planning

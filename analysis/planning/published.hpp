@@ -85,28 +85,4 @@ struct LenienceRow {
 std::vector<LenienceRow> stochastic_lenience();
 std::vector<LenienceRow> argmax_lenience();
 
-/// A point of Figures 2, 3 and 4. The text of the paper does not give the parameters of the curves; these are round
-/// values.
-struct Figure2Point {
-  std::optional<std::int64_t> gamma;  ///< empty: gamma -> infinity
-  double alpha;
-  double expected_tokens;  ///< infinity for gamma -> infinity at alpha = 1
-};
-std::vector<Figure2Point> figure_2();
-
-struct Figure3Point {
-  double c;
-  double alpha;
-  std::optional<std::int64_t> optimal_gamma;  ///< empty if no gamma is optimal
-};
-std::vector<Figure3Point> figure_3();
-
-struct Figure4Point {
-  std::int64_t gamma;
-  double alpha;
-  double speedup;
-  double operations_factor;
-};
-std::vector<Figure4Point> figure_4();
-
 }  // namespace specdec::planning

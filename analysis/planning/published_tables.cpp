@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "analysis/theory/acceptance_inversion.hpp"
-#include "analysis/theory/optimal_gamma.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
 
@@ -50,54 +49,6 @@ Table2Row table_2_row(const PublishedAcceptance& p) {
   return row;
 }
 
-std::vector<const PublishedAcceptance*> strict_settings() {
-  std::vector<const PublishedAcceptance*> settings;
-  for (const PublishedAcceptance& p : published_acceptances()) {
-    if (p.lenience == 1) settings.push_back(&p);
-  }
-  return settings;
-}
-
-bool is_same_pair(const PublishedAcceptance& a, const PublishedAcceptance& b) {
-  return a.task == b.task && a.target_model == b.target_model && a.draft_model == b.draft_model;
-}
-
-std::optional<double> largest_paying_c(double alpha) {
-  const double limit = theory::expected_tokens_limit(core::AcceptanceRate(alpha));
-  double largest = 0;
-  // E is at most its limit, so no larger gamma allows more than the bound.
-  for (std::int64_t gamma = 1; (limit / (1 + published_min_gain) - 1) / static_cast<double>(gamma) > largest; ++gamma) {
-    largest = std::max(largest, (tokens(alpha, gamma) / (1 + published_min_gain) - 1) / static_cast<double>(gamma));
-  }
-  return largest > 0 ? std::optional(largest) : std::nullopt;
-}
-
-/// The cost of a draft whose lenience is published.
-double draft_cost(const PublishedAcceptance& p) {
-  if (p.draft_model == "unigram" || p.draft_model == "bigram") return 0;
-  if (p.is_of_shipped_pair()) return 0.05;
-  return p.draft_model == "T5-small" ? 0.015 : 0.04;
-}
-
-/// The same pair at all leniences, from 1 down.
-std::vector<const PublishedAcceptance*> leniences_of(const PublishedAcceptance& strict) {
-  std::vector<const PublishedAcceptance*> settings;
-  for (const PublishedAcceptance& p : published_acceptances()) {
-    if (is_same_pair(p, strict) && p.temperature == strict.temperature) settings.push_back(&p);
-  }
-  std::sort(settings.begin(), settings.end(), [](const auto* a, const auto* b) { return a->lenience > b->lenience; });
-  return settings;
-}
-
-/// True if l alpha_l can lie on or above the line between its neighbours.
-bool can_be_concave(const PublishedAcceptance& above, const PublishedAcceptance& p, const PublishedAcceptance* below) {
-  const double low = below == nullptr ? 0 : below->lenience;
-  const double low_value = below == nullptr ? 0 : low * (below->alpha - alpha_rounding);
-  const double share = (p.lenience - low) / (above.lenience - low);
-  const double line = low_value + share * (above.lenience * (above.alpha - alpha_rounding) - low_value);
-  return p.lenience * (p.alpha + alpha_rounding) >= line;
-}
-
 }  // namespace
 
 std::vector<Table2Row> table_2() {
@@ -121,69 +72,6 @@ Table2Errors errors_of(const std::vector<Table2Row>& rows) {
   errors.root_mean_square = std::sqrt(squares);
   errors.geometric_ratio = std::exp(logarithms);
   return errors;
-}
-
-std::vector<Table3Row> table_3() {
-  std::vector<Table3Row> rows;
-  for (const PublishedAcceptance* p : strict_settings()) {
-    const auto limit = [](double alpha) { return theory::expected_tokens_limit(core::AcceptanceRate(alpha)); };
-    rows.push_back({p,
-                    tokens(p->alpha, 3),
-                    {limit(p->alpha), limit(p->interval.low.alpha()), limit(p->interval.high.alpha())},
-                    p->alpha,
-                    largest_paying_c(p->alpha)});
-  }
-  return rows;
-}
-
-std::vector<Table3Cost> table_3_costs() {
-  std::vector<Table3Cost> rows;
-  for (const PublishedAcceptance* p : strict_settings()) {
-    for (const double c : {0.01, 0.02, 0.05, 0.1, 0.2, 0.5}) {
-      const theory::OptimalGamma best = theory::optimal_gamma(core::AcceptanceRate(p->alpha), c);
-      rows.push_back({p, c, best.gamma, best.speedup});
-    }
-  }
-  return rows;
-}
-
-std::vector<TemperaturePair> temperature_pairs() {
-  std::vector<TemperaturePair> pairs;
-  const std::vector<const PublishedAcceptance*> settings = strict_settings();
-  for (const PublishedAcceptance* argmax : settings) {
-    if (argmax->temperature != 0) continue;
-    const auto standard = std::find_if(settings.begin(), settings.end(), [&](const PublishedAcceptance* other) {
-      return other->temperature == 1 && is_same_pair(*argmax, *other);
-    });
-    if (standard == settings.end()) continue;
-    pairs.push_back(
-        {argmax,
-         *standard,
-         {argmax->alpha - (*standard)->alpha, argmax->interval.low.alpha() - (*standard)->interval.high.alpha(),
-          argmax->interval.high.alpha() - (*standard)->interval.low.alpha()}});
-  }
-  return pairs;
-}
-
-std::vector<Table5Row> table_5() {
-  std::vector<Table5Row> rows;
-  for (const PublishedAcceptance* strict : strict_settings()) {
-    const std::vector<const PublishedAcceptance*> settings = leniences_of(*strict);
-    if (settings.size() < 2) continue;
-    const double c = draft_cost(*strict);
-    double strict_speedup = 0;
-    for (std::size_t i = 0; i < settings.size(); ++i) {
-      const PublishedAcceptance& p = *settings[i];
-      const theory::OptimalGamma best = theory::optimal_gamma(core::AcceptanceRate(p.alpha), c);
-      if (i == 0) strict_speedup = best.speedup;
-      Table5Row row{&p, c, std::nullopt, best.speedup, best.speedup / strict_speedup, p.lenience * p.alpha, {}};
-      if (best.attained()) row.gamma = best.gamma;
-      if (i > 0 && p.temperature > 0)
-        row.is_concave = can_be_concave(*settings[i - 1], p, i + 1 < settings.size() ? settings[i + 1] : nullptr);
-      rows.push_back(row);
-    }
-  }
-  return rows;
 }
 
 }  // namespace specdec::planning

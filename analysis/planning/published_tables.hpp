@@ -7,8 +7,8 @@
 #include "analysis/planning/published.hpp"
 #include "analysis/planning/published_acceptance.hpp"
 
-/// Consequences of the paper's measured speeds (Table 2) and acceptance rates (Tables 3 and 5). Rows keep pointers to
-/// published_acceptances(), which live as long as the program.
+/// Consequences of the paper's measured speeds (Table 2). Rows keep pointers to published_acceptances(), which live as
+/// long as the program.
 namespace specdec::planning {
 
 /// A number and its extremes over all inputs that round to the printed ones.
@@ -52,61 +52,5 @@ struct Table2Errors {
 };
 /// @param rows  at least one
 Table2Errors errors_of(const std::vector<Table2Row>& rows);
-
-/// The speedup that drafts must gain to be said to pay.
-inline constexpr double published_min_gain = 0.05;
-
-/// The value of a rate: at c = 0, where drafts cost nothing, and at other costs.
-///
-/// Source:   Leviathan et al. 2023, Sections 3.5 and 3.6
-struct Table3Row {
-  const PublishedAcceptance* setting;
-  /// At c = 0 and gamma 3, as in Section 3.6 for the bigram, and its limit 1 / (1 - alpha) as gamma grows.
-  double speedup_at_gamma_3;
-  RoundedNumber limit;
-  /// The c below which some gamma is faster than plain decoding: alpha.
-  double break_even_c;
-  /// The largest c at which some gamma is 1 + published_min_gain times as fast: max over gamma of (E / 1.05 - 1) /
-  /// gamma; empty if there is none.
-  std::optional<double> largest_c;
-};
-std::vector<Table3Row> table_3();
-
-/// The best gamma of a rate of Table 3 at one c > 0.
-struct Table3Cost {
-  const PublishedAcceptance* setting;
-  double c;
-  std::int64_t gamma;
-  double speedup;
-  bool pays() const { return speedup >= 1 + published_min_gain; }
-};
-std::vector<Table3Cost> table_3_costs();
-
-/// A target and a draft on one task at temperatures 0 and 1.
-struct TemperaturePair {
-  const PublishedAcceptance* argmax;
-  const PublishedAcceptance* standard;
-  /// argmax - standard.
-  RoundedNumber difference;
-};
-std::vector<TemperaturePair> temperature_pairs();
-
-/// A rate at a lenience, and the gain from lenience at the draft's own c: 0.015 for T5-small (Appendix A.5), Table 4's
-/// for T5-base, 0 for n-grams, whose speedup is its limit; for the shipped pair 0.05 for the draft.
-struct Table5Row {
-  const PublishedAcceptance* setting;
-  double c;
-  /// Empty at c = 0.
-  std::optional<std::int64_t> gamma;
-  double speedup;
-  /// speedup / speedup at lenience 1
-  double gain;
-  /// l alpha_l = E[sum min(p, l q)], concave in l, 0 at 0: a check of the four rates against each other.
-  double scaled_alpha;
-  /// True if it lies on or above the straight line between its neighbours, 0 included, for some rates that round to the
-  /// printed ones; empty at lenience 1, which has no neighbour above, and for the argmax rule.
-  std::optional<bool> is_concave;
-};
-std::vector<Table5Row> table_5();
 
 }  // namespace specdec::planning

@@ -22,7 +22,6 @@ using estimate::SequenceMean;
 using traces::Tier;
 
 constexpr estimate::Interval shares{0, 1};
-constexpr estimate::Interval nats{0, std::numeric_limits<double>::infinity()};
 
 /// The rate of positions that are known exactly; empty if there are none.
 std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate, estimate::TaskMix mix) {
@@ -30,47 +29,6 @@ std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& ra
   if (!estimate || !estimate->value) return std::nullopt;
   return estimate::Estimate{*estimate->value, estimate->ci95, estimate->method};
 }
-
-/// Columns that are only averaged.
-struct Means {
-  estimate::RateAccumulator d_lk, top1_agreement;
-  SequenceMean kl_target_draft{nats}, kl_draft_target{nats}, target_entropy{nats}, draft_entropy{nats};
-
-  void add(const Observations& seen) {
-    if (!seen.d_lk.empty()) d_lk.add(seen.labels(), seen.d_lk.lower, seen.d_lk.upper);
-    if (!seen.top1_agreement.empty()) top1_agreement.add(seen.labels(), seen.top1_agreement, {});
-    const auto take = [&](SequenceMean& mean, const std::vector<double>& column) {
-      if (!column.empty()) mean.add(seen.labels(), column);
-    };
-    take(kl_target_draft, seen.kl_target_draft);
-    take(kl_draft_target, seen.kl_draft_target);
-    take(target_entropy, seen.target_entropy);
-    take(draft_entropy, seen.draft_entropy);
-  }
-
-  void merge(const Means& other) {
-    d_lk.merge(other.d_lk);
-    top1_agreement.merge(other.top1_agreement);
-    kl_target_draft.merge(other.kl_target_draft);
-    kl_draft_target.merge(other.kl_draft_target);
-    target_entropy.merge(other.target_entropy);
-    draft_entropy.merge(other.draft_entropy);
-  }
-
-  void take_into(TraceAnalysis& result, estimate::TaskMix mix) const {
-    result.d_lk = d_lk.overall(mix);
-    result.kl_target_draft = kl_target_draft.estimate();
-    result.kl_draft_target = kl_draft_target.estimate();
-    result.target_entropy = target_entropy.estimate();
-    result.draft_entropy = draft_entropy.estimate();
-    result.top1_agreement = exact_rate(top1_agreement, mix);
-  }
-
-  template <class Archive>
-  void exchange(Archive& archive) {
-    archive(d_lk, top1_agreement, kl_target_draft, kl_draft_target, target_entropy, draft_entropy);
-  }
-};
 
 /// One of several leniences: its columns of the observations.
 struct LenienceMeans {
@@ -209,7 +167,7 @@ void note_unstated_sampling(const TraceAnalysis& result, std::vector<Note>& note
 void note_part_of_positions(const TraceAnalysis& result, std::vector<Note>& notes) {
   if (!result.alpha || result.alpha->positions == result.positions) return;
   notes.push_back(
-      {"alpha_of_part", fmt::format("alpha from the distributions and the law of beta are those of {} of {} positions: "
+      {"alpha_of_part", fmt::format("alpha from the distributions is that of {} of {} positions: "
                                     "the others have neither rows nor a recorded overlap",
                                     result.alpha->positions, result.positions)});
 }
@@ -303,9 +261,8 @@ class TraceAnalyzer::State {
     tiers_[batch.tier] += batch.size;
     for (const std::int32_t task : batch.task) ++positions_by_task_[task];
     acceptance_.add(seen_);
-    law_.add(seen_);
     calibration_.add(seen_);
-    means_.add(seen_);
+    if (!seen_.d_lk.empty()) d_lk_.add(seen_.labels(), seen_.d_lk.lower, seen_.d_lk.upper);
     add_lenience();
     add_sweep(source, batch);
     if (replay_) replay_->add(seen_, batch, observer_.proposes_one_token());
@@ -319,9 +276,8 @@ class TraceAnalyzer::State {
     add_counts(tiers_, other.tiers_);
     add_counts(positions_by_task_, other.positions_by_task_);
     acceptance_.merge(other.acceptance_);
-    law_.merge(other.law_);
     calibration_.merge(other.calibration_);
-    means_.merge(other.means_);
+    d_lk_.merge(other.d_lk_);
     for (std::size_t l = 0; l < lenience_.size(); ++l) lenience_[l].merge(other.lenience_[l]);
     leave_sweeps_to_whole_rows();
     for (std::size_t s = 0; s < sweeps_of_.size(); ++s) sweeps_of_[s].acceptance.merge(other.sweeps_of_[s].acceptance);
@@ -330,8 +286,7 @@ class TraceAnalyzer::State {
 
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(observer_, tiers_, positions_by_task_, acceptance_, law_, calibration_, means_,
-            core::fixed_length(lenience_));
+    archive(observer_, tiers_, positions_by_task_, acceptance_, calibration_, d_lk_, core::fixed_length(lenience_));
     leave_sweeps_to_whole_rows();
     for (Sweep& sweep : sweeps_of_) archive(sweep.acceptance);
     if (replay_) replay_->exchange(archive);
@@ -351,14 +306,13 @@ class TraceAnalyzer::State {
     }
     result.text_source = observer_.text_source();
     result.replay_refused = result.text_source.suspicious() && !options_.force_replay;
-    result.law = law_.summary();
     notes_ = observer_.notes();
     note_what_is_missing(result);
     note_alphas(result, notes_);
     if (!sampling_stated_) note_unstated_sampling(result, notes_);
     note_part_of_positions(result, notes_);
     note_clusters(result, notes_);
-    means_.take_into(result, options_.mix);
+    result.d_lk = d_lk_.overall(options_.mix);
     finish_lenience(result);
     finish_calibration(result);
     finish_sweep(result);
@@ -524,9 +478,6 @@ class TraceAnalyzer::State {
       if (task.alpha_emitted) task.sequences = std::max(task.sequences, task.alpha_emitted->sequences);
       task.replay = find(lower, id);
       task.replay_upper = find(upper, id);
-      if (const auto found = result.law.histogram_by_task.find(id); found != result.law.histogram_by_task.end()) {
-        task.beta_histogram = found->second;
-      }
       if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted), options_);
       result.tasks.push_back(std::move(task));
     }
@@ -540,9 +491,8 @@ class TraceAnalyzer::State {
   std::map<Tier, std::int64_t> tiers_;
   std::map<std::int32_t, std::int64_t> positions_by_task_;
   estimate::AcceptanceAccumulator acceptance_;
-  estimate::BetaLawAccumulator law_;
   estimate::DraftCalibration calibration_;
-  Means means_;
+  estimate::RateAccumulator d_lk_;
   std::vector<LenienceMeans> lenience_;
   bool of_other_text_ = false, greedy_of_sampled_text_ = false;
   bool reshaped_ = false, sampling_stated_ = true;

@@ -14,7 +14,6 @@
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
 #include "analysis/estimate/adaptive_drafting.hpp"
-#include "analysis/estimate/beta_law.hpp"
 #include "analysis/estimate/draft_calibration.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observe.hpp"
@@ -115,8 +114,6 @@ struct TaskAnalysis {
   std::optional<estimate::ReplayReport> replay;
   std::optional<estimate::ReplayReport> replay_upper;
   std::vector<IidRow> iid;  ///< gammas 1 to the largest, if there is no replay
-  /// Histogram of mean acceptance, in the bins of BetaSummary; empty if unknown.
-  estimate::BetaSummary::Histogram beta_histogram;
 };
 
 struct TraceAnalysis {
@@ -131,14 +128,8 @@ struct TraceAnalysis {
   std::optional<estimate::AcceptanceEstimate> alpha_emitted;
   std::array<std::optional<estimate::AcceptanceEstimate>, 3> alpha_by_rule;
   estimate::TextSourceResult text_source;
-  estimate::BetaSummary law;
   /// The mean of the pair's total variation distance.
   std::optional<estimate::AcceptanceEstimate> d_lk;
-  std::optional<estimate::Estimate> kl_target_draft;
-  std::optional<estimate::Estimate> kl_draft_target;
-  std::optional<estimate::Estimate> target_entropy;
-  std::optional<estimate::Estimate> draft_entropy;
-  std::optional<estimate::Estimate> top1_agreement;
 
   std::optional<ReplayAnalysis> replay;
   /// The largest gamma of the replay, if the recording's accepted lengths tell of no longer draft.

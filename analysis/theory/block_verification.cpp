@@ -62,17 +62,6 @@ std::vector<double> accepted_drafts_law(const BlockAcceptance& block) {
   return law;
 }
 
-bool block_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double prefix,
-                    std::span<double> out) {
-  core::require_same_size("block_residual", "target distribution", p.size(), "draft distribution", q.size());
-  core::require_same_size("block_residual", "out", out.size(), "target distribution", p.size());
-  core::require_in("block_residual", "prefix", prefix, 0, 1);
-  const double missing = missing_mass(p, q, prefix);
-  for (std::size_t x = 0; x < p.size(); ++x)
-    out[x] = missing > 0 ? std::max(0.0, prefix * p[x] - q[x]) / missing : p[x];
-  return missing > 0;
-}
-
 double block_expected_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t gamma) {
   core::require_same_size("block_expected_tokens", "target distribution", p.size(), "draft distribution", q.size());
   core::require_in("block_expected_tokens", "gamma", gamma, 0, longest_block);

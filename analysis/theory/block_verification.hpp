@@ -39,15 +39,6 @@ BlockAcceptance block_acceptance(std::span<const double> target_rows, std::span<
 /// Source:   docs/theory.md#block-verification
 std::vector<double> accepted_drafts_law(const BlockAcceptance& block);
 
-/// The law of the token that follows tau < gamma accepted drafts, norm(max(0, p_tau p - q)); after tau = gamma it is p.
-/// Source:   Sun et al. 2024 (Block verification)
-/// Shape:    out (vocab), sums to 1
-/// @param prefix  p_tau, [0, 1]
-/// @return false, with out = p, if no mass is missing: exactly tau accepted drafts then have probability 0
-/// @throws std::invalid_argument if the lengths differ; std::domain_error if prefix is out of range
-bool block_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double prefix,
-                    std::span<double> out);
-
 /// Expected tokens of a step, the target's own token included: 1 + sum_i E[p_i].
 /// Source:   docs/theory.md#block-verification
 /// Assumes:  the same p and q at every position.

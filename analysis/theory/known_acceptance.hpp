@@ -6,7 +6,7 @@
 
 #include "analysis/core/step_cost.hpp"
 
-/// The most that drafting could gain if the future of a text were known: bounds, not policies.
+/// The most that drafting could gain if the acceptances of a text were known: a bound, not a policy.
 namespace specdec::theory {
 
 struct KnownAcceptanceProgram {
@@ -29,38 +29,5 @@ struct KnownAcceptanceProgram {
 /// Accuracy: relative error <= 1e-12
 KnownAcceptanceProgram known_acceptance_program(std::span<const double> acceptance, std::int64_t max_gamma,
                                                 const core::StepCost& cost);
-
-/// known_acceptance_program's cost alone, without keeping the decisions.
-double known_acceptance_cost(std::span<const double> acceptance, std::int64_t max_gamma, const core::StepCost& cost);
-
-/// The same for each of several texts, to the bit; eight are solved side by side, which is several times as fast for
-/// texts of about one length.
-std::vector<double> known_acceptance_costs(std::span<const std::span<const double>> texts, std::int64_t max_gamma,
-                                           const core::StepCost& cost);
-
-/// Expected steps and drafted tokens of an oracle that knows every outcome and drafts exactly the tokens that will be
-/// accepted, without a limit.
-struct OutcomeOracle {
-  double steps = 0;    ///< 1 + sum_{t < T-1} (1 - a_t)
-  double drafted = 0;  ///< sum_{t < T-1} a_t
-};
-
-/// The oracle over a text; a text of no tokens takes no steps.
-/// Source:   docs/theory.md#known-acceptance
-/// Shape:    acceptance (T), each in [0, 1]
-/// Accuracy: relative error <= 1e-14
-OutcomeOracle outcome_oracle(std::span<const double> acceptance);
-
-class ReplayedRounds;
-
-/// The expected cost of that oracle if it drafts at most gamma tokens per step, from a replay by position: its steps
-/// are those of fixed gamma, outcome by outcome, and each of them drafts exactly what it accepts.
-///
-///   cost = sum_{j=0..gamma} E[steps that accept exactly j] cost(j)
-///
-/// Source:   docs/theory.md#known-acceptance
-/// @param rounds  replayed with ReplayOptions::by_position
-/// @param gamma   [0, rounds.max_gamma()]
-double outcome_oracle_cost(const ReplayedRounds& rounds, std::int64_t gamma, const core::StepCost& cost);
 
 }  // namespace specdec::theory

@@ -69,23 +69,11 @@ double exact_token_fraction(const core::AcceptanceRate& lenient_rate, std::int64
                              extended::expected_tokens(lenient_rate, gamma));
 }
 
-double sequence_distance_bound(double distance, std::int64_t tokens) {
-  core::require_in("sequence_distance_bound", "distance", distance, 0, 1);
-  core::require_in("sequence_distance_bound", "tokens", tokens, 0, std::numeric_limits<std::int64_t>::max());
-  return core::AcceptanceRate::from_rejection(distance).one_minus_power(tokens);
-}
-
 bool argmax_lenient_accepts(const core::TargetDistribution& p, std::size_t draft_token, double lenience) {
   require_lenience("argmax_lenient_accepts", lenience);
   core::require_in("argmax_lenient_accepts", "draft_token", static_cast<std::int64_t>(draft_token), 0,
                    static_cast<std::int64_t>(p.size()) - 1);
   return p[draft_token] >= lenience * *std::max_element(p.probabilities().begin(), p.probabilities().end());
-}
-
-std::size_t argmax_lenient_token(const core::TargetDistribution& p, std::size_t draft_token, double lenience) {
-  if (argmax_lenient_accepts(p, draft_token, lenience)) return draft_token;
-  const auto row = p.probabilities();
-  return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
 }
 
 }  // namespace specdec::theory

@@ -54,23 +54,11 @@ double lenient_distance(const core::TargetDistribution& p, const core::DraftDist
 /// Accuracy: relative error <= 1e-13
 double exact_token_fraction(const core::AcceptanceRate& lenient_rate, std::int64_t gamma);
 
-/// Upper bound on the total variation distance of n drafted tokens from the target's law, if each is at most
-/// `distance` away: 1 - (1 - distance)^n.
-/// Source:   docs/theory.md#lenience
-/// @param distance  per token, dimensionless, [0, 1]
-/// @param tokens    n >= 0
-/// @throws std::domain_error if distance or tokens is outside its range
-/// Accuracy: relative error <= 1e-13
-double sequence_distance_bound(double distance, std::int64_t tokens);
-
 /// Lenience at temperature 0: the draft's token is accepted iff p(token) >= l max p. The paper prints "<=", under
 /// which l = 1 would accept everything.
 /// Source:   Leviathan et al. 2023, Appendix A.5, with its inequality reversed
 /// @param draft_token  the draft's argmax, < vocab
 /// @throws std::domain_error if draft_token is outside the vocabulary
 bool argmax_lenient_accepts(const core::TargetDistribution& p, std::size_t draft_token, double lenience);
-
-/// The token that argmax lenience emits: draft_token if it is accepted, else the first maximum of p.
-std::size_t argmax_lenient_token(const core::TargetDistribution& p, std::size_t draft_token, double lenience);
 
 }  // namespace specdec::theory

@@ -38,10 +38,7 @@ std::vector<double> scaled_to_one(std::span<const double> row) {
   return scaled;
 }
 
-/// (1 - x)^n and 1 - (1 - x)^n.
-double power_of_rest(double x, std::int64_t n) {
-  return std::exp(static_cast<double>(n) * std::log1p(-std::min(x, 1.0)));
-}
+/// 1 - (1 - x)^n.
 double at_least_once(double x, std::int64_t n) {
   return -std::expm1(static_cast<double>(n) * std::log1p(-std::min(x, 1.0)));
 }
@@ -218,21 +215,6 @@ std::vector<double> MultiDraftLaw::output() const {
   return law;
 }
 
-MultiDraftLaw naive_membership(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k) {
-  require_inputs("naive_membership", p, q, k);
-  MultiDraftLaw law = empty_law(p.size(), k);
-  for (std::size_t x = 0; x < p.size(); ++x) {
-    law.accepted[x] = p[x] * at_least_once(q[x], k);
-    law.corrected[x] = p[x] * power_of_rest(q[x], k);
-    double first = p[x] * q[x];
-    for (double& probability : law.by_draft) {
-      probability += first;
-      first *= 1 - std::min(q[x], 1.0);
-    }
-  }
-  return law;
-}
-
 MultiDraftLaw recursive_rejection(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k,
                                   Replacement replacement) {
   require_inputs("recursive_rejection", p, q, k);
@@ -316,13 +298,6 @@ core::AcceptanceRate transport_acceptance(const core::TargetDistribution& p, con
   const double rejection =
       replacement == Replacement::with ? transport_rejection_with(p, q, k) : transport_rejection_without(p, q, k);
   return core::AcceptanceRate::from_rejection(std::min(rejection, 1.0));
-}
-
-double transport_upper_bound(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k) {
-  require_inputs("transport_upper_bound", p, q, k);
-  core::CompensatedSum sum;
-  for (std::size_t x = 0; x < p.size(); ++x) sum.add(std::min(p[x], at_least_once(q[x], k)));
-  return sum.value();
 }
 
 core::AcceptanceRate distinct_drafts_acceptance(const core::TargetDistribution& p,

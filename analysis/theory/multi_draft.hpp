@@ -35,14 +35,6 @@ struct MultiDraftLaw {
 /// renormalised. Drawing without replacement ends when the support of q is exhausted.
 enum class Replacement { with, without };
 
-/// A token sampled from p is compared with k independent drafts:
-///
-///   acceptance = sum_x p(x) (1 - (1 - q(x))^k)
-///
-/// Source:   Miao et al. 2024 (SpecInfer), the baseline; docs/theory.md#several-drafts-at-one-position
-/// Accuracy: relative error <= 1e-14
-MultiDraftLaw naive_membership(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
-
 /// Recursive rejection sampling: draft i is accepted with probability min(1, p_i / q_i), otherwise the next one is
 /// tried against the residual.
 ///
@@ -102,12 +94,6 @@ MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribu
 /// Accuracy: absolute error <= 1e-14
 core::AcceptanceRate transport_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                           std::int64_t k, Replacement replacement);
-
-/// An upper bound on that for independent drafts, sum_x min(p(x), 1 - (1 - q(x))^k), equal to it at k = 1.
-/// Source:   docs/theory.md#several-drafts-at-one-position
-/// @return in [0, 1 + tolerance of the rows]
-/// Accuracy: relative error <= 1e-14
-double transport_upper_bound(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
 
 /// Acceptance of proposals that are given rather than drawn, p(set): the n tokens named by a table or a ranking.
 /// Source:   docs/theory.md#several-drafts-at-one-position

@@ -28,11 +28,6 @@ double oracle_speedup(const core::AcceptanceRate& rate, double c) {
   return static_cast<double>(1 / oracle_time(rate, c));
 }
 
-double oracle_speedup_paying_for_rejections(const core::AcceptanceRate& rate, double c) {
-  require_cost("oracle_speedup_paying_for_rejections", c);
-  return static_cast<double>(1 / (static_cast<long double>(rate.rejection()) + c));
-}
-
 double oracle_improvement(const core::AcceptanceRate& rate, std::int64_t gamma, double c) {
   core::require_in("oracle_improvement", "gamma", gamma, 0, std::numeric_limits<std::int64_t>::max());
   require_cost("oracle_improvement", c);

@@ -24,13 +24,6 @@ double oracle_tokens(const core::AcceptanceRate& rate);
 /// Accuracy: relative error <= 1e-13
 double oracle_speedup(const core::AcceptanceRate& rate, double c);
 
-/// The same for an oracle that stops only after the rejected draft has been paid for: 1 / (1 - alpha + c).
-/// Source:   docs/theory.md#oracle
-/// @param c  draft step time / target step time, dimensionless, >= 0
-/// @throws std::domain_error if c is NaN, negative or infinite
-/// Accuracy: relative error <= 1e-13
-double oracle_speedup_paying_for_rejections(const core::AcceptanceRate& rate, double c);
-
 /// oracle_speedup over the speedup of one fixed gamma; at c = 0 it is 1 / (1 - alpha^(gamma+1)).
 /// Source:   docs/theory.md#oracle
 /// @param gamma  drafted tokens per step, >= 0

@@ -13,24 +13,6 @@
 /// A function throws std::domain_error if a parameter is NaN or out of its range.
 namespace specdec::theory {
 
-/// Acceptance of a draft that draws every token with the same probability, sum_x min(p(x), 1 / vocab).
-/// Source:   Leviathan et al. 2023, Section 3.6
-/// @return at least 1 / vocab
-/// Accuracy: relative error <= 1e-15 in the smaller of it and its complement
-core::AcceptanceRate uniform_draft_acceptance(const core::TargetDistribution& p);
-
-/// The stationary law of a chain's states, pi = pi P, without subtractions. The acceptance of an n-gram draft on text
-/// of an n-gram target is core::mean_acceptance of the contexts' betas weighted by it.
-///
-/// Source:   Grassmann, Taksar and Heyman 1985; docs/theory.md#other-drafts
-/// Shape:    transitions (states, states), rows sum to 1
-/// @param states  >= 1; time O(states^3)
-/// @throws std::invalid_argument if the size is not states^2
-/// @throws std::domain_error naming a row that is not a distribution, or a state that reaches none before it: the chain
-///         must be irreducible
-/// Accuracy: relative error <= 1e-13 per entry
-std::vector<double> stationary_law(std::span<const double> transitions, std::int64_t states);
-
 /// Speedup of a draft that finds something to propose in a share of the steps, such as one that copies from the
 /// context; the other steps are plain decoding. The acceptance of one copied token x is p(x), and the residual is p
 /// without x.

@@ -32,8 +32,8 @@ struct ReplayedSteps {
 /// Accuracy: relative error <= 1e-12
 ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamma);
 
-/// The same if the step from t drafts at most limits[t] tokens, as for a policy that looks at the drafted tokens
-/// (see policy_replay.hpp), and draft j + 1 of a step is accepted with a_(t, min(j, depths - 1)).
+/// The same if the step from t drafts at most limits[t] tokens, as for a policy that looks at the drafted tokens,
+/// and draft j + 1 of a step is accepted with a_(t, min(j, depths - 1)).
 /// Source:   docs/theory.md#adaptive-drafting
 /// Shape: limits (T), each >= 0; acceptance (T, depths), row-major
 /// @param depths  >= 1

@@ -104,7 +104,6 @@ planner::Analysis analysed(const PlanOptions& o, planner::Acceptance::Rule rule)
   question.rules.acceptance = rule;
   question.cost = o.cost.times();
   question.standardise.emplace();
-  question.samples = 0;
   question.threads = usual_threads();
   return planner::analyze(recording_of(o), question);
 }

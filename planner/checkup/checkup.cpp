@@ -329,7 +329,6 @@ class Examination {
 
   void check_recording(const RecordingFiles& files, const std::string& name) {
     AnalysisQuestion asked;
-    asked.samples = 0;
     asked.threads = question_.threads;
     try {
       const Analysis analysis = analyze(files, asked);

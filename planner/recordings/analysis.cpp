@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "analysis/core/standardisation.hpp"
 #include "analysis/estimate/text_ends.hpp"
-#include "analysis/planning/replay_columns.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -18,8 +16,6 @@
 namespace specdec::planner {
 namespace {
 
-/// Number of standard errors between a Monte Carlo replay and the exact one above which one of them must be wrong.
-constexpr double monte_carlo_alarm = 5;
 constexpr std::int64_t usual_last_gamma = 16;
 
 std::vector<std::int64_t> gammas_of(const AnalysisQuestion& question) {
@@ -87,12 +83,6 @@ std::vector<Note> warnings_of(const Analysis& a) {
                  "of each");
   }
   if (!a.cost) explain_null("no_cost", "speedups, the optimal gamma and adaptive drafting need --c");
-  if (t.law.kl_target_draft.infinite_share > 0 || t.law.kl_draft_target.infinite_share > 0) {
-    warn("kl_infinite",
-         fmt::format("KL is infinite at {} of the positions for (p || q) and {} for (q || p), "
-                     "where one of the two misses a token; its means leave these out",
-                     percent(t.law.kl_target_draft.infinite_share), percent(t.law.kl_draft_target.infinite_share)));
-  }
   if (t.replay && t.replay->lower.optimum && t.replay->lower.optimum->at_limit && !t.replay->upper) {
     warn(
         "optimum_at_limit",
@@ -102,14 +92,6 @@ std::vector<Note> warnings_of(const Analysis& a) {
                           *t.longest_draft)
             : fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
                           std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
-  }
-  for (std::size_t i = 0; i < a.monte_carlo.size(); ++i) {
-    const auto z = a.monte_carlo_z(i);
-    if (z && std::abs(*z) > monte_carlo_alarm) {
-      warn("monte_carlo_disagrees", fmt::format("at gamma {} the simulated replay lies {:.1f} standard errors from the "
-                                                "exact one",
-                                                a.gammas[i], *z));
-    }
   }
   if (t.replay) {
     if (const auto note = estimate::no_draft_looked_at(t.replay->lower)) explain_null(note->code, note->message);
@@ -121,8 +103,6 @@ std::vector<Note> warnings_of(const Analysis& a) {
 }  // namespace
 
 Analysis empty_answer(const AnalysisQuestion& question) {
-  if (question.samples == 1 || question.samples < 0 || question.samples > most_samples)
-    refuse("--samples", fmt::format("{}", question.samples), fmt::format("0 or an integer in [2, {}]", most_samples));
   require_in("--row-tolerance", question.row_tolerance, {.hi = 1, .lo_open = true});
   require_in("--seed", question.seed, {.hi = 9e18});
   require_in("--threads", question.threads, {.lo = 1, .hi = 1024});
@@ -152,20 +132,6 @@ Analysis analyze(traces::PositionSource& source, const AnalysisQuestion& questio
 
 Analysis analyze(const RecordingFiles& recording, const AnalysisQuestion& question, const core::RunHooks& hooks) {
   return RecordingSummary::of(recording, {}, question, hooks).answer();
-}
-
-std::optional<double> Analysis::monte_carlo_z(std::size_t row) const {
-  std::optional<double> farthest;
-  const auto compare = [&](const std::vector<sim::MonteCarloTokens>& simulated, const estimate::ReplayReport& exact) {
-    if (row >= simulated.size() || simulated[row].standard_error == 0) return;
-    const estimate::Estimate& tokens = exact.gammas[static_cast<std::size_t>(gammas[row])].tokens_per_step;
-    const double z = (simulated[row].tokens_per_step - tokens.value) / simulated[row].standard_error;
-    if (!farthest || std::abs(z) > std::abs(*farthest)) farthest = z;
-  };
-  if (!recording.replay) return farthest;
-  compare(monte_carlo, recording.replay->lower);
-  compare(monte_carlo_upper, recording.replay->highest());
-  return farthest;
 }
 
 }  // namespace specdec::planner

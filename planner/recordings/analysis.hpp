@@ -13,7 +13,6 @@
 #include "planner/cost.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "planner/sources/recording_rules.hpp"
-#include "sim/replay_simulation.hpp"
 #include "traces/note.hpp"
 #include "traces/position_source.hpp"
 
@@ -21,7 +20,6 @@
 namespace specdec::planner {
 
 inline constexpr std::array<double, 5> usual_leniences = {0.9, 0.7, 0.5, 0.3, 0.1};
-inline constexpr std::int64_t most_samples = 1'000'000;
 
 /// A question about a recording. Members correspond to the options of `specdec analyze` of the same name.
 struct AnalysisQuestion {
@@ -40,8 +38,6 @@ struct AnalysisQuestion {
   std::optional<std::vector<double>> lenience = {};
   /// Other ways to sample whole rows; empty: a few temperatures if rows are whole and their files small.
   std::optional<std::vector<planning::SweepSetting>> standardise = {};
-  /// Runs of the Monte Carlo replay, [2, most_samples]; 0 for none.
-  std::int64_t samples = 16;
   std::int64_t seed = 1;
   /// >= 1; does not affect the answer.
   std::int64_t threads = 1;
@@ -57,17 +53,9 @@ struct Analysis {
   planning::TraceAnalysis recording;
   /// True if reading was interrupted: the results are those of what was read until then.
   bool partial = false;
-  /// One for each of `gammas`; empty if there was no replay. For the lower ends if acceptance is bracketed, and
-  /// then for the upper ends too.
-  std::vector<sim::MonteCarloTokens> monte_carlo;
-  std::vector<sim::MonteCarloTokens> monte_carlo_upper;
   std::vector<std::string> files;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
-
-  /// The distance of the simulation of gammas[row] from the exact replay, in its standard errors, at the end of the
-  /// bracket with the larger distance; empty if there is no simulation or nothing is random.
-  std::optional<double> monte_carlo_z(std::size_t row) const;
 };
 
 /// Reads a recording to its end, once.

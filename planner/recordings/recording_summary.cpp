@@ -13,7 +13,6 @@
 
 #include "analysis/core/standardisation.hpp"
 #include "analysis/core/state_archive.hpp"
-#include "analysis/planning/replay_columns.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis_answer.hpp"
 #include "planner/sources/recording_files.hpp"
@@ -127,7 +126,7 @@ void exchange_sweep(Archive& archive, std::optional<std::vector<SweepSetting>>& 
 template <class Archive>
 void exchange_question(Archive& archive, AnalysisQuestion& q) {
   archive(q.rules.acceptance, q.rules.assume_processed, q.rules.force_replay, q.row_tolerance, q.fixed_task_mix,
-          q.by.label, q.by.bounds, q.cost.c, q.cost.overhead, q.gamma, q.lenience, q.samples, q.seed);
+          q.by.label, q.by.bounds, q.cost.c, q.cost.overhead, q.gamma, q.lenience, q.seed);
   exchange_verification(archive, q.cost.verify_factor);
   exchange_sweep(archive, q.standardise);
 }
@@ -146,7 +145,6 @@ std::unique_ptr<traces::PositionSource> share_of(const RecordingFiles& recording
   return source;
 }
 
-/// The analysis and the simulation beside it, over the same sequences.
 class RecordingSummary::State {
  public:
   explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
@@ -162,7 +160,7 @@ class RecordingSummary::State {
       answer_.partial = positions() > 0 && hooks.interrupted();
       if (answer_.partial) break;
       traces::read_ahead(batch);
-      add(source, batch);
+      analyzer_->add(source, batch);
       tell_of_reading(hooks.progress, source, batch);
     }
     hooks.tell(1);
@@ -176,10 +174,6 @@ class RecordingSummary::State {
       throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
     answer_.partial = answer_.partial || other.answer_.partial;
     analyzer_->merge(*other.analyzer_);
-    if (!simulation_) return;
-    if (other.of_upper_ends_ && !of_upper_ends_) of_upper_ends_ = simulation_;
-    if (of_upper_ends_) of_upper_ends_->merge(other.of_upper_ends_ ? *other.of_upper_ends_ : *other.simulation_);
-    simulation_->merge(*other.simulation_);
   }
 
   Analysis answer() {
@@ -187,15 +181,6 @@ class RecordingSummary::State {
     Analysis answer = answer_;
     answer.recording = analyzer_->finish(answer.metadata.task_names);
     if (const auto longest = answer.recording.longest_draft) leave_out_above(*longest, answer.gammas);
-    if (answer.recording.replay) {
-      const auto of_shown = [&](const sim::MonteCarloReplay& simulated) {
-        std::vector<sim::MonteCarloTokens> tokens = simulated.result();
-        tokens.resize(answer.gammas.size());
-        return tokens;
-      };
-      if (simulation_) answer.monte_carlo = of_shown(*simulation_);
-      if (of_upper_ends_) answer.monte_carlo_upper = of_shown(*of_upper_ends_);
-    }
     complete(answer, notes_);
     return answer;
   }
@@ -225,37 +210,14 @@ class RecordingSummary::State {
       asked.files = std::move(answer_.files);
       asked.partial = answer_.partial;
       answer_ = std::move(asked);
-      // The state holds a count for each of them: memory for more is not even taken.
-      const std::int64_t samples = answer_.question.samples;
-      archive.require(static_cast<std::uint64_t>(samples) * answer_.gammas.size() <= archive.bytes_left());
       begin();
     }
     archive(*analyzer_);
-    if (!simulation_) return;
-    bool has_upper = of_upper_ends_.has_value();
-    archive(*simulation_, has_upper);
-    if (!has_upper) return;
-    if (!of_upper_ends_) of_upper_ends_ = simulation_;
-    archive(*of_upper_ends_);
   }
 
  private:
   void begin() {
-    const planning::TraceAnalysisOptions options = options_of(answer_, sweeps_unasked_);
-    analyzer_.emplace(answer_.metadata, depths_, options);
-    const AnalysisQuestion& question = answer_.question;
-    if (question.samples > 0) simulation_.emplace(answer_.gammas, question.samples, options.seed, question.threads);
-  }
-
-  void add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
-    const estimate::Observations& seen = analyzer_->add(source, batch);
-    const planning::ReplayColumns* const replayed = analyzer_->replayed();
-    if (!replayed || !simulation_) return;
-    if (!replayed->exact() && !of_upper_ends_) of_upper_ends_ = simulation_;
-    simulation_->add({seen.sequence, seen.place, replayed->lower(), replayed->depths(), {}});
-    if (of_upper_ends_) {
-      of_upper_ends_->add({seen.sequence, seen.place, replayed->highest(), replayed->depths(), {}});
-    }
+    analyzer_.emplace(answer_.metadata, depths_, options_of(answer_, sweeps_unasked_));
   }
 
   static std::vector<std::string> names_of(const std::vector<std::filesystem::path>& files) {
@@ -275,7 +237,6 @@ class RecordingSummary::State {
   bool sweeps_unasked_ = false;
   std::vector<Note> notes_;  // the reader's
   std::optional<planning::TraceAnalyzer> analyzer_;
-  std::optional<sim::MonteCarloReplay> simulation_, of_upper_ends_;
 };
 
 RecordingSummary::RecordingSummary(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     import matplotlib.figure
     import pandas
 
-#: The arrays of an answer, the main one first, with what their rows take from the objects around them, or the name by which
-#: an array of numbers is counted.
+#: The arrays of an answer, the main one first, with what their rows take from the objects around them.
 Tables = dict[str, tuple[str, tuple[str, ...]]]
 #: Each figure by its name, as `specdec plot NAME --format json` prints it and as it stands on a page, compressed: a map has
 #: thousands of rows.
@@ -155,9 +154,7 @@ class Answer:
             found = found[key]
         if not inner:
             tables_within = {p.split("/*/")[1] for p, _ in self._tables.values() if p.startswith(f"{outer}/*/")}
-            number = keys[0] if keys else "row"
-            rows = [row if isinstance(row, dict) else {number: i, "value": row} for i, row in enumerate(found or [], 1)]
-            rows = [{k: v for k, v in row.items() if k not in tables_within} for row in rows]
+            rows = [{k: v for k, v in row.items() if k not in tables_within} for row in found or []]
         else:
             rows = [{**{key: one[key] for key in keys}, **row} for one in found or [] for row in one[inner[0]]]
         shape: dict[str, Any] = {}
@@ -444,8 +441,6 @@ class Analysis(Answer):
         "lenience": ("lenience", ()),
         "standardisation": ("standardisation", ()),
         "tasks": ("tasks", ()),
-        "beta_histogram": ("beta_histogram", ()),
-        "autocorrelation": ("autocorrelation", ("lag",)),
         "calibration": ("calibration", ()),
         "adaptive": ("adaptive/policies", ()),
     }

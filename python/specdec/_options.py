@@ -185,7 +185,6 @@ ANALYZE: Options = {
     "gamma": "1:16",
     "lenience": "0.9,0.7,0.5,0.3,0.1",
     "standardise": "auto",
-    "samples": 16,
     "seed": 1,
     "threads": 1,
     "shard": None,

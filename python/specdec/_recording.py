@@ -378,7 +378,6 @@ def analyze(
     row_tolerance: float | None = None,
     by: str | None = None,
     fixed_task_mix: bool = False,
-    samples: int = 16,
     seed: int = 1,
     threads: int | None = None,
     progress: Callable[[float], object] | None = None,
@@ -418,8 +417,6 @@ def analyze(
         The groups: "task" where it is not given, or "context:N1,N2,..." for ranges of the place in a text.
     fixed_task_mix : bool
         The numbers of sequences by task were chosen: stratify by task.
-    samples : int
-        Runs of the Monte Carlo replay, 2 or more; 0 for none.
     seed : int
     threads : int, optional
         Those of the machine where it is not given; results do not depend on them.
@@ -472,7 +469,6 @@ def analyze(
             "row_tolerance": as_float(row_tolerance),
             "by": by,
             "fixed_task_mix": fixed_task_mix,
-            "samples": samples,
             "seed": seed,
             "threads": threads or min(max(len(os.sched_getaffinity(0)), 1), 64),
         }

@@ -79,11 +79,6 @@ void warn_of_gaps(const planning::TraceAnalysis& analysis, Chart& chart) {
         {"no_interval", fmt::format("{} of sequences determine{} no interval where all accept alike",
                                     analysis.sequences, analysis.sequences == 1 ? "s" : "")});
   }
-  if (!analysis.replay->upper && lacks([](const auto& row) { return !row.two_state; })) {
-    chart.warnings.push_back(
-        {"no_markov_chain",
-         "no two-state chain is likelier than one rate: acceptance does not rise with the position"});
-  }
 }
 
 }  // namespace
@@ -112,11 +107,6 @@ Chart position_acceptance_chart(const TraceChartInputs& inputs) {
   const estimate::AcceptanceEstimate* const alpha = analysis.best_alpha();
   if (alpha) add_rate(*alpha, x, panel);
   const bool bracketed = analysis.replay->upper.has_value();
-  ChartSeries markov{.name = "two-state Markov chain", .x = x, .colour = 2};
-  for (const auto& row : positions) markov.y.push_back(row.two_state.value_or(no_value));
-  if (!std::all_of(markov.y.begin(), markov.y.end(), [](double y) { return std::isnan(y); })) {
-    panel.series.push_back(std::move(markov));
-  }
   panel.series.push_back(bracketed ? observed_brackets(positions, x) : observed_points(positions, x));
   chart.caption = fmt::format("Replay of {} at γ = {}", inputs.recording, positions.size());
   if (!bracketed && positions.front().conditional) {

@@ -23,8 +23,8 @@ struct TraceChartInputs {
 /// @param files  as they were named
 std::string name_of_recording(const std::vector<std::string>& files);
 
-/// Acceptance of draft 1, 2, ... given that those before it are accepted: as replayed at the largest gamma, by one
-/// rate, and by a two-state Markov chain fitted to it.
+/// Acceptance of draft 1, 2, ... given that those before it are accepted: as replayed at the largest gamma, and by one
+/// rate.
 Chart position_acceptance_chart(const TraceChartInputs& inputs);
 /// Tokens per step against gamma: replayed, and by Eq. 1 at alpha_hat.
 Chart tokens_over_gamma_chart(const TraceChartInputs& inputs);

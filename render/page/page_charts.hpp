@@ -49,8 +49,7 @@ struct RecordingCharts {
   }
 };
 
-/// Charts of a recording: acceptance by prefix and by position, tokens per step, autocorrelation, lenience and
-/// calibration.
+/// Charts of a recording: acceptance by position, tokens per step, lenience and calibration.
 /// @param recording  its name, for captions
 RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const std::string& recording);
 

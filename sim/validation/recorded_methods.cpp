@@ -117,7 +117,7 @@ class RecordedAcceptance {
     if (play_.policy == "confidence" && seen_.draft_top_probability.empty())
       throw NotRecorded("the recording does not hold the draft's largest probability");
     if (!own_column && !columns_->exact())
-      throw NotRecorded("the recording knows acceptance within bounds alone; specdec replay plays both ends");
+      throw NotRecorded("the recording knows acceptance within bounds alone; specdec analyze replays both ends");
     if (play_.needs_probability() && has_unknown(seen_.draft_token_probability))
       throw NotRecorded(own_column ? "the recording knows acceptance within bounds alone"
                                    : "the recording knows the draft's probability of some tokens within bounds alone");
@@ -307,11 +307,11 @@ class RecordedExperiment {
         result.judged += 1;
       }
       if (!play_.knows_drafted) return;
-      const auto slots = static_cast<std::size_t>(round.drafted_most);
+      const auto slots = static_cast<std::size_t>(round.drafted);
       counters.drafted_at.resize(std::max(counters.drafted_at.size(), slots));
       for (std::size_t j = 0; j < slots; ++j) ++counters.drafted_at[j];
       if (const std::optional<core::StepCost>& cost = context_.settings().cost)
-        result.cost += (*cost)(round.drafted_most);
+        result.cost += (*cost)(round.drafted);
     });
     simulation.add({sequence.numbers, sequence.places, sequence.acceptance, depths, sequence.probability});
     simulation.finish();
@@ -320,7 +320,7 @@ class RecordedExperiment {
     counters.tokens = played.tokens;
     counters.accepted = played.accepted;
     if (play_.knows_drafted) {
-      counters.drafted = counters.draft_calls = counters.draft_positions = played.drafted_most;
+      counters.drafted = counters.draft_calls = counters.draft_positions = played.drafted;
       counters.accepted_at = played.accepted_at;
       counters.accepted_at.resize(counters.drafted_at.size());
     }

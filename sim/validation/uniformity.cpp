@@ -54,13 +54,6 @@ double kolmogorov_p_value(double distance, std::int64_t n) {
   return std::min(1.0, 2 * std::exp(-2 * static_cast<double>(n) * distance * distance));
 }
 
-double kolmogorov_bound(double p_value, std::int64_t n) {
-  constexpr std::string_view function = "kolmogorov_bound";
-  core::require_in(function, "p_value", p_value, std::numeric_limits<double>::min(), 1.0);
-  core::require_in(function, "n", n, std::int64_t{1}, std::numeric_limits<std::int64_t>::max());
-  return std::min(1.0, std::sqrt(std::log(2 / p_value) / (2 * static_cast<double>(n))));
-}
-
 double two_sided_normal_p_value(double z) { return std::erfc(std::abs(z) / std::numbers::sqrt2); }
 
 }  // namespace specdec::validation

@@ -39,13 +39,6 @@ double kolmogorov_distance(std::span<double> values);
 ///           exp(D + n D^4 / 2) (the test's tolerance): 8% at n = 1,000 and 2% at n = 10,000 for p = 1e-6
 double kolmogorov_p_value(double distance, std::int64_t n);
 
-/// The distance that has this p-value: sqrt(ln(2 / p) / (2 n)), at most 1.
-///
-/// @param p_value  (0, 1]
-/// @param n        values, >= 1
-/// @throws std::domain_error if an argument is outside its range
-double kolmogorov_bound(double p_value, std::int64_t n);
-
 /// P(|Z| >= |z|) of a standard normal Z. Relative error <= 1e-14.
 double two_sided_normal_p_value(double z);
 

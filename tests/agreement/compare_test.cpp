@@ -89,7 +89,7 @@ TEST_CASE("the oracle and the dynamic program for known acceptance gain what the
     acceptance.push_back(std::min(1.0, draft[x] / target[x]));
   }
   const double cheapest =
-      static_cast<double>(acceptance.size()) / theory::known_acceptance_cost(acceptance, 16, {.c = 0.1});
+      static_cast<double>(acceptance.size()) / theory::known_acceptance_program(acceptance, 16, {.c = 0.1}).cost;
   const MethodResult known = run_on_fixed_pair("known-beta", 0.1);
   CHECK(std::abs(known.speedup->value - cheapest) < 0.75 * (known.speedup->ci95->hi - known.speedup->ci95->lo));
   CHECK(known.speedup->value < oracle.speedup->value);

@@ -8,7 +8,7 @@
 
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
-#include "analysis/theory/policy_replay.hpp"
+#include "analysis/theory/replay.hpp"
 #include "sim/ngram_tables.hpp"
 #include "sim/recording.hpp"
 #include "sim/transformer/checkpoint.hpp"
@@ -69,18 +69,22 @@ Found recorded(const sim::ModelPair& pair, const std::vector<sim::Prompt>& promp
 
   traces::TraceReader reader(file);
   estimate::Observer observer(reader.metadata(), {});
-  theory::PolicyReplay replay({.gamma = drafted});
   std::vector<double> sums(prompts.size());
+  std::vector<std::vector<double>> texts(prompts.size());
   const std::vector<double> counts(prompts.size(), static_cast<double>(tokens_per_text));
   traces::PositionBatch batch;
   while (reader.read(batch)) {
     const estimate::Observations seen = observer.observe(reader, batch);
-    for (std::size_t i = 0; i < seen.mean_acceptance.lower.size(); ++i)
-      sums[static_cast<std::size_t>(seen.sequence[i])] += seen.mean_acceptance.lower[i];
-    replay.add(seen.sequence, seen.acceptance.lower, 1, {});
+    for (std::size_t i = 0; i < seen.mean_acceptance.lower.size(); ++i) {
+      const auto text = static_cast<std::size_t>(seen.sequence[i]);
+      sums[text] += seen.mean_acceptance.lower[i];
+      texts[text].push_back(seen.acceptance.lower[i]);
+    }
   }
+  double steps = 0;
+  for (const std::vector<double>& acceptance : texts) steps += theory::replay_steps(acceptance, drafted).expected;
   return {estimate::ratio_of_sums(sums, counts),
-          static_cast<double>(prompts.size()) * static_cast<double>(tokens_per_text) / replay.expected_steps()};
+          static_cast<double>(prompts.size()) * static_cast<double>(tokens_per_text) / steps};
 }
 
 /// Half the width of the interval in standard errors, for as many clusters as there are prompts (t about 2.07).

@@ -112,6 +112,6 @@ int main(int argc, char** argv) {
     });
     adaptive.finish();
   };
-  measure(fmt::format("72 confidence policies and the known-acceptance program, threads: {}", threads), tokens, 1,
+  measure(fmt::format("72 confidence policies, threads: {}", threads), tokens, 1,
           adapt);
 }

@@ -175,22 +175,6 @@ Case statistics_case(const Options& options, std::string name, const Pair& pair)
           }};
 }
 
-Case overlap_case(const Options& options, std::string name, const Pair& pair) {
-  const std::int64_t size = traces::size_of(pair.type);
-  return {std::move(name), size, [&options, pair, size](std::int64_t t, core::RowScratch& scratch) {
-            traces::TargetRow p;
-            traces::DraftRow q;
-            p.space = q.space = pair.space;
-            p.type = q.type = pair.type;
-            p.vocab = q.vocab = options.vocab;
-            p.data = pair.target + t * options.vocab * size;
-            q.data = pair.draft + t * options.vocab * size;
-            core::RowOverlap s;
-            if (core::row_overlap(p, q, scratch, s)) throw std::runtime_error("a row is refused");
-            return s.overlap;
-          }};
-}
-
 void run(const Options& options) {
   std::vector<float> target_logits;
   std::vector<float> draft_logits;
@@ -220,9 +204,6 @@ void run(const Options& options) {
   cases.push_back(statistics_case(options, "F16, everything", f16));
   cases.push_back(statistics_case(options, "BF16, everything", bf16));
   cases.push_back(statistics_case(options, "F32 logits, everything", logits));
-  cases.push_back(overlap_case(options, "F32, sum min(p, q)", f32));
-  cases.push_back(overlap_case(options, "F16, sum min(p, q)", f16));
-  cases.push_back(overlap_case(options, "BF16, sum min(p, q)", bf16));
 
   // The first round only warms up.
   for (int round = 0; round <= options.rounds; ++round) {

@@ -19,7 +19,6 @@
 #include "analysis/estimate/measured_acceptance.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "analysis/theory/tokens.hpp"
-#include "analysis/theory/two_state_acceptance.hpp"
 
 using namespace specdec;
 using estimate::Interval;
@@ -41,9 +40,14 @@ class Text {
   virtual void start_request(Random&) {}
 };
 
+/// A hidden state of the text: acceptance in each, and the chance that the next token is in the other.
+struct TwoStateChain {
+  double beta_first, beta_second, leave_first, leave_second;
+};
+
 class Chain final : public Text {
  public:
-  explicit Chain(const theory::TwoStateChain& chain) : chain_(chain) {}
+  explicit Chain(const TwoStateChain& chain) : chain_(chain) {}
   bool next(Random& random) override {
     const bool accepted = uniform(random) < (first_ ? chain_.beta_first : chain_.beta_second);
     if (uniform(random) < (first_ ? chain_.leave_first : chain_.leave_second)) first_ = !first_;
@@ -51,7 +55,7 @@ class Chain final : public Text {
   }
 
  private:
-  theory::TwoStateChain chain_;
+  TwoStateChain chain_;
   bool first_ = true;
 };
 
@@ -98,12 +102,21 @@ struct Law {
   }
 };
 
-Law chain_law(std::string name, const theory::TwoStateChain& chain) {
-  const theory::TwoRates rates = *theory::two_rates(chain);
+Law chain_law(std::string name, const TwoStateChain& chain) {
+  // The eigenvalues of diag(beta) P and their shares of the tokens: docs/theory.md#two-acceptance-states.
+  const double stay_first = chain.beta_first * (1 - chain.leave_first);
+  const double stay_second = chain.beta_second * (1 - chain.leave_second);
+  const double middle = (stay_first + stay_second) / 2;
+  const double half_gap =
+      std::hypot((stay_first - stay_second) / 2,
+                 std::sqrt(chain.beta_first * chain.beta_second * chain.leave_first * chain.leave_second));
+  const double leaving = chain.leave_first + chain.leave_second;
+  const double alpha = (chain.leave_second * chain.beta_first + chain.leave_first * chain.beta_second) / leaving;
+  const double share_high = (alpha - (middle - half_gap)) / (2 * half_gap);
   return {std::move(name),
           [chain] { return std::make_unique<Chain>(chain); },
-          {rates.high, rates.low},
-          {rates.share_high, 1 - rates.share_high}};
+          {middle + half_gap, middle - half_gap},
+          {share_high, 1 - share_high}};
 }
 
 Law request_law(std::string name, double mean, double spread, bool two) {

@@ -44,10 +44,8 @@ def statistics_of_rows(p, q, tokens):
     """Statistics of `analyze` for whole rows, lenience and other ways of sampling left out."""
     at = np.arange(len(p)), tokens
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_p, log_q = np.log(p), np.log(q)
         return (
-            overlap(p, q), np.abs(p - q).sum(axis=1) / 2, -np.nansum(p * log_p, axis=1), -np.nansum(q * log_q, axis=1),
-            np.nansum(p * (log_p - log_q), axis=1), np.nansum(q * (log_q - log_p), axis=1),
+            overlap(p, q), np.abs(p - q).sum(axis=1) / 2, -np.nansum(p * np.log(p), axis=1),
             p.argmax(axis=1) == q.argmax(axis=1), p[at], q[at], (p > p[at][:, None]).sum(axis=1), (q > q[at][:, None]).sum(axis=1),
             q.max(axis=1),
         )  # fmt: skip
@@ -62,7 +60,7 @@ def rows():
     recording = specdec.Recording.from_rows(p, q, tokens)
 
     def ours():
-        specdec.analyze(recording, samples=0, lenience=[], standardise=[], gamma=[1], threads=THREADS, force_replay=True)
+        specdec.analyze(recording, lenience=[], standardise=[], gamma=[1], threads=THREADS, force_replay=True)
 
     compare(f"sum min(p, q) of {ROWS} rows of {VOCAB}, beside all of analyze", lambda: overlap(p, q), ours)
     compare(f"statistics of {ROWS} rows of {VOCAB}", lambda: statistics_of_rows(p, q, tokens), ours)
@@ -91,12 +89,12 @@ def replay():
     recording = specdec.Recording.from_rows(p, q, sequences=sequences, metadata={"path": "target"})
     acceptance = np.minimum(1, q / p).reshape(TEXTS, LENGTH)
     gammas = list(range(1, GAMMAS + 1))
-    shown = specdec.analyze(recording, samples=0, gamma=[4], threads=THREADS).gammas[0].tokens_per_step.replay
+    shown = specdec.analyze(recording, gamma=[4], threads=THREADS).gammas[0].tokens_per_step.replay
     assert abs(TEXTS * LENGTH / steps_by_hand(acceptance, 4).sum() / shown - 1) < 0.01
     compare(
         f"replay of {TEXTS * LENGTH} positions, gammas 1 to {GAMMAS}",
         lambda: [steps_by_hand(acceptance, gamma).sum() for gamma in gammas],
-        lambda: specdec.analyze(recording, samples=0, gamma=gammas, threads=THREADS),
+        lambda: specdec.analyze(recording, gamma=gammas, threads=THREADS),
     )
 
 

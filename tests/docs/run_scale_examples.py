@@ -15,7 +15,7 @@ from pathlib import Path
 
 SPECDEC = Path()
 SCRIPTS = Path(__file__).resolve().parents[2] / "examples" / "scale"
-OPTIONS = ["--c", "0.05", "--gamma", "1:8", "--samples", "4"]
+OPTIONS = ["--c", "0.05", "--gamma", "1:8"]
 
 
 class Scripts(unittest.TestCase):

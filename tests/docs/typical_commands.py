@@ -42,7 +42,6 @@ COMMANDS = {
         "simulate --verifier block --tokens 2304",
         "validate --tokens 1152 --timed-prompts 0",
         "reproduce",
-        f"replay {RECORDING}",
         f"trace info {RECORDING}",
     ],
     "at home": [

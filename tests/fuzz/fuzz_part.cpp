@@ -33,7 +33,6 @@ std::string whole_part() {
   planner::AnalysisQuestion question;
   question.cost.c = 0.1;
   question.gamma = {1, 2};
-  question.samples = 2;
   return std::string(header) + '\n' + planner::RecordingSummary::of(*recording.open(), question).state();
 }
 

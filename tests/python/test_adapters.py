@@ -51,7 +51,7 @@ def test_an_engines_answers_become_a_recording(servers: tuple[Any, Any, Any], tm
         for key, flavour in (("target", "p"), ("draft", "q")):
             expected = [stub_servers.logprobs(flavour, last)[token] for last, token in itertools.pairwise(text)]
             assert line[key]["logprobs"] == pytest.approx(expected, abs=1e-12)
-    assert specdec.analyze(recording, samples=0).positions == sum(len(line["token_ids"]) for line in lines)
+    assert specdec.analyze(recording).positions == sum(len(line["token_ids"]) for line in lines)
     asked = len(target.requests)
     engine.record(target.url, draft.url, PROMPTS, output=path, max_tokens=20)
     assert len(target.requests) == asked

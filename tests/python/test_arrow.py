@@ -36,7 +36,7 @@ def rows(seed: int = 2) -> tuple[Any, Any, Any]:
 
 
 def answer_of(given: Any) -> dict[str, Any]:
-    document = specdec.analyze(given, c=0.1, samples=4).to_dict()
+    document = specdec.analyze(given, c=0.1).to_dict()
     document["inputs"].pop("traces")
     document["inputs"].pop("files", None)
     return document

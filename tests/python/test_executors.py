@@ -21,7 +21,7 @@ import pytest
 from specdec import Analysis, FileError, QuestionError, RayExecutor, Recording, analyze
 
 RECORDING = pathlib.Path(__file__).parents[2] / "sim" / "models" / "recording.safetensors"
-GIVEN: dict[str, Any] = {"c": 0.05, "gamma": [1, 4], "samples": 4}
+GIVEN: dict[str, Any] = {"c": 0.05, "gamma": [1, 4]}
 SHARDS = 6
 
 

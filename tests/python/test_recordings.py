@@ -44,7 +44,7 @@ def without_files(answer: specdec.Analysis) -> dict[str, Any]:
     [
         ({}, []),
         ({"c": 0.05, "gamma": [2, 4, 8]}, ["--c", "0.05", "--gamma", "2,4,8"]),
-        ({"rule": "greedy", "samples": 0, "seed": 3}, ["--acceptance", "greedy", "--samples", "0", "--seed", "3"]),
+        ({"rule": "greedy", "seed": 3}, ["--acceptance", "greedy", "--seed", "3"]),
         (
             {"c": 0.1, "verify_factor": {2: 1.1, 5: 1.2}, "overhead": 0.02, "fixed_task_mix": True, "force_replay": True},
             ["--c", "0.1", "--verify-factor", "2:1.1,5:1.2", "--overhead", "0.02", "--fixed-task-mix", "--force-replay"],
@@ -155,7 +155,7 @@ def test_rows_are_not_copied() -> None:
         tokens = np.zeros(2500, dtype=np.int64)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         recording = Recording.from_rows(*rows, tokens, np.arange(2500) // 100)
-        analyze(recording, standardise=[], lenience=[], samples=0, threads=1)
+        analyze(recording, standardise=[], lenience=[], threads=1)
         print(rows.nbytes // 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     """
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(asked)], capture_output=True, text=True, check=True)
@@ -196,7 +196,6 @@ P, Q, TOKENS = rows(positions=20)
         (lambda: analyze(Recording.from_rows(P * 1.5, Q)), None, "the target's row at position 0 is a sum of 1.5"),
         (lambda: analyze(Recording.from_rows(P, Q * np.nan)), None, "the draft's row at position 0"),
         (lambda: analyze(RECORDING, row_tolerance=0.0), "row_tolerance", r"row_tolerance is 0, but must be a number in \(0, 1\]"),
-        (lambda: analyze(RECORDING, samples=1), "samples", r"samples is 1, but must be 0 or an integer in \[2, 1000000\]"),
         (lambda: analyze(RECORDING, gamma=[3, 3]), "gamma", r"gamma is 3, but must be an integer in \[4, 512\]"),
         (lambda: analyze(RECORDING, overhead=0.1), "overhead", "overhead is given, but needs c beside it"),
         (lambda: analyze(RECORDING, standardise=[{"heat": 1}]), "standardise", "standardise is heat, but must be one of"),
@@ -255,21 +254,21 @@ def test_progress_is_told_and_an_interruption_ends_it_with_what_there_is() -> No
 
 
 def test_ctrl_c_ends_an_analysis_with_what_was_read() -> None:
-    # The appended rows are read batch by batch; each takes a fraction of a second by so many runs.
+    # The appended rows are read batch by batch; so many take seconds at so many gammas.
     text = rows()
     several = Recording.from_rows(*text)
-    for _ in range(200):
+    for _ in range(5000):
         several.append(*text)
     threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
-    answer = analyze(several, samples=10_000, standardise=[], lenience=[])
+    answer = analyze(several, c=0.1, gamma=[512], standardise=[], lenience=[])
     assert answer.partial
     assert [warning.code for warning in answer.warnings].count("partial") == 1
-    assert 0 < answer.positions < 201 * 400
+    assert 0 < answer.positions < 5001 * 400
 
 
 @pytest.mark.parametrize("shards", [1, 3, 7])
 def test_an_executor_answers_as_one_process_does(shards: int) -> None:
-    given: dict[str, Any] = {"c": 0.05, "gamma": [1, 4], "samples": 4}
+    given: dict[str, Any] = {"c": 0.05, "gamma": [1, 4]}
     in_memory = Recording.from_rows(*rows(), SEQUENCES)
     told: list[float] = []
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:

@@ -149,10 +149,6 @@ TEST_CASE("the oracle's speedup has all digits") {
   check_rows("oracle_speedup", of_rate_and_cost(theory::oracle_speedup));
 }
 
-TEST_CASE("the speedup of an oracle that pays for rejections has all digits") {
-  check_rows("oracle_speedup_paying_for_rejections", of_rate_and_cost(theory::oracle_speedup_paying_for_rejections));
-}
-
 TEST_CASE("the oracle's largest improvement has all digits") {
   check_rows("largest_oracle_improvement",
              [](ReferenceRow& row) { return theory::largest_oracle_improvement(row.rate()); });

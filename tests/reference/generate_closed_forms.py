@@ -117,7 +117,6 @@ def closed_forms():
         for c in COSTS:
             if r.epsilon + exact(c) > 0:
                 row("oracle_speedup", r, c, value=1 / (r.epsilon + r.alpha * exact(c)))
-                row("oracle_speedup_paying_for_rejections", r, c, value=1 / (r.epsilon + exact(c)))
 
 
 def z_of(log_reciprocal, c):

@@ -21,7 +21,7 @@ def rows() -> tuple[Any, Any, Any]:
 
 def alpha(p: Any, q: Any, tokens: Any, tolerance: float | None = None) -> float:
     recording = specdec.Recording.from_rows(p, q, tokens, SEQUENCES)
-    found: float = specdec.analyze(recording, samples=0, row_tolerance=tolerance).alpha.value
+    found: float = specdec.analyze(recording, row_tolerance=tolerance).alpha.value
     return found
 
 
@@ -37,7 +37,7 @@ def test_a_tensor_is_not_copied() -> None:
     tensors = [torch.full((1500, 32000), 1 / 32000) for _ in range(2)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     recording = specdec.Recording.from_rows(*tensors, torch.zeros(1500, dtype=torch.int64), np.arange(1500) // 100)
-    specdec.analyze(recording, standardise=[], lenience=[], samples=0, threads=1)
+    specdec.analyze(recording, standardise=[], lenience=[], threads=1)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 2 * 1500 * 32000 * 4 // 1024 / 5
 

@@ -57,7 +57,7 @@ def pair() -> Iterator[Pair]:
 
 def predicted(recording: specdec.Recording, gamma: int) -> tuple[float, float]:
     """Tokens per step, and the standard error of its interval."""
-    answer = specdec.analyze(recording, gamma=[gamma], samples=0)
+    answer = specdec.analyze(recording, gamma=[gamma])
     found = answer.gammas[0].tokens_per_step
     return found.replay, (found.replay_ci95[1] - found.replay_ci95[0]) / (2 * 1.96)
 

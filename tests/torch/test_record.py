@@ -243,7 +243,7 @@ def test_alpha_is_that_of_the_shipped_recording(tmp_path: pathlib.Path) -> None:
     would be beyond 4 of its standard errors in 6 of 100,000 runs; the prompts are the same, so it is in fewer."""
 
     def deviation(recording: specdec.Recording) -> float:
-        both = [specdec.analyze(one, samples=0).alpha for one in (recording, SHIPPED / "recording.safetensors")]
+        both = [specdec.analyze(one).alpha for one in (recording, SHIPPED / "recording.safetensors")]
         errors = [(alpha.ci95[1] - alpha.ci95[0]) / (2 * 1.96) for alpha in both]
         return abs(both[0].value - both[1].value) / float(np.hypot(*errors))
 
@@ -256,12 +256,12 @@ def test_alpha_is_that_of_the_shipped_recording(tmp_path: pathlib.Path) -> None:
 def test_the_text_is_found_to_be_the_targets_own(tmp_path: pathlib.Path) -> None:
     """By the two tests of `analyze`, each at 4 standard errors: false alarms in 1 of 8,000 runs."""
     shipped_recording(tmp_path / "run", shipped("draft"), tier="full", temperature=1.3)
-    assert not specdec.analyze(tmp_path / "run", samples=0).text_source.suspicious
+    assert not specdec.analyze(tmp_path / "run").text_source.suspicious
     columns = columns_of(tmp_path / "run")  # the twin: these rows, were the text sampled from them at temperature 1
     twin = specdec.Recording.from_rows(
         columns["p.logprobs"], columns["q.logprobs"], columns["token"], columns["seq"], kind="logprobs",
         metadata={"temperature": "1", "path": "target"})  # fmt: skip
-    assert specdec.analyze(twin, samples=0).text_source.suspicious
+    assert specdec.analyze(twin).text_source.suspicious
 
 
 @pytest.mark.parametrize(

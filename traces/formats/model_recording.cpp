@@ -8,7 +8,6 @@
 #include "traces/formats/llama_server_logprobs.hpp"
 #include "traces/formats/openai_logprobs.hpp"
 #include "traces/formats/sglang_logprobs.hpp"
-#include "traces/formats/top_k_datasets.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -21,9 +20,7 @@ struct ResponseFormat {
   void (*read)(dom::object, ResponseReader&);
 };
 
-constexpr std::array<ResponseFormat, 5> formats = {{{"TRL", is_trl_batch, read_trl_batch},
-                                                    {"NeMo", is_nemo_text, read_nemo_text},
-                                                    {"SGLang", is_sglang_response, read_sglang_response},
+constexpr std::array<ResponseFormat, 3> formats = {{{"SGLang", is_sglang_response, read_sglang_response},
                                                     {"llama.cpp", is_llama_server_response, read_llama_server_response},
                                                     {"OpenAI", is_openai_response, read_openai_response}}};
 

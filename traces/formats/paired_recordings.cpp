@@ -89,11 +89,6 @@ class PairedRecordings : public PositionSource {
                        "llama-server cuts unless told otherwise (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05); "
                        "the raw log-probabilities are taken for those that were sampled from"});
     }
-    if (tokens_unknown_) {
-      notes.push_back({"tokens_unknown",
-                       "a file does not say which tokens stand at its positions, so it was not "
-                       "checked that both files hold the same text"});
-    }
     return notes;
   }
 
@@ -208,7 +203,7 @@ class PairedRecordings : public PositionSource {
   }
 
   std::int32_t translated(std::int32_t token) const {
-    return translation_.empty() || token < 0 ? token : translation_[static_cast<std::size_t>(token)];
+    return translation_.empty() ? token : translation_[static_cast<std::size_t>(token)];
   }
 
   static std::string shown(const ScoredText& text, std::int32_t token) {
@@ -219,9 +214,7 @@ class PairedRecordings : public PositionSource {
     for (std::int64_t i = 0; i < overlap.size; ++i) {
       const std::int32_t by_target = target_text_->token[static_cast<std::size_t>(overlap.target_first + i)];
       const std::int32_t by_draft = draft_text_->token[static_cast<std::size_t>(overlap.draft_first + i)];
-      if (by_target < 0 || by_draft < 0) {
-        tokens_unknown_ = true;
-      } else if (by_target != translated(by_draft)) {
+      if (by_target != translated(by_draft)) {
         draft_.file().refuse(fmt::format("token {} of request {}", i, requests_), shown(*draft_text_, by_draft),
                              fmt::format("{}, as in {}", shown(*target_text_, by_target), place_of_target()));
       }
@@ -279,7 +272,6 @@ class PairedRecordings : public PositionSource {
   bool has_pair_ = false;
   bool by_id_ = false;
   bool tokens_by_text_ = false;
-  bool tokens_unknown_ = false;
   std::int64_t requests_ = 0;
   std::vector<std::int32_t> translation_;
 };
@@ -300,7 +292,7 @@ std::unique_ptr<PositionSource> open_paired_recordings(const std::filesystem::pa
 
 TraceFormat paired_recordings_format() {
   return {
-      "log-probabilities of one model, two files (vLLM, SGLang, llama-server, OpenAI, NeMo, TRL)",
+      "log-probabilities of one model, two files (vLLM, SGLang, llama-server, OpenAI)",
       [](const FileHead& head) { return is_model_recording(head.json()); },
       [](std::span<const std::filesystem::path> files, const OpenOptions& options) -> std::unique_ptr<PositionSource> {
         if (!options.pair()) {

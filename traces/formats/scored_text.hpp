@@ -48,7 +48,7 @@ class ScoredText {
   LogprobSpace space = LogprobSpace::unknown;
   SampledWith sampled;
 
-  /// The emitted tokens: ids, or indices into `texts` if ids are not given; -1 if neither is.
+  /// The emitted tokens: ids, or indices into `texts` if ids are not given.
   std::vector<std::int32_t> token;
   /// The tokens' texts while `named_by_text()`; otherwise empty.
   std::vector<std::string_view> texts;

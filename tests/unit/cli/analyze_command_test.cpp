@@ -80,22 +80,6 @@ TEST_CASE("the JSON of analyze has every key, in order, whatever the recording l
                                          "d_lk",
                                          "d_lk_bounds",
                                          "d_lk_ci95",
-                                         "kl_pq",
-                                         "kl_pq_ci95",
-                                         "kl_qp",
-                                         "kl_qp_ci95",
-                                         "kl_infinite_share",
-                                         "target_entropy",
-                                         "target_entropy_ci95",
-                                         "draft_entropy",
-                                         "draft_entropy_ci95",
-                                         "top1_agreement",
-                                         "top1_agreement_ci95",
-                                         "beta_quantiles",
-                                         "beta_quantile_error",
-                                         "beta_histogram",
-                                         "beta_below",
-                                         "autocorrelation",
                                          "calibration",
                                          "position_acceptance",
                                          "gammas",
@@ -112,7 +96,7 @@ TEST_CASE("the JSON of analyze has every key, in order, whatever the recording l
 
 TEST_CASE("two numbers a token replay every gamma exactly") {
   const ScratchFolder folder;
-  const ordered_json json = analysis_of(reference_text(folder, 3) + " --gamma 1,2,3,8 --samples 400");
+  const ordered_json json = analysis_of(reference_text(folder, 3) + " --gamma 1,2,3,8");
   CHECK(json["positions"] == 18);
   CHECK(json["sequences"] == 3);
   CHECK(json["alpha_emitted"]["value"].get<double>() == Approx(17.0 / 30).epsilon(1e-6));
@@ -122,7 +106,6 @@ TEST_CASE("two numbers a token replay every gamma exactly") {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const ordered_json& tokens = json["gammas"][i]["tokens_per_step"];
     CHECK(tokens["replay"].get<double>() == Approx(6 / runs[i]).epsilon(1e-5));
-    CHECK(std::abs(tokens["monte_carlo_z"].get<double>()) < 5);
     CHECK(tokens["iid"].get<double>() - tokens["replay"].get<double>() ==
           Approx(tokens["iid_minus_replay"].get<double>()).epsilon(1e-9));
   }
@@ -140,8 +123,7 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   CHECK(json["optimal"]["bootstrap_share_best"] == 1);
   CHECK(json["optimal"]["expected_regret"] == 0);
   // Two numbers a token do not tell what was rejected, which is said once.
-  REQUIRE(json["adaptive"]["policies"].size() == 4);
-  CHECK(json["adaptive"]["policies"][3]["is_bound"] == true);
+  REQUIRE(json["adaptive"]["policies"].size() == 2);
   CHECK(json["adaptive"]["policies"][1]["threshold"].is_null());
   CHECK(json["adaptive"]["verdict"].is_null());
   CHECK(warns(json, "no_confidence"));
@@ -157,7 +139,7 @@ TEST_CASE("too few texts to judge a confidence threshold are counted by prompt, 
   const ScratchFolder folder;
   const RecordedPair pair = recorded_pair(12, 300, 30, 5);
   const std::string texts = full_trace(folder / "texts.safetensors", pair).string();
-  CHECK(unwrapped("analyze --explain --c 0.1 --samples 0 " + texts).find("cannot be told from 10 sequences: half of them") !=
+  CHECK(unwrapped("analyze --explain --c 0.1 " + texts).find("cannot be told from 10 sequences: half of them") !=
         std::string::npos);
   std::vector<std::int64_t> prompt;
   for (const std::int64_t sequence : pair.sequence) prompt.push_back(sequence / 2);
@@ -168,7 +150,7 @@ TEST_CASE("too few texts to judge a confidence threshold are counted by prompt, 
            floats("q.probs", {pair.positions, pair.vocab}, pair.draft), ints("token", {pair.positions}, pair.token),
            longs("seq", {pair.positions}, pair.sequence), longs("prompt", {pair.positions}, prompt)})
           .string();
-  CHECK(std::regex_search(unwrapped("analyze --explain --c 0.1 --samples 0 " + prompts),
+  CHECK(std::regex_search(unwrapped("analyze --explain --c 0.1 " + prompts),
                           std::regex("cannot be told from 5 prompts: half of them choose it, and the others make up "
                                      "[1-7] independent groups?, where it takes 8 to judge it")));
 }
@@ -177,7 +159,7 @@ TEST_CASE("whole rows decide whether a confidence threshold pays, and lists do u
   const ScratchFolder folder;
   const std::string full = full_trace(folder / "full.safetensors", recorded_pair(12, 2400, 30, 5)).string();
   const auto adaptive_of = [&](const std::string& options) {
-    const ordered_json adaptive = analysis_of(options + " --c 0.2 --gamma 1:8 --samples 0")["adaptive"];
+    const ordered_json adaptive = analysis_of(options + " --c 0.2 --gamma 1:8")["adaptive"];
     const ordered_json& policy = adaptive["policies"][1];
     CHECK(policy["policy"] == "token_threshold");
     const double fixed = adaptive["policies"][0]["speedup"];
@@ -213,7 +195,7 @@ TEST_CASE("the largest gamma over many short sequences stays within 256 MB") {
   const ScratchFolder folder;
   const std::string trace = (folder / "trace.safetensors").string();
   REQUIRE(run_specdec("trace generate --sequences 150 --tokens 64 --output " + trace).exit_code == 0);
-  analysis_of(trace + " --gamma 512 --c 0.1 --samples 0");
+  analysis_of(trace + " --gamma 512 --c 0.1");
   rusage children{};
   REQUIRE(getrusage(RUSAGE_CHILDREN, &children) == 0);
   if (!sanitized) CHECK(children.ru_maxrss < 256 * 1024);
@@ -226,7 +208,6 @@ TEST_CASE("a text that is not the target's own is replayed only by force") {
   REQUIRE(refused["gammas"].size() == 16);
   const ordered_json& row = refused["gammas"][1];
   CHECK(row["tokens_per_step"]["replay"].is_null());
-  CHECK(row["tokens_per_step"]["monte_carlo"].is_null());
   // Eq. 1 at alpha = 3.4 / 6: 1 + alpha + alpha^2.
   CHECK(row["tokens_per_step"]["iid"].get<double>() == Approx(1.8877777).epsilon(1e-6));
   CHECK(row["speedup"]["replay"].is_null());
@@ -256,14 +237,6 @@ TEST_CASE("where the tail is unknown every figure is a bracket") {
   const ordered_json& tokens = json["gammas"][0]["tokens_per_step"];
   CHECK(tokens["replay"].is_null());
   CHECK(tokens["replay_bounds"][0] < tokens["replay_bounds"][1]);
-  // Both ends are simulated: 5 standard errors, false alarm 6e-7 at each.
-  CHECK(tokens["monte_carlo"].is_null());
-  const double error = tokens["monte_carlo_standard_error"];
-  for (const std::size_t end : {0, 1}) {
-    const double simulated = tokens["monte_carlo_bounds"][end];
-    CHECK(std::abs(simulated - tokens["replay_bounds"][end].get<double>()) <= 5 * error);
-  }
-  CHECK_FALSE(warns(json, "monte_carlo_disagrees"));
   CHECK(json["optimal"]["gamma"].is_null());
   CHECK(json["optimal"]["gamma_bounds"].size() == 2);
   CHECK(warns(json, "bracketed"));
@@ -352,7 +325,7 @@ TEST_CASE("whole rows give every figure, and the two estimates of alpha agree on
   const RecordedPair pair = recorded_pair(40, 2000, 100, 7);
   const std::string trace = full_trace(folder / "trace.safetensors", pair, {{"path", "target"}}).string();
   const ordered_json json = analysis_of(
-      trace + " --lenience 1,0.5 --standardise 'temperature=1;draft:temperature=0.5,top_p=0.9' --c 0.1 --samples 16");
+      trace + " --lenience 1,0.5 --standardise 'temperature=1;draft:temperature=0.5,top_p=0.9' --c 0.1");
   double beta = 0;
   for (std::int64_t i = 0; i < pair.positions; ++i) {
     for (std::size_t x = 0; x < 40; ++x) beta += std::min<double>(pair.target_row(i)[x], pair.draft_row(i)[x]);
@@ -372,7 +345,6 @@ TEST_CASE("whole rows give every figure, and the two estimates of alpha agree on
   CHECK(json["text_source"]["suspicious"] == false);
   CHECK_FALSE(json["text_source"]["surprisal_z"].is_null());
   CHECK(json["calibration"].size() > 0);
-  CHECK(json["autocorrelation"].size() == 16);
   CHECK(json["tiers"] == ordered_json::parse(R"([{"tier":"full","positions":2000}])"));
 }
 
@@ -389,7 +361,7 @@ TEST_CASE("calibration by the drafted token's probability counts drafted tokens,
       accepted[bin] += std::min(q, double{pair.target_row(i)[x]});
     }
   }
-  const ordered_json json = analysis_of(trace + " --samples 0");
+  const ordered_json json = analysis_of(trace + "");
   std::vector<double> shown;
   std::size_t by_top = 0;
   for (const ordered_json& row : json["calibration"]) {
@@ -488,14 +460,10 @@ TEST_CASE("intervals of lenience, D_LK and agreement are those of a share, D_LK'
     CHECK(ends[0] < ends[1]);
     CHECK(ends[1] <= 1);
   };
-  within(json["top1_agreement_ci95"]);
   for (const ordered_json& row : json["lenience"]) {
     within(row["alpha_ci95"]);
     within(row["tv_keep_residual_ci95"]);
     within(row["tv_scaled_residual_ci95"]);
-  }
-  for (const char* key : {"kl_pq_ci95", "kl_qp_ci95", "target_entropy_ci95"}) {
-    if (!json[key].is_null()) CHECK(json[key][0] >= 0);
   }
   CHECK(json["lenience"][0]["alpha_ci95"][1] >= alpha[1]);
 }
@@ -517,7 +485,7 @@ TEST_CASE("an explained analysis tells D_LK beside alpha, and a recording withou
 
 TEST_CASE("two numbers a token give the alpha of the emitted tokens, and text and warning say so") {
   const ScratchFolder folder;
-  const std::string text = unwrapped("analyze --explain --samples 0 " + reference_text(folder, 10));
+  const std::string text = unwrapped("analyze --explain " + reference_text(folder, 10));
   CHECK(text.find(" under rejection, from the emitted tokens of 60 positions in 10 sequences.") != std::string::npos);
   CHECK(text.find("Warning (no_mean_acceptance): ") != std::string::npos);
 }
@@ -534,7 +502,7 @@ TEST_CASE("the sentence on gamma is as sure as the interval of its speedup") {
     return scalar_trace(folder / "texts.safetensors", acceptance, sequence).string();
   };
   const auto said = [&](const std::vector<std::vector<double>>& texts, const std::string& c) {
-    return unwrapped("analyze --samples 0 --c " + c + ' ' + trace(texts));
+    return unwrapped("analyze --c " + c + ' ' + trace(texts));
   };
   const auto has = [](const std::string& text, const std::string& words) {
     CAPTURE(text, words);
@@ -572,7 +540,7 @@ TEST_CASE("texts whose ends weigh are warned of by analyze and by plan") {
     std::vector<std::int64_t> sequence;
     for (std::int64_t i = 0; i < 2400; ++i) sequence.push_back(i / tokens);
     const std::string trace = scalar_trace(folder / "texts.safetensors", acceptance, sequence).string();
-    CHECK(warns(analysis_of("--samples 0 --c 0.05 " + trace), "short_texts") == warned);
+    CHECK(warns(analysis_of("--c 0.05 " + trace), "short_texts") == warned);
     CHECK(warns(document_of_run("plan --c 0.05 --trace " + trace), "short_texts") == warned);
   }
 }
@@ -581,18 +549,17 @@ TEST_CASE("text sampled at another temperature than recorded is noticed") {
   const ScratchFolder folder;
   const RecordedPair pair = recorded_pair(40, 2000, 100, 7, {0.5, 0, 1});
   const std::string trace = full_trace(folder / "trace.safetensors", pair).string();
-  const ordered_json json = analysis_of(trace + " --samples 0");
+  const ordered_json json = analysis_of(trace + "");
   CHECK(json["text_source"]["suspicious"] == true);
   CHECK(warns(json, "text_not_from_target"));
-  CHECK(json["gammas"][0]["tokens_per_step"]["monte_carlo"].is_null());
-  CHECK(run_specdec("analyze --explain " + trace + " --samples 0").out.find("the tests say NO") != std::string::npos);
+  CHECK(run_specdec("analyze --explain " + trace + "").out.find("the tests say NO") != std::string::npos);
 }
 
 // Rows and text are drawn once with a fixed seed; of such texts one in 15,800 would have the right shift fail.
 TEST_CASE("where rows belong to the token beside theirs the warning says which, and another temperature is no shift") {
   const ScratchFolder folder;
   const auto analysis = [&](const RecordedPair& pair) {
-    return analysis_of(full_trace(folder / "trace.safetensors", pair).string() + " --samples 0");
+    return analysis_of(full_trace(folder / "trace.safetensors", pair).string() + "");
   };
   const auto message = [](const ordered_json& json) {
     for (const auto& warning : json["warnings"]) {
@@ -663,7 +630,7 @@ TEST_CASE("cut rows of the token beside theirs are refused with the shift") {
     RecordedPair pair = own;
     const auto first = shift > 0 ? pair.token.end() - shift : pair.token.begin() - shift;
     std::rotate(pair.token.begin(), first, pair.token.end());
-    return run_specdec("analyze --samples 0 " +
+    return run_specdec("analyze " +
                        full_trace(folder / "trace.safetensors", pair,
                                   {{"temperature", "1"}, {"top_k", "5"}, {"logprob_space", "raw"}})
                            .string())
@@ -761,11 +728,9 @@ TEST_CASE("every table of analyze is printed as CSV, the gammas unless another i
   CHECK(header("--table positions").starts_with("position,unconditional,"));
   CHECK(header("--table lenience").starts_with("lenience,alpha,alpha_ci95_low,"));
   CHECK(header("--table standardisation").starts_with("applies_to,temperature,"));
-  CHECK(header("--table beta_histogram") == "from,to,positions,positions_of_upper_ends");
-  CHECK(header("--table autocorrelation") == "lag,value");
   CHECK(header("--table calibration") ==
         "by,from,to,positions,drafted,confidence,acceptance,acceptance_ci95_low,acceptance_ci95_high");
-  CHECK(header("--table adaptive").starts_with("policy,is_bound,"));
+  CHECK(header("--table adaptive").starts_with("policy,gamma,"));
 }
 
 TEST_CASE("a table that a recording cannot fill has the columns of one that can") {
@@ -791,7 +756,6 @@ TEST_CASE("wrong options of analyze are refused with what is legal") {
   check_run_refused("analyze t --gamma 2,2", "--gamma is 2, but must be an integer in [3, 512]");
   check_run_refused("analyze t --gamma 0", "--gamma is 0, but must be an integer in [1, 512]");
   check_run_refused("analyze t --lenience 0", "--lenience is 0, but must be a number in (0, 1]");
-  check_run_refused("analyze t --samples 1", "--samples is 1, but must be 0 or an integer in [2, 1000000]");
   check_run_refused("analyze t --overhead 1", "--overhead is given, but needs --c beside it");
   check_run_refused("analyze t --standardise draft:warmth=1",
                     "--standardise is draft:warmth=1, but must be temperature=T, top_k=K, top_p=P, min_p=M and "
@@ -837,7 +801,7 @@ TEST_CASE("a speedup has nearly the same interval from analyze as from plan --tr
 
 TEST_CASE("what the numbers of a pair of arrays are can be said") {
   const std::string arrays = specdec::tests::source_dir() + "/traces/samples/numpy/";
-  const std::string pair = " --target " + arrays + "p_logits.npy --draft " + arrays + "q_logits.npy --samples 0";
+  const std::string pair = " --target " + arrays + "p_logits.npy --draft " + arrays + "q_logits.npy";
   CHECK(analysis_of("--numbers logits" + pair)["alpha"] == analysis_of(pair)["alpha"]);
 }
 
@@ -847,7 +811,7 @@ TEST_CASE("Ctrl-C ends an analysis with what was read, but leaves no part of it"
   REQUIRE(
       run_specdec("trace generate --law markov --sequences 1200 --tokens 500 --quiet --output " + trace).exit_code ==
       0);
-  const std::string analysis = "analyze " + trace + " --samples 1000 --format json";
+  const std::string analysis = "analyze " + trace + " --c 0.1 --gamma 1:512 --format json";
   const Run run = interrupted_run(analysis);
   CHECK(run.exit_code == 0);
   const auto json = ordered_json::parse(run.out);

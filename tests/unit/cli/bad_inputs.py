@@ -322,7 +322,7 @@ PLAIN = SAMPLES / "bench" / "c1-plain.json"
 
 # Where a bad file is given: the tables of files, and the commands that read one, FILE being its name.
 FILES = [
-    (BAD_TRACES, ["analyze FILE --c 0.1", "replay FILE", "plan --trace FILE --c 0.1"]),
+    (BAD_TRACES, ["analyze FILE --c 0.1", "plan --trace FILE --c 0.1"]),
     (BAD_COUNTS, ["counters FILE"]),
     (BAD_TIMES, ["plan --alpha 0.8 --c 0.1 --batch 1 --cost FILE"]),
     (BAD_RUNS, [f"plan --bench {PLAIN} FILE"]),
@@ -361,8 +361,7 @@ WORDS = [
     f"analyze --target {TRACE} --draft {TRACE}", f"analyze {TRACE} --numbers logits", f"analyze {TRACE} --gamma 3:1",
     f"analyze {TRACE} --gamma 0", f"analyze {TRACE} --standardise target:wings=2", f"analyze {TRACE} --draft-array x",
     f"analyze {TRACE} nowhere", "analyze .", "analyze /", "analyze /dev/null", "analyze /dev/zero", "analyze /dev/full",
-    f"analyze {SAMPLES / 'bench'}", "replay", f"replay {TRACE} --policy product --threshold 2",
-    f"replay {TRACE} --format csv --table rounds", "trace info nowhere", "trace check nowhere", "trace info", "trace check",
+    f"analyze {SAMPLES / 'bench'}", "trace info nowhere", "trace check nowhere", "trace info", "trace check",
     "trace convert", f"trace convert {TRACE}", f"trace convert --output out --k 3 {TRACE}",
     f"trace convert --output out.safetensors --shard-positions 3 {TRACE}", f"trace convert --output {TRACE} {TRACE}",
     f"trace convert --tier full --output out.safetensors {TRACE}", f"trace convert --output no/way/out.safetensors {TRACE}",
@@ -426,14 +425,13 @@ STREAMS = [
 ANY_TEXT = {"--title", "--model", "--draft-model", "--by", "--target-array", "--draft-array", "--output", "--quiet",
             "--label", "--help", "--emit-file", "--group"}
 BASES = {"plan": RUN, "report": f"report {RUN[5:]}", "capacity": f"capacity {LOAD}", "analyze": f"analyze {TRACE}",
-         "counters": f"counters {SAMPLES}/serving/vllm_requests.jsonl", "replay": f"replay {TRACE}",
+         "counters": f"counters {SAMPLES}/serving/vllm_requests.jsonl",
          "doctor": f"doctor {SAMPLES}/serving/vllm_requests.jsonl",
          "diff": f"diff {SAMPLES}/serving/vllm_requests.jsonl {SAMPLES}/bench/c1-k3.json",
          "synthetic": "synthetic --alpha 0.8 --gamma 3",
          "trace convert": f"trace convert {TRACE}", "trace slice": f"trace slice {TRACE}",
          "trace merge": f"trace merge {TRACE}"}
-COMMANDS = ["plan", "report", "capacity", "analyze", "counters", "doctor", "diff", "synthetic", "replay", "record", "trace info",
-            "trace check",
+COMMANDS = ["plan", "report", "capacity", "analyze", "counters", "doctor", "diff", "synthetic", "record", "trace info", "trace check",
             "trace convert", "trace slice", "trace merge", "trace generate", "list hardware", "simulate", "compare",
             "reproduce", "validate", "plot optimal-gamma", "plot speedup-map", "plot speedup-over-batch"]
 OPTION = re.compile(r"^  (?:-\w,)?(--[\w-]+)(?:,--[\w-]+)* (\S+)")

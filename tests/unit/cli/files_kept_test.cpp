@@ -27,7 +27,7 @@ TEST_CASE("no command writes its output over what it reads, under whatever name"
 
   for (const std::string& output : {trace, link, hard}) {
     for (const std::string& command :
-         {"analyze " + trace, "replay " + trace, "trace info " + trace, "trace check " + trace, "doctor " + trace,
+         {"analyze " + trace, "trace info " + trace, "trace check " + trace, "doctor " + trace,
           "plan --c 0.05 --trace " + trace, "report --c 0.05 --trace " + trace,
           "simulate --source trace --trace " + trace, "compare --source trace --trace " + trace,
           "plot tokens-over-gamma --trace " + trace, "plan --draft a:trace=" + trace + ",c=0.1", "counters " + trace}) {

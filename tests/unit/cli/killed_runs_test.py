@@ -91,8 +91,8 @@ class KilledRuns(unittest.TestCase):
         recording, part = self.folder / "trace", self.folder / "small" / "1.part"
         self.run_whole("trace", "generate", "--tasks", "easy:0.9,hard:0.5", "--sequences", "3000", "--tokens", "40",
                        "--output", str(recording))
-        analyze = f"'{SPECDEC}' analyze {recording} --c 0.05 --samples 4 --part {part} --quiet"
-        whole = self.run_whole("analyze", str(recording), "--c", "0.05", "--samples", "4")
+        analyze = f"'{SPECDEC}' analyze {recording} --c 0.05 --part {part} --quiet"
+        whole = self.run_whole("analyze", str(recording), "--c", "0.05")
         # A part is a third of a megabyte here.
         script = f"""
             mount -t tmpfs -o size=100k none {part.parent} || exit 77

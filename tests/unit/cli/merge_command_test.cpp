@@ -55,7 +55,7 @@ specdec::traces::Shard shard_where(const std::map<std::string, std::string>& var
 TEST_CASE("a merge of shares prints what one run prints, in every format, when the recording is gone") {
   const ScratchFolder folder;
   const std::string recording = recording_in(folder);
-  const std::string options = "--c 0.05 --gamma 1:6 --samples 4 --lenience 0.5";
+  const std::string options = "--c 0.05 --gamma 1:6 --lenience 0.5";
   const ordered_json whole = document_of_run("analyze " + recording + " " + options);
   const Run text = run_specdec("analyze " + recording + " " + options);
   const Run csv = run_specdec("analyze " + recording + " " + options + " --format csv --table calibration");
@@ -138,8 +138,8 @@ TEST_CASE("shares that say how they are to be done wrongly are refused, and noth
 TEST_CASE("a folder of parts is of one recording, one question and one number of shares") {
   const ScratchFolder folder;
   const std::string recording = recording_in(folder);
-  const std::string parts = parts_of(folder, recording, 2, "--samples 0");
-  const std::string share = " --samples 0 --part " + parts;
+  const std::string parts = parts_of(folder, recording, 2, "");
+  const std::string share = " --part " + parts;
   check_run_refused("analyze " + recording + " --shard 1/3" + share,
                     "--part is " + parts + "/1-of-3.part, but must be where all parts are of 3 shards: " + parts +
                         "/1-of-2.part is 1/2");
@@ -151,7 +151,7 @@ TEST_CASE("a folder of parts is of one recording, one question and one number of
                                                                      other + ", but must be of the same content as " +
                                                                      recording + ", as " + first + " says");
   // Under names of their own parts of several recordings stand beside each other.
-  CHECK(run_specdec("analyze " + other + " --samples 0 --part " + parts + "/other.part").exit_code == 0);
+  CHECK(run_specdec("analyze " + other + " --part " + parts + "/other.part").exit_code == 0);
 }
 
 TEST_CASE("a part does not lie in the recording's own folder, which would then no longer be read") {
@@ -160,18 +160,18 @@ TEST_CASE("a part does not lie in the recording's own folder, which would then n
   full_trace(folder / "trace/shard-000000.safetensors", recorded_pair(20, 120, 12, 3));
   const std::string trace = (folder / "trace").string();
   for (const std::string& part : {trace, trace + "/a.part"}) {
-    const Run run = run_specdec("analyze " + trace + " --samples 0 --part " + part);
+    const Run run = run_specdec("analyze " + trace + " --part " + part);
     INFO(run.err);
     CHECK(run.exit_code == 2);
     CHECK(run.err.find("but must be elsewhere: " + trace + " is the recording") != std::string::npos);
   }
-  CHECK(run_specdec("analyze " + trace + " --samples 0").exit_code == 0);
+  CHECK(run_specdec("analyze " + trace + "").exit_code == 0);
 }
 
 TEST_CASE("parts that are missing or twice there are refused, unless some are enough") {
   const ScratchFolder folder;
   const std::string recording = recording_in(folder);
-  const std::string parts = parts_of(folder, recording, 2, "--samples 0");
+  const std::string parts = parts_of(folder, recording, 2, "");
   const std::string first = parts + "/1-of-2.part", second = parts + "/2-of-2.part";
   check_run_refused("merge " + second, "PART lacks the shards 1/2; --partial answers from the others");
   check_run_refused("merge " + first + " " + parts,
@@ -223,12 +223,12 @@ TEST_CASE("a rank in the environment is a share, whoever launched the process") 
 TEST_CASE("a run that is not asked for a share takes none from the environment") {
   const ScratchFolder folder;
   const std::string recording = recording_in(folder);
-  const ordered_json plain = document_of_run("analyze --samples 0 " + recording);
+  const ordered_json plain = document_of_run("analyze " + recording);
   setenv("RANK", "1", 1);
   setenv("WORLD_SIZE", "3", 1);
-  const ordered_json ranked = document_of_run("analyze --samples 0 " + recording);
+  const ordered_json ranked = document_of_run("analyze " + recording);
   const ordered_json shared =
-      document_of_run("analyze --samples 0 --shard env --part " + (folder / "e.part").string() + " " + recording);
+      document_of_run("analyze --shard env --part " + (folder / "e.part").string() + " " + recording);
   unsetenv("RANK");
   unsetenv("WORLD_SIZE");
   CHECK(ranked == plain);

@@ -503,7 +503,7 @@ TEST_CASE("a recording gives the tokens per step and the speedups that its analy
   const std::string file = (scratch / "trace.safetensors").string();
   REQUIRE(run_specdec("trace generate --sequences 6 --tokens 60 --output " + file).exit_code == 0);
   const ordered_json plan = json_of("--trace " + file + " --c 0.1");
-  const Run run = run_specdec("analyze --samples 0 --gamma 1:4 --c 0.1 --format json " + file);
+  const Run run = run_specdec("analyze --gamma 1:4 --c 0.1 --format json " + file);
   const ordered_json analysis = ordered_json::parse(run.out);
   REQUIRE(analysis["gammas"].size() == 4);
   for (const ordered_json& row : analysis["gammas"]) {
@@ -516,7 +516,7 @@ TEST_CASE("a recording gives the tokens per step and the speedups that its analy
           Approx(row["speedup"]["replay"].get<double>()).epsilon(1e-3));
   }
   const std::size_t fastest =
-      ordered_json::parse(run_specdec("analyze --samples 0 --c 0.1 --format json " + file).out)["optimal"]["gamma"];
+      ordered_json::parse(run_specdec("analyze --c 0.1 --format json " + file).out)["optimal"]["gamma"];
   CHECK(plan["points"][0]["speedup"]["value"].get<double>() ==
         Approx(plan["points"][0]["rows"][fastest]["speedup"]["value"].get<double>()).epsilon(1e-3));
   const auto says = [](const ordered_json& document, const std::string& value) {

@@ -184,31 +184,3 @@ TEST_CASE("trace generate refuses options that do not go with the law") {
   check_run_refused(start + "--law dirichlet --alpha 0 --vocab 4 --contexts 2",
                     "--alpha is 0, but must be in [0.7551, 1]");
 }
-
-TEST_CASE("replay counts a run, prints its rounds and says what the exact law expects") {
-  const ScratchFolder scratch;
-  const std::string file = (scratch / "trace.safetensors").string();
-  REQUIRE(run_specdec("trace generate --law markov --sequences 20 --tokens 100 --output " + file).exit_code == 0);
-  const ordered_json found = document_of_run("replay " + file + " --gamma 4 --steps");
-  const ordered_json& run = found["runs"][0];
-  CHECK(found["runs"].size() == 1);
-  CHECK(run["acceptance"] == "exact");
-  CHECK(run["tokens"] == 2000);
-  CHECK(found["rounds"].size() == run["steps"].get<std::size_t>());
-  // The standard deviation of the steps is below sqrt(2000 / 4).
-  CHECK(std::abs(run["steps"].get<double>() - run["expected_steps"].get<double>()) < 5 * 22.4);
-  std::int64_t emitted = 0;
-  for (const ordered_json& round : found["rounds"]) emitted += round["emitted"].get<std::int64_t>();
-  CHECK(emitted == 2000);
-  CHECK(document_of_run("replay " + file + " --gamma 4 --steps --threads 3")["rounds"] == found["rounds"]);
-  CHECK(document_of_run("replay " + file + " --gamma 4 --steps --seed 2")["rounds"] != found["rounds"]);
-  const Run csv = run_specdec("replay " + file + " --steps --format csv --table rounds");
-  CHECK(csv.out.starts_with("sequence,place,drafted_value,drafted_bounds_low,drafted_bounds_high,accepted,emitted,"));
-}
-
-TEST_CASE("replay refuses a policy without its threshold, and a threshold without a policy") {
-  check_run_refused("replay x --policy product", "--policy product needs --threshold, a probability");
-  check_run_refused("replay x --threshold 0.5",
-                    "--threshold is given, but goes with --policy threshold or product only");
-  check_run_refused("replay", "TRACE is missing: a recording, or --target and --draft");
-}

@@ -74,12 +74,12 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
                     "--emit is vllm, but there is no gamma to configure: the text of the recording does not look like "
                     "the target's own, and nothing is decided by it");
 
-  const std::string analysed = one_line(run_specdec("analyze --samples 0 --c 0.05 " + shifted).out);
+  const std::string analysed = one_line(run_specdec("analyze --c 0.05 " + shifted).out);
   CHECK(holds(analysed, "This recording decides nothing: its text does not look like the target's own."));
   CHECK_FALSE(holds(analysed, "x plain decoding"));
-  CHECK(holds(one_line(run_specdec("analyze --samples 0 --c 0.05 --force-replay " + shifted).out), "x plain decoding"));
+  CHECK(holds(one_line(run_specdec("analyze --c 0.05 --force-replay " + shifted).out), "x plain decoding"));
 
-  for (const std::string command : {"analyze --samples 0 ", "replay ", "simulate --source trace --trace ",
+  for (const std::string command : {"analyze ", "simulate --source trace --trace ",
                                     "compare algorithm1 --source trace --trace ", "plot tokens-over-gamma --trace ",
                                     "trace check "}) {
     CAPTURE(command);
@@ -130,7 +130,7 @@ TEST_CASE("what is said of alpha's interval reaches the plan, and a text from el
   for (int i = 0; i < 60; ++i) acceptance.push_back(0.3 + 0.01 * (i % 50));
   const std::string one_text =
       scalar_trace(folder / "one.safetensors", acceptance, std::vector<std::int64_t>(acceptance.size(), 0)).string();
-  CHECK(warns(document_of_run("analyze --samples 0 --c 0.05 " + one_text), "alpha_interval"));
+  CHECK(warns(document_of_run("analyze --c 0.05 " + one_text), "alpha_interval"));
   CHECK(warns(document_of_run("plan --c 0.05 --trace " + one_text), "alpha_interval"));
 
   const std::string other = full_trace(folder / "other.safetensors", own_text(), {{"path", "other"}}).string();
@@ -149,13 +149,13 @@ TEST_CASE("accepted lengths of drafts of two say nothing of longer ones, and not
       "made, "
       "nor what they would have gained";
 
-  const ordered_json analysis = document_of_run("analyze --samples 4 --gamma 1:10 --c 0.05 " + two);
+  const ordered_json analysis = document_of_run("analyze --gamma 1:10 --c 0.05 " + two);
   REQUIRE(analysis["gammas"].size() == 2);
   CHECK(analysis["gammas"][1]["tokens_per_step"]["replay"].get<double>() == Approx(1 + 0.8 + 0.64).epsilon(0.1));
   CHECK(analysis["position_acceptance"].size() == 2);
   CHECK(warns(analysis, "gamma_not_drafted"));
   CHECK(warns(analysis, "optimum_at_limit"));
-  const std::string text = one_line(run_specdec("analyze --samples 0 --c 0.05 " + two).out);
+  const std::string text = one_line(run_specdec("analyze --c 0.05 " + two).out);
   CHECK(holds(text, "tokens: "));
   CHECK(holds(text, " of a round's first drafts are accepted"));
   CHECK(holds(text, "Longer drafts were not measured, and may be faster."));
@@ -164,13 +164,11 @@ TEST_CASE("accepted lengths of drafts of two say nothing of longer ones, and not
   const ordered_json plan = document_of_run("plan --c 0.05 --trace " + two);
   CHECK(plan["points"][0]["rows"].size() == 3);
   CHECK(warns(plan, "gamma_not_drafted"));
-  check_run_refused("replay --gamma 5 " + two, "--gamma is 5, but must be at most 2: " + why);
-  CHECK(document_of_run("replay --gamma 2 " + two)["gamma"] == 2);
   CHECK(warns(document_of_run("simulate --source trace --gamma 5 --trace " + two), "gamma_not_drafted"));
 
   // Drafts of six tell of all that are asked for here.
   const std::string six = lengths_of(folder / "six.jsonl", 6, 0.8).string();
-  CHECK_FALSE(warns(document_of_run("analyze --samples 0 --gamma 1:6 --c 0.05 " + six), "gamma_not_drafted"));
+  CHECK_FALSE(warns(document_of_run("analyze --gamma 1:6 --c 0.05 " + six), "gamma_not_drafted"));
 }
 
 TEST_CASE("gammas beyond the recorded depth are said to hold the last one, by every command that replays them") {
@@ -187,7 +185,7 @@ TEST_CASE("gammas beyond the recorded depth are said to hold the last one, by ev
         .string();
   };
   const std::string a = of_two_depths("a.safetensors", 0.4F), b = of_two_depths("b.safetensors", 0.3F);
-  for (const std::string& command : std::vector<std::string>{"analyze --samples 0 ", "replay ", "diff " + b + " "}) {
+  for (const std::string& command : std::vector<std::string>{"analyze ", "diff " + b + " "}) {
     CAPTURE(command);
     CHECK(warns(document_of_run(command + a + " --gamma 4"), "depth_held"));
     CHECK_FALSE(warns(document_of_run(command + a + " --gamma 2"), "depth_held"));
@@ -273,8 +271,8 @@ TEST_CASE(
     return interval[1].get<double>() - interval[0].get<double>();
   };
   CHECK(width(together) == Approx(std::sqrt(2) * width(alone)).epsilon(0.1));
-  CHECK(document_of_run("analyze --samples 0 " + together)["task_pooling"]["common"]["value"].is_null());
-  CHECK_FALSE(document_of_run("analyze --samples 0 " + alone)["task_pooling"]["common"]["value"].is_null());
+  CHECK(document_of_run("analyze " + together)["task_pooling"]["common"]["value"].is_null());
+  CHECK_FALSE(document_of_run("analyze " + alone)["task_pooling"]["common"]["value"].is_null());
 }
 
 TEST_CASE("a mix is tested by the text of its groups: a foreign one decides nothing, and one left out does not count") {

@@ -26,7 +26,7 @@ TEST_CASE("reproduce counts what agrees and what cannot follow") {
   CHECK(found["decision"]["text"][0] == "30 of 33 printed figures follow from the paper's formulas; 3 cannot.");
 }
 
-TEST_CASE("reproduce puts measured speeds, rates and leniences beside what follows from them") {
+TEST_CASE("reproduce puts measured speeds beside what follows from the formula") {
   const ordered_json found = ordered_json::parse(run_specdec("reproduce --format json").out);
   REQUIRE(found["table2"]["rows"].size() == 12);
   const ordered_json& first = found["table2"]["rows"][0];
@@ -35,17 +35,11 @@ TEST_CASE("reproduce puts measured speeds, rates and leniences beside what follo
   CHECK(first["expected_printed"] == 3.2);
   CHECK(first["overhead_needed"].get<double>() == Approx(first["verify_factor_needed"].get<double>() - 1));
   CHECK_FALSE(first["verification_explains"]);
-  CHECK(found["table3"]["rows"].size() >= 32);
-  CHECK(found["table3"]["rows"][0]["largest_c_that_pays"].is_null());
-  CHECK(found["table3"]["costs"].size() == 6 * found["table3"]["rows"].size());
-  CHECK(found["table5"]["rows"].size() >= 20);
-  CHECK(found["table5"]["rows"][4]["best_gamma"].is_null());
 }
 
 TEST_CASE("every table of reproduce prints as CSV, with as many fields on each line as in the header") {
   for (const char* table :
-       {"table1", "table4", "bigram", "lenience_stochastic", "lenience_argmax", "figure2", "figure3", "figure4",
-        "table2", "table3", "table3_costs", "table3_temperatures", "table5"}) {
+       {"table1", "table4", "bigram", "lenience_stochastic", "lenience_argmax", "table2"}) {
     std::istringstream lines(run_specdec(std::string("reproduce --quiet --format csv --table ") + table).out);
     std::string header;
     REQUIRE(std::getline(lines, header));
@@ -63,8 +57,6 @@ TEST_CASE("reproduce shows one table alone with --table, as text and as JSON") {
   const std::string text = run_specdec("reproduce --explain").out;
   for (const auto& [table, key, begins] : std::vector<std::array<std::string, 3>>{
            {"table2", "table2", "Table 2: "},
-           {"table3_costs", "table3", "Table 3: "},
-           {"table5", "table5", "Table 5: "},
            {"lenience_argmax", "lenience", "Appendix A.5: speedup with argmax lenience"}}) {
     INFO(table);
     const ordered_json shown = document_of_run("reproduce --table " + table);
@@ -74,7 +66,7 @@ TEST_CASE("reproduce shows one table alone with --table, as text and as JSON") {
     const std::string one = run_specdec("reproduce --table " + table).out;
     CHECK(one.starts_with(begins));
     CHECK(text.find(one.substr(0, one.find("\n\n"))) != std::string::npos);
-    CHECK(one.find("Figure 2") == std::string::npos);
+    CHECK(one.find("Table 4") == std::string::npos);
   }
 }
 

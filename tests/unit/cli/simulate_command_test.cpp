@@ -298,7 +298,7 @@ TEST_CASE("Ctrl-C prints what there is, marked partial") {
   CHECK(json["simulated"]["tokens"].get<double>() < 1e12);
 }
 
-TEST_CASE("over a recording methods come to what replay plays and analyze computes") {
+TEST_CASE("over a recording methods come to what analyze computes") {
   const std::string trace = specdec::tests::source_dir() + "/sim/models/recording.safetensors";
   const std::string source = " --gamma 4 --source trace --trace " + trace;
   const auto row_of = [&](const std::string& method, const std::string& cost = " --c 0.1") {
@@ -317,9 +317,6 @@ TEST_CASE("over a recording methods come to what replay plays and analyze comput
     INFO(method);
     const ordered_json row = row_of(method);
     const std::string how = " --acceptance " + rule;
-    const ordered_json run = document_of_run("replay " + trace + " --gamma 4" + how)["runs"][0];
-    for (const char* count : {"sequences", "tokens", "steps", "accepted"}) CHECK(row[count] == run[count]);
-    CHECK(row["drafted"] == run["drafted"]["value"]);
     const ordered_json analysis = document_of_run("analyze " + trace + how);
     const ordered_json& four = analysis["gammas"].at(3);
     CHECK(four["gamma"] == 4);
@@ -327,13 +324,10 @@ TEST_CASE("over a recording methods come to what replay plays and analyze comput
     const double cost = row["steps"].get<double>() + 0.1 * row["drafted"].get<double>();
     CHECK(row["speedup"]["value"].get<double>() == Approx(row["tokens"].get<double>() / cost));
   }
-  for (const auto& [method, policy] : Names{{"algorithm1+threshold", "threshold"}, {"algorithm1+product", "product"}}) {
+  for (const std::string method : {"algorithm1+threshold", "algorithm1+product"}) {
     INFO(method);
     const ordered_json row = row_of(method, "");
-    const ordered_json run =
-        document_of_run("replay " + trace + " --gamma 4 --threshold 0.4 --policy " + policy)["runs"][0];
-    CHECK(row["steps"] == run["steps"]);
-    check_closed(row, run["expected_tokens_per_step"].get<double>());
+    CHECK(std::abs(row["closed_form"]["deviation_standard_errors"].get<double>()) < 4);
     CHECK(row["speedup"].is_null());
     check_run_refused(
         "compare " + method + source + " --c 0.1",
@@ -448,7 +442,7 @@ TEST_CASE("methods whose acceptance a recording knows within bounds alone are re
   const auto check_refused = [&](const std::string& method, const std::string& lack) {
     check_run_refused("compare " + method + " --gamma 3 --source trace --trace " + trace, method + ": " + lack);
   };
-  check_refused("algorithm1", "the recording knows acceptance within bounds alone; specdec replay plays both ends");
+  check_refused("algorithm1", "the recording knows acceptance within bounds alone; specdec analyze replays both ends");
   check_refused("matching", "the recording knows acceptance within bounds alone");
   check_refused("threshold+greedy-draft",
                 "the recording knows the draft's probability of some tokens within bounds alone");

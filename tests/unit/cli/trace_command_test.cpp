@@ -77,7 +77,7 @@ TEST_CASE("a converted recording holds less and says the same of acceptance") {
   const RecordedPair pair = recorded_pair(40, 200, 50, 11);
   const std::string full = full_trace(folder / "full.safetensors", pair).string();
   const auto alpha = [](const std::string& trace) {
-    const Run run = run_specdec("analyze --format json --samples 0 " + trace);
+    const Run run = run_specdec("analyze --format json " + trace);
     REQUIRE(run.exit_code == 0);
     return ordered_json::parse(run.out)["alpha"]["value"].get<double>();
   };
@@ -262,7 +262,7 @@ TEST_CASE("a copy of a recording under another name is named, since its texts co
   const std::string copy = (folder / "copy.safetensors").string();
   std::filesystem::copy_file(trace, copy);
   const std::string merge = "trace merge --output " + (folder / "m.safetensors").string() + ' ';
-  for (const std::string& command : {std::string("trace info "), std::string("analyze --samples 0 "), merge}) {
+  for (const std::string& command : {std::string("trace info "), std::string("analyze "), merge}) {
     CAPTURE(command);
     const ordered_json json = document_of_run(command + trace + ' ' + copy);
     REQUIRE(warns(json, "same_content"));
@@ -306,7 +306,7 @@ TEST_CASE("trace check warns of rows that belong to the token beside theirs, in 
   const ordered_json check = json_of("check " + wrong);
   CHECK(check["passed"] == true);
   CHECK(warning(check).find("logits[:-1] belong to token[1:]") != std::string::npos);
-  CHECK(warning(check) == warning(document_of_run("analyze --samples 0 " + wrong)));
+  CHECK(warning(check) == warning(document_of_run("analyze " + wrong)));
   // Text from elsewhere is held to nothing.
   CHECK(warning(json_of("check " + full_trace(folder / "other.safetensors", shifted, {{"path", "other"}}).string()))
             .empty());

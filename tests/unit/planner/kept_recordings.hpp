@@ -154,7 +154,6 @@ inline planner::AnalysisQuestion with_cost() {
   planner::AnalysisQuestion question;
   question.cost.c = 0.05;
   question.gamma = {1, 2, 4, 8};
-  question.samples = 4;
   return question;
 }
 

@@ -306,36 +306,6 @@ TEST_CASE("llama-server's log-probabilities, probabilities and old lists are rea
   CHECK(by_text.target_rank == Ids{1, 2});
 }
 
-TEST_CASE("NeMo's logits become log-probabilities of the next token, the tail included") {
-  const auto source = open_samples("nemo.jsonl", "nemo.jsonl");
-  CHECK(source->metadata().logprob_space == LogprobSpace::raw);
-  const tests::WholeTrace trace(*source);
-  CHECK(trace.tiers == std::vector<Tier>{Tier::top_k});
-  CHECK(trace.token == Ids{7, 9});
-  CHECK(trace.target_logprob.empty());
-  CHECK(trace.target_ids == Ids{7, 4, 4, 0});
-  CHECK(trace.target_top == Floats{-0.5F, -2, -0.5F, -3});
-  CHECK(trace.target_tail[1] == Approx(log_rest(std::exp(-0.5) + std::exp(-3))));
-  CHECK(trace.target_rank == Ids{1, 3});
-}
-
-TEST_CASE("TRL's arrays in base64 are read up to each text's length") {
-  const auto source = open_samples("trl.jsonl", "trl.jsonl");
-  const tests::WholeTrace trace(*source);
-  CHECK(trace.token == Ids{7, 0});
-  CHECK(trace.target_logprob == Floats{-0.5F, -3});
-  CHECK(trace.target_ids == Ids{7, 4, 9, 0});
-  CHECK(trace.target_top == Floats{-0.5F, -1.25F, -0.25F, -3});
-  CHECK(trace.target_rank == Ids{1, 2});
-  const std::string unnamed = R"({"shape":[1,1,2],"logprobs_b64":"AAAAvwAAoL8=","token_ids_b64":"BwAAAAQAAAA="})";
-  const Pair pair(unnamed, unnamed);
-  const auto opened = pair.open();
-  const tests::WholeTrace without(*opened);
-  CHECK(without.token == Ids{-1});
-  CHECK(without.target_top == Floats{-0.5F, -1.25F});
-  CHECK(opened->notes().front().code == "tokens_unknown");
-}
-
 TEST_CASE("completions with ids as tokens or beside them give the scalar tier") {
   const std::string beside = R"({"choices":[{"token_ids":[5,6],"logprobs":{"tokens":["a","b"],)"
                              R"("token_logprobs":[-1,-2]}}]})";
@@ -416,7 +386,7 @@ TEST_CASE("the first token that differs between the files is named") {
 }
 
 TEST_CASE("one model's file alone is refused") {
-  const std::vector<std::filesystem::path> files = {sample("nemo.jsonl")};
+  const std::vector<std::filesystem::path> files = {sample("sglang_scored.jsonl")};
   CHECK(
       tests::message_of<traces::FileError>([&] { traces::open_trace(files); }) ==
       files.front().string() +
@@ -482,43 +452,10 @@ TEST_CASE("responses that are not what they must be are refused with line and fi
         "request's");
 }
 
-TEST_CASE("lists for distillation that are not what they must be are refused with line and field") {
-  CHECK(refusal(R"({"topk_logits":[[1]],"topk_token_ids":[],"log_sum_exp_logits":[2],"tokens":[1,2]})") ==
-        "t:1: topk_token_ids is 0 long, but must be 1 long, as topk_logits is");
-  CHECK(refusal(R"({"topk_logits":[[1]],"topk_token_ids":[[1]],"log_sum_exp_logits":[2],"tokens":[1,2,3]})") ==
-        "t:1: tokens is 3 long, but must be 1 or 2 long: a row a token");
-  CHECK(refusal(R"({"topk_logits":[[3]],"topk_token_ids":[[1]],"log_sum_exp_logits":[2],"tokens":[1,2]})") ==
-        "t:1: topk_logits[0] is 3, but must be numbers up to log_sum_exp_logits (2)");
-  CHECK(refusal(R"({"topk_logits":[[1]],"topk_token_ids":[[1]],"log_sum_exp_logits":[null],"tokens":[1,2]})") ==
-        "t:1: log_sum_exp_logits[0] is null, but must be a finite number");
-  CHECK(refusal(R"({"topk_logits":[[1,0]],"topk_token_ids":[[1]],"log_sum_exp_logits":[2],"tokens":[1,2]})") ==
-        "t:1: topk_token_ids[0] is shorter than the logits, but must be as long");
-  CHECK(refusal(R"({"topk_logits":[[1]],"topk_token_ids":[[1,2]],"log_sum_exp_logits":[2],"tokens":[1,2]})") ==
-        "t:1: topk_token_ids[0] is longer than the logits, but must be as long");
-  const auto trl = [](const std::string& shape, const std::string& numbers, const std::string& more = "") {
-    return refusal(R"({"shape":)" + shape + R"(,"logprobs_b64":")" + numbers + R"(","token_ids_b64":"BwAAAA==")" +
-                   more + "}");
-  };
-  CHECK(trl("[1,1,1]", "AAAAvw==") == "");
-  CHECK(trl("[1,1]", "AAAAvw==") ==
-        "t:1: shape is [1,1], but must be [B, T, K], integers from 1 on, of a document's size");
-  CHECK(trl("[100000,100000,100000]", "AAAAvw==").find("t:1: shape is [100000,100000,100000], but") == 0);
-  CHECK(trl("[1,1,2]", "AAAAvw==") ==
-        "t:1: logprobs_b64 is 8 characters long, but must be base64 of 8 bytes, as shape says");
-  CHECK(trl("[1,1,1]", "AAA?vw==") ==
-        "t:1: logprobs_b64 is no base64 of that length, but must be base64 of 4 bytes, as shape says");
-  CHECK(trl("[1,1,1]", "AACAPw==") ==
-        "t:1: logprobs_b64 number 0 is 1, but must be a log-probability, a number up to 0");
-  CHECK(trl("[1,1,1]", "AAAAvw==", R"(,"completion_lengths":[2])") ==
-        "t:1: completion_lengths[0] is 2, but must be an integer in [0, 1]");
-  CHECK(trl("[1,1,1]", "AAAAvw==", R"(,"completion_lengths":[])") ==
-        "t:1: completion_lengths is 0 long, but must be 1 long");
-}
-
 TEST_CASE("samples that are cut off or changed anywhere are read or refused") {
   for (const char* name :
        {"vllm_scored_target.jsonl", "openai_completion.json", "openai_chat.json", "sglang_scored.jsonl",
-        "llama_server.json", "llama_server_old.json", "nemo.jsonl", "trl.jsonl"}) {
+        "llama_server.json", "llama_server_old.json"}) {
     const std::string content = tests::read_text(sample(name));
     const tests::TemporaryFolder folder;
     const auto read = [&](const std::string& changed) {

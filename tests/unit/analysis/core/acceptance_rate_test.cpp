@@ -75,33 +75,4 @@ TEST_CASE("rates are ordered by alpha, and by epsilon where alpha rounds to the 
   CHECK_FALSE(AcceptanceRate(0.3) < AcceptanceRate(0.3));
 }
 
-TEST_CASE("the mean over positions keeps the small rejection rates") {
-  const std::vector<AcceptanceRate> betas = {AcceptanceRate::from_rejection(1e-300),
-                                             AcceptanceRate::from_rejection(3e-300)};
-  CHECK(mean_acceptance(betas).rejection() == 2e-300);
-}
-
-TEST_CASE("the mean over positions keeps the small acceptance rates") {
-  const std::vector<AcceptanceRate> betas = {AcceptanceRate(1e-300), AcceptanceRate(3e-300)};
-  CHECK(mean_acceptance(betas).alpha() == 2e-300);
-}
-
-TEST_CASE("the mean over positions weighs as told") {
-  const std::vector<AcceptanceRate> betas = {AcceptanceRate(0.5), AcceptanceRate(0.25)};
-  CHECK(mean_acceptance(betas).alpha() == 0.375);
-  CHECK(mean_acceptance(betas, std::vector{1.0, 0.0}).alpha() == 0.5);
-  CHECK(mean_acceptance(betas, std::vector{1.0, 3.0}).alpha() == 0.3125);
-}
-
-TEST_CASE("a mean over nothing, or with unusable weights, is refused") {
-  const std::vector<AcceptanceRate> betas = {AcceptanceRate(0.5), AcceptanceRate(0.25)};
-  CHECK_THROWS_AS(mean_acceptance({}), std::invalid_argument);
-  CHECK_THROWS_WITH(mean_acceptance({}), "mean_acceptance: betas is empty");
-  CHECK_THROWS_WITH(mean_acceptance(betas, std::vector{1.0}),
-                    "mean_acceptance: weights has 1 entries, but betas has 2");
-  CHECK_THROWS_AS(mean_acceptance(betas, std::vector{1.0, -1.0}), std::domain_error);
-  CHECK_THROWS_AS(mean_acceptance(betas, std::vector{0.0, 0.0}), std::domain_error);
-  CHECK_THROWS_AS(mean_acceptance(betas, std::vector{1.0, nan}), std::domain_error);
-}
-
 }  // namespace specdec::core

@@ -23,11 +23,6 @@ const std::vector<double> q1 = {0.2, 0.3, 0.5};
 
 }  // namespace
 
-TEST_CASE("D_LK by its definition and by the lemma agree") {
-  CHECK(d_lk(TargetDistribution(p1), DraftDistribution(q1)) == Approx(0.3).epsilon(1e-15));
-  CHECK(d_lk_by_lemma(TargetDistribution(p1), DraftDistribution(q1)) == Approx(0.3).epsilon(1e-15));
-}
-
 TEST_CASE("the acceptance of softmax rows equals values by 30-digit arithmetic at three temperatures") {
   for (const auto& [temperature, expected] :
        {std::pair{1.0, 0.790693640118}, std::pair{0.5, 0.66138905647}, std::pair{2.0, 0.886836775322}}) {
@@ -88,27 +83,6 @@ TEST_CASE("sums over many tokens have the promised accuracy, whatever the number
     for (std::size_t i = 0; i < terms; ++i) exact += static_cast<long double>(term(i));
     CHECK(static_cast<double>(std::abs(sum_of_terms(terms, term) - exact) / exact) <= 1e-15);
   }
-}
-
-TEST_CASE("many positions give one rate each") {
-  const std::vector<double> p = {0.5, 0.5, 1, 0};
-  const std::vector<double> q = {0.25, 0.75, 0, 1};
-  const auto rates = acceptance_rates(p, q, 2);
-  REQUIRE(rates.size() == 2);
-  CHECK(rates[0].alpha() == 0.75);
-  CHECK(rates[1].alpha() == 0);
-}
-
-TEST_CASE("a bad row among many is named, and so are wrong sizes") {
-  const std::vector<double> p = {0.5, 0.5, 0.9, 0};
-  const std::vector<double> q = {0.25, 0.75, 0, 1};
-  CHECK_THROWS_AS(acceptance_rates(p, q, 2), std::domain_error);
-  CHECK_THROWS_WITH(acceptance_rates(p, q, 2),
-                    "row 1: target distribution: the 2 probabilities sum to 0.9, but must sum to 1 within 1e-05");
-  CHECK_THROWS_WITH(acceptance_rates(p, q, 3), "acceptance_rates: 4 entries are no whole number of rows of 3");
-  CHECK_THROWS_WITH(acceptance_rates(p, q, 0), "acceptance_rates: 4 entries are no whole number of rows of 0");
-  CHECK_THROWS_WITH(acceptance_rates(p, std::vector<double>{1}, 1),
-                    "acceptance_rates: target_rows has 4 entries, but draft_rows has 1");
 }
 
 }  // namespace specdec::core

@@ -69,22 +69,6 @@ TEST_CASE("for one position it is the standard error of a ratio of sums") {
   CHECK(moments.standard_error(std::array{1.0})->value == Approx(standard_error(ratio)->value).epsilon(1e-12));
 }
 
-TEST_CASE("independent rounds have Greenwood's variance, which a multinomial count agrees with") {
-  // 1000 rounds of survival .7, .48, .35: tokens per step 1 + .7 + .48 + .35.
-  RoundMoments moments;
-  moments.add(std::array{700.0, 480.0, 350.0}, std::array{1000.0, 700.0, 480.0});
-  const double h1 = 0.7;
-  const double h2 = 48.0 / 70;
-  const double h3 = 35.0 / 48;
-  const std::array<double, 3> gradient{1 + h2 + h2 * h3, h1 * (1 + h3), h1 * h2};
-  const double mean = 0.7 + 0.48 + 0.35;
-  const double variance = 0.22 * 1 + 0.13 * 4 + 0.35 * 9 - mean * mean;
-  const StandardError error = moments.standard_error_of_independent_rounds(gradient);
-  CHECK(error.value == Approx(std::sqrt(variance / 1000)).epsilon(1e-12));
-  CHECK(moments.standard_error_of_independent_rounds(gradient, 4).value == Approx(2 * error.value).epsilon(1e-14));
-  CHECK_FALSE(moments.standard_error(gradient));
-}
-
 TEST_CASE("moments refuse sizes that differ and too many positions") {
   RoundMoments moments;
   CHECK_THROWS_AS(moments.add(std::array{1.0}, std::array{1.0, 2.0}), std::invalid_argument);

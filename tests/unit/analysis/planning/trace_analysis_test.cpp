@@ -129,12 +129,9 @@ TEST_CASE("no number of an analysis depends on the order of the texts, to the la
     require_same(a.alpha, b.alpha);
     require_same(a.alpha_emitted, b.alpha_emitted);
     require_same(a.d_lk, b.d_lk);
-    require_same(a.target_entropy, b.target_entropy);
-    require_same(a.top1_agreement, b.top1_agreement);
     require_same(a.lenience[0].alpha, b.lenience[0].alpha);
     require_same(a.lenience[0].distance_strict, b.lenience[0].distance_strict);
     REQUIRE(a.text_source.acceptance.variance == b.text_source.acceptance.variance);
-    REQUIRE(a.law.autocorrelation == b.law.autocorrelation);
     for (std::size_t bin = 0; bin < a.calibration.size(); ++bin) {
       REQUIRE(a.calibration[bin].confidence == b.calibration[bin].confidence);
       require_same(a.calibration[bin].acceptance, b.calibration[bin].acceptance);
@@ -375,10 +372,7 @@ TEST_CASE("acceptance by place has an interval over sequences, and a chain where
     REQUIRE(row.conditional_ci95);
     CHECK(row.conditional_ci95->lo < row.conditional->lo);
     CHECK(row.conditional->lo < row.conditional_ci95->hi);
-    REQUIRE(row.two_state);
-    CHECK(*row.two_state == Approx(row.conditional->lo).margin(0.002));
   }
-  CHECK(*positions[5].two_state > *positions[0].two_state + 0.1);
 
   const RecordedPair single = tests::recorded_pair(20, 120, 120, 5);
   const TraceAnalysis of_one = analysis_of(single, options);

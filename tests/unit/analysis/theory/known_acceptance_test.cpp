@@ -66,7 +66,6 @@ TEST_CASE("the program over eight known acceptances equals its exact value") {
   CHECK(program.cost == Approx(4.255).epsilon(1e-15));
   CHECK(program.gammas == Gammas{4, 3, 2, 1, 0, 2, 1, 0});
   CHECK(8 / program.cost == Approx(1.88014101058).epsilon(1e-11));
-  CHECK(known_acceptance_cost(example, 4, {.c = 0.1}) == program.cost);
 }
 
 TEST_CASE("no policy is cheaper than the program") {
@@ -83,57 +82,10 @@ TEST_CASE("no policy is cheaper than the program") {
   }
 }
 
-TEST_CASE("programs of several texts cost what each costs alone, to the bit") {
-  std::vector<std::vector<double>> texts;
-  for (const std::size_t length : {40, 1, 0, 300, 7, 40, 41, 2, 17, 90, 3}) {
-    texts.push_back(random_text(length, static_cast<unsigned>(length)));
-  }
-  const std::vector<std::span<const double>> views(texts.begin(), texts.end());
-  const core::StepCost cost{.c = 0.07};
-  const std::vector<double> together = known_acceptance_costs(views, 12, cost);
-  REQUIRE(together.size() == texts.size());
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const KnownAcceptanceProgram alone = known_acceptance_program(texts[i], 12, cost);
-    CHECK(together[i] == alone.cost);
-    CHECK(together[i] == Approx(cost_of_policy(texts[i], alone.gammas, cost)).epsilon(1e-13));
-  }
-  CHECK(known_acceptance_costs({}, 12, cost).empty());
-}
-
-TEST_CASE("an oracle that knows the outcomes costs no more than any fixed gamma or the program") {
-  const core::StepCost cost{.c = 0.1};
-  for (unsigned seed = 0; seed < 20; ++seed) {
-    const std::vector<double> text = random_text(200, seed);
-    StreamingReplay stream({.max_gamma = 12, .by_position = true});
-    stream.add(text);
-    const ReplayedRounds rounds = stream.finish_sequence();
-    const double bound = outcome_oracle_cost(rounds, 12, cost);
-    CHECK(bound < known_acceptance_cost(text, 12, cost));
-    for (std::int64_t gamma = 0; gamma <= 12; ++gamma) {
-      CHECK(known_acceptance_cost(text, 12, cost) < rounds.cost(gamma, cost));
-      // Its steps draft what they accept: all tokens but one of each step.
-      CHECK(outcome_oracle_cost(rounds, gamma, cost) ==
-            Approx(rounds.steps(gamma) + 0.1 * (200 - rounds.steps(gamma))).epsilon(1e-12));
-    }
-  }
-}
-
-TEST_CASE("the oracle without a limit pays one step per rejection and drafts the rest") {
-  const OutcomeOracle oracle = outcome_oracle(example);
-  CHECK(oracle.steps == Approx(1 + 0.1 + 0.7 + 0.05 + 0.2 + 0.8 + 0.3 + 0.1).epsilon(1e-15));
-  CHECK(oracle.drafted + oracle.steps == Approx(8).epsilon(1e-15));
-  StreamingReplay stream({.max_gamma = 8, .by_position = true});
-  stream.add(example);
-  CHECK(outcome_oracle_cost(stream.finish_sequence(), 8, {.c = 0.25}) ==
-        Approx(oracle.steps + 0.25 * oracle.drafted).epsilon(1e-13));
-  CHECK(outcome_oracle({}).steps == 0);
-}
-
 TEST_CASE("known acceptances outside their range are refused") {
   const std::vector<double> bad = {0.5, std::numeric_limits<double>::quiet_NaN()};
   CHECK_THROWS_WITH(known_acceptance_program(bad, 2, {}),
                     "known_acceptance_program: acceptance at position 1 is nan, but must be in [0, 1]");
-  CHECK_THROWS_AS(outcome_oracle(bad), std::domain_error);
   CHECK_THROWS_AS(known_acceptance_program(example, -1, {}), std::domain_error);
   CHECK(known_acceptance_program({}, 3, {}).cost == 0);
 }

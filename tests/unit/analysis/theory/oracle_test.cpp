@@ -20,10 +20,6 @@ TEST_CASE("the oracle's speedup equals exact rational values") {
   CHECK(oracle_tokens(AcceptanceRate(0.75)) == 4);
 }
 
-TEST_CASE("paying for rejected drafts costs c in every step") {
-  CHECK(oracle_speedup_paying_for_rejections(AcceptanceRate(0.75), 0.25) == 2);
-}
-
 TEST_CASE("what the oracle leaves over the best fixed gamma equals many-digit values") {
   CHECK(oracle_improvement(AcceptanceRate(0.8), 0.05) == Approx(1.347528939).epsilon(1e-9));
   CHECK(oracle_improvement(AcceptanceRate(0.9), 0.1) == Approx(1.534024823).epsilon(1e-9));
@@ -65,8 +61,6 @@ TEST_CASE("illegal costs and gammas of the oracle are refused by name") {
   CHECK_THROWS_AS(oracle_speedup(AcceptanceRate(0.5), -1), std::domain_error);
   CHECK_THROWS_WITH(oracle_speedup(AcceptanceRate(0.5), -1),
                     "oracle_speedup: c is -1, but must be in [0, 1.7976931348623157e+308]");
-  CHECK_THROWS_WITH(oracle_speedup_paying_for_rejections(AcceptanceRate(0.5), -1),
-                    "oracle_speedup_paying_for_rejections: c is -1, but must be in [0, 1.7976931348623157e+308]");
   CHECK_THROWS_WITH(oracle_improvement(AcceptanceRate(0.5), -1, 0.5),
                     "oracle_improvement: gamma is -1, but must be in [0, 2^63)");
   CHECK_THROWS_AS(oracle_improvement(AcceptanceRate(0.5), std::numeric_limits<double>::quiet_NaN()), std::domain_error);

@@ -59,6 +59,16 @@ double mean_of_replay(std::size_t length, int drafts, Acceptance acceptance) {
   return mean;
 }
 
+/// Every way the steps from a token can go, each with its probability; `drafted` of this step are accepted.
+double enumerated_steps(const std::vector<double>& acceptance, const std::vector<std::int64_t>& limits,
+                        std::size_t start, std::size_t drafted = 0) {
+  const std::size_t at = start + drafted;
+  if (at >= acceptance.size()) return drafted > 0 ? 1 : 0;
+  const double otherwise = 1 + enumerated_steps(acceptance, limits, at + 1);
+  if (drafted == static_cast<std::size_t>(limits[start])) return otherwise;
+  return (1 - acceptance[at]) * otherwise + acceptance[at] * enumerated_steps(acceptance, limits, start, drafted + 1);
+}
+
 const std::vector<double> example = {0.9, 0.3, 0.5, 0.8, 0.2, 0.7};
 
 }  // namespace
@@ -69,6 +79,9 @@ TEST_CASE("limits that differ from place to place give the law of the policy tha
   const theory::ReplayedSteps within = theory::replay_steps_within(acceptance, 1, equal);
   CHECK(within.expected == Approx(theory::replay_steps(acceptance, 3).expected).epsilon(1e-12));
   CHECK(within.variance == Approx(theory::replay_steps(acceptance, 3).variance).epsilon(1e-12));
+  const std::vector<std::int64_t> limits = {2, 0, 3, 1, 5, 1, 0, 2};
+  CHECK(theory::replay_steps_within(acceptance, 1, limits).expected ==
+        Approx(enumerated_steps(acceptance, limits, 0)).epsilon(1e-12));
   // Two tokens, of which only the first may be drafted, and only with its own column: 2 steps, or 1 with 0.25.
   const std::vector<double> by_depth = {0.25, 0.75, 0.5, 0.5};
   const theory::ReplayedSteps two = theory::replay_steps_within(by_depth, 2, std::vector<std::int64_t>{5, 5});
