@@ -12,6 +12,10 @@ namespace specdec::traces {
 /// The lines of llama.cpp's server and of its speculative programs.
 class LlamaCppLog {
  public:
+  struct Drafted {
+    double drafts = 0, tokens = 0;
+  };
+
   explicit LlamaCppLog(LogCounts& found) : found_(found) {}
 
   /// The library that only chains use has logged something: llama-speculative-simple, not llama-speculative.
@@ -26,10 +30,12 @@ class LlamaCppLog {
 
  private:
   std::optional<double> passes_of_answer(const LogLine& line, double accepted);
+  std::optional<double> rounds_of_answer(const ServingCounts& counts, const LogText& text);
 
   LogCounts& found_;
   std::optional<double> answer_tokens_;  // tokens of the last answer, until its acceptance takes them
   std::string answer_of_;                // its slot and task
+  Drafted since_start_;                  // of the statistics behind the last answer
   bool chain_ = false;
 };
 
