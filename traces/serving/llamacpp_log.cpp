@@ -141,6 +141,31 @@ void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
   found_.take(counts);
 }
 
+void LlamaCppLog::read_answer(const LogLine& line) {
+  for (const std::string_view key : {"pred=", "draft=", "tok/s="})
+    if (!line.after(key)) return;
+  const auto predicted = line.number("pred="), drafted = line.number("draft="), accepted = line.number("acc="),
+             speed = line.number("tok/s=");
+  require_at_most(line, "acc", *accepted, *drafted);
+  if (*predicted < *accepted + 2 || !(*speed > 0)) return;
+  ServingCounts counts = found_.counts_of(line.number(), "llama.cpp", "llama.cpp mtp-bench", CountUnit::request);
+  counts.emitted = *predicted - 1;
+  if (found_.wants_plain_windows()) {
+    BenchRun& run = counts.bench.emplace();
+    run.completed = 1;
+    run.duration_s = *predicted / *speed;
+    run.total_output_tokens = *predicted;
+  }
+  if (*drafted == 0) return found_.take_window(counts);
+  found_.see_speculation();
+  counts.rule = AcceptanceRule::greedy_draft;
+  counts.shape = DraftShape::chain;
+  counts.drafted = drafted;
+  counts.accepted = accepted;
+  counts.rounds = *counts.emitted - *accepted;
+  found_.take(counts);
+}
+
 void LlamaCppLog::read_print(const LogLine& first, LogText& text) {
   const auto longest = printed_value(first.text(), "n_draft");
   if (!longest) return;

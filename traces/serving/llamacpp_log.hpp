@@ -23,6 +23,8 @@ class LlamaCppLog {
   /// `eval time = 783.55 ms / 64 tokens (...)`, of the answer whose acceptance follows.
   void read_time(const LogLine& line);
   void read_request(const LogLine& line, const LogText& text);
+  /// `code_cpp  pred= 192 draft= 167 acc= 149 rate=0.892 tok/s=22.1`, an answer's timings as mtp-bench.py prints them.
+  void read_answer(const LogLine& line);
   /// The lines behind n_draft, up to `accept`. Every pass of the target puts out what it accepted and one token of its
   /// own, so the passes are the tokens less the accepted drafts.
   /// @param text  at the line; goes on to the last that is read

@@ -223,6 +223,15 @@ TEST_CASE("an answer without a length has the rounds of the statistics behind it
   CHECK(counts.units[3].rounds == 87);
 }
 
+TEST_CASE("a line of mtp-bench.py is an answer with its timings") {
+  const AllCounts counts = counts_of({"  code_cpp           pred= 192 draft= 167 acc= 149 rate=0.892 tok/s=22.1\n"
+                                      "  qa_factual         pred= 192 draft=   0 acc=   0 rate=n/a tok/s=6.6\n"});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].rounds == 42);
+  CHECK(counts.units[0].drafted == 167);
+  CHECK(counts.units[0].accepted == 149);
+}
+
 TEST_CASE("the log that llama-server 0.5.0 wrote has rounds within what its two decimals allow") {
   const std::filesystem::path folder = std::filesystem::path(tests::source_dir()) / "traces/samples/llamacpp";
   const AllCounts log({folder / "server.log"});
