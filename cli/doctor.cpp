@@ -19,7 +19,7 @@ struct DoctorOptions {
   planner::CheckupQuestion question;
   std::optional<std::string> target, draft;
   std::vector<std::string> draft_cost;
-  std::optional<std::string> hardware, model, draft_model, draft_kind;
+  std::optional<std::string> hardware, model, draft_model;
   std::optional<std::int64_t> tensor_parallel;
 
   void declare(Options& options) {
@@ -28,6 +28,9 @@ struct DoctorOptions {
     options.text("--draft", draft, "FILE", "the draft's half of it");
     options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, largest_counted_gamma},
                     "gamma at which was counted, where the files do not say it");
+    options.choice("--draft-kind", question.draft_kind,
+                   {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
+                   "how drafts are made, where the files do not say it");
     options.group("The draft against its roofline");
     options.texts("--draft-cost", draft_cost, "FILE",
                   "times of the draft: as for plan, or llama.cpp's log with\nstatistics of its drafts");
@@ -36,8 +39,6 @@ struct DoctorOptions {
                     "accelerators that share the target [1]");
     options.text("--model", model, "NAME|FILE", "the target");
     options.text("--draft-model", draft_model, "NAME|FILE", "the draft");
-    options.choice("--draft-kind", draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel"},
-                   "how drafts are made [by the draft's model]");
     options.group("Run");
     options.integer("--threads", question.threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
     options.footer(
@@ -56,8 +57,7 @@ std::optional<planner::DraftTimes> draft_times(const DoctorOptions& o) {
     refuse_given({{"--hardware", o.hardware.has_value()},
                   {"--tensor-parallel-size", o.tensor_parallel.has_value()},
                   {"--model", o.model.has_value()},
-                  {"--draft-model", o.draft_model.has_value()},
-                  {"--draft-kind", o.draft_kind.has_value()}},
+                  {"--draft-model", o.draft_model.has_value()}},
                  "needs --draft-cost beside it: the times that are held against the roofline");
     return std::nullopt;
   }
@@ -65,7 +65,7 @@ std::optional<planner::DraftTimes> draft_times(const DoctorOptions& o) {
     throw UsageError("--draft-cost is given, but needs --hardware and --model beside it: the roofline of the draft");
   planner::DraftTimes times{o.draft_cost, *o.hardware, *o.model, {}};
   times.options.draft.model = o.draft_model;
-  if (o.draft_kind) times.options.draft.kind = cost::draft_kind_named(*o.draft_kind);
+  if (o.question.draft_kind) times.options.draft.kind = cost::draft_kind_named(*o.question.draft_kind);
   times.options.tensor_parallel = o.tensor_parallel;
   return times;
 }

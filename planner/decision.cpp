@@ -130,7 +130,7 @@ std::string cause_of_loss(const PointPlan& point, const planning::DeploymentRow&
       fmt::format(" A round with {} costs {} plain steps", tokens_text(draft.gamma), brief(round, 2));
   const double most = static_cast<double>(draft.gamma) + 1;
   if (round < most) return fmt::format("{}, for {} tokens.", cost, brief(draft.tokens_per_step, 2));
-  return fmt::format("{}: even {} tokens of {} would lose. Look for CUDA graphs that drafting switches off.", cost, most,
+  return fmt::format("{}: even {} tokens of {} would lose. Look for what drafting switches off, such as CUDA graphs.", cost, most,
                      most);
 }
 

@@ -98,8 +98,8 @@ std::string action_of(const RunsDifference& answer) {
     return fmt::format("{} accepts more: {} tokens per step above {}.", tokens.value > 0 ? "B" : "A",
                        with_range(std::abs(tokens.value), range), tokens.value > 0 ? "A" : "B");
   }
-  return fmt::format("Not told apart: B {} tokens per step, A {}; B - A is {}.", brief(found.tokens_b, 3),
-                     brief(found.tokens_a, 3), with_range(tokens.value, tokens.ci95));
+  return fmt::format("{}B {} tokens per step, A {}; B - A is {}.", tokens.ci95 ? "Not told apart: " : "",
+                     brief(found.tokens_b, 3), brief(found.tokens_a, 3), with_range(tokens.value, tokens.ci95));
 }
 
 /// How sure that is, what it means in time, and what would tell more.

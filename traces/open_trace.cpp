@@ -214,13 +214,20 @@ std::string FileHead::table() const {
   text.remove_prefix(std::min(text.find_first_not_of("\r\n"), text.size()));
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos || !json().empty()) return "";
-  const std::string_view first = trimmed(text.substr(0, end));
-  const std::string_view second = text.substr(end + 1, text.find('\n', end + 1) - end - 1);
-  const char separator = csv_separator(first);
+  std::string_view first = trimmed(text.substr(0, end));
+  std::string_view second = text.substr(end + 1, text.find('\n', end + 1) - end - 1);
+  const char separator = first.starts_with('|') ? '|' : csv_separator(first);
+  if (separator == '|') {
+    for (std::string_view* line : {&first, &second}) {
+      line->remove_prefix(std::min<std::size_t>(1, line->size()));
+      *line = line->substr(0, line->find_last_not_of("| \t\r") + 1);
+    }
+  }
   const auto separators = std::count(first.begin(), first.end(), separator);
   if (separators == 0 || std::count(second.begin(), second.end(), separator) != separators) return "";
   if (is_row_of_numbers(first, separator)) return "a table whose first line is numbers";
   std::string names(first);
+  for (std::size_t at = 0; (at = names.find(" | ", at)) != std::string::npos;) names.replace(at, 3, ",");
   std::replace(names.begin(), names.end(), separator, ',');
   return "a table of the columns " + printable(names, shown);
 }

@@ -214,8 +214,13 @@ bool has_counts(const ServingCounts& window) {
 /// Those with window figures.
 using Windows = std::vector<const ServingCounts*>;
 
-/// @param surely  only windows between two others that ran as many requests
-std::vector<ObservedRound> rounds_of(const Windows& windows, bool speculative, std::optional<double> gamma, bool surely) {
+/// Which windows are taken for decoding: those between two others that ran as many requests, those in which no prompt is
+/// known to have been read, or all that put out tokens.
+enum class Decoding { surely, perhaps, beside_prompts };
+
+std::vector<ObservedRound> rounds_of(const Windows& windows, bool speculative, std::optional<double> gamma,
+                                     Decoding which) {
+  const bool surely = which == Decoding::surely;
   std::vector<ObservedRound> rounds;
   const auto runs_alike = [&](std::size_t i, std::size_t j) {
     return j < windows.size() && windows[j]->window->running == windows[i]->window->running;
@@ -225,11 +230,11 @@ std::vector<ObservedRound> rounds_of(const Windows& windows, bool speculative, s
     const traces::EngineWindow& window = *counts.window;
     const bool reads_nothing = window.prompt_tokens_per_second == 0.0 ||
                                (!surely && !window.prompt_tokens_per_second.has_value());
-    const bool decodes_alone = window.running.value_or(0) > 0 && window.waiting == 0.0 && reads_nothing &&
-                               window.generation_tokens_per_second.value_or(0) > 0;
+    const bool alone = (window.waiting == 0.0 && reads_nothing) || which == Decoding::beside_prompts;
+    const bool decodes = window.running.value_or(0) > 0 && window.generation_tokens_per_second.value_or(0) > 0;
     const bool steady = !surely || (i > 0 && runs_alike(i, i - 1) && runs_alike(i, i + 1));
     const bool drafts_known = !speculative || counts.rounds.value_or(0) > 0 || counts.tokens_per_round;
-    if (!decodes_alone || !steady || !drafts_known) continue;
+    if (!decodes || !alone || !steady || !drafts_known) continue;
     const Drafting drafting = drafting_of(counts, gamma);
     ObservedRound& round = rounds.emplace_back();
     round.name = counts.place();
@@ -273,7 +278,7 @@ std::vector<ObservedRound> window_rounds(std::span<const ServingCounts> windows,
   Windows known;
   for (const ServingCounts& window : windows)
     if (window.window) known.push_back(&window);
-  return rounds_of(known, std::any_of(windows.begin(), windows.end(), has_counts), gamma, true);
+  return rounds_of(known, std::any_of(windows.begin(), windows.end(), has_counts), gamma, Decoding::surely);
 }
 
 std::vector<double> LogRounds::usual_batches() const {
@@ -310,17 +315,20 @@ LogRounds log_rounds(std::span<const ServingCounts> windows, std::optional<doubl
     }
   }
   for (const EngineOfLog& engine : engines) {
-    auto rounds = rounds_of(engine.windows, speculative[engine.first->file], gamma, true);
+    const auto taken = [&](Decoding which) {
+      return rounds_of(engine.windows, speculative[engine.first->file], gamma, which);
+    };
+    auto rounds = taken(Decoding::surely);
     log.steady_windows += rounds.size();
     // A short log has windows of which nothing says whether requests began or ended in them.
-    if (rounds.empty()) rounds = rounds_of(engine.windows, speculative[engine.first->file], gamma, false);
+    if (rounds.empty()) rounds = taken(Decoding::perhaps);
+    if (rounds.empty()) rounds = taken(Decoding::beside_prompts);
     steady[engine.first->file] |= !rounds.empty();
     add_by_load(rounds, log.rounds);
   }
   for (const auto& [file, any] : steady) {
     if (any) continue;
-    throw FileError(file, FileError::whole_file(), "windows that decode alone", "none",
-                    "at least one: requests running, nothing waiting and no prompts read");
+    throw FileError(file, FileError::whole_file(), "windows that decode", "none", "at least one: requests running and tokens put out");
   }
   return log;
 }

@@ -109,10 +109,11 @@ inline constexpr std::size_t rounds_of_one_load = 4;
 ///   seconds = windows / sum 1 / seconds,   gamma = mean over the rounds
 ///
 /// An engine without such a window gives those that only may be steady: nothing tells of the windows beside them, or of
-/// the prompts that SGLang's first one read. They are in no count of steady windows.
+/// the prompts that SGLang's first one read; and without those, all that put out tokens, prompts or not. They are in no
+/// count of steady windows.
 ///
 /// @param windows  windows of all logs, those of an engine in their order
-/// @throws traces::FileError as bench_rounds, or for a log in which every window reads prompts or waits
+/// @throws traces::FileError as bench_rounds, or for a log without a window that put out tokens
 LogRounds log_rounds(std::span<const traces::ServingCounts> windows, std::optional<double> gamma = std::nullopt);
 
 /// Where the batches of all rounds lie within a factor of 1.25, sets them to the mean of the rounds without speculation

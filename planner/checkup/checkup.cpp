@@ -260,7 +260,10 @@ class Examination {
       counts_.clear();
       std::vector<Note> notes;
       traces::CountsSink sink;
-      sink.take = [&](const ServingCounts& unit) { counts_.push_back(unit); };
+      sink.take = [&](const ServingCounts& unit) {
+        counts_.push_back(unit);
+        if (unit.draft_method.empty()) counts_.back().draft_method = question_.draft_kind.value_or("");
+      };
       sink.warn = [&](const Note& note) { notes.push_back(note); };
       sink.plain_windows = true;
       try {

@@ -48,7 +48,7 @@ double binomial_tail(double successes, double trials, double probability) {
 std::optional<DraftKind> kind_of_method(std::string_view method) {
   std::string word(method);
   std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
-  constexpr std::array<std::pair<std::string_view, DraftKind>, 11> words = {{{"eagle", DraftKind::eagle},
+  constexpr std::array<std::pair<std::string_view, DraftKind>, 12> words = {{{"eagle", DraftKind::eagle},
                                                                            {"mtp", DraftKind::mtp},
                                                                            {"nextn", DraftKind::mtp},
                                                                            {"suffix", DraftKind::suffix},
@@ -57,7 +57,8 @@ std::optional<DraftKind> kind_of_method(std::string_view method) {
                                                                            {"medusa", DraftKind::parallel},
                                                                            {"dflash", DraftKind::parallel},
                                                                            {"parallel", DraftKind::parallel},
-                                                                           {"draft_model", DraftKind::model},
+                                                                           {"model", DraftKind::model},
+                                                                           {"mirrored", DraftKind::model},
                                                                            {"standalone", DraftKind::model}}};
   for (const auto& [part, kind] : words)
     if (word.find(part) != std::string::npos) return kind;

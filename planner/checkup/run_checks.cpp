@@ -134,8 +134,8 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
                     fmt::format("a round of {} costs {} plain steps: even {} tokens of {} would lose", run.run->place(),
                                 brief(ratio, 2), brief(most), brief(most)),
                     evidence,
-                    "do not draft as it runs: look for CUDA graphs that drafting switches off, a draft on the CPU or in "
-                    "another number type, and a verification of several tokens without a kernel of its own"});
+                    "do not draft as it runs: look for what drafting switches off, such as CUDA graphs, a draft on the CPU or "
+                    "in another number type, and a verification of several tokens without a kernel of its own"});
   }
   if (!run.drafts && (ratio > alike_times || ratio < 1 / alike_times)) {
     suspicions.add({"plain_time_contradicted", Severity::warning,

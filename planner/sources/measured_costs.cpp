@@ -204,8 +204,8 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
         {"rounds_of_logs",
          log.steady_windows > 0
              ? fmt::format("{} of {} windows of --cost are steady: they price rounds", log.steady_windows, log.windows)
-             : fmt::format("the {} windows of --cost are too few to show that they are steady: they price rounds as "
-                           "they are, a weak cost",
+             : fmt::format("none of the {} windows of --cost is sure to be steady: they price rounds as they are, with the "
+                           "prompts that were read, a weak cost",
                            log.windows)});
   }
   std::vector<cost::ObservedRound> rounds = log.rounds;

@@ -28,11 +28,12 @@ enum class Mark {
   sglang_prompts,
   llamacpp_request,
   llamacpp_time,
+  llamacpp_answer,
   llamacpp_print,
   llamacpp_library
 };
 
-constexpr std::array<std::pair<std::string_view, Mark>, 10> marks = {{
+constexpr std::array<std::pair<std::string_view, Mark>, 11> marks = {{
     {"speculative_config", Mark::vllm_configuration},
     {"server_args=", Mark::sglang_arguments},
     {"SpecDecoding metrics:", Mark::vllm_counts},
@@ -41,6 +42,7 @@ constexpr std::array<std::pair<std::string_view, Mark>, 10> marks = {{
     {"Prefill batch", Mark::sglang_prompts},
     {"draft acceptance", Mark::llamacpp_request},
     {"eval time =", Mark::llamacpp_time},
+    {" acc=", Mark::llamacpp_answer},
     {"n_draft ", Mark::llamacpp_print},
     {"common_speculative", Mark::llamacpp_library},
 }};
@@ -102,6 +104,8 @@ class LogReader {
           return llamacpp_.read_request(line, text_);
         case Mark::llamacpp_time:
           return llamacpp_.read_time(line);
+        case Mark::llamacpp_answer:
+          return llamacpp_.read_answer(line);
         case Mark::llamacpp_print:
           return llamacpp_.read_print(line, text_);
         case Mark::llamacpp_library:

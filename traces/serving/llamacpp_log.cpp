@@ -41,6 +41,26 @@ std::string_view rates_by_position(const LogLine& line, LogText text) {
   return {};
 }
 
+/// The drafts of all kinds and their tokens by the statistics behind a line, which count from the server's start.
+LlamaCppLog::Drafted drafted_since_start(LogText text) {
+  LlamaCppLog::Drafted sum;
+  for (int i = 0; i < longest_print && text.go_on(); ++i) {
+    const std::string_view line = text.line();
+    if (line.find("draft acceptance") != std::string_view::npos || line.find("eval time =") != std::string_view::npos)
+      break;
+    const auto counted = [&](std::string_view key) {
+      const std::size_t at = line.find(key);
+      const auto number = at == std::string_view::npos ? std::nullopt
+                                                       : leading_number(without_blanks_before(line.substr(at + key.size())));
+      return number ? number->value : 0;
+    };
+    if (line.find("statistics ") == std::string_view::npos) continue;
+    sum.drafts += counted("#gen drafts =");
+    sum.tokens += counted("#gen tokens =");
+  }
+  return sum;
+}
+
 }  // namespace
 
 void LlamaCppLog::read_time(const LogLine& line) {
@@ -61,6 +81,15 @@ std::optional<double> LlamaCppLog::passes_of_answer(const LogLine& line, double 
   const std::optional<double> tokens = std::exchange(answer_tokens_, std::nullopt);
   if (!tokens || answer_of_ != slot_and_task(line.text()) || *tokens < accepted + 2) return std::nullopt;
   return *tokens - 1 - accepted;
+}
+
+/// Rounds of an answer of which no line says the length: its drafts by the statistics, else its passes, some of which
+/// may have had no draft.
+std::optional<double> LlamaCppLog::rounds_of_answer(const ServingCounts& counts, const LogText& text) {
+  const Drafted before = std::exchange(since_start_, drafted_since_start(text));
+  const double drafts = since_start_.drafts - before.drafts;
+  if (drafts > 0 && since_start_.tokens - before.tokens == *counts.drafted) return drafts;
+  return counts.steps;
 }
 
 void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
@@ -106,7 +135,34 @@ void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
       line.refuse("acceptance rate per position", quoted(by_position), "fractions in parentheses");
     }
     count_back(line, counts, *length, rates, false, counts.steps);
+  } else {
+    counts.rounds = rounds_of_answer(counts, text);
   }
+  found_.take(counts);
+}
+
+void LlamaCppLog::read_answer(const LogLine& line) {
+  for (const std::string_view key : {"pred=", "draft=", "tok/s="})
+    if (!line.after(key)) return;
+  const auto predicted = line.number("pred="), drafted = line.number("draft="), accepted = line.number("acc="),
+             speed = line.number("tok/s=");
+  require_at_most(line, "acc", *accepted, *drafted);
+  if (*predicted < *accepted + 2 || !(*speed > 0)) return;
+  ServingCounts counts = found_.counts_of(line.number(), "llama.cpp", "llama.cpp mtp-bench", CountUnit::request);
+  counts.emitted = *predicted - 1;
+  if (found_.wants_plain_windows()) {
+    BenchRun& run = counts.bench.emplace();
+    run.completed = 1;
+    run.duration_s = *predicted / *speed;
+    run.total_output_tokens = *predicted;
+  }
+  if (*drafted == 0) return found_.take_window(counts);
+  found_.see_speculation();
+  counts.rule = AcceptanceRule::greedy_draft;
+  counts.shape = DraftShape::chain;
+  counts.drafted = drafted;
+  counts.accepted = accepted;
+  counts.rounds = *counts.emitted - *accepted;
   found_.take(counts);
 }
 

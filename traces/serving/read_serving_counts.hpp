@@ -32,8 +32,8 @@ struct CountsFormat {
 
 /// Tables that are counts, for messages about others.
 inline constexpr std::string_view tables_of_counts =
-    "a table of runs, whose first line names columns: concurrency or batch, gamma, and output_tokens_per_second or "
-    "ms_per_token";
+    "a table of runs, whose first line names columns: gamma, or setting, output_tokens_per_second or ms_per_token, and "
+    "concurrency or batch above one request";
 
 /// Whether read_serving_counts would read a file that begins so.
 bool recognised_counts(const FileHead& head);

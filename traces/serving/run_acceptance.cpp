@@ -78,6 +78,10 @@ void RunAcceptance::take_counts() {
     require_draft_of(*counts_.drafted / *counts_.rounds);
     counts_.gamma = static_cast<std::int64_t>(*counts_.drafted / *counts_.rounds);
   }
+  if (!counts_.rounds && counts_.drafted.value_or(0) > 0 && counts_.accepted && counts_.gamma &&
+      std::fmod(*counts_.drafted, static_cast<double>(*counts_.gamma)) == 0) {
+    counts_.rounds = *counts_.drafted / static_cast<double>(*counts_.gamma);
+  }
   if (!counts_.rounds || !counts_.drafted || !counts_.gamma) return;
   if (*counts_.drafted <= *counts_.rounds * static_cast<double>(*counts_.gamma)) return;
   cells_.refuse(RunColumn::drafted, shown(*counts_.drafted),
@@ -124,6 +128,8 @@ bool RunAcceptance::take_positions(double rounds) {
   bool full = true;
   double before = rounds, off_in_sum = 0;
   const std::vector<std::size_t>& positions = cells_.positions();
+  // Rates of the first positions alone say nothing of the sum.
+  if (counts_.accepted && std::ssize(positions) < counts_.gamma.value_or(0)) return full;
   for (std::size_t j = 0; j < positions.size(); ++j) {
     const std::string heading = printable(cells_.table().names[positions[j]], 80);
     const auto share = cells_.share_at(j);
@@ -170,11 +176,16 @@ std::optional<CellNumber> RunAcceptance::acceptance_rate() const {
 }
 
 void RunAcceptance::compare_rate(const CellNumber& rate, const CellNumber& tokens) {
-  // Drafts that end early make a rate larger, and it may be another than accepted / drafted.
+  // Drafts that end early make a rate larger, and never smaller.
   constexpr double alike = 0.02;
   const auto gamma = static_cast<double>(*counts_.gamma);
-  const double off = std::abs(1 + gamma * rate.value - tokens.value);
-  if (off <= rounded * (gamma * rate.rounding + tokens.rounding) + alike * tokens.value) return;
+  const double off = 1 + gamma * rate.value - tokens.value;
+  if (std::abs(off) <= rounded * (gamma * rate.rounding + tokens.rounding) + alike * tokens.value) return;
+  if (off < 0) {
+    cells_.refuse(RunColumn::acceptance_rate, shown(rate.value),
+                  fmt::format("accepted / drafted, which is {:.3g} at least where {} drafts make {} tokens a step",
+                              (tokens.value - 1) / gamma, *counts_.gamma, shown(tokens.value)));
+  }
   if (!contradiction_.empty()) return;
   contradiction_ = fmt::format("line {}: {} is {}, but tokens per step are {} at gamma {}", counts_.line,
                                cells_.heading(RunColumn::acceptance_rate), shown(rate.value), shown(tokens.value),

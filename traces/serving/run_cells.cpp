@@ -27,10 +27,13 @@ bool may_repeat(RunColumn what) {
 RunCells::RunCells(const std::filesystem::path& path, const TextTable& table) : path_(path), table_(&table) {
   for (const std::string& name : table.names) {
     columns_.push_back(column_of(name));
+    take_unit_of_cells(columns_.size() - 1);
     place(columns_.size() - 1);
   }
   positions_.erase(std::find(positions_.begin(), positions_.end(), columns_.size()), positions_.end());
+  resolve_steps();
   resolve_draft_tokens();
+  find_setting();
   for (const TextTable::Row& row : table.rows) {
     for (std::size_t i = 0; i < std::min(row.cells.size(), columns_.size()); ++i)
       decimal_comma_ = decimal_comma_ || (is_figure(columns_[i].what) && has_decimal_comma(row.cells[i]));
@@ -49,6 +52,14 @@ void RunCells::place(std::size_t i) {
     positions_[column.position] = i;
     return;
   }
+  const auto known = places_.find(column.what);
+  if (known != places_.end() && columns_[known->second].by_words != column.by_words) {
+    // A heading that is known as a whole comes before one of which some words are.
+    const std::size_t weaker = column.by_words ? i : known->second;
+    known->second = column.by_words ? known->second : i;
+    columns_[weaker].what = RunColumn::unknown;
+    return;
+  }
   const auto [placed, is_new] = places_.emplace(column.what, i);
   if (is_new || (may_repeat(column.what) && column.what != RunColumn::setting)) return;
   const NamedColumn& before = columns_[placed->second];
@@ -62,6 +73,53 @@ void RunCells::place(std::size_t i) {
                     "there once");
   }
   placed->second = i;
+}
+
+/// A speed is that of tokens where its cells say so.
+void RunCells::take_unit_of_cells(std::size_t i) {
+  NamedColumn& column = columns_[i];
+  if (column.what != RunColumn::unclear || !column.unit.empty()) return;
+  for (const TextTable::Row& row : table_->rows) {
+    const auto number = i < row.cells.size() ? number_of_cell(row.cells[i], false) : std::nullopt;
+    if (!number || number->unit.empty()) continue;
+    if (scale_of_unit(RunColumn::throughput, number->unit)) column.what = RunColumn::throughput;
+    return;
+  }
+}
+
+void RunCells::resolve_steps() {
+  const auto found = places_.find(RunColumn::steps);
+  if (found == places_.end()) return;
+  NamedColumn& column = columns_[found->second];
+  // Nobody drafts as many tokens as a run has rounds.
+  constexpr double longest = 64;
+  const bool counts = std::any_of(table_->rows.begin(), table_->rows.end(), [&](const TextTable::Row& row) {
+    const auto number = found->second < row.cells.size() ? number_of_cell(row.cells[found->second], false) : std::nullopt;
+    return number && number->value > longest;
+  });
+  column.what = counts ? RunColumn::rounds : RunColumn::gamma;
+  places_.emplace(column.what, found->second);
+  places_.erase(RunColumn::steps);
+}
+
+/// Where no column is named for it, the first whose cells say how a run drafts.
+void RunCells::find_setting() {
+  if (has(RunColumn::setting) || has(RunColumn::gamma)) return;
+  const std::size_t i = setting_column(*table_);
+  if (i == table_->names.size()) return;
+  columns_[i].what = RunColumn::setting;
+  places_.emplace(RunColumn::setting, i);
+}
+
+std::size_t setting_column(const TextTable& table) {
+  for (std::size_t i = 0; i < table.names.size(); ++i) {
+    const RunColumn what = column_of(table.names[i]).what;
+    const bool says = std::any_of(table.rows.begin(), table.rows.end(), [i](const TextTable::Row& row) {
+      return i < row.cells.size() && (says_plain(row.cells[i]) || gamma_in_setting(row.cells[i]));
+    });
+    if (says && (what == RunColumn::unknown || what == RunColumn::setting)) return i;
+  }
+  return table.names.size();
 }
 
 void RunCells::resolve_draft_tokens() {

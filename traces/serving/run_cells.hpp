@@ -15,6 +15,9 @@ namespace specdec::traces {
 
 // A header of the library's own sources; it is not installed.
 
+/// The first column that is of no other meaning and says in a cell how a run drafts; the number of columns if none does.
+std::size_t setting_column(const TextTable& table);
+
 /// A table of runs with the meaning of its columns.
 class RunCells {
  public:
@@ -49,7 +52,10 @@ class RunCells {
 
  private:
   void place(std::size_t i);
+  void take_unit_of_cells(std::size_t i);
+  void resolve_steps();
   void resolve_draft_tokens();
+  void find_setting();
   void find_scale(const std::vector<std::size_t>& of);
   CellNumber number_in(std::size_t i, std::string_view cell) const;
 

@@ -32,24 +32,17 @@ struct KnownNames {
       {"spec_draft_n_max", gamma}, {"draft_max", gamma}, {"num_speculative_tokens", gamma}, {"spec_tokens", gamma},
       {"num_spec_tokens", gamma}, {"speculative_tokens", gamma}, {"num_spec", gamma}, {"spec_k", gamma},
       {"draft_len", gamma}, {"draft_length", gamma}, {"max_draft_len", gamma}, {"num_steps", gamma},
-      {"spec_steps", gamma}, {"speculative_num_steps", gamma}, {"mtp", gamma}, {"draft_k", gamma},
+      {"speculative_num_steps", gamma}, {"mtp", gamma}, {"draft_k", gamma}, {"spec_len", gamma},
+      {"steps", steps}, {"spec_steps", steps},
       {"output_tokens_per_second", throughput}, {"output_throughput", throughput}, {"tok/s", throughput},
-      {"output_token_throughput", throughput}, {"tokens/s", throughput}, {"t/s", throughput}, {"tps", throughput},
-      {"toks", throughput}, {"toks/s", throughput}, {"token/s", throughput}, {"tok/sec", throughput},
-      {"tokens/sec", throughput}, {"tokens/second", throughput}, {"tokens_per_second", throughput},
-      {"tokens_per_sec", throughput}, {"tok_per_s", throughput}, {"output_tok/s", throughput},
-      {"output_tokens/s", throughput}, {"output_tps", throughput}, {"out_tok/s", throughput},
-      {"gen_tok/s", throughput}, {"decode_tok/s", throughput}, {"generation_tok/s", throughput},
-      {"generation_throughput", throughput}, {"gen_throughput", throughput}, {"decode_throughput", throughput},
-      {"total_output_throughput", throughput}, {"agg_tok/s", throughput}, {"aggregate_tok/s", throughput},
+      {"output_token_throughput", throughput}, {"toks", throughput}, {"tokens_per_second", throughput},
+      {"tokens_per_sec", throughput}, {"tok_per_s", throughput}, {"generation_throughput", throughput},
+      {"gen_throughput", throughput}, {"decode_throughput", throughput}, {"total_output_throughput", throughput},
       {"total_tok/s", unclear}, {"total_throughput", unclear}, {"throughput", unclear}, {"speed", unclear},
       {"latency", unclear}, {"time", unclear}, {"ms", unclear}, {"accepted_per_step", unclear},
       {"accepted_tokens_per_step", unclear}, {"accepted/step", unclear}, {"prompt_tokens", unclear},
       {"generated_tokens", unclear}, {"completion_tokens", unclear}, {"tokens", unclear},
-      {"output_token_throughput_per_user", each_throughput}, {"tok/s/user", each_throughput},
-      {"tokens/s/user", each_throughput}, {"tps/user", each_throughput}, {"t/s/user", each_throughput},
-      {"tok/s_per_user", each_throughput}, {"tok/s/request", each_throughput}, {"tok/s_per_request", each_throughput},
-      {"tps_per_user", each_throughput}, {"tps_per_request", each_throughput},
+      {"output_token_throughput_per_user", each_throughput},
       {"tpot", ms_per_token}, {"ms_per_token", ms_per_token}, {"ms/token", ms_per_token}, {"ms/tok", ms_per_token},
       {"time_per_output_token", ms_per_token}, {"time_per_token", ms_per_token}, {"per_token_latency", ms_per_token},
       {"time_per_output_token_tpot", ms_per_token},
@@ -65,7 +58,7 @@ struct KnownNames {
       {"draft_acceptance", acceptance_rate}, {"accept_%", acceptance_rate},
       {"rounds", rounds}, {"num_drafts", rounds}, {"drafts", rounds}, {"verify_steps", rounds},
       {"spec_verify_ct", rounds}, {"num_spec_steps", rounds},
-      {"num_draft_tokens", draft_tokens}, {"draft_tokens", draft_tokens},
+      {"num_draft_tokens", draft_tokens}, {"draft_tokens", draft_tokens}, {"num_draft", draft_tokens},
       {"drafted", drafted}, {"drafted_tokens", drafted}, {"n_drafted", drafted},
       {"num_accepted_tokens", accepted}, {"accepted_tokens", accepted}, {"accepted", accepted},
       {"n_accept", accepted},
@@ -80,6 +73,7 @@ struct KnownNames {
       {"output_length", mean_output},
       {"total_input_tokens", total_input},
       {"total_generated_tokens", total_output}, {"total_output_tokens", total_output},
+      {"total_num_output_tokens", total_output},
       {"model", model}, {"model_id", model},
       {"draft", draft}, {"draft_model", draft},
       {"engine", engine}, {"backend", engine},
@@ -99,6 +93,15 @@ struct KnownNames {
 const Names& column_names() {
   static const Names names(std::begin(KnownNames::all), std::end(KnownNames::all));
   return names;
+}
+
+/// Whether a word of a name is one of these.
+bool has_word(std::string_view name, std::initializer_list<std::string_view> words) {
+  for (std::size_t at = 0; at <= name.size(); at = std::min(name.find('_', at), name.size()) + 1) {
+    const std::string_view word = name.substr(at, name.find('_', at) - at);
+    if (std::find(words.begin(), words.end(), word) != words.end()) return true;
+  }
+  return false;
 }
 
 std::string_view advice_on(std::string_view name) {
@@ -150,6 +153,19 @@ bool take_ending(std::string& name, std::string_view ending) {
   return true;
 }
 
+/// What a heading of a name that is not known says by its words: "decode_tok/s", "tps per user", "inference speed".
+RunColumn column_by_words(std::string name, std::string_view unit) {
+  if (has_word(name, {"prefill", "prompt", "pp", "input", "total"})) return RunColumn::unknown;
+  bool of_each = false;
+  for (const std::string_view ending : {"/user", "/request", "_per_user", "_per_request"})
+    of_each = of_each || take_ending(name, ending);
+  const bool rate = has_word(name, {"tok/s", "toks/s", "token/s", "tokens/s", "t/s", "tps", "tok/sec", "tokens/sec",
+                                    "tokens/second"}) ||
+                    (!unit.empty() && scale_of_unit(RunColumn::throughput, unit));
+  if (rate) return of_each ? RunColumn::each_throughput : RunColumn::throughput;
+  return has_word(name, {"speed"}) ? RunColumn::unclear : RunColumn::unknown;
+}
+
 /// Takes words of a statistic out of a name; false for those that stand for no run: percentiles, extremes.
 bool take_statistic(std::string& name, Statistic& statistic) {
   constexpr std::array<std::pair<std::string_view, Statistic>, 5> words = {{{"mean", Statistic::mean},
@@ -176,8 +192,9 @@ bool take_statistic(std::string& name, Statistic& statistic) {
 
 /// acceptance_at_pos_3, position_3, pos3: 3.
 std::optional<std::size_t> position_in(std::string_view name) {
-  constexpr std::array<std::string_view, 6> beginnings = {"acceptance_at_pos_", "acceptance_at_position_", "position_",
-                                                          "pos_", "pos", "acceptance_rate_at_position_"};
+  constexpr std::array<std::string_view, 7> beginnings = {
+      "acceptance_at_pos_", "acceptance_at_position_", "acceptance_at_token_", "position_", "pos_", "pos",
+      "acceptance_rate_at_position_"};
   for (const std::string_view beginning : beginnings) {
     if (name.starts_with(beginning)) return index_of_key(name.substr(beginning.size()));
   }
@@ -272,6 +289,9 @@ NamedColumn column_of(std::string_view heading) {
   } else if (const auto position = position_in(name)) {
     column.what = accepted_at;
     column.position = *position;
+  } else {
+    column.what = column_by_words(name, column.unit);
+    column.by_words = column.what != unknown;
   }
   const bool rate_of_tokens = column.what == unclear && scale_of_unit(throughput, column.unit).value_or(0) > 0 &&
                               !column.unit.empty() && !name.starts_with("total");
@@ -326,6 +346,12 @@ std::optional<CellNumber> number_of_cell(std::string_view cell, bool decimal_com
   if (at_point != std::string_view::npos)
     number.rounding = 0.5 * std::pow(10.0, -static_cast<double>(mantissa.size() - at_point - 1));
   if (written.size() != mantissa.size()) number.rounding = 1e-6 * std::abs(number.value);
+  // "23-26 tok/s" is the middle.
+  const std::size_t dash = number.unit.starts_with('-') ? 1 : number.unit.starts_with("\u2013") ? 3 : 0;
+  const auto end = dash > 0 ? number_of_cell(std::string_view(number.unit).substr(dash), decimal_comma) : std::nullopt;
+  if (end && end->value > number.value) {
+    number = {(number.value + end->value) / 2, (end->value - number.value) / 2, end->unit};
+  }
   if (number.unit == "k") {
     number.value *= 1000;
     number.rounding *= 1000;
@@ -342,18 +368,23 @@ bool has_decimal_comma(std::string_view cell) {
 }
 
 bool says_plain(std::string_view cell) {
-  constexpr std::array<std::string_view, 18> words = {
-      "baseline", "base", "off", "none", "no", "plain", "false", "disabled", "vanilla", "no spec", "no speculation",
-      "without", "autoregressive", "no draft", "no-spec", "nospec", "w/o spec", "without speculation"};
+  constexpr std::array<std::string_view, 10> words = {"base", "off", "none", "no", "false", "disabled", "no draft",
+                                                      "w/o spec", "without", "without speculation"};
   std::string lower = lower_case(bare_cell(cell));
   if (const std::size_t bracket = lower.find('('); bracket != std::string::npos) lower.resize(bracket);
-  return std::find(words.begin(), words.end(), trimmed(lower)) != words.end();
+  const std::string_view said = trimmed(lower, " -");
+  if (std::find(words.begin(), words.end(), said) != words.end()) return true;
+  constexpr std::array<std::string_view, 6> beginnings = {"baseline", "plain",  "vanilla",
+                                                          "no spec",  "nospec", "autoregressive"};
+  const auto begins = [&](std::string_view word) { return said.starts_with(word); };
+  return !gamma_in_setting(said) && (said.starts_with("no-spec") || std::any_of(beginnings.begin(), beginnings.end(), begins));
 }
 
 std::optional<double> gamma_in_setting(std::string_view cell) {
-  const std::string lower = lower_case(bare_cell(cell));
-  constexpr std::array<std::string_view, 8> names = {"num_speculative_tokens", "gamma", "\u03b3", "n-max", "mtp", "k",
-                                                     "n_max", "steps"};
+  std::string lower = lower_case(bare_cell(cell));
+  for (std::size_t at = 0; (at = lower.find("--", at)) != std::string::npos;) lower.replace(at, 2, "  ");
+  constexpr std::array<std::string_view, 12> names = {"num_speculative_tokens", "gamma", "\u03b3", "n-max", "mtp", "k",
+                                                      "n_max", "steps", "n=", "draft", "draft-max", "draft_max"};
   std::optional<double> found;
   for (const std::string_view name : names) {
     for (std::size_t at = lower.find(name); at != std::string::npos; at = lower.find(name, at + 1)) {

@@ -33,6 +33,7 @@ enum class RunColumn {
   topk,
   verified,
   draft_tokens,   ///< drafted ones in all beside counts, verified ones of a round beside topk
+  steps,          ///< drafts of a round, or many as rounds are
   requests,
   seconds,
   request_rate,
@@ -58,6 +59,8 @@ struct NamedColumn {
   std::string unit;
   Statistic statistic = Statistic::none;
   std::size_t position = 0;
+  /// Whether single words of the heading say it, and a heading that is known as a whole comes before it.
+  bool by_words = false;
   /// Of an unclear column: what to write instead.
   std::string_view advice = {};
 };

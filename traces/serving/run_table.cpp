@@ -41,16 +41,17 @@ Meaning meaning_of(const TextTable& table) {
     meaning.load |= column.what == RunColumn::concurrency || column.what == RunColumn::batch ||
                     column.what == RunColumn::strategy || (table.summary && column.what == RunColumn::requests);
     meaning.time |= of_time || (RunColumn::throughput <= column.what && column.what <= RunColumn::ms_between);
-    meaning.drafts |= column.what == RunColumn::gamma;
+    meaning.drafts |= column.what == RunColumn::gamma || column.what == RunColumn::steps;
     meaning.counts |= column.what == RunColumn::rounds || column.what == RunColumn::accepted;
   }
+  meaning.drafts |= setting_column(table) < table.names.size();
   return meaning;
 }
 
 bool holds_runs(const TextTable& table) {
   const Meaning meaning = meaning_of(table);
-  if (table.summary) return meaning.time && (meaning.load || meaning.drafts);
-  return (meaning.drafts && (meaning.load || meaning.time)) || (meaning.load && meaning.time) ||
+  const bool timed = meaning.time && (meaning.load || meaning.drafts);
+  return timed || (!table.summary && meaning.drafts && meaning.load) ||
          (meaning.counts && std::any_of(table.names.begin(), table.names.end(), [](const std::string& name) {
             const RunColumn what = column_of(name).what;
             return what == RunColumn::tokens_per_step || what == RunColumn::accepted_at || what == RunColumn::drafted ||
@@ -93,7 +94,7 @@ class RunTable {
   using Counted = std::tuple<std::string, std::string, std::string>;
 
   /// @throws FileError if there is no column for what every run must have
-  void require_columns() const {
+  void require_columns() {
     const auto require = [&](bool there, const std::string& names) {
       if (there) return;
       const auto [column, advice] = cells_.unclear();
@@ -110,9 +111,9 @@ class RunTable {
     const bool throughput = has(RunColumn::throughput);
     const bool time = has(RunColumn::ms_per_token) || has(RunColumn::each_throughput);
     require(throughput || time || has(RunColumn::ms_between) || counted, "output_tokens_per_second or ms_per_token");
-    require(has(RunColumn::concurrency) || has(RunColumn::batch) || has(RunColumn::strategy) ||
-                (throughput && time) || counted,
-            "concurrency or batch");
+    const bool told = has(RunColumn::concurrency) || has(RunColumn::batch) || has(RunColumn::strategy) ||
+                      has(RunColumn::request_rate);
+    one_request_ = !told && !(throughput && time);
     require(has(RunColumn::gamma) || has(RunColumn::setting) || has(RunColumn::strategy) || counted ||
                 cells_.table().summary,
             "gamma");
@@ -187,13 +188,19 @@ class RunTable {
     take_lengths(run);
     if (!run.output_throughput && !run.mean_tpot_ms) take_time_between(run);
     if (!run.output_throughput && !run.mean_tpot_ms) {
-      if (counts_.rounds) return;
+      if (counts_.rounds) return take_steps(run);
       cells_.refuse(cells_.has(RunColumn::throughput) ? cells_.heading(RunColumn::throughput)
                                                       : std::string("output_tokens_per_second"),
                     "missing", "a number above 0, or ms_per_token");
     }
     take_littles_law(run);
     counts_.bench = run;
+  }
+
+  /// Those without a draft among them, where the tokens are told and nothing else of the run.
+  void take_steps(const BenchRun& run) {
+    if (!run.total_output_tokens || !counts_.accepted) return;
+    counts_.steps = std::max(*counts_.rounds, *run.total_output_tokens - run.completed.value_or(0) - *counts_.accepted);
   }
 
   /// Between tokens of plain decoding, each is a step; with drafts some engines time tokens and others steps.
@@ -217,7 +224,8 @@ class RunTable {
       if (!load_known && !run.request_rate) run.batch = decoding;
       return;
     }
-    if (!load_known)
+    if (one_request_) run.max_concurrency = 1;
+    if (!load_known && !one_request_)
       cells_.refuse(cells_.has(RunColumn::concurrency) ? cells_.heading(RunColumn::concurrency)
                                                        : std::string("concurrency"),
                     "missing", "a number above 0, or batch");
@@ -264,6 +272,9 @@ class RunTable {
     const auto say = [&](const char* code, const std::string& text) {
       sink_.warn({code, fmt::format("{}: {}", counts_.file.string(), text)});
     };
+    if (one_request_ && counts_.bench)
+      say("load_not_said", "no column says how many requests ran at a time, and each run is taken for one at a time; a "
+                           "column concurrency says it");
     if (const std::vector<std::string> names = cells_.left_out(); !names.empty())
       say("columns_left_out", fmt::format("not read: {}", fmt::join(names, ", ")));
     if (!cells_.table().summary) {
@@ -288,6 +299,8 @@ class RunTable {
   const CountsSink& sink_;
   std::map<Counted, int> repeated_;
   bool plain_ = false, repeats_ = false;
+  /// Nothing says the load.
+  bool one_request_ = false;
 };
 
 void read_tables(std::span<const std::filesystem::path> files, const CountsSink& sink) {

@@ -97,6 +97,11 @@ TEST_CASE("faults of acceptance by position are found in what a llama.cpp server
   using Codes = std::vector<std::string>;
   CHECK(found_with({0, 0, 0, 0}) == Codes{"draft_never_accepted"});
   CHECK(found_with({90, 20, 5, 1}) == Codes{"draft_hardly_accepted"});
+  const auto rare_of = [&](const std::string& kind) {
+    return found_in(before_synthetic + " " + with_accepted(folder, {1400, 600, 300, 150}) + kind);
+  };
+  CHECK(rare_of("").empty());
+  CHECK(rare_of(" --draft-kind eagle") == Codes{"draft_hardly_accepted"});
   CHECK(found_with({3400, 3382, 2538, 1935}) == Codes{"first_position_below_second"});
   CHECK(found_with({4663, 3382, 300, 200}) == Codes{"drop_behind_position"});
 }

@@ -69,7 +69,7 @@ TEST_CASE("a table without a header, or with other columns, is answered with the
   CHECK_THAT(
       tests::counts_refusal({"1,0,20,,\n1,3,3.8,2.7,1000\n"}),
       StartsWith("1.txt:1: file is a table whose first line is numbers, but must be a table of runs, whose first "
-                 "line names columns: concurrency or batch, gamma, and"));
+                 "line names columns: gamma, or setting, output_tokens_per_second or ms_per_token, and"));
   CHECK_THAT(tests::counts_refusal({"foo,bar\n1,2\n"}),
              StartsWith("1.txt:1: file is a table of the columns foo,bar, "));
 }

@@ -105,7 +105,8 @@ TEST_CASE("what a table of runs lacks or contradicts is refused with line and co
   CHECK(refusal("concurrency,gamma,tokens_per_step\n") ==
         "runs.csv:1: column output_tokens_per_second or ms_per_token is missing, but must be in the header of a table "
         "of runs");
-  CHECK_THAT(refusal("gamma,ms_per_token\n"), StartsWith("runs.csv:1: column concurrency or batch is missing"));
+  CHECK_THAT(refusal("gamma,tokens_per_step,acceptance_rate,ms_per_token\n2,2.86,0.4284,10\n"),
+             StartsWith("runs.csv:2: acceptance_rate is 0.4284, but must be accepted / drafted, which is 0.93 at least"));
   CHECK_THAT(refusal("concurrency,ms_per_token\n"), StartsWith("runs.csv:1: column gamma is missing"));
   CHECK_THAT(refusal("concurrency,max_concurrency,gamma,ms_per_token\n"),
              StartsWith("runs.csv:1: column max_concurrency is there twice, also as concurrency"));

@@ -207,6 +207,31 @@ TEST_CASE("both generations of the lines of llama.cpp's server are requests") {
   CHECK_FALSE(counts.units[1].from_rates);
 }
 
+TEST_CASE("an answer without a length has the rounds of the statistics behind it, or else its passes") {
+  const std::string passes = "eval time = 500.00 ms / 100 tokens (5.00 ms per token)\n";
+  const std::string accepted = "draft acceptance rate = 0.06250 (   12 accepted /   192 generated)\n";
+  const auto drafted = [](int drafts, int tokens) {
+    return fmt::format("statistics ngram_mod: #calls = 9, #gen drafts = {}, #acc drafts = 1, #gen tokens = {}\n", drafts, tokens);
+  };
+  const AllCounts counts = counts_of({passes + accepted + drafted(3, 192) + passes + accepted + drafted(5, 384) + passes +
+                                      accepted + passes + accepted + drafted(9, 500)});
+  REQUIRE(counts.units.size() == 4);
+  CHECK(counts.units[0].rounds == 3);
+  CHECK(counts.units[0].steps == 87);
+  CHECK(counts.units[1].rounds == 2);
+  CHECK(counts.units[2].rounds == 87);
+  CHECK(counts.units[3].rounds == 87);
+}
+
+TEST_CASE("a line of mtp-bench.py is an answer with its timings") {
+  const AllCounts counts = counts_of({"  code_cpp           pred= 192 draft= 167 acc= 149 rate=0.892 tok/s=22.1\n"
+                                      "  qa_factual         pred= 192 draft=   0 acc=   0 rate=n/a tok/s=6.6\n"});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].rounds == 42);
+  CHECK(counts.units[0].drafted == 167);
+  CHECK(counts.units[0].accepted == 149);
+}
+
 TEST_CASE("the log that llama-server 0.5.0 wrote has rounds within what its two decimals allow") {
   const std::filesystem::path folder = std::filesystem::path(tests::source_dir()) / "traces/samples/llamacpp";
   const AllCounts log({folder / "server.log"});

@@ -261,18 +261,18 @@ TEST_CASE("stretches of a log have the mean of their rounds per second, and logs
   }
 }
 
-TEST_CASE("a log that is never steady gives its rounds as they are, and none where prompts are read throughout") {
+TEST_CASE("a log that is never steady gives its rounds as they are, beside prompts too") {
   std::vector<ServingCounts> windows = {window(8, 0, 790), window(7, 0, 800), window(8, 0, 810)};
   const cost::LogRounds log = cost::log_rounds(windows);
   CHECK(log.steady_windows == 0);
   CHECK(log.windows == 3);
   CHECK(log.rounds.size() == 3);
   for (ServingCounts& counts : windows) counts.window->prompt_tokens_per_second = 100;
-  CHECK_THAT(tests::message_of<traces::FileError>([&] { cost::log_rounds(windows); }),
-             EndsWith("server.log: windows that decode alone is none, but must be at least one: requests running, nothing "
-                      "waiting and no prompts read"));
+  CHECK(cost::log_rounds(windows).rounds.size() == 3);
   for (ServingCounts& counts : windows) counts.window->running.reset();
-  CHECK_THROWS_AS(cost::log_rounds(windows), traces::FileError);
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { cost::log_rounds(windows); }),
+             EndsWith("server.log: windows that decode is none, but must be at least one: requests running and tokens put "
+                      "out"));
 }
 
 TEST_CASE("rounds at about one batch are joined at that of the plain ones") {
