@@ -19,7 +19,7 @@ struct DoctorOptions {
   planner::CheckupQuestion question;
   std::optional<std::string> target, draft;
   std::vector<std::string> draft_cost;
-  std::optional<std::string> hardware, model, draft_model;
+  std::optional<std::string> hardware, model, draft_model, draft_kind;
   std::optional<std::int64_t> tensor_parallel;
 
   void declare(Options& options) {
@@ -28,8 +28,7 @@ struct DoctorOptions {
     options.text("--draft", draft, "FILE", "the draft's half of it");
     options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, largest_counted_gamma},
                     "gamma at which was counted, where the files do not say it");
-    options.choice("--draft-kind", question.draft_kind,
-                   {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
+    options.choice("--draft-kind", draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel"},
                    "how drafts are made, where the files do not say it");
     options.group("The draft against its roofline");
     options.texts("--draft-cost", draft_cost, "FILE",
@@ -65,13 +64,14 @@ std::optional<planner::DraftTimes> draft_times(const DoctorOptions& o) {
     throw UsageError("--draft-cost is given, but needs --hardware and --model beside it: the roofline of the draft");
   planner::DraftTimes times{o.draft_cost, *o.hardware, *o.model, {}};
   times.options.draft.model = o.draft_model;
-  if (o.question.draft_kind) times.options.draft.kind = cost::draft_kind_named(*o.question.draft_kind);
+  if (o.draft_kind) times.options.draft.kind = cost::draft_kind_named(*o.draft_kind);
   times.options.tensor_parallel = o.tensor_parallel;
   return times;
 }
 
 Report run(const DoctorOptions& options) {
   planner::CheckupQuestion question = options.question;
+  if (options.draft_kind) question.draft_kind = cost::draft_kind_named(*options.draft_kind);
   if (options.target.has_value() != options.draft.has_value()) {
     throw UsageError("--target and --draft are the two halves of a recording: give both");
   }

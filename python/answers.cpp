@@ -282,6 +282,7 @@ Answer doctor(const std::vector<std::string>& files, const nb::dict& given) {
   planner::CheckupQuestion question;
   question.files = files;
   arguments.take("gamma", question.gamma);
+  arguments.take("draft_kind", question.draft_kind);
   arguments.take("threads", question.threads);
   Answer answer;
   answer.files = files;

@@ -262,7 +262,8 @@ class Examination {
       traces::CountsSink sink;
       sink.take = [&](const ServingCounts& unit) {
         counts_.push_back(unit);
-        if (unit.draft_method.empty()) counts_.back().draft_method = question_.draft_kind.value_or("");
+        if (unit.draft_method.empty() && question_.draft_kind)
+          counts_.back().draft_method = cost::name_of(*question_.draft_kind);
       };
       sink.warn = [&](const Note& note) { notes.push_back(note); };
       sink.plain_windows = true;

@@ -26,8 +26,8 @@ struct CheckupQuestion {
   std::optional<DraftTimes> draft_times = {};
   /// Drafted tokens a round, where the files do not say it; >= 1.
   std::optional<std::int64_t> gamma = {};
-  /// How drafts are made, where the files do not say it: a name of cost::draft_kind_named.
-  std::optional<std::string> draft_kind = {};
+  /// How drafts are made, where the files do not say it.
+  std::optional<cost::DraftKind> draft_kind = {};
   /// The answer does not depend on it, >= 1.
   std::int64_t threads = 1;
 };

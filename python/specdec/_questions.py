@@ -341,10 +341,12 @@ def doctor(
         The two halves of a recording in two files.
     gamma : int, optional
         Drafted tokens per step, where the files do not say it.
+    draft_kind : str, optional
+        How drafts are made, where the files do not say it.
     draft_cost : path or iterable of paths
         Times of the draft, to be held against its roofline: as for `plan`, or llama.cpp's log with statistics of its drafts.
-    hardware, model, draft_model, draft_kind : str, optional
-        What both models run on, the target, the draft, and how drafts are made; beside `draft_cost`, which needs the first two.
+    hardware, model, draft_model : str, optional
+        What both models run on, the target and the draft; beside `draft_cost`, which needs the first two.
     tensor_parallel_size : int, optional
         Accelerators that share the target.
     threads : int
@@ -371,7 +373,6 @@ def doctor(
         "tensor_parallel_size": plain(tensor_parallel_size),
         "model": model,
         "draft_model": draft_model,
-        "draft_kind": draft_kind,
     }
     times = paths(draft_cost)
     if times and (hardware is None or model is None):
@@ -379,7 +380,7 @@ def doctor(
     for name, value in roofline.items():
         if value is not None and not times:
             raise QuestionError(f"{name} is given, but needs draft_cost beside it", name)
-    tests = {"gamma": plain(gamma), "threads": threads}
+    tests = {"gamma": plain(gamma), "draft_kind": draft_kind, "threads": threads}
     question = given_only({**tests, "draft_cost": times or None, **roofline, **halves})
     answer = _core.doctor(sources, question)
     inputs = {**_options.DOCTOR, **question, "sources": sources}
