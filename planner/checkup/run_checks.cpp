@@ -16,6 +16,7 @@
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/planning/contradicted_alpha.hpp"
 #include "planner/number_text.hpp"
+#include "traces/file_error.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -114,6 +115,17 @@ void check_plain_beside(const TimedRun& run, const std::vector<TimedRun>& plain,
                   "run the server without speculation at the same concurrency, prompts and answers"});
 }
 
+void add_round_above_its_yield(std::string_view place, double plain_steps, double gamma, std::vector<Evidence> evidence,
+                               Suspicions& suspicions) {
+  if (!(gamma > 0) || !(plain_steps > gamma + 1)) return;
+  suspicions.add({"round_above_its_yield", Severity::warning,
+                  fmt::format("a round of {} costs {} plain steps: even {} tokens of {} would lose", place,
+                              brief(plain_steps, 2), brief(gamma + 1, 3), brief(gamma + 1, 3)),
+                  std::move(evidence),
+                  "do not draft as it runs: look for what drafting switches off, such as CUDA graphs, a draft on the CPU or "
+                  "in another number type, and a verification of several tokens without a kernel of its own"});
+}
+
 void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspicions) {
   if (!run.seconds || !plain.seconds || !differences(run, plain).empty()) return;
   const double ratio = *run.seconds / *plain.seconds;
@@ -128,15 +140,8 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
          "see that tokens per step hold the target's own token (a step that accepts nothing makes 1), and "
          "run both again, one after the other on an otherwise idle machine"});
   }
-  const double most = static_cast<double>(run.run->gamma.value_or(0)) + 1;
-  if (run.drafts && most > 1 && ratio > most) {
-    suspicions.add({"round_above_its_yield", Severity::warning,
-                    fmt::format("a round of {} costs {} plain steps: even {} tokens of {} would lose", run.run->place(),
-                                brief(ratio, 2), brief(most), brief(most)),
-                    evidence,
-                    "do not draft as it runs: look for what drafting switches off, such as CUDA graphs, a draft on the CPU or "
-                    "in another number type, and a verification of several tokens without a kernel of its own"});
-  }
+  add_round_above_its_yield(run.run->place(), ratio, static_cast<double>(run.run->gamma.value_or(0)), evidence,
+                            suspicions);
   if (!run.drafts && (ratio > alike_times || ratio < 1 / alike_times)) {
     suspicions.add({"plain_time_contradicted", Severity::warning,
                     fmt::format("the plain steps of {} and {} took {} and {} ms at the same load", plain.run->place(),
@@ -260,6 +265,24 @@ void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
   }
   for (std::size_t i = 0; i < plain.size(); ++i) {
     for (std::size_t j = i + 1; j < plain.size(); ++j) check_times(plain[j], plain[i], suspicions);
+  }
+}
+
+void check_logs(std::span<const ServingCounts> windows, Suspicions& suspicions) {
+  std::vector<cost::ObservedRound> rounds;
+  try {
+    rounds = cost::log_rounds(windows).rounds;
+  } catch (const traces::FileError&) {
+    return;  // Nothing was timed.
+  }
+  for (const cost::ObservedRound& round : rounds) {
+    const auto alike = std::find_if(rounds.begin(), rounds.end(), [&](const cost::ObservedRound& plain) {
+      return plain.gamma == 0 && std::abs(std::log(plain.batch / round.batch)) < std::log(alike_batches);
+    });
+    if (alike == rounds.end()) continue;
+    add_round_above_its_yield(round.name, round.seconds / alike->seconds, round.gamma,
+                              {{round.name, 0, "round_seconds", round.seconds}, {alike->name, 0, "round_seconds", alike->seconds}},
+                              suspicions);
   }
 }
 

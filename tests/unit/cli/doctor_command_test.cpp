@@ -151,3 +151,21 @@ TEST_CASE("tables of timed passes are read as such, and no unknown format") {
     CHECK(checked["findings"].empty());
   }
 }
+
+TEST_CASE("logs with and without drafts at one load are held against each other") {
+  const ScratchFolder folder;
+  const auto log = [&](const std::string& name, double plain_tokens_per_second) {
+    return put(folder, name,
+               "INFO 04-09 11:17:53 [loggers.py:259] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation "
+               "throughput: " + std::to_string(plain_tokens_per_second) +
+                   " tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.2%, Prefix cache hit rate: 0.0%\n");
+  };
+  const std::string speculative = put(
+      folder, "drafts.log",
+      content_of(log("drafts.part", 128)) +
+          "INFO 04-09 11:17:53 [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 1.97, Accepted throughput: "
+          "63.00 tokens/s, Drafted throughput: 65.20 tokens/s, Accepted: 630 tokens, Drafted: 652 tokens, Per-position "
+          "acceptance rate: 0.966, Avg Draft acceptance rate: 96.6%\n");
+  CHECK(is_found("round_above_its_yield", speculative + ' ' + log("plain.log", 342)));
+  CHECK_FALSE(is_found("round_above_its_yield", speculative + ' ' + log("plain.log", 90)));
+}
