@@ -134,7 +134,7 @@ TEST_CASE("full rows give every column as the sums over the vocabulary define it
   for (std::int64_t i = 0; i < pair.positions; ++i) {
     const std::vector<double> p = reshaped(pair.target_row(i), {});
     const std::vector<double> q = reshaped(pair.draft_row(i), {});
-    double overlap = 0, distance = 0, kl = 0, entropy = 0, second = 0, surprisal2 = 0;
+    double overlap = 0, distance = 0, entropy = 0, second = 0, surprisal2 = 0;
     for (std::size_t x = 0; x < p.size(); ++x) {
       overlap += std::min(p[x], q[x]);
       distance += std::abs(p[x] - q[x]) / 2;
