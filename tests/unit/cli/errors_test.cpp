@@ -14,13 +14,13 @@ TEST_CASE("a missing, unknown or second command is refused") {
   check_run_refused(
       "--quiet",
       "no command given, but one of plan, report, capacity, sweep, analyze, merge, counters, doctor, diff, "
-      "synthetic, replay, record, trace, list, simulate, compare, reproduce, validate, plot, tune, help, completion is "
+      "synthetic, record, trace, list, simulate, compare, reproduce, validate, plot, tune, help, completion is "
       "needed; see "
       "specdec --help");
   check_run_refused("plam",
                     "plam is not a command (near it: plan), but one of plan, report, capacity, sweep, analyze, merge, "
                     "counters, doctor, "
-                    "diff, synthetic, replay, record, trace, list, "
+                    "diff, synthetic, record, trace, list, "
                     "simulate, compare, reproduce, validate, plot, tune, help, completion "
                     "is needed; see "
                     "specdec --help");
