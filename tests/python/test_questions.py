@@ -619,7 +619,7 @@ def test_an_answer_shows_its_keys_as_attributes() -> None:
         _ = answer.decision.nothing
     assert repr(answer) == f"<Plan: {' '.join(answer.decision.text)}>"
     assert repr(answer).startswith("<Plan: Draft 8 tokens: about 3.09x plain decoding.")
-    over = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05), batch=[1, 8])
+    over = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05), context=[0, 8])
     assert (over.gamma, over.decision.gamma, over.closed_form) == (8, 8, None)
     configured = specdec.plan(
         Acceptance.of_rate(0.8), Cost.of_constants(0.05, model="org/target", draft_model="org/draft"), emit="vllm"
@@ -629,8 +629,8 @@ def test_an_answer_shows_its_keys_as_attributes() -> None:
 
 def test_tables_are_those_of_csv() -> None:
     pandas = pytest.importorskip("pandas")
-    answer = specdec.plan(Acceptance.of_interval(0.7, 0.8), Cost.of_constants(0.05), batch=[1, 8])
-    words = ["plan", "--alpha", "0.7:0.8", "--c", "0.05", "--batch", "1,8"]
+    answer = specdec.plan(Acceptance.of_interval(0.7, 0.8), Cost.of_constants(0.05), context=[0, 8])
+    words = ["plan", "--alpha", "0.7:0.8", "--c", "0.05", "--context", "0,8"]
     for table in answer.tables:
         if not answer.rows(table):
             continue
