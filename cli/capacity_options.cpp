@@ -53,7 +53,8 @@ void require_all_named(const CapacityOptions& o) {
   else if (o.roofline.hardware && !o.shared.model)
     missing.push_back("--model NAME");
   const bool by_times = !o.roofline.hardware && (!o.shared.cost_files.empty() || !o.shared.bench.empty());
-  if (by_times && !o.kv_cache_tokens) missing.push_back("--kv-cache-tokens N, the room for contexts that a server prints");
+  if (by_times && !o.kv_cache_tokens)
+    missing.push_back("--kv-cache-tokens N, the room for contexts that a server prints");
   if (by_times && !o.shared.bench.empty() && !o.prefill_tokens_per_second && !o.decode_only)
     missing.push_back("--prefill-tokens-per-second X (or --decode-only), since --bench prices rounds alone");
   if (!missing.empty())

@@ -421,8 +421,8 @@ Report list_published(const ListOptions& options) {
     figures.insert(prior->figures.begin(), prior->figures.end());
   }
   for (const PublishedLength* const figure : figures) add_rows(*figure, json["lengths"]);
-  report.spoken = render::said(
-      fmt::format("{} and {} with sources.", counted(std::ssize(of_rates), "rate"), counted(std::ssize(of_lengths), "prior")));
+  report.spoken = render::said(fmt::format("{} and {} with sources.", counted(std::ssize(of_rates), "rate"),
+                                           counted(std::ssize(of_lengths), "prior")));
   std::string& text = report.spoken.note = "\n";
   if (!of_rates.empty()) text += text_of(of_rates, options.sources);
   if (!of_rates.empty() && !of_lengths.empty()) text += '\n';
@@ -452,8 +452,9 @@ Command list_models_command() {
           [](Options& options) {
             const auto o = std::make_shared<ListOptions>();
             o->declare(options);
-            return std::function<Report()>(
-                [o] { return list("models", "model", *o, chosen(o->names, cost::model_presets(), cost::model_preset)); });
+            return std::function<Report()>([o] {
+              return list("models", "model", *o, chosen(o->names, cost::model_presets(), cost::model_preset));
+            });
           }};
 }
 

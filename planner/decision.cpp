@@ -130,8 +130,8 @@ std::string cause_of_loss(const PointPlan& point, const planning::DeploymentRow&
       fmt::format(" A round with {} costs {} plain steps", tokens_text(draft.gamma), brief(round, 2));
   const double most = static_cast<double>(draft.gamma) + 1;
   if (round < most) return fmt::format("{}, for {} tokens.", cost, brief(draft.tokens_per_step, 2));
-  return fmt::format("{}: even {} tokens of {} would lose. Look for what drafting switches off, such as CUDA graphs.", cost, most,
-                     most);
+  return fmt::format("{}: even {} tokens of {} would lose. Look for what drafting switches off, such as CUDA graphs.",
+                     cost, most, most);
 }
 
 std::string certainty_at_point(const Plan& plan, const PointPlan& point) {

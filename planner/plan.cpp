@@ -58,8 +58,8 @@ void warn_of_one_batch(const planning::DeploymentQuestion& question, Plan& p) {
   const double asked = std::max(p.question.batch.empty() ? 1 : p.question.batch.back(),
                                 static_cast<double>(p.question.max_num_seqs.value_or(1)));
   if (asked <= 1) return;
-  p.warnings.push_back({"constant_cost",
-                        fmt::format("c prices batch {} alone: the more sequences decode together, the longer it takes "
+  p.warnings.push_back(
+      {"constant_cost", fmt::format("c prices batch {} alone: the more sequences decode together, the longer it takes "
                                     "to verify several tokens of each; --hardware, --cost or --bench price batches",
                                     brief(question.batches.front()))});
 }

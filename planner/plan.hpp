@@ -29,7 +29,8 @@ inline constexpr double largest_context = 1e9;
 
 /// A question about an acceptance and a cost. Members correspond to the options of `specdec plan` of the same name.
 struct PlanQuestion {
-  /// Sequences decoded together, each in (0, 65536], in increasing order; empty: the measured ones, else 1.
+  /// Sequences decoded together, each in (0, 65536], in increasing order; empty: the measured ones, else 1. A cost of
+  /// constants answers the first alone, at which they hold.
   std::vector<double> batch = {};
   /// Tokens in the cache per sequence, each in [0, largest_context], increasing; empty: the measured ones, else 0.
   std::vector<double> context = {};

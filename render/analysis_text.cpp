@@ -284,9 +284,9 @@ Table gamma_table(const planner::Analysis& a, bool is_brief) {
           const auto share = row.exact(row.low.share_best);
           return share ? percent(*share) : "-";
         }},
-       {"", {.align = Align::left, .shown = a.cost.has_value()}, [&](const auto& row) {
-          return row.high ? "" : notes_on(lower, row.low.gamma);
-        }}},
+       {"",
+        {.align = Align::left, .shown = a.cost.has_value()},
+        [&](const auto& row) { return row.high ? "" : notes_on(lower, row.low.gamma); }}},
       {}, [&](const auto& row) { return lower.optimum && row.low.gamma == lower.optimum->gamma; });
 }
 
@@ -397,8 +397,8 @@ std::string adaptive_table(const TraceAnalysis& t) {
                                                {"speedup", &AdaptiveRow::speedup},
                                                {"drafted", &AdaptiveRow::drafted}}));
   if (report.fixed) {
-    text += fmt::format("(chosen on {}, judged on {} others)\n", counted(report.chosen_on, "sequence"),
-                        report.judged_on);
+    text +=
+        fmt::format("(chosen on {}, judged on {} others)\n", counted(report.chosen_on, "sequence"), report.judged_on);
   }
   return text;
 }

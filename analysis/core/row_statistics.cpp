@@ -23,7 +23,6 @@ using traces::ElementType;
 using traces::Row;
 using traces::RowSpace;
 
-
 void require_pair(std::string_view function, const traces::TargetRow& target, const traces::DraftRow& draft) {
   require_readable(function, target);
   require_readable(function, draft);

@@ -119,10 +119,10 @@ class RowScratch {
 /// @return the first fault, the target's row checked before the draft's; `out` is then unspecified
 /// @throws std::invalid_argument if the rows differ in vocabulary, are empty, or have a type that is not F32, F16, BF16
 /// @throws std::domain_error if token is not in [-1, vocab)
-/// Accuracy: against exact sums over the stored values, for rows in F32, F16 or BF16 of up to 262144 tokens: masses and the
-///   entropy relative 1e-6; second moments relative 1e-5 or absolute 1e-12; single probabilities and logarithms exact. For a row of logarithms the exponentials are
-///   computed in single precision: the masses of close pairs are then good to absolute 1e-7, single probabilities and
-///   logarithms to 2e-7
+/// Accuracy: against exact sums over the stored values, for rows in F32, F16 or BF16 of up to 262144 tokens: masses and
+///   the entropy relative 1e-6; second moments relative 1e-5 or absolute 1e-12; single probabilities and logarithms
+///   exact. For a row of logarithms the exponentials are computed in single precision: the masses of close pairs are
+///   then good to absolute 1e-7, single probabilities and logarithms to 2e-7
 [[nodiscard]] std::optional<RowFault> row_statistics(const traces::TargetRow& target, const traces::DraftRow& draft,
                                                      std::int64_t token, RowScratch& scratch, RowStatistics& out);
 

@@ -1,5 +1,7 @@
 #include "analysis/cost/iteration_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -35,11 +37,21 @@ class RoundsAsIterations final : public IterationCost {
                      std::numeric_limits<double>::min(), core::largest_double);
   }
 
-  double seconds(const Iteration& iteration) const override {
-    return seconds_of_replicate(rounds_->replicates(), iteration);
-  }
+  double seconds(const Iteration& iteration) const override { return priced(replicates(), iteration); }
   std::size_t replicates() const override { return rounds_->replicates(); }
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override {
+    if (index >= replicates()) {
+      throw std::out_of_range(
+          fmt::format("seconds_of_replicate: index is {}, but must be below {}", index, replicates()));
+    }
+    return priced(index, iteration);
+  }
+
+ private:
+  using Part = PriceTable::Part;
+
+  /// @param replicate  as in PriceTable
+  double priced(std::size_t replicate, const Iteration& iteration) const {
     require_legal(iteration);
     const double sequences = iteration.sequences, cached = iteration.context_tokens;
     double seconds = 0;
@@ -48,22 +60,19 @@ class RoundsAsIterations final : public IterationCost {
                              .batch = sequences,
                              .context = cached / sequences,
                              .full_accepts = iteration.full_accepts};
-      seconds = price(index, point, Part::total);
-      if (iteration.verified) seconds -= not_verified(index, point, *iteration.verified / sequences);
+      seconds = price(replicate, point, Part::total);
+      if (iteration.verified) seconds -= not_verified(replicate, point, *iteration.verified / sequences);
     }
     if (iteration.prompt_tokens == 0) return seconds;
     if (prompts_.tokens_per_second) return seconds + iteration.prompt_tokens / *prompts_.tokens_per_second;
     // A plain round of n sequences is the target's pass over n positions; the cache is the same in both.
     const auto pass = [&](double positions) {
-      return price(index, {.gamma = 0, .batch = positions, .context = cached / positions}, Part::total);
+      return price(replicate, {.gamma = 0, .batch = positions, .context = cached / positions}, Part::total);
     };
     const double decoding = iteration.decoded_positions();
     const double both = pass(decoding + iteration.prompt_tokens);
     return decoding > 0 ? seconds + std::max(0.0, both - pass(decoding)) : both;
   }
-
- private:
-  using Part = PriceTable::Part;
 
   double price(std::size_t replicate, const RoundPoint& point, Part part) const {
     if (rounds_->replicates() > 0) return table_.price(replicate, point, part);

@@ -43,6 +43,7 @@ class IterationCost {
   virtual double seconds(const Iteration& iteration) const = 0;
   /// The error of the cost, as in RoundCost.
   virtual std::size_t replicates() const { return 0; }
+  /// @throws std::out_of_range if index is not below replicates()
   virtual double seconds_of_replicate(std::size_t index, const Iteration& iteration) const = 0;
 };
 
@@ -64,7 +65,8 @@ void require_legal(const Iteration& iteration);
 
 /// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0. If drafts are not
 /// all verified, the target's part is that of so many drafts of each sequence, linear between whole numbers, which
-/// takes a provider that knows a round's parts.
+/// takes a provider that knows a round's parts. Prices of a provider with replicates are interpolated between nodes,
+/// four to a doubling of the batch, to 1%.
 /// Source:   docs/theory.md#cost-of-an-iteration
 /// @throws std::invalid_argument if rounds is null or its times are no seconds
 /// @throws std::domain_error if tokens_per_second is outside its range

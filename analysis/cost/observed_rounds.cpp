@@ -214,8 +214,8 @@ bool has_counts(const ServingCounts& window) {
 /// Those with window figures.
 using Windows = std::vector<const ServingCounts*>;
 
-/// Which windows are taken for decoding: those between two others that ran as many requests, those in which no prompt is
-/// known to have been read, or all that put out tokens.
+/// Which windows are taken for decoding: those between two others that ran as many requests, those in which no prompt
+/// is known to have been read, or all that put out tokens.
 enum class Decoding { surely, perhaps, beside_prompts };
 
 std::vector<ObservedRound> rounds_of(const Windows& windows, bool speculative, std::optional<double> gamma,
@@ -328,17 +328,17 @@ LogRounds log_rounds(std::span<const ServingCounts> windows, std::optional<doubl
   }
   for (const auto& [file, any] : steady) {
     if (any) continue;
-    throw FileError(file, FileError::whole_file(), "windows that decode", "none", "at least one: requests running and tokens put out");
+    throw FileError(file, FileError::whole_file(), "windows that decode", "none",
+                    "at least one: requests running and tokens put out");
   }
   return log;
 }
 
 std::optional<double> join_batches(std::span<ObservedRound> rounds) {
-  constexpr double one_batch = 1.25;
   if (rounds.empty()) return std::nullopt;
   const auto [least, most] = std::minmax_element(
       rounds.begin(), rounds.end(), [](const ObservedRound& a, const ObservedRound& b) { return a.batch < b.batch; });
-  if (most->batch > one_batch * least->batch) return std::nullopt;
+  if (most->batch > one_load * least->batch) return std::nullopt;
   const bool has_plain = std::any_of(rounds.begin(), rounds.end(), [](const auto& round) { return round.gamma == 0; });
   double sum = 0, count = 0;
   for (const ObservedRound& round : rounds) {

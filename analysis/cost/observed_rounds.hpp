@@ -116,9 +116,12 @@ inline constexpr std::size_t rounds_of_one_load = 4;
 /// @throws traces::FileError as bench_rounds, or for a log without a window that put out tokens
 LogRounds log_rounds(std::span<const traces::ServingCounts> windows, std::optional<double> gamma = std::nullopt);
 
-/// Where the batches of all rounds lie within a factor of 1.25, sets them to the mean of the rounds without speculation
-/// (of all where there are none): at one batch a fit knows fixed parts and a slope over gamma, and would take what a
-/// faster round leaves in flight for a slope over the batch.
+/// Batches within this factor are one load.
+inline constexpr double one_load = 1.25;
+
+/// Where the batches of all rounds lie within a factor of one_load, sets them to the mean of the rounds without
+/// speculation (of all where there are none): at one batch a fit knows fixed parts and a slope over gamma, and would
+/// take what a faster round leaves in flight for a slope over the batch.
 /// @return that batch; empty if they lie further apart, or there are no rounds
 std::optional<double> join_batches(std::span<ObservedRound> rounds);
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <utility>
 #include <vector>
 
 #include "analysis/cost/round_cost.hpp"

@@ -166,10 +166,9 @@ void note_unstated_sampling(const TraceAnalysis& result, std::vector<Note>& note
 
 void note_part_of_positions(const TraceAnalysis& result, std::vector<Note>& notes) {
   if (!result.alpha || result.alpha->positions == result.positions) return;
-  notes.push_back(
-      {"alpha_of_part", fmt::format("alpha from the distributions is that of {} of {} positions: "
-                                    "the others have neither rows nor a recorded overlap",
-                                    result.alpha->positions, result.positions)});
+  notes.push_back({"alpha_of_part", fmt::format("alpha from the distributions is that of {} of {} positions: "
+                                                "the others have neither rows nor a recorded overlap",
+                                                result.alpha->positions, result.positions)});
 }
 
 /// Notes from the clusters of the best alpha that concern all intervals.

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -330,10 +329,7 @@ class Examination {
       if (one_slot) runs.push_back(cost::run_of_answers(of_file));
     }
     check_runs(runs, suspicions_);
-    std::vector<ServingCounts> windows;
-    std::copy_if(counts_.begin(), counts_.end(), std::back_inserter(windows),
-                 [](const ServingCounts& unit) { return unit.window.has_value(); });
-    check_logs(windows, suspicions_);
+    check_logs(counts_, suspicions_);
   }
 
   void check_recording(const RecordingFiles& files, const std::string& name) {

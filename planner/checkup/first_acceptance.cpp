@@ -49,17 +49,17 @@ std::optional<DraftKind> kind_of_method(std::string_view method) {
   std::string word(method);
   std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
   constexpr std::array<std::pair<std::string_view, DraftKind>, 12> words = {{{"eagle", DraftKind::eagle},
-                                                                           {"mtp", DraftKind::mtp},
-                                                                           {"nextn", DraftKind::mtp},
-                                                                           {"suffix", DraftKind::suffix},
-                                                                           {"ngram", DraftKind::ngram},
-                                                                           {"lookup", DraftKind::ngram},
-                                                                           {"medusa", DraftKind::parallel},
-                                                                           {"dflash", DraftKind::parallel},
-                                                                           {"parallel", DraftKind::parallel},
-                                                                           {"model", DraftKind::model},
-                                                                           {"mirrored", DraftKind::model},
-                                                                           {"standalone", DraftKind::model}}};
+                                                                             {"mtp", DraftKind::mtp},
+                                                                             {"nextn", DraftKind::mtp},
+                                                                             {"suffix", DraftKind::suffix},
+                                                                             {"ngram", DraftKind::ngram},
+                                                                             {"lookup", DraftKind::ngram},
+                                                                             {"medusa", DraftKind::parallel},
+                                                                             {"dflash", DraftKind::parallel},
+                                                                             {"parallel", DraftKind::parallel},
+                                                                             {"model", DraftKind::model},
+                                                                             {"mirrored", DraftKind::model},
+                                                                             {"standalone", DraftKind::model}}};
   for (const auto& [part, kind] : words)
     if (word.find(part) != std::string::npos) return kind;
   return std::nullopt;

@@ -118,12 +118,13 @@ void check_plain_beside(const TimedRun& run, const std::vector<TimedRun>& plain,
 void add_round_above_its_yield(std::string_view place, double plain_steps, double gamma, std::vector<Evidence> evidence,
                                Suspicions& suspicions) {
   if (!(gamma > 0) || !(plain_steps > gamma + 1)) return;
-  suspicions.add({"round_above_its_yield", Severity::warning,
-                  fmt::format("a round of {} costs {} plain steps: even {} tokens of {} would lose", place,
-                              brief(plain_steps, 2), brief(gamma + 1, 3), brief(gamma + 1, 3)),
-                  std::move(evidence),
-                  "do not draft as it runs: look for what drafting switches off, such as CUDA graphs, a draft on the CPU or "
-                  "in another number type, and a verification of several tokens without a kernel of its own"});
+  suspicions.add(
+      {"round_above_its_yield", Severity::warning,
+       fmt::format("a round of {} costs {} plain steps: even {} tokens of {} would lose", place, brief(plain_steps, 2),
+                   brief(gamma + 1, 3), brief(gamma + 1, 3)),
+       std::move(evidence),
+       "do not draft as it runs: look for what drafting switches off, such as CUDA graphs, a draft on the CPU or "
+       "in another number type, and a verification of several tokens without a kernel of its own"});
 }
 
 void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspicions) {
@@ -268,21 +269,30 @@ void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
   }
 }
 
-void check_logs(std::span<const ServingCounts> windows, Suspicions& suspicions) {
+void check_logs(std::span<const ServingCounts> counts, Suspicions& suspicions) {
   std::vector<cost::ObservedRound> rounds;
-  try {
-    rounds = cost::log_rounds(windows).rounds;
-  } catch (const traces::FileError&) {
-    return;  // Nothing was timed.
+  for (auto first = counts.begin(); first != counts.end();) {
+    const auto last = std::find_if(first, counts.end(), [&](const auto& one) { return one.file != first->file; });
+    try {
+      const std::vector<cost::ObservedRound> of_file = cost::log_rounds({first, last}).rounds;
+      rounds.insert(rounds.end(), of_file.begin(), of_file.end());
+    } catch (const traces::FileError&) {
+      // It times no round.
+    }
+    first = last;
   }
+  const auto evidence = [&](const cost::ObservedRound& round) {
+    const auto its =
+        std::find_if(counts.begin(), counts.end(), [&](const auto& one) { return one.place() == round.name; });
+    return Evidence{its->file.string(), its->line, "round_seconds", round.seconds};
+  };
   for (const cost::ObservedRound& round : rounds) {
-    const auto alike = std::find_if(rounds.begin(), rounds.end(), [&](const cost::ObservedRound& plain) {
-      return plain.gamma == 0 && std::abs(std::log(plain.batch / round.batch)) < std::log(alike_batches);
+    const auto plain = std::find_if(rounds.begin(), rounds.end(), [&](const cost::ObservedRound& other) {
+      return other.gamma == 0 && std::abs(std::log(other.batch / round.batch)) < std::log(cost::one_load);
     });
-    if (alike == rounds.end()) continue;
-    add_round_above_its_yield(round.name, round.seconds / alike->seconds, round.gamma,
-                              {{round.name, 0, "round_seconds", round.seconds}, {alike->name, 0, "round_seconds", alike->seconds}},
-                              suspicions);
+    if (plain == rounds.end()) continue;
+    add_round_above_its_yield(round.name, round.seconds / plain->seconds, round.gamma,
+                              {evidence(round), evidence(*plain)}, suspicions);
   }
 }
 

@@ -14,8 +14,6 @@ inline constexpr double alike_tokens = 0.1;
 /// Times of like runs that differ by a smaller factor are the same; repeated runs of published benchmarks differ by a
 /// few per cent.
 inline constexpr double alike_times = 1.3;
-/// Windows of logs whose running requests are within this factor are of one load.
-inline constexpr double alike_batches = 1.25;
 /// Times per token of runs of one server lie within this factor of each other's; another unit is a factor of 1000.
 inline constexpr double far_times = 20;
 
@@ -35,8 +33,8 @@ inline constexpr double far_times = 20;
 /// @param runs  with counts.bench each, with and without speculation
 void check_runs(std::span<const traces::ServingCounts> runs, Suspicions& suspicions);
 
-/// "round_above_its_yield" of engines' logs, with and without speculation.
-/// @param windows  of all logs, those of an engine in their order
-void check_logs(std::span<const traces::ServingCounts> windows, Suspicions& suspicions);
+/// "round_above_its_yield" of engines' logs, with and without speculation, at batches within cost::one_load.
+/// @param counts  of all files, one file after the other; those without a window of a log are passed over
+void check_logs(std::span<const traces::ServingCounts> counts, Suspicions& suspicions);
 
 }  // namespace specdec::planner

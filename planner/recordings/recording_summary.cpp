@@ -216,9 +216,7 @@ class RecordingSummary::State {
   }
 
  private:
-  void begin() {
-    analyzer_.emplace(answer_.metadata, depths_, options_of(answer_, sweeps_unasked_));
-  }
+  void begin() { analyzer_.emplace(answer_.metadata, depths_, options_of(answer_, sweeps_unasked_)); }
 
   static std::vector<std::string> names_of(const std::vector<std::filesystem::path>& files) {
     std::vector<std::string> names;

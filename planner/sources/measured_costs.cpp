@@ -204,9 +204,10 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
         {"rounds_of_logs",
          log.steady_windows > 0
              ? fmt::format("{} of {} windows of --cost are steady: they price rounds", log.steady_windows, log.windows)
-             : fmt::format("none of the {} windows of --cost is sure to be steady: they price rounds as they are, with the "
-                           "prompts that were read, a weak cost",
-                           log.windows)});
+             : fmt::format(
+                   "none of the {} windows of --cost is sure to be steady: they price rounds as they are, with the "
+                   "prompts that were read, a weak cost",
+                   log.windows)});
   }
   std::vector<cost::ObservedRound> rounds = log.rounds;
   const auto batch = cost::join_batches(rounds);

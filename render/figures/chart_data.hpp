@@ -14,8 +14,8 @@ namespace specdec::render {
 /// or is not finite. A place on an axis of categories is the category's name.
 nlohmann::ordered_json chart_json(const Chart& chart);
 
-/// The same for human readers, without title and caption: a table for each panel. Series over the same x stand side by side;
-/// for long series only some rows are printed, with a note.
+/// The same for human readers, without title and caption: a table for each panel. Series over the same x stand side by
+/// side; for long series only some rows are printed, with a note.
 std::string chart_text(const Chart& chart);
 
 }  // namespace specdec::render

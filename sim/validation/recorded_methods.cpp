@@ -310,8 +310,7 @@ class RecordedExperiment {
       const auto slots = static_cast<std::size_t>(round.drafted);
       counters.drafted_at.resize(std::max(counters.drafted_at.size(), slots));
       for (std::size_t j = 0; j < slots; ++j) ++counters.drafted_at[j];
-      if (const std::optional<core::StepCost>& cost = context_.settings().cost)
-        result.cost += (*cost)(round.drafted);
+      if (const std::optional<core::StepCost>& cost = context_.settings().cost) result.cost += (*cost)(round.drafted);
     });
     simulation.add({sequence.numbers, sequence.places, sequence.acceptance, depths, sequence.probability});
     simulation.finish();

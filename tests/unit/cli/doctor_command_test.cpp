@@ -166,6 +166,10 @@ TEST_CASE("logs with and without drafts at one load are held against each other"
           "INFO 04-09 11:17:53 [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 1.97, Accepted throughput: "
           "63.00 tokens/s, Drafted throughput: 65.20 tokens/s, Accepted: 630 tokens, Drafted: 652 tokens, Per-position "
           "acceptance rate: 0.966, Avg Draft acceptance rate: 96.6%\n");
-  CHECK(is_found("round_above_its_yield", speculative + ' ' + log("plain.log", 342)));
+  const std::string idle = ' ' + log("idle.log", 0);
+  CHECK(is_found("round_above_its_yield", speculative + ' ' + log("plain.log", 342) + idle));
+  const ordered_json found = document_of_run("doctor " + speculative + ' ' + log("plain.log", 342));
+  CHECK(found["findings"][0]["evidence"][0]["file"] == speculative);
+  CHECK(found["findings"][0]["evidence"][0]["line"] == 2);
   CHECK_FALSE(is_found("round_above_its_yield", speculative + ' ' + log("plain.log", 90)));
 }

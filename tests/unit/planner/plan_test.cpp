@@ -50,8 +50,6 @@ TEST_CASE("drafts are told apart by what is uncertain of both, and by replicates
   CHECK_FALSE(alike(Acceptance::of_rate(0.80), device, Acceptance::of_rate(0.79), device));
 }
 
-
-
 TEST_CASE("points and closed forms answer alike, and c answers one batch") {
   const Acceptance acceptance = Acceptance::of_rate(0.75);
   const Cost cost = Cost::of_constants(0.08);
