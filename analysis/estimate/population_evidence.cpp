@@ -37,14 +37,16 @@ double log_tokens(const CountEvidence& counted) {
   return std::log(std::accumulate(counted.survival.begin(), counted.survival.end(), 1.0));
 }
 
+}  // namespace
+
 /// The inverse of the walk's covariance and the lengths' own errors.
-std::vector<double> precision_of(std::span<const LengthEvidence> lengths) {
-  const auto size = static_cast<Eigen::Index>(lengths.size());
+std::vector<double> PopulationEvidence::precision_of_lengths() const {
+  const auto size = static_cast<Eigen::Index>(lengths_.size());
   Eigen::MatrixXd covariance(size, size);
   for (Eigen::Index i = 0; i < size; ++i) {
-    const LengthEvidence& one = lengths[static_cast<std::size_t>(i)];
+    const LengthEvidence& one = lengths_[static_cast<std::size_t>(i)];
     for (Eigen::Index k = 0; k < size; ++k) {
-      const LengthEvidence& other = lengths[static_cast<std::size_t>(k)];
+      const LengthEvidence& other = lengths_[static_cast<std::size_t>(k)];
       covariance(i, k) = walk_step(one.gamma, one.tokens_per_step) * walk_step(other.gamma, other.tokens_per_step) *
                          static_cast<double>(std::min(one.gamma, other.gamma));
     }
@@ -55,13 +57,36 @@ std::vector<double> precision_of(std::span<const LengthEvidence> lengths) {
   return {inverse.data(), inverse.data() + inverse.size()};
 }
 
-}  // namespace
-
-double walk_step(std::int64_t gamma, double tokens_per_step) {
+double PopulationEvidence::walk_step(std::int64_t gamma, double tokens_per_step) const {
   constexpr double step = 0.01, least = 1e-4;
   const auto drafts = static_cast<double>(gamma);
   const double open = 4 * (tokens_per_step - 1) * (drafts + 1 - tokens_per_step) / (tokens_per_step * drafts);
-  return std::clamp(step * open, least, step);
+  return stray_ * std::clamp(step * open, least, step);
+}
+
+bool PopulationEvidence::allow_for(const PopulationLaw& nearest) {
+  const std::vector<double> tokens = nearest.tokens_per_step(longest());
+  const LengthObservations observed = observations(nearest, tokens, 1);
+  const auto size = std::ssize(observed.gammas);
+  if (size < 2) return false;
+  const auto off = Eigen::Map<const Eigen::VectorXd>(observed.off.data(), size);
+  constexpr int most_rounds = 20;
+  for (int round = 0; round < most_rounds; ++round) {
+    Eigen::MatrixXd covariance = Eigen::Map<const Eigen::MatrixXd>(observed.covariance.data(), size, size);
+    for (Eigen::Index i = 0; i < size; ++i) {
+      const std::int64_t a = observed.gammas[static_cast<std::size_t>(i)];
+      for (Eigen::Index k = 0; k < size; ++k) {
+        const std::int64_t b = observed.gammas[static_cast<std::size_t>(k)];
+        covariance(i, k) += walk_step(a, tokens[static_cast<std::size_t>(a)]) * walk_step(b, tokens[static_cast<std::size_t>(b)]) *
+                            static_cast<double>(std::min(a, b));
+      }
+    }
+    const double squares = off.dot(covariance.ldlt().solve(off)) / static_cast<double>(size - 1);
+    if (!(squares > 1)) break;
+    stray_ *= std::sqrt(squares);
+  }
+  precision_ = precision_of_lengths();
+  return stray_ > 1;
 }
 
 PopulationEvidence::PopulationEvidence(const PopulationPrior& prior, std::span<const LengthEvidence> lengths,
@@ -69,7 +94,7 @@ PopulationEvidence::PopulationEvidence(const PopulationPrior& prior, std::span<c
     : prior_(prior), lengths_(lengths), counts_(counts) {
   for (const LengthEvidence& length : lengths) require_valid(length);
   for (const CountEvidence& counted : counts) require_valid(counted);
-  precision_ = precision_of(lengths);
+  precision_ = precision_of_lengths();
 }
 
 std::int64_t PopulationEvidence::longest() const {
@@ -89,7 +114,7 @@ double PopulationEvidence::log_likelihood(const PopulationLaw& law) const {
     for (std::size_t i = 0; i < off.size(); ++i)
       for (std::size_t k = 0; k < off.size(); ++k) sum -= off[i] * precision_[i * off.size() + k] * off[k] / 2;
   }
-  for (const CountEvidence& counted : counts_) sum += law.log_likelihood(counted, survival_error);
+  for (const CountEvidence& counted : counts_) sum += law.log_likelihood(counted, stray_ * survival_error);
   return sum;
 }
 

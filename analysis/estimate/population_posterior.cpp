@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "analysis/cost/replicate_draws.hpp"
 
@@ -304,13 +306,29 @@ std::vector<PopulationLaw> by_prior(const PriorLaw& prior, const DrawOptions& op
   return laws;
 }
 
+/// Of the first laws, the one to which the evidence is most likely.
+const PopulationLaw& nearest_of(const std::vector<PopulationLaw>& laws, const PopulationEvidence& evidence) {
+  constexpr std::size_t tried = 50;
+  std::size_t nearest = 0;
+  double most = evidence.log_likelihood(laws.front());
+  for (std::size_t i = 1; i < std::min(tried, laws.size()); ++i) {
+    const double its = evidence.log_likelihood(laws[i]);
+    if (its > most) std::tie(nearest, most) = std::pair(i, its);
+  }
+  return laws[nearest];
+}
+
 }  // namespace
 
-std::vector<PopulationLaw> draw_populations(const PopulationEvidence& evidence, const DrawOptions& options) {
+std::vector<PopulationLaw> draw_populations(PopulationEvidence& evidence, const DrawOptions& options) {
   const PriorLaw prior(evidence.prior());
-  std::vector<PopulationLaw> laws = evidence.empty()
-                                        ? by_prior(prior, options)
-                                        : resampled(weighted_draws(evidence, prior, options), options);
+  std::vector<PopulationLaw> laws;
+  if (evidence.empty()) {
+    laws = by_prior(prior, options);
+  } else {
+    laws = resampled(weighted_draws(evidence, prior, options), options);
+    if (evidence.allow_for(nearest_of(laws, evidence))) laws = resampled(weighted_draws(evidence, prior, options), options);
+  }
   const std::int64_t trained = evidence.prior().trained_depth.value_or(evidence.longest());
   if (trained < 1 || (trained < evidence.longest() && !evidence.is_one_length())) return laws;
   // Nothing is told of a drop where the drafts of the evidence end.

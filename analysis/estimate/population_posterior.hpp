@@ -25,10 +25,6 @@ struct LengthObservations {
   std::vector<double> covariance;
 };
 
-/// How far ln(tokens per step) walks from that of any population with each draft, as a standard deviation: published
-/// curves lie that far from the nearest one. Less where nearly all drafts or none are accepted.
-double walk_step(std::int64_t gamma, double tokens_per_step);
-
 /// What is known of one population.
 class PopulationEvidence {
  public:
@@ -41,6 +37,12 @@ class PopulationEvidence {
   bool is_one_length() const { return lengths_.size() == 1 && counts_.empty(); }
   /// The largest gamma; 0 without evidence.
   std::int64_t longest() const;
+  /// How far ln(tokens per step) walks from that of any population with each draft, as a standard deviation: as far as
+  /// published curves lie from the nearest one, or as these figures do. Less where nearly all drafts or none are accepted.
+  double walk_step(std::int64_t gamma, double tokens_per_step) const;
+  /// Lets the walk and the errors of counted survivals be as large as the misses of the nearest law ask for.
+  /// @return whether that made them larger
+  bool allow_for(const PopulationLaw& nearest);
   /// Of all figures, up to a constant.
   double log_likelihood(const PopulationLaw& law) const;
   /// Of lengths, and of counts at the compared positions, with their errors as the law has them.
@@ -55,13 +57,18 @@ class PopulationEvidence {
   const PopulationPrior& prior_;
   std::span<const LengthEvidence> lengths_;
   std::span<const CountEvidence> counts_;
+  std::vector<double> precision_of_lengths() const;
+
+  /// How many times as far as published curves these figures stray from a population.
+  double stray_ = 1;
   /// The inverse covariance of the lengths about those of a population, row after row.
   std::vector<double> precision_;
 };
 
-/// Populations drawn from the posterior, equally likely, by importance sampling: (ln sigma, delta) from the prior and
+/// Populations drawn from the posterior, equally likely, after the evidence has allowed for the nearest of them. By
+/// importance sampling: (ln sigma, delta) from the prior and
 /// mu so that it gives the figure of the longest draft; unless that figure is all there is, several rounds follow from
 /// Student's law about the mean of the last, of each depth of a drop by itself.
-std::vector<PopulationLaw> draw_populations(const PopulationEvidence& evidence, const DrawOptions& options);
+std::vector<PopulationLaw> draw_populations(PopulationEvidence& evidence, const DrawOptions& options);
 
 }  // namespace specdec::estimate

@@ -19,13 +19,14 @@ constexpr std::uint64_t walk_begins = 1024, weighing_draw = walk_begins - 1;
 
 /// A walk over depth so that the law's ln(tokens per step) and the walk together pass through the observations, within
 /// their errors: one that does not know of them, moved by how far it misses them (Matheron's rule).
-/// @param tokens  [gamma] of the law
+/// @param tokens  [gamma] of the law, up to the longest draft of the evidence at least
 /// @return [gamma], up to last
-std::vector<double> conditioned_walk(const LengthObservations& observed, const std::vector<double>& tokens, std::size_t last,
-                                     const cost::ReplicateDraws& draws) {
+std::vector<double> conditioned_walk(const PopulationEvidence& evidence, const std::vector<double>& tokens,
+                                     const PopulationLaw& law, std::size_t last, const cost::ReplicateDraws& draws) {
+  const LengthObservations observed = evidence.observations(law, tokens, draws.uniform(weighing_draw));
   std::vector<double> steps = {0}, walk = {0};
   for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) {
-    steps.push_back(walk_step(static_cast<std::int64_t>(gamma), tokens[gamma]));
+    steps.push_back(evidence.walk_step(static_cast<std::int64_t>(gamma), tokens[gamma]));
     walk.push_back(walk.back() + draws.standard_normal(walk_begins + gamma));
   }
   const auto covariance_of = [&](std::int64_t a, std::int64_t b) {
@@ -71,7 +72,7 @@ TokenWorlds population_worlds(const PopulationPrior& prior, std::span<const Leng
                               std::span<const CountEvidence> counts, std::int64_t max_gamma,
                               const DrawOptions& options) {
   core::require_in("population_worlds", "max_gamma", max_gamma, 0, std::int64_t{1} << 20);
-  const PopulationEvidence evidence(prior, lengths, counts);
+  PopulationEvidence evidence(prior, lengths, counts);
   const std::vector<PopulationLaw> laws = draw_populations(evidence, options);
   const auto last = static_cast<std::size_t>(max_gamma);
   TokenWorlds worlds;
@@ -81,12 +82,10 @@ TokenWorlds population_worlds(const PopulationPrior& prior, std::span<const Leng
     const PopulationLaw& law = laws[world];
     const std::vector<double> tokens = law.tokens_per_step(std::max(max_gamma, evidence.longest()));
     const cost::ReplicateDraws draws(options.seed, walk_stream, static_cast<std::uint32_t>(world));
-    const std::vector<double> walk =
-        conditioned_walk(evidence.observations(law, tokens, draws.uniform(weighing_draw)), tokens, last, draws);
-    double before = 1;
+    const std::vector<double> walk = conditioned_walk(evidence, tokens, law, last, draws);
     for (std::size_t gamma = 1; gamma <= last; ++gamma) {
-      before = std::clamp(tokens[gamma] * std::exp(walk[gamma]), before, before + 1);
-      worlds.tokens[gamma][world] = before;
+      const double most = worlds.tokens[gamma - 1][world] + 1;
+      worlds.tokens[gamma][world] = std::clamp(tokens[gamma] * std::exp(walk[gamma]), 1.0, most);
     }
   }
   return worlds;

@@ -1,7 +1,6 @@
 #include "analysis/planning/bench_acceptance.hpp"
 
 #include <algorithm>
-#include <map>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -38,44 +37,13 @@ std::optional<double> requests_of(std::span<const CountedRun> runs, std::int64_t
   return requests;
 }
 
-/// Makes tokens per step rise with gamma.
-/// @param rounds  by gamma
-void pool(const std::map<std::int64_t, double>& rounds, std::map<std::int64_t, TokensPerStep>& measured) {
-  struct Block {
-    double rounds = 0, tokens = 0;
-    std::vector<TokensPerStep*> its;
-    double mean() const { return tokens / rounds; }
-  };
-  std::vector<Block> blocks;
-  for (auto& [gamma, tokens] : measured) {
-    Block block{rounds.at(gamma), rounds.at(gamma) * tokens.value, {&tokens}};
-    for (; !blocks.empty() && blocks.back().mean() > block.mean(); blocks.pop_back()) {
-      Block& before = blocks.back();
-      block.rounds += before.rounds;
-      block.tokens += before.tokens;
-      block.its.insert(block.its.end(), before.its.begin(), before.its.end());
-    }
-    blocks.push_back(std::move(block));
-  }
-  for (const Block& block : blocks) {
-    if (block.its.size() == 1) continue;
-    for (TokensPerStep* tokens : block.its) {
-      const double factor = block.mean() / tokens->value;
-      tokens->value = block.mean();
-      tokens->ci95 = {std::max(1.0, factor * tokens->ci95.lo), std::max(1.0, factor * tokens->ci95.hi)};
-    }
-  }
-}
-
 }  // namespace
 
 BenchAcceptance::BenchAcceptance(std::span<const CountedRun> runs, std::optional<cost::DraftKind> kind) {
   if (runs.empty()) throw std::invalid_argument("BenchAcceptance: there are no runs");
-  std::map<std::int64_t, double> rounds;
   for (const CountedRun& run : runs) {
-    if (rounds.count(run.gamma) > 0) continue;
+    if (this->measured(run.gamma)) continue;
     const estimate::ServingSummary sum = summed(runs, run.gamma);
-    rounds[run.gamma] = sum.rounds.value_or(1);
     const estimate::MeasuredAcceptance measured(sum, {kind, requests_of(runs, run.gamma), false});
     const estimate::PopulationCurve::Evidence& its = measured.evidence();
     evidence_.prior = its.prior;
@@ -83,8 +51,7 @@ BenchAcceptance::BenchAcceptance(std::span<const CountedRun> runs, std::optional
     evidence_.counts.insert(evidence_.counts.end(), its.counts.begin(), its.counts.end());
     evidence_.measured[run.gamma] = measured.tokens_per_step(run.gamma);
   }
-  pool(rounds, evidence_.measured);
-  may_miss_ = kind && cost::looks_up(*kind) && rounds.size() == 1 && evidence_.counts.empty();
+  may_miss_ = kind && cost::looks_up(*kind) && evidence_.measured.size() == 1 && evidence_.counts.empty();
 }
 
 estimate::TokenWorlds BenchAcceptance::draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const {

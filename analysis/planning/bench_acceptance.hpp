@@ -20,9 +20,6 @@ struct CountedRun {
 /// Acceptance from runs of several gammas, each measured separately. At a gamma that was run, it is the counts of those
 /// runs; elsewhere that of a population of requests that gives all of them (estimate::PopulationCurve).
 ///
-/// Where longer drafts counted fewer tokens per step than shorter ones, which no acceptance does, all take the mean of
-/// these counts by rounds (pooled adjacent violators).
-///
 /// Runs of one gamma are the clusters of its interval. That of a single run is of its requests, if it tells them.
 /// Source:   docs/theory.md#plans-over-batch-and-context
 class BenchAcceptance : public estimate::AcceptanceCurve {

@@ -93,7 +93,7 @@ TEST_CASE("priors of all kinds are laws") {
   }
 }
 
-TEST_CASE("worlds pass through a length, do not fall, and are the same for every largest gamma") {
+TEST_CASE("worlds pass through a length, gain a token a draft at most, and are the same for every largest gamma") {
   const std::vector<LengthEvidence> length = {{3, 2.92, 0.001}};
   const TokenWorlds worlds = population_worlds(population_prior(), length, {}, 12, {500, 3});
   const TokenWorlds fewer = population_worlds(population_prior(), length, {}, 2, {500, 3});
@@ -105,12 +105,36 @@ TEST_CASE("worlds pass through a length, do not fall, and are the same for every
   CHECK(quantile(worlds.tokens[8], 0.975) > 1.1 * quantile(worlds.tokens[8], 0.025));
   for (std::size_t gamma = 1; gamma <= 12; ++gamma) {
     for (std::size_t world = 0; world < 500; ++world) {
-      CHECK_FALSE(worlds.tokens[gamma][world] < worlds.tokens[gamma - 1][world]);
-      CHECK_FALSE(worlds.tokens[gamma][world] > static_cast<double>(gamma) + 1);
+      CHECK_FALSE(worlds.tokens[gamma][world] < 1);
+      CHECK_FALSE(worlds.tokens[gamma][world] > worlds.tokens[gamma - 1][world] + 1);
     }
   }
   CHECK(fewer.tokens[2] == worlds.tokens[2]);
   CHECK(others.tokens[2] != worlds.tokens[2]);
+}
+
+TEST_CASE("lengths that no population has are met, and what lies between and beyond them is as unknown as they are strange") {
+  // As a report had them: 1.6, 1.6 and 2.62 tokens with 3, 5 and 7 drafts.
+  const std::vector<LengthEvidence> strange = {{3, 1.6, 0.012}, {5, 1.6, 0.012}, {7, 2.62, 0.012}};
+  const std::vector<LengthEvidence> usual = {{3, 2.05, 0.012}, {5, 2.4, 0.012}, {7, 2.62, 0.012}};
+  const TokenWorlds worlds = population_worlds(population_prior(), strange, {}, 12, {1000, 3});
+  const TokenWorlds others = population_worlds(population_prior(), usual, {}, 12, {1000, 3});
+  for (const LengthEvidence& length : strange)
+    CHECK(quantile(worlds.tokens[static_cast<std::size_t>(length.gamma)], 0.5) == Approx(length.tokens_per_step).epsilon(0.01));
+  const auto width = [](const std::vector<double>& tokens) {
+    return std::log(quantile(tokens, 0.975) / quantile(tokens, 0.025));
+  };
+  CHECK(width(worlds.tokens[6]) > 5 * width(others.tokens[6]));
+  CHECK(width(worlds.tokens[12]) > 5 * width(others.tokens[12]));
+  // The longest draft alone decides where it goes on from.
+  CHECK(quantile(worlds.tokens[12], 0.5) == Approx(2.62).epsilon(0.15));
+}
+
+TEST_CASE("lengths that fall beyond the depth that drafts were trained to do so in the worlds") {
+  const std::vector<LengthEvidence> lengths = {{4, 3.4, 0.01}, {6, 3.77, 0.01}, {7, 3.73, 0.01}, {8, 3.47, 0.01}};
+  const TokenWorlds worlds = population_worlds(population_prior(), lengths, {}, 8, {1000, 3});
+  for (const LengthEvidence& length : lengths)
+    CHECK(quantile(worlds.tokens[static_cast<std::size_t>(length.gamma)], 0.5) == Approx(length.tokens_per_step).epsilon(0.01));
 }
 
 TEST_CASE("lengths at the ends of what gamma allows are met") {
