@@ -189,11 +189,13 @@ class Writer:
         writing = [i for i, text in enumerate(self.texts) if text["at"] + 1 == len(text["tokens"])]
         if writing:
             logits = F.linear(states[writing], net.output_matrix()).float()
-            greedy = logits.argmax(-1).tolist()
-            sampled = torch.multinomial(logits.softmax(-1), 1)[:, 0].tolist()
-            for i, first, drawn in zip(writing, greedy, sampled):
-                text = self.texts[i]
-                text["tokens"].append(first if text["temperature"] == 0 else drawn)
+            chosen = logits.argmax(-1)
+            warm = [row for row, i in enumerate(writing) if self.texts[i]["temperature"] > 0]
+            # By the inverse of the distribution function: torch.multinomial draws a number for every token of every row.
+            below = logits[warm].softmax(-1).cumsum(-1)
+            chosen[warm] = torch.searchsorted(below, torch.rand(len(warm), 1) * below[:, -1:])[:, 0]
+            for i, token in zip(writing, chosen.tolist()):
+                self.texts[i]["tokens"].append(token)
         kept = states.half().numpy()
         for i, text in enumerate(self.texts):
             text["states"].append(kept[i])
