@@ -38,9 +38,9 @@ COMMANDS = {
     "researcher": [
         f"analyze {RECORDING}",
         f"analyze {RECORDING} --c 0.05",
-        "compare --tokens 2304",
+        "compare --tokens 576",
         "simulate --verifier block --tokens 2304",
-        "validate --tokens 1152 --timed-prompts 0",
+        "validate --tokens 1152 --gamma 3,5 --timed-prompts 0",
         "reproduce",
         f"trace info {RECORDING}",
     ],

@@ -742,7 +742,7 @@ def check(specdec: str, seed: int, index: int, folder: Path) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("specdec", type=os.path.abspath)
-    parser.add_argument("--questions", type=int, default=150)
+    parser.add_argument("--questions", type=int, default=90)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int)
     parser.add_argument("--keep", type=Path)
