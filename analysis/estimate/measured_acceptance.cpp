@@ -163,10 +163,9 @@ void MeasuredAcceptance::take_rate_alone(const ServingSummary& summary) {
     return;
   }
   evidence_.lengths = {{gamma, tokens_at(alpha, gamma), error}};
-  for (const double end : {rate.bounds.lo, rate.bounds.hi}) {
-    if (rate.value) break;
-    alternatives_.push_back({evidence_.prior, {{gamma, tokens_at(end, gamma), error}}, {}, {}});
-  }
+  if (rate.value) return;
+  for (const double end : {summary.tokens_per_step->value, tokens_at(rate.bounds.hi, gamma)})
+    alternatives_.push_back({evidence_.prior, {{gamma, end, error}}, {}, {}});
 }
 
 std::vector<double> MeasuredAcceptance::survival(std::int64_t gamma) const {

@@ -19,7 +19,7 @@ namespace specdec::estimate {
 /// see `method`; where rounds are all that is known, with that of a population whose requests take 64 rounds each. At
 /// another gamma by the population of requests (population_worlds): of the counts by position, or of the mean where
 /// these are unknown. What counts leave open without a probability are alternatives: drafts that end where they did, or
-/// that go on (a server may end those that look poor); the ends of alpha where it is known within bounds.
+/// that go on (a server may end those that look poor), at the upper end of alpha where it is known within bounds.
 /// Source:   docs/theory.md#acceptance-from-counters
 class MeasuredAcceptance final : public AcceptanceCurve {
  public:
