@@ -389,7 +389,6 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
   FitOptions alone = options;
   alone.replicates = 0;
   alone.log_factors.clear();
-  alone.weigh_factors = false;
   std::vector<LeftOut> predictions(std::min(runs.size(), predicted.value_or(runs.size())));
   const std::size_t affordable = most_squares / (runs.size() * runs.size());
   const std::size_t groups = std::min(runs.size(), std::clamp(affordable, fewest_groups, most_groups));

@@ -80,11 +80,9 @@ struct FitOptions {
   /// Prompt tokens of other requests per round, >= 0, where rounds are asked for; none if empty.
   std::function<double(const RoundPoint&)> prompt_tokens = {};
   /// Ways in which the runs' seconds may be others all at once, as where tokens per step that no run says made them of
-  /// seconds per token: of each way the logarithms of the factors, one for each run. Replicate i is drawn in one of
-  /// them, FittedCost::factors_of_replicates()[i]: i modulo their number, or in proportion to how probable the runs are
-  /// in each, if `weigh_factors`.
+  /// seconds per token: of each way the logarithms of the factors, one for each run. Replicates are drawn in them in
+  /// proportion to how probable the runs are in each: FittedCost::factors_of_replicates().
   std::vector<std::vector<double>> log_factors = {};
-  bool weigh_factors = false;
 };
 
 /// A term, as far as the runs tell.

@@ -99,7 +99,7 @@ RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOpt
       options.priors.empty() ? usual_rounds(options.kind, options.experts) : options.priors;
   fit_modes(families, options);
   MatrixXd densities = log_densities(families, shifts_);
-  if (options.weigh_factors) {
+  if (!options.log_factors.empty()) {
     // Once more about what the runs make of the factors, since densities are linear about the modes.
     const VectorXd of_ways = (densities.array() - densities.maxCoeff()).exp().rowwise().sum();
     moved_ = shifts_ * of_ways / of_ways.sum();
@@ -203,9 +203,8 @@ MatrixXd RoundPosterior::log_densities(std::span<const RoundPrior> families, con
 
 std::vector<std::size_t> RoundPosterior::choose(const MatrixXd& log_densities, const FitOptions& options) {
   const auto ways = static_cast<std::size_t>(log_densities.rows());
-  ways_.resize(options.replicates);
-  for (std::size_t world = 0; world < options.replicates; ++world) ways_[world] = world % ways;
-  if (options.weigh_factors) {
+  ways_.assign(options.replicates, 0);
+  if (ways > 1) {
     VectorXd of_ways(log_densities.rows());
     for (Index way = 0; way < of_ways.size(); ++way) of_ways[way] = log_sum(log_densities.row(way).transpose());
     of_ways = (of_ways.array() - log_sum(of_ways)).exp();

@@ -238,22 +238,18 @@ void BenchPlanner::take_acceptance() {
   plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
 }
 
-/// The worlds of acceptance in which costs are drawn, and by what the runs' rounds are longer in each. An acceptance
-/// that is given is of other traffic than rounds of which the tokens are known.
+/// The worlds of acceptance in which costs are drawn where runs do not say their tokens per step, and by what the rounds
+/// of these are longer in each: what they measured is seconds per token. Rounds of which the tokens are counted are as
+/// long in every world.
 estimate::TokenWorlds BenchPlanner::draw_acceptance() {
   const auto is_silent = [](const Run& run) { return run.is_chain() && !run.says_acceptance(); };
-  const bool silent = std::any_of(runs_.begin(), runs_.end(), is_silent);
-  if (!has_chains(runs_) || (question_.acceptance && !silent)) return {};
-  estimate::TokenWorlds drawn = plan_.acceptance->draw(
-      longest_of(question_), {silent ? worlds_without_lengths : options_.replicates, question_.seed});
-  const bool is_one_law = drawn.alternative.back() == 0;
-  if (drawn.worlds() < 2 || (!is_one_law && !silent)) return {};
-  options_.weigh_factors = silent;
+  if (std::none_of(runs_.begin(), runs_.end(), is_silent)) return {};
+  estimate::TokenWorlds drawn = plan_.acceptance->draw(longest_of(question_), {worlds_without_lengths, question_.seed});
+  if (drawn.worlds() < 2) return {};
   options_.log_factors.assign(drawn.worlds(), std::vector<double>(rounds_.size(), 0.0));
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const auto gamma = static_cast<std::size_t>(runs_[i].figures.gamma);
-    const bool is_of_it = is_silent(runs_[i]) || !question_.acceptance;
-    if (!runs_[i].is_chain() || !is_of_it || gamma >= drawn.tokens.size()) continue;
+    if (!is_silent(runs_[i]) || gamma >= drawn.tokens.size()) continue;
     for (std::size_t world = 0; world < drawn.worlds(); ++world)
       options_.log_factors[world][i] = std::log(drawn.tokens[gamma][world] / runs_[i].figures.tokens_per_step);
   }
@@ -266,7 +262,6 @@ void BenchPlanner::take_worlds(const estimate::TokenWorlds& drawn) {
   plan_.acceptance = std::make_shared<estimate::DrawnAcceptance>(
       estimate::chosen_worlds(drawn, cost_->factors_of_replicates()), plan_.acceptance);
   if (!question_.acceptance) acceptance_ = plan_.acceptance;
-  if (!options_.weigh_factors) return;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     Run& run = runs_[i];
     if (!run.is_chain() || run.says_acceptance()) continue;

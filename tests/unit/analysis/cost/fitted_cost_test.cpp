@@ -311,7 +311,6 @@ TEST_CASE("factors that no run says are those under which the runs are probable,
   for (int way = 0; way < 2000; ++way) factors.push_back({0, std::log(1 + 2 * (way + 0.5) / 2000)});
   FitOptions options;
   options.log_factors = factors;
-  options.weigh_factors = true;
   const FittedCost price(
       std::vector<ObservedRound>{{.gamma = 0, .seconds = 0.01}, {.gamma = 2, .seconds = 0.01 / 1.28}}, options);
   std::vector<double> plain(price.replicates()), rounds(price.replicates()), speedups;
