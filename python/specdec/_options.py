@@ -222,8 +222,6 @@ METHODS: Options = {
     "threshold": 0.4,
     "schedule": None,
     "batch": None,
-    "beams": 2,
-    "draft_beams": None,
     "drafts": 3,
     "tree": "2x3",
     "tree_nodes": 16,
