@@ -178,7 +178,6 @@ ANALYZE: Options = {
     "force_replay": False,
     "row_tolerance": None,
     "by": None,
-    "fixed_task_mix": False,
     "c": None,
     "verify_factor": None,
     "overhead": None,
