@@ -3,7 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "analysis/theory/other_drafts.hpp"
+#include "analysis/theory/finite_generation.hpp"
+#include "analysis/theory/tokens.hpp"
 #include "sim/decoding.hpp"
 #include "sim/drafts/hierarchical.hpp"
 #include "sim/drafts/input_copy.hpp"
@@ -21,8 +22,8 @@ TEST_CASE("a draft with a draft of its own costs what the closed form says, with
   constexpr double inner_c = 0.05;
   sim::TablePair pair = sim::fixed_pair({0.5, 0.5}, {0.7, 0.3});
   sim::ContextTableModel inner = sim::unigram_model({0.4, 0.6});
-  const double expected = 1 / theory::hierarchical_speedup(core::AcceptanceRate(0.8), 5, {.c = c},
-                                                           {core::AcceptanceRate(0.7), 3, {.c = inner_c}});
+  const double drafting = theory::finite_generation(core::AcceptanceRate(0.7), 3, 5, {.c = inner_c}).expected_cost;
+  const double expected = (1 + c * drafting) / theory::expected_tokens(core::AcceptanceRate(0.8), 5);
   const auto deviation = [&](std::int64_t inner_gamma) {
     std::vector<double> costs;
     double mean = 0;

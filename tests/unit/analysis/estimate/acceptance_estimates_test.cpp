@@ -183,14 +183,14 @@ TEST_CASE("with few rejections the interval is at least Wilson's on the effectiv
   for (std::int64_t k = 0; k < 20; ++k) columns.append(k, -1, std::vector<double>(50, 1));
   const AcceptanceEstimate none = columns.estimate();
   CHECK(none.rejections == 0);
-  CHECK(none.ci95->lo == Approx(wilson_interval(1000, 1000).lo));
+  CHECK(none.ci95->lo == Approx(wilson_interval_of_share(1, 1000).lo));
   CHECK(none.ci95->hi == 1);
   CHECK(contains(none.notes, "0 expected rejections"));
   columns.lower[0] = 0;
   columns.lower[60] = 0;
   const AcceptanceEstimate two = columns.estimate();
-  CHECK(two.ci95->lo <= wilson_interval(998, 1000).lo);
-  CHECK(two.ci95->hi >= wilson_interval(998, 1000).hi);
+  CHECK(two.ci95->lo <= wilson_interval_of_share(0.998, 1000).lo);
+  CHECK(two.ci95->hi >= wilson_interval_of_share(0.998, 1000).hi);
 }
 
 TEST_CASE("a bracket gives bounds and an interval that covers the intervals of both ends") {

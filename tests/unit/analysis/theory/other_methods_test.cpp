@@ -51,19 +51,6 @@ TEST_CASE("a draft that proposes all tokens in one call gains with every one of 
   CHECK(parallel_draft_speedup(heads, 0, {.c = 0.1}) == 1);
 }
 
-TEST_CASE("a draft that has a draft pays for the end of each block") {
-  const InnerDraft inner = {AcceptanceRate(0.7), 3, {.c = 0.05}};
-  CHECK(hierarchical_speedup(AcceptanceRate(0.8), 5, {.c = 0.1}, inner) == printed(2.90950386827));
-  CHECK(hierarchical_speedup(AcceptanceRate(0.9), 10, {.c = 0.2}, {AcceptanceRate(0.8), 4, {.c = 0.05}}) ==
-        printed(3.83988699786));
-  // An inner draft that is never asked leaves the plain one, and the inner speedup of long texts flatters.
-  CHECK(hierarchical_speedup(AcceptanceRate(0.8), 5, {.c = 0.1}, {AcceptanceRate(0.7), 0, {.c = 0.05}}) ==
-        exactly(2.45952));
-  const double inner_speedup = walltime_improvement(AcceptanceRate(0.7), 3, 0.05);
-  CHECK(walltime_improvement(AcceptanceRate(0.8), 5, 0.1 / inner_speedup) == printed(3.00673945946));
-  CHECK(hierarchical_speedup(AcceptanceRate(0.8), 0, {.c = 0.1}, inner) == 1);
-}
-
 TEST_CASE("fixed gammas over eight known acceptances are slower than the program") {
   const Row text = {0.9, 0.3, 0.95, 0.8, 0.2, 0.7, 0.9, 0.5};
   const double expected[] = {1.48855830821, 1.82703730189, 1.81233292556, 1.83495026092, 1.79594733708};

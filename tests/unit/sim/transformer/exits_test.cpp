@@ -13,11 +13,11 @@
 #include "sim/transformer/transformer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/support/safetensors_file.hpp"
 #include "tests/support/source_dir.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/safetensors.hpp"
-#include "traces/formats/safetensors_writer.hpp"
 
 using namespace specdec;
 using sim::Token;
@@ -61,10 +61,10 @@ class ExitFile {
   }
 
   void write(const std::map<std::string, std::string>& metadata = of_small) {
-    std::vector<traces::TensorData> data;
+    std::vector<tests::TensorData> data;
     for (const tests::NamedTensor& tensor : tensors_)
       data.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
-    traces::write_safetensors(path(), data, metadata);
+    tests::write_safetensors(path(), data, metadata);
   }
 
   std::filesystem::path path() const { return folder_.path() / "exits.safetensors"; }
