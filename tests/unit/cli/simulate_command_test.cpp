@@ -512,7 +512,7 @@ TEST_CASE("options that the source or the method has no use for are refused, def
   check_run_refused(
       "simulate --verifier tree --policy fixed --gamma 5 --source synthetic",
       "--gamma is given, but tree does not use it; what does: --verifier recursive, recursive-distinct, k-sequential");
-  CHECK(run_specdec("compare plain --c 0.5 --source synthetic").err.find(" more; ") != std::string::npos);
+  CHECK(run_specdec("compare plain --c 0.5 --source synthetic").err.ends_with(" lenient and 10 more\n"));
   check_run_refused("simulate --verifier argmax-lenient --temperature 0.5 --source synthetic",
                     "--temperature is 0.5, but must be 0: the text of argmax-lenient is that of temperature 0");
   const std::string greedy = "simulate --verifier argmax-lenient --source synthetic --tokens 64";
