@@ -41,7 +41,6 @@ struct AnalyzeOptions {
   std::string lenience = usual_leniences();
   std::string standardise = "auto";
   std::optional<std::string> by;
-  bool fixed_task_mix = false;
   std::int64_t seed = 1;
   std::int64_t threads = 1;
 };
@@ -52,7 +51,6 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.number("--row-tolerance", o.row_tolerance, {0.0, 1.0, true}, "how far from 1 a row may sum [by its type]");
   options.text("--by", o.by, "LABEL[:N1,N2,...]",
                "groups: the recording's tasks, or context:N1,N2,...,\nranges of the place in a text [task]");
-  options.flag("--fixed-task-mix", o.fixed_task_mix, "the numbers of sequences by task were chosen: stratify by task");
   o.cost.declare(options, "[no speedups]");
   options.group("Questions");
   options.text("-k,--gamma,--num-speculative-tokens", o.gamma, "LIST", "gammas to show: 1:16 or 2,4,8");
@@ -152,7 +150,6 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
   question.rules = o.acceptance.rules();
   question.row_tolerance = o.row_tolerance;
   if (o.by) question.by = planner::label_groups(*o.by);
-  question.fixed_task_mix = o.fixed_task_mix;
   question.cost = o.cost.times();
   question.gamma = gammas_of(o.gamma);
   if (o.lenience != usual_leniences()) question.lenience = leniences_of(o.lenience);

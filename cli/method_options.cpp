@@ -62,8 +62,8 @@ void MethodOptions::declare_source(Options& options) {
                "texts that n-grams are counted in, as --prompts (default: the prompts themselves)");
   options.text("--eagle-head", eagle_head, "FILE",
                "head trained on the target, of the draft eagle (default: the shipped target's)");
-  options.text("--parallel-heads", parallel_heads, "FILE", "heads trained on it, of parallel and blockwise");
-  options.text("--exits", exits, "FILE", "exits trained on it, of early-exit, calm and calm-saturation");
+  options.text("--parallel-heads", parallel_heads, "FILE", "heads trained on it, of the draft parallel");
+  options.text("--exits", exits, "FILE", "exits trained on it, of the draft early-exit");
   options.choice("--laws", laws, planner::synthetic_laws(),
                  "of a synthetic source: by the token before, the same everywhere, or acceptances alone\n"
                  "[iid with --alpha, fixed above 4096 tokens, else bigram]");
@@ -87,9 +87,6 @@ void MethodOptions::declare_settings(Options& options) {
   options.text("--schedule", schedule, "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch");
   options.integer("--batch,--concurrency", batch, integers("--batch"),
                   "the batch that it looks up, and that moving-average and budget-... decode together [1]");
-  options.integer("--beams", settings.beams, integers("--beams"), "w of beam: the texts that it keeps");
-  options.integer("--draft-beams", draft_beams, integers("--draft-beams"),
-                  "u of it: those that its draft keeps, at least w [2 w]");
   options.integer("--drafts", settings.drafts, integers("--drafts"), "chains of recursive and k-sequential");
   options.text("--tree", tree, "CxD", "C children of every node, D levels: of tree and static-tree");
   options.integer("--tree-nodes", settings.tree_nodes, integers("--tree-nodes"),
@@ -140,8 +137,6 @@ void MethodOptions::fill(planner::MethodQuestion& question, const Options& given
   take("--threshold", settings.threshold, question.threshold);
   if (schedule) question.schedule = parse_schedule(*schedule);
   question.batch = batch;
-  take("--beams", settings.beams, question.beams);
-  question.draft_beams = draft_beams;
   take("--drafts", settings.drafts, question.drafts);
   if (given.is_given("--tree")) question.tree = tree_of(tree);
   take("--tree-nodes", settings.tree_nodes, question.tree_nodes);

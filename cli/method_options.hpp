@@ -30,7 +30,6 @@ struct MethodOptions {
   validation::MethodSettings settings;
   std::optional<std::string> schedule;
   std::optional<std::int64_t> batch;
-  std::optional<std::int64_t> draft_beams;
   std::optional<std::int64_t> end_token;
   std::string tree = "2x3";
   std::optional<std::string> tree_acceptance;

@@ -25,7 +25,6 @@ struct SimulateOptions {
   std::string draft = validation::draft_names().front();
   std::string verifier = validation::verifier_names().front();
   std::string policy = validation::policy_names().front();
-  std::optional<std::string> system;
   ShareOptions share;
 
   planner::SimulationQuestion question(const Options& given) const {
@@ -34,7 +33,6 @@ struct SimulateOptions {
     if (given.is_given("--draft")) asked.draft = draft;
     if (given.is_given("--verifier")) asked.verifier = verifier;
     if (given.is_given("--policy")) asked.policy = policy;
-    asked.system = system;
     return asked;
   }
 };
@@ -44,8 +42,6 @@ void declare_question(Options& options, SimulateOptions* values) {
   options.choice("--draft", values->draft, validation::draft_names(), "who proposes");
   options.choice("--verifier", values->verifier, validation::verifier_names(), "who accepts");
   options.choice("--policy", values->policy, validation::policy_names(), "how far to draft");
-  options.choice("--system", values->system, validation::system_names(),
-                 "a system of its own, in the place of the three");
   values->shared.declare_source(options);
   values->shared.declare_settings(options);
 }

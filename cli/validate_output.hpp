@@ -3,7 +3,7 @@
 #include "render/spoken.hpp"
 #include "sim/validation/report.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace specdec::cli {
 

@@ -10,6 +10,7 @@
 // prints the time of both ways and the speedup that theory gives for the measured times and acceptance; exits with 1
 // if fewer or more guesses stay than the two laws allow (5 standard errors: 6e-7 of sound runs)
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -21,8 +22,6 @@
 #include <stop_token>
 #include <string>
 
-#include "analysis/core/acceptance_rate.hpp"
-#include "analysis/theory/other_systems.hpp"
 #include "sim/speculate.hpp"
 
 namespace {
@@ -122,20 +121,22 @@ int run(int periods) {
   };
 
   // One after the other, each part by itself for its time.
-  specdec::theory::ChainedTimes times{0, 0, 0};
+  double f = 0;
+  double f_star = 0;
+  double g = 0;
   State s{};
   Uniforms serial_numbers(1);
   for (int i = 0; i < periods; ++i) {
     const Clock f_clock;
     const TorqueLaw p = planner(s);
-    times.f += f_clock.seconds() / periods;
+    f += f_clock.seconds() / periods;
     const Clock f_star_clock;
     const TorqueLaw q = coarse(s);
-    times.f_star += f_star_clock.seconds() / periods;
+    f_star += f_star_clock.seconds() / periods;
     if (!(q[0] > 0)) return 1;
     const Clock g_clock;
     s = world_after(s)(specdec::sim::draw_from(p, serial_numbers), {});
-    times.g += g_clock.seconds() / periods;
+    g += g_clock.seconds() / periods;
   }
 
   // At once. A guess is missing where the other thread did not get going before f was through.
@@ -160,13 +161,14 @@ int run(int periods) {
     s = done.result;
   }
 
-  const double serial = times.f + times.g;
-  const specdec::core::AcceptanceRate kept(accepted / periods);
-  std::printf("a period: f %.2f ms, f_star %.2f ms, g %.2f ms\n", 1e3 * times.f, 1e3 * times.f_star, 1e3 * times.g);
+  const double serial = f + g;
+  const double kept = accepted / periods;
+  const double at_once = kept * std::min(std::max(f, f_star + g), serial) + (1 - kept) * serial;
+  std::printf("a period: f %.2f ms, f_star %.2f ms, g %.2f ms\n", 1e3 * f, 1e3 * f_star, 1e3 * g);
   std::printf("guesses that stay: %.0f of %d, expected %.1f +-%.1f\n", accepted, guesses, expected,
               std::sqrt(variance));
   std::printf("one after the other %.2f ms, at once %.2f ms\n", 1e3 * serial, 1e3 * seconds);
-  std::printf("speedup %.3f, by theory %.3f\n", serial / seconds, specdec::theory::chained_speedup(kept, times));
+  std::printf("speedup %.3f, by theory %.3f\n", serial / seconds, serial / at_once);
   return std::abs(accepted - expected) <= 5 * std::sqrt(variance) + 1e-9 ? 0 : 1;
 }
 

@@ -224,13 +224,6 @@ Plan plan(const PlanRequest& request) {
   return plan(Acceptance::of(request.acceptance, cost), cost, request.question);
 }
 
-std::optional<PlanRequest> request_of(const Plan& plan) {
-  if (plan.drafts.size() != 1 || plan.bench) return std::nullopt;
-  const Draft& draft = plan.drafts.front();
-  if (!draft.acceptance.words || !draft.cost.words) return std::nullopt;
-  return PlanRequest{*draft.acceptance.words, *draft.cost.words, plan.question};
-}
-
 void to_json(ordered_json& json, const AcceptanceWords& words) { json = members_of(words); }
 void to_json(ordered_json& json, const CostWords& words) { json = members_of(words); }
 void to_json(ordered_json& json, const PlanQuestion& question) { json = members_of(question); }

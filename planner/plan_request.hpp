@@ -1,7 +1,6 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
 
 #include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
@@ -22,10 +21,6 @@ struct PlanRequest {
 
 /// @throws QuestionError, traces::FileError, std::domain_error as Acceptance::of, Cost::of and plan
 Plan plan(const PlanRequest& request);
-
-/// The request that the plan answers; empty unless it is the plan of one draft whose acceptance and cost were stated,
-/// not read from files of measurements.
-std::optional<PlanRequest> request_of(const Plan& plan);
 
 /// Members that have their default value are left out.
 void to_json(nlohmann::ordered_json& json, const PlanRequest& request);

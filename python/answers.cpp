@@ -399,7 +399,6 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
   arguments.take("force_replay", question.rules.force_replay);
   arguments.take("row_tolerance", question.row_tolerance);
   if (arguments.has("by")) question.by = planner::label_groups(arguments.get<std::string>("by"));
-  arguments.take("fixed_task_mix", question.fixed_task_mix);
   arguments.take("c", question.cost.c);
   arguments.take("verify_factor", question.cost.verify_factor);
   arguments.take("overhead", question.cost.overhead);

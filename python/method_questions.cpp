@@ -31,8 +31,6 @@ void take_parameters(const Arguments& arguments, planner::MethodQuestion& questi
   arguments.take("threshold", question.threshold);
   arguments.take("schedule", question.schedule);
   arguments.take("batch", question.batch);
-  arguments.take("beams", question.beams);
-  arguments.take("draft_beams", question.draft_beams);
   arguments.take("drafts", question.drafts);
   arguments.take("tree", question.tree);
   arguments.take("tree_nodes", question.tree_nodes);
@@ -72,7 +70,6 @@ planner::SimulationQuestion simulation_question(const nanobind::dict& given) {
   arguments.take("draft", question.draft);
   arguments.take("verifier", question.verifier);
   arguments.take("policy", question.policy);
-  arguments.take("system", question.system);
   return question;
 }
 

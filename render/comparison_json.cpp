@@ -8,7 +8,6 @@ namespace specdec::render {
 namespace {
 
 using nlohmann::ordered_json;
-using validation::Keeps;
 using validation::MethodResult;
 
 ordered_json estimate_or_null(const std::optional<estimate::Estimate>& e) {
@@ -37,8 +36,6 @@ ordered_json timing_or_null(const std::optional<validation::MethodTiming>& timin
             {"measured", timing->measured}}}};
 }
 
-std::string kept_name(Keeps keeps) { return keeps == Keeps::law ? "law" : keeps == Keeps::beams ? "beams" : "nothing"; }
-
 ordered_json row_of(const MethodResult& r) {
   return {{"method", name_of(r.method)},
           {"draft", name_or_null(r.method.draft)},
@@ -46,12 +43,7 @@ ordered_json row_of(const MethodResult& r) {
           {"policy", name_or_null(r.method.policy)},
           {"task", r.task.empty() ? ordered_json() : ordered_json(r.task)},
           {"lossless", r.method.lossless()},
-          {"keeps", kept_name(r.method.keeps())},
-          {"baseline", r.method.keeps() == Keeps::beams ? "plain beam search" : "plain decoding"},
-          {"different_beams", r.different_beams ? ordered_json(*r.different_beams) : ordered_json()},
-          {"total_variation_per_token", number_or_null(r.total_variation_per_token)},
-          {"kullback_leibler_nats_per_token", number_or_null(r.kullback_leibler_per_token)},
-          {"blocks_per_token", number_or_null(r.blocks_per_token)},
+          {"total_variation_per_token", r.total_variation_per_token},
           {"sequences", r.sequences},
           {"steps", r.counters.steps},
           {"tokens", r.counters.tokens},

@@ -14,11 +14,8 @@
 namespace specdec::render {
 namespace {
 
-using validation::Keeps;
 using validation::MethodResult;
 using validation::MethodTiming;
-
-bool is_search(const MethodResult& r) { return r.method.keeps() == Keeps::beams; }
 
 std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value, int digits) {
   return value ? render::with_interval(*value, digits) : "-";
@@ -27,23 +24,17 @@ std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value
 /// Also that of a lossy method whose parameters leave nothing to lose, such as lenience 1.
 bool keeps_the_law(const MethodResult& r) {
   constexpr double rounding = 1e-12;
-  return r.method.lossless() || *r.total_variation_per_token < rounding;
+  return r.method.lossless() || r.total_variation_per_token < rounding;
 }
 
 std::string law_of(const MethodResult& r) {
-  if (is_search(r)) return *r.different_beams == 0 ? "beams" : fmt::format("{} DIFFER", *r.different_beams);
-  return keeps_the_law(r) ? "yes" : fmt::format("TV {:.3f}", *r.total_variation_per_token);
+  return keeps_the_law(r) ? "yes" : fmt::format("TV {:.3f}", r.total_variation_per_token);
 }
 
 std::string long_law_of(const MethodResult& r) {
-  if (is_search(r)) {
-    const std::string found =
-        *r.different_beams == 0 ? "in every sequence" : fmt::format("but NOT in {}", *r.different_beams);
-    return fmt::format("no: the beams and scores of plain beam search, {}", found);
-  }
   if (r.method.lossless()) return "yes";
   return keeps_the_law(r) ? "yes, with these parameters"
-                          : fmt::format("no, total variation {:.4f} per token", *r.total_variation_per_token);
+                          : fmt::format("no, total variation {:.4f} per token", r.total_variation_per_token);
 }
 
 std::string with_error(const std::optional<double>& speedup, double measured) {
@@ -80,30 +71,26 @@ std::string timing_table(const std::vector<MethodResult>& results) {
          '\n';
 }
 
-/// The table of `compare`, or of the tasks of one method; searches stand behind the other methods.
+/// The table of `compare`, or of the tasks of one method.
 /// @param is_brief  without what theory says and what was called
 Table table_of(const std::vector<MethodResult>& results, bool by_task, bool is_brief) {
   const ColumnLook of_theory = {.shown = !is_brief};
   std::vector<MethodResult> rows;
   std::copy_if(results.begin(), results.end(), std::back_inserter(rows),
                [&](const MethodResult& r) { return r.task.empty() != by_task; });
-  const auto first_search = std::stable_partition(rows.begin(), rows.end(), std::not_fn(is_search)) - rows.begin();
-  Table table =
-      make_table(rows, {{by_task ? "task" : "method",
-                         {Align::left},
-                         [=](const auto& r) { return by_task ? r.task : name_of(r.method); }},
-                        {"lossless", {Align::left}, law_of},
-                        {"tokens/step", [](const auto& r) { return render::with_interval(r.tokens_per_step, 2); }},
-                        {"closed", of_theory, [](const auto& r) { return fixed(r.closed_form_tokens_per_step, 2); }},
-                        {"z", of_theory, [](const auto& r) { return fixed(r.deviation_standard_errors, 1); }},
-                        {"target", of_theory, [](const auto& r) { return fixed(r.target_calls_per_token, 2); }},
-                        {"draft", of_theory, [](const auto& r) { return fixed(r.draft_calls_per_token, 2); }},
-                        {"ops", of_theory, [](const auto& r) { return fixed(r.operations_factor, 2); }},
-                        {"mem", of_theory, [](const auto& r) { return fixed(r.memory_factor, 2); }},
-                        {"speedup", [](const auto& r) { return with_interval_or_dash(r.speedup, 2); }}});
-  if (first_search < std::ssize(rows))
-    table.rows[static_cast<std::size_t>(first_search)].above = "beside plain beam search of the same width:";
-  return table;
+  return make_table(
+      rows, {{by_task ? "task" : "method",
+              {Align::left},
+              [=](const auto& r) { return by_task ? r.task : name_of(r.method); }},
+             {"lossless", {Align::left}, law_of},
+             {"tokens/step", [](const auto& r) { return render::with_interval(r.tokens_per_step, 2); }},
+             {"closed", of_theory, [](const auto& r) { return fixed(r.closed_form_tokens_per_step, 2); }},
+             {"z", of_theory, [](const auto& r) { return fixed(r.deviation_standard_errors, 1); }},
+             {"target", of_theory, [](const auto& r) { return fixed(r.target_calls_per_token, 2); }},
+             {"draft", of_theory, [](const auto& r) { return fixed(r.draft_calls_per_token, 2); }},
+             {"ops", of_theory, [](const auto& r) { return fixed(r.operations_factor, 2); }},
+             {"mem", of_theory, [](const auto& r) { return fixed(r.memory_factor, 2); }},
+             {"speedup", [](const auto& r) { return with_interval_or_dash(r.speedup, 2); }}});
 }
 
 /// Speedup, or without one tokens per step.
@@ -149,7 +136,7 @@ std::string certainty_of(const std::vector<MethodResult>& ranked, const MethodRe
                                                   fmt::join(rivals, ", "), more);
   if (lossy != nullptr)
     text += fmt::format(" Faster, but not lossless: {}, {} at a total variation of {} per token.",
-                        name_of(lossy->method), factor_text(rate_of(*lossy)), brief(*lossy->total_variation_per_token, 2));
+                        name_of(lossy->method), factor_text(rate_of(*lossy)), brief(lossy->total_variation_per_token, 2));
   return text;
 }
 
@@ -158,7 +145,7 @@ std::vector<MethodResult> shown_of(const std::vector<MethodResult>& ranked) {
   std::vector<MethodResult> lossless, shown;
   bool has_lossy = false;
   for (const MethodResult& r : ranked) {
-    if (name_of(r.method) == "plain" || (!keeps_the_law(r) && !has_lossy)) {
+    if (r.method.is_plain() || (!keeps_the_law(r) && !has_lossy)) {
       has_lossy = has_lossy || !keeps_the_law(r);
       shown.push_back(r);
     } else if (keeps_the_law(r) && !sees_future(r)) {
@@ -175,17 +162,6 @@ constexpr char method_legend[] =
     "in standard errors. target, draft: calls per token; ops, mem: operations, and weights read, per token over plain "
     "decoding's. speedup: over plain decoding, at these costs.";
 
-constexpr char search_legend[] =
-    "beam: its beams are those of plain beam search, compared in this run; a token is a step of the search, for all "
-    "beams at once, and ops, mem and speedup are over that search, which calls the target once a step. closed: by "
-    "Eq. (1) at the share of steps that were kept.";
-
-std::string legends(const std::vector<MethodResult>& results) {
-  std::string text = wrapped(method_legend) + '\n';
-  if (std::ranges::any_of(results, is_search)) text += wrapped(search_legend) + '\n';
-  return text;
-}
-
 }  // namespace
 
 Spoken spoken(const planner::Simulation& simulation) {
@@ -201,8 +177,6 @@ Spoken spoken(const planner::Simulation& simulation) {
     text += fmt::format("  {:<24}{}\n", what, value);
   };
   line("lossless", long_law_of(r));
-  if (r.kullback_leibler_per_token) line("divergence per token", fixed(r.kullback_leibler_per_token, 4) + " nats");
-  if (r.blocks_per_token) line("blocks per token", fixed(r.blocks_per_token, 3));
   line("tokens per step", render::with_interval(r.tokens_per_step, 3));
   if (r.closed_form_tokens_per_step) {
     line("  by the closed form",
@@ -225,9 +199,7 @@ Spoken spoken(const planner::Simulation& simulation) {
   if (r.speedup) line("speedup", render::with_interval(*r.speedup, 3));
   text += timing_table(results);
   if (results.size() > 1)
-    text += fmt::format("\n{}\n{}", text_of(table_of(results, true, false)), legends(results));
-  else if (is_search(r))
-    text += wrapped(search_legend) + '\n';
+    text += fmt::format("\n{}\n{}\n", text_of(table_of(results, true, false)), wrapped(method_legend));
   answer.more = text;
   return answer;
 }
@@ -235,7 +207,7 @@ Spoken spoken(const planner::Simulation& simulation) {
 Spoken spoken(const planner::Comparison& comparison) {
   std::vector<MethodResult> ranked;
   for (const MethodResult& r : comparison.results)
-    if (r.task.empty() && !is_search(r)) ranked.push_back(r);
+    if (r.task.empty()) ranked.push_back(r);
   std::ranges::stable_sort(ranked, std::greater<>(), rate_of);
   Spoken answer;
   const auto best = std::ranges::find_if(ranked, [](const MethodResult& r) { return keeps_the_law(r) && !sees_future(r); });
@@ -247,7 +219,7 @@ Spoken spoken(const planner::Comparison& comparison) {
     answer.decision.action = "No lossless method was compared.";
   }
   answer.table = table_of(shown_of(ranked), false, true);
-  answer.more = fmt::format("{}\n{}{}", text_of(table_of(comparison.results, false, false)), legends(comparison.results),
+  answer.more = fmt::format("{}\n{}\n{}", text_of(table_of(comparison.results, false, false)), wrapped(method_legend),
                             timing_table(comparison.results));
   return answer;
 }

@@ -76,10 +76,7 @@ std::string text_of(const Table& table) {
     columns.push_back(std::move(column));
   }
   std::string text = line(columns, 0);
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    if (!table.rows[r].above.empty()) text += table.rows[r].above + '\n';
-    text += line(columns, r + 1);
-  }
+  for (std::size_t r = 0; r < table.rows.size(); ++r) text += line(columns, r + 1);
   return text;
 }
 

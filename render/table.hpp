@@ -51,8 +51,6 @@ struct Table {
     bool is_marked = false;
     /// True for what the marked rows are compared with: a shortened table keeps it.
     bool is_kept = false;
-    /// A heading across all columns, above this row and those that follow; empty if there is none.
-    std::string above = {};
   };
 
   /// On a page.

@@ -230,8 +230,8 @@ struct Speculation {
 /// f(x) runs on the calling thread; f_star(x) and g of the guess on another one. When f returns, settle_guess decides.
 /// An accepted guess is waited for. A rejected one is discarded: g runs anew on the calling thread, and the other
 /// g, which must have no lasting effect, is stopped through its std::stop_token if it takes one. If f returns before
-/// f_star, no guess is drawn and g runs on a sample of f(x). The time is that of theory::chained_speedup, plus starting
-/// a thread. On return nothing is running: a g that ignores its token is waited for, as is f_star.
+/// f_star, no guess is drawn and g runs on a sample of f(x). docs/theory.md#speculative-execution has the time, to which
+/// starting a thread adds. On return nothing is running: a g that ignores its token is waited for, as is f_star.
 ///
 /// f, f_star and g are called from two threads concurrently; `uniform` is used by one thread at a time.
 ///

@@ -92,11 +92,6 @@ ModelSpec read_model_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-ModelSpec model_spec_from_config(std::string_view json_text, const std::filesystem::path& where) {
-  const json document = traces::parse_config(json_text, where);
-  return read_config_object(ConfigFields(where, document));
-}
-
 ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where) {
   const json document = traces::parse_config(json_text, where);
   const ConfigFields fields(where, document);

@@ -11,12 +11,7 @@ namespace specdec::cost {
 
 // A header of the library's own sources; it is not installed.
 
-/// The model of a published config.json, without a name.
-/// @param where  named in errors
-/// @throws traces::FileError as read_model_spec
-ModelSpec model_spec_from_config(std::string_view json_text, const std::filesystem::path& where);
-
-/// The model of a preset, or of a user's own file in the same form; told from a config.json by its key "config":
+/// The model of a preset, or of a user's own file in the same form; told from a config.json, whose model gets no name, by its key "config":
 ///
 ///   {"name": "llama-3.1-70b", "aliases": ["llama-70b"], "sources": ["https://..."], "note": "...", "config": {...},
 ///    "weight_type": "bf16", "expert_weight_type": "mxfp4", "checked": [...]}
@@ -24,6 +19,8 @@ ModelSpec model_spec_from_config(std::string_view json_text, const std::filesyst
 /// Name and config must be there; the types default to what the configuration says. A note is for who reads the file;
 /// "checked" holds published counts, which a test compares with the model. A model whose shape nobody published has
 /// "parameters", a number, in the place of "config".
+/// @param where  named in errors
+/// @throws traces::FileError as read_model_spec
 ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where);
 
 /// The model of a GGUF file, or of the parts that the first of them names.

@@ -35,13 +35,6 @@ std::int64_t total_parameters(const ModelSpec& model) {
          model.idle_parameters;
 }
 
-std::int64_t matmul_parameters(const ModelSpec& model) {
-  const std::int64_t layers = over_layers(model, [](const LayerGroup& group) {
-    return group.dense_parameters + group.experts * group.parameters_per_expert;
-  });
-  return layers + model.head_parameters + model.extra_dense_parameters;
-}
-
 std::int64_t active_parameters(const ModelSpec& model) {
   const std::int64_t layers = over_layers(model, [](const LayerGroup& group) {
     return group.dense_parameters + group.experts_per_token * group.parameters_per_expert;
@@ -83,12 +76,6 @@ double log_share_passed_over(std::int64_t experts, std::int64_t per_token) {
   // Whichever of the two is exact: k/E is rounded before log1p sees it, which shows where k is close to E.
   return 2 * per_token <= experts ? std::log1p(-static_cast<double>(per_token) / all)
                                   : std::log(static_cast<double>(experts - per_token) / all);
-}
-
-double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, double tokens) {
-  core::require_in("expected_distinct_experts", "tokens", tokens, 0, std::numeric_limits<double>::max());
-  const double log_missed = log_share_passed_over(experts, per_token);
-  return tokens > 0 ? -static_cast<double>(experts) * std::expm1(tokens * log_missed) : 0;
 }
 
 ModelSpec next_token_module(const ModelSpec& model) {

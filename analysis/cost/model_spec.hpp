@@ -118,10 +118,8 @@ bool has_experts(const ModelSpec& model);
 /// sum over everything that is stored: layers with all their experts, embedding and head once if tied and neither where
 /// they are another model's, norms, idle parameters; without the next-token module.
 std::int64_t total_parameters(const ModelSpec& model);
-/// Weights that a pass reads and multiplies by, all experts counted: layers' dense parameters and experts, the head;
-/// neither norms nor the input embedding.
-std::int64_t matmul_parameters(const ModelSpec& model);
-/// The same with the experts of one token alone.
+/// Weights that a token is multiplied by: layers' dense parameters and the experts that it chooses, the head; neither
+/// norms nor the input embedding.
 std::int64_t active_parameters(const ModelSpec& model);
 /// Values of the cache per token of the context, over all layers; layers with a window count in full.
 std::int64_t cached_values_per_token(const ModelSpec& model);
@@ -137,21 +135,16 @@ std::int64_t attention_flops_per_pair(const ModelSpec& model);
 /// @throws std::domain_error if a value is outside its range
 double cache_bytes(const ModelSpec& model, double context, double bytes_per_value);
 
-/// ln(1 - k/E), of the share of E experts that a token that chooses k of them passes over; -infinity for k = E.
+/// ln(1 - k/E), of the share of E experts that a token that chooses k of them passes over; -infinity for k = E. Tokens
+/// that each choose k of the E without replacement touch, in expectation,
+///
+///   E (1 - (1 - k/E)^n) = -E expm1(n log1p(-k/E)) experts;   an upper bound where routing is not uniform
+///
+/// Source:   docs/theory.md#mixture-of-experts
 /// @param experts E >= 1  @param per_token k, [1, E]
 /// @throws std::domain_error if a value is outside its range
 /// Accuracy: relative error <= 1e-15
 double log_share_passed_over(std::int64_t experts, std::int64_t per_token);
-
-/// Expected number of distinct experts that n tokens touch, each choosing k of the E without replacement:
-///
-///   E (1 - (1 - k/E)^n) = -E expm1(n log1p(-k/E));   an upper bound where routing is not uniform
-///
-/// Source:   docs/theory.md#mixture-of-experts
-/// @param experts E >= 1  @param per_token k, [1, E]  @param tokens n >= 0, need not be whole
-/// @throws std::domain_error if a value is outside its range
-/// Accuracy: relative error <= 1e-14
-double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, double tokens);
 
 /// The module of the model as a draft of its own, with the target's embedding and head (shared).
 /// @throws std::invalid_argument where the model has none

@@ -274,13 +274,6 @@ void add_by_load(const std::vector<ObservedRound>& rounds, std::vector<ObservedR
 
 }  // namespace
 
-std::vector<ObservedRound> window_rounds(std::span<const ServingCounts> windows, std::optional<double> gamma) {
-  Windows known;
-  for (const ServingCounts& window : windows)
-    if (window.window) known.push_back(&window);
-  return rounds_of(known, std::any_of(windows.begin(), windows.end(), has_counts), gamma, Decoding::surely);
-}
-
 std::vector<double> LogRounds::usual_batches() const {
   if (rounds.empty()) return {};
   const auto [least, most] = std::minmax_element(

@@ -75,19 +75,6 @@ inline constexpr std::string_view remedy_of_falling_throughput =
 /// @throws traces::FileError where answers are of several slots, which decode together
 traces::ServingCounts run_of_answers(std::span<const traces::ServingCounts> answers);
 
-/// Rounds of those windows of an engine's log that neither read prompts nor changed the number of running requests:
-///
-///   seconds = running tokens per step / generation_tokens_per_second
-///
-/// A window counts if its prompt throughput is 0, nothing waits, and `running` is the same in the windows before and
-/// after it; both must be there. Other windows hold idle time or prompts. The context is unknown. Windows without
-/// counts are of a server without speculation where no other one has any, and else of unknown drafts.
-/// @param windows  windows of one engine, in the order of its log; those without window figures are passed over
-/// @param gamma    as in bench_rounds
-/// @throws traces::FileError as bench_rounds
-std::vector<ObservedRound> window_rounds(std::span<const traces::ServingCounts> windows,
-                                         std::optional<double> gamma = std::nullopt);
-
 /// The rounds in engines' logs.
 struct LogRounds {
   /// By engine in the order of the logs, then rising by batch.
@@ -102,8 +89,15 @@ struct LogRounds {
 /// At most so many rounds of one engine at one batch.
 inline constexpr std::size_t rounds_of_one_load = 4;
 
-/// The window_rounds of several engines, told apart by file and labels, and by file whether they speculate. The windows
-/// of an engine at one batch are taken together in up to rounds_of_one_load stretches of time, since neighbouring
+/// The rounds of engines, told apart by file and labels, and by file whether they speculate, from those windows that
+/// neither read prompts nor changed the number of running requests:
+///
+///   seconds = running tokens per step / generation_tokens_per_second
+///
+/// A window counts if its prompt throughput is 0, nothing waits, and `running` is the same in the windows before and
+/// after it; both must be there. Other windows hold idle time or prompts. The context is unknown. Windows without
+/// counts are of a server without speculation where no other one has any, and else of unknown drafts. The windows of
+/// an engine at one batch are taken together in up to rounds_of_one_load stretches of time, since neighbouring
 /// windows err alike:
 ///
 ///   seconds = windows / sum 1 / seconds,   gamma = mean over the rounds
@@ -112,7 +106,8 @@ inline constexpr std::size_t rounds_of_one_load = 4;
 /// the prompts that SGLang's first one read; and without those, all that put out tokens, prompts or not. They are in no
 /// count of steady windows.
 ///
-/// @param windows  windows of all logs, those of an engine in their order
+/// @param windows  windows of all logs, those of an engine in their order; those without window figures are passed over
+/// @param gamma    as in bench_rounds
 /// @throws traces::FileError as bench_rounds, or for a log without a window that put out tokens
 LogRounds log_rounds(std::span<const traces::ServingCounts> windows, std::optional<double> gamma = std::nullopt);
 

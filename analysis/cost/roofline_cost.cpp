@@ -807,21 +807,6 @@ PassSeconds RooflineCost::target_pass(double batch, double tokens, double contex
   return pass_seconds(target_, batch, tokens, context, losses_.front()[launch]);
 }
 
-std::optional<double> RooflineCost::knee_positions() const {
-  const auto is_bound_by_products = [this](double positions) {
-    const PassSeconds pass = target_pass(positions, 1, 0);
-    return pass.weight_products >= pass.weights;
-  };
-  double low = 1, high = static_cast<double>(std::int64_t{1} << 20);
-  if (is_bound_by_products(low)) return low;
-  if (!is_bound_by_products(high)) return std::nullopt;
-  while (high / low > 1 + 1e-13) {
-    const double middle = std::sqrt(low * high);
-    (is_bound_by_products(middle) ? high : low) = middle;
-  }
-  return high;
-}
-
 PassSeconds RooflineCost::draft_pass(double batch, double tokens, double context) const {
   if (!draft_) throw std::logic_error("RooflineCost::draft_pass: no model drafts");
   return pass_seconds(*draft_, batch, tokens, context, losses_.front()[draft_launch]);

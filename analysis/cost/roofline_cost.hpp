@@ -194,12 +194,6 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Seconds of a pass of the drafting model. @throws std::logic_error without one
   PassSeconds draft_pass(double batch, double tokens, double context) const;
 
-  /// Positions of a pass, one of each sequence, from which on computing the products with weights takes longer than
-  /// reading the weights: more of them cost time in proportion.
-  /// @return empty if that is so at no number up to 2^20; 1 where it is so at 1 already
-  /// Accuracy: relative error <= 1e-12
-  std::optional<double> knee_positions() const;
-
   /// Share of a plain step's time that is measured kernels, the rest being constants of layers, passes and iterations;
   /// 0 without kernels.
   double measured_share(const RoundPoint& point) const;

@@ -34,12 +34,6 @@ std::optional<Estimate> acceptance_rate(const AcceptanceCounts& counts) {
                   clopper_pearson_interval(counts.accepted, trials), "censored geometric, Clopper-Pearson"};
 }
 
-Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
-  require_proportion("wilson_interval", successes, trials);
-  const auto n = static_cast<double>(trials);
-  return wilson_interval_of_share(static_cast<double>(successes) / n, n);
-}
-
 Interval wilson_interval_of_share(double share, double effective_trials) {
   const double n = effective_trials;
   core::require_in("wilson_interval_of_share", "share", share, 0, 1);

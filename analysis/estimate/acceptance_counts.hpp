@@ -29,17 +29,10 @@ struct AcceptanceCounts {
 /// Accuracy: relative error <= 1e-10 (the interval's ends)
 std::optional<Estimate> acceptance_rate(const AcceptanceCounts& counts);
 
-/// Wilson's score interval for a proportion, clamped to [0, 1].
+/// Wilson's score interval for a proportion, clamped to [0, 1]. The number of trials need not be an integer: dependent
+/// ones are worth fewer.
 ///
 /// Source:   Wilson 1927; the default if an interval narrower than Clopper and Pearson's is wanted
-/// @param successes  [0, trials]
-/// @param trials     >= 1
-/// @throws std::domain_error if the counts are out of range
-/// Accuracy: absolute error <= 1e-12
-Interval wilson_interval(std::int64_t successes, std::int64_t trials);
-
-/// The same for dependent trials, worth fewer independent ones; that number need not be an integer.
-///
 /// @param share             the share of successes, [0, 1]
 /// @param effective_trials  > 0
 /// @throws std::domain_error if an argument is out of range

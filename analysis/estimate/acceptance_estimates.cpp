@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "analysis/estimate/acceptance_counts.hpp"
 
@@ -36,13 +35,10 @@ std::string units_of(std::int64_t clusters, bool prompts, bool bucketed) {
   return fmt::format("{} {}", clusters, prompts ? "prompts" : "sequences");
 }
 
-std::string method_of(std::int64_t sequences, std::int64_t batches, const std::string& units, std::size_t strata,
-                      bool few) {
+std::string method_of(std::int64_t sequences, std::int64_t batches, const std::string& units, bool few) {
   std::string method = sequences == 1 && batches < 2 ? "mean of one sequence, too short for an interval"
                        : sequences == 1 ? fmt::format("means of {} batches of one sequence, Student's t", batches)
-                       : strata > 1
-                           ? fmt::format("ratio of sums over {}, stratified by {} tasks, Student's t", units, strata)
-                           : fmt::format("ratio of sums over {}, Student's t", units);
+                       : fmt::format("ratio of sums over {}, Student's t", units);
   if (few && (sequences > 1 || batches > 1)) method += ", not narrower than Wilson on the effective count";
   return method;
 }
@@ -72,18 +68,11 @@ std::vector<std::string> limits_of(const AcceptanceEstimate& rate, double accept
   return notes;
 }
 
-std::vector<std::vector<RatioTerm>> terms_of(std::span<const std::vector<Cluster>> strata, std::size_t column) {
-  std::vector<std::vector<RatioTerm>> terms;
-  for (const auto& stratum : strata) terms.push_back(ratio_sums(stratum, column, 2).clusters);
-  return terms;
-}
-
 /// For the middle of brackets.
-std::optional<LengthDependence> length_dependence_of(std::span<const std::vector<Cluster>> strata) {
-  std::vector<RatioTerm> clusters;
-  for (const auto& stratum : strata)
-    for (const Cluster& c : stratum) clusters.push_back({(c.sums[0] + c.sums[1]) / 2, c.sums[2]});
-  return length_dependence(clusters);
+std::optional<LengthDependence> length_dependence_of(std::span<const Cluster> clusters) {
+  std::vector<RatioTerm> terms;
+  for (const Cluster& c : clusters) terms.push_back({(c.sums[0] + c.sums[1]) / 2, c.sums[2]});
+  return length_dependence(terms);
 }
 
 }  // namespace
@@ -119,16 +108,14 @@ void RateAccumulator::Group::merge(const Group& other) {
   texts_without_prompt += other.texts_without_prompt;
 }
 
-AcceptanceEstimate RateAccumulator::estimate(const Group& group, const Strata& strata) const {
+AcceptanceEstimate RateAccumulator::estimate(const Group& group, const std::vector<Cluster>& clusters) const {
   AcceptanceEstimate result;
-  std::vector<Cluster> all;
-  for (const auto& stratum : strata) all.insert(all.end(), stratum.begin(), stratum.end());
-  const RatioSums low_sums = ratio_sums(all, 0, 2);
-  const RatioSums high_sums = ratio_sums(all, 1, 2);
+  const RatioSums low_sums = ratio_sums(clusters, 0, 2);
+  const RatioSums high_sums = ratio_sums(clusters, 1, 2);
   const double positions = low_sums.denominator;
   result.positions = std::llround(positions);
   result.sequences = group.texts;
-  result.clusters = std::ssize(all);
+  result.clusters = std::ssize(clusters);
   result.prompts = prompts_;
   result.texts_without_prompt = group.texts_without_prompt;
   result.bounds = in_unit_interval({low_sums.numerator / positions, high_sums.numerator / positions});
@@ -138,20 +125,19 @@ AcceptanceEstimate RateAccumulator::estimate(const Group& group, const Strata& s
   const bool few = std::min(acceptances, result.rejections) < few_rejections;
 
   const bool single = result.sequences == 1;
-  const auto terms = terms_of(strata, 0);
-  const auto low = single ? standard_error(group.lower_of_first) : standard_error(terms);
-  const auto high = single ? standard_error(group.upper_of_first) : standard_error(terms_of(strata, 1));
+  const auto low = single ? standard_error(group.lower_of_first) : standard_error(low_sums.clusters);
+  const auto high = single ? standard_error(group.upper_of_first) : standard_error(high_sums.clusters);
   if (low && high) {
     result.ci95 = hull(rate_interval(result.bounds.lo, positions, *low, few),
                        rate_interval(result.bounds.hi, positions, *high, few));
   }
-  result.effective_clusters = effective_clusters(terms);
+  result.effective_clusters = effective_clusters(low_sums.clusters);
   if (low && high && !single) {
     result.degrees_of_freedom = std::min(low->degrees_of_freedom, high->degrees_of_freedom);
-    result.length_dependence = length_dependence_of(strata);
+    result.length_dependence = length_dependence_of(clusters);
   }
   result.method = method_of(result.sequences, group.lower_of_first.clusters(),
-                            units_of(result.clusters, prompts_, clusters_.bucketed()), strata.size(), few);
+                            units_of(result.clusters, prompts_, clusters_.bucketed()), few);
   result.notes = limits_of(result, acceptances);
   return result;
 }
@@ -219,12 +205,11 @@ void RateAccumulator::merge(RateAccumulator other) {
   unknown_ += other.unknown_;
 }
 
-std::optional<AcceptanceEstimate> RateAccumulator::overall(TaskMix mix) const {
+std::optional<AcceptanceEstimate> RateAccumulator::overall() const {
   RateAccumulator closed = *this;
   closed.close_text();
   if (closed.clusters_.empty()) return std::nullopt;
-  const Strata strata = mix == TaskMix::fixed ? closed.clusters_.by_task() : Strata{closed.clusters_.clusters()};
-  AcceptanceEstimate result = closed.estimate(closed.all_, strata);
+  AcceptanceEstimate result = closed.estimate(closed.all_, closed.clusters_.clusters());
   if (unknown_ > 0) {
     result.notes.push_back(fmt::format("the rate is that of {} of {} positions; the others have no value",
                                        result.positions, result.positions + unknown_));
@@ -245,9 +230,9 @@ std::map<std::int32_t, AcceptanceEstimate> RateAccumulator::by_task() const {
   closed.close_text();
   std::map<std::int32_t, AcceptanceEstimate> estimates;
   if (closed.tasks_.size() == 1 && closed.tasks_.begin()->first == -1) return estimates;
-  for (auto& clusters : closed.clusters_.by_task()) {
+  for (const std::vector<Cluster>& clusters : closed.clusters_.by_task()) {
     const std::int32_t task = clusters.front().task;
-    estimates.emplace(task, closed.estimate(closed.tasks_[task], {std::move(clusters)}));
+    estimates.emplace(task, closed.estimate(closed.tasks_[task], clusters));
   }
   return estimates;
 }
@@ -277,7 +262,7 @@ void AcceptanceAccumulator::merge(const AcceptanceAccumulator& other) {
 }
 
 std::optional<AcceptanceEstimate> AcceptanceAccumulator::by_rule(traces::AcceptanceRule rule) const {
-  return rules_[static_cast<std::size_t>(rule)].overall(mix_);
+  return rules_[static_cast<std::size_t>(rule)].overall();
 }
 
 }  // namespace specdec::estimate

@@ -49,12 +49,6 @@ struct AcceptanceEstimate {
   double rejections = 0;
 };
 
-/// The origin of the shares of tasks: random, or chosen for the recording.
-enum class TaskMix {
-  random,  ///< sequences arrive at random; their tasks are part of the sample
-  fixed,   ///< the number of sequences of each task was chosen: the interval is stratified by task
-};
-
 /// Below this many expected rejections the interval is never narrower than Wilson's for the effective count.
 inline constexpr double few_rejections = 20;
 /// Below this many sequences an interval from counters carries a note; below the same number of effective clusters, or
@@ -80,7 +74,7 @@ class RateAccumulator {
     archive(all_, tasks_, clusters_, prompts_, bracketed_, unknown_);
   }
 
-  std::optional<AcceptanceEstimate> overall(TaskMix mix) const;
+  std::optional<AcceptanceEstimate> overall() const;
   std::map<std::int32_t, AcceptanceEstimate> by_task() const;
   /// True if some text or prompt is in several tasks; also if too many prompts were seen to know.
   bool tasks_share_clusters() const;
@@ -109,12 +103,11 @@ class RateAccumulator {
       archive(texts, texts_without_prompt, lower_of_first, upper_of_first);
     }
   };
-  using Strata = std::vector<std::vector<Cluster>>;
 
   void add_run(std::uint64_t cluster, std::int64_t sequence, std::int32_t task, std::span<const double> lower,
                std::span<const double> upper, std::int64_t stride);
   void close_text();
-  AcceptanceEstimate estimate(const Group& group, const Strata& strata) const;
+  AcceptanceEstimate estimate(const Group& group, const std::vector<Cluster>& clusters) const;
 
   Group all_;
   std::map<std::int32_t, Group> tasks_;
@@ -134,8 +127,6 @@ class RateAccumulator {
 /// Assumes:  independent clusters; any dependence inside one.
 class AcceptanceAccumulator {
  public:
-  explicit AcceptanceAccumulator(TaskMix mix = TaskMix::random) : mix_(mix) {}
-
   /// Adds the next positions of the recording.
   void add(const Observations& observations);
   /// Adds the texts of another accumulator, none of which is in this one.
@@ -149,9 +140,9 @@ class AcceptanceAccumulator {
 
   /// The rate from the mean acceptance at each prefix (beta_t for rejection); empty if no position has one. Positions
   /// without one are left out and counted in a note.
-  std::optional<AcceptanceEstimate> from_mean_acceptance() const { return mean_.overall(mix_); }
+  std::optional<AcceptanceEstimate> from_mean_acceptance() const { return mean_.overall(); }
   /// The rate from the emitted tokens (a_t, at draft depth 1); empty if no position has one.
-  std::optional<AcceptanceEstimate> from_emitted() const { return emitted_.overall(mix_); }
+  std::optional<AcceptanceEstimate> from_emitted() const { return emitted_.overall(); }
   /// The rate under one rule, from Observations::by_rule; empty if no position determines it.
   std::optional<AcceptanceEstimate> by_rule(traces::AcceptanceRule rule) const;
 
@@ -166,7 +157,6 @@ class AcceptanceAccumulator {
   std::int64_t sequences() const { return sequences_; }
 
  private:
-  TaskMix mix_;
   RateAccumulator mean_, emitted_;
   std::array<RateAccumulator, 3> rules_;
   std::int64_t positions_ = 0;

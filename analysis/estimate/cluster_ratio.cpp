@@ -8,18 +8,6 @@
 namespace specdec::estimate {
 namespace {
 
-/// The variance of sum d_k as estimated from one stratum, and its degrees of freedom.
-struct StratumVariance {
-  double value;
-  double degrees_of_freedom;
-};
-
-double mean(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 /// Satterthwaite's degrees of freedom of sum_k c_k e_k^2 for residuals e_k = u_k - s_k sum u, Var u_k = w_k, with
 /// c_k = w_k / Var e_k. The sum over pairs is that of all pairs, as sums of products, minus those of k with itself.
 double degrees_of_freedom(std::span<const double> c, std::span<const double> s, std::span<const double> w) {
@@ -39,54 +27,6 @@ double degrees_of_freedom(std::span<const double> c, std::span<const double> s, 
     pairs += c[k] * c[k] * w[k] * (w[k] + 2 * shared);
   }
   return std::clamp(all_w * all_w / pairs, 1.0, static_cast<double>(w.size() - 1));
-}
-
-/// @param total  the denominator over all strata
-StratumVariance variance_of_sum(std::span<const RatioTerm> clusters, double ratio, double total) {
-  const auto count = static_cast<double>(clusters.size());
-  std::vector<double> sizes, residuals;
-  for (const RatioTerm& cluster : clusters) {
-    sizes.push_back(cluster.denominator);
-    residuals.push_back(cluster.numerator - ratio * cluster.denominator);
-  }
-  const double mean_size = mean(sizes);
-  const double mean_residual = mean(residuals);
-  const double largest = *std::max_element(sizes.begin(), sizes.end());
-  // If nothing has a size, all clusters are alike.
-  std::vector<double> w, s, c;
-  double all_w = 0;
-  for (const double size : sizes) {
-    w.push_back(largest > 0 ? size / largest * (size / largest) : 1);
-    s.push_back(1 / count + (size - mean_size) / total);
-    all_w += w.back();
-  }
-  StratumVariance variance{0, 0};
-  for (std::size_t k = 0; k < sizes.size(); ++k) {
-    const double g = w[k] * (1 - 2 * s[k]) + s[k] * s[k] * all_w;
-    c.push_back(g > 0 ? w[k] / g : 1);
-    variance.value += c[k] * std::pow(residuals[k] - mean_residual, 2);
-  }
-  variance.degrees_of_freedom = degrees_of_freedom(c, s, w);
-  return variance;
-}
-
-/// Strata with at least two clusters; those with one are merged.
-std::vector<std::vector<RatioTerm>> with_single_clusters_merged(std::span<const std::vector<RatioTerm>> strata) {
-  std::vector<std::vector<RatioTerm>> merged;
-  std::vector<RatioTerm> singles;
-  for (const std::vector<RatioTerm>& stratum : strata) {
-    if (stratum.size() >= 2) merged.push_back(stratum);
-    if (stratum.size() == 1) singles.push_back(stratum.front());
-  }
-  if (singles.empty()) return merged;
-  if (singles.size() >= 2 || merged.empty()) {
-    merged.push_back(singles);
-  } else {
-    const auto smallest = std::min_element(merged.begin(), merged.end(),
-                                           [](const auto& a, const auto& b) { return a.size() < b.size(); });
-    smallest->push_back(singles.front());
-  }
-  return merged;
 }
 
 double t_quantile_97_5(double degrees_of_freedom) {
@@ -145,43 +85,37 @@ std::optional<StandardError> standard_error(const ClusterMoments& clusters) {
                        clusters.neighbours());
 }
 
-std::optional<StandardError> standard_error(std::span<const std::vector<RatioTerm>> strata) {
-  double numerator = 0;
-  double denominator = 0;
-  for (const auto& stratum : strata) {
-    for (const RatioTerm& cluster : stratum) {
-      numerator += cluster.numerator;
-      denominator += cluster.denominator;
-    }
+std::optional<StandardError> standard_error(std::span<const RatioTerm> clusters) {
+  double numerator = 0, denominator = 0, largest = 0;
+  for (const RatioTerm& cluster : clusters) {
+    numerator += cluster.numerator;
+    denominator += cluster.denominator;
+    largest = std::max(largest, cluster.denominator);
   }
-  if (!(denominator > 0)) return std::nullopt;
+  if (clusters.size() < 2 || !(denominator > 0)) return std::nullopt;
+  std::vector<double> w, s, c;
+  double all_w = 0;
+  for (const RatioTerm& cluster : clusters) {
+    w.push_back(std::pow(cluster.denominator / largest, 2));
+    s.push_back(cluster.denominator / denominator);
+    all_w += w.back();
+  }
   double variance = 0;
-  double of_variance = 0;
-  double degrees_of_freedom = 0;
-  for (const std::vector<RatioTerm>& stratum : with_single_clusters_merged(strata)) {
-    if (stratum.size() < 2) return std::nullopt;
-    const StratumVariance part = variance_of_sum(stratum, numerator / denominator, denominator);
-    variance += part.value;
-    of_variance += part.value * part.value / part.degrees_of_freedom;
-    degrees_of_freedom += part.degrees_of_freedom;
+  for (std::size_t k = 0; k < clusters.size(); ++k) {
+    const double g = w[k] * (1 - 2 * s[k]) + s[k] * s[k] * all_w;
+    c.push_back(g > 0 ? w[k] / g : 1);
+    const double residual = clusters[k].numerator - numerator / denominator * clusters[k].denominator;
+    variance += c[k] * residual * residual;
   }
-  if (degrees_of_freedom == 0) return std::nullopt;
-  if (of_variance > 0) degrees_of_freedom = variance * variance / of_variance;
-  return StandardError{std::sqrt(variance) / denominator, degrees_of_freedom};
+  return StandardError{std::sqrt(variance) / denominator, degrees_of_freedom(c, s, w)};
 }
 
-std::optional<StandardError> standard_error(const std::vector<RatioTerm>& clusters) {
-  return standard_error(std::span(&clusters, 1));
-}
-
-double effective_clusters(std::span<const std::vector<RatioTerm>> strata) {
+double effective_clusters(std::span<const RatioTerm> clusters) {
   double sum = 0;
   double squares = 0;
-  for (const auto& stratum : strata) {
-    for (const RatioTerm& cluster : stratum) {
-      sum += cluster.denominator;
-      squares += cluster.denominator * cluster.denominator;
-    }
+  for (const RatioTerm& cluster : clusters) {
+    sum += cluster.denominator;
+    squares += cluster.denominator * cluster.denominator;
   }
   return squares > 0 ? sum * sum / squares : 0;
 }

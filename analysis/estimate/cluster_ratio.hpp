@@ -72,29 +72,25 @@ struct RatioTerm {
   double denominator = 0;
 };
 
-/// The standard error of r = sum a / sum b over independent clusters of any sizes, with the number of clusters of each
-/// stratum chosen in advance (one stratum: no number was chosen).
+/// The standard error of r = sum a / sum b over independent clusters of any sizes:
 ///
-///   e_k = d_k - mean_h d,   d_k = a_k - r b_k,   B = sum b
-///   se^2 = sum_h sum_(k in h) (w_k / g_k) e_k^2 / B^2
-///   g_k = w_k (1 - 2 s_k) + s_k^2 sum_h w,   s_k = 1 / K_h + (b_k - mean_h b) / B   (b_k / B with one stratum)
+///   se^2 = sum_k (w_k / g_k) d_k^2 / B^2,   d_k = a_k - r b_k,   B = sum b
+///   g_k = w_k (1 - 2 s_k) + s_k^2 sum w,   s_k = b_k / B
 ///
-/// g_k is the variance of e_k if the clusters' rates vary independently with one variance, so that the variance of d_k
+/// g_k is the variance of d_k if the clusters' rates vary independently with one variance, so that the variance of a_k
 /// is w_k = b_k^2: a large cluster pulls r towards itself and its residual is too small; g_k corrects for that. With
-/// equal b_k this is K / (K - 1) sum e_k^2. The degrees of freedom are Satterthwaite's under the same variances,
+/// equal b_k this is K / (K - 1) sum d_k^2. The degrees of freedom are Satterthwaite's under the same variances,
 ///
-///   f_h = (sum w)^2 / sum_kl (w_k / g_k) (w_l / g_l) G_kl^2,   G_kk = g_k,   G_kl = s_k s_l sum w - s_k w_l - s_l w_k
+///   (sum w)^2 / sum_kl (w_k / g_k) (w_l / g_l) G_kl^2,   G_kk = g_k,   G_kl = s_k s_l sum w - s_k w_l - s_l w_k
 ///
-/// (K - 1 with equal b_k) and, over strata with variances v_h, (sum v_h)^2 / sum v_h^2 / f_h. Strata of a single
-/// cluster are merged, with the smallest of the others if there is only one. Source:
-/// docs/theory.md#intervals-from-recordings; Bell and McCaffrey 2002, Pustejovsky and Tipton 2018 (CR2)
-/// @return empty if no stratum has two clusters after that, or sum b is not positive
-std::optional<StandardError> standard_error(std::span<const std::vector<RatioTerm>> strata);
-std::optional<StandardError> standard_error(const std::vector<RatioTerm>& clusters);
+/// K - 1 with equal b_k. Source: docs/theory.md#intervals-from-recordings; Bell and McCaffrey 2002, Pustejovsky and
+/// Tipton 2018 (CR2)
+/// @return empty for fewer than two clusters, or if sum b is not positive
+std::optional<StandardError> standard_error(std::span<const RatioTerm> clusters);
 
 /// The number of equal-size clusters that are worth as much: (sum b)^2 / sum b^2; 0 if there are none.
 /// Source:   Kish 1965, section 11.7
-double effective_clusters(std::span<const std::vector<RatioTerm>> strata);
+double effective_clusters(std::span<const RatioTerm> clusters);
 
 /// value -+ t_(df, 0.975) se.
 Interval t_interval(double value, const StandardError& error);

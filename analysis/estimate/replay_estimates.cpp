@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -65,7 +64,7 @@ void require_acceptances(std::span<const double> acceptance, std::int64_t depths
 
 /// The data that a report is computed from.
 struct Material {
-  const Groups& groups;  ///< the clusters of the intervals, one task after the other if they are strata
+  const Groups& groups;  ///< the clusters of the intervals
   Group total;
   std::int64_t sequences;
   std::string units;                       ///< unit of the groups
@@ -85,30 +84,14 @@ struct Material {
   std::int64_t useful_drafts(std::size_t gamma) const {
     return std::min(static_cast<std::int64_t>(gamma), longest - 1);
   }
-  /// Begins and ends of the groups that are exchangeable with each other.
-  std::vector<std::pair<std::size_t, std::size_t>> strata() const;
-
   /// The standard error of sum a / sum b over the groups; empty if they determine none.
   template <class Numerator, class Denominator>
   std::optional<StandardError> error_of_ratio(Numerator a, Denominator b) const {
-    std::vector<std::vector<RatioTerm>> terms;
-    for (const auto& [begin, end] : strata()) {
-      terms.emplace_back();
-      for (std::size_t i = begin; i < end; ++i) terms.back().push_back({a(groups[i]), b(groups[i])});
-    }
+    std::vector<RatioTerm> terms;
+    for (const Group& group : groups) terms.push_back({a(group), b(group)});
     return standard_error(terms);
   }
 };
-
-std::vector<std::pair<std::size_t, std::size_t>> Material::strata() const {
-  if (options.mix == TaskMix::random) return {{0, groups.size()}};
-  std::vector<std::pair<std::size_t, std::size_t>> strata;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (i == 0 || groups[i].task != groups[i - 1].task) strata.emplace_back(i, i);
-    strata.back().second = i + 1;
-  }
-  return strata;
-}
 
 std::string method_of(const Material& material) {
   const std::string replayed = "exact replay; ";
@@ -120,8 +103,7 @@ std::string method_of(const Material& material) {
     return replayed +
            fmt::format("means of {} batches of the only sequence, Student's t{}", material.groups.size(), few);
   }
-  return replayed + fmt::format("ratio of sums over {} {}, Student's t{}{}", material.groups.size(), material.units,
-                                material.options.mix == TaskMix::fixed ? ", stratified by task" : "", few);
+  return replayed + fmt::format("ratio of sums over {} {}, Student's t{}", material.groups.size(), material.units, few);
 }
 
 /// Tokens per step by Eq. 1 at the ends of the interval of the acceptance rate over sequences, which is never narrower
@@ -199,21 +181,12 @@ Resampled resample(const Material& material, std::size_t recommended) {
     double regret;
   };
   std::vector<Outcome> outcomes(size(material.options.resamplings));
-  const auto strata = material.strata();
   core::for_each_index(
       material.options.resamplings, material.options.threads, [&](std::int64_t resampling, std::int64_t) {
         Group drawn = empty_group(material.gammas());
-        for (const auto& [begin, end] : strata) {
-          std::vector<double> weights;
-          for (std::size_t i = begin; i < end; ++i) {
-            weights.push_back(resampling_weight(material.options.seed, static_cast<std::uint64_t>(resampling),
-                                                material.groups[i].key));
-          }
-          // A stratum has the same weight as in the recording.
-          const double mean =
-              std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
-          for (std::size_t i = begin; i < end; ++i) add_group(drawn, material.groups[i], weights[i - begin] / mean);
-        }
+        for (const Group& group : material.groups)
+          add_group(drawn, group,
+                    resampling_weight(material.options.seed, static_cast<std::uint64_t>(resampling), group.key));
         const std::size_t best = fastest(material, drawn);
         outcomes[size(resampling)] = {best, 1 - material.cost(drawn, best) / material.cost(drawn, recommended)};
       });
@@ -558,15 +531,7 @@ std::string ReplayEstimates::units() const {
 
 ReplayReport ReplayEstimates::report(std::optional<double> alpha_hat) const {
   if (clusters_.empty()) return {};
-  Groups groups;
-  if (options_.mix == TaskMix::random) {
-    groups = groups_of(clusters_.clusters());
-  } else {
-    for (const auto& clusters : clusters_.by_task()) {
-      const Groups of_task = groups_of(clusters);
-      groups.insert(groups.end(), of_task.begin(), of_task.end());
-    }
-  }
+  Groups groups = groups_of(clusters_.clusters());
   const Group total = sum_of(groups, size(last_gamma_) + 1);
   if (sequences_ == 1) groups = batches_of_only_sequence();
   ReplayReport report = report_of({groups, total, sequences_, units(), longest_, most_tokens_, options_}, alpha_hat);

@@ -31,7 +31,6 @@ struct ReplayEstimateOptions {
   theory::ReplayOptions replay;
   /// The costs of steps; without them there are no speedups.
   std::optional<core::StepCost> cost;
-  TaskMix mix = TaskMix::random;
   /// Number of resamplings for the share of wins and the regret, which are left out at 0.
   std::int64_t resamplings = 1000;
   std::uint64_t seed = 0;
@@ -116,11 +115,9 @@ ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_
 ///
 /// Intervals: that of a speedup is that of the tokens per step over the cost of a step. They are ratios of sums over
 /// the clusters with Student's t, bounded by 1 and by what the lengths T of the recorded texts allow,
-/// max over the texts of T / ceil(T / (gamma + 1)), stratified by task for TaskMix::fixed; a single sequence uses means
-/// of batches; texts of one token each give none. With fewer than few_rejections expected rejections, or acceptances,
+/// max over the texts of T / ceil(T / (gamma + 1)); a single sequence uses means of batches; texts of one token each give none. With fewer than few_rejections expected rejections, or acceptances,
 /// they are never narrower than Eq. 1 at the ends of Wilson's interval of the acceptance rate, within the same bounds;
-/// otherwise clusters without any variation give no interval. Resampling weights clusters by resampling_weight (within
-/// the task for TaskMix::fixed).
+/// otherwise clusters without any variation give no interval. Resampling weights clusters by resampling_weight.
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
 class ReplayEstimates {

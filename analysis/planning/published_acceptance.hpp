@@ -43,8 +43,6 @@ struct PublishedAcceptance {
   /// The place in the source: "Table 3".
   std::string where = {};
   std::optional<PublishedSpeed> measured = {};
-
-  bool is_of_shipped_pair() const { return target_model == "pair-target"; }
 };
 
 /// In the order of the files of analysis/planning/presets.

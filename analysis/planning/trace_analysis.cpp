@@ -24,8 +24,8 @@ using traces::Tier;
 constexpr estimate::Interval shares{0, 1};
 
 /// The rate of positions that are known exactly; empty if there are none.
-std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate, estimate::TaskMix mix) {
-  const auto estimate = rate.overall(mix);
+std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate) {
+  const auto estimate = rate.overall();
   if (!estimate || !estimate->value) return std::nullopt;
   return estimate::Estimate{*estimate->value, estimate->ci95, estimate->method};
 }
@@ -68,8 +68,7 @@ Sweep sweep_of(const SweepSetting& setting, const traces::TraceMetadata& metadat
   }
   if (setting.applies != SweepSetting::Applies::draft) observe.target = setting.standardisation;
   if (setting.applies != SweepSetting::Applies::target) observe.draft = setting.standardisation;
-  return {setting, estimate::Observer(std::move(elsewhere), std::move(observe)),
-          estimate::AcceptanceAccumulator(options.mix)};
+  return {setting, estimate::Observer(std::move(elsewhere), std::move(observe)), {}};
 }
 
 /// Empty if nothing was seen.
@@ -239,7 +238,6 @@ class TraceAnalyzer::State {
   State(const traces::TraceMetadata& metadata, std::int64_t depths, TraceAnalysisOptions options)
       : options_(std::move(options)),
         observer_(metadata, options_.observe),
-        acceptance_(options_.mix),
         calibration_(options_.observe.confidence_bins) {
     core::require_in("TraceAnalyzer", "max_gamma", options_.max_gamma, 1, theory::largest_replayed_gamma);
     lenience_.resize(options_.observe.lenience.size());
@@ -311,7 +309,7 @@ class TraceAnalyzer::State {
     if (!sampling_stated_) note_unstated_sampling(result, notes_);
     note_part_of_positions(result, notes_);
     note_clusters(result, notes_);
-    result.d_lk = d_lk_.overall(options_.mix);
+    result.d_lk = d_lk_.overall();
     finish_lenience(result);
     finish_calibration(result);
     finish_sweep(result);
@@ -415,7 +413,7 @@ class TraceAnalyzer::State {
       return;
     }
     for (std::size_t l = 0; l < lenience_.size(); ++l) {
-      const auto alpha = exact_rate(lenience_[l].alpha, options_.mix);
+      const auto alpha = exact_rate(lenience_[l].alpha);
       if (!alpha) continue;
       result.lenience.push_back(
           {options_.observe.lenience[l], *alpha, *lenience_[l].strict.estimate(), *lenience_[l].lenient.estimate()});

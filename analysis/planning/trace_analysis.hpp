@@ -54,7 +54,6 @@ struct TraceAnalysisOptions {
   bool asked_for_sweep = true;
   /// Also replay a text that is not from the target.
   bool force_replay = false;
-  estimate::TaskMix mix = estimate::TaskMix::random;
   std::uint64_t seed = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -11,9 +10,6 @@
 
 namespace specdec::theory {
 namespace {
-
-constexpr std::int64_t longest_block = 64;
-constexpr std::size_t most_values = 1'000'000;
 
 /// sum_x max(0, prefix p(x) - q(x)).
 double missing_mass(const core::TargetDistribution& p, const core::DraftDistribution& q, double prefix) {
@@ -60,27 +56,6 @@ std::vector<double> accepted_drafts_law(const BlockAcceptance& block) {
   }
   law[0] = later_fail;
   return law;
-}
-
-double block_expected_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t gamma) {
-  core::require_same_size("block_expected_tokens", "target distribution", p.size(), "draft distribution", q.size());
-  core::require_in("block_expected_tokens", "gamma", gamma, 0, longest_block);
-  std::map<double, double> law = {{1.0, 1.0}};  // law of p_i over the drafts, i = 0, 1, ...
-  core::CompensatedSum tokens;
-  tokens.add(1);
-  for (std::int64_t i = 0; i < gamma; ++i) {
-    std::map<double, double> next;
-    for (const auto& [prefix, probability] : law) {
-      for (std::size_t x = 0; x < p.size(); ++x)
-        if (p[x] > 0 && q[x] > 0) next[std::min(1.0, prefix * p[x] / q[x])] += probability * q[x];
-    }
-    if (next.size() > most_values)
-      core::require_in("block_expected_tokens", "values of p_i", static_cast<std::int64_t>(next.size()), 0,
-                       static_cast<std::int64_t>(most_values));
-    for (const auto& [prefix, probability] : next) tokens.add(prefix * probability);
-    law = std::move(next);
-  }
-  return tokens.value();
 }
 
 }  // namespace specdec::theory

@@ -39,15 +39,4 @@ BlockAcceptance block_acceptance(std::span<const double> target_rows, std::span<
 /// Source:   docs/theory.md#block-verification
 std::vector<double> accepted_drafts_law(const BlockAcceptance& block);
 
-/// Expected tokens of a step, the target's own token included: 1 + sum_i E[p_i].
-/// Source:   docs/theory.md#block-verification
-/// Assumes:  the same p and q at every position.
-/// Time:     O(gamma vocab s), with s the number of values that p_i can take, at most vocab^i
-/// @param gamma  drafted tokens per step, [0, 64]
-/// @return in [1, gamma + 1], at least as many as with token verification
-/// @throws std::invalid_argument if the rows differ in length
-/// @throws std::domain_error if gamma is out of range, or s exceeds 1e6
-/// Accuracy: relative error <= 1e-13
-double block_expected_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t gamma);
-
 }  // namespace specdec::theory

@@ -12,9 +12,8 @@
 /// lengths: std::invalid_argument; a number of drafts outside [1, most_drafts]: std::domain_error.
 namespace specdec::theory {
 
-/// The largest number of drafts at one position, and of levels of a chain.
+/// The largest number of drafts at one position.
 inline constexpr std::int64_t most_drafts = 1024;
-inline constexpr std::int64_t longest_chain = 1'000'000;
 
 /// The law of what one position emits, and how. accepted + corrected is the law of the token, which is p.
 struct MultiDraftLaw {
@@ -35,30 +34,15 @@ struct MultiDraftLaw {
 /// renormalised. Drawing without replacement ends when the support of q is exhausted.
 enum class Replacement { with, without };
 
-/// Recursive rejection sampling: draft i is accepted with probability min(1, p_i / q_i), otherwise the next one is
-/// tried against the residual.
-///
-///   p_1 = p,   p_(i+1) = norm(max(0, p_i - q_i)),   acceptance = 1 - prod_i (1 - beta_i)      (q_i = q)
-///
-/// Without replacement q_i is q without the drafts before it, so p_i depends on which they were; the law is then
-/// summed over all sequences of rejected drafts, with both rows scaled to sum 1.
-///
-/// Source:   Miao et al. 2024 (SpecInfer); without replacement Chen et al. 2024 (Sequoia);
-///           docs/theory.md#several-drafts-at-one-position
-/// Time:     O(k vocab) with, O(vocab^k) without replacement
-/// @throws std::domain_error if, without replacement, there are more than 1e7 sequences of drafts
-/// Accuracy: absolute error <= 1e-14
-MultiDraftLaw recursive_rejection(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k,
-                                  Replacement replacement);
-
 /// The acceptance of recursive rejection for given drafts: P(one of them is accepted | x_1, ..., x_k).
 ///
-///   1 - prod_i (1 - min(1, p_i(x_i) / q_i(x_i))),   p_i and q_i as above
+///   1 - prod_i (1 - min(1, p_i(x_i) / q_i(x_i))),   p_1 = p,   p_(i+1) = norm(max(0, p_i - q_i))
 ///
-/// Its mean over the drafts is recursive_rejection's acceptance, for any vocabulary.
+/// With replacement q_i is q, without it is q without the drafts before it, both rows scaled to sum 1.
 ///
 /// Time:     O(k vocab)
-/// Source:   docs/theory.md#several-drafts-at-one-position
+/// Source:   Miao et al. 2024 (SpecInfer); without replacement Chen et al. 2024 (Sequoia);
+///           docs/theory.md#several-drafts-at-one-position
 /// @param drafts  in the order in which they are tried; tokens of the vocabulary, distinct without replacement
 /// @throws std::domain_error if a token is outside the vocabulary
 /// Accuracy: absolute error <= 1e-13
@@ -82,19 +66,6 @@ double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistr
 /// Accuracy: absolute error <= 1e-14
 MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k, double rho);
 
-/// The acceptance that no scheme can exceed, and optimal transport attains, with H any set of tokens:
-///
-///   acceptance = min_H 1 + P(H) - Pr(all drafts are in H)
-///
-/// With replacement Pr = Q(H)^k, and only the initial segments of the tokens in descending order of q/p are needed.
-///
-/// Source:   Sun et al. 2023 (SpecTr); the sets: Hu et al. 2025; docs/theory.md#several-drafts-at-one-position
-/// Time:     O(vocab log vocab) with replacement; O(2^s s) without, with s the number of tokens with q > 0
-/// @throws std::domain_error if, without replacement, s > 20
-/// Accuracy: absolute error <= 1e-14
-core::AcceptanceRate transport_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
-                                          std::int64_t k, Replacement replacement);
-
 /// Acceptance of proposals that are given rather than drawn, p(set): the n tokens named by a table or a ranking.
 /// Source:   docs/theory.md#several-drafts-at-one-position
 /// @param drafts  tokens, distinct
@@ -102,24 +73,5 @@ core::AcceptanceRate transport_acceptance(const core::TargetDistribution& p, con
 /// Accuracy: relative error <= 1e-15
 core::AcceptanceRate distinct_drafts_acceptance(const core::TargetDistribution& p,
                                                 std::span<const std::int64_t> drafts);
-
-/// k independent chains of drafts, verified level by level with recursive rejection: those with the accepted
-/// token continue. [s] = P(s of the k chains survive one level), s = 0..k.
-/// Source:   docs/theory.md#several-drafts-at-one-position
-/// Time:     O(k^3 vocab)
-/// Accuracy: absolute error <= 1e-14
-std::vector<double> surviving_chains(const core::TargetDistribution& p, const core::DraftDistribution& q,
-                                     std::int64_t k);
-
-/// Expected tokens of a step of k such chains of length gamma, the target's own token included.
-/// Source:   docs/theory.md#several-drafts-at-one-position
-/// Assumes:  the same p and q at every position.
-/// Time:     O(k^4 vocab + gamma k^2)
-/// @param gamma  levels, [0, longest_chain]
-/// @return in [1, gamma + 1]
-/// @throws std::domain_error if gamma is outside its range
-/// Accuracy: relative error <= 1e-13
-double chains_expected_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k,
-                              std::int64_t gamma);
 
 }  // namespace specdec::theory

@@ -49,9 +49,4 @@ double oracle_improvement(const core::AcceptanceRate& rate, double c) {
   return static_cast<double>(1 / (oracle_time(rate, c) * optimal_gamma_real(rate, c)->speedup));
 }
 
-double largest_oracle_improvement(const core::AcceptanceRate& rate) {
-  if (rate.rejection() == 0) return largest_oracle_improvement_limit;
-  return static_cast<double>(1 / extended::one_minus_power(rate, 1 / static_cast<long double>(rate.rejection())));
-}
-
 }  // namespace specdec::theory

@@ -41,16 +41,4 @@ double oracle_improvement(const core::AcceptanceRate& rate, std::int64_t gamma, 
 /// Accuracy: relative error <= 1e-13
 double oracle_improvement(const core::AcceptanceRate& rate, double c);
 
-/// The largest improvement over all c if gamma may be any real number, attained at gamma = alpha / (1 - alpha):
-///
-///   R = 1 / (1 - alpha^(1 / (1 - alpha)))
-///
-/// Source:   docs/theory.md#oracle
-/// @return in [1, e / (e - 1)]
-/// Accuracy: relative error <= 1e-13
-double largest_oracle_improvement(const core::AcceptanceRate& rate);
-
-/// The supremum of largest_oracle_improvement, e / (e - 1), approached as alpha -> 1.
-inline constexpr double largest_oracle_improvement_limit = 1.5819767068693264244;
-
 }  // namespace specdec::theory

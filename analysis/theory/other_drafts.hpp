@@ -39,22 +39,4 @@ double copying_speedup(double match_rate, const core::AcceptanceProfile& accepta
 double parallel_draft_speedup(const core::AcceptanceProfile& acceptance, std::int64_t gamma,
                               const core::StepCost& cost);
 
-/// A draft that is accelerated by a draft of its own.
-struct InnerDraft {
-  core::AcceptanceProfile acceptance;  ///< that of the smallest model's tokens by the draft
-  std::int64_t gamma;                  ///< drafted per step of the draft, >= 0
-  core::StepCost cost;                 ///< in units of one plain step of the draft
-};
-
-/// Speedup if the gamma drafts of a step are themselves made by speculative decoding. There are few of them, so the end
-/// of the block matters:
-///
-///   E[K] / (v(gamma + 1) + c C(gamma) + overhead),   C(n) = expected cost of a generation of exactly n tokens
-///
-/// Source:   Leviathan et al. 2023, Section 6 (hierarchical versions); docs/theory.md#other-drafts
-/// @param gamma  drafted tokens per step, [0, longest_generation]
-/// Accuracy: relative error <= 1e-12
-double hierarchical_speedup(const core::AcceptanceProfile& acceptance, std::int64_t gamma, const core::StepCost& cost,
-                            const InnerDraft& inner);
-
 }  // namespace specdec::theory

@@ -11,13 +11,6 @@ double expected_tokens(const core::AcceptanceProfile& acceptance, std::int64_t g
   return static_cast<double>(extended::expected_tokens(acceptance, gamma));
 }
 
-void expected_tokens(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
-                     std::span<double> out) {
-  core::require_same_size("expected_tokens", "gammas", gammas.size(), "rates", rates.size());
-  core::require_same_size("expected_tokens", "out", out.size(), "rates", rates.size());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = expected_tokens(rates[i], gammas[i]);
-}
-
 double expected_tokens_limit(const core::AcceptanceProfile& acceptance) {
   return static_cast<double>(extended::expected_tokens_limit(acceptance));
 }

@@ -21,11 +21,6 @@ namespace specdec::theory {
 /// Accuracy: relative error <= 1e-13
 double expected_tokens(const core::AcceptanceProfile& acceptance, std::int64_t gamma);
 
-/// The same for arrays: out[i] = expected_tokens(rates[i], gammas[i]).
-/// @throws std::invalid_argument if the lengths differ
-void expected_tokens(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
-                     std::span<double> out);
-
 /// The limit of expected_tokens for gamma -> infinity: 1 / (1 - alpha) for one rate.
 /// Source:   Leviathan et al. 2023, Section 3.2
 /// @return tokens per step, >= 1; infinity at alpha = 1 or if the value exceeds the range of double

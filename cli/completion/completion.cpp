@@ -138,7 +138,7 @@ void add_methods(const std::string& last, Candidates& found) {
   add(validation::draft_names(), "a draft");
   add(validation::verifier_names(), "a verifier");
   add(validation::policy_names(), "a policy");
-  if (before.empty()) add(validation::system_names(), "a system of its own");
+  if (before.empty()) add({"plain"}, "no draft");
 }
 
 void add_arguments(const CLI::App& program, const Typed& line, const std::string& last, Candidates& found) {

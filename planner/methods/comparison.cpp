@@ -51,22 +51,11 @@ void warn_of_deviations(MethodRuns& runs) {
   // A right sampler is further away once in 150,000 rows.
   constexpr double much = 4.5;
   for (const MethodResult& r : runs.results)
-    // The closed form assumes independent steps, which those of beams are not.
-    if (r.method.keeps() != validation::Keeps::beams && std::abs(r.deviation_standard_errors.value_or(0)) > much)
+    if (std::abs(r.deviation_standard_errors.value_or(0)) > much)
       runs.warnings.push_back(
           {"deviates",
            fmt::format("{}{}: accepted drafts are {:.1f} standard errors from the closed form", name_of(r.method),
                        r.task.empty() ? "" : " on " + r.task, *r.deviation_standard_errors)});
-}
-
-void warn_of_other_beams(MethodRuns& runs) {
-  for (const MethodResult& r : runs.results)
-    if (r.task.empty() && r.different_beams.value_or(0) > 0)
-      runs.warnings.push_back(
-          {"beams_differ",
-           fmt::format("{}: in {} of {} sequences the beams are not those of plain search, as they must "
-                       "be; the target's rows depend on more than the prefix",
-                       name_of(r.method), *r.different_beams, r.sequences)});
 }
 
 void warn_of_what_is_missing(const validation::MethodSource& source, MethodRuns& runs) {
@@ -151,7 +140,6 @@ MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::pa
   runs.trees = validation::planned_trees(chosen, settings);
   take_results(run(context, chosen), chosen, runs);
   warn_of_deviations(runs);
-  warn_of_other_beams(runs);
   warn_of_what_is_missing(asked.source, runs);
   return runs;
 }
@@ -160,23 +148,12 @@ Method method_of(const SimulationQuestion& question) {
   require_word("--draft", question.draft, validation::draft_names());
   require_word("--verifier", question.verifier, validation::verifier_names());
   require_word("--policy", question.policy, validation::policy_names());
-  require_word("--system", question.system, validation::system_names());
-  const std::optional<std::string>& system = question.system;
-  const auto refuse_beside_system = [&](const char* option, const std::optional<std::string>& chosen) {
-    if (system && chosen)
-      throw QuestionError(fmt::format("{} {} does not go with --system {}", option, *chosen, *system));
-  };
-  refuse_beside_system("--draft", question.draft);
-  refuse_beside_system("--verifier", question.verifier);
-  refuse_beside_system("--policy", question.policy);
-  if (system == "blockwise" && question.temperature.value_or(validation::MethodSettings{}.temperature) != 0)
-    throw QuestionError("--system blockwise needs --temperature 0 beside it: its text is the greedy one");
-  if (!system && question.policy == "batch" && !question.schedule)
+  if (question.policy == "batch" && !question.schedule)
     throw QuestionError("--policy batch needs --schedule beside it, the gammas by batch");
   const std::string parts = question.draft.value_or(validation::draft_names().front()) + "+" +
                             question.verifier.value_or(validation::verifier_names().front()) + "+" +
                             question.policy.value_or(validation::policy_names().front());
-  return *validation::method_named(system.value_or(parts));
+  return *validation::method_named(parts);
 }
 
 Simulation run_simulation(const SimulationQuestion& question, const std::filesystem::path& shipped_models,

@@ -105,8 +105,6 @@ constexpr Parameter parameters[] = {
     parameter<&Q::tree_acceptance>("--tree-acceptance", &Used::tree_acceptance),
     parameter<&Q::ngram_text>("--ngram-text", &Used::texts),
     parameter<&Q::exit_layer>("--exit-layer", &Used::exit_layer, {1, 1024}),
-    parameter<&Q::beams>("--beams", &Used::beams, {1, 1024}),
-    parameter<&Q::draft_beams>("--draft-beams", &Used::draft_beams, {1, 1 << 20}),
     parameter<&StepTimes::c>("--c", &Used::cost, ratio),
     parameter<&StepTimes::verify_factor>("--verify-factor", &Used::cost),
     parameter<&StepTimes::overhead>("--overhead", &Used::cost, ratio),
@@ -142,20 +140,17 @@ std::string other_users(bool ParametersUsed::*used, const std::vector<Method>& m
     if (more > 0) text += fmt::format(" and {} more", more);
   };
   const validation::ParameterUsers users = validation::users_of(used);
-  const auto is_tree = [](const Method& method) {
-    return method.verifier != nullptr && method.verifier->tree != nullptr;
-  };
+  const auto is_tree = [](const Method& method) { return !method.is_plain() && method.verifier->tree != nullptr; };
   add("draft", users.drafts);
   add("verifier", users.verifiers);
   if (!std::ranges::all_of(methods, is_tree)) add("policy", users.policies);
-  add("system", users.systems);
   return text;
 }
 
 /// Refuses a temperature that the methods' text does not have; true if it is the one that it has.
 bool is_of_greedy_text(const std::vector<Method>& methods, double temperature) {
   const auto greedy = std::ranges::find_if(
-      methods, [](const Method& method) { return method.verifier != nullptr && method.verifier->greedy_text; });
+      methods, [](const Method& method) { return !method.is_plain() && method.verifier->greedy_text; });
   if (greedy == methods.end()) return false;
   if (temperature == 0) return true;
   throw QuestionError(fmt::format("--temperature is {}, but must be 0: the text of {} is that of temperature 0",
@@ -175,10 +170,9 @@ std::vector<NamedMethod> methods_named(std::string_view option, const std::vecto
     const std::optional<Method> method = validation::method_named(name);
     if (!method)
       refuse(option, name,
-             fmt::format("a draft, a verifier and a policy joined by +, each at most once: one of {}; of {}; of {}; or "
-                         "one of {}",
+             fmt::format("a draft, a verifier and a policy joined by +, each at most once: one of {}; of {}; of {}; or plain",
                          fmt::join(validation::draft_names(), ", "), fmt::join(validation::verifier_names(), ", "),
-                         fmt::join(validation::policy_names(), ", "), fmt::join(validation::system_names(), ", ")));
+                         fmt::join(validation::policy_names(), ", ")));
     if (std::ranges::find(methods, *method, &NamedMethod::method) != methods.end()) refuse(option, name, "given once");
     methods.push_back({name, *method});
   }

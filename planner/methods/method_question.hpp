@@ -62,9 +62,6 @@ struct MethodQuestion {
   /// Gammas by batch, from batch 1 on without gaps, for the policy batch.
   std::optional<std::vector<planning::ScheduleStretch>> schedule = {};
   std::optional<std::int64_t> batch = {};
-  std::optional<std::int64_t> beams = {};
-  /// At least `beams`; twice as many if empty.
-  std::optional<std::int64_t> draft_beams = {};
   std::optional<std::int64_t> drafts = {};
   std::optional<TreeShape> tree = {};
   std::optional<std::int64_t> tree_nodes = {};
@@ -100,13 +97,12 @@ struct ComparisonQuestion : MethodQuestion {
   std::vector<NamedMethod> methods = {};
 };
 
-/// A question about one method: a draft, a verifier and a policy, or a system in their place.
+/// A question about one method: a draft, a verifier and a policy.
 struct SimulationQuestion : MethodQuestion {
   /// Names of entries of the tables in sim/validation/methods.hpp; the first of each table if empty.
   std::optional<std::string> draft = {};
   std::optional<std::string> verifier = {};
   std::optional<std::string> policy = {};
-  std::optional<std::string> system = {};
 };
 
 /// Words of a question: the sources, and the laws of a synthetic one.

@@ -107,14 +107,6 @@ void set_tree_acceptance(const std::vector<double>& rates, MethodSettings& setti
   settings.tree_acceptance = rates;
 }
 
-void set_beams(const MethodQuestion& question, MethodSettings& settings) {
-  settings.beams = question.beams.value_or(settings.beams);
-  settings.draft_beams = question.draft_beams.value_or(2 * settings.beams);
-  if (settings.draft_beams < settings.beams)
-    refuse("--draft-beams", fmt::format("{}", settings.draft_beams),
-           fmt::format("at least --beams, {}", settings.beams));
-}
-
 void set_schedule(const MethodQuestion& question, MethodSettings& settings) {
   settings.batch = question.batch.value_or(1);
   if (!question.schedule) return;
@@ -156,7 +148,6 @@ MethodSettings settings_of(const MethodQuestion& question) {
   if (question.tree) set_tree(*question.tree, settings);
   if (question.tree_acceptance) set_tree_acceptance(*question.tree_acceptance, settings);
   set_schedule(question, settings);
-  set_beams(question, settings);
   return settings;
 }
 

@@ -106,8 +106,6 @@ Analysis empty_answer(const AnalysisQuestion& question) {
   require_in("--row-tolerance", question.row_tolerance, {.hi = 1, .lo_open = true});
   require_in("--seed", question.seed, {.hi = 9e18});
   require_in("--threads", question.threads, {.lo = 1, .hi = 1024});
-  if (question.fixed_task_mix && question.by.label == "context")
-    throw QuestionError("--fixed-task-mix is given, but goes with tasks, not with --by context");
   Analysis answer;
   answer.question = question;
   answer.gammas = gammas_of(question);

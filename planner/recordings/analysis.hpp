@@ -28,8 +28,6 @@ struct AnalysisQuestion {
   std::optional<double> row_tolerance = {};
   /// The labels in place of the tasks of files: grouped_recording.
   estimate::LabelGroups by = {};
-  /// True if the numbers of sequences by task were chosen.
-  bool fixed_task_mix = false;
   /// With an empty c there are no speedups.
   StepTimes cost = {};
   /// In increasing order, in [1, theory::largest_replayed_gamma]; empty: 1 to 16.

@@ -73,8 +73,6 @@ def compare(
     threshold: float | None = None,
     schedule: Schedule | None = None,
     batch: int | None = None,
-    beams: int | None = None,
-    draft_beams: int | None = None,
     drafts: int | None = None,
     tree: tuple[int, int] | None = None,
     tree_nodes: int | None = None,
@@ -137,8 +135,6 @@ def compare(
         (first batch, last batch, gamma) from batch 1 on, of the policy batch.
     batch : int, optional
         The batch that it looks up.
-    beams, draft_beams : int, optional
-        Texts that the system beam keeps, and those that its draft keeps; twice as many where the latter is not given.
     drafts : int, optional
         Chains of recursive and k-sequential.
     tree : (int, int), optional
@@ -203,7 +199,6 @@ def simulate(
     draft: str | None = None,
     verifier: str | None = None,
     policy: str | None = None,
-    system: str | None = None,
     source: Source | None = None,
     target: Path | None = None,
     draft_model: Path | None = None,
@@ -226,8 +221,6 @@ def simulate(
     threshold: float | None = None,
     schedule: Schedule | None = None,
     batch: int | None = None,
-    beams: int | None = None,
-    draft_beams: int | None = None,
     drafts: int | None = None,
     tree: tuple[int, int] | None = None,
     tree_nodes: int | None = None,
@@ -253,8 +246,6 @@ def simulate(
     draft, verifier, policy : str, optional
         Who proposes, who accepts and how far to draft; "model", "algorithm1" and "fixed" where they are not given.
         docs/reference/methods.md has them.
-    system : str, optional
-        A system of its own, in the place of the three.
     source : {"pair", "synthetic", "trace"}, optional
         A pair of models and prompts; a random pair of tables; or a recording that methods are replayed over. A pair where it
         is not given.
@@ -292,8 +283,6 @@ def simulate(
         (first batch, last batch, gamma) from batch 1 on, of the policy batch.
     batch : int, optional
         The batch that it looks up.
-    beams, draft_beams : int, optional
-        Texts that the system beam keeps, and those that its draft keeps; twice as many where the latter is not given.
     drafts : int, optional
         Chains of recursive and k-sequential.
     tree : (int, int), optional
@@ -347,7 +336,7 @@ def simulate(
     progress = given.pop("progress")
     question = _method_question(given)
     answer = _core.simulate(question, os.fspath(shipped_models()), progress)
-    parts = {"draft": "model", "verifier": "algorithm1", "policy": "fixed", "system": None}
+    parts = {"draft": "model", "verifier": "algorithm1", "policy": "fixed"}
     inputs = {**parts, **_method_inputs(question), **_options.SHARES, **_options.OUTPUT}
     document = _options.document("simulate", _core.__version__, inputs, answer.files, "", answer.json)
     return Simulation._shown(document, answer)

@@ -377,7 +377,6 @@ def analyze(
     force_replay: bool = False,
     row_tolerance: float | None = None,
     by: str | None = None,
-    fixed_task_mix: bool = False,
     seed: int = 1,
     threads: int | None = None,
     progress: Callable[[float], object] | None = None,
@@ -415,8 +414,6 @@ def analyze(
         How far from 1 a row may sum, (0, 1]; by its type where it is not given.
     by : str, optional
         The groups: "task" where it is not given, or "context:N1,N2,..." for ranges of the place in a text.
-    fixed_task_mix : bool
-        The numbers of sequences by task were chosen: stratify by task.
     seed : int
     threads : int, optional
         Those of the machine where it is not given; results do not depend on them.
@@ -468,7 +465,6 @@ def analyze(
             "force_replay": force_replay,
             "row_tolerance": as_float(row_tolerance),
             "by": by,
-            "fixed_task_mix": fixed_task_mix,
             "seed": seed,
             "threads": threads or min(max(len(os.sched_getaffinity(0)), 1), 64),
         }

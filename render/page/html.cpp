@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "render/step_figure.hpp"
 
@@ -69,12 +70,7 @@ std::string_view class_of(const Table::Heading& heading) {
 }
 
 std::string html_of(const Table::Row& row, const std::vector<Table::Heading>& headings) {
-  std::string html;
-  if (!row.above.empty()) {
-    html +=
-        fmt::format("<tr><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n", headings.size(), escaped(row.above));
-  }
-  html += row.is_marked ? "<tr class=\"mark\">" : "<tr>";
+  std::string html = row.is_marked ? "<tr class=\"mark\">" : "<tr>";
   for (std::size_t c = 0; c < headings.size(); ++c) {
     html += fmt::format(fmt::runtime(c == 0 ? "<th scope=\"row\"{}>{}</th>" : "<td{}>{}</td>"), class_of(headings[c]),
                         escaped(row.cells[c]));

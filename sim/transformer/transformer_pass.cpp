@@ -93,13 +93,6 @@ void TransformerPass::run_block(std::size_t layer, std::size_t tokens, std::size
   apply(block.feed_forward_output, tokens, activated_.inputs(), stream_.rows(), true);
 }
 
-void TransformerPass::store_keys_and_values(std::size_t layer, std::size_t position) {
-  const TransformerBlock& block = weights_->blocks[layer];
-  normalise(block.attention_norm, 0, 1);
-  apply(block.query_key_value, 1, normed_.inputs(), query_key_value_.rows(), false, size(config_.heads) * head_size());
-  remember(layer, 1, position);
-}
-
 void TransformerPass::take_exit(const ExitHead& exit, std::size_t tokens) {
   normalise(exit.norm, 0, tokens);
   apply(exit.projection, tokens, normed_.inputs(), stream_.rows(), true);
@@ -121,7 +114,7 @@ void TransformerPass::write_logits(std::size_t first, std::size_t count) {
 }
 
 void TransformerPass::apply(const Linear& linear, std::size_t tokens, TokenRows<const float> x, TokenRows<float> y,
-                            bool accumulate, std::size_t first_row) {
+                            bool accumulate) {
   if (!linear.bias.empty()) {
     const auto n = static_cast<Eigen::Index>(linear.bias.size());
     for (std::size_t t = 0; t < tokens; ++t) {
@@ -132,16 +125,15 @@ void TransformerPass::apply(const Linear& linear, std::size_t tokens, TokenRows<
     accumulate = true;
   }
   const Panels panels = linear.matrix.panels();
-  const std::size_t begin = first_row / panel_rows;
-  const std::size_t count = panels.count() - begin;
-  const std::size_t work = (panels.rows - begin * panel_rows) * panels.depth * tokens;
-  if (!pool_ || work < least_shared_work) return multiply(panels, begin, panels.count(), tokens, x, y, accumulate);
+  const std::size_t count = panels.count();
+  const std::size_t work = panels.rows * panels.depth * tokens;
+  if (!pool_ || work < least_shared_work) return multiply(panels, 0, count, tokens, x, y, accumulate);
   // One chunk per thread if they are short; several otherwise, so that a late thread has less to finish.
   const std::size_t threads = size(pool_->threads());
   const std::size_t chunks = std::min(count, threads * std::clamp<std::size_t>(work / threads / long_chunk, 1, 4));
   pool_->run(static_cast<std::int64_t>(chunks), [&](std::int64_t chunk, int) {
-    const std::size_t first = begin + count * size(chunk) / chunks;
-    const std::size_t last = begin + count * (size(chunk) + 1) / chunks;
+    const std::size_t first = count * size(chunk) / chunks;
+    const std::size_t last = count * (size(chunk) + 1) / chunks;
     multiply(panels, first, last, tokens, x, y, accumulate);
   });
 }

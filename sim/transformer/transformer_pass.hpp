@@ -56,8 +56,6 @@ class TransformerPass {
   void embed_vectors(std::span<const float> vectors, std::size_t position);
   /// Applies a block to the states of the first `tokens` tokens, and stores their keys and values.
   void run_block(std::size_t layer, std::size_t tokens, std::size_t position);
-  /// Stores the keys and values that a block computes from the first token's state, which is unchanged.
-  void store_keys_and_values(std::size_t layer, std::size_t position);
   /// Adds to each state the exit's projection of it.
   void take_exit(const ExitHead& exit, std::size_t tokens);
   /// Normalises the states of tokens [first, first + count); see normed().
@@ -65,7 +63,6 @@ class TransformerPass {
   /// Logits of tokens [first, first + count), at most most_rows, from their normed states; see logits().
   void write_logits(std::size_t first, std::size_t count);
 
-  std::span<float> state(std::size_t t) { return {stream_.row(t), size(config_.width)}; }
   std::span<const float> normed(std::size_t t) { return {normed_.row(t), size(config_.width)}; }
   /// The logits of token first + i of the last call of write_logits.
   std::span<float> logits(std::size_t i) { return {logits_.row(i), size(config_.known_tokens)}; }
@@ -87,9 +84,8 @@ class TransformerPass {
   static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
   std::size_t head_size() const { return size(config_.head_size); }
 
-  /// y = linear(x), or y += linear(x), for the rows from `first_row` on, and possibly some before it.
-  void apply(const Linear& linear, std::size_t tokens, TokenRows<const float> x, TokenRows<float> y, bool accumulate,
-             std::size_t first_row = 0);
+  /// y = linear(x), or y += linear(x).
+  void apply(const Linear& linear, std::size_t tokens, TokenRows<const float> x, TokenRows<float> y, bool accumulate);
   /// Sets a token's input at a position.
   void begin_state(std::size_t t, const float* input, std::size_t position);
   /// Rotates the computed keys to their positions and stores keys and values.

@@ -11,7 +11,6 @@
 #include "analysis/core/parallel.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "sim/table_models.hpp"
-#include "sim/validation/beam_system.hpp"
 #include "sim/validation/independent_rounds.hpp"
 #include "sim/validation/method_share.hpp"
 #include "sim/validation/recorded_methods.hpp"
@@ -27,11 +26,7 @@ void require_valid(const MethodSource& source, const MethodSettings& settings) {
   core::require_in("compare", "max_new_tokens", settings.max_new_tokens, std::int64_t{2}, many);
   core::require_in("compare", "ngram_order", settings.ngram_order, std::int64_t{1}, std::int64_t{64});
   core::require_in("compare", "exit_layer", settings.exit_layer, std::int64_t{1}, many);
-  core::require_in("compare", "exit_response", settings.exit_response, 0, 1);
-  core::require_in("compare", "exit_saturation", settings.exit_saturation, 0, 1);
   core::require_in("compare", "inner_gamma", settings.inner_gamma, std::int64_t{0}, std::int64_t{1024});
-  core::require_in("compare", "beams", settings.beams, std::int64_t{1}, std::int64_t{1024});
-  core::require_in("compare", "draft_beams", settings.draft_beams, settings.beams, std::int64_t{1} << 20);
   core::require_in("compare", "edit_share", settings.edit_share, 0, 1);
   core::require_in("compare", "threads", settings.threads, std::int64_t{1}, std::int64_t{1024});
   core::require_valid(core::Standardisation{.temperature = settings.temperature});
@@ -193,24 +188,12 @@ class MethodExperiment {
     result.task = task;
     RoundSums rounds;
     double weight_reads = 0;
-    std::optional<EarlyExitSums> early_exit;
-    std::optional<BeamSums> beams;
     for (std::size_t s = 0; s < runs_.size(); ++s) {
       if (!belongs(s, task) || runs_[s].counters.tokens == 0) continue;
       result.sequences += 1;
       result.counters.merge(runs_[s].counters);
       rounds.add(runs_[s].rounds);
       weight_reads += runs_[s].weight_reads;
-      if (const std::optional<EarlyExitSums>& sums = runs_[s].early_exit) {
-        if (!early_exit) early_exit.emplace();
-        early_exit->blocks += sums->blocks;
-        early_exit->kullback_leibler += sums->kullback_leibler;
-      }
-      if (const std::optional<BeamSums>& sums = runs_[s].beams) {
-        if (!beams) beams.emplace();
-        beams->plain_operations += sums->plain_operations;
-        beams->different += sums->different;
-      }
     }
     const auto steps = static_cast<double>(result.counters.steps);
     const auto tokens = static_cast<double>(result.counters.tokens);
@@ -227,20 +210,14 @@ class MethodExperiment {
           task, [](const MethodRun& run) { return run.rounds.accepted.expected; },
           [](const MethodRun& run) { return run.rounds.judged; });
     result.total_variation_per_token = rounds.distance / tokens;
-    if (beams) compare_with_plain_search(*beams, task, result);
-    if (early_exit) {
-      result.blocks_per_token = early_exit->blocks / tokens;
-      if (std::isfinite(early_exit->kullback_leibler))
-        result.kullback_leibler_per_token = early_exit->kullback_leibler / tokens;
-    }
     result.target_calls_per_token = static_cast<double>(result.counters.target_calls) / tokens;
     result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
     if (const double operations = context_.target_operations(); operations > 0) {
-      result.operations_factor = result.counters.operations / (beams ? beams->plain_operations : tokens * operations);
+      result.operations_factor = result.counters.operations / (tokens * operations);
       result.memory_factor = weight_reads / tokens;
     }
     // A tree's nodes are scored one after the other, which no engine does.
-    if (settings_.timed && method_.system == nullptr && method_.verifier->tree == nullptr)
+    if (settings_.timed && !method_.is_plain() && method_.verifier->tree == nullptr)
       result.timing = timing(task, result);
     if (settings_.cost) result.speedup = ratio(task, tokens_of, [](const MethodRun& run) { return run.cost; });
     return result;
@@ -254,19 +231,6 @@ class MethodExperiment {
         result.acceptance ? std::optional(std::clamp(result.acceptance->value, 0.0, 1.0)) : std::nullopt;
     return timing_of(times, result.counters, settings_.gamma, alpha,
                      result.closed_form_tokens_per_step.value_or(result.tokens_per_step.value));
-  }
-
-  void compare_with_plain_search(const BeamSums& beams, const std::string& task, MethodResult& result) const {
-    result.different_beams = beams.different;
-    result.total_variation_per_token.reset();
-    std::vector<BeamRounds> prompts;
-    for_each_cluster(task, [&](const std::vector<const MethodRun*>& runs) {
-      BeamRounds& prompt = prompts.emplace_back();
-      for (const MethodRun* run : runs) prompt.add(*run);
-    });
-    const IndependentBeams independent = independent_beams(prompts);
-    result.closed_form_tokens_per_step = independent.steps_per_round;
-    result.deviation_standard_errors = independent.deviation_standard_errors;
   }
 
   /// The sequences of one prompt form a cluster; with a single prompt every sequence is one. Only finished sequences.

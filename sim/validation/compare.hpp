@@ -23,8 +23,7 @@ struct MethodResult {
   std::int64_t sequences = 0;
   sim::Counters counters;
   estimate::Estimate tokens_per_step;
-  /// The value by the rule's closed form for the prefixes encountered, see docs/reference/methods.md#the-table; for beams the
-  /// value under independence (beam_system.hpp). Empty if no draft was judged.
+  /// The value by the rule's closed form for the prefixes encountered, see docs/reference/methods.md#the-table. Empty if no draft was judged.
   std::optional<double> closed_form_tokens_per_step;
   /// Deviation of the measured figure from it; empty if the closed form leaves too little to chance.
   std::optional<double> deviation_standard_errors;
@@ -32,25 +31,19 @@ struct MethodResult {
   /// individually.
   std::optional<estimate::Estimate> acceptance;
   /// Mean over emitted tokens of the total variation between the law from which the token came, given its prefix and
-  /// its place in the round, and the target's. 0 if the method is lossless, empty if it searches beams.
-  std::optional<double> total_variation_per_token = 0;
-  /// Blocks of the target that were run, and KL of a token's law from the target's, in nats; for methods that leave the
-  /// target early. The latter is also empty if it is infinite.
-  std::optional<double> blocks_per_token;
-  std::optional<double> kullback_leibler_per_token;
-  /// For methods that search beams, see Keeps::beams: sequences whose beams differ from plain search's; 0 is expected.
-  std::optional<std::int64_t> different_beams;
+  /// its place in the round, and the target's. 0 if the method is lossless.
+  double total_variation_per_token = 0;
   double target_calls_per_token = 0;
   /// Empty if a recording does not determine how much was drafted; counters.drafted and drafted_at then mean nothing.
   std::optional<double> draft_calls_per_token;
-  /// Operations per token over those of plain decoding, or plain search; empty for models that compute none.
+  /// Operations per token over those of plain decoding; empty for models that compute none.
   std::optional<double> operations_factor;
-  /// Weights read per token over those of plain decoding, or plain search, where a call reads each weight of its model
+  /// Weights read per token over those of plain decoding, where a call reads each weight of its model
   /// once; empty for models that compute none.
   std::optional<double> memory_factor;
   /// Empty without a cost.
   std::optional<estimate::Estimate> speedup;
-  /// Empty unless settings.timed, for systems, and for trees, whose nodes the simulator scores one by one.
+  /// Empty unless settings.timed, for plain decoding, and for trees, whose nodes the simulator scores one by one.
   std::optional<MethodTiming> timing;
 
   /// [j]: of the rounds that drafted j + 1 tokens or more, the share in which at least that many were accepted.

@@ -128,7 +128,7 @@ bool runs_in_rounds(const Method& method, const MethodContext& context) {
   const MethodSource& source = context.source();
   if (!source.fixed && !source.alpha) return false;
   const bool knows_tokens = source.fixed.has_value();
-  return method.system == nullptr && method.draft == &draft_kinds().front() &&
+  return method.draft == &draft_kinds().front() &&
          method.policy == &policy_kinds().front() &&
          (method.verifier == &sampled_drafts() || (knows_tokens && method.verifier == &greedy_drafts())) &&
          context.settings().gamma <= most_independent_drafts;

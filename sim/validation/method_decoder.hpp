@@ -41,31 +41,6 @@ struct DraftUse {
   double other_calls = 0;
 };
 
-/// Sums over the tokens of a text with early exits of the target.
-struct EarlyExitSums {
-  double blocks = 0;
-  /// KL of the law of each token from the target's, in nats.
-  double kullback_leibler = 0;
-
-  template <class Archive>
-  void exchange(Archive& archive) {
-    archive(blocks, kullback_leibler);
-  }
-};
-
-/// Beam searches compared with plain searches of the same width.
-struct BeamSums {
-  /// Operations of the plain searches.
-  double plain_operations = 0;
-  /// Searches whose beams, order or scores differ from the plain one's.
-  std::int64_t different = 0;
-
-  template <class Archive>
-  void exchange(Archive& archive) {
-    archive(plain_operations, different);
-  }
-};
-
 class MethodClock;
 struct RunTimes;
 
@@ -77,10 +52,6 @@ struct MethodRun {
   double cost = 0;
   /// Weights that were read, with each call reading all of its model, over the target's.
   double weight_reads = 0;
-  /// Set if the target is left early.
-  std::optional<EarlyExitSums> early_exit = {};
-  /// Set if beams are searched; a token is then a step of the search, and plain decoding is plain search.
-  std::optional<BeamSums> beams = {};
   /// Set if it was timed; see method_timing.hpp.
   std::shared_ptr<const RunTimes> times = {};
   /// The generated text.
@@ -94,7 +65,7 @@ struct MethodRun {
             c.draft_positions, c.target_positions, c.operations);
     archive(rounds.accepted.expected, rounds.accepted.measured, rounds.accepted.variance, rounds.judged,
             rounds.distance);
-    archive(cost, weight_reads, early_exit, beams);
+    archive(cost, weight_reads);
     archive.require(c.steps > 0 && c.tokens > 0 && c.drafted_at.size() == c.accepted_at.size());
     // Sums over all sequences of a run stay in range.
     constexpr std::int64_t many = std::int64_t{1} << 42;

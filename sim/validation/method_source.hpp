@@ -83,16 +83,10 @@ struct MethodSettings {
   std::int64_t batch = 1;
   /// Number of the target's blocks that the draft early-exit runs.
   std::int64_t exit_layer = 2;
-  /// Thresholds of the early-exit systems, by softmax response and by saturation of the states.
-  double exit_response = 0.7;
-  double exit_saturation = 0.95;
   /// Tokens that the hierarchical draft's own draft proposes per inner round.
   std::int64_t inner_gamma = 2;
   /// For input-copy: the share of replaced tokens in the text that it is given.
   double edit_share = 0.05;
-  /// For the system beam: texts that are kept, w, and those of its draft, u >= w.
-  std::int64_t beams = 2;
-  std::int64_t draft_beams = 4;
   /// Number of chains for the verifiers of several chains.
   std::int64_t drafts = 3;
   /// For the full trees: children per node, levels.

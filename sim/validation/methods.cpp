@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
+#include "sim/decoding.hpp"
 #include "sim/validation/independent_rounds.hpp"
 #include "sim/validation/recorded_methods.hpp"
 
@@ -47,6 +49,34 @@ std::vector<std::string> names_using(bool ParametersUsed::*parameter, std::span<
   return names;
 }
 
+constexpr std::string_view plain_name = "plain";
+constexpr Method plain{nullptr, nullptr, nullptr};
+
+/// The target alone: every token is a step.
+class PlainDecoder final : public MethodDecoder {
+ public:
+  explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.target()) {
+    options_.max_new_tokens = context.settings().max_new_tokens;
+    options_.end_token = context.settings().end_token;
+    options_.standardisation = context.standardisation();
+  }
+
+  MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
+    sim::Generation text = sim::decode_autoregressively(target_.ref(), prompt, options_, uniforms);
+    text.steps.resize(text.tokens.size());
+    MethodRun run{std::move(text.counters)};
+    run.counters.steps = run.counters.tokens;
+    context_.price(run, text.steps, {});
+    run.text = std::move(text.tokens);
+    return run;
+  }
+
+ private:
+  const MethodContext& context_;
+  sim::OwnedModel target_;
+  sim::DecodingOptions options_;
+};
+
 }  // namespace
 
 std::span<const VerifierKind> verifier_kinds() {
@@ -63,15 +93,9 @@ std::span<const VerifierKind> verifier_kinds() {
 std::vector<std::string> draft_names() { return names_in(draft_kinds()); }
 std::vector<std::string> verifier_names() { return names_in(verifier_kinds()); }
 std::vector<std::string> policy_names() { return names_in(policy_kinds()); }
-std::vector<std::string> system_names() { return names_in(system_kinds()); }
-
-Keeps Method::keeps() const {
-  if (system != nullptr) return system->keeps;
-  return verifier->lossless ? Keeps::law : Keeps::nothing;
-}
 
 std::string name_of(const Method& method) {
-  if (method.system != nullptr) return std::string(method.system->name);
+  if (method.is_plain()) return std::string(plain_name);
   std::string name;
   if (method.draft != &draft_kinds().front()) name.append(method.draft->name).append("+");
   name.append(method.verifier->name);
@@ -80,9 +104,8 @@ std::string name_of(const Method& method) {
 }
 
 std::optional<Method> method_named(std::string_view name) {
-  if (const SystemKind* const system = find_named(system_kinds(), name))
-    return Method{nullptr, nullptr, nullptr, system};
-  Method method{nullptr, nullptr, nullptr, nullptr};
+  Method method = plain;
+  if (name == plain_name) return method;
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('+', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
@@ -102,7 +125,7 @@ std::string lacking(const Method& method, const MethodContext& context) {
   if (context.source().alpha && !runs_in_rounds(method, context))
     return fmt::format("of independent acceptances there are rounds of algorithm1 alone, of a fixed gamma up to {}",
                        most_independent_drafts);
-  if (method.system != nullptr) return lack_of(*method.system, context);
+  if (method.is_plain()) return "";
   if (std::string lack = lack_of(*method.draft, context); !lack.empty()) return lack;
   if (std::string lack = lack_of(*method.verifier, context); !lack.empty()) return lack;
   if (method.verifier->tree != nullptr && !method.draft->is_model)
@@ -116,7 +139,7 @@ std::string lacking(const Method& method, const MethodContext& context) {
 
 bool uses(const Method& method, const MethodContext& context, bool ParametersUsed::*parameter) {
   if (parameter == &ParametersUsed::cost && context.source().recording && !recording_tells_drafts(method)) return false;
-  if (method.system != nullptr) return method.system->uses.*parameter;
+  if (method.is_plain()) return parameter == &ParametersUsed::temperature;
   // A tree has the shape that its verifier determines.
   const bool has_policy = method.verifier->tree == nullptr;
   return method.draft->uses.*parameter || method.verifier->uses.*parameter ||
@@ -125,12 +148,11 @@ bool uses(const Method& method, const MethodContext& context, bool ParametersUse
 
 ParameterUsers users_of(bool ParametersUsed::*parameter) {
   return {names_using(parameter, draft_kinds()), names_using(parameter, verifier_kinds()),
-          names_using(parameter, policy_kinds()), names_using(parameter, system_kinds())};
+          names_using(parameter, policy_kinds())};
 }
 
 std::vector<Method> known_methods(const MethodContext& context) {
-  std::vector<Method> methods;
-  for (const SystemKind& system : system_kinds()) methods.push_back({nullptr, nullptr, nullptr, &system});
+  std::vector<Method> methods = {plain};
   for (const VerifierKind& verifier : verifier_kinds()) methods.push_back({.verifier = &verifier});
   for (const DraftKind& draft : draft_kinds().subspan(1)) methods.push_back({.draft = &draft});
   for (const PolicyKind& policy : policy_kinds().subspan(1)) methods.push_back({.policy = &policy});
@@ -143,7 +165,7 @@ std::vector<Method> known_methods(const MethodContext& context) {
 MethodDecoderFactory prepare(const Method& method, const MethodContext& context) {
   if (const std::string lack = lacking(method, context); !lack.empty())
     throw std::invalid_argument(fmt::format("compare: {} does not exist here: {}", name_of(method), lack));
-  if (method.system != nullptr) return method.system->prepare(context);
+  if (method.is_plain()) return [&context] { return std::make_unique<PlainDecoder>(context); };
   DraftBenchFactory benches = method.draft->prepare(context);
   if (context.clock() != nullptr)
     benches = [&context, untimed = std::move(benches)](const core::Standardisation& standardisation,

@@ -10,8 +10,8 @@
 #include "sim/batch_verification.hpp"
 #include "sim/validation/method_decoder.hpp"
 
-/// Decoding methods, by name: those of docs/reference/methods.md. Most are a draft, a verifier and a policy, with one table
-/// each; the others are systems of their own. To add one, add an entry to its table.
+/// Decoding methods, by name: those of docs/reference/methods.md. Each is a draft, a verifier and a policy, with one table
+/// each, or plain decoding. To add one, add an entry to its table.
 ///
 /// `lacks` returns why a source and settings do not allow an entry ("the source has no counted tables"), empty if
 /// they do; null means that they always do. The text follows the method's name, which it does not repeat. `prepare` is
@@ -30,8 +30,6 @@ struct ParametersUsed {
   bool schedule = false;
   bool batch = false;
   bool exit_layer = false;
-  bool beams = false;
-  bool draft_beams = false;
   bool drafts = false;
   /// Children and depth.
   bool tree = false;
@@ -96,55 +94,36 @@ struct PolicyKind {
   std::unique_ptr<sim::BatchRule> (*batch_rule)(const MethodSettings& settings, const sim::BatchCost& cost) = nullptr;
 };
 
-/// The part of the target's output that a method preserves.
-enum class Keeps {
-  law,     ///< the law of the text (at temperature 0: the greedy text)
-  beams,   ///< the beams and scores of plain search; the method is compared with that search, not with plain decoding
-  nothing  ///< the text is another model's
-};
-
-struct SystemKind {
-  std::string_view name;
-  Keeps keeps;
-  std::string (*lacks)(const MethodContext& context);
-  MethodDecoderFactory (*prepare)(const MethodContext& context);
-  ParametersUsed uses = {};
-};
-
-/// The tables. The first entry of each is the default for a method that names none; systems have no default.
+/// The tables. The first entry of each is the default for a method that names none.
 std::span<const DraftKind> draft_kinds();
 std::span<const VerifierKind> verifier_kinds();
 std::span<const PolicyKind> policy_kinds();
-std::span<const SystemKind> system_kinds();
 
 /// The parts of verifier_kinds(): of one chain of drafts, and of several drafts at one position.
 std::span<const VerifierKind> chain_verifier_kinds();
 std::span<const VerifierKind> several_verifier_kinds();
 
-/// Their names, as used by --draft, --verifier, --policy and --system.
+/// Their names, as used by --draft, --verifier and --policy.
 std::vector<std::string> draft_names();
 std::vector<std::string> verifier_names();
 std::vector<std::string> policy_names();
-std::vector<std::string> system_names();
 
-/// A draft, a verifier and a policy, or a system; entries of the tables.
+/// A draft, a verifier and a policy, entries of the tables; or plain decoding, with all three null.
 struct Method {
   const DraftKind* draft = &draft_kinds().front();
   const VerifierKind* verifier = &verifier_kinds().front();
   const PolicyKind* policy = &policy_kinds().front();
-  /// If set, the others are null.
-  const SystemKind* system = nullptr;
 
-  Keeps keeps() const;
-  bool lossless() const { return keeps() == Keeps::law; }
+  bool is_plain() const { return verifier == nullptr; }
+  bool lossless() const { return is_plain() || verifier->lossless; }
   friend bool operator==(const Method&, const Method&) = default;
 };
 
 /// "DRAFT+VERIFIER+POLICY" without the draft or policy that is the default: "algorithm1", "block", "copy+algorithm1",
-/// "algorithm1+heuristic"; or the system's name.
+/// "algorithm1+heuristic"; or "plain".
 std::string name_of(const Method& method);
 
-/// The method with a name: a system, or at most one draft, verifier and policy, joined by "+" in any order. Empty if
+/// The method with a name: "plain", or at most one draft, verifier and policy, joined by "+" in any order. Empty if
 /// a part is none of these, or a kind occurs twice.
 std::optional<Method> method_named(std::string_view name);
 
@@ -156,11 +135,11 @@ bool uses(const Method& method, const MethodContext& context, bool ParametersUse
 
 /// The names of the entries that use a parameter, in the order of each table.
 struct ParameterUsers {
-  std::vector<std::string> drafts, verifiers, policies, systems;
+  std::vector<std::string> drafts, verifiers, policies;
 };
 ParameterUsers users_of(bool ParametersUsed::*parameter);
 
-/// Systems, every verifier with the first draft, every draft with the first verifier, every policy with both: those
+/// Plain decoding, every verifier with the first draft, every draft with the first verifier, every policy with both: those
 /// that lack nothing.
 std::vector<Method> known_methods(const MethodContext& context);
 

@@ -45,7 +45,7 @@ std::vector<std::int64_t> best_tree_of(const MethodSettings& settings) {
 std::vector<PlannedTree> planned_trees(std::span<const Method> methods, const MethodSettings& settings) {
   std::vector<PlannedTree> trees;
   for (const Method& method : methods) {
-    if (method.verifier == nullptr || method.verifier->tree == nullptr) continue;
+    if (method.is_plain() || method.verifier->tree == nullptr) continue;
     PlannedTree tree{name_of(method), method.verifier->tree(settings), 0, {}};
     tree.depth = theory::tree_depth(tree.parents);
     if (most_children(tree.parents) <= static_cast<std::int64_t>(settings.tree_acceptance.size()))

@@ -411,7 +411,7 @@ class RecordedExperiment {
 
 /// The reason why no recording can replay the method; empty if one may.
 std::string beyond_recordings(const Method& method, const MethodContext& context) {
-  if (method.system != nullptr) return "a recording replays a draft with a verifier, no system of its own";
+  if (method.is_plain()) return "a recording replays a draft with a verifier";
   if (method.draft != &draft_kinds().front()) return "a recording replays the draft that was recorded, model, alone";
   const std::string_view verifier = method.verifier->name;
   if (method.verifier->tree != nullptr) return "a recording knows one draft of a position, not several";

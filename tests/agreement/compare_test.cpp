@@ -16,7 +16,9 @@
 #include "sim/random.hpp"
 #include "sim/table_models.hpp"
 #include "sim/validation/compare.hpp"
+#include "tests/support/block_tokens.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/multi_draft_law.hpp"
 
 using namespace specdec;
 using validation::MethodResult;

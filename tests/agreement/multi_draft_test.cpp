@@ -12,6 +12,7 @@
 #include "sim/sampling.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/exact_uniforms.hpp"
+#include "tests/support/multi_draft_law.hpp"
 #include "tests/support/random_models.hpp"
 
 using namespace specdec;

@@ -25,7 +25,6 @@
 using namespace specdec;
 using estimate::AcceptanceEstimate;
 using estimate::Interval;
-using estimate::TaskMix;
 
 namespace {
 
@@ -57,7 +56,6 @@ using Recording = std::vector<Sequence>;
 /// A law of recordings of so many sequences.
 struct Law {
   std::string name;
-  TaskMix mix;
   std::function<Recording(Random&, std::size_t sequences)> draw;
 };
 
@@ -247,28 +245,24 @@ Sequence rare_hopeless(Random& random, std::size_t) {
 }
 
 const std::vector<Law> laws{
-    {"independent betas", TaskMix::random, each(independent)},
-    {"sticky Markov betas", TaskMix::random, each(sticky)},
-    {"two tasks, random mix", TaskMix::random, each(random_mixture)},
-    {"two tasks, fixed mix", TaskMix::fixed, each(fixed_mixture)},
-    {"two tasks, fixed mix, not stratified", TaskMix::random, each(fixed_mixture)},
-    {"temperature 0, alpha .98", TaskMix::random, each([](Random& r, std::size_t) { return greedy(r, 0.02, 0.02); })},
-    {"temperature 0, alpha .98, in bursts", TaskMix::random,
-     each([](Random& r, std::size_t) { return greedy(r, 0.0102, 0.5); })},
-    {"temperature 0, alpha .995", TaskMix::random,
-     each([](Random& r, std::size_t) { return greedy(r, 0.005, 0.005); })},
-    {"temperature 0, alpha .995, in bursts", TaskMix::random,
-     each([](Random& r, std::size_t) { return greedy(r, 0.0025, 0.5); })},
-    {"heavy tails", TaskMix::random, each(heavy_tails)},
-    {"lognormal lengths", TaskMix::random, each(lognormal_texts)},
-    {"falling along the text", TaskMix::random, each(falling)},
-    {"five texts of a prompt", TaskMix::random, five_of_a_prompt},
-    {"wandering", TaskMix::random, each(wandering)},
-    {"loops", TaskMix::random, each(loops)},
-    {"unequal prompts", TaskMix::random, unequal_prompts},
-    {"rare long and hard", TaskMix::random, each(rare_long)},
-    {"easy or hopeless", TaskMix::random, each(easy_or_hopeless)},
-    {"rare and hopeless", TaskMix::random, each(rare_hopeless)},
+    {"independent betas", each(independent)},
+    {"sticky Markov betas", each(sticky)},
+    {"two tasks, random mix", each(random_mixture)},
+    {"two tasks, fixed mix", each(fixed_mixture)},
+    {"temperature 0, alpha .98", each([](Random& r, std::size_t) { return greedy(r, 0.02, 0.02); })},
+    {"temperature 0, alpha .98, in bursts", each([](Random& r, std::size_t) { return greedy(r, 0.0102, 0.5); })},
+    {"temperature 0, alpha .995", each([](Random& r, std::size_t) { return greedy(r, 0.005, 0.005); })},
+    {"temperature 0, alpha .995, in bursts", each([](Random& r, std::size_t) { return greedy(r, 0.0025, 0.5); })},
+    {"heavy tails", each(heavy_tails)},
+    {"lognormal lengths", each(lognormal_texts)},
+    {"falling along the text", each(falling)},
+    {"five texts of a prompt", five_of_a_prompt},
+    {"wandering", each(wandering)},
+    {"loops", each(loops)},
+    {"unequal prompts", unequal_prompts},
+    {"rare long and hard", each(rare_long)},
+    {"easy or hopeless", each(easy_or_hopeless)},
+    {"rare and hopeless", each(rare_hopeless)},
 };
 
 /// Gammas up to this one are priced.
@@ -364,7 +358,7 @@ struct Tallies {
 /// The product's estimates of one recording.
 class Estimates {
  public:
-  explicit Estimates(TaskMix mix) : rates_(mix), replay_(replay_options(mix)) {}
+  Estimates() : replay_(replay_options()) {}
 
   void add(const Sequence& sequence, std::size_t number) {
     const std::vector<std::int64_t> numbers(sequence.betas.size(), static_cast<std::int64_t>(number));
@@ -387,11 +381,10 @@ class Estimates {
   }
 
  private:
-  static estimate::ReplayEstimateOptions replay_options(TaskMix mix) {
+  static estimate::ReplayEstimateOptions replay_options() {
     estimate::ReplayEstimateOptions options;
     options.replay.max_gamma = max_gamma;
     options.cost = step_cost();
-    options.mix = mix;
     options.resamplings = 1;
     return options;
   }
@@ -418,7 +411,7 @@ std::pair<std::vector<double>, std::vector<double>> sums_by_cluster(const Record
 }
 
 Tallies run(const Law& law, const Truth& truth, std::size_t sequences, Random& random) {
-  Estimates estimates(law.mix);
+  Estimates estimates;
   const Recording recording = law.draw(random, sequences);
   for (std::size_t k = 0; k < recording.size(); ++k) estimates.add(recording[k], k);
   const AcceptanceEstimate alpha = *estimates.rates().from_mean_acceptance();

@@ -103,7 +103,7 @@ RUNS = {
     "analyze": [
         "SCRATCH/beta.safetensors",
         "SCRATCH/beta.safetensors --c 0.1",
-        "SCRATCH/tasks --c 0 --gamma 2,5 --fixed-task-mix",
+        "SCRATCH/tasks --c 0 --gamma 2,5",
         "SCRATCH/tasks --c 5",
         "SCRATCH/topk --c 0.1",
         "SCRATCH/full --acceptance greedy",

@@ -8,6 +8,7 @@
 #include "analysis/core/kernels.hpp"
 #include "tests/properties/random_cases.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/multi_draft_law.hpp"
 
 namespace specdec::theory {
 namespace {

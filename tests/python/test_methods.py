@@ -70,15 +70,12 @@ def random_question(seed: int) -> tuple[str, dict[str, Any]]:
     question = {**SMALL, "seed": seed}
     if command == "compare" and rng.random() < 0.7:
         question["methods"] = rng.sample(
-            ["algorithm1", "block", "lenient", "typical", "copy", "heuristic", "threshold", "tree", "plain", "beam", "oracle"],
+            ["algorithm1", "block", "lenient", "typical", "copy", "heuristic", "threshold", "tree", "plain", "oracle"],
             rng.randrange(1, 4),
         )
     if command == "simulate":
-        if rng.random() < 0.3:
-            question["system"] = rng.choice(["plain", "beam", "target"])
-        else:
-            question["verifier"] = rng.choice(["algorithm1", "block", "lenient", "typical", "tree"])
-            question["draft"] = rng.choice(["model", "copy", "ngram"])
+        question["verifier"] = rng.choice(["algorithm1", "block", "lenient", "typical", "tree"])
+        question["draft"] = rng.choice(["model", "copy", "ngram"])
     several: list[tuple[str, Any]] = [
         ("gamma", rng.randrange(0, 7)),
         ("temperature", rng.choice([0, 0.7, 1.5])),
@@ -90,8 +87,6 @@ def random_question(seed: int) -> tuple[str, dict[str, Any]]:
         ("vocab", rng.choice([1, 20])),
         ("noise", 0.5),
         ("alpha", 0.7),
-        ("beams", 3),
-        ("draft_beams", rng.choice([2, 6])),
         ("drafts", 2),
         ("until_error", 0.2),
         ("tasks", ["code"]),
@@ -153,9 +148,7 @@ def test_the_shipped_pair_its_tables_and_recordings_are_run_alike(tmp_path: path
         ("compare", {"schedule": [(2, 8, 3)]}, "schedule"),
         ("compare", {"overhead": 0.1}, "overhead"),
         ("simulate", {"draft": "nobody"}, "draft"),
-        ("simulate", {"system": "plain", "draft": "copy"}, "draft"),
         ("simulate", {"policy": "batch"}, "policy"),
-        ("simulate", {"system": "beam", "beams": 4, "draft_beams": 3}, "draft_beams"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_the_parameter(command: str, question: dict[str, Any], parameter: str) -> None:

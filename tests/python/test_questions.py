@@ -198,7 +198,6 @@ def random_analysis(seed: int) -> Asked:
         ("row_tolerance", rng.choice([0.01, 2.0])),
         ("force_replay", True),
         ("assume_processed", True),
-        ("fixed_task_mix", True),
     ]
     for name, value in several:
         if rng.random() < 0.3:

@@ -149,11 +149,6 @@ TEST_CASE("the oracle's speedup has all digits") {
   check_rows("oracle_speedup", of_rate_and_cost(theory::oracle_speedup));
 }
 
-TEST_CASE("the oracle's largest improvement has all digits") {
-  check_rows("largest_oracle_improvement",
-             [](ReferenceRow& row) { return theory::largest_oracle_improvement(row.rate()); });
-}
-
 TEST_CASE("the real optimum is within 1e-12 of the exact one, for c from the smallest double to nearly 1") {
   WorstError speedup;
   WorstError position;

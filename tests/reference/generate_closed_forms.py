@@ -112,8 +112,6 @@ def closed_forms():
         if oracle > 0:
             row("oracle_improvement", r, gamma, c, value=1 / (oracle * speedup(r, gamma, c)))
     for r in RATES:
-        if 0 < r.epsilon < 1:
-            row("largest_oracle_improvement", r, value=1 / (1 - r.alpha ** (1 / r.epsilon)))
         for c in COSTS:
             if r.epsilon + exact(c) > 0:
                 row("oracle_speedup", r, c, value=1 / (r.epsilon + r.alpha * exact(c)))

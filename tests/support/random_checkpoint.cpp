@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "traces/formats/safetensors_writer.hpp"
+#include "tests/support/safetensors_file.hpp"
 
 namespace specdec::tests {
 namespace {
@@ -57,14 +57,14 @@ void keep_tokens(NamedTensor& embedding, const std::vector<std::int64_t>& known)
 
 void write_weights(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                    std::vector<std::int64_t> known) {
-  std::vector<traces::TensorData> data;
+  std::vector<TensorData> data;
   for (std::size_t i = 0; i < known.size(); ++i) known[i] -= static_cast<std::int64_t>(i);
   if (!known.empty())
     data.push_back({{"d2t", traces::ElementType::i64, {std::ssize(known)}}, std::as_bytes(std::span(known))});
   for (const NamedTensor& tensor : tensors) {
     data.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
   }
-  traces::write_safetensors(path, data);
+  write_safetensors(path, data);
 }
 
 void write_config(const std::filesystem::path& path, const Shape& s, const std::vector<std::int64_t>& known) {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/formats/safetensors_writer.hpp"
+#include "tests/support/safetensors_file.hpp"
 #include "traces/position_source.hpp"
 
 namespace specdec::tests {
@@ -57,9 +57,9 @@ inline OwnedTensor bfloats(std::string name, std::vector<std::int64_t> shape, co
 
 inline std::filesystem::path write_tensors(const std::filesystem::path& path, const std::vector<OwnedTensor>& tensors,
                                            const std::map<std::string, std::string>& metadata = {}) {
-  std::vector<traces::TensorData> data;
+  std::vector<TensorData> data;
   for (const OwnedTensor& tensor : tensors) data.push_back({{tensor.name, tensor.type, tensor.shape}, tensor.bytes});
-  traces::write_safetensors(path, data, metadata);
+  write_safetensors(path, data, metadata);
   return path;
 }
 

@@ -42,19 +42,4 @@ std::string safetensors_header(std::span<const TensorHeader> tensors,
   return text;
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  const std::vector<TensorHeader> headers(tensors.begin(), tensors.end());
-  for (const TensorData& tensor : tensors) {
-    if (static_cast<std::int64_t>(tensor.bytes.size()) == bytes_of(tensor)) continue;
-    throw std::invalid_argument(fmt::format("write_safetensors: {} is {} bytes long, but must be {}", tensor.name,
-                                            tensor.bytes.size(), bytes_of(tensor)));
-  }
-  const std::string header = safetensors_header(headers, metadata);
-  DurableFile file(path);
-  file.write(std::as_bytes(std::span(header)));
-  for (const TensorData& tensor : tensors) file.write(tensor.bytes);
-  file.commit();
-}
-
 }  // namespace specdec::traces

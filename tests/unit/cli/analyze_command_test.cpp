@@ -658,7 +658,7 @@ TEST_CASE("each task has figures of its own") {
   const std::string trace = scalar_trace(folder / "trace.safetensors", {0.9, 0.9, 0.5, 0.5, 0.5}, {0, 0, 1, 1, 2},
                                          {{"tasks", R"(["easy","hard"])"}}, {}, {0, 0, 1, 1, 1})
                                 .string();
-  const ordered_json json = analysis_of(trace + " --c 0.1 --gamma 1,2 --fixed-task-mix");
+  const ordered_json json = analysis_of(trace + " --c 0.1 --gamma 1,2");
   REQUIRE(json["tasks"].size() == 2);
   CHECK(json["tasks"][1]["task"] == "hard");
   CHECK(json["tasks"][1]["positions"] == 3);

@@ -401,7 +401,7 @@ WORDS = [
     "trace generate --output out --tasks a:0.5,a:0.6", "counters nowhere --at 0",
     "list hardware h1000", "list models nothing-8b", "simulate --draft nothing", "simulate --verifier nothing",
     "simulate --source trace", "simulate --source trace --trace nowhere", "simulate --source synthetic --laws nothing",
-    "simulate --source synthetic --lenience 0.3", "simulate --system beam --temperature 1", "simulate --target nowhere",
+    "simulate --source synthetic --lenience 0.3", "simulate --target nowhere",
     "simulate --schedule 1-8:3", "simulate --tree 0x0 --verifier tree", "compare nothing", "compare --tokens 0",
     "validate --tokens 0", "validate --tasks nothing", "validate --show-tokens 9", "validate --target nowhere",
     "reproduce --table table9", "reproduce --format json --table table9", "reproduce --format xml", "report", f"report {RUN[5:]}", "report --output page.html",

@@ -104,7 +104,7 @@ TEST_CASE("what a question about methods gets wrong is refused by name before an
   CHECK(refusal([](Q& q) { q.lenience = 0.5; }) == "lenience");
   CHECK(refusal([](Q& q) { q.prompts = "prompts.jsonl"; }) == "prompts");
   CHECK_THROWS_WITH(planner::methods_named("METHOD", {"block", "block"}), "METHOD is block, but must be given once");
-  CHECK(planner::range_of_parameter("--draft-beams").hi == 1 << 20);
+  CHECK(planner::range_of_parameter("--gamma").hi == 1024);
   CHECK_THROWS_AS(planner::range_of_parameter("--nothing"), std::out_of_range);
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("a text ends with the end token") {
   const planner::Simulation ended = planner::simulate(question, shipped);
   CHECK(whole == 24 * 64);
   CHECK(ended.results.front().counters.tokens < whole);
-  question.system = "plain";
-  question.draft = question.verifier = question.policy = {};
-  CHECK(planner::simulate(question, shipped).results.front().counters.tokens == ended.results.front().counters.tokens);
+  ComparisonQuestion plain{question};
+  plain.methods = planner::methods_named("METHOD", {"plain"});
+  CHECK(planner::compare(plain, shipped).results.front().counters.tokens == ended.results.front().counters.tokens);
 }

@@ -88,7 +88,6 @@ TEST_CASE("parts of two numbers a token answer as one run to the bit") {
   const Folder folder;
   AnalysisQuestion question = with_cost();
   question.cost.verify_factor = core::VerificationCost::table(std::vector<core::VerificationCost::Point>{{5, 1.1}});
-  question.fixed_task_mix = true;
   require_same_answers({{scalar(folder / "trace").string()}}, question);
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("the model of a GGUF file is counted from its tensors") {
   CHECK(model.layers[0].count == 2);
   CHECK(model.layers[0].cache_shards == 2);
   const std::int64_t layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96;
-  CHECK(matmul_parameters(model) == 2 * layer + 6400);
+  CHECK(active_parameters(model) == 2 * layer + 6400);
   CHECK(total_parameters(model) == 2 * (layer + 128) + 6400 + 64);
   CHECK(cached_values_per_token(model) == 2 * 2 * 2 * 16);
   CHECK(attention_flops_per_pair(model) == 2 * 4 * 64);
@@ -139,7 +139,7 @@ TEST_CASE("the parts of a GGUF model are read together") {
   const auto path = folder.write("x-00001-of-00002.gguf", first.file());
   CHECK_THROWS_AS(cost::read_model_spec(path), traces::FileError);
   folder.write("x-00002-of-00002.gguf", second.file());
-  CHECK(matmul_parameters(cost::read_model_spec(path)) == 2 * 64 * 64 + 2 * 64 * 32 + 6400);
+  CHECK(active_parameters(cost::read_model_spec(path)) == 2 * 64 * 64 + 2 * 64 * 32 + 6400);
   CHECK_THROWS_WITH(cost::read_model_spec(folder.write("y.gguf", first.file())), Contains("split.count is 2"));
 }
 

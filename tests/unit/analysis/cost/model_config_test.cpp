@@ -20,7 +20,7 @@ using cost::NumberType;
 
 namespace {
 
-ModelSpec read(const std::string& config) { return cost::model_spec_from_config(config, "config.json"); }
+ModelSpec read(const std::string& config) { return cost::model_spec_from_document(config, "config.json"); }
 
 std::string refusal(const std::string& config) {
   try {
@@ -373,7 +373,6 @@ TEST_CASE("latent attention caches the latent and the rotary key and attends to 
   // https://github.com/deepseek-ai/DeepSeek-V3: 14B of weights, 2 x 0.9B of them shared with the main model.
   CHECK(static_cast<double>(total_parameters(module)) / 1e9 == Approx(11.6).margin(0.05));
   CHECK(cached_values_per_token(module) == 576);
-  CHECK(matmul_parameters(module) - active_parameters(module) == std::int64_t{248} * 3 * 7168 * 2048);
 }
 
 TEST_CASE("windows follow the pattern of the type unless the configuration lists the layers") {
@@ -423,7 +422,7 @@ TEST_CASE("an EAGLE-3 head takes three states of the target and shares its embed
   constexpr std::int64_t d = 4096;
   const std::int64_t matrices = 3 * d * d + 2 * d * (d + 2 * 1024) + d * d + 3 * d * 14336 + 32000 * d;
   const ModelSpec head = read(eagle3_8b);
-  CHECK(matmul_parameters(head) == matrices);
+  CHECK(active_parameters(head) == matrices);
   CHECK(total_parameters(head) == matrices + 4 * d);
   CHECK(cached_values_per_token(head) == 2048);
   CHECK(attention_flops_per_pair(head) == 4 * d);
@@ -441,7 +440,7 @@ TEST_CASE("an EAGLE-3 head takes three states of the target and shares its embed
 TEST_CASE("the decoder of T5 caches prompt and output alike and leaves the encoder idle") {
   const ModelSpec model = read(t5_small);
   CHECK(cached_values_per_token(model) == 6 * 2 * 512);
-  CHECK(matmul_parameters(model) == 6 * (6 * 512 * 512 + 2 * 512 * 2048) + 32128 * 512);
+  CHECK(active_parameters(model) == 6 * (6 * 512 * 512 + 2 * 512 * 2048) + 32128 * 512);
   CHECK(model.idle_parameters == 6 * (4 * 512 * 512 + 2 * 512 * 2048 + 2 * 512) + 512 + 32 * 8 + 6 * 2 * 512 * 512);
 }
 

@@ -42,7 +42,6 @@ ModelSpec dense_model(const DenseSizes& size) {
 TEST_CASE("the numbers of Llama 3 are those of its parts") {
   const ModelSpec large = dense_model({8192, 80, 64, 8, 128, 28672, 128256, false});
   CHECK(total_parameters(large) == 70553706496);
-  CHECK(matmul_parameters(large) == 69501714432);
   CHECK(active_parameters(large) == 69501714432);
   CHECK(2 * cached_values_per_token(large) == 327680);
   CHECK(attention_flops_per_pair(large) == 2621440);
@@ -50,13 +49,13 @@ TEST_CASE("the numbers of Llama 3 are those of its parts") {
 
   const ModelSpec small = dense_model({4096, 32, 32, 8, 128, 14336, 128256, false});
   CHECK(total_parameters(small) == 8030261248);
-  CHECK(matmul_parameters(small) == 7504658432);
+  CHECK(active_parameters(small) == 7504658432);
   CHECK(2 * cached_values_per_token(small) == 131072);
   CHECK(attention_flops_per_pair(small) == 524288);
 
   const ModelSpec tied = dense_model({2048, 16, 32, 8, 64, 8192, 128256, true});
   CHECK(total_parameters(tied) == 1235814400);
-  CHECK(matmul_parameters(tied) == 1235746816);
+  CHECK(active_parameters(tied) == 1235746816);
   CHECK(2 * cached_values_per_token(tied) == 32768);
   CHECK(attention_flops_per_pair(tied) == 131072);
 }
@@ -69,7 +68,6 @@ TEST_CASE("a token is multiplied by its own experts and all are stored") {
   model.layers[0].experts_per_token = 2;
   model.layers[0].parameters_per_expert = 3 * 4096 * 14336;
   CHECK(total_parameters(model) == 46702792704);
-  CHECK(matmul_parameters(model) == 1474297856 + 8 * 5637144576);
   CHECK(active_parameters(model) == 1474297856 + 2 * 5637144576);
 }
 
@@ -97,51 +95,17 @@ TEST_CASE("windows and states bound the cache") {
   CHECK_THROWS_AS(cache_bytes(model, 1, std::nan("")), std::domain_error);
 }
 
-TEST_CASE("the expected number of distinct experts is that of independent choices") {
-  const std::vector<std::pair<double, double>> mixtral = {{0, 0},       {1, 2},         {2, 3.5},
-                                                          {4, 5.46875}, {5, 6.1015625}, {8, 7.1990966796875}};
-  for (const auto& [tokens, expected] : mixtral) {
-    CHECK(cost::expected_distinct_experts(8, 2, tokens) == Approx(expected).epsilon(1e-14));
-  }
-  CHECK(cost::expected_distinct_experts(256, 8, 5) == Approx(37.5769119263).epsilon(1e-12));
-  CHECK(cost::expected_distinct_experts(256, 8, 8) == Approx(57.4208307860).epsilon(1e-12));
-  CHECK(cost::expected_distinct_experts(4, 4, 0.5) == 4);
-  CHECK(cost::expected_distinct_experts(4, 4, 0) == 0);
-  CHECK(cost::expected_distinct_experts(1, 1, 3) == 1);
-}
-
-TEST_CASE("every choice of two of four experts by three tokens touches 7/2 of them on average") {
-  std::vector<unsigned> pairs;
-  for (unsigned set = 0; set < 16; ++set) {
-    if (__builtin_popcount(set) == 2) pairs.push_back(set);
-  }
-  int touched = 0;
-  for (const unsigned a : pairs) {
-    for (const unsigned b : pairs) {
-      for (const unsigned c : pairs) touched += __builtin_popcount(a | b | c);
-    }
-  }
-  CHECK(touched / 216.0 == 3.5);
-  CHECK(cost::expected_distinct_experts(4, 2, 3) == Approx(3.5).epsilon(1e-14));
-}
-
-TEST_CASE("the expected number of distinct experts is accurate where it is tiny, and where nearly all are touched") {
+TEST_CASE("the share of experts passed over is accurate where it is nearly 1, and where it is nearly 0") {
   for (const std::int64_t experts : {3, 128, 100000}) {
     for (const std::int64_t chosen : {std::int64_t{1}, experts / 3, experts / 2, experts / 2 + 1, experts - 1}) {
-      for (const double tokens : {1e-12, 0.3, 1.0, 2.5, 700.0, 1e9}) {
-        const auto all = static_cast<long double>(experts);
-        const long double missed = log1pl(-static_cast<long double>(chosen) / all);
-        const long double expected = -all * expm1l(static_cast<long double>(tokens) * missed);
-        CHECK(cost::expected_distinct_experts(experts, chosen, tokens) ==
-              Approx(static_cast<double>(expected)).epsilon(1e-14));
-      }
+      const long double expected = log1pl(-static_cast<long double>(chosen) / static_cast<long double>(experts));
+      CHECK(cost::log_share_passed_over(experts, chosen) == Approx(static_cast<double>(expected)).epsilon(1e-15));
     }
   }
-  CHECK_THROWS_AS(cost::expected_distinct_experts(0, 1, 1), std::domain_error);
-  CHECK_THROWS_AS(cost::expected_distinct_experts(8, 9, 1), std::domain_error);
-  CHECK_THROWS_AS(cost::expected_distinct_experts(8, 0, 1), std::domain_error);
-  CHECK_THROWS_AS(cost::expected_distinct_experts(8, 2, -1), std::domain_error);
-  CHECK_THROWS_AS(cost::expected_distinct_experts(8, 2, std::numeric_limits<double>::infinity()), std::domain_error);
+  CHECK(cost::log_share_passed_over(4, 4) == -std::numeric_limits<double>::infinity());
+  CHECK_THROWS_AS(cost::log_share_passed_over(0, 1), std::domain_error);
+  CHECK_THROWS_AS(cost::log_share_passed_over(8, 9), std::domain_error);
+  CHECK_THROWS_AS(cost::log_share_passed_over(8, 0), std::domain_error);
 }
 
 TEST_CASE("a next-token module reads the target's head and stores its own layer") {
@@ -154,7 +118,7 @@ TEST_CASE("a next-token module reads the target's head and stores its own layer"
   const ModelSpec module = next_token_module(target);
   const std::int64_t layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 256;
   CHECK(total_parameters(module) == layer + 2 * 64 + 2 * 64 * 64);
-  CHECK(matmul_parameters(module) == layer + 2 * 64 * 64 + 64 * 1000);
+  CHECK(active_parameters(module) == layer + 2 * 64 * 64 + 64 * 1000);
   CHECK(cached_values_per_token(module) == 2 * 32);
   CHECK_FALSE(module.weight_bytes.has_value());
   CHECK_THROWS_AS(next_token_module(module), std::invalid_argument);

@@ -185,7 +185,7 @@ TEST_CASE("the answers of a server that decodes one at a time are a run at batch
 TEST_CASE("only steady windows that read no prompts tell a round") {
   const std::vector<ServingCounts> windows = {window(8, 0, 790),  window(8, 0, 800), window(8, 0, 810),
                                               window(8, 99, 400), window(8, 0, 805), window(7, 0, 600)};
-  const auto rounds = cost::window_rounds(windows);
+  const auto rounds = cost::log_rounds(windows).rounds;
   REQUIRE(rounds.size() == 2);
   CHECK(rounds[0].name == "server.log:800");
   CHECK(rounds[0].batch == 8);
@@ -193,7 +193,7 @@ TEST_CASE("only steady windows that read no prompts tell a round") {
   CHECK(rounds[0].seconds == Approx(8 * 2.5 / 800));
   CHECK_FALSE(rounds[0].context);
   CHECK(rounds[1].name == "server.log:810");
-  CHECK(cost::window_rounds(std::span(windows).first(2)).empty());
+  CHECK(cost::log_rounds(std::span(windows).first(2)).steady_windows == 0);
 }
 
 namespace {

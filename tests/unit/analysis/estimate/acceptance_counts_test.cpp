@@ -10,7 +10,7 @@ using specdec::estimate::acceptance_rate;
 using specdec::estimate::clopper_pearson_interval;
 using specdec::estimate::clopper_pearson_interval_of_share;
 using specdec::estimate::Interval;
-using specdec::estimate::wilson_interval;
+using specdec::estimate::wilson_interval_of_share;
 
 namespace {
 
@@ -88,11 +88,11 @@ TEST_CASE("Clopper and Pearson's interval goes on where counts are beyond the re
 }
 
 TEST_CASE("Wilson's interval agrees with many-digit values and stays between 0 and 1") {
-  check_interval(wilson_interval(75, 100), .656955364519, .824547886377);
-  check_interval(wilson_interval(0, 10), 0, .277532799863);
-  check_interval(wilson_interval(2600, 3290), .776027788885, .803842257649);
-  CHECK(wilson_interval(0, 10).lo == 0);
-  CHECK(wilson_interval(10, 10).hi <= 1);
-  CHECK_THROWS_AS(wilson_interval(11, 10), std::domain_error);
-  CHECK_THROWS_AS(wilson_interval(0, 0), std::domain_error);
+  check_interval(wilson_interval_of_share(0.75, 100), .656955364519, .824547886377);
+  check_interval(wilson_interval_of_share(0, 10), 0, .277532799863);
+  check_interval(wilson_interval_of_share(2600.0 / 3290, 3290), .776027788885, .803842257649);
+  CHECK(wilson_interval_of_share(0, 10).lo == 0);
+  CHECK(wilson_interval_of_share(1, 10).hi <= 1);
+  CHECK_THROWS_AS(wilson_interval_of_share(1.1, 10), std::domain_error);
+  CHECK_THROWS_AS(wilson_interval_of_share(0, 0), std::domain_error);
 }

@@ -43,8 +43,8 @@ struct Columns {
     observations.mean_acceptance = {cut(lower), cut(upper)};
     accumulator.add(observations);
   }
-  AcceptanceEstimate estimate(TaskMix mix = TaskMix::random, std::size_t piece = 1'000'000) const {
-    AcceptanceAccumulator accumulator(mix);
+  AcceptanceEstimate estimate(std::size_t piece = 1'000'000) const {
+    AcceptanceAccumulator accumulator;
     for (std::size_t begin = 0; begin < lower.size(); begin += piece) {
       add_to(accumulator, begin, std::min(begin + piece, lower.size()));
     }
@@ -108,30 +108,13 @@ TEST_CASE("an estimate does not depend on how the recording is cut into batches"
     for (double& value : values) value = uniform(generator);
     columns.append(k, k % 3, values);
   }
-  const AcceptanceEstimate whole = columns.estimate(TaskMix::fixed);
+  const AcceptanceEstimate whole = columns.estimate();
   for (const std::size_t piece : {1UL, 7UL, 64UL}) {
-    const AcceptanceEstimate pieces = columns.estimate(TaskMix::fixed, piece);
+    const AcceptanceEstimate pieces = columns.estimate(piece);
     CHECK(*pieces.value == *whole.value);
     CHECK(pieces.ci95->lo == whole.ci95->lo);
     CHECK(pieces.ci95->hi == whole.ci95->hi);
   }
-}
-
-TEST_CASE("a mix fixed by design is stratified by task, which leaves the difference of the tasks out of the interval") {
-  Columns columns;
-  for (std::int64_t k = 0; k < 8; ++k) {
-    const double level = k % 2 == 0 ? 0.9 : 0.3;
-    columns.append(k, static_cast<std::int32_t>(k % 2), std::vector<double>(50, level + (k < 4 ? 0.01 : -0.01)));
-  }
-  const AcceptanceEstimate random = columns.estimate(TaskMix::random);
-  const AcceptanceEstimate fixed = columns.estimate(TaskMix::fixed);
-  CHECK(*random.value == Approx(0.6));
-  CHECK(*fixed.value == Approx(0.6));
-  CHECK(random.ci95->hi - random.ci95->lo > 0.3);
-  // In each of two strata four sums deviate by .5 from their mean: se^2 = 2 (4/3) 1 / 400^2, 6 degrees of freedom.
-  const double half_width = 2.446911851144969 * std::sqrt(8.0 / 3) / 400;
-  CHECK((fixed.ci95->hi - fixed.ci95->lo) / 2 == Approx(half_width).epsilon(1e-3));
-  CHECK(fixed.method.find("stratified by 2 tasks") != std::string::npos);
 }
 
 TEST_CASE("tasks have estimates of their own") {
@@ -200,14 +183,14 @@ TEST_CASE("with few rejections the interval is at least Wilson's on the effectiv
   for (std::int64_t k = 0; k < 20; ++k) columns.append(k, -1, std::vector<double>(50, 1));
   const AcceptanceEstimate none = columns.estimate();
   CHECK(none.rejections == 0);
-  CHECK(none.ci95->lo == Approx(wilson_interval(1000, 1000).lo));
+  CHECK(none.ci95->lo == Approx(wilson_interval_of_share(1, 1000).lo));
   CHECK(none.ci95->hi == 1);
   CHECK(contains(none.notes, "0 expected rejections"));
   columns.lower[0] = 0;
   columns.lower[60] = 0;
   const AcceptanceEstimate two = columns.estimate();
-  CHECK(two.ci95->lo <= wilson_interval(998, 1000).lo);
-  CHECK(two.ci95->hi >= wilson_interval(998, 1000).hi);
+  CHECK(two.ci95->lo <= wilson_interval_of_share(0.998, 1000).lo);
+  CHECK(two.ci95->hi >= wilson_interval_of_share(0.998, 1000).hi);
 }
 
 TEST_CASE("a bracket gives bounds and an interval that covers the intervals of both ends") {

@@ -6,6 +6,7 @@
 #include "analysis/core/kernels.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/multi_draft_law.hpp"
 
 namespace specdec::theory {
 namespace {

@@ -36,22 +36,6 @@ TEST_CASE("an optimum too large to name leaves the oracle almost nothing") {
   CHECK(oracle_improvement(AcceptanceRate::from_rejection(1e-300), 0.5) == Approx(1).epsilon(1e-13));
 }
 
-TEST_CASE("the largest improvement over all costs equals exact values where gamma = alpha / (1 - alpha) is whole") {
-  CHECK(largest_oracle_improvement(AcceptanceRate(0.5)) == Approx(4.0 / 3).epsilon(1e-14));
-  CHECK(largest_oracle_improvement(AcceptanceRate(0.75)) == Approx(256.0 / 175).epsilon(1e-14));
-  CHECK(largest_oracle_improvement(AcceptanceRate(0.8)) == Approx(1.48738695859).epsilon(1e-11));
-  CHECK(largest_oracle_improvement(AcceptanceRate(0.9)) == Approx(1.53533993279).epsilon(1e-11));
-  CHECK(largest_oracle_improvement(AcceptanceRate(0.99)) == Approx(1.57736753009).epsilon(1e-11));
-}
-
-TEST_CASE("the largest improvement tends to e / (e - 1) and starts at 1") {
-  CHECK(largest_oracle_improvement_limit == Approx(std::exp(1.0) / std::expm1(1.0)).epsilon(1e-15));
-  CHECK(largest_oracle_improvement(AcceptanceRate(1)) == largest_oracle_improvement_limit);
-  CHECK(largest_oracle_improvement(AcceptanceRate::from_rejection(1e-15)) ==
-        Approx(largest_oracle_improvement_limit).epsilon(1e-14));
-  CHECK(largest_oracle_improvement(AcceptanceRate(0)) == 1);
-}
-
 TEST_CASE("certain acceptance and free drafts have no bound") {
   CHECK(std::isinf(oracle_tokens(AcceptanceRate(1))));
   CHECK(std::isinf(oracle_speedup(AcceptanceRate(1), 0)));

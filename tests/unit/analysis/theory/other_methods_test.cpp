@@ -1,4 +1,4 @@
-// Other drafts, other systems and policies that stop drafting: printed values, and an oracle that takes another way.
+// Other drafts and policies that stop drafting: printed values, and an oracle that takes another way.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,6 @@
 #include "analysis/theory/optimal_gamma.hpp"
 #include "analysis/theory/oracle.hpp"
 #include "analysis/theory/other_drafts.hpp"
-#include "analysis/theory/other_systems.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
 #include "tests/properties/random_cases.hpp"
@@ -50,68 +49,6 @@ TEST_CASE("a draft that proposes all tokens in one call gains with every one of 
   for (std::int64_t gamma = 1; gamma <= 4; ++gamma)
     CHECK(parallel_draft_speedup(heads, gamma, {.c = 0.1}) == printed(expected[gamma - 1]));
   CHECK(parallel_draft_speedup(heads, 0, {.c = 0.1}) == 1);
-}
-
-TEST_CASE("a draft that has a draft pays for the end of each block") {
-  const InnerDraft inner = {AcceptanceRate(0.7), 3, {.c = 0.05}};
-  CHECK(hierarchical_speedup(AcceptanceRate(0.8), 5, {.c = 0.1}, inner) == printed(2.90950386827));
-  CHECK(hierarchical_speedup(AcceptanceRate(0.9), 10, {.c = 0.2}, {AcceptanceRate(0.8), 4, {.c = 0.05}}) ==
-        printed(3.83988699786));
-  // An inner draft that is never asked leaves the plain one, and the inner speedup of long texts flatters.
-  CHECK(hierarchical_speedup(AcceptanceRate(0.8), 5, {.c = 0.1}, {AcceptanceRate(0.7), 0, {.c = 0.05}}) ==
-        exactly(2.45952));
-  const double inner_speedup = walltime_improvement(AcceptanceRate(0.7), 3, 0.05);
-  CHECK(walltime_improvement(AcceptanceRate(0.8), 5, 0.1 / inner_speedup) == printed(3.00673945946));
-  CHECK(hierarchical_speedup(AcceptanceRate(0.8), 0, {.c = 0.1}, inner) == 1);
-}
-
-TEST_CASE("beam search with a drafted beam gains by the steps it keeps") {
-  const SpeculativeBeams beams = speculative_beams(AcceptanceRate(0.7), 4, 6, 3, 0.05);
-  CHECK(beams.speedup == printed(2.20260869565));
-  CHECK(beams.operations == printed(2.17133833399));
-  CHECK(beams.target_evaluations == 22);
-  const SpeculativeBeams single = speculative_beams(AcceptanceRate(0.8), 1, 1, 5, 0.05);
-  CHECK(single.speedup == exactly(walltime_improvement(AcceptanceRate(0.8), 5, 0.05)));
-  CHECK_THROWS_AS(speculative_beams(AcceptanceRate(0.8), 4, 3, 5, 0.05), std::domain_error);
-}
-
-TEST_CASE("blockwise decoding takes the runs that its heads' accuracies say") {
-  const BlockwiseDecoding perfect = blockwise_decoding(Row{1, 1, 1}, 100);
-  CHECK(perfect.two_call_runs == 50);
-  CHECK(perfect.merged_runs == 26);
-  const BlockwiseDecoding heads = blockwise_decoding(Row{0.8, 0.6, 0.4}, 100);
-  CHECK(heads.block_tokens == exactly(2.472));
-  CHECK(heads.two_call_runs == Approx(80.906149).epsilon(1e-8));
-  CHECK(heads.merged_runs == Approx(41.453074).epsilon(2e-8));
-  CHECK(heads.merged_speedup == exactly(100 / heads.merged_runs));
-  CHECK(blockwise_decoding({}, 7).two_call_speedup == 0.5);
-}
-
-TEST_CASE("early exits save the layers that they skip, less what looking costs") {
-  const Row exits = {0, 0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1};
-  CHECK(early_exit(exits, 0).layers == exactly(4.2));
-  CHECK(early_exit(exits, 0).speedup == printed(1.90476190476));
-  CHECK(early_exit(exits, 0.05).speedup == printed(1.81405895692));
-  CHECK_THROWS_AS(early_exit(Row{0.5, 0.4}, 0), std::domain_error);
-  CHECK_THROWS_AS(early_exit({}, 0), std::domain_error);
-}
-
-TEST_CASE("copying the input costs a run per edit and those until it matches again") {
-  CHECK(input_copy_speedup(30, 0, 1) == 30);
-  CHECK(input_copy_speedup(30, 1, 1) == 10);
-  CHECK(input_copy_speedup(30, 2, 1) == 6);
-  CHECK(input_copy_speedup(30, 5, 1) == Approx(2.727273).epsilon(1e-6));
-  CHECK_THROWS_AS(input_copy_speedup(30, 20, 1), std::domain_error);
-}
-
-TEST_CASE("a function started on a guess of its input gains where the guess is kept") {
-  CHECK(chained_speedup(AcceptanceRate(0.8), {1, 0, 1}) == exactly(5.0 / 3));
-  CHECK(chained_speedup(AcceptanceRate(0.8), {1, 0.1, 1}) == exactly(25.0 / 16));
-  CHECK(chained_speedup(AcceptanceRate(0.5), {2, 0.1, 1}) == exactly(6.0 / 5));
-  CHECK(chained_speedup(AcceptanceRate(0.9), {1, 0.5, 3}) == exactly(80.0 / 71));
-  CHECK(chained_speedup(AcceptanceRate(0.9), {1, 5, 3}) == 1);
-  CHECK(chained_speedup(AcceptanceRate(1), {1, 0, 1}) == 2);
-  CHECK_THROWS_AS(chained_speedup(AcceptanceRate(1), {0, 0, 0}), std::domain_error);
 }
 
 TEST_CASE("fixed gammas over eight known acceptances are slower than the program") {

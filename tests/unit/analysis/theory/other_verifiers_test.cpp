@@ -10,6 +10,7 @@
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/typical_acceptance.hpp"
 #include "tests/properties/random_cases.hpp"
+#include "tests/support/block_tokens.hpp"
 #include "tests/support/catch.hpp"
 
 namespace specdec::theory {

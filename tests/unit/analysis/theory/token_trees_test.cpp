@@ -10,6 +10,7 @@
 #include "analysis/theory/tokens.hpp"
 #include "tests/properties/random_cases.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/multi_draft_law.hpp"
 
 namespace specdec::theory {
 namespace {

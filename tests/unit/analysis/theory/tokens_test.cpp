@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "analysis/core/arrays.hpp"
 #include "tests/support/catch.hpp"
 
 namespace specdec::theory {
@@ -83,19 +82,6 @@ TEST_CASE("the derivative of the expected tokens equals exact rational values an
   CHECK(expected_tokens_derivative(AcceptanceRate(0), 5) == 1);
   CHECK(expected_tokens_derivative(AcceptanceRate(1), 5) == 15);
   CHECK(expected_tokens_derivative(AcceptanceRate(0.3), 0) == 0);
-}
-
-TEST_CASE("expected tokens are evaluated over arrays, whose lengths must agree") {
-  const std::vector<AcceptanceRate> rates = {AcceptanceRate(0.5), AcceptanceRate(1)};
-  const std::vector<std::int64_t> drafts = {3, 4};
-  std::vector<double> out(2);
-  expected_tokens(rates, drafts, out);
-  CHECK(out == std::vector{1.875, 5.0});
-  core::evaluate("variances", std::span(out), tokens_variance, std::span(rates), std::span(drafts));
-  CHECK(out[1] == 0);
-  std::vector<double> short_out(1);
-  CHECK_THROWS_AS(expected_tokens(rates, drafts, short_out), std::invalid_argument);
-  CHECK_THROWS_WITH(expected_tokens(rates, drafts, short_out), "expected_tokens: out has 1 entries, but rates has 2");
 }
 
 TEST_CASE("a negative gamma is refused by name") {

@@ -16,10 +16,10 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/exact_uniforms.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/support/safetensors_file.hpp"
 #include "tests/support/source_dir.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
-#include "traces/formats/safetensors_writer.hpp"
 
 using namespace specdec;
 using namespace specdec::sim;
@@ -77,7 +77,7 @@ void write_heads(HeadKind kind, const tests::Shape& shape, const std::filesystem
   if (!spoilt.shape.empty()) tensors[spoilt.tensor] = spoilt.shape;
   if (spoilt.left_out) tensors.erase(spoilt.tensor);
   std::vector<std::vector<float>> values;
-  std::vector<traces::TensorData> data;
+  std::vector<tests::TensorData> data;
   values.reserve(tensors.size());
   for (const auto& [name, dimensions] : tensors) {
     std::int64_t count = 1;
@@ -97,7 +97,7 @@ void write_heads(HeadKind kind, const tests::Shape& shape, const std::filesystem
                                               {"num_hidden_layers", std::to_string(shape.layers)}};
   for (const auto& [key, value] : spoilt.metadata) metadata[key] = value;
   std::erase_if(metadata, [](const auto& entry) { return entry.second.empty(); });
-  traces::write_safetensors(path, data, metadata);
+  tests::write_safetensors(path, data, metadata);
 }
 
 /// A random target with random heads.

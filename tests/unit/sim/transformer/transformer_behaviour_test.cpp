@@ -8,8 +8,8 @@
 #include "sim/transformer/transformer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/support/safetensors_file.hpp"
 #include "tests/unit/sim/transformer/fixtures.hpp"
-#include "traces/formats/safetensors_writer.hpp"
 
 using namespace specdec;
 using sim::Token;
@@ -45,12 +45,12 @@ void write_shortened(const tests::RandomCheckpoint& checkpoint, int layers, cons
   config.replace(config.find(key) + key.size(), 1, std::to_string(layers));
   std::ofstream(folder / "config.json") << config;
   const std::string prefix = "model.layers.";
-  std::vector<traces::TensorData> kept;
+  std::vector<tests::TensorData> kept;
   for (const tests::NamedTensor& tensor : checkpoint.tensors()) {
     if (tensor.name.starts_with(prefix) && tensor.name[prefix.size()] - '0' >= layers) continue;
     kept.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
   }
-  traces::write_safetensors(folder / "model.safetensors", kept);
+  tests::write_safetensors(folder / "model.safetensors", kept);
 }
 
 /// The features of all positions, one after another.

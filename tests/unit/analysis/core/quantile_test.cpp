@@ -1,5 +1,3 @@
-#include "analysis/core/arrays.hpp"
-
 #include <stdexcept>
 #include <vector>
 
@@ -9,26 +7,6 @@
 #include "tests/support/catch.hpp"
 
 namespace specdec::core {
-
-TEST_CASE("a scalar function is evaluated over arrays of its parameters") {
-  const std::vector<double> a = {1, 2, 3};
-  const std::vector<int> b = {10, 20, 30};
-  std::vector<double> out(3);
-  evaluate(
-      "sums", std::span(out), [](double x, int y) { return x + y; }, std::span(a), std::span(b));
-  CHECK(out == std::vector<double>{11, 22, 33});
-}
-
-TEST_CASE("arrays of different lengths are refused") {
-  const std::vector<double> a = {1, 2, 3};
-  std::vector<double> out(2);
-  const auto call = [&] {
-    evaluate(
-        "copies", std::span(out), [](double x) { return x; }, std::span(a));
-  };
-  CHECK_THROWS_AS(call(), std::invalid_argument);
-  CHECK_THROWS_WITH(call(), "copies: parameter array has 3 entries, but output has 2");
-}
 
 TEST_CASE("a quantile lies on the line between the two values around it") {
   const std::vector<double> values = {30, 10, 20, 60};

@@ -1,30 +1,25 @@
-// Leaving a transformer early, against a forward pass in double that is written down here from the definitions alone.
+// The first blocks of a transformer with an exit, against a forward pass in double that is written down here from the definitions alone.
 
-#include "sim/transformer/early_exit.hpp"
+#include "sim/transformer/exits.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "sim/decoding.hpp"
 #include "sim/transformer/transformer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/support/safetensors_file.hpp"
 #include "tests/support/source_dir.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/safetensors.hpp"
-#include "traces/formats/safetensors_writer.hpp"
 
 using namespace specdec;
-using sim::EarlyExitOptions;
-using sim::EarlyExitTransformer;
-using sim::ExitConfidence;
 using sim::Token;
 using sim::Transformer;
 using Values = std::vector<double>;
@@ -66,10 +61,10 @@ class ExitFile {
   }
 
   void write(const std::map<std::string, std::string>& metadata = of_small) {
-    std::vector<traces::TensorData> data;
+    std::vector<tests::TensorData> data;
     for (const tests::NamedTensor& tensor : tensors_)
       data.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
-    traces::write_safetensors(path(), data, metadata);
+    tests::write_safetensors(path(), data, metadata);
   }
 
   std::filesystem::path path() const { return folder_.path() / "exits.safetensors"; }
@@ -83,13 +78,6 @@ class ExitFile {
 /// The definitions, token after token, in double.
 class Definition {
  public:
-  struct Out {
-    Values probabilities;
-    std::int64_t blocks = 0;
-    /// The confidence nearest to the threshold lay so far from it.
-    double margin = 1;
-  };
-
   Definition(const std::vector<tests::NamedTensor>& model, const std::vector<tests::NamedTensor>& exits) {
     for (const auto* tensors : {&model, &exits})
       for (const tests::NamedTensor& t : *tensors) values_[t.name] = Values(t.values.begin(), t.values.end());
@@ -97,26 +85,12 @@ class Definition {
     stored_.resize(4);
   }
 
-  /// @param threshold  nothing: all blocks. A token that must leave behind `last` blocks does.
-  Out next(Token token, ExitConfidence confidence, std::optional<double> threshold, std::int64_t last = 4) {
+  /// The probabilities behind this many blocks.
+  Values next(Token token, std::int64_t blocks) {
     const Values& embedding = values_.at("model.embed_tokens.weight");
     Values x(embedding.begin() + token * 32, embedding.begin() + token * 32 + 32);
-    Out out;
-    for (std::int64_t l = 0; l < 4; ++l) {
-      const Values before = x;
-      if (out.blocks == 0) {
-        block(l, x);
-        if (l == 3)
-          leave(out, 4, x);
-        else if (l + 1 == last)
-          leave(out, last, x);
-        else if (threshold && is_sure(l + 1, x, before, confidence, *threshold, out))
-          leave(out, l + 1, x);
-      } else {
-        store(l, rms(x, name(l, "input_layernorm")));
-      }
-    }
-    return out;
+    for (std::int64_t l = 0; l < blocks; ++l) block(l, x);
+    return distribution(blocks, x);
   }
 
  private:
@@ -200,74 +174,12 @@ class Definition {
     return p;
   }
 
-  bool is_sure(std::int64_t blocks, const Values& x, const Values& before, ExitConfidence confidence, double threshold,
-               Out& out) const {
-    double sure = 0;
-    if (confidence == ExitConfidence::softmax_response) {
-      Values p = distribution(blocks, x);
-      std::sort(p.begin(), p.end());
-      sure = p[p.size() - 1] - p[p.size() - 2];
-    } else {
-      if (blocks == 1) return false;
-      Values sums(3);
-      for (std::size_t i = 0; i < 32; ++i) add(sums, {x[i] * before[i], x[i] * x[i], before[i] * before[i]});
-      sure = sums[0] / std::sqrt(sums[1] * sums[2]);
-    }
-    out.margin = std::min(out.margin, std::abs(sure - threshold));
-    return sure >= threshold;
-  }
-
-  void leave(Out& out, std::int64_t blocks, const Values& x) const {
-    out.blocks = blocks;
-    out.probabilities = distribution(blocks, x);
-  }
-
   std::map<std::string, Values> values_;
   std::vector<std::vector<Values>> keys_;
   std::vector<std::vector<Values>> stored_;
 };
 
-std::vector<double> rows_of(EarlyExitTransformer& model, const std::vector<Token>& tokens, std::size_t block) {
-  std::vector<double> rows(tokens.size() * 50);
-  for (std::size_t first = 0; first < tokens.size(); first += block) {
-    const std::size_t n = std::min(block, tokens.size() - first);
-    model.score(std::span(tokens).subspan(first, n), std::span(rows).subspan(first * 50, n * 50));
-  }
-  return rows;
-}
-
 }  // namespace
-
-TEST_CASE("tokens leave where the definition says, by either measure, with trained exits and without") {
-  const tests::RandomCheckpoint checkpoint(small);
-  const auto weights = sim::load_checkpoint(checkpoint.folder());
-  ExitFile file({1, 2, 3});
-  const auto exits = sim::load_exits(file.path(), sim::config_of(*weights));
-  CHECK(sim::exits_of(*exits) == std::vector<std::int64_t>{1, 2, 3});
-  const std::vector<Token> tokens = token_walk(90);
-  for (const bool trained : {false, true}) {
-    for (const auto confidence : {ExitConfidence::softmax_response, ExitConfidence::state_saturation}) {
-      const double threshold = confidence == ExitConfidence::softmax_response ? 0.0327 : 0.86;
-      CAPTURE(trained, confidence);
-      EarlyExitTransformer model(
-          weights, {.confidence = confidence, .threshold = threshold, .exits = trained ? exits : nullptr});
-      model.run_all_blocks_before(10);
-      const std::vector<double> rows = rows_of(model, tokens, 90);
-      Definition definition(checkpoint.tensors(), trained ? file.tensors() : std::vector<tests::NamedTensor>{});
-      std::vector<int> left(5);
-      for (std::size_t t = 0; t < tokens.size(); ++t) {
-        const auto out = definition.next(tokens[t], confidence, t < 10 ? std::nullopt : std::optional(threshold));
-        CAPTURE(t, out.margin);
-        REQUIRE(out.margin > 1e-5);
-        REQUIRE(model.blocks_run(static_cast<std::int64_t>(t)) == out.blocks);
-        left[static_cast<std::size_t>(out.blocks)] += t >= 10;
-        for (std::size_t x = 0; x < 50; ++x) REQUIRE(std::abs(rows[t * 50 + x] - out.probabilities[x]) < 2e-5);
-      }
-      CAPTURE(left);
-      CHECK(std::count_if(left.begin(), left.end(), [](int n) { return n > 5; }) >= 3);
-    }
-  }
-}
 
 TEST_CASE("the target's first blocks and an exit are what the definition says, and count what they multiply") {
   const tests::RandomCheckpoint checkpoint(small);
@@ -281,8 +193,8 @@ TEST_CASE("the target's first blocks and an exit are what the definition says, a
     model.score(tokens, rows);
     Definition definition(checkpoint.tensors(), trained ? file.tensors() : std::vector<tests::NamedTensor>{});
     for (std::size_t t = 0; t < tokens.size(); ++t) {
-      const auto out = definition.next(tokens[t], ExitConfidence::softmax_response, std::nullopt, 2);
-      for (std::size_t x = 0; x < 50; ++x) REQUIRE(std::abs(rows[t * 50 + x] - out.probabilities[x]) < 2e-5);
+      const Values expected = definition.next(tokens[t], 2);
+      for (std::size_t x = 0; x < 50; ++x) REQUIRE(std::abs(rows[t * 50 + x] - expected[x]) < 2e-5);
     }
     CHECK(model.operations_per_token() == 2.0 * (2 * (4 * 32 * 32 + 3 * 32 * 48) + 50 * 32 + (trained ? 32 * 32 : 0)));
   }
@@ -326,81 +238,7 @@ TEST_CASE("the shipped exits give PyTorch's logits to 1e-4 of each row's largest
   }
 }
 
-TEST_CASE("who never leaves is the full model, who always leaves its first block, and rows do not depend on blocks") {
-  const tests::RandomCheckpoint checkpoint(small);
-  const auto weights = sim::load_checkpoint(checkpoint.folder());
-  const std::vector<Token> tokens = token_walk(70);
-  std::vector<double> full_rows(70 * 50);
-  std::vector<double> first_rows(70 * 50);
-  Transformer full(weights);
-  Transformer first(weights, {.layers = 1});
-  full.score(tokens, full_rows);
-  first.score(tokens, first_rows);
-  EarlyExitTransformer never(weights, {.threshold = 1});
-  CHECK(rows_of(never, tokens, 20) == full_rows);
-  EarlyExitTransformer always(weights, {.threshold = 0});
-  CHECK(rows_of(always, tokens, 20) == first_rows);
-
-  EarlyExitTransformer model(weights, {.threshold = 0.02});
-  model.run_all_blocks_before(55);
-  const std::vector<double> expected = rows_of(model, tokens, 1);
-  CHECK(std::equal(expected.begin(), expected.begin() + 55 * 50, full_rows.begin()));
-  CHECK(expected != full_rows);
-  for (int threads = 1; threads <= 2; ++threads) {
-    EarlyExitTransformer other(weights, {.threads = threads, .threshold = 0.02});
-    other.run_all_blocks_before(55);
-    CHECK(rows_of(other, tokens, 7) == expected);
-    other.score(token_walk(9), {});
-    other.roll_back(60);
-    std::vector<double> last(4 * 50);
-    other.score(std::span(tokens).subspan(60), last);
-    CHECK(std::equal(last.begin(), last.end(), expected.end() - 200));
-  }
-}
-
-TEST_CASE("a text's operations are those of the blocks that its tokens ran, and its divergence that of the rows") {
-  const tests::RandomCheckpoint checkpoint(small);
-  const auto weights = sim::load_checkpoint(checkpoint.folder());
-  constexpr double block = 2.0 * (4 * 32 * 32 + 3 * 32 * 48);
-  constexpr double head = 2.0 * 50 * 32;
-  constexpr double stored = 2.0 * 2 * 32 * 32;
-  for (const auto confidence : {ExitConfidence::softmax_response, ExitConfidence::state_saturation}) {
-    const bool asks_all = confidence == ExitConfidence::softmax_response;
-    const double threshold = asks_all ? 0.02 : 0.86;
-    EarlyExitTransformer model(weights, {.confidence = confidence, .threshold = threshold});
-    CHECK(model.operations(4) == 4 * block + (asks_all ? 4 : 1) * head);
-    CHECK(model.operations(2) == 2 * block + 2 * stored + (asks_all ? 2 : 1) * head);
-    CHECK(model.operations_per_token() == model.operations(4));
-
-    const std::vector<Token> prompt = token_walk(12);
-    model.run_all_blocks_before(11);
-    sim::DecodingOptions options;
-    options.max_new_tokens = 50;
-    const sim::Generation run = sim::decode_autoregressively(model, prompt, options, sim::RandomStream(3, 0));
-    Transformer full(weights);
-    const sim::EarlyExitText text = sim::measure_early_exit(model, full, prompt, run.tokens, options.standardisation);
-    double operations = 0;
-    std::int64_t tokens = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      operations += static_cast<double>(text.blocks_run[i]) * model.operations(static_cast<std::int64_t>(i + 1));
-      tokens += text.blocks_run[i];
-    }
-    CHECK(tokens == 50);
-    CHECK(text.operations == Approx(operations).epsilon(1e-12));
-    CHECK(run.counters.operations == Approx(operations).epsilon(1e-12));
-    CHECK(text.total_variation > 0);
-    // Pinsker's inequality, for each token and so for the sums.
-    CHECK(text.kullback_leibler >= 2 * text.total_variation * text.total_variation / 50);
-
-    EarlyExitTransformer never(weights, {.confidence = ExitConfidence::softmax_response, .threshold = 1});
-    const sim::EarlyExitText same = sim::measure_early_exit(never, full, prompt, run.tokens, options.standardisation);
-    CHECK(same.total_variation == 0);
-    CHECK(same.kullback_leibler == 0);
-    CHECK(same.blocks_run.back() == 50);
-  }
-}
-
-TEST_CASE("files that hold no exits of this model are refused with the tensor's name, and bad calls with the range") {
+TEST_CASE("files that hold no exits of this model are refused with the tensor's name") {
   const tests::RandomCheckpoint checkpoint(small);
   const auto weights = sim::load_checkpoint(checkpoint.folder());
   const auto refused_for = [&](ExitFile& file) -> std::string {
@@ -438,17 +276,4 @@ TEST_CASE("files that hold no exits of this model are refused with the tensor's 
   CHECK(refused_for(half) == "exits.2.proj.weight");
   ExitFile empty({});
   CHECK(refused_for(empty) == "exits");
-
-  CHECK_THROWS_AS(EarlyExitTransformer(weights, {.threshold = 1.01}), std::domain_error);
-  CHECK_THROWS_AS(EarlyExitTransformer(weights, {.max_length = 121}), std::domain_error);
-  EarlyExitTransformer model(weights, {.max_length = 5});
-  CHECK_THROWS_AS(model.run_all_blocks_before(6), std::domain_error);
-  CHECK_THROWS_AS(model.operations(0), std::domain_error);
-  CHECK_THROWS_AS(model.blocks_run(0), std::domain_error);
-  std::vector<double> row(50);
-  CHECK_THROWS_AS(model.score(token_walk(6), {}), std::domain_error);
-  CHECK_THROWS_AS(model.score(std::vector<Token>{50}, row), std::domain_error);
-  CHECK_THROWS_AS(model.score({}, row), std::invalid_argument);
-  CHECK_THROWS_AS(model.roll_back(1), std::domain_error);
-  CHECK(model.length() == 0);
 }
