@@ -90,9 +90,9 @@ double MeasuredAcceptance::requests_of(const ServingSummary& summary, double rou
 
 double MeasuredAcceptance::error_of(const ServingSummary& summary, const CountEvidence& counted) const {
   const auto& ci95 = summary.tokens_per_step->ci95;
+  if (summary.unweighted_means && summary.unit == traces::CountUnit::run) return error_of_means;
   const bool by_clusters = basis_ == IntervalBasis::clusters || basis_ == IntervalBasis::batch_means;
-  const bool of_log_lines = summary.unweighted_means && summary.unit != traces::CountUnit::run;
-  if ((by_clusters || of_log_lines) && ci95 && ci95->lo > 0 && ci95->lo < ci95->hi)
+  if ((by_clusters || summary.unweighted_means) && ci95 && ci95->lo > 0 && ci95->lo < ci95->hi)
     return std::log(ci95->hi / ci95->lo) / (2 * core::normal_half_width_95);
   return summary.rounds ? sampling_error(evidence_.prior, counted) : error_of_means;
 }

@@ -94,7 +94,7 @@ std::vector<double> PopulationLaw::tokens_per_step(std::int64_t max_gamma) const
 double PopulationLaw::solve(std::int64_t gamma, double tokens) {
   const double most = static_cast<double>(gamma) + 1;
   const double target = std::log((tokens - 1) / (most - tokens));
-  double low = -20, high = 20, slope = 0;
+  double low = -largest_mu, high = largest_mu, slope = 0;
   const double share = (tokens - 1) / static_cast<double>(gamma);
   mu = std::clamp(std::log(share / (1 - share)) + delta, low, high);
   constexpr int most_steps = 60;

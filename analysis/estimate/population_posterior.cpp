@@ -180,7 +180,10 @@ class DropSampler {
       if (!evidence_.is_one_length()) {
         log_weight += evidence_.log_likelihood(law) + draw.normals[0] * draw.normals[0] / 2 + std::log(anchor.error);
       }
-      samples.add(law, log_weight);
+      // Requests that differ beyond measure give no length but those of all or none accepted.
+      constexpr double nearly = 0.99;
+      const bool is_met = std::abs(law.mu) < nearly * PopulationLaw::largest_mu;
+      samples.add(law, is_met ? log_weight : -std::numeric_limits<double>::infinity());
     }
     samples.complete();
     return samples;

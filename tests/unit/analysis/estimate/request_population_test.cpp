@@ -137,6 +137,17 @@ TEST_CASE("lengths that fall beyond the depth that drafts were trained to do so 
     CHECK(quantile(worlds.tokens[static_cast<std::size_t>(length.gamma)], 0.5) == Approx(length.tokens_per_step).epsilon(0.01));
 }
 
+TEST_CASE("one length is met by drafts of every kind, however many worlds are drawn") {
+  // A law of requests that differ beyond measure, which cannot give the length, had outweighed all others.
+  for (const cost::DraftKind kind : {cost::DraftKind::model, cost::DraftKind::eagle, cost::DraftKind::mtp,
+                                     cost::DraftKind::parallel, cost::DraftKind::ngram}) {
+    const std::vector<LengthEvidence> length = {{1, 1.79, 0.012}};
+    const TokenWorlds worlds = population_worlds(population_prior(kind), length, {}, 2, {4000, 1});
+    INFO(static_cast<int>(kind));
+    CHECK(quantile(worlds.tokens[1], 0.5) == Approx(1.79).epsilon(0.005));
+  }
+}
+
 TEST_CASE("lengths at the ends of what gamma allows are met") {
   for (const double tokens : {1.0, 6.0}) {
     const std::vector<LengthEvidence> length = {{5, tokens, 0.001}};

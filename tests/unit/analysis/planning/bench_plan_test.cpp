@@ -1093,6 +1093,30 @@ TEST_CASE("what is deployed is checked at the batches that were run", "[long]") 
   CHECK_FALSE(planning::plan_bench(question).plan.exceeds_max_regret);
 }
 
+TEST_CASE("the luck of a run's requests is in the interval of its speedup, however exactly the run was timed") {
+  const Server server;
+  const auto half_width = [&](double requests) {
+    BenchQuestion question;
+    for (const double concurrency : {4.0, 16.0, 64.0}) {
+      for (const std::int64_t gamma : {0, 3}) {
+        ServingCounts run = server.run(gamma, concurrency);
+        run.bench->num_prompts = run.bench->completed = requests;
+        if (gamma > 0) {
+          const double fewer = requests * 80 / *run.rounds;
+          for (std::optional<double>* count : {&run.rounds, &run.drafted, &run.accepted}) **count *= fewer;
+          for (double& accepted : run.accepted_at) accepted *= fewer;
+        }
+        question.runs.push_back(std::move(run));
+      }
+    }
+    const planning::BenchPlan plan = planning::plan_bench(question);
+    const planning::DeploymentRow& row = plan.plan.drafts[0].points[0].rows[3];
+    return std::log(row.speedup_ci95.hi / row.speedup_ci95.lo) / 2;
+  };
+  CHECK(half_width(20) > 0.05);
+  CHECK(half_width(20) > 1.25 * half_width(2000));
+}
+
 TEST_CASE("acceptance of runs is as counted at their gammas, and elsewhere that of a population that gives all of them") {
   const Server server;
   ServingCounts two = server.run(2, 8), six = server.run(6, 8);
