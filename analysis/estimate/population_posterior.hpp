@@ -43,6 +43,8 @@ class PopulationEvidence {
   /// Lets the walk and the errors of counted survivals be as large as the misses of the nearest law ask for.
   /// @return whether that made them larger
   bool allow_for(const PopulationLaw& nearest);
+  /// Figures of several gammas that no one draft has: longer drafts may then make fewer tokens.
+  bool of_several_drafts() const { return stray_ > 1 && lengths_.size() + counts_.size() > 1; }
   /// Of all figures, up to a constant.
   double log_likelihood(const PopulationLaw& law) const;
   /// Of lengths, and of counts at the compared positions, with their errors as the law has them.

@@ -84,8 +84,8 @@ TokenWorlds population_worlds(const PopulationPrior& prior, std::span<const Leng
     const cost::ReplicateDraws draws(options.seed, walk_stream, static_cast<std::uint32_t>(world));
     const std::vector<double> walk = conditioned_walk(evidence, tokens, law, last, draws);
     for (std::size_t gamma = 1; gamma <= last; ++gamma) {
-      const double most = worlds.tokens[gamma - 1][world] + 1;
-      worlds.tokens[gamma][world] = std::clamp(tokens[gamma] * std::exp(walk[gamma]), 1.0, most);
+      const double before = worlds.tokens[gamma - 1][world], least = evidence.of_several_drafts() ? 1 : before;
+      worlds.tokens[gamma][world] = std::clamp(tokens[gamma] * std::exp(walk[gamma]), least, before + 1);
     }
   }
   return worlds;
