@@ -625,7 +625,7 @@ TEST_CASE("runs that all drafted leave the gain open and ask for a plain run") {
   const ordered_json plan = json_of("--bench" + files);
   CHECK(warns(plan, "no_plain_runs"));
   for (const ordered_json& point : plan["points"]) {
-    CHECK(point["verdict"] != "sure");
+    CHECK(point["share"].get<double>() < 0.99);
     CHECK(point["basis"] == "extrapolated");
     CHECK(point["rows"][3]["speedup"]["ci95"][0].get<double>() < 1);
     CHECK(point["next_measurement"]["with_baseline"] == true);
@@ -1693,7 +1693,8 @@ TEST_CASE("runs whose steps mostly found nothing to draft are of steps, and the 
   CHECK(run["round_seconds"].get<double>() == Approx(0.007 * tokens).epsilon(1e-9));
   const ordered_json& measured = plan["points"][0]["rows"][5];
   CHECK(measured["extrapolated"] == false);
-  CHECK(measured["speedup"]["value"].get<double>() == Approx(9.36 / 7).epsilon(0.01));
+  // The requests of the run were lucky or not: half of the worlds are within 5%.
+  CHECK(measured["speedup"]["value"].get<double>() == Approx(9.36 / 7).epsilon(0.05));
   CHECK(plan["points"][0]["basis"] == "measured");
   CHECK_FALSE(warns(plan, "steps_without_drafts"));
 
