@@ -39,19 +39,31 @@ double log_tokens(const CountEvidence& counted) {
 
 }  // namespace
 
+std::vector<double> PopulationEvidence::walk_covariance(std::span<const std::int64_t> gammas,
+                                                        std::span<const double> tokens) const {
+  std::vector<double> covariance;
+  for (std::size_t i = 0; i < gammas.size(); ++i)
+    for (std::size_t k = 0; k < gammas.size(); ++k)
+      covariance.push_back(walk_step(gammas[i], tokens[i]) * walk_step(gammas[k], tokens[k]) *
+                           static_cast<double>(std::min(gammas[i], gammas[k])));
+  return covariance;
+}
+
 /// The inverse of the walk's covariance and the lengths' own errors.
 std::vector<double> PopulationEvidence::precision_of_lengths() const {
-  const auto size = static_cast<Eigen::Index>(lengths_.size());
-  Eigen::MatrixXd covariance(size, size);
+  std::vector<std::int64_t> gammas;
+  std::vector<double> tokens;
+  for (const LengthEvidence& length : lengths_) {
+    gammas.push_back(length.gamma);
+    tokens.push_back(length.tokens_per_step);
+  }
+  const auto size = std::ssize(lengths_);
+  const std::vector<double> walk = walk_covariance(gammas, tokens);
+  Eigen::MatrixXd covariance = Eigen::Map<const Eigen::MatrixXd>(walk.data(), size, size);
+  constexpr double least = 1e-8;
   for (Eigen::Index i = 0; i < size; ++i) {
-    const LengthEvidence& one = lengths_[static_cast<std::size_t>(i)];
-    for (Eigen::Index k = 0; k < size; ++k) {
-      const LengthEvidence& other = lengths_[static_cast<std::size_t>(k)];
-      covariance(i, k) = walk_step(one.gamma, one.tokens_per_step) * walk_step(other.gamma, other.tokens_per_step) *
-                         static_cast<double>(std::min(one.gamma, other.gamma));
-    }
-    constexpr double least = 1e-8;
-    covariance(i, i) += one.relative_error * one.relative_error + least;
+    const double error = lengths_[static_cast<std::size_t>(i)].relative_error;
+    covariance(i, i) += error * error + least;
   }
   const Eigen::MatrixXd inverse = covariance.inverse();
   return {inverse.data(), inverse.data() + inverse.size()};
@@ -70,17 +82,13 @@ bool PopulationEvidence::allow_for(const PopulationLaw& nearest) {
   const auto size = std::ssize(observed.gammas);
   if (size < 2) return false;
   const auto off = Eigen::Map<const Eigen::VectorXd>(observed.off.data(), size);
+  const auto errors = Eigen::Map<const Eigen::MatrixXd>(observed.covariance.data(), size, size);
+  std::vector<double> there;
+  for (const std::int64_t gamma : observed.gammas) there.push_back(tokens[static_cast<std::size_t>(gamma)]);
   constexpr int most_rounds = 20;
   for (int round = 0; round < most_rounds; ++round) {
-    Eigen::MatrixXd covariance = Eigen::Map<const Eigen::MatrixXd>(observed.covariance.data(), size, size);
-    for (Eigen::Index i = 0; i < size; ++i) {
-      const std::int64_t a = observed.gammas[static_cast<std::size_t>(i)];
-      for (Eigen::Index k = 0; k < size; ++k) {
-        const std::int64_t b = observed.gammas[static_cast<std::size_t>(k)];
-        covariance(i, k) += walk_step(a, tokens[static_cast<std::size_t>(a)]) * walk_step(b, tokens[static_cast<std::size_t>(b)]) *
-                            static_cast<double>(std::min(a, b));
-      }
-    }
+    const std::vector<double> walk = walk_covariance(observed.gammas, there);
+    const Eigen::MatrixXd covariance = errors + Eigen::Map<const Eigen::MatrixXd>(walk.data(), size, size);
     const double squares = off.dot(covariance.ldlt().solve(off)) / static_cast<double>(size - 1);
     if (!(squares > 1)) break;
     stray_ *= std::sqrt(squares);

@@ -59,6 +59,8 @@ class PopulationEvidence {
   const PopulationPrior& prior_;
   std::span<const LengthEvidence> lengths_;
   std::span<const CountEvidence> counts_;
+  /// Of the walk at these gammas, where a law makes so many tokens per step, row after row.
+  std::vector<double> walk_covariance(std::span<const std::int64_t> gammas, std::span<const double> tokens) const;
   std::vector<double> precision_of_lengths() const;
 
   /// How many times as far as published curves these figures stray from a population.

@@ -530,7 +530,8 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   if (options.mix && by.label.empty()) by.label = "category";
   reading.by = by;
   estimate::ServingSummaries collected(reading), with_steps(reading), by_step(reading);
-  std::vector<traces::ServingCounts> stepped;
+  // Those that do not say how long drafts are wait for the gamma that all together show.
+  std::vector<traces::ServingCounts> without_gamma;
   std::map<std::string, std::vector<GroupedRate>, std::less<>> rates_by_model;
   traces::CountsSink sink;
   SeenLabels labels(by);
@@ -538,7 +539,11 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
     collected.add(counts);
     if (traces::steps_of(counts)) {
       with_steps.add(counts);
-      stepped.push_back(counts);
+      if (traces::longest_draft_of(counts, options.at)) {
+        by_step.add(traces::counted_by_step(counts, options.at));
+      } else {
+        without_gamma.push_back(counts);
+      }
     }
     labels.add(counts);
     if (!options.by_request) return;
@@ -556,7 +561,8 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
   const ServingSummary& summary = *found.front();
   if (options.mix) acceptance.assumptions.push_back(assumption_of(*options.mix, by.label));
   acceptance.curve = curve_of(found, options, files.front(), acceptance.warnings);
-  for (traces::ServingCounts& counts : stepped) by_step.add(traces::counted_by_step(std::move(counts), summary.gamma));
+  for (traces::ServingCounts& counts : without_gamma)
+    by_step.add(traces::counted_by_step(std::move(counts), summary.gamma));
   acceptance.lookups = lookups_of(found, {with_steps.summaries(), by_step.summaries()}, options, files.front());
   std::int64_t clusters = 0;
   for (const ServingSummary* group : found) clusters += group->clusters;
