@@ -118,8 +118,13 @@ FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& op
                    chains.empty() ? 0 : ranges_[1]->gammas.hi};
   for (const auto& [tree, its] : trees) tree_ranges_.emplace(tree, ranges_of(its));
   posterior_ = std::make_shared<const RoundPosterior>(complete, options_, knows_contexts_);
-  usual_factors_ = posterior_->usual_factors();
-  for (std::size_t i = 0; i < complete.size(); ++i) complete[i].seconds *= usual_factors_[i];
+  for (std::size_t i = 0; i < complete.size(); ++i) {
+    std::vector<double> factors;
+    if (!options_.log_factors.empty())
+      for (const std::size_t way : posterior_->ways()) factors.push_back(std::exp(options_.log_factors[way][i]));
+    usual_factors_.push_back(factors.empty() ? 1.0 : median(factors));
+    complete[i].seconds *= usual_factors_.back();
+  }
   check_plain_steps(complete);
   for (const ObservedRound& run : complete) fitted_.push_back(seconds(run));
   describe_terms();
@@ -343,9 +348,9 @@ std::shared_ptr<const FittedCost> FittedCost::of_tree(const DraftTree& tree,
   return its;
 }
 
-double FittedCost::run_error() const { return posterior_->run_error(); }
+double FittedCost::run_error() const { return options_.usual_error * posterior_->error_scale(); }
 
-double FittedCost::error_scale() const { return posterior_->likeliest().error_scale; }
+double FittedCost::error_scale() const { return posterior_->error_scale(); }
 
 std::size_t FittedCost::replicates() const { return posterior_->worlds(); }
 

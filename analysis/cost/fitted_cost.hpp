@@ -71,7 +71,7 @@ struct FitOptions {
   std::size_t replicates = 1000;
   std::uint64_t seed = 0;
   /// Standard deviation of ln(measured / true) that is taken of a run, (0, 1], and how many runs it takes to outweigh
-  /// that and the other usual errors by what these runs show, > 0.
+  /// that, and how far servers differ, by what these runs show, > 0.
   double usual_error = 0.02;
   double usual_error_degrees = 4;
   /// Mean drafted tokens of a round of at most gamma, [0, gamma]: the gamma of all formulas, where drafts may be
@@ -115,15 +115,10 @@ struct FittedRanges {
 ///
 /// Replicates are servers as they may be, without another run's error: each draws t and g from their law given the
 /// runs, by a fit to a perturbed copy of the runs and priors. round() is their median. No round with drafts is priced
-/// below its plain step, unless runs are impossible(). The errors of runs are those that are usual times s, and what
-/// runs leave open, terms and residual, is as wide as usual times s t_(d + n)(.975) / 1.96, or more:
-///
-///   s^2 = max over the ways to leave out of (d + sum z^2) / (d + n)
-///
-/// z being the standardised errors of predicting each of the n runs from the others, or all runs of a batch from the
-/// other batches where there are at least three, and d the usual error's degrees of freedom: runs that predict each
-/// other tell nothing of what they leave open. So an interval grows with the distance from the runs, and with the
-/// errors made.
+/// below its plain step, unless runs are impossible(). How large the errors of runs are, and how far the server is from
+/// usual ones, is drawn with it: errors of 1/2, 1, 2 or 4 times those that are usual, terms and residual that spread 1,
+/// 2 or 4 times as far, each with the density of the runs in it and an inverse chi-square law of d degrees of freedom
+/// about 1 for its square. So an interval grows with the distance from the runs, and with the errors made.
 ///
 /// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; Wilson et al. 2020;
 ///           docs/theory.md#cost-of-a-round
@@ -164,7 +159,7 @@ class FittedCost final : public RoundCost {
   std::span<const FittedTerm> terms() const { return terms_; }
   /// Number of terms that the runs tell, rounded: the sum over them of the share by which the runs narrow each.
   std::size_t rank() const { return rank_; }
-  /// s: the errors of left-out runs over those that are usual, in the likeliest family.
+  /// The errors of runs over those that are usual: the root of the mean square over replicates.
   double error_scale() const;
   /// The row of FitOptions::log_factors of each replicate; 0 where there are none.
   std::span<const std::size_t> factors_of_replicates() const;
@@ -173,13 +168,12 @@ class FittedCost final : public RoundCost {
   /// Covariance of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the
   /// most probable terms of each family, as wide as the replicates are, and between families.
   ///
-  ///   mean over families of max(1, k)^2 (h_a' U h_b + c(a, b) - c_a' C^-1 c_b) + (their means' own covariance),
+  ///   mean over families and sizes of h_a' U h_b + c(a, b) - c_a' C^-1 c_b + (their means' own covariance),
   ///   h = slopes - S' C^-1 c
   ///
   /// Source:   Rasmussen and Williams 2006, equation 2.42; docs/theory.md#cost-of-a-round
   double log_covariance(const RoundPoint& a, const RoundPoint& b) const;
-  /// Standard deviation of ln(measured / true) of one more run: at least what repeats of a run differ by, with the
-  /// usual error counting as d of them.
+  /// Standard deviation of ln(measured / true) of one more run.
   double run_error() const;
   /// Batches and contexts of the runs that drafted, or of those that did not, or of all where there is none of them;
   /// gammas of all, since those between plain decoding and the shortest draft lie between runs.
@@ -233,7 +227,8 @@ struct LeftOut {
   std::optional<double> relative_error() const;
 };
 
-/// Predicts each of the first `predicted` runs, or all, by a fit without it: of more than 24, without every nth (n >= 3).
+/// Predicts each of the first `predicted` runs, or all, by a fit without it: of more than 24, without every nth (n >=
+/// 3).
 /// @throws as FittedCost
 std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
                                    std::optional<std::size_t> predicted = std::nullopt);

@@ -1,14 +1,13 @@
 #include "analysis/cost/round_posterior.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <map>
 #include <numbers>
+#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "analysis/core/normal_interval.hpp"
-#include "analysis/core/quantile.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::cost {
@@ -22,13 +21,26 @@ using Eigen::VectorXd;
 constexpr std::uint32_t run_stream = 32, prior_stream = 33, path_stream = 34, tree_stream = 35, feature_stream = 36;
 /// Cosines that a path of the residual is the sum of.
 constexpr Index features = 32;
-/// No error is taken for more than twenty times as large as usual.
-constexpr double most_widening = 20;
+/// The errors of runs, and the spreads of terms and residual, over those that are usual, as worlds have them.
+constexpr double error_sizes[] = {0.5, 1, 2, 4}, spread_sizes[] = {1, 2, 4};
 /// Shares by which batches and contexts of repeats differ at most.
 constexpr double same_point = 0.05;
 
 double squared(double x) { return x * x; }
 bool same(double a, double b) { return std::abs(a - b) <= same_point * std::max(a, b); }
+
+auto by_draft(const Place& at) { return std::tuple(at.gamma, at.width, at.verified); }
+auto in_order(const Place& at) {
+  return std::tuple_cat(by_draft(at), std::tuple(at.batch, at.context, at.prompt_tokens));
+}
+
+/// Whether a round costs the same at both, but for less than runs differ by.
+bool is_one_place(const Place& a, const Place& b) {
+  constexpr double near = 0.01;
+  const auto are_near = [](double x, double y) { return std::abs(x - y) <= near * std::max(x, y); };
+  return by_draft(a) == by_draft(b) && are_near(a.batch, b.batch) && are_near(a.context, b.context) &&
+         are_near(a.prompt_tokens, b.prompt_tokens);
+}
 
 double log_determinant(const Eigen::LLT<MatrixXd>& of) { return 2 * of.matrixLLT().diagonal().array().log().sum(); }
 
@@ -66,17 +78,8 @@ VectorXd normals(const ReplicateDraws& draws, Index count) {
 }  // namespace
 
 RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
-    : law_{options.kind, knows_contexts},
-      seed_(options.seed),
-      measured_(static_cast<Index>(runs.size())),
-      errors_(measured_.size()) {
-  for (const ObservedRound& run : runs) {
-    const auto i = static_cast<Index>(places_.size());
-    measured_[i] = std::log(run.seconds);
-    errors_[i] = options.usual_error / std::sqrt(run.weight);
-    places_.push_back(place_of(run, options.mean_drafts));
-    servers_.push_back(run.server);
-  }
+    : law_{options.kind, knows_contexts}, seed_(options.seed) {
+  group(runs, options);
   tokens_.resize(measured_.size());
   amounts_.resize(measured_.size(), terms_of_a_round);
   for (Index i = 0; i < measured_.size(); ++i) {
@@ -87,25 +90,28 @@ RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOpt
   }
   MatrixXd of_runs(measured_.size(), measured_.size());
   for (Index i = 0; i < measured_.size(); ++i) of_runs.col(i) = covariances_with(places_[static_cast<std::size_t>(i)]);
-  of_runs.diagonal() += errors_.cwiseAbs2();
-  covariances_.compute(of_runs);
-  const auto ways = static_cast<Index>(std::max<std::size_t>(1, options.log_factors.size()));
-  shifts_ = MatrixXd::Zero(measured_.size(), ways);
-  moved_ = VectorXd::Zero(measured_.size());
-  for (std::size_t way = 0; way < options.log_factors.size(); ++way)
-    for (std::size_t run = 0; run < options.log_factors[way].size(); ++run)
-      shifts_(static_cast<Index>(run), static_cast<Index>(way)) = options.log_factors[way][run];
+  // The square of a size has an inverse chi-square law about 1.
+  const auto log_prior = [&](double size) {
+    return -options.usual_error_degrees * (std::log(size) + 0.5 / squared(size));
+  };
+  for (const double errors : error_sizes) {
+    for (const double spreads : spread_sizes) {
+      MatrixXd all = squared(spreads) * of_runs;
+      all.diagonal() += squared(errors) * errors_.cwiseAbs2();
+      sizes_.push_back({errors, spreads, log_prior(errors) + log_prior(spreads), all.llt()});
+    }
+  }
   const std::vector<RoundPrior> families =
       options.priors.empty() ? usual_rounds(options.kind, options.experts) : options.priors;
-  fit_modes(families, options);
+  fit_modes(families);
   MatrixXd densities = log_densities(families, shifts_);
   if (!options.log_factors.empty()) {
     // Once more about what the runs make of the factors, since densities are linear about the modes.
     const VectorXd of_ways = (densities.array() - densities.maxCoeff()).exp().rowwise().sum();
-    moved_ = shifts_ * of_ways / of_ways.sum();
-    measured_ += moved_;
-    shifts_.colwise() -= moved_;
-    fit_modes(families, options);
+    const VectorXd moved = shifts_ * of_ways / of_ways.sum();
+    measured_ += moved;
+    shifts_.colwise() -= moved;
+    fit_modes(families);
     densities = log_densities(families, shifts_);
   }
   const std::vector<std::size_t> modes = choose(densities, options);
@@ -120,33 +126,81 @@ RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOpt
   log_terms_.resize(count, terms_of_a_round);
   terms_.resize(count, terms_of_a_round);
   paths_.resize(count, 2 * features);
+  spreads_.resize(count);
   weights_.resize(count, measured_.size());
-  widening_.resize(count);
   for (std::size_t world = 0; world < options.replicates; ++world)
     draw(world, modes_[modes[world]], shifts_.col(static_cast<Index>(ways_[world])));
 }
 
-void RoundPosterior::fit_modes(std::span<const RoundPrior> families, const FitOptions& options) {
+void RoundPosterior::group(std::span<const ObservedRound> runs, const FitOptions& options) {
+  const auto ways = static_cast<Index>(std::max<std::size_t>(1, options.log_factors.size()));
+  // By way the logarithms of the runs' seconds, in the order of their places.
+  MatrixXd logs(static_cast<Index>(runs.size()), ways);
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const auto row = static_cast<Index>(run);
+    logs.row(row).setConstant(std::log(runs[run].seconds));
+    for (std::size_t way = 0; way < options.log_factors.size(); ++way)
+      logs(row, static_cast<Index>(way)) += options.log_factors[way][run];
+  }
+  std::vector<Place> places;
+  for (const ObservedRound& run : runs) places.push_back(place_of(run, options.mean_drafts));
+  std::vector<std::size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return in_order(places[a]) < in_order(places[b]); });
+  std::vector<Index> place_of_run(runs.size());
+  std::vector<double> weights;
+  for (const std::size_t run : order) {
+    if (places_.empty() || !is_one_place(places[run], places_.back())) {
+      places_.push_back(places[run]);
+      weights.push_back(0);
+    }
+    place_of_run[run] = static_cast<Index>(places_.size() - 1);
+    weights.back() += runs[run].weight;
+  }
+  const auto count = static_cast<Index>(places_.size());
+  MatrixXd means = MatrixXd::Zero(count, ways);
+  errors_.resize(count);
+  for (Index i = 0; i < count; ++i) errors_[i] = options.usual_error / std::sqrt(weights[static_cast<std::size_t>(i)]);
+  const auto weight = [&](std::size_t run) { return runs[run].weight / squared(options.usual_error); };
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const Index place = place_of_run[run];
+    means.row(place) += weight(run) * squared(errors_[place]) * logs.row(static_cast<Index>(run));
+  }
+  repeats_ = static_cast<double>(runs.size() - places_.size());
+  squares_of_repeats_ = VectorXd::Zero(ways);
+  for (std::size_t run = 0; run < runs.size(); ++run)
+    squares_of_repeats_ +=
+        weight(run) * (logs.row(static_cast<Index>(run)) - means.row(place_of_run[run])).cwiseAbs2().transpose();
+  measured_ = means.rowwise().mean();
+  shifts_ = means.colwise() - measured_;
+}
+
+void RoundPosterior::fit_modes(std::span<const RoundPrior> families) {
   modes_.clear();
-  for (const RoundPrior& family : families) modes_.push_back(mode_of(family, options));
+  for (const RoundPrior& family : families)
+    for (std::size_t size = 0; size < sizes_.size(); ++size) modes_.push_back(mode_of(family, size));
   const VectorXd logs = log_densities(families, VectorXd::Zero(measured_.size())).row(0).transpose();
   for (std::size_t i = 0; i < modes_.size(); ++i)
     modes_[i].share = std::exp(logs[static_cast<Index>(i)] - log_sum(logs));
 }
 
-RoundPosterior::Mode RoundPosterior::mode_of(const RoundPrior& family, const FitOptions& options) const {
+RoundPosterior::Mode RoundPosterior::mode_of(const RoundPrior& family, std::size_t size) const {
   constexpr double converged = 1e-9;
+  const auto& [errors, spread, log_prior, covariances] = sizes_[size];
   Mode mode;
+  mode.size = size;
   mode.priors = priors_of(family, measured_.minCoeff());
+  mode.priors.spreads *= spread;
   const auto& [means, spreads] = mode.priors;
-  mode.log_terms = fit(measured_, means, spreads, means, converged);
+  mode.log_terms = fit(covariances, measured_, means, spreads, means, converged);
   MatrixXd slopes;
-  mode.weights = covariances_.solve(measured_ - log_seconds_of_runs(mode.log_terms, &slopes));
-  mode.solved_slopes = covariances_.solve(slopes);
-  MatrixXd curvature = slopes.transpose() * mode.solved_slopes;
+  mode.weights = squared(spread) * covariances.solve(measured_ - log_seconds_of_runs(mode.log_terms, &slopes));
+  const MatrixXd solved = covariances.solve(slopes);
+  mode.solved_slopes = squared(spread) * solved;
+  MatrixXd curvature = slopes.transpose() * solved;
   curvature.diagonal() += spreads.cwiseAbs2().cwiseInverse();
   mode.uncertainty = curvature.inverse();
-  measure_errors(options, mode);
   return mode;
 }
 
@@ -155,10 +209,10 @@ const RoundPosterior::Mode& RoundPosterior::likeliest() const {
                            [](const Mode& a, const Mode& b) { return a.share < b.share; });
 }
 
-double RoundPosterior::run_error() const {
-  double error = 0;
-  for (const Mode& mode : modes_) error += mode.share * mode.run_error;
-  return error;
+double RoundPosterior::error_scale() const {
+  double squares = 0;
+  for (const Mode& mode : modes_) squares += mode.share * squared(sizes_[mode.size].errors);
+  return std::sqrt(squares);
 }
 
 VectorXd RoundPosterior::below_plain_steps(const MatrixXd& shifts) const {
@@ -190,13 +244,15 @@ MatrixXd RoundPosterior::log_densities(std::span<const RoundPrior> families, con
     MatrixXd slopes;
     const VectorXd fitted = log_seconds_of_runs(mode.log_terms, &slopes);
     const VectorXd misses = measured_ - fitted - slopes * (mode.priors.means - mode.log_terms);
-    const Eigen::LLT<MatrixXd> all(covariances_.reconstructedMatrix() +
+    const Size& size = sizes_[mode.size];
+    const Eigen::LLT<MatrixXd> all(size.covariances.reconstructedMatrix() +
                                    slopes * mode.priors.spreads.cwiseAbs2().asDiagonal() * slopes.transpose());
     MatrixXd whitened = shifts.colwise() + misses;
     all.matrixL().solveInPlace(whitened);
     const VectorXd squares = whitened.colwise().squaredNorm().transpose() + impossible;
-    const double constant = std::log(families[i].weight) - 0.5 * log_determinant(all);
-    densities.col(static_cast<Index>(i)) = constant - 0.5 * squares.array();
+    const double constant = std::log(families[i / sizes_.size()].weight) + size.log_prior - 0.5 * log_determinant(all);
+    densities.col(static_cast<Index>(i)) = constant - repeats_ * std::log(size.errors) -
+                                           0.5 * (squares + squares_of_repeats_ / squared(size.errors)).array();
   }
   return densities;
 }
@@ -255,20 +311,20 @@ VectorXd RoundPosterior::covariances_with(const Place& at) const {
 }
 
 // By Levenberg's and Marquardt's damped Gauss-Newton steps.
-LogTerms RoundPosterior::fit(const VectorXd& log_seconds, const LogTerms& prior, const LogTerms& spreads,
-                             LogTerms terms, double converged) const {
+LogTerms RoundPosterior::fit(const Eigen::LLT<MatrixXd>& covariances, const VectorXd& log_seconds,
+                             const LogTerms& prior, const LogTerms& spreads, LogTerms terms, double converged) const {
   constexpr int most_steps = 60;
   constexpr double longest_step = 2;
   double damping = 1e-3;
   MatrixXd slopes;
   VectorXd misses;
   const auto squares = [&](const LogTerms& at, MatrixXd* its_slopes) {
-    misses = covariances_.matrixL().solve(log_seconds - log_seconds_of_runs(at, its_slopes));
+    misses = covariances.matrixL().solve(log_seconds - log_seconds_of_runs(at, its_slopes));
     return misses.squaredNorm() + (at - prior).cwiseQuotient(spreads).squaredNorm();
   };
   double best = squares(terms, &slopes);
   for (int step = 0; step < most_steps && damping < 1e8; ++step) {
-    const MatrixXd whitened = covariances_.matrixL().solve(slopes);
+    const MatrixXd whitened = covariances.matrixL().solve(slopes);
     Eigen::Matrix<double, terms_of_a_round, terms_of_a_round> curvature = whitened.transpose() * whitened;
     curvature.diagonal() += spreads.cwiseAbs2().cwiseInverse();
     const LogTerms gradient = whitened.transpose() * misses - (terms - prior).cwiseQuotient(spreads.cwiseAbs2());
@@ -292,67 +348,6 @@ LogTerms RoundPosterior::fit(const VectorXd& log_seconds, const LogTerms& prior,
   return terms;
 }
 
-// For a Gaussian with inverse covariance Q the errors e of predicting a group from the rest are Q_GG^-1 (Q r)_G, with
-// covariance Q_GG^-1 (Rasmussen and Williams 2006, equation 5.12).
-void RoundPosterior::measure_errors(const FitOptions& options, Mode& mode) const {
-  MatrixXd slopes;
-  const VectorXd fitted = log_seconds_of_runs(mode.log_terms, &slopes);
-  const VectorXd expected = fitted + slopes * (mode.priors.means - mode.log_terms);
-  const MatrixXd all =
-      covariances_.reconstructedMatrix() + slopes * mode.priors.spreads.cwiseAbs2().asDiagonal() * slopes.transpose();
-  const MatrixXd inverse = all.llt().solve(MatrixXd::Identity(all.rows(), all.cols()));
-  const VectorXd weighted = inverse * (measured_ - expected);
-  const auto squares_of = [&](const std::vector<Index>& group) {
-    const auto size = static_cast<Index>(group.size());
-    MatrixXd among(size, size);
-    VectorXd of_group(size);
-    for (Index i = 0; i < size; ++i) {
-      of_group[i] = weighted[group[static_cast<std::size_t>(i)]];
-      for (Index j = 0; j < size; ++j)
-        among(i, j) = inverse(group[static_cast<std::size_t>(i)], group[static_cast<std::size_t>(j)]);
-    }
-    return among.llt().matrixL().solve(of_group).squaredNorm();
-  };
-  double of_runs = 0, of_batches = 0;
-  std::map<double, std::vector<Index>> batches;
-  for (Index i = 0; i < measured_.size(); ++i) {
-    of_runs += squares_of({i});
-    batches[places_[static_cast<std::size_t>(i)].batch].push_back(i);
-  }
-  for (const auto& batch : batches) of_batches += squares_of(batch.second);
-  const double made = batches.size() < 3 ? of_runs : std::max(of_runs, of_batches);
-  const double degrees = options.usual_error_degrees + static_cast<double>(measured_.size());
-  mode.error_scale = std::min(most_widening, std::sqrt((options.usual_error_degrees + made) / degrees));
-  const boost::math::students_t student(degrees);
-  const double of_few = boost::math::quantile(student, 0.975) / core::normal_half_width_95;
-  mode.widening = std::max(1.0, mode.error_scale * of_few);
-  mode.run_error =
-      std::max(mode.error_scale * options.usual_error, of_few * repeated_error(measured_ - fitted, options));
-}
-
-double RoundPosterior::repeated_error(const VectorXd& misses, const FitOptions& options) const {
-  double squares = options.usual_error_degrees * squared(options.usual_error), degrees = options.usual_error_degrees;
-  std::vector<bool> seen(places_.size(), false);
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (seen[i]) continue;
-    double count = 0, sum = 0, sum_of_squares = 0;
-    for (std::size_t j = i; j < places_.size(); ++j) {
-      const Place &a = places_[i], &b = places_[j];
-      const bool repeats = a.gamma == b.gamma && a.width == b.width && a.verified == b.verified &&
-                           servers_[i] == servers_[j] && same(a.batch, b.batch) && same(a.context, b.context);
-      if (seen[j] || !repeats) continue;
-      seen[j] = true;
-      const double miss = misses[static_cast<Index>(j)];
-      count += 1;
-      sum += miss;
-      sum_of_squares += squared(miss);
-    }
-    squares += std::max(0.0, sum_of_squares - squared(sum) / count);
-    degrees += count - 1;
-  }
-  return std::sqrt(squares / degrees);
-}
-
 VectorXd RoundPosterior::path_features(const Place& at) const {
   const double size = residual_size * std::sqrt(2.0 / static_cast<double>(features));
   return size * (directions_ * coordinates_of(at) + phases_).array().cos();
@@ -371,22 +366,22 @@ void RoundPosterior::draw(std::size_t world, const Mode& mode, const VectorXd& s
   constexpr double converged = 1e-3;
   const auto row = static_cast<Index>(world);
   const auto index = static_cast<std::uint32_t>(world);
-  widening_[row] = mode.widening;
-  paths_.row(row) = mode.widening * normals(ReplicateDraws(seed_, path_stream, index), 2 * features).transpose();
-  VectorXd made_up =
-      mode.error_scale * errors_.cwiseProduct(normals(ReplicateDraws(seed_, run_stream, index), measured_.size()));
+  const auto& [errors, spread, log_prior, covariances] = sizes_[mode.size];
+  spreads_[row] = spread;
+  paths_.row(row) = spread * normals(ReplicateDraws(seed_, path_stream, index), 2 * features).transpose();
+  VectorXd made_up = errors * errors_.cwiseProduct(normals(ReplicateDraws(seed_, run_stream, index), measured_.size()));
   for (Index i = 0; i < made_up.size(); ++i) {
     const Place& place = places_[static_cast<std::size_t>(i)];
     made_up[i] += paths_.row(row).segment(place.drafts() ? features : 0, features).dot(path_features(place)) +
-                  mode.widening * tree_path(place, world);
+                  spread * tree_path(place, world);
   }
   const VectorXd aim = measured_ + shift - made_up;
   const LogTerms deviations = normals(ReplicateDraws(seed_, prior_stream, index), terms_of_a_round);
-  LogTerms prior = mode.priors.means + mode.widening * mode.priors.spreads.cwiseProduct(deviations);
+  LogTerms prior = mode.priors.means + mode.priors.spreads.cwiseProduct(deviations);
   prior[iteration] = mode.priors.means[iteration];
-  const LogTerms terms = fit(aim, prior, mode.priors.spreads, mode.log_terms, converged);
+  const LogTerms terms = fit(covariances, aim, prior, mode.priors.spreads, mode.log_terms, converged);
   log_terms_.row(row) = terms.transpose();
-  weights_.row(row) = covariances_.solve(aim - log_seconds_of_runs(terms)).transpose();
+  weights_.row(row) = squared(spread) * covariances.solve(aim - log_seconds_of_runs(terms)).transpose();
   for (Index j = 0; j < terms_of_a_round; ++j)
     terms_(row, j) = std::exp(terms[j] + (j > 0 && j < static_cast<Index>(knee) ? terms[iteration] : 0.0));
 }
@@ -397,7 +392,7 @@ ArrayXd RoundPosterior::log_residuals(const Place& at, std::size_t first, std::s
                       weights_.middleRows(begin, rows) * covariances_with(at);
   if (at.width > 1)
     for (Index i = 0; i < rows; ++i)
-      residuals[i] += widening_[begin + i] * tree_path(at, first + static_cast<std::size_t>(i));
+      residuals[i] += spreads_[begin + i] * tree_path(at, first + static_cast<std::size_t>(i));
   return residuals;
 }
 
@@ -422,7 +417,6 @@ double RoundPosterior::log_seconds(const Place& at) const {
 
 double RoundPosterior::log_covariance(const Place& a, const Place& b) const {
   const VectorXd near_a = covariances_with(a), near_b = covariances_with(b);
-  const double left = covariance(a, b) - near_a.dot(covariances_.solve(near_b));
   const double mean_a = log_seconds(a), mean_b = log_seconds(b);
   double sum = 0;
   for (const Mode& mode : modes_) {
@@ -434,19 +428,12 @@ double RoundPosterior::log_covariance(const Place& a, const Place& b) const {
     };
     LogTerms of_a, of_b;
     const double off_a = its(a, near_a, of_a) - mean_a, off_b = its(b, near_b, of_b) - mean_b;
-    sum += mode.share * (squared(mode.widening) * (of_a.dot(mode.uncertainty * of_b) + left) + off_a * off_b);
+    const Size& size = sizes_[mode.size];
+    const double left = squared(size.spreads) * covariance(a, b) -
+                        squared(squared(size.spreads)) * near_a.dot(size.covariances.solve(near_b));
+    sum += mode.share * (of_a.dot(mode.uncertainty * of_b) + left + off_a * off_b);
   }
   return sum;
-}
-
-std::vector<double> RoundPosterior::usual_factors() const {
-  std::vector<double> factors;
-  for (Index run = 0; run < measured_.size(); ++run) {
-    std::vector<double> logs;
-    for (const std::size_t way : ways_) logs.push_back(shifts_(run, static_cast<Index>(way)));
-    factors.push_back(std::exp(moved_[run] + (logs.empty() ? 0.0 : core::quantile(logs, 0.5))));
-  }
-  return factors;
 }
 
 }  // namespace specdec::cost

@@ -6,6 +6,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -35,6 +36,15 @@ PredictedFigure tokens_of(const Run& run, const estimate::TokensPerStep& predict
           run.figures.tokens_per_step,
           {predicted.value * std::exp(-core::half_of_both(fewer, std::log(own.ci95.hi / own.value))),
            predicted.value * std::exp(core::half_of_both(more, std::log(own.value / own.ci95.lo)))}};
+}
+
+/// What the other runs say of the tokens per step of one more run of this gamma: those of its gamma, where there are
+/// any.
+double tokens_of_another(std::int64_t gamma, const std::vector<CountedRun>& others) {
+  std::vector<CountedRun> its;
+  std::copy_if(others.begin(), others.end(), std::back_inserter(its),
+               [gamma](const CountedRun& run) { return run.gamma == gamma; });
+  return BenchAcceptance(its.empty() ? others : its).tokens_per_step(gamma).value;
 }
 
 struct RepeatedError {
@@ -82,8 +92,8 @@ std::vector<BenchPrediction> predict_left_out(const Runs& runs, std::span<const 
       row.reason =
           run.figures.tree ? "no other run of its tree says what is accepted" : "no other run says what is accepted";
     } else {
-      const double per_step = run.says_acceptance() ? BenchAcceptance(others).tokens_per_step(run.figures.gamma).value
-                                                    : run.figures.tokens_per_step;
+      const double per_step =
+          run.says_acceptance() ? tokens_of_another(run.figures.gamma, others) : run.figures.tokens_per_step;
       row.predicted = *left_out[i].predicted_seconds / per_step;
       row.relative_error = *row.predicted / row.measured - 1;
     }

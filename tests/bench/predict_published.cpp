@@ -189,7 +189,7 @@ struct Tally {
   /// The straight line, and Theorem 3.8.
   Simple line, theorem;
   std::map<std::string, std::vector<double>> held;
-  double covered = 0, refused = 0, score = 0;
+  double covered = 0, score = 0;
   int signs = 0, wrong_signs = 0;
 };
 
@@ -254,15 +254,11 @@ void add(const Server& server, const Split& split, Tally& tally) {
     const auto plain = std::find_if(server.cells.begin(), server.cells.end(),
                                     [&](const Cell& other) { return other.gamma == 0 && other.batch == cell.batch; });
     const cost::RoundPoint point{.gamma = cell.gamma, .batch = cell.batch}, none{.gamma = 0, .batch = cell.batch};
-    if (!cost.answers(point)) {
-      ++tally.refused;
-      continue;
-    }
     std::vector<double> draws(cost.replicates()), plains(cost.replicates());
     cost.totals_of_replicates(point, draws);
     double predicted = std::log(cost.round(point).total()), measured = std::log(cell.seconds);
     double by_line = std::log(line(cell));
-    const bool ratio = cell.gamma > 0 && plain != server.cells.end() && cost.answers(none);
+    const bool ratio = cell.gamma > 0 && plain != server.cells.end();
     // Cells are runs, with an error of their own.
     std::normal_distribution<double> noise(0, cost.run_error());
     for (double& value : draws) value = std::log(value) + noise(random);
@@ -327,9 +323,9 @@ std::string missed_goals(const std::string& row, const Tally& tally, double by_s
 void print(const std::string& use, const std::map<std::string, Tally>& rows) {
   fmt::print(
       "\n{}:\n\n| given -> predicted | cells | median error | 90% | in 95% | by source | half-width | interval score | "
-      "wrong signs | regret, median and 95% | refused | goals | straight line: error | 90% | wrong signs | regret | "
+      "wrong signs | regret, median and 95% | goals | straight line: error | 90% | wrong signs | regret | "
       "Theorem 3.8: error | 90% | wrong signs | regret |\n|{}\n",
-      use, "---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+      use, "---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
   const auto simple = [](const Simple& one) {
     return fmt::format("{:.1f}% | {:.1f}% | {} | {:.1f}, {:.1f}%", 100 * median(one.errors),
                        100 * median(one.errors, 0.9), one.wrong_signs, 100 * median(one.regrets),
@@ -344,12 +340,12 @@ void print(const std::string& use, const std::map<std::string, Tally>& rows) {
       by_source += sum / static_cast<double>(held.size() * tally.held.size());
     }
     fmt::print(
-        "| {} | {} | {:.1f}% | {:.1f}% | {:.0f}% | {:.0f}% | {:.1f}% | {:.2f} | {} of {} | {:.1f}, {:.1f}% | {} | {} | "
+        "| {} | {} | {:.1f}% | {:.1f}% | {:.0f}% | {:.0f}% | {:.1f}% | {:.2f} | {} of {} | {:.1f}, {:.1f}% | {} | "
         "{} | {} |\n",
         row, tally.errors.size(), 100 * median(tally.errors), 100 * median(tally.errors, 0.9), 100 * tally.covered / n,
         100 * by_source, 100 * median(tally.widths), tally.score / n, tally.wrong_signs, tally.signs,
-        100 * median(tally.regrets), 100 * median(tally.regrets, 0.95), tally.refused,
-        missed_goals(row, tally, by_source), simple(tally.line), simple(tally.theorem));
+        100 * median(tally.regrets), 100 * median(tally.regrets, 0.95), missed_goals(row, tally, by_source),
+        simple(tally.line), simple(tally.theorem));
   }
 }
 

