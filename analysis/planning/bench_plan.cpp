@@ -439,7 +439,7 @@ BenchPlan BenchPlanner::plan() {
   join_batches();
   fit();
   predict_left_out();
-  plan_.speedups = bench::speedups_of(runs_, plan_.notes);
+  plan_.speedups = bench::speedups_of(runs_, plan_.run_error, plan_.notes);
   ask();
   if (question_.acceptance && acceptance_) {
     auto contradicted = contradicted_acceptance(runs_, question_, *acceptance_, plan_);

@@ -145,8 +145,7 @@ struct BenchSpeedup {
   /// Indices into BenchPlan::runs.
   std::size_t baseline = 0;
   std::size_t speculative = 0;
-  /// Ratio of the seconds per output token. The interval is that of the measurement, from the spread of repeated runs;
-  /// empty if no run is repeated.
+  /// Ratio of the seconds per output token, with the errors of both runs.
   estimate::Estimate speedup;
 };
 

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "analysis/core/normal_interval.hpp"
@@ -45,32 +43,6 @@ double tokens_of_another(std::int64_t gamma, const std::vector<CountedRun>& othe
   std::copy_if(others.begin(), others.end(), std::back_inserter(its),
                [gamma](const CountedRun& run) { return run.gamma == gamma; });
   return BenchAcceptance(its.empty() ? others : its).tokens_per_step(gamma).value;
-}
-
-struct RepeatedError {
-  double variance = 0, degrees = 0;
-};
-
-/// Pooled variance of the logarithms of repeated runs of one start of a server.
-/// Empty if none is repeated, or none differs within the printed digits.
-std::optional<RepeatedError> repeated_error(const Runs& runs) {
-  double squares = 0, degrees = 0;
-  std::vector<bool> seen(runs.size(), false);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (seen[i]) continue;
-    std::vector<double> logs;
-    for (std::size_t j = i; j < runs.size(); ++j) {
-      if (!are_repeats(runs[i], runs[j]) || runs[i].figures.server != runs[j].figures.server) continue;
-      seen[j] = true;
-      logs.push_back(std::log(runs[j].figures.seconds_per_output_token));
-    }
-    const auto n = static_cast<double>(logs.size());
-    const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / n;
-    for (const double log : logs) squares += (log - mean) * (log - mean);
-    degrees += n - 1;
-  }
-  if (squares == 0) return std::nullopt;
-  return RepeatedError{squares / degrees, degrees};
 }
 
 }  // namespace
@@ -135,10 +107,10 @@ BenchPrediction predict(const Run& run, const Prices& prices) {
   return row;
 }
 
-std::vector<BenchSpeedup> speedups_of(const Runs& runs, std::vector<Note>& notes) {
+std::vector<BenchSpeedup> speedups_of(const Runs& runs, double run_error, std::vector<Note>& notes) {
   std::vector<BenchSpeedup> speedups;
   if (!has_plain_runs(runs)) return speedups;
-  const std::optional<RepeatedError> repeats = repeated_error(runs);
+  const double half_width = core::normal_half_width_95 * core::half_of_both(run_error, run_error);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
     if (!run.speculative()) continue;
@@ -162,15 +134,9 @@ std::vector<BenchSpeedup> speedups_of(const Runs& runs, std::vector<Note>& notes
     BenchSpeedup speedup;
     speedup.baseline = *baseline;
     speedup.speculative = i;
-    speedup.speedup.value = runs[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
-    speedup.speedup.method = "ratio of two runs";
-    if (repeats) {
-      const double half_width =
-          boost::math::quantile(boost::math::students_t(repeats->degrees), 0.975) * std::sqrt(2 * repeats->variance);
-      speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-half_width),
-                                                speedup.speedup.value * std::exp(half_width)};
-      speedup.speedup.method += ", in the interval of repeated runs";
-    }
+    const double ratio = runs[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
+    speedup.speedup = {ratio, estimate::Interval{ratio * std::exp(-half_width), ratio * std::exp(half_width)},
+                       "ratio of two runs, each with the error of a run"};
     speedups.push_back(std::move(speedup));
   }
   return speedups;

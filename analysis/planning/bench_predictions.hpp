@@ -40,8 +40,7 @@ BenchPrediction predict(const Run& run, const Prices& prices);
 /// Sets how far off predictions may be by chance, as many as there are.
 void allow_for_chance(std::vector<BenchPrediction>& backtest);
 
-/// Runs with drafts beside their plain ones, with the interval of the measurement, and none if nothing was measured
-/// twice; a run without a plain one is noted.
-std::vector<BenchSpeedup> speedups_of(const Runs& runs, std::vector<Note>& notes);
+/// Runs with drafts beside their plain ones, each with an error of that size; a run without a plain one is noted.
+std::vector<BenchSpeedup> speedups_of(const Runs& runs, double run_error, std::vector<Note>& notes);
 
 }  // namespace specdec::planning::bench

@@ -35,7 +35,7 @@ ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std:
 void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64_t>& gammas, ChartPanel& panel) {
   for (std::size_t i = 0; i < gammas.size(); ++i) {
     ChartSeries series;
-    series.name = fmt::format("γ = {}, measured", gammas[i]);
+    series.name = fmt::format("γ = {}, measured, 95%", gammas[i]);
     series.mark = ChartMark::points;
     series.colour = first_gamma_colour + static_cast<int>(i);
     for (const planning::BenchSpeedup& speedup : bench.speedups) {
@@ -43,11 +43,9 @@ void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64
       if (run.gamma != gammas[i]) continue;
       series.x.push_back(run.batch);
       series.y.push_back(speedup.speedup.value);
-      if (!speedup.speedup.ci95) continue;
       series.low.push_back(speedup.speedup.ci95->lo);
       series.high.push_back(speedup.speedup.ci95->hi);
     }
-    if (!series.low.empty()) series.name += ", 95% of repeated runs";
     if (!series.x.empty()) panel.series.push_back(std::move(series));
   }
 }

@@ -115,7 +115,7 @@ TEST_CASE("a gain up to the largest batch is claimed with the batches whose inte
 TEST_CASE("benchmark runs are drawn with the speedups that were measured") {
   const std::string runs = " --bench " + specdec::tests::source_dir() + "/traces/samples/bench/c*.json";
   const ordered_json figure = document_of_run("plot speedup-over-batch --gamma 3,5" + runs);
-  const PlottedLine measured = line_of(figure, "over plain decoding", "γ = 3, measured", "batch", "speedup");
+  const PlottedLine measured = line_of(figure, "over plain decoding", "γ = 3, measured, 95%", "batch", "speedup");
   const ordered_json plan = document_of_run("plan" + runs);
   std::vector<double> known;
   for (const ordered_json& run : plan["runs"]) {
