@@ -4,14 +4,11 @@
 # long test that was started last; here as for other tests, the seconds are those of the longest, roughly.
 include(Catch)
 
-# specdec_test_options(<target>): the code of tests is optimised less than what it tests. Half-inlined, gcc 12 mistakes the
-# short buffers of strings for ones that overflow.
+# specdec_test_options(<target>): the code of tests is optimised less than what it tests.
 function(specdec_test_options target)
   specdec_compile_options(${target})
   specdec_compile_lightly(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>
-    "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
 endfunction()
 
 # specdec_test_target(<question> <executable>): tests_<question> builds the executable.

@@ -39,7 +39,9 @@ ordered_json compared_run_json(const ComparedRun& run, std::int64_t units, std::
 }
 
 ordered_json compared_position_json(const PositionDifference& position) {
-  return with_difference({{"position", position.position}, {"a", position.a}, {"b", position.b}}, position.difference);
+  return with_difference(
+      {{"position", position.position}, {"a", number_or_null(position.a)}, {"b", number_or_null(position.b)}},
+      position.difference);
 }
 
 ordered_json compared_group_json(const GroupDifference& group) {

@@ -43,9 +43,10 @@ Table table_of(const std::string& name, const std::vector<std::string>& before, 
 }
 
 Table positions_table(const RunDifference& found) {
+  const auto cell = [](const std::optional<double>& value) { return value ? fixed(*value) : "-"; };
   std::vector<Part> parts;
   for (const estimate::PositionDifference& one : found.positions)
-    parts.push_back({fmt::format("{}", one.position), one.difference, {fixed(one.a), fixed(one.b)}});
+    parts.push_back({fmt::format("{}", one.position), one.difference, {cell(one.a), cell(one.b)}});
   return table_of("drafts accepted", {"A", "B"}, parts);
 }
 

@@ -229,7 +229,10 @@ std::vector<PositionDifference> position_differences(const Run& a, const Run& b,
   std::vector<PositionDifference> positions;
   if (!a.counts_positions() || !b.counts_positions()) return positions;
   for (std::size_t j = 0; j < std::max(a.positions(), b.positions()); ++j) {
-    positions.push_back({static_cast<std::int64_t>(j) + 1, a.survival(j), b.survival(j),
+    const auto drafted = [j](const Run& run) {
+      return j < run.positions() ? std::optional(run.survival(j)) : std::nullopt;
+    };
+    positions.push_back({static_cast<std::int64_t>(j) + 1, drafted(a), drafted(b),
                          pair.difference(
                              b.survival(j) - a.survival(j), [&](const RunCluster& k) { return -a.of_survival(k, j); },
                              [&](const RunCluster& k) { return b.of_survival(k, j); })});

@@ -56,8 +56,8 @@ struct Difference {
 
 struct PositionDifference {
   std::int64_t position = 0;
-  /// P(the first `position` drafts are all accepted), of all rounds.
-  double a = 0, b = 0;
+  /// P(the first `position` drafts are all accepted), of all rounds; empty of a run that drafts fewer.
+  std::optional<double> a = {}, b = {};
   Difference difference;
 };
 

@@ -192,6 +192,21 @@ TEST_CASE("as many prompts as are said to tell do so in four runs of five") {
         Approx(std::sqrt(*seen.clusters_to_tell / 400)).epsilon(0.02));
 }
 
+TEST_CASE("a position that a run never drafted has no share of rounds there, and adds what the other run gains") {
+  Requests requests(4);
+  auto a = requests.run(requests.prompts(20), 0, 0.3, false);
+  const auto b = requests.run(requests.prompts(20), 0, 0.3, false);
+  for (RunUnit& unit : a) {
+    unit.accepted -= unit.survived[2] + unit.survived[3];
+    unit.survived.resize(2);
+  }
+  const RunDifference difference = run_difference(a, b);
+  REQUIRE(difference.positions.size() == 4);
+  CHECK(difference.positions[1].a);
+  CHECK_FALSE(difference.positions[2].a);
+  CHECK(difference.positions[2].difference.value == Approx(*difference.positions[2].b));
+}
+
 TEST_CASE("parts by position, by group and in time add up to the whole") {
   Requests requests(3);
   auto a = requests.run(requests.prompts(20), 0, 0.3, false);
