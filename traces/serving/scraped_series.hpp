@@ -128,6 +128,14 @@ class ScrapedSeries {
   };
 
   class Window;
+  using Metric = ScrapedMetric;
+
+  /// "series" for one that the engine has not.
+  static std::string_view metric_name(std::string_view engine, Metric metric);
+  static bool is_gauge(Metric metric);
+  static bool is_of_times(Metric metric);
+  static std::string labels_text(const std::vector<CountLabel>& labels);
+  static std::string number(double value);
 
   LabelSet& label_set(std::string_view engine, std::vector<CountLabel> labels);
   Snapshot& snapshot(LabelSet& set, const ScrapedSample& sample);

@@ -1,0 +1,386 @@
+#include <algorithm>
+#include <utility>
+
+#include "analysis/cost/architecture_parts.hpp"
+
+namespace specdec::cost {
+namespace {
+
+using traces::ConfigFields;
+
+std::vector<std::int64_t> one_per_layer(const ConfigFields& fields, std::string_view name, std::int64_t count) {
+  std::vector<std::int64_t> found = fields.counts(name);
+  require_one_per_layer(fields, name, found.size(), count);
+  return found;
+}
+
+/// Experts in every decoder_sparse_step-th layer but those of mlp_only_layers, as all of Qwen's types have it.
+class QwenFeedForwards {
+ public:
+  QwenFeedForwards(const ConfigFields& fields, std::int64_t shared_hidden)
+      : step_(fields.size("decoder_sparse_step", 1)), dense_layers_(fields.counts("mlp_only_layers")) {
+    experts_ = {.width = fields.size("hidden_size"),
+                .experts = fields.size(fields.has("num_local_experts") ? "num_local_experts" : "num_experts"),
+                .per_token = fields.size("num_experts_per_tok"),
+                .hidden = fields.size("moe_intermediate_size"),
+                .shared_hidden = shared_hidden,
+                .shared_gate = shared_hidden > 0};
+    require_chosen(fields, experts_);
+    const bool all_sparse = step_ == 1 && dense_layers_.empty();
+    if (!all_sparse) dense_ = {.width = experts_.width, .hidden = fields.size("intermediate_size")};
+  }
+
+  void add(LayerGroup& layer, std::int64_t index) const {
+    const bool dense = std::find(dense_layers_.begin(), dense_layers_.end(), index) != dense_layers_.end();
+    if (dense || (index + 1) % step_ != 0) {
+      add_feed_forward(layer, dense_);
+    } else {
+      add_experts(layer, experts_);
+    }
+  }
+
+ private:
+  std::int64_t step_;
+  std::vector<std::int64_t> dense_layers_;
+  ExpertShape experts_;
+  FeedForwardShape dense_;
+};
+
+/// Gated delta nets, and gated attention in every few layers.
+/// @param add_feed_forward_to  a layer, by its index
+template <class AddFeedForward>
+ModelSpec delta_net_decoder(const ConfigFields& fields, const AddFeedForward& add_feed_forward_to) {
+  ModelSpec model = read_model(fields);
+  AttentionShape attention = with_biases(fields, read_attention(fields, {.head_size = 256}));
+  attention.head_norms = attention.gated = true;
+  const LayerGroup linear = delta_net_layer({.width = model.width,
+                                             .key_heads = fields.size("linear_num_key_heads"),
+                                             .value_heads = fields.size("linear_num_value_heads"),
+                                             .key_size = fields.size("linear_key_head_dim"),
+                                             .value_size = fields.size("linear_value_head_dim"),
+                                             .kernel = fields.size("linear_conv_kernel_dim")});
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const std::int64_t interval = fields.size("full_attention_interval", 4);
+  const std::vector<std::string> types = layer_types(fields, layers, [&](std::int64_t index) {
+    return (index + 1) % interval == 0 ? "full_attention" : "linear_attention";
+  });
+  add_layers(model, layers, [&](std::int64_t index) {
+    const std::string& type = types[static_cast<std::size_t>(index)];
+    if (type != "linear_attention" && type != "full_attention") {
+      fields.refuse("layer_types", '"' + type + '"', "\"full_attention\" or \"linear_attention\"");
+    }
+    LayerGroup layer = type == "full_attention" ? attention_layer(attention) : linear;
+    add_feed_forward_to(layer, index);
+    return layer;
+  });
+  LayerGroup module = attention_layer(attention);
+  add_feed_forward_to(module, layers - 1);
+  add_next_token_modules(model, std::move(module), fields.count("mtp_num_hidden_layers", 0));
+  return model;
+}
+
+/// Experts under the names that DeepSeek gave them.
+ExpertShape routed_experts(const ConfigFields& fields, std::int64_t width, bool router_bias) {
+  const std::int64_t hidden = fields.size("moe_intermediate_size");
+  const ExpertShape experts = {.width = width,
+                               .experts = fields.size("n_routed_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = hidden,
+                               .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
+                               .router_bias = router_bias};
+  require_chosen(fields, experts);
+  return experts;
+}
+
+/// Dense layers first, then experts and shared experts; the next-token modules are further layers of the last kind.
+/// @param attention_of  a layer without its feed-forward, by its index
+template <class AttentionOf>
+void add_dense_then_experts(const ConfigFields& fields, const AttentionOf& attention_of, bool router_bias,
+                            ModelSpec& model) {
+  const ExpertShape experts = routed_experts(fields, model.width, router_bias);
+  const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
+  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
+    LayerGroup layer = attention_of(index);
+    if (index < dense_layers) {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
+    } else {
+      add_experts(layer, experts);
+    }
+    return layer;
+  });
+  LayerGroup module = attention_of(0);
+  add_experts(module, experts);
+  add_next_token_modules(model, std::move(module), fields.count("num_nextn_predict_layers", 0));
+}
+
+LatentAttentionShape read_latent_attention(const ConfigFields& fields) {
+  if (!fields.names("q_lora_rank")) fields.refuse("q_lora_rank", "missing", "present, null for none");
+  if (fields.size("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "another number", "1");
+  return {.width = fields.size("hidden_size"),
+          .heads = fields.size("num_attention_heads"),
+          .query_rank = fields.find_size("q_lora_rank"),
+          .key_value_rank = fields.size("kv_lora_rank"),
+          .rotary = fields.size("qk_rope_head_dim"),
+          .content = fields.size("qk_nope_head_dim"),
+          .value = fields.size("v_head_dim"),
+          .bias = fields.flag("attention_bias", false)};
+}
+
+ModelSpec read_deepseek(const ConfigFields& fields, bool router_bias) {
+  ModelSpec model = read_model(fields);
+  const LayerGroup attention = latent_attention_layer(read_latent_attention(fields));
+  add_dense_then_experts(
+      fields, [&](std::int64_t) { return attention; }, router_bias, model);
+  return model;
+}
+
+}  // namespace
+
+ModelSpec read_qwen2_moe(const ConfigFields& fields) {
+  // Releases disagree about which layers have windows.
+  fields.require_flag("use_sliding_window", false);
+  ModelSpec model = read_model(fields);
+  const QwenFeedForwards feed_forwards(fields, fields.size("shared_expert_intermediate_size"));
+  AttentionShape attention = read_attention(fields);
+  attention.query_key_value_bias = fields.flag("qkv_bias", true);
+  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
+    LayerGroup layer = attention_layer(attention);
+    feed_forwards.add(layer, index);
+    return layer;
+  });
+  return model;
+}
+
+ModelSpec read_qwen3_moe(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const QwenFeedForwards feed_forwards(fields, 0);
+  AttentionShape attention = with_biases(fields, read_attention(fields));
+  attention.head_norms = true;
+  const auto window =
+      fields.flag("use_sliding_window", false) ? std::optional(fields.size("sliding_window", 4096)) : std::nullopt;
+  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
+    LayerGroup layer = windowed(attention_layer(attention), window);
+    feed_forwards.add(layer, index);
+    return layer;
+  });
+  return model;
+}
+
+/// Qwen3-Next and Qwen3.5 with experts.
+ModelSpec read_sparse_delta_nets(const ConfigFields& fields) {
+  const QwenFeedForwards feed_forwards(fields, fields.size("shared_expert_intermediate_size"));
+  return delta_net_decoder(fields, [&](LayerGroup& layer, std::int64_t index) { feed_forwards.add(layer, index); });
+}
+
+ModelSpec read_dense_delta_nets(const ConfigFields& fields) {
+  const FeedForwardShape shape = {.width = fields.size("hidden_size"), .hidden = fields.size("intermediate_size")};
+  return delta_net_decoder(fields, [&](LayerGroup& layer, std::int64_t) { add_feed_forward(layer, shape); });
+}
+
+ModelSpec read_mixtral(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  LayerGroup layer = attention_layer(read_attention(fields));
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_local_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = fields.size("intermediate_size")};
+  require_chosen(fields, experts);
+  add_experts(layer, experts);
+  for (const auto& window : one_window(fields)) add_layer(model.layers, windowed(layer, window));
+  return model;
+}
+
+ModelSpec read_gpt_oss(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape attention = with_biases(fields, read_attention(fields, {.head_size = 64}), true);
+  attention.sinks = true;
+  LayerGroup layer = attention_layer(attention);
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_local_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = fields.size("intermediate_size"),
+                               .router_bias = true,
+                               .expert_biases = true};
+  require_chosen(fields, experts);
+  add_experts(layer, experts);
+  const auto alternating = [](std::int64_t index) { return sliding_unless(index % 2 == 1); };
+  for (const auto& window :
+       layer_windows(fields, layer_count(fields, "num_hidden_layers"), std::nullopt, alternating)) {
+    add_layer(model.layers, windowed(layer, window));
+  }
+  return model;
+}
+
+/// Gemma 4: full attention has heads of its own size, whose values are the keys where attention_k_eq_v says so; experts
+/// stand beside the dense feed-forward, with norms and scales of their own.
+ModelSpec read_gemma4_text(const ConfigFields& fields) {
+  for (const char* const absent : {"hidden_size_per_layer_input", "num_kv_shared_layers"})
+    if (fields.count(absent, 0) != 0) fields.refuse(absent, "above 0", "0");
+  ModelSpec model = read_model(fields, {.tied = true});
+  AttentionShape sliding = with_biases(fields, read_attention(fields));
+  sliding.head_norms = true;
+  AttentionShape full = sliding;
+  full.head_size = fields.size("global_head_dim", sliding.head_size);
+  full.key_value_heads = fields.size("num_global_key_value_heads", sliding.key_value_heads);
+  full.values_are_keys = fields.flag("attention_k_eq_v", false);
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const auto windows =
+      layer_windows(fields, layers, std::nullopt, [](std::int64_t index) { return sliding_unless(index % 6 == 5); });
+  add_layers(model, layers, [&](std::int64_t index) {
+    const std::optional<std::int64_t>& window = windows[static_cast<std::size_t>(index)];
+    LayerGroup layer = windowed(attention_layer(window ? sliding : full), window);
+    add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
+    layer.other_parameters += 2 * model.width + 1;  // norms behind, a scale of the layer
+    if (fields.flag("enable_moe_block", false)) {
+      const ExpertShape experts = {.width = model.width,
+                                   .experts = fields.size("num_experts"),
+                                   .per_token = fields.size("top_k_experts"),
+                                   .hidden = fields.size("moe_intermediate_size"),
+                                   .matrix = "experts.0.gate_proj"};
+      require_chosen(fields, experts);
+      add_experts(layer, experts);
+      layer.other_parameters += 3 * model.width + experts.experts;  // two norms more, scales of router and experts
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// Llama 4: in all layers but every fourth a token sees its chunk of the context alone, which counts as a window.
+ModelSpec read_llama4_text(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const AttentionShape attention = with_biases(fields, read_attention(fields));
+  const std::int64_t hidden = fields.size("intermediate_size");
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_local_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = hidden,
+                               .shared_hidden = hidden};
+  require_chosen(fields, experts);
+  const std::int64_t step = fields.size("interleave_moe_layer_step", 1);
+  const std::optional<std::int64_t> chunk = fields.find_size("attention_chunk_size");
+  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
+    LayerGroup layer = windowed(attention_layer(attention), (index + 1) % 4 == 0 ? std::nullopt : chunk);
+    if ((index + 1) % step == 0) {
+      add_experts(layer, experts);
+    } else {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size_mlp")});
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// MiniMax-M2: one norm over all heads of queries, one over all of keys. Its next-token modules are not published.
+ModelSpec read_minimax_m2(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const AttentionShape attention = read_attention(fields);
+  LayerGroup layer = attention_layer(attention);
+  if (fields.flag("use_qk_norm", false)) {
+    fields.require_word("qk_norm_type", "per_layer", "per_layer");
+    layer.other_parameters += product({attention.heads + attention.key_value_heads, attention.head_size});
+  }
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_local_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = fields.size("intermediate_size"),
+                               .shared_hidden = fields.count("shared_intermediate_size", 0),
+                               .router_bias = fields.flag("use_routing_bias", false)};
+  require_chosen(fields, experts);
+  add_experts(layer, experts);
+  layer.count = layer_count(fields, "num_hidden_layers");
+  model.layers = {layer};
+  return model;
+}
+
+/// Step 3.7: windows by layer_types, dense layers first, then experts beside a shared one. Its next-token modules are
+/// not published.
+ModelSpec read_step3p7(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape attention = read_attention(fields);
+  attention.head_norms = true;
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = fields.size("moe_intermediate_size"),
+                               .shared_hidden = fields.size("share_expert_dim"),
+                               .router_bias = fields.flag("use_moe_router_bias", false)};
+  require_chosen(fields, experts);
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
+  const auto windows = layer_windows(fields, layers, std::nullopt, [](std::int64_t) { return sliding_unless(true); });
+  add_layers(model, layers, [&](std::int64_t index) {
+    LayerGroup layer = windowed(attention_layer(attention), windows[static_cast<std::size_t>(index)]);
+    if (index < dense_layers) {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
+    } else {
+      add_experts(layer, experts);
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// MiMo-V2: windows where hybrid_layer_pattern says 1, with key/value heads of their own and a sink per head; experts
+/// where moe_layer_freq says 1. Its next-token modules are not published.
+ModelSpec read_mimo_v2(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape full = read_attention(fields);
+  full.value_size = fields.size("v_head_dim", full.head_size);
+  full.sinks = fields.flag("add_full_attention_sink_bias", false);
+  const AttentionShape sliding = {.width = model.width,
+                                  .heads = fields.size("swa_num_attention_heads", full.heads),
+                                  .key_value_heads = fields.size("swa_num_key_value_heads"),
+                                  .head_size = fields.size("swa_head_dim", full.head_size),
+                                  .value_size = fields.size("swa_v_head_dim", full.value_size),
+                                  .sinks = fields.flag("add_swa_attention_sink_bias", false)};
+  const ExpertShape experts = routed_experts(fields, model.width, true);
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const std::vector<std::int64_t> windows = one_per_layer(fields, "hybrid_layer_pattern", layers);
+  const std::vector<std::int64_t> sparse = one_per_layer(fields, "moe_layer_freq", layers);
+  add_layers(model, layers, [&](std::int64_t index) {
+    const auto at = static_cast<std::size_t>(index);
+    LayerGroup layer =
+        windows[at] == 0 ? attention_layer(full) : windowed(attention_layer(sliding), fields.size("sliding_window"));
+    if (sparse[at] == 0) {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
+    } else {
+      add_experts(layer, experts);
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// DeepSeek's sparse attention. In layers whose indexer_types are "shared" the choice of a layer before holds.
+ModelSpec read_sparse_deepseek(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const LatentAttentionShape shape = read_latent_attention(fields);
+  LayerGroup chooses = latent_attention_layer(shape), shares = chooses;
+  shares.selected = fields.size("index_topk");
+  add_indexer(chooses, shape, {fields.size("index_n_heads"), fields.size("index_head_dim"), *shares.selected});
+  const std::vector<std::string> types = fields.words("indexer_types");
+  add_dense_then_experts(
+      fields,
+      [&](std::int64_t index) {
+        const auto at = static_cast<std::size_t>(index);
+        return at < types.size() && types[at] == "shared" ? shares : chooses;
+      },
+      true, model);
+  return model;
+}
+
+ModelSpec read_deepseek_v2(const ConfigFields& fields) { return read_deepseek(fields, false); }
+ModelSpec read_deepseek_v3(const ConfigFields& fields) { return read_deepseek(fields, true); }
+
+ModelSpec read_glm4_moe(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape attention = read_attention(fields);
+  attention.query_key_value_bias = fields.flag("attention_bias", false);
+  attention.head_norms = fields.flag("use_qk_norm", false);
+  add_dense_then_experts(
+      fields, [&](std::int64_t) { return attention_layer(attention); }, true, model);
+  return model;
+}
+
+}  // namespace specdec::cost

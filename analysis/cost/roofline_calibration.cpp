@@ -1,0 +1,433 @@
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/core/quantile.hpp"
+#include "analysis/cost/replicate_draws.hpp"
+#include "analysis/cost/roofline_parts.hpp"
+
+namespace specdec::cost {
+namespace {
+
+constexpr std::uint32_t calibration_error_stream = 49;
+
+/// The value and the central 95% of its replicates, which holds it.
+UncertainValue spread(double value, std::vector<double> replicates) {
+  if (replicates.empty()) return {value, value, value};
+  std::sort(replicates.begin(), replicates.end());
+  return {std::min(value, core::sorted_quantile(replicates, 0.025)), value,
+          std::max(value, core::sorted_quantile(replicates, 0.975))};
+}
+
+/// A loss that is fitted: y, its standard deviation before, and its bounds.
+struct FreeLoss {
+  std::size_t place = 0;
+  double deviation = 1, lowest = 0, highest = core::largest_double;
+
+  double of(double loss) const { return is_efficiency(place) ? std::log(loss) : loss; }
+  /// At the bound rounding may leave y a little below 0.
+  double loss(double y) const { return is_efficiency(place) ? std::exp(y) : std::max(y, 0.0); }
+};
+
+std::vector<FreeLoss> free_losses(const RooflineLosses& losses) {
+  std::vector<FreeLoss> found;
+  for (std::size_t place = 0; place < loss_names.size(); ++place) {
+    const UncertainValue* const loss = loss_at(losses, place);
+    if (!is_range(loss)) continue;
+    FreeLoss& free = found.emplace_back();
+    free.place = place;
+    free.deviation = (free.of(loss->high) - free.of(loss->low)) / std::sqrt(12.0);
+    free.lowest = free.of(loss->low);
+    free.highest = free.of(loss->high);
+  }
+  return found;
+}
+
+/// Minimises |residuals(z)|^2 + |z|^2 within bounds by Levenberg and Marquardt's method, bounds by projection.
+template <class Residuals>
+std::vector<double> least_moved(std::size_t size, const std::vector<double>& lowest, const std::vector<double>& highest,
+                                const Residuals& residuals) {
+  constexpr int most_steps = 200;
+  constexpr double difference = 1e-6, least_decrease = 1e-13;
+  using Matrix = Eigen::MatrixXd;
+  using Vector = Eigen::VectorXd;
+  const auto n = static_cast<Eigen::Index>(size);
+  const auto objective = [](const Vector& r, const std::vector<double>& z) {
+    double sum = r.squaredNorm();
+    for (const double one : z) sum += one * one;
+    return sum;
+  };
+  std::vector<double> z(size, 0.0);
+  Vector r = residuals(z);
+  double value = objective(r, z), damping = 1e-3;
+  for (int step = 0; step < most_steps && damping < 1e12; ++step) {
+    Matrix slopes(r.size(), n);
+    for (std::size_t k = 0; k < size; ++k) {
+      std::vector<double> moved = z;
+      // Backwards where the bound lies in front.
+      const double h = z[k] + difference <= highest[k] ? difference : -difference;
+      moved[k] += h;
+      slopes.col(static_cast<Eigen::Index>(k)) = (residuals(moved) - r) / h;
+    }
+    Vector gradient = slopes.transpose() * r;
+    Matrix normal = slopes.transpose() * slopes;
+    for (std::size_t k = 0; k < size; ++k) {
+      const auto i = static_cast<Eigen::Index>(k);
+      gradient(i) += z[k];
+      normal(i, i) += 1;
+      const bool held = (z[k] <= lowest[k] && gradient(i) > 0) || (z[k] >= highest[k] && gradient(i) < 0);
+      if (!held) continue;
+      gradient(i) = 0;
+      normal.row(i).setZero();
+      normal.col(i).setZero();
+      normal(i, i) = 1;
+    }
+    normal.diagonal() *= 1 + damping;
+    const Vector move = normal.ldlt().solve(gradient);
+    std::vector<double> next = z;
+    for (std::size_t k = 0; k < size; ++k)
+      next[k] = std::clamp(z[k] - move(static_cast<Eigen::Index>(k)), lowest[k], highest[k]);
+    const Vector next_r = residuals(next);
+    const double next_value = objective(next_r, next);
+    if (next_value < value) {
+      const bool done = value - next_value <= least_decrease * (1 + value);
+      z = next;
+      r = next_r;
+      value = next_value;
+      damping = std::max(damping / 10, 1e-9);
+      if (done) break;
+    } else {
+      damping *= 10;
+    }
+  }
+  return z;
+}
+
+/// Covariances of as many measured times, each with an error of its own; `covariance` is that of two places.
+template <class Covariance>
+Eigen::MatrixXd covariances_of(std::size_t places, double relative_error, Covariance covariance) {
+  const auto count = static_cast<Eigen::Index>(places);
+  Eigen::MatrixXd all = relative_error * relative_error * Eigen::MatrixXd::Identity(count, count);
+  for (Eigen::Index a = 0; a < count; ++a) {
+    for (Eigen::Index b = 0; b < count; ++b)
+      all(a, b) += covariance(static_cast<std::size_t>(a), static_cast<std::size_t>(b));
+  }
+  return all;
+}
+
+std::span<const double> span_of(const Eigen::VectorXd& values) {
+  return {values.data(), static_cast<std::size_t>(values.size())};
+}
+
+}  // namespace
+
+RooflineCost::Losses RooflineCost::fitted(const Losses& start, std::span<const IterationWork> works,
+                                          std::span<const double> log_seconds, double relative_error) const {
+  const std::vector<FreeLoss> free = free_losses(options_.losses);
+  if (free.empty()) return start;
+  std::vector<double> lowest, highest;
+  for (const FreeLoss& one : free) {
+    const double y = one.of(start[one.place]);
+    lowest.push_back((one.lowest - y) / one.deviation);
+    highest.push_back((one.highest - y) / one.deviation);
+  }
+  const auto moved = [&](const std::vector<double>& z) {
+    Losses losses = start;
+    for (std::size_t k = 0; k < free.size(); ++k) {
+      if (z[k] == 0) continue;
+      losses[free[k].place] = free[k].loss(free[k].of(start[free[k].place]) + z[k] * free[k].deviation);
+    }
+    if (!options_.losses.draft_launch_seconds) losses[draft_launch] = losses[launch];
+    return losses;
+  };
+  const auto residuals = [&](const std::vector<double>& z) {
+    const Losses losses = moved(z);
+    Eigen::VectorXd r(static_cast<Eigen::Index>(works.size()));
+    for (std::size_t j = 0; j < works.size(); ++j) {
+      const double seconds = seconds_of(works[j], losses).total();
+      r(static_cast<Eigen::Index>(j)) = (std::log(seconds) - log_seconds[j]) / relative_error;
+    }
+    return r;
+  };
+  return moved(least_moved(free.size(), lowest, highest, residuals));
+}
+
+void RooflineCost::require_below_peaks(const CalibrationPoint& point, double relative_error) const {
+  const Iteration iteration = iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context});
+  const double seconds_at_peaks = at_peaks().seconds(iteration);
+  if (point.round_seconds >= seconds_at_peaks * std::exp(-3 * relative_error)) return;
+  throw std::domain_error(fmt::format(
+      "an iteration at gamma {}, batch {:g} and context {:g} takes {:.4g} ms by what was measured, but at least "
+      "{:.4g} ms at the peaks of the hardware; are model, types of its weights and number of accelerators those that "
+      "were timed?",
+      point.gamma, point.batch, point.context, 1e3 * point.round_seconds, 1e3 * seconds_at_peaks));
+}
+
+RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, double relative_error) const {
+  if (points.empty()) throw std::invalid_argument("RooflineCost::calibrated: points has 0 entries, but must have some");
+  core::require_in("RooflineCost::calibrated", "relative_error", relative_error, least_normal, 1);
+  for (const CalibrationPoint& point : points) {
+    core::require_in("RooflineCost::calibrated", "round_seconds", point.round_seconds, least_normal,
+                     core::largest_double);
+    require_below_peaks(point, relative_error);
+  }
+  RooflineCost result = *this;
+  result.calibrated_ = true;
+  const double shown_error = result.checked_error(points, relative_error);
+  if (options_.kernels) return result.conditioned(points, shown_error);
+  result.fit_losses(points, relative_error);
+  return result.conditioned(points, relative_error);
+}
+
+void RooflineCost::fit_losses(std::span<const CalibrationPoint> points, double relative_error) {
+  std::vector<IterationWork> works;
+  std::vector<double> logs;
+  for (const CalibrationPoint& point : points) {
+    works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
+    logs.push_back(std::log(point.round_seconds));
+  }
+  losses_.front() = fitted(losses_.front(), works, logs, relative_error);
+  for (std::size_t r = 0; r < replicates(); ++r) {
+    const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
+    std::vector<double> drawn = logs;
+    for (std::size_t j = 0; j < drawn.size(); ++j) drawn[j] += relative_error * draws.standard_normal(j);
+    losses_[1 + r] = fitted(losses_[1 + r], works, drawn, relative_error);
+  }
+  for (const FreeLoss& one : free_losses(options_.losses)) {
+    std::vector<double> values;
+    for (std::size_t r = 0; r < replicates(); ++r) values.push_back(losses_[1 + r][one.place]);
+    *loss_at(options_.losses, one.place) = spread(losses_.front()[one.place], std::move(values));
+  }
+}
+
+double RooflineCost::checked_error(std::span<const CalibrationPoint> points, double relative_error) {
+  constexpr double same_place = 0.05, noticed = 3 * std::numbers::sqrt2;
+  const auto same = [](double a, double b) { return std::abs(a - b) <= same_place * std::max(a, b); };
+  double error = relative_error;
+  for (const CalibrationPoint& a : points) {
+    for (const CalibrationPoint& b : points) {
+      if (!same(a.context, b.context) || a.round_seconds <= b.round_seconds) continue;
+      if (a.gamma == b.gamma && a.batch < b.batch && !same(a.batch, b.batch) &&
+          a.round_seconds > rounds_agree * b.round_seconds) {
+        const std::string text = fmt::format(
+            "at context {:g} {} sequences took {:.4g} ms, less than the {:.4g} ms of {}; more sequences take no less",
+            a.context, b.batch, 1e3 * b.round_seconds, 1e3 * a.round_seconds, a.batch);
+        findings_.push_back({"calibration_contradicts_itself", text});
+        if (impossible_.empty()) impossible_ = text;
+      }
+      if (!same(a.batch, b.batch)) continue;
+      const auto report = [&](std::string_view code, std::string text) {
+        findings_.push_back(
+            {std::string(code), fmt::format("at batch {:g} and context {:g} {}", a.batch, a.context, text)});
+      };
+      const double apart = std::log(a.round_seconds / b.round_seconds);
+      if (a.gamma == b.gamma && apart > noticed * relative_error) {
+        error = std::max(error, apart / 2);
+        report("calibration_contradicts_itself",
+               fmt::format("two iterations of gamma {} took {:.4g} and {:.4g} ms; each is taken to be off by half of "
+                           "that, and which of them is right is to be measured",
+                           a.gamma, 1e3 * a.round_seconds, 1e3 * b.round_seconds));
+      }
+      if (a.gamma > 0 || b.gamma == 0) continue;
+      const std::string text = fmt::format(
+          "a round with {} drafts took {:.4g} ms, less than the {:.4g} ms of a plain "
+          "step; a round holds a pass of the target",
+          b.gamma, 1e3 * b.round_seconds, 1e3 * a.round_seconds);
+      report("round_below_target_pass", text);
+      if (a.round_seconds > rounds_agree * b.round_seconds && impossible_.empty()) impossible_ = text;
+    }
+  }
+  return error;
+}
+
+std::vector<RooflineCost::TimedPlace> RooflineCost::timed_places(std::span<const CalibrationPoint> points) {
+  std::vector<TimedPlace> places;
+  for (const CalibrationPoint& point : points)
+    places.push_back({point_place(positions_of({.sequences = point.batch, .gamma = point.gamma})), point.gamma > 0});
+  return places;
+}
+
+RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points, double relative_error) const {
+  RooflineCost result = *this;
+  result.calibrated_ = true;
+  result.expected_errors_.reset();
+  result.timed_contexts_.clear();
+  ErrorDeviations deviations{options_.deployment_error, options_.point_error, 0};
+  if (options_.kernels) deviations = {options_.kernels->deployment_error, options_.kernels->point_error, 0};
+  result.draw_deployments(deviations.deployments, deviations.points);
+  const auto count = static_cast<Eigen::Index>(points.size());
+  std::vector<IterationWork> works;
+  const std::vector<TimedPlace> places = timed_places(points);
+  Eigen::VectorXd misses(count);
+  for (const CalibrationPoint& point : points) {
+    const RoundPoint where{.gamma = point.gamma, .batch = point.batch, .context = point.context};
+    works.push_back(work_of(iteration_of(where)));
+    const auto j = static_cast<Eigen::Index>(works.size()) - 1;
+    std::vector<double>& contexts = result.timed_contexts_;
+    if (std::find(contexts.begin(), contexts.end(), point.context) == contexts.end()) contexts.push_back(point.context);
+    misses[j] = std::log(point.round_seconds / seconds_of(works.back(), losses_.front()).total());
+    if (point.gamma > 0) deviations.drafting = std::max(deviations.drafting, result.deviation_by_losses(works.back()));
+  }
+  const auto of_two = [&](std::size_t a, std::size_t b) { return covariance(places[a], places[b], deviations); };
+  Eigen::LLT<Eigen::MatrixXd> solver(covariances_of(places.size(), relative_error, of_two));
+  const double scale = std::sqrt(misses.dot(solver.solve(misses)) / static_cast<double>(count));
+  const boost::math::chi_squared law(static_cast<double>(count));
+  constexpr double strange = 1e-3;
+  const bool unlike_others = scale * scale * static_cast<double>(count) > quantile(complement(law, strange));
+  if (unlike_others) {
+    deviations = {scale * deviations.deployments, scale * deviations.points, scale * deviations.drafting};
+    solver.compute(covariances_of(places.size(), relative_error, of_two));
+  }
+
+  const std::vector<double> nothing(point_nodes, 0);
+  result.expected_errors_ = DeploymentErrors{0, 0, nothing, nothing};
+  const Eigen::VectorXd expected = solver.solve(misses);
+  add_expected(places, span_of(expected), deviations, *result.expected_errors_);
+  const std::optional<Rise> rise = rise_of(points, span_of(misses));
+  const double log_rise = rise ? rise->log_ratio / std::log(rise->last_batch / rise->first_batch) : 0;
+  carry_on(places, nothing, log_rise, result.expected_errors_->points);
+  for (std::size_t r = 0; r < result.deployment_errors_.size(); ++r) {
+    DeploymentErrors& errors = result.deployment_errors_[r];
+    if (unlike_others) {
+      errors.all *= scale;
+      for (double& error : errors.points) error *= scale;
+      for (double& error : errors.elsewhere) error *= scale;
+    }
+    const std::vector<double> before = errors.points;
+    const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
+    Eigen::VectorXd left(count);
+    for (Eigen::Index j = 0; j < count; ++j) {
+      const auto place = static_cast<std::size_t>(j);
+      const double drawn = std::log(seconds_of(works[place], result.losses_[1 + r]).total()) +
+                           errors.at(places[place].positions, places[place].drafts);
+      left[j] = std::log(points[place].round_seconds) + relative_error * draws.standard_normal(place) - drawn;
+    }
+    const Eigen::VectorXd weights = solver.solve(left);
+    add_expected(places, span_of(weights), deviations, errors);
+    carry_on(places, before, 2 * draws.uniform(points.size()) * log_rise, errors.points);
+  }
+  result.report_misfit(points, places, span_of(misses), unlike_others, relative_error);
+  if (rise) result.report_rise(*rise);
+  result.remember(points);
+  return result;
+}
+
+void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
+                                 std::span<const double> misses, bool unlike_others, double relative_error) {
+  std::erase_if(findings_, [](const Note& finding) {
+    return finding.code == "roofline_uncalibrated" || finding.code == "losses_taken_as_exact";
+  });
+  double largest_miss = 0, sum = 0, furthest = 0;
+  std::size_t worst = 0;
+  for (std::size_t j = 0; j < points.size(); ++j) {
+    const double expected = expected_errors_->at(places[j].positions, places[j].drafts);
+    const double missed = misses[j];
+    sum += expected;
+    if (std::abs(missed) > furthest) furthest = std::abs(missed), worst = j;
+    const double miss = std::abs(missed - expected);
+    if (miss <= 3 * relative_error) continue;
+    largest_miss = std::max(largest_miss, miss);
+    findings_.push_back({"roofline_misfit",
+                         fmt::format("at gamma {}, batch {:g} and context {:g} an iteration took {:.4g} ms, but with "
+                                     "what the times together say of this deployment it takes {:.4g} ms; intervals "
+                                     "allow for rounds that are missed by as much",
+                                     points[j].gamma, points[j].batch, points[j].context, 1e3 * points[j].round_seconds,
+                                     1e3 * points[j].round_seconds * std::exp(expected - missed))});
+  }
+  factor_ = std::exp(sum / static_cast<double>(points.size()));
+  if (unlike_others) {
+    findings_.push_back(
+        {"roofline_misfit",
+         fmt::format("the times given differ from those of {} by more than those of 999 in 1000 deployments, "
+                     "most at gamma {}, batch {:g} and context {:g}: {:.3g} times as long; the plan follows them with "
+                     "intervals that are as much wider, and model, types of its weights, layout and tokens per step "
+                     "are to be checked",
+                     options_.kernels ? "the kernels" : "the losses that fit best", points[worst].gamma,
+                     points[worst].batch, points[worst].context, std::exp(misses[worst]))});
+  }
+  if (largest_miss > 0) draw_shape_factors(largest_miss);
+}
+
+std::optional<RooflineCost::Rise> RooflineCost::rise_of(std::span<const CalibrationPoint> points,
+                                                        std::span<const double> misses) {
+  const auto drafts = [](const CalibrationPoint& point) { return point.gamma > 0; };
+  if (std::any_of(points.begin(), points.end(), drafts)) return std::nullopt;
+  const auto fewer = [](const CalibrationPoint& a, const CalibrationPoint& b) { return a.batch < b.batch; };
+  const auto [first, last] = std::minmax_element(points.begin(), points.end(), fewer);
+  const double rise = misses[static_cast<std::size_t>(last - points.begin())] -
+                      misses[static_cast<std::size_t>(first - points.begin())];
+  constexpr double as_priced = 1.1;
+  if (first->batch == last->batch || rise <= std::log(as_priced)) return std::nullopt;
+  return Rise{first->batch, last->batch, rise};
+}
+
+void RooflineCost::report_rise(const Rise& rise) {
+  findings_.push_back(
+      {"calibration_rises",
+       fmt::format(
+           "from batch {:g} to {:g} the times given rise {:.2g} times as much as {}: beyond what was timed they "
+           "are taken to rise on, between not at all and twice as fast, so that rounds at large batches "
+           "are little known; a time with drafts tells",
+           rise.first_batch, rise.last_batch, std::exp(rise.log_ratio),
+           options_.kernels ? "those of the kernels" : "the losses explain")});
+}
+
+double RooflineCost::deviation_by_losses(const IterationWork& work) const {
+  double sum = 0, squares = 0;
+  for (std::size_t r = 0; r < replicates(); ++r) {
+    const double ratio = std::log(seconds_of(work, losses_[1 + r]).total() / seconds_of(work, losses_.front()).total());
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(1, replicates()));
+  return std::sqrt(std::max(0.0, squares / count - sum / count * sum / count));
+}
+
+double RooflineCost::covariance(const TimedPlace& a, const TimedPlace& b, const ErrorDeviations& deviations) {
+  const auto squared = [](double value) { return value * value; };
+  double alike = 0;
+  for (const auto& [at_a, of_a] : a.positions.nodes()) {
+    for (const auto& [at_b, of_b] : b.positions.nodes()) alike += of_a * of_b * node_correlation(at_a, at_b);
+  }
+  return squared(deviations.deployments) + squared(deviations.points) * alike +
+         (a.drafts && b.drafts ? squared(deviations.drafting) : 0);
+}
+
+double RooflineCost::node_correlation(std::size_t a, std::size_t b) {
+  const double apart = static_cast<double>(a > b ? a - b : b - a);
+  return std::exp(-apart * point_step / point_error_reach);
+}
+
+void RooflineCost::add_expected(std::span<const TimedPlace> places, std::span<const double> weights,
+                                const ErrorDeviations& deviations, DeploymentErrors& errors) {
+  for (std::size_t j = 0; j < places.size(); ++j) {
+    const double weight = weights[j];
+    errors.all += deviations.deployments * deviations.deployments * weight;
+    if (places[j].drafts) errors.drafting += deviations.drafting * deviations.drafting * weight;
+    for (std::size_t node = 0; node < errors.points.size(); ++node) {
+      for (const auto& [at, of] : places[j].positions.nodes()) {
+        errors.points[node] += deviations.points * deviations.points * weight * of * node_correlation(node, at);
+      }
+    }
+  }
+}
+
+void RooflineCost::carry_on(std::span<const TimedPlace> places, std::span<const double> before, double log_rise,
+                            std::vector<double>& after) {
+  std::size_t last = 0;
+  for (const TimedPlace& place : places) last = std::max(last, place.positions.left + 1);
+  for (std::size_t node = last + 1; node < after.size(); ++node) {
+    after[node] = after[last] + before[node] - node_correlation(node, last) * before[last] +
+                  log_rise * point_step * static_cast<double>(node - last);
+  }
+}
+
+}  // namespace specdec::cost

@@ -1,0 +1,326 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analysis/planning/engine_writer.hpp"
+
+namespace specdec::planning {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view plain_loses_least =
+    "plain decoding loses least as one length at every batch, so that nothing is to be configured";
+
+/// A YAML scalar; JSON's strings are YAML's.
+std::string yaml_word(const std::string& text) { return ordered_json(text).dump(); }
+
+/// The object with one key per line.
+std::string one_key_a_line(const ordered_json& object) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : object.items()) {
+    lines.push_back(fmt::format("  {}: {}", ordered_json(key).dump(), value.dump()));
+  }
+  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
+}
+
+/// The batches for which SGLang captures a CUDA graph of rounds by itself, as far as memory allows: those up to `last`.
+/// Source: generate_decode_cuda_graph_batch_sizes of SGLang 0.5.23, the same since 0.5.14
+std::vector<std::int64_t> sglang_own_graphs(std::int64_t last) {
+  struct Range {
+    std::int64_t first, last, step;
+  };
+  const Range ranges[] = {{1, 8, 1}, {10, 32, 2}, {40, 64, 4}, {72, 256, 8}, {272, last, 16}};
+  std::vector<std::int64_t> batches;
+  for (const Range& range : ranges) {
+    for (std::int64_t batch = range.first; batch <= std::min(range.last, last); batch += range.step) {
+      batches.push_back(batch);
+    }
+  }
+  return batches;
+}
+
+/// The batches that need a CUDA graph so that none is padded to one that belongs to the next stretch; empty if SGLang's
+/// own ones do. However few of these it captures, a batch that is one of them is padded to no other.
+std::vector<std::int64_t> sglang_graphs(const std::vector<ScheduleStretch>& steps) {
+  std::vector<std::int64_t> batches = sglang_own_graphs(steps.back().batch_high);
+  const std::size_t own = batches.size();
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+    const std::int64_t end = steps[i].batch_high;
+    const auto at = std::lower_bound(batches.begin(), batches.end(), end);
+    if (at == batches.end() || *at != end) batches.insert(at, end);
+  }
+  if (batches.size() == own) return {};
+  if (batches.back() < steps.back().batch_high) batches.push_back(steps.back().batch_high);
+  return batches;
+}
+
+}  // namespace
+
+/// The keys of vLLM's speculative config that select the rule.
+void EngineWriter::name_vllm_sampling(ordered_json& json) const {
+  json["rejection_sample_method"] = "standard";
+  json["draft_sample_method"] = request_.rule == AcceptanceRule::rejection ? "probabilistic" : "greedy";
+}
+
+void EngineWriter::write_vllm() {
+  ordered_json json;
+  switch (request_.kind) {
+    case DraftKind::model:
+    case DraftKind::mirrored:
+      json["method"] = "draft_model";
+      break;
+    case DraftKind::mtp:
+      json["method"] = "mtp";
+      break;
+    case DraftKind::ngram:
+      json["method"] = "ngram";
+      json["prompt_lookup_max"] = 4;
+      note("prompt_lookup_max 4 is not planned; take the value that the acceptance was measured with");
+      break;
+    case DraftKind::suffix:
+      json["method"] = "suffix";
+      note(
+          "num_speculative_tokens is the most that a match proposes; vLLM's second model runner verifies that many of "
+          "every sequence unless enable_adaptive_verification is true");
+      break;
+    case DraftKind::eagle:
+      json["method"] = "eagle3";
+      note("for the heads of the first EAGLE the method is eagle");
+      break;
+    case DraftKind::parallel:
+      write_vllm_parallel(json);
+      break;
+  }
+  if (names_draft()) json["model"] = draft();
+  if (const auto gpus = request_.draft_tensor_parallel) {
+    const bool as_target = gpus == request_.tensor_parallel;
+    if (!as_target) json["draft_tensor_parallel_size"] = *gpus;
+  }
+  json["num_speculative_tokens"] = largest_gamma(schedule_);
+  if (schedule_.size() > 1) {
+    ordered_json& steps = json["num_speculative_tokens_per_batch_size"] = ordered_json::array();
+    for (const ScheduleStretch& step : schedule_) steps.push_back({step.batch_low, step.batch_high, step.gamma});
+    note(
+        "with --data-parallel-size above 1 vLLM ignores the schedule and drafts num_speculative_tokens at every batch");
+  }
+  // How drafts that are looked up are sampled has no key.
+  if (request_.rule && !cost::looks_up(request_.kind)) name_vllm_sampling(json);
+  note_unknown_rule("greedy drafting");
+  note_temperature_zero();
+  set_text(one_key_a_line(json));
+}
+
+void EngineWriter::write_vllm_parallel(ordered_json& json) {
+  switch (family_of(request_)) {
+    case ParallelDraft::dflash:
+      json["method"] = "dflash";
+      return;
+    case ParallelDraft::dspark:
+      json["method"] = "dspark";
+      return;
+    case ParallelDraft::unnamed:
+      break;
+  }
+  json["method"] = "draft_model";
+  json["parallel_drafting"] = true;
+  note(
+      "for the drafts of DFlash the method is dflash, of DSpark dspark, for Medusa's heads medusa, without "
+      "parallel_drafting");
+}
+
+std::string_view EngineWriter::sglang_algorithm() const {
+  switch (request_.kind) {
+    case DraftKind::model:
+    case DraftKind::mirrored:
+      return "STANDALONE";
+    case DraftKind::eagle:
+      return "EAGLE3";
+    case DraftKind::mtp:
+      return "NEXTN";
+    case DraftKind::parallel:
+      return family_of(request_) == ParallelDraft::dspark ? "DSPARK" : "DFLASH";
+    case DraftKind::suffix:  // refused
+    case DraftKind::ngram:
+      break;
+  }
+  return "NGRAM";
+}
+
+/// @param separator  between two options
+std::string EngineWriter::sglang_options(std::int64_t gamma, char separator) const {
+  std::vector<std::string> options = {fmt::format("--speculative-algorithm {}", sglang_algorithm())};
+  if (names_draft()) options.push_back("--speculative-draft-model-path " + shell_word(draft()));
+  const cost::DraftTree shape = request_.tree.value_or(cost::DraftTree{gamma, 1, gamma + 1});
+  if (request_.kind != DraftKind::parallel && !cost::looks_up(request_.kind)) {
+    options.push_back(fmt::format("--speculative-num-steps {}", shape.depth));
+    options.push_back(fmt::format("--speculative-eagle-topk {}", shape.top_k));
+  }
+  options.push_back(fmt::format("--speculative-num-draft-tokens {}", shape.verified));
+  if (samples_rejection()) options.emplace_back("--speculative-use-rejection-sampling");
+  return fmt::format("{}", fmt::join(options, std::string(1, separator)));
+}
+
+void EngineWriter::write_sglang() {
+  // Its schedules are of chains.
+  const bool adapts = !request_.tree && (request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp);
+  const bool scheduled = adapts && schedule_.size() > 1;
+  if (!scheduled) run_fixed("SGLang");
+  if (request_.kind == DraftKind::eagle) note("for the heads of the first EAGLE the algorithm is EAGLE");
+  const std::int64_t fixed = request_.fixed.gamma;
+  if (!scheduled && fixed == 0) return configure_nothing(plain_loses_least);
+  note_unknown_rule("greedy drafting");
+  note_temperature_zero();
+  if (scheduled) return write_sglang_schedule();
+  set_text(sglang_options(fixed, '\n') + '\n');
+}
+
+/// A file of one candidate for each stretch, so that its look-up has nothing to adapt.
+void EngineWriter::write_sglang_schedule() {
+  ordered_json json;
+  for (const ScheduleStretch& step : schedule_) {
+    json[fmt::format("{}", step.batch_low)] = {{"candidate_steps", {step.gamma}}};
+  }
+  // The server starts with the length that it keeps where it cannot adapt; it must be one of the file.
+  const std::int64_t fixed = request_.fixed.gamma;
+  const bool has_fixed = fixed > 0 && std::any_of(schedule_.begin(), schedule_.end(),
+                                                  [&](const auto& step) { return step.gamma == fixed; });
+  const std::int64_t start = has_fixed ? fixed : largest_gamma(schedule_);
+  std::string options = sglang_options(start, ' ');
+  const std::vector<std::int64_t> graphs = sglang_graphs(schedule_);
+  if (!graphs.empty()) {
+    options += fmt::format(" --cuda-graph-bs-decode {}", fmt::join(graphs, " "));
+    note(
+        "SGLang takes the gamma of the CUDA graph to which a batch is padded, so that --cuda-graph-bs-decode has the "
+        "last batch of each gamma; rounds of more requests than its last one run without a graph");
+  }
+  options += " --speculative-adaptive --speculative-adaptive-config";
+  note(
+      fmt::format("with data-parallel attention, several EAGLE layers, two-batch overlap or pdmux SGLang warns at its "
+                  "start, ignores the schedule and drafts {} at every batch",
+                  start));
+  set_text(one_key_a_line(json), options);
+}
+
+std::string_view EngineWriter::trtllm_type() const {
+  switch (request_.kind) {
+    case DraftKind::model:
+    case DraftKind::mirrored:
+      return "Draft_Target";
+    case DraftKind::eagle:
+      return "Eagle3";
+    case DraftKind::mtp:
+      return "MTP";
+    case DraftKind::parallel:
+      return family_of(request_) == ParallelDraft::dflash ? "DFlash" : "PARD";
+    case DraftKind::suffix:  // refused
+    case DraftKind::ngram:
+      break;
+  }
+  return "NGram";
+}
+
+/// @param schedule  if empty, drafts the longest at every batch
+std::string EngineWriter::trtllm_text(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
+  std::vector<std::string> lines;
+  if (!schedule.empty()) lines.emplace_back("# the keys of draft_len_schedule are the largest batches");
+  lines.emplace_back("speculative_config:");
+  const auto put = [&](std::string_view key, const std::string& value) {
+    lines.push_back(fmt::format("  {}: {}", key, value));
+  };
+  put("decoding_type", std::string(trtllm_type()));
+  if (names_draft()) put("speculative_model", yaml_word(draft()));
+  put("max_draft_len", fmt::format("{}", longest));
+  if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
+  if (!schedule.empty()) {
+    std::vector<std::string> keys;
+    for (const ScheduleStretch& step : schedule) keys.push_back(fmt::format("{}: {}", step.batch_high, step.gamma));
+    put("draft_len_schedule", fmt::format("{{{}}}", fmt::join(keys, ", ")));
+  }
+  if (request_.cache_type && !own_cache_type().empty()) {
+    lines.push_back(fmt::format("kv_cache_config:\n  dtype: {}", own_cache_type()));
+  }
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
+}
+
+void EngineWriter::write_trtllm() {
+  if (request_.kind == DraftKind::parallel && family_of(request_) == ParallelDraft::unnamed) {
+    note("for the drafts of DFlash the decoding_type is DFlash");
+  }
+  // The first length of a schedule must be max_draft_len, and none may exceed it.
+  const std::int64_t first = schedule_.front().gamma;
+  bool scheduled = schedule_.size() > 1;
+  if (scheduled && first < largest_gamma(schedule_)) {
+    if (first == 0) {
+      scheduled = false;
+      run_fixed("TensorRT-LLM, whose schedule must begin with its longest draft,");
+    } else {
+      for (ScheduleStretch& step : schedule_) step.gamma = std::min(step.gamma, first);
+      note(
+          fmt::format("the first draft length of TensorRT-LLM's schedule must be its longest, so that batches for "
+                      "which the plan drafts more draft {}",
+                      first));
+    }
+  }
+  std::vector<ScheduleStretch> written;
+  if (scheduled) {
+    for (const ScheduleStretch& step : schedule_) append(step, written);
+    config_.runs = written;
+    gamma_above_ = 0;
+  }
+  const std::int64_t longest = largest_gamma(config_.runs);
+  if (longest == 0) return configure_nothing(plain_loses_least);
+  note_unknown_rule("exact matching with greedy drafting");
+  note_temperature_zero();
+  if (scheduled) note("draft_len_schedule excludes max_concurrency");
+  set_text(trtllm_text(longest, written));
+}
+
+void EngineWriter::write_llamacpp() {
+  const std::int64_t gamma = request_.fixed.gamma;
+  std::string type;
+  switch (request_.kind) {
+    case DraftKind::model:
+    case DraftKind::mirrored:
+      type = "draft-simple";
+      break;
+    case DraftKind::eagle:
+      type = "draft-eagle3";
+      break;
+    case DraftKind::mtp:
+      type = "draft-mtp";
+      break;
+    case DraftKind::ngram:
+      type = "ngram-mod";
+      break;
+    case DraftKind::parallel:
+      type = family_of(request_) == ParallelDraft::dspark ? "draft-dspark" : "draft-dflash";
+      if (family_of(request_) == ParallelDraft::unnamed) {
+        note("drafts in one pass are those of DFlash there, or with --spec-type draft-dspark those of DSpark");
+      }
+      break;
+    case DraftKind::suffix:  // refused
+      break;
+  }
+  run_fixed("llama.cpp");
+  if (request_.rule == AcceptanceRule::rejection) {
+    note(
+        "llama.cpp drafts greedily and compares tokens: the acceptance of rejection sampling does not hold there, so "
+        "measure it again (draft acceptance in the server's log)");
+  }
+  note_unknown_rule("greedy drafting, and there is no other");
+  note_temperature_zero();
+  if (gamma == 0) return configure_nothing(plain_loses_least);
+  if (request_.kind == DraftKind::ngram) {
+    set_text(fmt::format("--spec-type ngram-mod\n--spec-ngram-mod-n-max {}\n--spec-ngram-mod-n-min 0\n", gamma));
+    return;
+  }
+  note("a least probability of 0 keeps drafts at their full length, which the plan assumes");
+  const std::string model =
+      request_.kind == DraftKind::mtp && request_.draft_model.empty() ? "" : "\n--model-draft " + shell_word(draft());
+  set_text(fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n", type,
+                       model, gamma));
+}
+
+}  // namespace specdec::planning

@@ -1,0 +1,364 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "traces/file_error.hpp"
+#include "traces/serving/scraped_series.hpp"
+
+namespace specdec::traces {
+namespace {
+
+/// Counters of one scrape are not read at one instant.
+constexpr double position_sum_tolerance = 0.01;
+
+}  // namespace
+
+/// The counts of one label set between two scrapes, or until one where there is none before it.
+class ScrapedSeries::Window {
+ public:
+  /// The counter that went down between two scrapes, with its values; null where none did. One process counts all
+  /// series of a set, so that they restart together.
+  static std::optional<Fall> fall_between(const Snapshot& before, const Snapshot& now) {
+    for (const auto& [metric, old] : before.values) {
+      const auto found = now.values.find(metric);
+      if (!is_gauge(metric) && found != now.values.end() && found->second.value < old.value)
+        return Fall{metric, old.value, found->second};
+    }
+    for (const auto& [metric, series] : {std::pair(Metric::accepted_at, &Snapshot::accepted_at),
+                                         std::pair(Metric::drafted_at, &Snapshot::drafted_at)}) {
+      for (const auto& [position, old] : before.*series) {
+        const auto found = (now.*series).find(position);
+        if ((now.*series).empty() || (found != (now.*series).end() && found->second.value >= old.value)) continue;
+        return Fall{metric, old.value, found == (now.*series).end() ? Value{0, now.line} : found->second};
+      }
+    }
+    return std::nullopt;
+  }
+
+  Window(const ScrapedSeries& series, const LabelSet& set, const Snapshot* before, const Snapshot& now,
+         const CountsSink& sink)
+      : series_(series), set_(set), before_(before), now_(now), sink_(sink) {}
+
+  ServingCounts counts() {
+    require_all_series();
+    read_counters();
+    check_positions();
+    check_totals();
+    infer_shape();
+    if (sink_.plain_windows) read_times();
+    return std::move(counts_);
+  }
+
+ private:
+  std::string_view name(Metric metric) const { return metric_name(set_.engine, metric); }
+
+  [[noreturn]] void refuse(std::int64_t line, std::string field, std::string found, std::string expected) const {
+    if (before_ != nullptr) field += " since the scrape before";
+    throw FileError(series_.file_of(now_), FileError::line(line), std::move(field), std::move(found),
+                    std::move(expected));
+  }
+
+  void warn(std::string code, std::string_view message) const {
+    sink_.warn({std::move(code), fmt::format("{}: {}", series_.place(now_), message)});
+  }
+
+  /// A scrape that was cut off between two lines lacks those behind the cut.
+  void require_all_series() const {
+    if (before_ == nullptr) return;
+    for (const auto& [metric, value] : before_->values) {
+      if (is_gauge(metric) || is_of_times(metric) || now_.values.count(metric) != 0) continue;
+      refuse(now_.line, std::string(name(metric)), "missing", fmt::format("given, as by {}", series_.place(*before_)));
+    }
+  }
+
+  /// Absent where a scrape lacks the series.
+  std::optional<double> change(Metric metric) const {
+    const auto found = now_.values.find(metric);
+    if (found == now_.values.end()) return std::nullopt;
+    if (before_ == nullptr) return found->second.value;
+    const auto old = before_->values.find(metric);
+    if (old == before_->values.end()) return std::nullopt;
+    return found->second.value - old->second.value;
+  }
+
+  std::vector<double> changes(Positions Snapshot::*series, Metric metric) const {
+    std::vector<double> result;
+    for (const auto& [position, value] : now_.*series) {
+      // TensorRT-LLM makes a position's series when it first counts there.
+      const auto expected = static_cast<std::int64_t>(result.size());
+      if (position != expected && set_.engine != "tensorrt-llm") {
+        refuse(value.line, std::string(name(metric)), fmt::format("missing at position {}", expected),
+               fmt::format("given for all positions up to {}", position));
+      }
+      result.resize(static_cast<std::size_t>(position));
+      double base = 0;
+      if (before_ != nullptr) {
+        const auto found = (before_->*series).find(position);
+        if (found != (before_->*series).end()) base = found->second.value;
+      }
+      result.push_back(value.value - base);
+    }
+    return result;
+  }
+
+  void read_counters() {
+    counts_.file = series_.file_of(now_);
+    counts_.line = now_.line;
+    counts_.engine = set_.engine;
+    counts_.format = series_.format_;
+    counts_.labels = set_.labels;
+    counts_.end_s = now_.time_s;
+    counts_.rounds = change(Metric::rounds);
+    counts_.drafted = change(Metric::drafted);
+    counts_.accepted = change(Metric::accepted);
+    counts_.emitted = change(Metric::emitted);
+    if (counts_.rounds) counts_.steps = change(Metric::times);
+    counts_.accepted_at = changes(&Snapshot::accepted_at, Metric::accepted_at);
+    counts_.drafted_at = changes(&Snapshot::drafted_at, Metric::drafted_at);
+    if (!counts_.drafted_at.empty()) {
+      if (counts_.accepted_at.size() > counts_.drafted_at.size()) {
+        refuse(line_at(now_.accepted_at, counts_.drafted_at.size()), std::string(name(Metric::accepted_at)),
+               fmt::format("given at {} positions", counts_.accepted_at.size()),
+               fmt::format("given at the {} positions of {} at most", counts_.drafted_at.size(),
+                           name(Metric::drafted_at)));
+      }
+      counts_.accepted_at.resize(counts_.drafted_at.size());
+      if (!counts_.rounds) counts_.rounds = counts_.drafted_at.front();
+    }
+    const auto mean = now_.values.find(Metric::tokens_per_round);
+    if (mean == now_.values.end() || !(mean->second.value > 0)) return;
+    if (counts_.rounds && counts_.emitted) return state_mean(mean->second.value);
+    counts_.tokens_per_round = mean->second.value;
+    counts_.from_rates = true;
+  }
+
+  /// The gauge is of the last interval of the engine, which need not be like the window.
+  void state_mean(double now) {
+    constexpr double of_another_moment = 1.5;
+    const auto old = before_ == nullptr ? now_.values.end() : before_->values.find(Metric::tokens_per_round);
+    const double then = before_ == nullptr || old == before_->values.end() ? now : old->second.value;
+    counts_.stated.push_back({"tokens per step", fmt::format("{}, {:g}", name(Metric::tokens_per_round), now),
+                              std::min(now, then) / of_another_moment, std::max(now, then) * of_another_moment});
+  }
+
+  /// A gauge that is the same at both ends of the window; 0 where it is not, and where there is none.
+  std::int64_t constant_gauge(Metric metric) const {
+    const auto found = now_.values.find(metric);
+    if (found == now_.values.end()) return 0;
+    if (before_ != nullptr) {
+      const auto old = before_->values.find(metric);
+      if (old == before_->values.end() || old->second.value != found->second.value) return 0;
+    }
+    return static_cast<std::int64_t>(found->second.value);
+  }
+
+  /// The times of rounds, and how many iterations they are of. An engine of another release lacks series of them.
+  void read_times() {
+    const auto count = change(Metric::times), seconds = change(Metric::time_seconds);
+    const auto iterations = change(Metric::iterations), first_tokens = change(Metric::first_tokens);
+    if (!count || *count == 0 || !seconds || !iterations || !first_tokens || now_.times_up_to.empty()) return;
+    RoundTimes times = {*count, *seconds, *iterations, *first_tokens, {}};
+    double before = 0;
+    for (const auto& [edge, value] : now_.times_up_to) {
+      double up_to = value.value;
+      if (before_ != nullptr) {
+        const auto old = before_->times_up_to.find(edge);
+        if (old != before_->times_up_to.end()) up_to -= old->second.value;
+      }
+      const std::string field = fmt::format("{} up to {}", name(Metric::times_up_to), edge);
+      if (up_to < before) refuse(value.line, field, number(up_to), fmt::format("at least {}, as below it", before));
+      if (up_to > *count) refuse_above(value.line, field, up_to, name(Metric::times), *count);
+      before = up_to;
+      times.up_to.emplace(edge, up_to);
+    }
+    times.up_to[std::numeric_limits<double>::infinity()] = *count;
+    require_within_buckets(times);
+    counts_.round_times = std::move(times);
+  }
+
+  /// The sum of the times lies between those of the buckets' lower and upper edges.
+  void require_within_buckets(const RoundTimes& times) const {
+    double least = 0, most = 0;
+    for (const TimesBetween& bucket : times.buckets()) {
+      least += bucket.count * bucket.low;
+      most += bucket.count * bucket.high;
+    }
+    const auto& sum = now_.values.at(Metric::time_seconds);
+    // The loss to rounding in the difference of two sums.
+    const double lost = 1e-9 * sum.value;
+    if (least - lost <= times.seconds && times.seconds <= most + lost) return;
+    refuse(sum.line, std::string(name(Metric::time_seconds)), number(times.seconds),
+           fmt::format("between {} and {}, which the buckets of {} times allow", number(least), number(most),
+                       number(times.count)));
+  }
+
+  /// Drafts that fill a block in one step (DFlash) and trees of depth 1 say the same, and remain unknown.
+  void read_gauges() {
+    const std::int64_t steps = constant_gauge(Metric::draft_steps), verified = constant_gauge(Metric::verified_tokens);
+    if (steps == 0) {
+      if (now_.values.count(Metric::draft_steps) != 0) {
+        warn("draft_length_varies",
+             fmt::format("{} of {} is not the same throughout: the length of its drafts is taken as unknown",
+                         name(Metric::draft_steps), labels_text(set_.labels)));
+      }
+      return;
+    }
+    if (steps == 1 && verified > 2) return;
+    counts_.gamma = steps;
+    if (verified == 0) return;
+    counts_.shape = verified > steps + 1 ? DraftShape::tree : DraftShape::chain;
+    if (counts_.shape == DraftShape::tree) counts_.verified_per_round = verified;
+  }
+
+  static std::int64_t line_at(const Positions& values, std::size_t position) {
+    const auto found = values.lower_bound(static_cast<std::int64_t>(position));
+    return found == values.end() ? values.rbegin()->second.line : found->second.line;
+  }
+
+  /// No position has more than the one before it, and none more accepted than drafted.
+  void check_positions() const {
+    check_falling(counts_.accepted_at, now_.accepted_at, Metric::accepted_at);
+    check_falling(counts_.drafted_at, now_.drafted_at, Metric::drafted_at);
+    for (std::size_t j = 0; j < counts_.drafted_at.size(); ++j) {
+      if (counts_.accepted_at[j] <= counts_.drafted_at[j]) continue;
+      refuse_above(line_at(now_.accepted_at, j), at_position(Metric::accepted_at, j), counts_.accepted_at[j],
+                   name(Metric::drafted_at), counts_.drafted_at[j]);
+    }
+  }
+
+  void check_falling(const std::vector<double>& at, const Positions& values, Metric metric) const {
+    for (std::size_t j = 1; j < at.size(); ++j) {
+      if (at[j] <= at[j - 1]) continue;
+      refuse(line_at(values, j), at_position(metric, j), number(at[j]),
+             fmt::format("at most that at position {}, {}", j - 1, at[j - 1]));
+    }
+  }
+
+  std::string at_position(Metric metric, std::size_t position) const {
+    return fmt::format("{} at position {}", name(metric), position);
+  }
+
+  [[noreturn]] void refuse_above(std::int64_t line, std::string field, double found, std::string_view limit_name,
+                                 double limit) const {
+    refuse(line, std::move(field), number(found), fmt::format("at most {}, {}", limit_name, limit));
+  }
+
+  /// Infers what the sums over positions say, and compares the counters of whole drafts with them.
+  void check_totals() {
+    const double accepted_sum = std::accumulate(counts_.accepted_at.begin(), counts_.accepted_at.end(), 0.0);
+    const double drafted_sum = std::accumulate(counts_.drafted_at.begin(), counts_.drafted_at.end(), 0.0);
+    if (!counts_.drafted_at.empty()) {
+      // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
+      if (counts_.drafted) counts_.shape = *counts_.drafted > drafted_sum ? DraftShape::tree : DraftShape::chain;
+      if (!counts_.accepted) counts_.accepted = accepted_sum;
+    }
+    if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
+      const auto found = now_.values.find(Metric::accepted);
+      refuse_above(found == now_.values.end() ? now_.line : found->second.line, std::string(name(Metric::accepted)),
+                   *counts_.accepted, name(Metric::drafted), *counts_.drafted);
+    }
+    if (counts_.rounds && !counts_.accepted_at.empty() && counts_.accepted_at.front() > *counts_.rounds) {
+      refuse_above(line_at(now_.accepted_at, 0), at_position(Metric::accepted_at, 0), counts_.accepted_at.front(),
+                   name(Metric::rounds), *counts_.rounds);
+    }
+    if (counts_.accepted && !counts_.accepted_at.empty() && accepted_sum != *counts_.accepted) {
+      check_sum(Metric::accepted_at, now_.accepted_at, accepted_sum, Metric::accepted, *counts_.accepted);
+    }
+    if (counts_.drafted && drafted_sum > *counts_.drafted) {
+      check_sum(Metric::drafted_at, now_.drafted_at, drafted_sum, Metric::drafted, *counts_.drafted);
+    }
+  }
+
+  void check_sum(Metric at, const Positions& values, double sum, Metric whole, double total) const {
+    const std::string found = fmt::format("{} summed over positions", sum);
+    const std::string expected = fmt::format("{}, {}", name(whole), total);
+    if (std::abs(sum - total) > position_sum_tolerance * total) {
+      refuse(line_at(values, 0), std::string(name(at)), found, expected);
+    }
+    warn("positions_disagree_with_sum", fmt::format("{} is {}, but should be {}", name(at), found, expected));
+  }
+
+  void infer_shape() {
+    if (set_.engine == "vllm" || set_.engine == "llama.cpp") {
+      counts_.shape = DraftShape::chain;
+      // llama.cpp counts at the positions where it accepted something, which may be fewer than it drafts.
+      const auto positions = static_cast<double>(counts_.accepted_at.size());
+      if (positions > 0 && counts_.drafted.value_or(0) <= counts_.rounds.value_or(0) * positions) {
+        counts_.gamma = static_cast<std::int64_t>(counts_.accepted_at.size());
+      }
+    } else if (!counts_.drafted_at.empty()) {
+      counts_.gamma = static_cast<std::int64_t>(counts_.drafted_at.size());
+    }
+    if (set_.engine == "llama.cpp") counts_.rule = AcceptanceRule::greedy_draft;
+    if (set_.engine == "sglang") read_gauges();
+  }
+
+  const ScrapedSeries& series_;
+  const LabelSet& set_;
+  const Snapshot* before_;
+  const Snapshot& now_;
+  const CountsSink& sink_;
+  ServingCounts counts_;
+};
+
+bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots,
+                              const CountsSink& sink) const {
+  const auto counted = [](const ServingCounts& counts) {
+    if (counts.round_times) return true;
+    if (counts.rounds) return *counts.rounds > 0;
+    if (counts.drafted) return *counts.drafted > 0;
+    return counts.accepted.value_or(0) > 0 || counts.tokens_per_round.has_value();
+  };
+  bool any = false;
+  const auto take = [&](const ServingCounts& counts) {
+    if (!counted(counts)) return;
+    if (set.engine == "sglang" && !any) {
+      if (counts.emitted) {
+        sink.warn({"first_tokens_included",
+                   fmt::format("{}: {} has each request's first token, which no verification round put out",
+                               counts.place(), metric_name("sglang", Metric::emitted))});
+      } else {
+        sink.warn(
+            {"mean_without_counts", fmt::format("{}: {} is the mean over the engine's last interval, of unknown weight",
+                                                counts.place(), metric_name("sglang", Metric::tokens_per_round))});
+      }
+    }
+    any = true;
+    sink.take(counts);
+  };
+  if (snapshots.size() == 1) {
+    take(Window(*this, set, nullptr, snapshots.front(), sink).counts());
+    return any;
+  }
+  std::size_t restarts = 0;
+  for (std::size_t i = 1; i < snapshots.size(); ++i) {
+    // Only a server that is started anew begins or ceases to draft.
+    const auto drafts = [](const Snapshot& snapshot) { return snapshot.values.count(Metric::rounds) != 0; };
+    if (set.engine == "vllm" && drafts(snapshots[i - 1]) != drafts(snapshots[i])) continue;
+    if (const auto fall = Window::fall_between(snapshots[i - 1], snapshots[i])) {
+      const std::string field(metric_name(set.engine, fall->metric));
+      if (++restarts + 1 == snapshots.size()) {
+        throw FileError(file_of(snapshots[i]), FileError::line(fall->now.line), field, number(fall->now.value),
+                        fmt::format("at least {}, as by {}: the server was restarted, or the files are in the wrong "
+                                    "order; a scrape alone holds what was counted since the start",
+                                    number(fall->before), place(snapshots[i - 1])));
+      }
+      sink.warn({"counter_reset", fmt::format("{}: {} of {} went down from {} to {}: a restart; the window is left out",
+                                              place(snapshots[i]), field, labels_text(set.labels), number(fall->before),
+                                              number(fall->now.value))});
+      continue;
+    }
+    ServingCounts counts = Window(*this, set, &snapshots[i - 1], snapshots[i], sink).counts();
+    counts.unit = CountUnit::window;
+    counts.between_scrapes = true;
+    counts.begin_s = snapshots[i - 1].time_s;
+    take(counts);
+  }
+  return any;
+}
+
+}  // namespace specdec::traces
