@@ -34,7 +34,7 @@ double tokens_per_step(const theory::Survivals& survivals) {
 /// x at which a rising function is `wanted`, by bisection.
 template <class Function>
 double solved(const Function& function, double wanted, double low, double high) {
-  for (int i = 0; i < 100; ++i) (function((low + high) / 2) < wanted ? low : high) = (low + high) / 2;
+  for (int i = 0; i < 30; ++i) (function((low + high) / 2) < wanted ? low : high) = (low + high) / 2;
   return low;
 }
 

@@ -12,11 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t most_file_lines = 600;
 constexpr int most_function_lines = 80;
 /// Without empty lines and comments.
 constexpr int most_class_lines = 250;
 
-/// Larger blocks, as `file:line: lines`. The code is as clang-format leaves it, so a block ends with the first brace
+/// Larger files and blocks, as `file: lines` and `file:line: lines`. The code is as clang-format leaves it, so a block ends with the first brace
 /// that is indented as the line that it began with; blocks within functions are counted, too, and never larger than
 /// these.
 std::vector<std::string> too_large(const std::string& path, std::istream& content) {
@@ -38,6 +39,7 @@ std::vector<std::string> too_large(const std::string& path, std::istream& conten
     if (closing == "}" ? all > most_function_lines : code > most_class_lines)
       found.push_back(path + ":" + std::to_string(begin + 1) + ": " + std::to_string(closing == "}" ? all : code));
   }
+  if (lines.size() > most_file_lines) found.push_back(path + ": " + std::to_string(lines.size()));
   return found;
 }
 
@@ -54,7 +56,7 @@ std::string repeated(int times, const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("no function has more than 80 lines, no class more than 250 of code") {
+TEST_CASE("no file has more than 600 lines, no function more than 80, no class more than 250 of code") {
   const fs::path source = specdec::tests::source_dir();
   const std::vector<fs::path> files = specdec::tests::source_files();
   for (const fs::path& file : files) {
@@ -64,7 +66,7 @@ TEST_CASE("no function has more than 80 lines, no class more than 250 of code") 
   CHECK(files.size() > 50);
 }
 
-TEST_CASE("the reader of sizes catches a function and a class of one line too many") {
+TEST_CASE("the reader of sizes catches a file, a function and a class of one line too many") {
   const std::string statement = "  f();\n\n", member = "  /// Counted not.\n  int a;\n";
   CHECK(too_large("void g() {\n" + repeated(40, statement) + "}\n").empty());
   CHECK(too_large("void g(int a,\n       int b) {\n" + repeated(40, statement) + "}\n") ==
@@ -73,4 +75,6 @@ TEST_CASE("the reader of sizes catches a function and a class of one line too ma
         std::vector<std::string>{"file:2: 81"});
   CHECK(too_large("class A {\n" + repeated(250, member) + "};\n").empty());
   CHECK(too_large("class A {\n" + repeated(251, member) + "};\n") == std::vector<std::string>{"file:1: 251"});
+  CHECK(too_large(repeated(600, "int a;\n")).empty());
+  CHECK(too_large(repeated(601, "int a;\n")) == std::vector<std::string>{"file: 601"});
 }
