@@ -82,21 +82,10 @@ std::vector<std::optional<std::int64_t>> layer_windows(const traces::ConfigField
 LayerGroup windowed(LayerGroup layer, std::optional<std::int64_t> window);
 std::vector<std::optional<std::int64_t>> one_window(const traces::ConfigFields& fields);
 
-// Those with experts and with gated delta nets.
-ModelSpec read_deepseek_v2(const traces::ConfigFields& fields);
-ModelSpec read_deepseek_v3(const traces::ConfigFields& fields);
-ModelSpec read_dense_delta_nets(const traces::ConfigFields& fields);
-ModelSpec read_gemma4_text(const traces::ConfigFields& fields);
-ModelSpec read_glm4_moe(const traces::ConfigFields& fields);
-ModelSpec read_gpt_oss(const traces::ConfigFields& fields);
-ModelSpec read_llama4_text(const traces::ConfigFields& fields);
-ModelSpec read_mimo_v2(const traces::ConfigFields& fields);
-ModelSpec read_minimax_m2(const traces::ConfigFields& fields);
-ModelSpec read_mixtral(const traces::ConfigFields& fields);
-ModelSpec read_qwen2_moe(const traces::ConfigFields& fields);
-ModelSpec read_qwen3_moe(const traces::ConfigFields& fields);
-ModelSpec read_sparse_deepseek(const traces::ConfigFields& fields);
-ModelSpec read_sparse_delta_nets(const traces::ConfigFields& fields);
-ModelSpec read_step3p7(const traces::ConfigFields& fields);
+/// Those with experts and with gated delta nets.
+using ReadModel = ModelSpec(const traces::ConfigFields& fields);
+ReadModel read_deepseek_v2, read_deepseek_v3, read_dense_delta_nets, read_gemma4_text, read_glm4_moe, read_gpt_oss,
+    read_llama4_text, read_mimo_v2, read_minimax_m2, read_mixtral, read_qwen2_moe, read_qwen3_moe, read_sparse_deepseek,
+    read_sparse_delta_nets, read_step3p7;
 
 }  // namespace specdec::cost
