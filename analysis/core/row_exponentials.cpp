@@ -34,7 +34,7 @@ class Exponential {
 #endif
   }
 
-  /// Step by step for all of them, as in BinaryLogarithm.
+  /// Step by step for all of them.
   template <std::size_t count>
   HWY_INLINE void operator()(const Floats (&x)[count], Floats (&out)[count]) const {
     const Floats magic = hn::Set(float_tag, 0x1.8p23F);

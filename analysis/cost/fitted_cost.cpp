@@ -19,8 +19,7 @@ namespace {
 
 /// Within these bounds no product of a run's figures comes near the ends of doubles.
 constexpr double least_of_a_run = 1e-12, most_of_a_run = 1e12;
-/// Shares by which batches and contexts may differ and still be compared, and a fit may miss a run.
-constexpr double same_point = 0.05;
+/// Share by which a fit may miss a run.
 constexpr double poor_fit = 0.1;
 /// Plain steps, for each token that a round verifies, beyond which it cannot have taken what it says.
 constexpr double most_steps_per_token = 20;
@@ -46,8 +45,6 @@ void require_legal(const ObservedRound& run) {
   core::require_in(function, "weight", run.weight, least_of_a_run, most_of_a_run);
   if (run.tree) require_legal(*run.tree);
 }
-
-bool same(double a, double b) { return std::abs(a - b) <= same_point * std::max(a, b); }
 
 Range range_of(std::span<const ObservedRound> runs, double (*value)(const ObservedRound&)) {
   Range range{value(runs.front()), value(runs.front())};

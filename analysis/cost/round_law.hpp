@@ -2,7 +2,9 @@
 
 #include <Eigen/Dense>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,6 +38,10 @@ constexpr Eigen::Index terms_of_a_round = static_cast<Eigen::Index>(cost_terms);
 using LogTerms = Eigen::Matrix<double, terms_of_a_round, 1>;
 /// Seconds by term; those of the knee and of expert_tokens are 0, being part of the iteration and of the experts.
 using TermSeconds = std::array<double, cost_terms>;
+
+/// Shares by which batches and contexts may differ and still be compared.
+inline constexpr double same_point = 0.05;
+inline bool same(double a, double b) { return std::abs(a - b) <= same_point * std::max(a, b); }
 
 /// Where a round is priced.
 struct Place {

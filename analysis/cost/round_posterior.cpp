@@ -23,11 +23,8 @@ constexpr std::uint32_t run_stream = 32, prior_stream = 33, path_stream = 34, tr
 constexpr Index features = 32;
 /// The errors of runs, and the spreads of terms and residual, over those that are usual, as worlds have them.
 constexpr double error_sizes[] = {0.5, 1, 2, 4}, spread_sizes[] = {1, 2, 4};
-/// Shares by which batches and contexts of repeats differ at most.
-constexpr double same_point = 0.05;
 
 double squared(double x) { return x * x; }
-bool same(double a, double b) { return std::abs(a - b) <= same_point * std::max(a, b); }
 
 auto by_draft(const Place& at) { return std::tuple(at.gamma, at.width, at.verified); }
 auto in_order(const Place& at) {

@@ -165,7 +165,6 @@ TEST_CASE("noisy runs have wide intervals and miss what they predict of each oth
   }
   const BenchPlan noisy = planning::plan_bench(question);
   CHECK(*noisy.leave_one_out_error > 0.005);
-  for (const planning::BenchSpeedup& row : noisy.speedups) CHECK_FALSE(row.speedup.ci95);
   CHECK(*noisy.leave_one_out_error < 0.15);
   const auto width = [](const planning::DeploymentRow& row) {
     return std::log(row.speedup_ci95.hi / row.speedup_ci95.lo);
