@@ -227,8 +227,8 @@ struct LeftOut {
   std::optional<double> relative_error() const;
 };
 
-/// Predicts each of the first `predicted` runs, or all, by a fit without it: of more than 24, without every nth (n >=
-/// 3).
+/// Predicts each of the first `predicted` runs, or all, by a fit without it. Of more than 24 runs, every nth is left out
+/// at once, n >= 3.
 /// @throws as FittedCost
 std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
                                    std::optional<std::size_t> predicted = std::nullopt);

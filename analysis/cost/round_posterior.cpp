@@ -131,7 +131,7 @@ RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOpt
 
 void RoundPosterior::group(std::span<const ObservedRound> runs, const FitOptions& options) {
   const auto ways = static_cast<Index>(std::max<std::size_t>(1, options.log_factors.size()));
-  // By way the logarithms of the runs' seconds, in the order of their places.
+  // Logarithms of the runs' seconds, (runs, ways).
   MatrixXd logs(static_cast<Index>(runs.size()), ways);
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const auto row = static_cast<Index>(run);
@@ -159,16 +159,16 @@ void RoundPosterior::group(std::span<const ObservedRound> runs, const FitOptions
   MatrixXd means = MatrixXd::Zero(count, ways);
   errors_.resize(count);
   for (Index i = 0; i < count; ++i) errors_[i] = options.usual_error / std::sqrt(weights[static_cast<std::size_t>(i)]);
-  const auto weight = [&](std::size_t run) { return runs[run].weight / squared(options.usual_error); };
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const Index place = place_of_run[run];
-    means.row(place) += weight(run) * squared(errors_[place]) * logs.row(static_cast<Index>(run));
+    const double share = runs[run].weight / weights[static_cast<std::size_t>(place)];
+    means.row(place) += share * logs.row(static_cast<Index>(run));
   }
   repeats_ = static_cast<double>(runs.size() - places_.size());
   squares_of_repeats_ = VectorXd::Zero(ways);
   for (std::size_t run = 0; run < runs.size(); ++run)
-    squares_of_repeats_ +=
-        weight(run) * (logs.row(static_cast<Index>(run)) - means.row(place_of_run[run])).cwiseAbs2().transpose();
+    squares_of_repeats_ += runs[run].weight / squared(options.usual_error) *
+                           (logs.row(static_cast<Index>(run)) - means.row(place_of_run[run])).cwiseAbs2().transpose();
   measured_ = means.rowwise().mean();
   shifts_ = means.colwise() - measured_;
 }
@@ -177,9 +177,6 @@ void RoundPosterior::fit_modes(std::span<const RoundPrior> families) {
   modes_.clear();
   for (const RoundPrior& family : families)
     for (std::size_t size = 0; size < sizes_.size(); ++size) modes_.push_back(mode_of(family, size));
-  const VectorXd logs = log_densities(families, VectorXd::Zero(measured_.size())).row(0).transpose();
-  for (std::size_t i = 0; i < modes_.size(); ++i)
-    modes_[i].share = std::exp(logs[static_cast<Index>(i)] - log_sum(logs));
 }
 
 RoundPosterior::Mode RoundPosterior::mode_of(const RoundPrior& family, std::size_t size) const {
@@ -233,23 +230,29 @@ VectorXd RoundPosterior::below_plain_steps(const MatrixXd& shifts) const {
   return sum;
 }
 
+// The terms are integrated out about the mode's own terms t. With r what the runs miss of these, S their slopes, W the
+// priors' spreads, m their means, g = S' C^-1 r - W^-2 (t - m), and U the terms' covariances,
+//
+//   -2 ln density = r' C^-1 r + |W^-1 (t - m)|^2 - g' U g + ln(|C| |W|^2 / |U|)
 MatrixXd RoundPosterior::log_densities(std::span<const RoundPrior> families, const MatrixXd& shifts) const {
   MatrixXd densities(shifts.cols(), static_cast<Index>(modes_.size()));
   const VectorXd impossible = below_plain_steps(shifts);
   for (std::size_t i = 0; i < modes_.size(); ++i) {
     const Mode& mode = modes_[i];
-    MatrixXd slopes;
-    const VectorXd fitted = log_seconds_of_runs(mode.log_terms, &slopes);
-    const VectorXd misses = measured_ - fitted - slopes * (mode.priors.means - mode.log_terms);
     const Size& size = sizes_[mode.size];
-    const Eigen::LLT<MatrixXd> all(size.covariances.reconstructedMatrix() +
-                                   slopes * mode.priors.spreads.cwiseAbs2().asDiagonal() * slopes.transpose());
-    MatrixXd whitened = shifts.colwise() + misses;
-    all.matrixL().solveInPlace(whitened);
-    const VectorXd squares = whitened.colwise().squaredNorm().transpose() + impossible;
-    const double constant = std::log(families[i / sizes_.size()].weight) + size.log_prior - 0.5 * log_determinant(all);
-    densities.col(static_cast<Index>(i)) = constant - repeats_ * std::log(size.errors) -
-                                           0.5 * (squares + squares_of_repeats_ / squared(size.errors)).array();
+    const LogTerms off = (mode.log_terms - mode.priors.means).cwiseQuotient(mode.priors.spreads);
+    const MatrixXd misses = shifts.colwise() + (measured_ - log_seconds_of_runs(mode.log_terms));
+    MatrixXd gradients = mode.solved_slopes.transpose() * misses / squared(size.spreads);
+    gradients.colwise() -= off.cwiseQuotient(mode.priors.spreads);
+    const VectorXd squares = size.covariances.matrixL().solve(misses).colwise().squaredNorm().transpose() -
+                             gradients.cwiseProduct(mode.uncertainty * gradients).colwise().sum().transpose();
+    const double determinant = log_determinant(size.covariances) + 2 * mode.priors.spreads.array().log().sum() -
+                               log_determinant(mode.uncertainty.llt());
+    const double constant =
+        std::log(families[i / sizes_.size()].weight) + size.log_prior - 0.5 * (determinant + off.squaredNorm());
+    densities.col(static_cast<Index>(i)) =
+        constant - repeats_ * std::log(size.errors) -
+        0.5 * (squares + impossible + squares_of_repeats_ / squared(size.errors)).array();
   }
   return densities;
 }
@@ -277,9 +280,13 @@ std::vector<std::size_t> RoundPosterior::choose(const MatrixXd& log_densities, c
     modes.push_back(entry_at(its, evenly(world)));
     shares[static_cast<Index>(modes.back())] += 1;
   }
-  if (options.replicates > 0)
-    for (std::size_t i = 0; i < modes_.size(); ++i)
-      modes_[i].share = shares[static_cast<Index>(i)] / static_cast<double>(options.replicates);
+  if (options.replicates == 0) {
+    const VectorXd logs = log_densities.row(0).transpose();
+    shares = (logs.array() - log_sum(logs)).exp();
+  } else {
+    shares /= static_cast<double>(options.replicates);
+  }
+  for (std::size_t i = 0; i < modes_.size(); ++i) modes_[i].share = shares[static_cast<Index>(i)];
   return modes;
 }
 

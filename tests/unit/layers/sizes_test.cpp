@@ -17,9 +17,9 @@ constexpr int most_function_lines = 80;
 /// Without empty lines and comments.
 constexpr int most_class_lines = 250;
 
-/// Larger files and blocks, as `file: lines` and `file:line: lines`. The code is as clang-format leaves it, so a block ends with the first brace
-/// that is indented as the line that it began with; blocks within functions are counted, too, and never larger than
-/// these.
+/// Larger files and blocks, as `file: lines` and `file:line: lines`. The code is as clang-format leaves it, so a block
+/// ends with the first brace that is indented as the line that it began with; blocks within functions are counted, too,
+/// and never larger than these.
 std::vector<std::string> too_large(const std::string& path, std::istream& content) {
   std::vector<std::string> lines, found;
   for (std::string line; std::getline(content, line); lines.push_back(line)) {
