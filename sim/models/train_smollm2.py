@@ -19,7 +19,8 @@ head        a head in the manner of EAGLE (train_heads.py), whose output rows ar
 draft       a small model of the Llama layout that knows those tokens alone
 
 Both are trained on what is rejected, 1 - sum min(p, q), and on cross entropy against the target's distribution. A run
-goes on from its checkpoint; --fresh begins anew.
+goes on from its checkpoint; --fresh begins anew. Memory that goes back to the kernel after each step costs a tenth of the
+time: MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=20000000000 keep it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ END = 2  # <|im_end|>
 SYSTEM = 23  # tokens of the system's part of every prompt
 LONGEST_PROMPT, NEW, SLOTS, SHARD = 144, 144, 160, 64  # tokens, tokens, texts at a time, texts of a shard
 SHAPES = {"draft": dict(hidden=128, layers=2, heads=4, intermediate=384)}
-RATES = {"head": 1e-3, "draft": 3e-3}
+RATES = {"head": 2e-3, "draft": 3e-3}
 DEPTHS = 3
+ENTROPY = 0.3  # weight of the cross entropy beside what is rejected
 
 
 # ------------------------------------------------------------------ prompts
@@ -147,6 +149,7 @@ class Writer:
         self.shape = net.shape
         self.size = self.shape.head_size or self.shape.hidden // self.shape.heads
         room = LONGEST_PROMPT + NEW
+        self.positions = torch.arange(room)
         self.caches = [[torch.zeros(SLOTS, self.shape.key_value_heads, room, self.size, dtype=torch.bfloat16)
                         for _ in range(2)] for _ in range(self.shape.layers)]
         self.cos, self.sin = net.cos, net.sin
@@ -164,9 +167,8 @@ class Writer:
         net, heads, kv = self.net, self.shape.heads, self.shape.key_value_heads
         at = torch.tensor([text["at"] for text in self.texts])
         tokens = torch.tensor([text["tokens"][text["at"]] for text in self.texts])
-        longest = int(at.max()) + 1
-        seen = (torch.arange(longest)[None] <= at[:, None])[:, None, None]
-        mask = torch.zeros(seen.shape, dtype=torch.bfloat16).masked_fill(~seen, float("-inf"))
+        unseen = (self.positions > at[:, None])[:, None, None]
+        mask = torch.zeros(unseen.shape, dtype=torch.bfloat16).masked_fill(unseen, float("-inf"))
         cos, sin = self.cos[at][:, None].bfloat16(), self.sin[at][:, None].bfloat16()
         rows = torch.arange(SLOTS)
 
@@ -180,8 +182,9 @@ class Writer:
             q = rotated(attention.q_proj(normed).view(SLOTS, heads, self.size))
             keys[rows, :, at] = rotated(attention.k_proj(normed).view(SLOTS, kv, self.size))
             values[rows, :, at] = attention.v_proj(normed).view(SLOTS, kv, self.size)
-            y = F.scaled_dot_product_attention(q.view(SLOTS, kv, heads // kv, self.size), keys[:, :, :longest],
-                                               values[:, :, :longest], attn_mask=mask)
+            # Over the whole cache, whose products need no copies: twice as fast as attention over its written part.
+            scores = q.view(SLOTS, kv, heads // kv, self.size) @ keys.transpose(2, 3) * self.size ** -0.5 + mask
+            y = scores.softmax(-1) @ values
             x = x + attention.o_proj(y.reshape(SLOTS, -1))
             normed, mlp = block.post_attention_layernorm(x), block.mlp
             x = x + mlp.down_proj(F.silu(mlp.gate_proj(normed)) * mlp.up_proj(normed))
@@ -420,13 +423,30 @@ def padded(texts: list[dict], answers_alone: bool):
 
 
 class Head:
-    """The head in training; its rows at each depth of a round."""
+    """The head in training; its rows at each depth of a round.
+
+    The target's states are 14 times as large as its embeddings, and some of their dimensions 20 times as large as others. So
+    it learns on inputs of unit size; fold() moves the units into its weights.
+    """
 
     def __init__(self, target, known) -> None:
+        import torch
         from train_heads import build_heads
 
         self.net, self.target = build_heads("eagle", target), target
+        self.net.register_buffer("units", torch.ones(2, target.shape.hidden))
         self.rows = target.output_matrix()[known].bfloat16()
+
+    def measure_units(self, texts: list[dict]) -> None:
+        import torch
+
+        states = torch.from_numpy(np.concatenate([t["states"][SYSTEM:] for t in texts[:200]])).float()
+        for unit, inputs in zip(self.net.units, (self.target.model.embed_tokens.weight.data, states)):
+            unit.copy_(inputs.pow(2).mean(0).rsqrt())
+
+    def fold(self) -> None:
+        self.net.fc.weight.data.mul_(self.net.units.flatten())
+        self.net.units.fill_(1.0)
 
     def depths(self, tokens, states, answer, count: int):
         """Yield (features, the target's states of the same positions, chosen positions)."""
@@ -434,13 +454,12 @@ class Head:
         feature = states
         for depth in range(1, count + 1):
             n = tokens.shape[1] - depth
-            feature = self.net(self.target.model.embed_tokens(tokens[:, depth:]), feature[:, :n], kept, depth)
+            embedded, features = self.target.model.embed_tokens(tokens[:, depth:]), feature[:, :n]
+            feature = self.net(embedded * self.net.units[0], features * self.net.units[1], kept, depth)
             yield feature, states[:, depth:], answer[:, depth:]
 
-    def logits(self, features):
-        import torch.nn.functional as F
-
-        return F.linear(features.bfloat16(), self.rows)
+    def output_rows(self):
+        return self.rows
 
 
 class Draft:
@@ -461,10 +480,8 @@ class Draft:
             x = block(x, net.cos[:t], net.sin[:t])
         yield net.model.norm(x), states, answer
 
-    def logits(self, features):
-        import torch.nn.functional as F
-
-        return F.linear(features, self.net.output_matrix())
+    def output_rows(self):
+        return self.net.output_matrix()
 
 
 def load_parts(args: argparse.Namespace):
@@ -476,6 +493,42 @@ def load_parts(args: argparse.Namespace):
     known = torch.from_numpy(np.load(args.work / "vocabulary.npy"))
     target = load_target(args.models / "smollm2")
     return known, target, {"head": Head, "draft": Draft}[args.what](target, known)
+
+
+def distilled(features, rows, final, teacher_rows):
+    """The loss of features [N, H] against the target's states [N, T], and its parts: cross entropy and what is rejected.
+
+    A block of features at a time goes through both output matrices, so that rows of 8,192 numbers stay in the cache; so the
+    gradient is written out. With logits z, d(entropy)/dz = q - p and d(rejected)/dz = q (sum of q below p - [q < p]).
+    """
+    import torch
+
+    class Distilled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, features, rows, final):
+            slopes, row_slopes = torch.empty_like(features), torch.zeros_like(rows)
+            entropy = rejected = 0.0
+            for at in range(0, len(features), 128):
+                block = features[at:at + 128]
+                p = (final[at:at + 128] @ teacher_rows.T).float().softmax(-1)
+                log_q = (block @ rows.T).float().log_softmax(-1)
+                entropy -= float(torch.dot(p.flatten(), log_q.flatten()))
+                q = log_q.exp_()
+                rejected += len(block) - float(torch.minimum(p, q).sum())
+                below = q * (q < p)
+                slope = q.mul_(ENTROPY + below.sum(-1, keepdim=True)).sub_(below).sub_(p, alpha=ENTROPY).to(rows.dtype)
+                slopes[at:at + 128] = slope @ rows
+                if ctx.needs_input_grad[1]:
+                    row_slopes += slope.T @ block
+            ctx.save_for_backward(slopes / len(features), row_slopes / len(features))
+            return features.new_tensor((ENTROPY * entropy + rejected) / len(features), dtype=torch.float32), entropy, rejected
+
+        @staticmethod
+        def backward(ctx, loss, *_):
+            return (*(slope * loss for slope in ctx.saved_tensors), None)
+
+    loss, entropy, rejected = Distilled.apply(features.bfloat16(), rows.bfloat16(), final)
+    return loss, entropy / len(features), rejected / len(features)
 
 
 def cmd_train(args: argparse.Namespace) -> None:
@@ -490,6 +543,8 @@ def cmd_train(args: argparse.Namespace) -> None:
     params = list(part.net.parameters())
     optimizer = torch.optim.AdamW(params, lr=RATES[args.what], betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     state = {"step": 0, "seen": 0, "batch": 0}
+    if args.what == "head":
+        part.measure_units(texts)
     if (run / "checkpoint.pt").exists() and not args.fresh:
         stored = torch.load(run / "checkpoint.pt", weights_only=True)
         part.net.load_state_dict(stored["net"])
@@ -509,7 +564,7 @@ def cmd_train(args: argparse.Namespace) -> None:
     begin, first = time.time(), state["step"]
     end, saved, losses, since = begin + 60 * args.minutes, begin, {}, 0
     say(f"start {args.what}: {sum(p.numel() for p in params)} parameters, {len(texts)} texts, step {first}, seen {state['seen']}")
-    batches = Batches(texts, 4096, state["batch"])
+    batches = Batches(texts, 2048, state["batch"])
     for tokens, states, answer in batches:
         left = (end - time.time()) / (end - begin)
         if left <= 0:
@@ -518,18 +573,14 @@ def cmd_train(args: argparse.Namespace) -> None:
         for group in optimizer.param_groups:
             group["lr"] = rate
         total = 0.0
-        # Deeper steps of a round once the first is good.
-        count = DEPTHS if args.what == "head" and (state["step"] > 300 or left < 0.6) else 1
+        # Deeper steps of a round, which take twice the time, once the first is good.
+        count = DEPTHS if args.what == "head" and left < 0.6 else 1
         with torch.autocast("cpu", torch.bfloat16):
             for depth, (features, final, chosen) in enumerate(part.depths(tokens, states, answer, count)):
-                chosen = chosen & (torch.rand(chosen.shape) < 0.6)
-                with torch.no_grad():
-                    p = torch.softmax((final[chosen] @ teacher_rows.T).float(), -1)
-                log_q = part.logits(features[chosen]).float().log_softmax(-1)
-                entropy = -(p * log_q).sum(-1).mean()
-                rejected = 1 - torch.minimum(p, log_q.exp()).sum(-1).mean()
-                losses[depth] = losses.get(depth, np.zeros(2)) + [float(entropy.detach()), float(rejected.detach())]
-                total = total + 0.8 ** depth * (0.3 * entropy + rejected)
+                chosen = chosen & (torch.rand(chosen.shape) < 0.5)
+                loss, *parts = distilled(features[chosen], part.output_rows(), final[chosen], teacher_rows)
+                losses[depth] = losses.get(depth, np.zeros(2)) + parts
+                total = total + 0.8 ** depth * loss
         total.backward()
         torch.nn.utils.clip_grad_norm_(params, 1.0)
         optimizer.step()
@@ -558,7 +609,7 @@ def held_out_alphas(part, target, known, texts: list[dict]) -> str:
             tokens, states, answer = padded(texts[at:at + 8], True)
             for depth, (features, final, chosen) in enumerate(part.depths(tokens, states, answer, DEPTHS)):
                 p = torch.softmax((final[chosen] @ matrix.T).float(), -1)
-                q = torch.softmax(part.logits(features[chosen]).float(), -1)
+                q = torch.softmax((features[chosen] @ part.output_rows().T).float(), -1)
                 same = known[q.argmax(-1)] == p.argmax(-1)
                 sums[depth] = sums.get(depth, np.zeros(3)) + [
                     float(torch.minimum(p[:, known], q).sum()), float(same.sum()), len(p)]
@@ -574,7 +625,11 @@ def rounded(args: argparse.Namespace):
 
     known, target, part = load_parts(args)
     stored = torch.load(args.work / "runs" / args.what / "checkpoint.pt", weights_only=True)
-    part.net.load_state_dict({k: v.half().float() for k, v in stored["net"].items()})
+    part.net.load_state_dict(stored["net"])
+    if args.what == "head":
+        part.fold()
+    for values in part.net.parameters():
+        values.data = values.data.half().float()
     return known, target, part
 
 
@@ -593,7 +648,7 @@ def cmd_export(args: argparse.Namespace) -> None:
     # EAGLE-3's way to say which token of the target a row is: how much its number exceeds the row's.
     tensors = {"d2t": known - torch.arange(len(known))}
     prefix = "eagle." if args.what == "head" else ""
-    tensors.update({prefix + k: v.half().contiguous() for k, v in part.net.state_dict().items()})
+    tensors.update({prefix + k: v.half().contiguous() for k, v in part.net.named_parameters()})
     args.out.mkdir(parents=True, exist_ok=True)
     if args.what == "head":
         save_file(tensors, args.out / "eagle_head.safetensors", metadata={
