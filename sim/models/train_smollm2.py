@@ -182,7 +182,7 @@ class Writer:
             q = rotated(attention.q_proj(normed).view(SLOTS, heads, self.size))
             keys[rows, :, at] = rotated(attention.k_proj(normed).view(SLOTS, kv, self.size))
             values[rows, :, at] = attention.v_proj(normed).view(SLOTS, kv, self.size)
-            # Over the whole cache, whose products need no copies: twice as fast as attention over its written part.
+            # Over the whole cache, whose products need no copies: half the time of F.scaled_dot_product_attention when it is full.
             scores = q.view(SLOTS, kv, heads // kv, self.size) @ keys.transpose(2, 3) * self.size ** -0.5 + mask
             y = scores.softmax(-1) @ values
             x = x + attention.o_proj(y.reshape(SLOTS, -1))
@@ -495,18 +495,19 @@ def load_parts(args: argparse.Namespace):
     return known, target, {"head": Head, "draft": Draft}[args.what](target, known)
 
 
-def distilled(features, rows, final, teacher_rows):
+def distillation_loss(features, rows, final, teacher_rows):
     """The loss of features [N, H] against the target's states [N, T], and its parts: cross entropy and what is rejected.
 
-    A block of features at a time goes through both output matrices, so that rows of 8,192 numbers stay in the cache; so the
-    gradient is written out. With logits z, d(entropy)/dz = q - p and d(rejected)/dz = q (sum of q below p - [q < p]).
+    A block of features at a time goes through both output matrices, so that rows of 8,192 numbers stay in the cache. That
+    needs the gradient written out. With logits z, d(entropy)/dz = q - p and d(rejected)/dz = q (sum of q below p - [q < p]).
     """
     import torch
 
     class Distilled(torch.autograd.Function):
         @staticmethod
         def forward(ctx, features, rows, final):
-            slopes, row_slopes = torch.empty_like(features), torch.zeros_like(rows)
+            slopes = torch.empty_like(features)
+            row_slopes = torch.zeros_like(rows) if ctx.needs_input_grad[1] else None
             entropy = rejected = 0.0
             for at in range(0, len(features), 128):
                 block = features[at:at + 128]
@@ -518,14 +519,14 @@ def distilled(features, rows, final, teacher_rows):
                 below = q * (q < p)
                 slope = q.mul_(ENTROPY + below.sum(-1, keepdim=True)).sub_(below).sub_(p, alpha=ENTROPY).to(rows.dtype)
                 slopes[at:at + 128] = slope @ rows
-                if ctx.needs_input_grad[1]:
+                if row_slopes is not None:
                     row_slopes += slope.T @ block
-            ctx.save_for_backward(slopes / len(features), row_slopes / len(features))
+            ctx.slopes = [None if s is None else s / len(features) for s in (slopes, row_slopes)]
             return features.new_tensor((ENTROPY * entropy + rejected) / len(features), dtype=torch.float32), entropy, rejected
 
         @staticmethod
         def backward(ctx, loss, *_):
-            return (*(slope * loss for slope in ctx.saved_tensors), None)
+            return (*(None if s is None else s * loss for s in ctx.slopes), None)
 
     loss, entropy, rejected = Distilled.apply(features.bfloat16(), rows.bfloat16(), final)
     return loss, entropy / len(features), rejected / len(features)
@@ -573,12 +574,12 @@ def cmd_train(args: argparse.Namespace) -> None:
         for group in optimizer.param_groups:
             group["lr"] = rate
         total = 0.0
-        # Deeper steps of a round, which take twice the time, once the first is good.
+        # Deeper steps of a round take twice the time: only in the last 60% of it.
         count = DEPTHS if args.what == "head" and left < 0.6 else 1
         with torch.autocast("cpu", torch.bfloat16):
             for depth, (features, final, chosen) in enumerate(part.depths(tokens, states, answer, count)):
                 chosen = chosen & (torch.rand(chosen.shape) < 0.5)
-                loss, *parts = distilled(features[chosen], part.output_rows(), final[chosen], teacher_rows)
+                loss, *parts = distillation_loss(features[chosen], part.output_rows(), final[chosen], teacher_rows)
                 losses[depth] = losses.get(depth, np.zeros(2)) + parts
                 total = total + 0.8 ** depth * loss
         total.backward()

@@ -1,5 +1,5 @@
-"""python/examples/distill_draft.py and sim/models/train.py: their losses, what they train, and that the program finds the same
-acceptance."""
+"""python/examples/distill_draft.py, sim/models/train.py and train_smollm2.py: their losses, what they train, and that the
+program finds the same acceptance."""
 
 from __future__ import annotations
 
@@ -31,6 +31,25 @@ def program(name: str, folder: pathlib.Path) -> Any:
 
 distill_draft = program("distill_draft", TOP / "python" / "examples")
 train = program("train", SHIPPED)
+train_smollm2 = program("train_smollm2", SHIPPED)
+
+
+def test_the_gradient_that_is_written_out_is_that_of_automatic_differentiation() -> None:
+    torch.manual_seed(1)
+    # More than two blocks of rows. Numbers that BF16 holds, so that both see the same ones.
+    features, rows = (torch.randn(n, 16).bfloat16().float().requires_grad_() for n in (300, 50))
+    final, teacher = torch.randn(300, 16).bfloat16(), torch.randn(50, 16).bfloat16()
+    loss, entropy, rejected = train_smollm2.distillation_loss(features, rows, final, teacher)
+    found = torch.autograd.grad(2 * loss, (features, rows))
+
+    p = (final.float() @ teacher.float().T).softmax(-1)
+    log_q = (features @ rows.T).log_softmax(-1)
+    parts = -(p * log_q).sum(-1).mean(), 1 - torch.minimum(p, log_q.exp()).sum(-1).mean()
+    assert (entropy, rejected) == pytest.approx([float(part.detach()) for part in parts], rel=2e-3)
+    for weight in (0.3, 0.35):  # the second is the broken twin
+        expected = torch.autograd.grad(2 * (weight * parts[0] + parts[1]), (features, rows), retain_graph=True)
+        near = all(float((a - b).norm() / b.norm()) < 0.02 for a, b in zip(found, expected))
+        assert near == (weight == train_smollm2.ENTROPY)
 
 
 def test_losses_are_what_numpy_finds_and_the_paper_s_is_the_total_variation_distance() -> None:
