@@ -95,6 +95,8 @@ struct CountedLookups {
   std::optional<double> hit_rate;
   /// m of core::LookupLaw; empty if hits fill gamma.
   std::optional<double> mean_length;
+  /// The longest draft of these counts.
+  std::int64_t gamma = 1;
   /// The acceptance of all steps, the misses and the ends of short drafts included: traces::counted_by_step. Null
   /// without a hit rate.
   std::shared_ptr<const estimate::AcceptanceCurve> curve;

@@ -1,6 +1,8 @@
 #include "planner/lookup_drafts.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -37,6 +39,19 @@ core::LookupLaw lookup_law(const DraftWords& draft, cost::DraftKind kind,
 std::optional<core::LookupLaw> counted_law(const std::optional<CountedLookups>& counted) {
   if (!counted || !counted->hit_rate) return std::nullopt;
   return core::LookupLaw{*counted->hit_rate, counted->mean_length};
+}
+
+/// Where the hit rate of a law holds; empty where it is stated beside a rate or a recording, of every gamma.
+std::optional<core::LookupLaw::Counted> place_of(const core::LookupLaw& law, const Acceptance& acceptance,
+                                                 const std::optional<CountedLookups>& counted) {
+  const bool is_typed = acceptance.stated && acceptance.stated->typed;
+  if (!is_typed && !counted) return std::nullopt;
+  const std::int64_t gamma = is_typed ? acceptance.stated->typed->measured_at : counted->gamma;
+  const bool by_step = counted && counted->curve;
+  const double hits = by_step ? std::max(*counted->hit_rate, 1e-12) : 1;
+  const double tokens = (by_step ? counted->curve : acceptance.curve)->tokens_per_step(gamma).value;
+  return core::LookupLaw::Counted{
+      gamma, std::clamp(1 + law.hit_rate / hits * (tokens - 1), 1.0, static_cast<double>(gamma) + 1)};
 }
 
 /// Stated figures that are not those counted.
@@ -125,9 +140,10 @@ void take_draft(Acceptance* acceptance, Cost& cost) {
   const std::optional<CountedLookups> counted =
       acceptance == nullptr ? std::nullopt : std::exchange(acceptance->lookups, std::nullopt);
   const std::optional<core::LookupLaw> of_counts = counted_law(counted);
-  const std::optional<core::LookupLaw> law = stated ? std::optional(lookup_law(draft, cost.kind, counted)) : of_counts;
+  std::optional<core::LookupLaw> law = stated ? std::optional(lookup_law(draft, cost.kind, counted)) : of_counts;
   if (!law) return take_unknown(*acceptance, cost);
   if (of_counts) compare_with_counts(draft, *of_counts, cost);
+  if (acceptance != nullptr) law->counted_at = place_of(*law, *acceptance, counted);
   const bool states_length = draft.mean_draft_length || (draft.hit_rate && !counted);
   const bool pads = draft.of_sglang || (acceptance != nullptr && acceptance->engine == "sglang");
   if (pads)
@@ -147,18 +163,17 @@ void take_draft(Acceptance* acceptance, Cost& cost) {
   draft.hit_rate.reset();
   draft.mean_draft_length.reset();
   if (acceptance == nullptr) return;
+  const auto with_law = [&](const core::LookupLaw& included) {
+    wrap_curves(*acceptance,
+                [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law, included); });
+  };
   if (!of_counts) {
     // A length, or rates by position, that somebody read off a server are of drafts as short as they were.
     const bool of_rounds = acceptance->stated && acceptance->stated->typed;
-    const core::LookupLaw included = {1, of_rounds ? law->mean_length : std::nullopt};
-    wrap_curves(*acceptance,
-                [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law, included); });
-    return;
+    return with_law({1, of_rounds ? law->mean_length : std::nullopt});
   }
   take_steps(*counted, *acceptance);
-  if (!stated || !(of_counts->hit_rate > 0)) return;
-  wrap_curves(*acceptance,
-              [&](const auto& curve) { return std::make_shared<estimate::LookupCurve>(curve, *law, *of_counts); });
+  if (stated && of_counts->hit_rate > 0) with_law(*of_counts);
 }
 
 }  // namespace specdec::planner

@@ -38,11 +38,11 @@ FLOOR = np.diag([0.2, 0.15, 0.04]) ** 2
 # Drops behind the trained depth, which curves that end there cannot show: of 94 eagle3 curves 12% are fitted better
 # with one, of 5 mtp curves 57%.
 CLIFFS = {"any": 0.15, "eagle3": 0.12, "mtp": 0.4, "parallel": 0.15}
-# Without published curves. Draft models: as all, but falling less with depth, and wider. Lookups: rates of published
-# n-gram curves rise with depth (1.06 to 1.10 a draft), which is what requests that differ much do.
+# Without published curves. Draft models: as all, but falling less with depth, and wider. Lookups: a stretch of text is
+# copied whole or not at all, as where requests differ beyond measure (docs/theory.md, drafts that are looked up).
 ASSUMED = {
     "model": ((1.739, 0.056, 0.15), (1.2, 0.6, 0.15), (0.47, 0.16, 0.41), 0.02),
-    "n-gram": ((0.0, 0.4, 0.05), (1.5, 0.6, 0.2), (0.0, 0.0, 0.0), 0.02),
+    "n-gram": ((-3.0, 1.8, 0.0), (8.0, 0.5, 0.15), (0.0, 0.0, 0.0), 0.02),
 }
 
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -13,13 +14,33 @@ namespace specdec::core {
 ///
 ///   P(L >= k) = (1 - 1/m)^(k - 1), a geometric law of mean m; 1 for every k where no mean is given
 ///
+/// A share f of the tokens is copied, gamma + 1 in a round, so that h falls with gamma: where it was counted at one gamma,
+/// the tokens whose lookups find nothing are as many at the others,
+///
+///   h(gamma) = 1 - (1 - h) t(gamma) / t,   t(gamma) = 1 / (1 - f + f / (gamma + 1)),   t that of the counts
+///
 /// Source:   docs/theory.md#drafts-that-are-looked-up
 struct LookupLaw {
+  struct Counted {
+    std::int64_t gamma = 1;      ///< >= 1
+    double tokens_per_step = 1;  ///< t, [1, gamma + 1]
+  };
   /// h, [0, 1]
   double hit_rate = 1;
   /// m, >= 1; a hit proposes all that is asked for where it is not given.
   std::optional<double> mean_length = {};
+  /// Where h was counted; h is that of every gamma if it is not given.
+  std::optional<Counted> counted_at = {};
 
+  /// h(gamma), [0, 1].
+  /// @param gamma  >= 0
+  double hit_rate_at(double gamma) const {
+    if (!counted_at) return hit_rate;
+    const double most = static_cast<double>(counted_at->gamma) + 1, tokens = counted_at->tokens_per_step;
+    const double copied = (1 - 1 / tokens) * most / (most - 1);
+    const double rounds = 1 - copied + copied / (gamma + 1);
+    return std::clamp(1 - (1 - hit_rate) / (tokens * rounds), 0.0, 1.0);
+  }
   /// P(at least k tokens follow | hit), [0, 1].
   /// @param k  >= 1
   double reaches(std::int64_t k) const {
@@ -30,14 +51,16 @@ struct LookupLaw {
   /// also goes on between whole numbers.
   /// @param gamma  >= 0
   double mean_drafted(double gamma) const {
-    if (!mean_length || gamma == 0) return hit_rate * gamma;
-    return hit_rate * -*mean_length * std::expm1(gamma * std::log1p(-1 / *mean_length));
+    const double hits = hit_rate_at(gamma);
+    if (!mean_length || gamma == 0) return hits * gamma;
+    return hits * -*mean_length * std::expm1(gamma * std::log1p(-1 / *mean_length));
   }
 
   /// P(a round drafts exactly l tokens of at most gamma), [0, 1].
   double drafts_exactly(std::int64_t l, std::int64_t gamma) const {
-    if (l == 0) return 1 - (gamma > 0 ? hit_rate : 0);
-    return hit_rate * (reaches(l) - (l < gamma ? reaches(l + 1) : 0));
+    const double hits = hit_rate_at(static_cast<double>(gamma));
+    if (l == 0) return 1 - (gamma > 0 ? hits : 0);
+    return hits * (reaches(l) - (l < gamma ? reaches(l + 1) : 0));
   }
 
   /// The law of lookups of which a share of hit_rate found something and drafted so many tokens on average, gamma at
@@ -70,6 +93,10 @@ struct LookupLaw {
   void require_valid() const {
     require_in("LookupLaw", "hit_rate", hit_rate, 0, 1);
     if (mean_length) require_in("LookupLaw", "mean_length", *mean_length, 1, largest_double);
+    if (!counted_at) return;
+    require_in("LookupLaw", "gamma", counted_at->gamma, std::int64_t{1}, std::int64_t{1} << 40);
+    require_in("LookupLaw", "tokens_per_step", counted_at->tokens_per_step, 1,
+               static_cast<double>(counted_at->gamma) + 1);
   }
 };
 

@@ -26,13 +26,15 @@ RoundTime round_at(double drafts, const RoundPoint& point, const Round& round) {
 
 }  // namespace
 
-void MeanDrafts::add(std::int64_t gamma, double steps, double rounds, double tokens) {
+void MeanDrafts::add(std::int64_t gamma, double steps, double rounds, double tokens, double accepted) {
   Counted& its = by_gamma_[static_cast<double>(gamma)];
   its.steps += steps;
   its.rounds += rounds;
   its.tokens += tokens;
+  its.accepted += accepted;
   its.law = core::LookupLaw::counted(std::min(1.0, its.rounds / its.steps),
                                      its.rounds > 0 ? its.tokens / its.rounds : 1, gamma);
+  its.law.counted_at = {gamma, std::clamp(1 + its.accepted / its.steps, 1.0, 1 + static_cast<double>(gamma))};
 }
 
 bool MeanDrafts::some_are_short() const {

@@ -24,9 +24,10 @@ class MeanDrafts {
   /// @param gamma   the longest draft of these steps, >= 1
   /// @param steps   with and without a draft, > 0
   /// @param rounds  those with a draft, [0, steps]
-  /// @param tokens  of all drafts, [0, gamma rounds]
+  /// @param tokens    of all drafts, [0, gamma rounds]
+  /// @param accepted  of them, [0, tokens]
   /// @throws std::domain_error for a gamma below 1
-  void add(std::int64_t gamma, double steps, double rounds, double tokens);
+  void add(std::int64_t gamma, double steps, double rounds, double tokens, double accepted);
 
   /// Whether some drafts were shorter than asked for, or missing.
   bool some_are_short() const;
@@ -38,7 +39,7 @@ class MeanDrafts {
 
  private:
   struct Counted {
-    double steps = 0, rounds = 0, tokens = 0;
+    double steps = 0, rounds = 0, tokens = 0, accepted = 0;
     core::LookupLaw law = {};
   };
 

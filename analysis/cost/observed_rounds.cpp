@@ -115,9 +115,9 @@ std::function<double(double gamma)> mean_drafts_of(std::span<const ServingCounts
     if (one->shape == traces::DraftShape::tree || !(one->rounds.value_or(0) > 0) || one->gamma.value_or(0) < 1)
       continue;
     if (one->made) {
-      drafts.add(*one->gamma, *one->rounds, one->made->rounds, one->made->tokens);
+      drafts.add(*one->gamma, *one->rounds, one->made->rounds, one->made->tokens, one->accepted.value_or(0));
     } else if (one->drafted) {
-      drafts.add(*one->gamma, *one->rounds, *one->rounds, *one->drafted);
+      drafts.add(*one->gamma, *one->rounds, *one->rounds, *one->drafted, one->accepted.value_or(0));
     }
   }
   if (!drafts.some_are_short()) return {};

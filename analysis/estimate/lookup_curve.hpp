@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "analysis/core/lookup_law.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
@@ -10,11 +14,15 @@ namespace specdec::estimate {
 /// The acceptance of drafts that are looked up: another curve says how tokens that are proposed are accepted, a law how
 /// many are.
 ///
-///   E[tokens] = 1 + h sum_{k=1..gamma} P(L >= k) S_k
+///   E[tokens] = 1 + h (t - 1),   t = 1 + sum_{k=1..gamma} P(L >= k) S_k
 ///
-/// S_k is the other curve's survival, divided by that of its own misses and lengths if it includes some. Ends of
-/// intervals are as far from 1 as before, in the same ratio. Source:
-/// docs/theory.md#drafts-that-are-looked-up
+/// S_k is the other curve's survival, and h and P are divided by its own misses and lengths if it includes some. Where h
+/// was counted at one gamma, the same tokens are copied at the others, in fewer or more rounds: with m the share of the
+/// tokens that are not,
+///
+///   E[tokens] = 1 / (m + (1 - m) / t)
+///
+/// Source:   docs/theory.md#drafts-that-are-looked-up
 class LookupCurve final : public AcceptanceCurve {
  public:
   /// @param included  the misses and lengths that the curve includes
@@ -27,12 +35,20 @@ class LookupCurve final : public AcceptanceCurve {
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
   /// Those of what is proposed, by the law.
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
-  std::vector<double> survival(std::int64_t gamma) const override;
   std::string refused() const override { return proposed_->refused(); }
 
  private:
-  /// The law's share of k drafted tokens or more, of that which the curve includes.
-  double share_of(std::int64_t k) const;
+  /// Rounds of hits and of misses.
+  struct Mixed {
+    double tokens, hit_rate;
+  };
+  /// @param tokens   of hits
+  /// @param counted  the same at law.counted_at
+  Mixed mixed(double tokens, double counted) const;
+  /// Tokens of hits.
+  TokensPerStep of_hits(std::int64_t gamma) const;
+  /// Of the law's lengths, and of those that the curve includes.
+  double share_reaching(std::int64_t k) const;
 
   std::shared_ptr<const AcceptanceCurve> proposed_;
   core::LookupLaw law_, included_;

@@ -84,8 +84,9 @@ MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, const Opti
 }
 
 double MeasuredAcceptance::requests_of(const ServingSummary& summary, double rounds) const {
-  if (summary.unit == traces::CountUnit::request && summary.clusters > 0) return static_cast<double>(summary.clusters);
-  return std::max(1.0, options_.requests.value_or(requests_of_rounds(rounds)));
+  if (summary.unit == traces::CountUnit::request && summary.clusters > 0)
+    return evidence_.prior.requests_of(rounds, static_cast<double>(summary.clusters));
+  return evidence_.prior.requests_of(rounds, options_.requests);
 }
 
 double MeasuredAcceptance::error_of(const ServingSummary& summary, const CountEvidence& counted) const {
@@ -183,10 +184,6 @@ TokenWorlds MeasuredAcceptance::draw(std::int64_t max_gamma, const DrawOptions& 
     shares.resize(static_cast<std::size_t>(max_gamma), 0.0);
     worlds = joined(std::move(worlds), thinned(of_population, shares));
   }
-  if (options_.may_miss && evidence_.counts.empty() && measured_gamma_) {
-    const TokenWorlds further = PopulationCurve(evidence_).draw(std::max(max_gamma, *measured_gamma_), options);
-    worlds = joined(std::move(worlds), all_or_none(further, *measured_gamma_));
-  }
   return worlds;
 }
 
@@ -196,16 +193,6 @@ TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
   tokens.extrapolated = gamma > std::max(longest_observed_, measured_gamma_.value_or(0)) ||
                         (gamma > 0 && evidence_.counts.empty() && gamma < longest_observed_);
   return tokens;
-}
-
-TokenWorlds all_or_none(TokenWorlds worlds, std::int64_t gamma) {
-  const std::vector<double> counted = worlds.tokens.at(static_cast<std::size_t>(gamma));
-  for (std::size_t drafts = 0; drafts < worlds.tokens.size(); ++drafts) {
-    const double share = static_cast<double>(drafts) / static_cast<double>(gamma);
-    for (std::size_t world = 0; world < counted.size(); ++world)
-      worlds.tokens[drafts][world] = 1 + share * (counted[world] - 1);
-  }
-  return worlds;
 }
 
 }  // namespace specdec::estimate

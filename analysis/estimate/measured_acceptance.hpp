@@ -28,9 +28,6 @@ class MeasuredAcceptance final : public AcceptanceCurve {
     std::optional<cost::DraftKind> kind = {};
     /// The requests behind the counts, if these do not tell.
     std::optional<double> requests = {};
-    /// True if rounds may have had no draft, as where drafts are looked up: where only accepted drafts and rounds are
-    /// known, rounds that accept all of their drafts or none are an alternative.
-    bool may_miss = false;
   };
   /// @throws std::domain_error for a tree or an unknown shape, or without rounds, drafted tokens or gamma (the message
   ///         names what is missing)
@@ -69,8 +66,5 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   std::vector<double> made_;
   DrawnTokens drawn_;
 };
-
-/// The worlds where every round accepts all of its drafts or none, as many on the average at one gamma.
-TokenWorlds all_or_none(TokenWorlds worlds, std::int64_t gamma);
 
 }  // namespace specdec::estimate

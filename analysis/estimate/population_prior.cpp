@@ -6,6 +6,8 @@
 namespace specdec::estimate {
 namespace {
 
+constexpr std::string_view lookups = "n-gram";
+
 std::string_view method_of(std::optional<cost::DraftKind> kind) {
   if (!kind) return "any";
   switch (*kind) {
@@ -20,12 +22,18 @@ std::string_view method_of(std::optional<cost::DraftKind> kind) {
       return "model";
     case cost::DraftKind::ngram:
     case cost::DraftKind::suffix:
-      return "n-gram";
+      return lookups;
   }
   return "any";
 }
 
 }  // namespace
+
+double PopulationPrior::requests_of(double rounds, std::optional<double> requests) const {
+  constexpr double usual_rounds = 64;
+  if (rounds_of_stretch) return std::max(1.0, rounds / *rounds_of_stretch);
+  return std::max(1.0, requests.value_or(rounds / usual_rounds));
+}
 
 PopulationPrior population_prior(std::optional<cost::DraftKind> kind) {
   const auto* const row =
@@ -34,6 +42,7 @@ PopulationPrior population_prior(std::optional<cost::DraftKind> kind) {
   PopulationPrior prior;
   prior.mean = row->mean;
   prior.cliff = row->cliff;
+  if (row->method == lookups) prior.rounds_of_stretch = 10;
   const std::array<std::array<double, 3>, 3> correlation = {{{1, row->correlation[0], row->correlation[1]},
                                                              {row->correlation[0], 1, row->correlation[2]},
                                                              {row->correlation[1], row->correlation[2], 1}}};

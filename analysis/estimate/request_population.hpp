@@ -27,6 +27,11 @@ struct PopulationPrior {
   double cliff = 0;
   /// The trained depth; the longest draft of the evidence if it is unknown.
   std::optional<std::int64_t> trained_depth = {};
+  /// Rounds that share one a_i, where these are not those of a request: those of a stretch of text that is copied or not.
+  std::optional<double> rounds_of_stretch = {};
+
+  /// The a_i behind so many rounds: of stretches, or of the requests, of 64 rounds each where nothing tells how many.
+  double requests_of(double rounds, std::optional<double> requests = {}) const;
 };
 
 /// That of drafts of a kind, fitted to published lengths; of any kind where it is unknown.
@@ -62,12 +67,6 @@ struct CountEvidence {
 
 /// The squared coefficient of variation of requests' lengths, where nothing tells.
 inline constexpr double usual_length_variation = 0.5;
-
-/// The requests that so many rounds are of, where nothing tells: 64 rounds each, one at least.
-constexpr double requests_of_rounds(double rounds) {
-  constexpr double of_request = 64;
-  return rounds > of_request ? rounds / of_request : 1;
-}
 
 /// The standard deviation of ln(tokens per step) where rounds were counted, by the population of the prior's mean shape
 /// that gives as many.

@@ -103,10 +103,11 @@ AcceptanceProfile nearest_law(std::vector<theory::AcceptanceLength> lengths) {
 double relative_error(std::int64_t gamma, double tokens, double half_unit, const std::optional<double>& rounds) {
   double square = half_unit * half_unit / (3 * tokens * tokens);
   if (rounds) {
+    const PopulationPrior prior = population_prior();
     const double each = (tokens - 1) / static_cast<double>(gamma);
     const CountEvidence counted = {gamma, std::vector<double>(static_cast<std::size_t>(gamma), each), *rounds,
-                                   requests_of_rounds(*rounds), usual_length_variation};
-    square += std::pow(sampling_error(population_prior(), counted), 2);
+                                   prior.requests_of(*rounds), usual_length_variation};
+    square += std::pow(sampling_error(prior, counted), 2);
   }
   return std::sqrt(square);
 }
@@ -184,7 +185,7 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
   constexpr double many = 1e12;
   CountEvidence counted = {typed.measured_at, {}, rounds.value_or(many)};
   for (std::int64_t j = 1; j <= typed.measured_at; ++j) counted.survival.push_back(law.survival(j));
-  counted.requests = requests_of_rounds(counted.rounds);
+  counted.requests = typed.evidence.prior.requests_of(counted.rounds);
   counted.length_variation = usual_length_variation;
   const double tokens = theory::expected_tokens(law, typed.measured_at);
   counted.relative_error =

@@ -44,22 +44,17 @@ BenchAcceptance::BenchAcceptance(std::span<const CountedRun> runs, std::optional
   for (const CountedRun& run : runs) {
     if (this->measured(run.gamma)) continue;
     const estimate::ServingSummary sum = summed(runs, run.gamma);
-    const estimate::MeasuredAcceptance measured(sum, {kind, requests_of(runs, run.gamma), false});
+    const estimate::MeasuredAcceptance measured(sum, {kind, requests_of(runs, run.gamma)});
     const estimate::PopulationCurve::Evidence& its = measured.evidence();
     evidence_.prior = its.prior;
     evidence_.lengths.insert(evidence_.lengths.end(), its.lengths.begin(), its.lengths.end());
     evidence_.counts.insert(evidence_.counts.end(), its.counts.begin(), its.counts.end());
     evidence_.measured[run.gamma] = measured.tokens_per_step(run.gamma);
   }
-  may_miss_ = kind && cost::looks_up(*kind) && evidence_.measured.size() == 1 && evidence_.counts.empty();
 }
 
 estimate::TokenWorlds BenchAcceptance::draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const {
-  const estimate::PopulationCurve curve(evidence_);
-  estimate::TokenWorlds worlds = curve.draw(max_gamma, options);
-  if (!may_miss_) return worlds;
-  return joined(std::move(worlds),
-                estimate::all_or_none(curve.draw(std::max(max_gamma, longest()), options), longest()));
+  return estimate::PopulationCurve(evidence_).draw(max_gamma, options);
 }
 
 TokensPerStep BenchAcceptance::tokens_per_step(std::int64_t gamma) const {

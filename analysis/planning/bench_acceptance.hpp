@@ -26,7 +26,7 @@ class BenchAcceptance : public estimate::AcceptanceCurve {
  public:
   static constexpr double lone_run_design_effect = 3;
 
-  /// @param kind  that of the drafts; lookups may draft nothing in a round
+  /// @param kind  that of the drafts
   /// @throws std::invalid_argument if there are no runs
   /// @throws traces::FileError if a run's counts contradict each other
   /// @throws std::domain_error if the counts lack what is needed
@@ -41,8 +41,6 @@ class BenchAcceptance : public estimate::AcceptanceCurve {
 
  private:
   estimate::PopulationCurve::Evidence evidence_;
-  /// Rounds may have had no draft, and counts do not tell.
-  bool may_miss_ = false;
   estimate::DrawnTokens drawn_;
 };
 

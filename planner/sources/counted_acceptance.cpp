@@ -189,7 +189,7 @@ std::optional<CountedLookups> lookups_of_steps(const std::vector<const ServingSu
   }
   const core::LookupLaw law = core::LookupLaw::counted(all.rounds / all.steps, all.drafted / all.rounds, gamma);
   std::vector<Note> same_warnings;
-  return CountedLookups{law.hit_rate, law.mean_length, curve_of(by_step, options, file, same_warnings)};
+  return CountedLookups{law.hit_rate, law.mean_length, gamma, curve_of(by_step, options, file, same_warnings)};
 }
 
 /// What counts tell of lookups; empty if they do not tell how long drafts were.
@@ -207,7 +207,7 @@ std::optional<CountedLookups> lookups_of(const std::vector<const ServingSummary*
     gamma = std::max(gamma, *longest);
   }
   const core::LookupLaw law = core::LookupLaw::counted(1, all.drafted / all.rounds, gamma);
-  return CountedLookups{std::nullopt, law.mean_length, nullptr};
+  return CountedLookups{std::nullopt, law.mean_length, gamma, nullptr};
 }
 
 /// Rates of requests with their group.

@@ -80,6 +80,9 @@ void count_lookups(std::vector<traces::ServingCounts>& counts, std::optional<std
       continue;
     }
     one = traces::counted_by_step(std::move(one), gamma);
+    // Where every step counts as a round, drafts are taken to fill gamma.
+    if (one.made && one.gamma && one.made->rounds >= *one.rounds)
+      one.made->rounds = one.made->tokens / static_cast<double>(*one.gamma);
   }
 }
 

@@ -18,7 +18,7 @@ using cost::MeanDrafts;
 namespace {
 
 void add(MeanDrafts& drafts, const LookupLaw& law, std::int64_t gamma, double steps = 1000) {
-  drafts.add(gamma, steps, law.hit_rate * steps, law.mean_drafted(static_cast<double>(gamma)) * steps);
+  drafts.add(gamma, steps, law.hit_rate * steps, law.mean_drafted(static_cast<double>(gamma)) * steps, 0);
 }
 
 traces::ServingCounts counted(std::int64_t gamma, double steps, double rounds, double tokens) {
@@ -76,30 +76,46 @@ TEST_CASE("mean drafts are the counts at a gamma that ran, and go on by their la
 
 TEST_CASE("mean drafts of several gammas meet the counts of each, and lie between them", "[lookup]") {
   MeanDrafts drafts;
-  drafts.add(3, 1000, 500, 1200);
-  drafts.add(8, 1000, 500, 1800);
+  drafts.add(3, 1000, 500, 1200, 0);
+  drafts.add(8, 1000, 500, 1800, 0);
   CHECK(drafts(3) == Approx(1.2));
   CHECK(drafts(8) == Approx(1.8));
   CHECK(drafts(5) > 1.2);
   CHECK(drafts(5) < 1.8);
   CHECK(drafts(20) < 0.5 * 20);
   // Repeats count together.
-  drafts.add(8, 3000, 1500, 6600);
+  drafts.add(8, 3000, 1500, 6600, 0);
   CHECK(drafts(8) == Approx(2.1));
 }
 
 TEST_CASE("drafts that fill gamma in every step are not short, and misses alone make them so", "[lookup]") {
   MeanDrafts full;
-  full.add(4, 1000, 1000, 3990);
+  full.add(4, 1000, 1000, 3990, 0);
   CHECK_FALSE(full.some_are_short());
   CHECK(full(12) > 11.5);
   MeanDrafts missing;
-  missing.add(4, 1000, 300, 1200);
+  missing.add(4, 1000, 300, 1200, 0);
   CHECK(missing.some_are_short());
   CHECK(missing(8) == Approx(2.4));
   MeanDrafts none;
-  none.add(4, 1000, 0, 0);
+  none.add(4, 1000, 0, 0, 0);
   CHECK(none(4) == 0);
+}
+
+TEST_CASE("fewer rounds find something where longer drafts copy the same text in fewer of them", "[lookup]") {
+  // llama.cpp's lookups: steps, drafted and accepted tokens, all hits filling gamma.
+  struct Run {
+    std::int64_t gamma;
+    double steps, drafted, accepted;
+  };
+  const Run four = {4, 480, 412, 294};
+  MeanDrafts drafts;
+  drafts.add(four.gamma, four.steps, four.drafted / 4, four.drafted, four.accepted);
+  for (const Run& run : {Run{3, 495, 357, 279}, four, Run{8, 448, 562, 326}, Run{12, 437, 711, 337}})
+    CHECK(drafts(static_cast<double>(run.gamma)) == Approx(run.drafted / run.steps).epsilon(0.06));
+  MeanDrafts fixed;
+  fixed.add(four.gamma, four.steps, four.drafted / 4, four.drafted, 0);
+  CHECK(fixed(12) > 1.5 * 711 / 437);
 }
 
 TEST_CASE("counts by step keep what was drafted for the mean of drafts", "[lookup]") {

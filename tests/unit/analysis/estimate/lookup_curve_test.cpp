@@ -1,6 +1,7 @@
 #include "analysis/estimate/lookup_curve.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -120,6 +121,30 @@ TEST_CASE("a lookup that always finds enough leaves an acceptance as it was", "[
     CHECK(curve.tokens_per_step(gamma).ci95.lo == Approx(rate.tokens_per_step(gamma).ci95.lo).epsilon(1e-14));
     CHECK(curve.tokens_per_step(gamma).full_accepts == Approx(rate.tokens_per_step(gamma).full_accepts));
   }
+}
+
+TEST_CASE("a hit rate counted at one gamma leaves the copied text as it is at the others", "[lookup]") {
+  // Of 4,410 tokens 2,520 are copied, gamma + 1 in a round, and each of the others takes a round.
+  constexpr double copied = 2520, written = 1890;
+  const auto hits = [&](std::int64_t gamma) { return copied / static_cast<double>(gamma + 1); };
+  const double counted = (copied + written) / (hits(4) + written);
+  const LookupLaw law{hits(4) / (hits(4) + written), {}, LookupLaw::Counted{4, counted}};
+  const auto all_accepted = std::make_shared<OneRate>(1, 1, 1);
+  const LookupCurve curve(all_accepted, law), same_rate(all_accepted, {law.hit_rate, {}, {}});
+  const estimate::TokenWorlds worlds = curve.draw(3, {1, 1});
+  for (const std::int64_t gamma : {1, 2, 3, 4, 6, 8, 12}) {
+    const double tokens = (copied + written) / (hits(gamma) + written);
+    CHECK(curve.tokens_per_step(gamma).value == Approx(tokens).epsilon(1e-12));
+    CHECK(curve.tokens_per_step(gamma).ci95.hi == Approx(tokens).epsilon(1e-12));
+    CHECK(curve.tokens_per_step(gamma).full_accepts ==
+          Approx(hits(gamma) / (hits(gamma) + written)).epsilon(1e-12));
+    CHECK(law.hit_rate_at(static_cast<double>(gamma)) ==
+          Approx(hits(gamma) / (hits(gamma) + written)).epsilon(1e-12));
+    if (gamma <= 3) CHECK(worlds.tokens[static_cast<std::size_t>(gamma)][0] == Approx(tokens).epsilon(1e-12));
+    if (gamma >= 8) CHECK(same_rate.tokens_per_step(gamma).value > 1.1 * tokens);
+  }
+  const LookupLaw nowhere{0.5, {}, LookupLaw::Counted{0, 1}};
+  CHECK_THROWS_AS(LookupCurve(all_accepted, nowhere), std::domain_error);
 }
 
 TEST_CASE("where nobody knows how many lookups find something, figures are of all, and say so", "[lookup]") {

@@ -80,27 +80,6 @@ MeasuredAcceptance exact_curve(const TwoStateChain& chain, std::int64_t gamma) {
 
 }  // namespace
 
-TEST_CASE("where rounds may have no draft, those that accept all of their drafts or none are an alternative") {
-  ServingCounts counts;
-  counts.file = "counts";
-  counts.shape = DraftShape::chain;
-  counts.gamma = 4;
-  counts.rounds = 1e6;
-  counts.accepted = 64e4;
-  MeasuredAcceptance::Options options;
-  options.may_miss = true;
-  const MeasuredAcceptance curve(summary_of({counts}), options), always(summary_of({counts}));
-  // 16% of the rounds accept 4 drafts, 1, or 8 of so many.
-  CHECK(curve.tokens_per_step(1).ci95.lo == Approx(1.16).epsilon(0.01));
-  CHECK(curve.tokens_per_step(8).ci95.hi == Approx(1 + 8 * 0.16).epsilon(0.02));
-  CHECK(curve.tokens_per_step(4).value == always.tokens_per_step(4).value);
-  CHECK(always.tokens_per_step(1).ci95.lo > 1.2);
-  CHECK(always.tokens_per_step(8).ci95.hi < 1 + 8 * 0.16);
-  const TokenWorlds worlds = curve.draw(8, {100, 1});
-  CHECK(worlds.worlds() == 200);
-  CHECK(worlds.alternative.back() == 1);
-}
-
 TEST_CASE("where drafts end early, those that end there and those that never do are alternatives") {
   // 60 of 100 rounds draft one token, of which 30 are accepted; 40 draft three and accept 0.9 of each that is looked
   // at.
