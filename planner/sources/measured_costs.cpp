@@ -28,7 +28,7 @@ traces::TimingTable timed_passes(std::string_view option, const std::string& fil
     if (traces::times_answers(head)) {
       throw QuestionError(fmt::format(
           "{} is {}, a log of llama.cpp, which times whole answers and no passes: time passes with llama-bench "
-          "(-p 2,3,5,9 -n 32), or give answers with their timings to --bench",
+          "(-p 2,3,5,9 -n 32), or give it to --bench beside one of plain decoding",
           option, file));
     }
     if (!traces::recognised_counts(head)) throw;

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/estimate/serving_summary.hpp"
@@ -28,6 +32,17 @@ std::vector<traces::ServingCounts> with_runs_of_answers(const std::vector<traces
   return joined;
 }
 
+/// Those that name no model are of the only one that others name.
+std::vector<traces::ServingCounts> with_models_named(std::vector<traces::ServingCounts> counts) {
+  std::set<std::string, std::less<>> names;
+  for (const traces::ServingCounts& one : counts) names.emplace(one.label("model_name"));
+  names.erase("");
+  if (names.size() != 1) return counts;
+  for (traces::ServingCounts& one : counts)
+    if (one.label("model_name").empty()) one.labels.push_back({"model_name", *names.begin()});
+  return counts;
+}
+
 }  // namespace
 
 std::vector<traces::ServingCounts> counts_in(const std::vector<std::string>& files, std::vector<Note>& warnings) {
@@ -37,7 +52,7 @@ std::vector<traces::ServingCounts> counts_in(const std::vector<std::string>& fil
   sink.warn = [&](const Note& warning) { warnings.push_back(warning); };
   sink.plain_windows = true;
   traces::read_serving_counts(std::vector<std::filesystem::path>(files.begin(), files.end()), sink);
-  return with_runs_of_answers(counts);
+  return with_models_named(with_runs_of_answers(counts));
 }
 
 void require_drafts_told(const std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma) {

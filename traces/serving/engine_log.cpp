@@ -74,6 +74,7 @@ class LogReader {
       }
     }
     vllm_.finish();
+    llamacpp_.finish();
     if (found_.taken() || found_.any_window()) return;
     throw FileError(found_.path(), FileError::whole_file(), "content",
                     found_.speculates() ? "an engine's log in which nothing was drafted"

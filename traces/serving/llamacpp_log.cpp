@@ -65,22 +65,46 @@ LlamaCppLog::Drafted drafted_since_start(LogText text) {
 
 void LlamaCppLog::read_time(const LogLine& line) {
   const std::string_view text = line.text();
-  if (text.find("prompt eval time =") != std::string_view::npos) return;
+  take_plain_answer();
   const std::string_view rest = line.after("eval time =").value_or("");
+  const auto milliseconds = leading_number(rest);
   const std::size_t slash = rest.find(" /");
   const auto tokens = slash == std::string_view::npos ? std::nullopt : leading_number(rest.substr(slash + 2));
-  answer_tokens_.reset();
   if (!tokens || !tokens->rest.starts_with(" tokens") || std::floor(tokens->value) != tokens->value) return;
-  answer_tokens_ = tokens->value;
-  answer_of_ = slot_and_task(text);
+  const std::string_view of = slot_and_task(text);
+  if (text.find("prompt eval time =") != std::string_view::npos) {
+    prompt_ = {std::string(of), tokens->value};
+    return;
+  }
+  answer_ = {line.number(), tokens->value, milliseconds ? milliseconds->value : 0, std::string(of), {}};
+  if (prompt_ && prompt_->first == of) answer_->prompt_tokens = prompt_->second;
+  prompt_.reset();
 }
 
-/// Passes of the target behind the one that reads the prompt, each of which puts out one token beside its accepted
-/// drafts.
-std::optional<double> LlamaCppLog::passes_of_answer(const LogLine& line, double accepted) {
-  const std::optional<double> tokens = std::exchange(answer_tokens_, std::nullopt);
-  if (!tokens || answer_of_ != slot_and_task(line.text()) || *tokens < accepted + 2) return std::nullopt;
-  return *tokens - 1 - accepted;
+std::optional<LlamaCppLog::Answer> LlamaCppLog::answer_of(const LogLine& line, double accepted) {
+  if (!answer_ || answer_->slot_and_task != slot_and_task(line.text())) return std::nullopt;
+  const std::optional<Answer> answer = std::exchange(answer_, std::nullopt);
+  return answer->tokens < accepted + 2 ? std::nullopt : answer;
+}
+
+void LlamaCppLog::take_plain_answer() {
+  const std::optional<Answer> answer = std::exchange(answer_, std::nullopt);
+  if (!answer || answer->tokens < 2) return;
+  ServingCounts counts = found_.counts_of(answer->line, "llama.cpp", "llama.cpp server log", CountUnit::request);
+  counts.emitted = answer->tokens - 1;
+  add_times(*answer, counts);
+  if (counts.bench) found_.take_window(counts);
+}
+
+void LlamaCppLog::add_times(const Answer& answer, ServingCounts& counts) const {
+  if (!found_.wants_plain_windows() || !(answer.milliseconds > 0)) return;
+  counts.bench = BenchRun{};
+  counts.bench->completed = 1;
+  counts.bench->duration_s = answer.milliseconds / 1000;
+  counts.bench->total_output_tokens = answer.tokens;
+  counts.bench->total_input_tokens = answer.prompt_tokens;
+  const std::string slot = answer.slot_and_task.substr(0, answer.slot_and_task.find(" |"));
+  if (!slot.empty()) counts.labels = {{"slot", slot}};
 }
 
 /// Rounds of an answer of which no line says the length: its drafts by the statistics, else its passes, some of which
@@ -121,7 +145,9 @@ void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
                 fmt::format("the fraction {:.6g}, as the counts on the line say", exact));
   }
   require_ratio(line, "draft acceptance", rate, exact, 1e-5);
-  counts.steps = passes_of_answer(line, *counts.accepted);
+  // Each pass behind the one that reads the prompt puts out one token beside its accepted drafts.
+  const std::optional<Answer> answer = answer_of(line, *counts.accepted);
+  if (answer) counts.steps = answer->tokens - 1 - *counts.accepted;
   auto length = line.number("mean acceptance length =");
   if (!length) length = line.number("mean len =");
   if (length) {
@@ -137,6 +163,13 @@ void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
     count_back(line, counts, *length, rates, false, counts.steps);
   } else {
     counts.rounds = rounds_of_answer(counts, text);
+  }
+  if (answer) add_times(*answer, counts);
+  if (counts.bench) {
+    counts.emitted = answer->tokens - 1;
+    counts.rounds = counts.steps;
+    counts.rounds_between.reset();
+    counts.accepted_at.clear();
   }
   found_.take(counts);
 }

@@ -436,7 +436,7 @@ TEST_CASE("a log of answers given for times of passes is refused with what times
   check_refused("--alpha 0.5 --c 0.1 --cost " + folder + "server.log",
                 "--cost is " + folder +
                     "server.log, a log of llama.cpp, which times whole answers and no passes: time passes with "
-                    "llama-bench (-p 2,3,5,9 -n 32), or give answers with their timings to --bench");
+                    "llama-bench (-p 2,3,5,9 -n 32), or give it to --bench beside one of plain decoding");
 }
 
 TEST_CASE("answers of llama-server with and without speculation are runs") {
@@ -456,6 +456,25 @@ TEST_CASE("answers of llama-server with and without speculation are runs") {
   CHECK(plan["runs"][1]["gamma"] == 3);
   CHECK(plan["runs"][1]["tokens_per_step"].get<double>() == Approx(1 + 310.0 / 1265));
   CHECK(plan["runs"][1]["batch"].get<double>() == Approx(1));
+}
+
+TEST_CASE("llama-server's log is the run that its answers are") {
+  const std::string folder = specdec::tests::source_dir() + "/traces/samples/llamacpp/server";
+  const ScratchFolder scratch;
+  const std::string plain = (scratch / "plain.log").string();
+  for (const char* milliseconds : {"303.5", "304.5"}) {
+    std::ofstream(plain, std::ios::app) << "slot print_timing: id  0 | task 1 | prompt eval time = 99 ms / 118 tokens\n"
+                                        << "slot print_timing: id  0 | task 1 | eval time = " << milliseconds
+                                        << " ms / 64 tokens (4.75 ms per token)\n";
+  }
+  const ordered_json of_log = json_of("--bench " + plain + " " + folder + ".log")["runs"];
+  const ordered_json of_answers = json_of("--bench " + plain + " " + folder + "-answers.jsonl")["runs"];
+  REQUIRE(of_log.size() == 2);
+  CHECK(of_log[0]["seconds_per_output_token"].get<double>() == Approx(0.304 / 63));
+  for (const char* figure : {"gamma", "tokens_per_step"}) CHECK(of_log[1][figure] == of_answers[1][figure]);
+  // The log rounds to hundredths of a millisecond.
+  CHECK(of_log[1]["seconds_per_output_token"].get<double>() ==
+        Approx(of_answers[1]["seconds_per_output_token"].get<double>()).epsilon(1e-5));
 }
 
 TEST_CASE("a length of drafts that answers do not show is asked for by the option's name") {

@@ -288,6 +288,29 @@ TEST_CASE("llama-server's lines of one answer belong together, whatever other sl
   CHECK(counts_of({slot + stopped + slot + accepted}).units.at(0).rounds == 8);
 }
 
+TEST_CASE("answers that drafted nothing are runs of plain decoding for whoever wants times") {
+  const std::string slot = "slot print_timing: id  0 | task 7 | ", other = "slot print_timing: id  1 | task 8 | ";
+  const std::string eval = "eval time = 500.0 ms / 13 tokens (38.5 ms per token)\n";
+  const std::string accepted = "draft acceptance = 0.50000 (4 accepted / 8 generated), mean len = 1.50\n";
+  const std::string prompt = slot + "prompt eval time = 9.00 ms / 9 tokens\n";
+  const AllCounts times = counts_of({prompt + slot + eval + slot + accepted + slot + eval + other + eval}, true);
+  REQUIRE(times.units.size() == 3);
+  CHECK(times.units[0].rounds == 8);
+  CHECK(times.units[0].bench->duration_s == 0.5);
+  CHECK(times.units[0].bench->total_output_tokens == 13);
+  CHECK(times.units[0].bench->total_input_tokens == 9);
+  CHECK_FALSE(times.units[1].bench->total_input_tokens);
+  CHECK_FALSE(times.units[1].rounds);
+  CHECK(times.units[1].emitted == 12);
+  CHECK(times.units[1].label("slot") == "id  0");
+  CHECK(times.units[2].label("slot") == "id  1");
+  CHECK(counts_of({slot + eval + slot + accepted + slot + eval}).units.size() == 1);
+  CHECK_THAT(counts_refusal({slot + eval}), Contains("an engine's log without speculative decoding"));
+  // An answer of no time is none.
+  CHECK_THAT(counts_refusal({slot + "eval time = 0.0 ms / 13 tokens\n"}, true),
+             Contains("an engine's log without speculative decoding"));
+}
+
 TEST_CASE("a print of llama-speculative gives target passes, drafts and tokens") {
   const AllCounts counts = counts_of({"\n" + print});
   REQUIRE(counts.units.size() == 1);
