@@ -31,6 +31,8 @@ struct TimedRun {
   std::optional<double> concurrency, input_tokens, output_tokens;
   /// Seconds of a round, or of a token where nothing is drafted. Empty if the run does not say it.
   std::optional<double> seconds;
+  /// Drafted tokens and tokens of a round; set if seconds are.
+  double gamma = 0, tokens = 1;
 };
 
 std::optional<double> per_request(const std::optional<double>& mean, const std::optional<double>& total,
@@ -52,7 +54,10 @@ TimedRun timed(const ServingCounts& run) {
   const bool tells_gamma = !timed.drafts || run.gamma || (run.drafted && run.rounds);
   const bool tells_length = !cost::drafts_uncounted(run);
   if (bench.mean_tpot_ms && bench.output_throughput && tells_gamma && tells_length) {
-    timed.seconds = cost::bench_rounds(run).round.seconds;
+    const cost::BenchRounds rounds = cost::bench_rounds(run);
+    timed.seconds = rounds.round.seconds;
+    timed.gamma = rounds.round.gamma;
+    timed.tokens = rounds.tokens_per_step;
   }
   return timed;
 }
@@ -141,8 +146,7 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
          "see that tokens per step hold the target's own token (a step that accepts nothing makes 1), and "
          "run both again, one after the other on an otherwise idle machine"});
   }
-  add_round_above_its_yield(run.run->place(), ratio, static_cast<double>(run.run->gamma.value_or(0)), evidence,
-                            suspicions);
+  add_round_above_its_yield(run.run->place(), ratio, run.gamma, evidence, suspicions);
   if (!run.drafts && (ratio > alike_times || ratio < 1 / alike_times)) {
     suspicions.add({"plain_time_contradicted", Severity::warning,
                     fmt::format("the plain steps of {} and {} took {} and {} ms at the same load", plain.run->place(),
@@ -151,6 +155,30 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
                     "run both again, one after the other on an otherwise idle machine: a speedup is no better than its "
                     "plain run"});
   }
+}
+
+/// No run with drafts is as fast as the plain run like it.
+void check_gain(const std::vector<TimedRun>& speculative, const std::vector<TimedRun>& plain, Suspicions& suspicions) {
+  const TimedRun *best = nullptr, *beside = nullptr;
+  double least = 0;
+  for (const TimedRun& run : speculative) {
+    for (const TimedRun& other : plain) {
+      if (!run.seconds || !other.seconds || !differences(run, other).empty()) continue;
+      const double slower = *run.seconds / (*other.seconds * run.tokens);
+      if (best != nullptr && slower >= least) continue;
+      best = &run;
+      beside = &other;
+      least = slower;
+    }
+  }
+  if (best == nullptr || !(least > cost::rounds_agree)) return;
+  suspicions.add({"drafting_loses",
+                  Severity::warning,
+                  fmt::format("a round of {} makes {} tokens in the time of {} plain steps of {}", best->run->place(),
+                              brief(best->tokens, 3), brief(*best->seconds / *beside->seconds, 3), beside->run->place()),
+                  {evidence_of(*best, "round_seconds", best->seconds),
+                   evidence_of(*beside, "round_seconds", beside->seconds)},
+                  "do not draft as it runs: specdec plan --bench with both files names the gamma that loses least"});
 }
 
 /// Counts of chains of one length each, by model.
@@ -264,6 +292,7 @@ void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
     check_plain_beside(run, plain, suspicions);
     for (const TimedRun& other : plain) check_times(run, other, suspicions);
   }
+  check_gain(speculative, plain, suspicions);
   for (std::size_t i = 0; i < plain.size(); ++i) {
     for (std::size_t j = i + 1; j < plain.size(); ++j) check_times(plain[j], plain[i], suspicions);
   }

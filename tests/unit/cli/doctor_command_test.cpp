@@ -152,6 +152,20 @@ TEST_CASE("tables of timed passes are read as such, and no unknown format") {
   }
 }
 
+TEST_CASE("drafts that make every run slower are found, and those that pay at some length are not") {
+  const ScratchFolder folder;
+  const auto runs = [&](double at_two) {
+    return put(folder, "runs.csv",
+               "concurrency,gamma,output_tokens_per_second,tokens_per_step\n1,0,100,\n1,4,80,2.1\n1,2," +
+                   std::to_string(at_two) + ",1.8\n");
+  };
+  const ordered_json found = document_of_run("doctor " + runs(92))["findings"];
+  REQUIRE(found.size() == 1);
+  CHECK(found[0]["code"] == "drafting_loses");
+  CHECK_THAT(found[0]["message"].get<std::string>(), Catch::Matchers::Contains("makes 1.8 tokens in the time of 1.96 plain steps"));
+  CHECK(document_of_run("doctor " + runs(105))["findings"].empty());
+}
+
 TEST_CASE("logs with and without drafts at one load are held against each other") {
   const ScratchFolder folder;
   const auto log = [&](const std::string& name, double plain_tokens_per_second) {
