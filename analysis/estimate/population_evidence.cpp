@@ -6,6 +6,8 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/estimate/population_posterior.hpp"
+#include "analysis/theory/acceptance_inversion.hpp"
+#include "analysis/theory/tokens.hpp"
 
 namespace specdec::estimate {
 namespace {
@@ -37,29 +39,24 @@ double log_tokens(const CountEvidence& counted) {
   return std::log(std::accumulate(counted.survival.begin(), counted.survival.end(), 1.0));
 }
 
-}  // namespace
-
-std::vector<double> PopulationEvidence::walk_covariance(std::span<const std::int64_t> gammas,
-                                                        std::span<const double> tokens) const {
-  std::vector<double> covariance;
-  for (std::size_t i = 0; i < gammas.size(); ++i)
-    for (std::size_t k = 0; k < gammas.size(); ++k)
-      covariance.push_back(walk_step(gammas[i], tokens[i]) * walk_step(gammas[k], tokens[k]) *
-                           static_cast<double>(std::min(gammas[i], gammas[k])));
+/// Of a walk with these variances up to each gamma.
+Eigen::MatrixXd covariance_of(std::span<const double> walk, std::span<const std::int64_t> gammas) {
+  const auto size = std::ssize(gammas);
+  Eigen::MatrixXd covariance(size, size);
+  for (Eigen::Index i = 0; i < size; ++i)
+    for (Eigen::Index k = 0; k < size; ++k)
+      covariance(i, k) = walk[static_cast<std::size_t>(
+          std::min(gammas[static_cast<std::size_t>(i)], gammas[static_cast<std::size_t>(k)]))];
   return covariance;
 }
 
-/// The inverse of the walk's covariance and the lengths' own errors.
-std::vector<double> PopulationEvidence::precision_of_lengths() const {
-  std::vector<std::int64_t> gammas;
-  std::vector<double> tokens;
-  for (const LengthEvidence& length : lengths_) {
-    gammas.push_back(length.gamma);
-    tokens.push_back(length.tokens_per_step);
-  }
+}  // namespace
+
+std::vector<double> PopulationEvidence::precision_of_lengths(std::span<const double> walk) const {
   const auto size = std::ssize(lengths_);
-  const std::vector<double> walk = walk_covariance(gammas, tokens);
-  Eigen::MatrixXd covariance = Eigen::Map<const Eigen::MatrixXd>(walk.data(), size, size);
+  std::vector<std::int64_t> gammas;
+  for (const LengthEvidence& length : lengths_) gammas.push_back(length.gamma);
+  Eigen::MatrixXd covariance = covariance_of(walk, gammas);
   constexpr double least = 1e-8;
   for (Eigen::Index i = 0; i < size; ++i) {
     const double error = lengths_[static_cast<std::size_t>(i)].relative_error;
@@ -69,11 +66,18 @@ std::vector<double> PopulationEvidence::precision_of_lengths() const {
   return {inverse.data(), inverse.data() + inverse.size()};
 }
 
-double PopulationEvidence::walk_step(std::int64_t gamma, double tokens_per_step) const {
-  constexpr double step = 0.01, least = 1e-4;
-  const auto drafts = static_cast<double>(gamma);
-  const double open = 4 * (tokens_per_step - 1) * (drafts + 1 - tokens_per_step) / (tokens_per_step * drafts);
-  return stray_ * std::clamp(step * open, least, step);
+std::vector<double> PopulationEvidence::walk_variances(std::span<const double> tokens) const {
+  constexpr double usual = 0.01;
+  const double shown = (stray_ * stray_ - 1) * usual * usual;
+  std::vector<double> variances = {0};
+  double gained_before = 1;
+  for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) {
+    const double gained = tokens[gamma] - tokens[gamma - 1];
+    const double step = std::clamp(std::min(gained, gained_before - gained) / tokens[gamma], 0.0, usual);
+    variances.push_back(variances.back() + step * step + shown);
+    gained_before = gained;
+  }
+  return variances;
 }
 
 bool PopulationEvidence::allow_for(const PopulationLaw& nearest) {
@@ -83,17 +87,14 @@ bool PopulationEvidence::allow_for(const PopulationLaw& nearest) {
   if (size < 2) return false;
   const auto off = Eigen::Map<const Eigen::VectorXd>(observed.off.data(), size);
   const auto errors = Eigen::Map<const Eigen::MatrixXd>(observed.covariance.data(), size, size);
-  std::vector<double> there;
-  for (const std::int64_t gamma : observed.gammas) there.push_back(tokens[static_cast<std::size_t>(gamma)]);
   constexpr int most_rounds = 20;
   for (int round = 0; round < most_rounds; ++round) {
-    const std::vector<double> walk = walk_covariance(observed.gammas, there);
-    const Eigen::MatrixXd covariance = errors + Eigen::Map<const Eigen::MatrixXd>(walk.data(), size, size);
+    const Eigen::MatrixXd covariance = errors + covariance_of(walk_variances(tokens), observed.gammas);
     const double squares = off.dot(covariance.ldlt().solve(off)) / static_cast<double>(size - 1);
     if (!(squares > 1)) break;
     stray_ *= std::sqrt(squares);
   }
-  precision_ = precision_of_lengths();
+  precision_ = precision_of_lengths(walk_variances(tokens));
   return stray_ > 1;
 }
 
@@ -102,7 +103,14 @@ PopulationEvidence::PopulationEvidence(const PopulationPrior& prior, std::span<c
     : prior_(prior), lengths_(lengths), counts_(counts) {
   for (const LengthEvidence& length : lengths) require_valid(length);
   for (const CountEvidence& counted : counts) require_valid(counted);
-  precision_ = precision_of_lengths();
+  if (lengths.empty()) return;
+  const auto longest = std::max_element(lengths.begin(), lengths.end(),
+                                        [](const auto& a, const auto& b) { return a.gamma < b.gamma; });
+  const core::AcceptanceRate rate = theory::alpha_from_acceptance_length(longest->tokens_per_step, longest->gamma);
+  std::vector<double> tokens;
+  for (std::int64_t gamma = 0; gamma <= longest->gamma; ++gamma) tokens.push_back(theory::expected_tokens(rate, gamma));
+  walk_of_lengths_ = walk_variances(tokens);
+  precision_ = precision_of_lengths(walk_of_lengths_);
 }
 
 std::int64_t PopulationEvidence::longest() const {
@@ -165,10 +173,9 @@ LengthObservation PopulationEvidence::anchor() const {
   LengthObservation anchor;
   for (const LengthEvidence& length : lengths_) {
     if (length.gamma < anchor.gamma) continue;
-    const double walk =
-        walk_step(length.gamma, length.tokens_per_step) * std::sqrt(static_cast<double>(length.gamma));
+    constexpr double least = 1e-8;
     anchor = {length.gamma, std::log(length.tokens_per_step),
-              std::sqrt(length.relative_error * length.relative_error + walk * walk)};
+              std::sqrt(length.relative_error * length.relative_error + walk_of_lengths_.back() + least)};
   }
   for (const CountEvidence& counted : counts_) {
     if (counted.gamma < anchor.gamma) continue;

@@ -37,9 +37,10 @@ class PopulationEvidence {
   bool is_one_length() const { return lengths_.size() == 1 && counts_.empty(); }
   /// The largest gamma; 0 without evidence.
   std::int64_t longest() const;
-  /// How far ln(tokens per step) walks from that of any population with each draft, as a standard deviation: as far as
-  /// published curves lie from the nearest one, or as these figures do. Less where nearly all drafts or none are accepted.
-  double walk_step(std::int64_t gamma, double tokens_per_step) const;
+  /// How far ln(tokens per step) walks from that of a population up to each gamma, as a variance: with each draft as far
+  /// as published curves do, but by no more than the draft gains or could have gained, and further where figures are.
+  /// @param tokens  [gamma] of the population, gamma = 0, 1, ...
+  std::vector<double> walk_variances(std::span<const double> tokens) const;
   /// Lets the walk and the errors of counted survivals be as large as the misses of the nearest law ask for.
   /// @return whether that made them larger
   bool allow_for(const PopulationLaw& nearest);
@@ -59,10 +60,11 @@ class PopulationEvidence {
   const PopulationPrior& prior_;
   std::span<const LengthEvidence> lengths_;
   std::span<const CountEvidence> counts_;
-  /// Of the walk at these gammas, where a law makes so many tokens per step, row after row.
-  std::vector<double> walk_covariance(std::span<const std::int64_t> gammas, std::span<const double> tokens) const;
-  std::vector<double> precision_of_lengths() const;
+  /// Of lengths by a walk with these variances and by their own errors, row after row.
+  std::vector<double> precision_of_lengths(std::span<const double> walk) const;
 
+  /// [gamma], up to the longest length: of the walk from one rate for all drafts that gives it.
+  std::vector<double> walk_of_lengths_;
   /// How many times as far as published curves these figures stray from a population.
   double stray_ = 1;
   /// The inverse covariance of the lengths about those of a population, row after row.

@@ -24,15 +24,14 @@ constexpr std::uint64_t walk_begins = 1024, weighing_draw = walk_begins - 1;
 std::vector<double> conditioned_walk(const PopulationEvidence& evidence, const std::vector<double>& tokens,
                                      const PopulationLaw& law, std::size_t last, const cost::ReplicateDraws& draws) {
   const LengthObservations observed = evidence.observations(law, tokens, draws.uniform(weighing_draw));
-  std::vector<double> steps = {0}, walk = {0};
-  for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) {
-    steps.push_back(evidence.walk_step(static_cast<std::int64_t>(gamma), tokens[gamma]));
-    walk.push_back(walk.back() + draws.standard_normal(walk_begins + gamma));
-  }
+  const std::vector<double> variances = evidence.walk_variances(tokens);
+  std::vector<double> walk = {0};
+  for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma)
+    walk.push_back(walk.back() + std::sqrt(variances[gamma] - variances[gamma - 1]) *
+                                     draws.standard_normal(walk_begins + gamma));
   const auto covariance_of = [&](std::int64_t a, std::int64_t b) {
-    return steps[static_cast<std::size_t>(a)] * steps[static_cast<std::size_t>(b)] * static_cast<double>(std::min(a, b));
+    return variances[static_cast<std::size_t>(std::min(a, b))];
   };
-  for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma) walk[gamma] *= steps[gamma];
   const auto size = std::ssize(observed.gammas);
   if (size > 0) {
     constexpr double least = 1e-12;
