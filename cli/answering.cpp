@@ -109,13 +109,13 @@ void require_table(const Command& command, const std::string& name) {
   refuse("--table", name, fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
-std::string csv_of(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& document) {
+std::string csv_of(const ParsedCommand& parsed, const Report& report, nlohmann::ordered_json document) {
   const std::vector<CsvTable>& tables = report.tables.empty() ? parsed.command->tables : report.tables;
   const auto named = std::find_if(tables.begin(), tables.end(),
                                   [&](const CsvTable& table) { return table.name == parsed.output.table; });
   const CsvTable& table = named == tables.end() ? tables.front() : *named;
   const auto empty = report.rows_of_empty.find(table.name);
-  return to_csv(rows_of(document, table, tables), empty == report.rows_of_empty.end()
+  return to_csv(rows_of(std::move(document), table, tables), empty == report.rows_of_empty.end()
                                                       ? nlohmann::ordered_json::array()
                                                       : nlohmann::ordered_json::array({empty->second}));
 }
@@ -130,7 +130,7 @@ void leave_one_table(nlohmann::ordered_json& document, const Command& command, c
   }
 }
 
-std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {
+std::string rendered(const ParsedCommand& parsed, Report& report, const nlohmann::ordered_json& inputs) {
   if (parsed.output.format == "table") {
     render::Spoken spoken = report.spoken;
     if (parsed.output.table) spoken = render::said({}, {}, report.text_of_table.at(*parsed.output.table));
@@ -143,7 +143,7 @@ std::string rendered(const ParsedCommand& parsed, const Report& report, const nl
   nlohmann::ordered_json document = with_envelope(report.schema.empty() ? of_command : report.schema, inputs, report);
   if (parsed.output.format == "json" && parsed.output.table) leave_one_table(document, command, *parsed.output.table);
   if (parsed.output.format == "json") return json_text(document) + '\n';
-  return csv_of(parsed, report, document);
+  return csv_of(parsed, report, std::move(document));
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ int answer(const ParsedCommand& parsed, const std::string& config) {
   if (const auto terminal = on_screen ? terminal_size() : std::nullopt) {
     render::set_text_width(std::min<std::size_t>(render::text_width(), static_cast<std::size_t>(terminal->columns)));
   }
-  const Report report = run_command(parsed);
+  Report report = run_command(parsed);
   std::vector<std::string> read;
   for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path").get<std::string>());
   require_no_input_written(inputs, read);

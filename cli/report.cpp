@@ -9,7 +9,7 @@ namespace specdec::cli {
 
 using nlohmann::ordered_json;
 
-ordered_json with_envelope(std::string_view command, const ordered_json& inputs, const Report& report) {
+ordered_json with_envelope(std::string_view command, const ordered_json& inputs, Report& report) {
   std::string name(command);
   std::replace(name.begin(), name.end(), ' ', '.');
   ordered_json document = {{"schema", fmt::format("specdec.{}/2", name)},
@@ -18,7 +18,7 @@ ordered_json with_envelope(std::string_view command, const ordered_json& inputs,
                            {"inputs", inputs}};
   document["assumptions"] = report.assumptions;
   document["warnings"] = render::notes_json(report.warnings);
-  document.update(report.json);
+  for (auto& [key, value] : report.json.get_ref<ordered_json::object_t&>()) document[key] = std::move(value);
   if (report.more_json) report.more_json(document);
   return document;
 }

@@ -55,7 +55,7 @@ struct Report {
 
 /// The envelope that every command's JSON output has, with the command's own keys after it. The schema of the command
 /// "trace info" is "specdec.trace.info/2".
-nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::ordered_json& inputs,
-                                     const Report& report);
+/// @param report  gives up its JSON
+nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::ordered_json& inputs, Report& report);
 
 }  // namespace specdec::cli

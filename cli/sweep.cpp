@@ -43,7 +43,7 @@ void declare(Options& options, SweepOptions& o) {
 }
 
 Report run(const SweepOptions& o, const Options& options) {
-  const SweepPoints asked = read_sweep(o.file);
+  SweepPoints asked = read_sweep(o.file);
   std::vector<std::string> files = {o.file};
   files.insert(files.end(), asked.files.begin(), asked.files.end());
   const ChosenShare own_share = o.share.chosen(files);
@@ -53,7 +53,7 @@ Report run(const SweepOptions& o, const Options& options) {
   std::optional<Interruption> interruption;
   if (own_share.part.empty()) interruption.emplace();
   const planner::Sweep answered =
-      planner::sweep(asked.command, asked.points, settings, interruptible("answering", options.quiet()));
+      planner::sweep(asked.command, std::move(asked.points), settings, interruptible("answering", options.quiet()));
   const std::vector<nlohmann::ordered_json> facts = facts_of(files);
   if (!own_share.part.empty()) {
     planner::save_part(own_share.part, answered,
@@ -83,10 +83,11 @@ SweepPoints read_sweep(const std::string& file) {
 
 std::vector<CsvTable> tables_of_sweep() { return {{"points", "/rows"}}; }
 
-Report report_of_sweep(const planner::Sweep& sweep) {
+Report report_of_sweep(planner::Sweep sweep) {
   Report report;
-  report.json = render::json_of(sweep);
-  report.spoken = render::spoken(sweep);
+  std::vector<nlohmann::ordered_json> rows = sweep.take_rows();
+  report.spoken = render::spoken(sweep, rows);
+  report.json = render::json_of(sweep, std::move(rows));
   report.assumptions = sweep.shared_assumptions();
   report.warnings = sweep.all_warnings();
   report.tables = tables_of_sweep();

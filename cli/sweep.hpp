@@ -19,6 +19,6 @@ SweepPoints read_sweep(const std::string& file);
 
 /// The table of the answer, and the answer as it is shown.
 std::vector<CsvTable> tables_of_sweep();
-Report report_of_sweep(const planner::Sweep& sweep);
+Report report_of_sweep(planner::Sweep sweep);
 
 }  // namespace specdec::cli

@@ -209,7 +209,8 @@ class PointMaker {
       if (key != "threads" && !value.is_null() && !(value.is_array() && value.empty())) given[key] = value;
       if (point.varied.contains(key)) point.varied[key] = value;
     }
-    point.question = {{"command", command_}, {"options", given}, {"files", contents_.of(given)}};
+    const ordered_json question = {{"command", command_}, {"options", given}, {"files", contents_.of(given)}};
+    point.question = question.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
     point.answer = [chosen = std::make_shared<const Chosen>(chosen_),
                     answer = answer_](const SweepInterrupt& interrupt) { return answer(*chosen, interrupt); };
     return point;

@@ -86,7 +86,7 @@ std::string csv_line(const Names& cells) {
 
 }  // namespace
 
-ordered_json rows_of(const ordered_json& document, const CsvTable& table, const std::vector<CsvTable>& all_tables) {
+ordered_json rows_of(ordered_json document, const CsvTable& table, const std::vector<CsvTable>& all_tables) {
   using Pointer = ordered_json::json_pointer;
   const std::string& path = table.json_pointer;
   if (const std::size_t each = path.find("/*/"); each != std::string::npos) {
@@ -103,7 +103,7 @@ ordered_json rows_of(const ordered_json& document, const CsvTable& table, const 
   const Pointer place(path);
   // A table of something that was not asked for has no rows.
   if (document.at(place.parent_pointer()).is_null()) return ordered_json::array();
-  ordered_json rows = document.at(place);
+  ordered_json rows = std::move(document.at(place));
   for (const CsvTable& other : all_tables) {
     if (!other.json_pointer.starts_with(path + "/*/")) continue;
     for (ordered_json& row : rows) row.erase(other.json_pointer.substr(path.size() + 3));
@@ -120,19 +120,22 @@ std::string to_csv(const ordered_json& rows, const ordered_json& if_empty) {
   for (const ordered_json& row : rows) add_to_shape(row, shape);
   for (const ordered_json& row : if_empty) add_to_shape(row, shape);
   std::vector<std::string> columns;
-  std::vector<Cells> lines;
+  const auto place_of = [&columns](const std::string& name) {
+    return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+  };
+  // Twice, since the cells of all rows would need many times what the text does.
   for (const ordered_json& row : rows) {
-    flatten("", row, shape, lines.emplace_back());
-    for (const auto& [name, cell] : lines.back()) {
-      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
-    }
+    Cells line;
+    flatten("", row, shape, line);
+    for (const auto& [name, cell] : line)
+      if (place_of(name) == columns.size()) columns.push_back(name);
   }
   std::string csv = csv_line(columns);
-  for (const Cells& line : lines) {
+  for (const ordered_json& row : rows) {
+    Cells line;
+    flatten("", row, shape, line);
     std::vector<std::string> cells(columns.size());
-    for (const auto& [name, cell] : line) {
-      cells[static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin())] = cell;
-    }
+    for (auto& [name, cell] : line) cells[place_of(name)] = std::move(cell);
     csv += csv_line(cells);
   }
   return csv;

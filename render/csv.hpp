@@ -16,7 +16,7 @@ struct CsvTable {
 };
 
 /// The rows of a table of the output. Keys with tables of their own, here "rows" of "/points", are left out.
-nlohmann::ordered_json rows_of(const nlohmann::ordered_json& document, const CsvTable& table,
+nlohmann::ordered_json rows_of(nlohmann::ordered_json document, const CsvTable& table,
                                const std::vector<CsvTable>& all_tables);
 
 /// An array of objects as CSV: one header line, nested objects as `outer_inner`, intervals as `_low` and `_high`,

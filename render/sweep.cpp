@@ -44,14 +44,15 @@ std::string interval_cell(const ordered_json& value) {
 }
 
 /// The rows on a front, or, where no row has both time and cost, those with the largest speedups.
-std::vector<ordered_json> best_rows(const std::vector<ordered_json>& rows, bool has_front) {
-  std::vector<ordered_json> best;
-  std::copy_if(rows.begin(), rows.end(), std::back_inserter(best), [&](const ordered_json& row) {
-    return has_front ? row.at("pareto") == true : row.contains("speedup") && row.at("speedup").is_number();
-  });
+std::vector<const ordered_json*> best_rows(const std::vector<ordered_json>& rows, bool has_front) {
+  std::vector<const ordered_json*> best;
+  for (const ordered_json& row : rows) {
+    const bool is_best = has_front ? row.at("pareto") == true : row.contains("speedup") && row.at("speedup").is_number();
+    if (is_best) best.push_back(&row);
+  }
   const std::string by = has_front ? "seconds_per_output_token" : "speedup";
-  std::stable_sort(best.begin(), best.end(), [&](const ordered_json& a, const ordered_json& b) {
-    return has_front ? a.at(by) < b.at(by) : a.at(by) > b.at(by);
+  std::stable_sort(best.begin(), best.end(), [&](const ordered_json* a, const ordered_json* b) {
+    return has_front ? a->at(by) < b->at(by) : a->at(by) > b->at(by);
   });
   return best;
 }
@@ -76,14 +77,16 @@ std::vector<AnswerColumn> answer_columns(const Sweep& sweep, const std::string& 
           {"verdict", "verdict"}};
 }
 
-Column<ordered_json> column_of(const AnswerColumn& column, Align align = Align::right) {
+using RowColumn = Column<const ordered_json*>;
+
+RowColumn column_of(const AnswerColumn& column, Align align = Align::right) {
   return {column.heading,
           {.align = align, .shown = column.shown},
-          [key = column.key, format = column.format](const ordered_json& row) { return format(row.at(key)); }};
+          [key = column.key, format = column.format](const ordered_json* row) { return format(row->at(key)); }};
 }
 
-Table table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, const std::string& cost) {
-  std::vector<Column<ordered_json>> columns = {column_of({"point", "point"})};
+Table table_of(const Sweep& sweep, const std::vector<const ordered_json*>& rows, const std::string& cost) {
+  std::vector<RowColumn> columns = {column_of({"point", "point"})};
   const std::vector<AnswerColumn> answers = answer_columns(sweep, cost);
   for (const std::string& option : sweep.varied) {
     // The recommended value has a column of its own name; batch and context are those of the row.
@@ -94,7 +97,7 @@ Table table_of(const Sweep& sweep, const std::vector<ordered_json>& rows, const 
   // Points of several batches or contexts have a row for each.
   for (const char* const key : {"batch", "context"}) {
     const bool is_varied = std::find(sweep.varied.begin(), sweep.varied.end(), key) != sweep.varied.end();
-    const auto differs = [&](const ordered_json& row) { return row.at(key) != rows.front().at(key); };
+    const auto differs = [&](const ordered_json* row) { return row->at(key) != rows.front()->at(key); };
     if (sweep.command == SweepCommand::plan && !is_varied && std::any_of(rows.begin(), rows.end(), differs))
       columns.push_back(column_of({key, key}));
   }
@@ -123,42 +126,41 @@ std::string reasons(const std::vector<ordered_json>& rows) {
 
 }  // namespace
 
-ordered_json json_of(const Sweep& sweep) {
-  const std::vector<ordered_json> rows = sweep.rows();
-  return {{"command", planner::name_of(sweep.command)},
-          {"varied", sweep.varied},
-          {"points", sweep.points},
-          {"repeated", sweep.repeated},
-          {"unpriced", sweep.unpriced()},
-          {"from_cache", sweep.from_cache},
-          {"partial", sweep.partial},
-          {"pareto_cost", planner::pareto_cost_column(rows)},
-          {"rows", rows}};
+ordered_json json_of(const Sweep& sweep, std::vector<ordered_json> rows) {
+  ordered_json json = {{"command", planner::name_of(sweep.command)},
+                       {"varied", sweep.varied},
+                       {"points", sweep.points},
+                       {"repeated", sweep.repeated},
+                       {"unpriced", sweep.unpriced()},
+                       {"from_cache", sweep.from_cache},
+                       {"partial", sweep.partial},
+                       {"pareto_cost", planner::pareto_cost_column(rows)}};
+  json["rows"] = std::move(rows);
+  return json;
 }
 
-Spoken spoken(const Sweep& sweep) {
-  const std::vector<ordered_json> rows = sweep.rows();
+Spoken spoken(const Sweep& sweep, const std::vector<ordered_json>& rows) {
   const bool has_front =
       std::any_of(rows.begin(), rows.end(), [](const ordered_json& row) { return row.at("pareto").is_boolean(); });
-  const std::vector<ordered_json> best = best_rows(rows, has_front);
+  const std::vector<const ordered_json*> best = best_rows(rows, has_front);
   const std::string cost = planner::pareto_cost_column(rows);
   Spoken answer;
   std::string& action = answer.decision.action;
   if (best.empty()) {
     action = "No point has an answer.";
   } else if (!has_front) {
-    action = fmt::format("Point {} gains most: {}x.", best.front().at("point").dump(), cell(best.front().at("speedup")));
+    action = fmt::format("Point {} gains most: {}x.", best.front()->at("point").dump(), cell(best.front()->at("speedup")));
   } else {
     action = fmt::format("Point {} is the fastest, {} ms per token; {} not beaten in both time and cost.",
-                         best.front().at("point").dump(), seconds_cell(best.front().at("seconds_per_output_token")),
+                         best.front()->at("point").dump(), seconds_cell(best.front()->at("seconds_per_output_token")),
                          best.size() == 1 ? "it is the only one" : fmt::format("{} are", counted(std::ssize(best), "row")));
   }
   std::string& text = answer.decision.certainty;
   text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
   if (sweep.repeated > 0) text += fmt::format(", {} more that repeat one", sweep.repeated);
   std::map<std::string, std::int64_t> verdicts;
-  for (const ordered_json& row : best)
-    if (row.at("verdict").is_string()) ++verdicts[row.at("verdict").get<std::string>()];
+  for (const ordered_json* row : best)
+    if (row->at("verdict").is_string()) ++verdicts[row->at("verdict").get<std::string>()];
   std::vector<std::string> words;
   for (const auto& [verdict, count] : verdicts) words.push_back(fmt::format("{} {}", count, verdict));
   text += words.empty() ? "." : fmt::format("; of the rows below: {}.", fmt::join(words, ", "));

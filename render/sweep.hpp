@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "planner/sweeps/sweep.hpp"
 #include "render/spoken.hpp"
@@ -9,10 +10,12 @@
 /// Rendering of the answers of `specdec sweep`.
 namespace specdec::render {
 
-nlohmann::ordered_json json_of(const planner::Sweep& sweep);
+/// @param rows  Sweep::rows
+nlohmann::ordered_json json_of(const planner::Sweep& sweep, std::vector<nlohmann::ordered_json> rows);
 /// The rows that no other of the same work beats in time and cost, or the fastest where costs are unknown, and why
 /// points have no price.
-Spoken spoken(const planner::Sweep& sweep);
+/// @param rows  Sweep::rows
+Spoken spoken(const planner::Sweep& sweep, const std::vector<nlohmann::ordered_json>& rows);
 /// A row with all columns as they are where they are not null, for tables in which some are null everywhere.
 nlohmann::ordered_json row_of_every_column(const planner::Sweep& sweep);
 

@@ -48,15 +48,18 @@ Table shortened(Table table, std::size_t rows) {
   if (table.rows.size() <= rows) return table;
   std::vector<std::size_t> places(table.rows.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
-  const auto distance = [&table](std::size_t place) {
-    std::size_t least = table.rows[place].is_kept ? 0 : table.rows.size();
-    for (std::size_t i = 0; i < table.rows.size(); ++i)
-      if (table.rows[i].is_marked) least = std::min(least, i < place ? place - i : i - place);
-    return least;
+  // Of each row from the nearest marked one.
+  std::vector<std::size_t> distance(places.size(), places.size());
+  const auto pass = [&](std::size_t place, std::size_t& from_marked) {
+    from_marked = table.rows[place].is_marked ? 0 : from_marked + 1;
+    distance[place] = table.rows[place].is_kept ? 0 : std::min(distance[place], from_marked);
   };
+  std::size_t before = places.size(), behind = places.size();
+  for (std::size_t i = 0; i < places.size(); ++i) pass(i, before);
+  for (std::size_t i = places.size(); i-- > 0;) pass(i, behind);
   // The page's compiler has no std::ranges::sort.
   std::stable_sort(places.begin(), places.end(),
-                   [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
+                   [&](std::size_t a, std::size_t b) { return distance[a] < distance[b]; });
   places.resize(rows);
   std::sort(places.begin(), places.end());
   std::vector<Table::Row> kept;

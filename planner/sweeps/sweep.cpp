@@ -6,7 +6,8 @@
 #include <iterator>
 #include <mutex>
 #include <stdexcept>
-#include <unordered_map>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "analysis/core/parallel.hpp"
@@ -25,11 +26,11 @@ std::vector<std::string> columns_of(SweepCommand command) {
 }
 
 /// The first point of each question, in their order.
-std::vector<const SweepPoint*> distinct(const std::vector<SweepPoint>& points) {
-  std::unordered_map<std::string, const SweepPoint*> known;
-  std::vector<const SweepPoint*> first;
-  for (const SweepPoint& point : points) {
-    if (known.emplace(point.question.dump(-1, ' ', false, ordered_json::error_handler_t::replace), &point).second)
+std::vector<SweepPoint*> distinct(std::vector<SweepPoint>& points) {
+  std::unordered_set<std::string_view> known;
+  std::vector<SweepPoint*> first;
+  for (SweepPoint& point : points) {
+    if (known.insert(point.question).second)
       first.push_back(&point);
   }
   return first;
@@ -56,11 +57,6 @@ Asked ask(const SweepPoint& point, SweepCommand command, const SweepInterrupt& i
   }
 }
 
-bool is_unpriced(const SweepAnswer& answer) {
-  const ordered_json& rows = answer.answer.rows;
-  return rows.size() == 1 && rows[0].at("verdict").is_null() && !rows[0].at("why").is_null();
-}
-
 std::string without_digits(std::string text) {
   std::erase_if(text, [](char c) { return '0' <= c && c <= '9'; });
   return text;
@@ -84,15 +80,14 @@ std::string column_of(SweepCommand command, const std::string& option) {
 
 /// Puts the varied options in front of the rows; a column of a plan with the same name, batch or context, takes its
 /// place.
-ordered_json with_varied(const ordered_json& rows, const ordered_json& varied, SweepCommand command) {
-  ordered_json all = ordered_json::array();
-  for (const ordered_json& row : rows) {
+ordered_json with_varied(ordered_json rows, const ordered_json& varied, SweepCommand command) {
+  for (ordered_json& row : rows) {
     ordered_json whole = ordered_json::object();
     for (const auto& [option, value] : varied.items()) whole[column_of(command, option)] = value;
     whole.update(row);
-    all.push_back(std::move(whole));
+    row = std::move(whole);
   }
-  return all;
+  return rows;
 }
 
 Note interrupted_note(const Sweep& sweep, std::int64_t asked) {
@@ -100,6 +95,11 @@ Note interrupted_note(const Sweep& sweep, std::int64_t asked) {
 }
 
 }  // namespace
+
+SweepAnswer::SweepAnswer(std::int64_t number, PointAnswer its) : point(number), answer(std::move(its)) {
+  const ordered_json& rows = answer.rows;
+  is_priced = rows.size() != 1 || !rows[0].at("verdict").is_null() || rows[0].at("why").is_null();
+}
 
 std::string name_of(SweepCommand command) { return command == SweepCommand::plan ? "plan" : "capacity"; }
 
@@ -109,15 +109,16 @@ std::optional<SweepCommand> sweep_command_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<ordered_json> Sweep::rows() const {
+std::vector<ordered_json> Sweep::take_rows() {
   std::vector<ordered_json> table;
-  for (const SweepAnswer& answer : answers) {
-    for (const ordered_json& row : answer.answer.rows) {
+  for (SweepAnswer& answer : answers) {
+    for (ordered_json& row : answer.answer.rows) {
       ordered_json whole = {{"point", answer.point + 1}};
       whole.update(row);
       whole["warnings"] = codes_of(answer.answer.warnings);
       table.push_back(std::move(whole));
     }
+    answer.answer.rows = nullptr;
   }
   mark_pareto(table, work());
   for (ordered_json& row : table) {
@@ -155,7 +156,7 @@ std::vector<Note> Sweep::all_warnings() const {
 std::vector<Assumption> Sweep::shared_assumptions() const {
   std::optional<std::vector<Assumption>> shared;
   for (const SweepAnswer& one : answers) {
-    if (is_unpriced(one)) continue;
+    if (!one.is_priced) continue;
     const std::vector<Assumption>& own = one.answer.assumptions;
     if (!shared) shared = own;
     std::erase_if(*shared, [&](const Assumption& assumption) {
@@ -172,14 +173,16 @@ std::vector<std::string> Sweep::work() const {
   return options;
 }
 
-std::int64_t Sweep::unpriced() const { return std::count_if(answers.begin(), answers.end(), is_unpriced); }
+std::int64_t Sweep::unpriced() const {
+  return std::count_if(answers.begin(), answers.end(), [](const SweepAnswer& answer) { return !answer.is_priced; });
+}
 
-Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const SweepSettings& settings,
+Sweep sweep(SweepCommand command, std::vector<SweepPoint> points, const SweepSettings& settings,
             const core::RunHooks& hooks) {
   if (points.empty()) throw QuestionError("a sweep needs at least one point");
   std::optional<SweepCache> cache;
   if (settings.cache) cache.emplace(*settings.cache, settings.version);
-  const std::vector<const SweepPoint*> first = distinct(points);
+  const std::vector<SweepPoint*> first = distinct(points);
   std::vector<std::int64_t> own;
   for (std::int64_t i = 0; i < std::ssize(first); ++i) {
     if (settings.shard.holds(i)) own.push_back(i);
@@ -189,7 +192,7 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
   std::mutex telling;
   core::for_each_index(std::ssize(own), settings.threads, [&](std::int64_t index, std::int64_t) {
     if (hooks.interrupted()) return;
-    const SweepPoint& point = *first[static_cast<std::size_t>(own[static_cast<std::size_t>(index)])];
+    SweepPoint& point = *first[static_cast<std::size_t>(own[static_cast<std::size_t>(index)])];
     std::optional<PointAnswer> kept = cache ? cache->answer(point.question) : std::nullopt;
     if (kept) {
       ++from_cache;
@@ -199,7 +202,9 @@ Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const S
       if (cache && asked.is_priced) cache->keep(point.question, asked.answer);
       kept = std::move(asked.answer);
     }
-    kept->rows = with_varied(kept->rows, point.varied, command);
+    kept->rows = with_varied(std::move(kept->rows), point.varied, command);
+    point.question = {};
+    point.answer = {};
     answers[static_cast<std::size_t>(index)] = std::move(kept);
     const double share = static_cast<double>(++done) / static_cast<double>(own.size());
     const std::lock_guard lock(telling);

@@ -31,7 +31,7 @@ struct SweepPoint {
   /// Options that differ between points, and the first columns of its rows. All points of a sweep have the same keys.
   nlohmann::ordered_json varied = nlohmann::ordered_json::object();
   /// All that decides the answer, with the content of the files that it reads: points of the same question are one.
-  nlohmann::ordered_json question;
+  std::string question;
   /// May be called by any thread.
   std::function<PointAnswer(const SweepInterrupt& interrupt)> answer;
 };
@@ -52,9 +52,12 @@ struct SweepSettings {
 
 /// The answer to one point.
 struct SweepAnswer {
-  /// Its number among the distinct points, counted from 0.
+  /// @param number  among the distinct points, counted from 0
+  SweepAnswer(std::int64_t number, PointAnswer its);
+
   std::int64_t point = 0;
   PointAnswer answer;
+  bool is_priced = true;
 };
 
 /// The answers to a sweep, or to a share of it.
@@ -77,7 +80,8 @@ struct Sweep {
 
   /// The table: the number of the point, counted from 1, what varies, and plan_columns or capacity_columns, then
   /// "warnings", the codes of those of the point, separated by spaces, null without any, "pareto" and "why".
-  std::vector<nlohmann::ordered_json> rows() const;
+  /// Takes the rows out of the answers.
+  std::vector<nlohmann::ordered_json> take_rows();
   /// The sweep's own warnings, and those of the points: each that differs from others by its numbers alone once, with
   /// how many points have it and what it says of the first.
   std::vector<Note> all_warnings() const;
@@ -91,11 +95,11 @@ struct Sweep {
 
 /// Answers the points, or those of a share. A point that cannot be priced has one row that says why. The rows depend on
 /// nothing but the points.
-/// @param points  at least one
+/// @param points  at least one; each is given up once it is answered
 /// @throws QuestionError for a cache that cannot be used, or if it was interrupted before a point was answered
 /// @throws anything that answers throw except what says that the point cannot be priced: std::domain_error,
 ///   std::invalid_argument, traces::FileError
-Sweep sweep(SweepCommand command, const std::vector<SweepPoint>& points, const SweepSettings& settings,
+Sweep sweep(SweepCommand command, std::vector<SweepPoint> points, const SweepSettings& settings,
             const core::RunHooks& hooks = {});
 
 /// Writes the answers of a share to a file.

@@ -23,10 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-std::string written(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 std::string sha256(std::string_view text) {
   traces::Sha256 hash;
   hash.add(text);
@@ -58,14 +54,14 @@ SweepCache::SweepCache(fs::path folder, const std::string& version)
     refuse_cache(folder_, error ? error : std::make_error_code(std::errc::not_a_directory));
 }
 
-std::string SweepCache::key(const ordered_json& question) const { return program_ + written(question); }
+std::string SweepCache::key(std::string_view question) const { return program_ + std::string(question); }
 
 fs::path SweepCache::path(const std::string& key) const {
   const std::string name = sha256(key);
   return folder_ / name.substr(0, 2) / (name + ".answer");
 }
 
-std::optional<PointAnswer> SweepCache::answer(const ordered_json& question) const {
+std::optional<PointAnswer> SweepCache::answer(std::string_view question) const {
   const std::string of = key(question);
   const fs::path file = path(of);
   std::error_code none;
@@ -83,7 +79,7 @@ std::optional<PointAnswer> SweepCache::answer(const ordered_json& question) cons
   }
 }
 
-void SweepCache::keep(const ordered_json& question, const PointAnswer& answer) const {
+void SweepCache::keep(std::string_view question, const PointAnswer& answer) const {
   static std::atomic<std::uint64_t> files = 0;
   const std::string of = key(question);
   const fs::path file = path(of);
@@ -94,7 +90,7 @@ void SweepCache::keep(const ordered_json& question, const PointAnswer& answer) c
   partial += fmt::format(".{}-{}.partial", ::getpid(), files++);
   {
     std::ofstream out(partial, std::ios::binary);
-    const std::string bytes = traces::part_file_bytes({of, written(to_json(answer))});
+    const std::string bytes = traces::part_file_bytes({of, to_json(answer).dump(-1, ' ', false, ordered_json::error_handler_t::replace)});
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     out.close();
     if (!out) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "planner/sweeps/sweep_rows.hpp"
 
@@ -18,13 +18,13 @@ class SweepCache {
   SweepCache(std::filesystem::path folder, const std::string& version);
 
   /// Empty if the answer is not there, or its file is damaged.
-  std::optional<PointAnswer> answer(const nlohmann::ordered_json& question) const;
+  std::optional<PointAnswer> answer(std::string_view question) const;
   /// @throws QuestionError if the file cannot be written
-  void keep(const nlohmann::ordered_json& question, const PointAnswer& answer) const;
+  void keep(std::string_view question, const PointAnswer& answer) const;
 
  private:
   /// The question as it is hashed.
-  std::string key(const nlohmann::ordered_json& question) const;
+  std::string key(std::string_view question) const;
   std::filesystem::path path(const std::string& key) const;
 
   std::filesystem::path folder_;
