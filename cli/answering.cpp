@@ -116,8 +116,8 @@ std::string csv_of(const ParsedCommand& parsed, const Report& report, nlohmann::
   const CsvTable& table = named == tables.end() ? tables.front() : *named;
   const auto empty = report.rows_of_empty.find(table.name);
   return to_csv(rows_of(std::move(document), table, tables), empty == report.rows_of_empty.end()
-                                                      ? nlohmann::ordered_json::array()
-                                                      : nlohmann::ordered_json::array({empty->second}));
+                                                                 ? nlohmann::ordered_json::array()
+                                                                 : nlohmann::ordered_json::array({empty->second}));
 }
 
 /// Takes out the keys that hold the other tables and not this one.

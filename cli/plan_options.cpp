@@ -238,8 +238,7 @@ void declare(Options& options, PlanOptions& o) {
   options.group("Benchmark runs");
   options.texts(
       "--bench", o.bench, "FILE",
-      "results of vllm bench serve or SGLang's bench_serving,\nanswers of llama-server with their timings, or a table "
-      "of\n"
+      "results of vllm bench serve or SGLang's bench_serving,\nlogs or timed answers of llama-server, or a table of\n"
       "runs (CSV: concurrency, gamma, output_tokens_per_second\nor ms_per_token, tokens_per_step); with and without\n"
       "speculation");
   options.texts("--holdout", o.holdout, "FILE", "runs to predict, which are used for nothing else");

@@ -52,7 +52,7 @@ Report run(const SweepOptions& o, const Options& options) {
   // A part says all that there is of a share, so that a run that writes one ends at Ctrl-C without it.
   std::optional<Interruption> interruption;
   if (own_share.part.empty()) interruption.emplace();
-  const planner::Sweep answered =
+  planner::Sweep answered =
       planner::sweep(asked.command, std::move(asked.points), settings, interruptible("answering", options.quiet()));
   const std::vector<nlohmann::ordered_json> facts = facts_of(files);
   if (!own_share.part.empty()) {
@@ -63,7 +63,7 @@ Report run(const SweepOptions& o, const Options& options) {
     const std::size_t points = answered.answers.size();
     return share_report("sweep", own_share.own, own_share.part, {{"points", points}}, fmt::format("{} points", points));
   }
-  Report report = report_of_sweep(answered);
+  Report report = report_of_sweep(std::move(answered));
   report.files = facts;
   return report;
 }

@@ -125,7 +125,8 @@ std::string what_changes(const Plan& plan, const PointPlan& point) {
 /// Where the best draft loses: what its round costs, and whether drafts that are always accepted would lose, too.
 std::string cause_of_loss(const PointPlan& point, const planning::DeploymentRow& draft) {
   const double round = draft.time.total() / point.rows.front().time.total();
-  if (draft.speedup >= 1 || !(round > 1)) return "";
+  constexpr double told = 1.05;
+  if (draft.speedup >= 1 || !(round > told)) return "";
   const std::string cost =
       fmt::format(" A round with {} costs {} plain steps", tokens_text(draft.gamma), brief(round, 2));
   const double most = static_cast<double>(draft.gamma) + 1;

@@ -54,6 +54,20 @@ std::optional<core::LookupLaw::Counted> place_of(const core::LookupLaw& law, con
       gamma, std::clamp(1 + law.hit_rate / hits * (tokens - 1), 1.0, static_cast<double>(gamma) + 1)};
 }
 
+/// Typed lengths of rounds with a draft, which accept no more than is drafted.
+void require_drafted(const StatedAcceptance& typed, const core::LookupLaw& law, const DraftWords& draft) {
+  for (const auto& [gamma, measured] : typed.typed->evidence.measured) {
+    constexpr double rounding = 0.01;
+    const double most = 1 + core::LookupLaw{1, law.mean_length}.mean_drafted(static_cast<double>(gamma));
+    if (measured.value <= most * (1 + rounding)) continue;
+    throw QuestionError(
+        fmt::format("{} is {}, but rounds with a draft then make at most {} tokens with {} drafts, and {} "
+                    "are stated",
+                    option_of(draft, "mean-draft-length"), brief(*law.mean_length), brief(most, 3), gamma,
+                    brief(measured.value, 3)));
+  }
+}
+
 /// Stated figures that are not those counted.
 void compare_with_counts(const DraftWords& draft, const core::LookupLaw& counted, Cost& cost) {
   constexpr double alike = 1.05;
@@ -89,8 +103,8 @@ void take_unknown(Acceptance& acceptance, Cost& cost) {
       acceptance.engine ? "the counts do not tell in how many steps a lookup found nothing, which are not counted or "
                           "fewer than the rounds"
                         : "nothing says in how many steps a lookup finds something";
-  cost.warnings.push_back(
-      {"hit_rate_unknown", std::string(why) +
+  cost.warnings.push_back({std::string(hit_rate_unknown),
+                           std::string(why) +
                                ": every round is taken to draft gamma tokens, the most that there can be, and "
                                "speedups may be as little as 1; --hit-rate and --mean-draft-length say it"});
   cost.assumptions.push_back({"hit_rate", 1.0, "default"});
@@ -112,7 +126,7 @@ void doubt_every_round(Acceptance& acceptance, Cost& cost) {
   if (taken || cost.draft.kind || !acceptance.lookups) return;
   if (acceptance.lookups->hit_rate.value_or(1) >= drafts_in_every_step) return;
   cost.warnings.push_back(
-      {"steps_without_drafts",
+      {std::string(steps_without_drafts),
        fmt::format(
            "the counts tell that {} of the steps drafted, as where drafts are looked up: every step is taken to "
            "draft, and speedups may be as little as 1; {} ngram or suffix takes the steps without drafts into "
@@ -170,6 +184,7 @@ void take_draft(Acceptance* acceptance, Cost& cost) {
   if (!of_counts) {
     // A length, or rates by position, that somebody read off a server are of drafts as short as they were.
     const bool of_rounds = acceptance->stated && acceptance->stated->typed;
+    if (of_rounds && law->mean_length) require_drafted(*acceptance->stated, *law, draft);
     return with_law({1, of_rounds ? law->mean_length : std::nullopt});
   }
   take_steps(*counted, *acceptance);

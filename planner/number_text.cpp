@@ -21,6 +21,8 @@ std::string percent(double share) {
 }
 
 std::string capitalised(std::string text) {
+  // Names of files stay as they are.
+  if (text.substr(0, text.find(' ')).find_first_of("./") != std::string::npos) return text;
   if (!text.empty() && 'a' <= text[0] && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
   return text;
 }

@@ -61,7 +61,7 @@ std::string shown_sentence(const Checkup& checkup) {
                                     widest_bound(checkup.looked_for, "change_of_tokens_per_step")};
   std::erase(shown, "");
   if (shown.empty()) return "";
-  return fmt::format("{} would have shown; {} raise a false alarm in {} of runs at most.",
+  return fmt::format("{} would have shown; {} can raise a false alarm in {} of runs at most.",
                      capitalised(fmt::format("{}", fmt::join(shown, ", or "))),
                      counted(checkup.tests, "statistical test"), percent(planner::checkup_false_alarm_rate));
 }

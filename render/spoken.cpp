@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/estimate/serving_summary.hpp"
+#include "planner/lookup_drafts.hpp"
 #include "render/json_values.hpp"
 #include "render/text.hpp"
 
@@ -44,7 +45,8 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, const
 /// Text shows it before other warnings.
 bool doubts_figures(const Note& note) {
   return note.code == estimate::figures_contradict || note.code == estimate::draft_never_accepted ||
-         note.code == estimate::acceptance_changes;
+         note.code == estimate::acceptance_changes || note.code == planner::hit_rate_unknown ||
+         note.code == planner::steps_without_drafts;
 }
 
 std::int64_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }

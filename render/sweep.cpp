@@ -47,7 +47,8 @@ std::string interval_cell(const ordered_json& value) {
 std::vector<const ordered_json*> best_rows(const std::vector<ordered_json>& rows, bool has_front) {
   std::vector<const ordered_json*> best;
   for (const ordered_json& row : rows) {
-    const bool is_best = has_front ? row.at("pareto") == true : row.contains("speedup") && row.at("speedup").is_number();
+    const bool is_best =
+        has_front ? row.at("pareto") == true : row.contains("speedup") && row.at("speedup").is_number();
     if (is_best) best.push_back(&row);
   }
   const std::string by = has_front ? "seconds_per_output_token" : "speedup";
@@ -149,11 +150,13 @@ Spoken spoken(const Sweep& sweep, const std::vector<ordered_json>& rows) {
   if (best.empty()) {
     action = "No point has an answer.";
   } else if (!has_front) {
-    action = fmt::format("Point {} gains most: {}x.", best.front()->at("point").dump(), cell(best.front()->at("speedup")));
+    action =
+        fmt::format("Point {} gains most: {}x.", best.front()->at("point").dump(), cell(best.front()->at("speedup")));
   } else {
-    action = fmt::format("Point {} is the fastest, {} ms per token; {} not beaten in both time and cost.",
-                         best.front()->at("point").dump(), seconds_cell(best.front()->at("seconds_per_output_token")),
-                         best.size() == 1 ? "it is the only one" : fmt::format("{} are", counted(std::ssize(best), "row")));
+    action =
+        fmt::format("Point {} is the fastest, {} ms per token; {} not beaten in both time and cost.",
+                    best.front()->at("point").dump(), seconds_cell(best.front()->at("seconds_per_output_token")),
+                    best.size() == 1 ? "it is the only one" : fmt::format("{} are", counted(std::ssize(best), "row")));
   }
   std::string& text = answer.decision.certainty;
   text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
@@ -163,7 +166,7 @@ Spoken spoken(const Sweep& sweep, const std::vector<ordered_json>& rows) {
     if (row->at("verdict").is_string()) ++verdicts[row->at("verdict").get<std::string>()];
   std::vector<std::string> words;
   for (const auto& [verdict, count] : verdicts) words.push_back(fmt::format("{} {}", count, verdict));
-  text += words.empty() ? "." : fmt::format("; of the rows below: {}.", fmt::join(words, ", "));
+  text += words.empty() ? "." : fmt::format("; of the best rows: {}.", fmt::join(words, ", "));
   if (!best.empty()) answer.table = table_of(sweep, best, cost);
   if (const std::int64_t unpriced = sweep.unpriced(); unpriced > 0)
     answer.note = fmt::format("\n{} without an answer:\n{}", counted(unpriced, "point"), reasons(rows));

@@ -58,7 +58,6 @@ class TraceShard::Binder {
 
  private:
   enum class Kind { integer, floating };
-  static constexpr std::int64_t any_size = -1;
 
   void report(const FileError& error) {
     shard_.good_ = false;

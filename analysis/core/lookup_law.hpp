@@ -14,8 +14,8 @@ namespace specdec::core {
 ///
 ///   P(L >= k) = (1 - 1/m)^(k - 1), a geometric law of mean m; 1 for every k where no mean is given
 ///
-/// A share f of the tokens is copied, gamma + 1 in a round, so that h falls with gamma: where it was counted at one gamma,
-/// the tokens whose lookups find nothing are as many at the others,
+/// A share f of the tokens is copied, gamma + 1 in a round, so that h falls with gamma: where it was counted at one
+/// gamma, the tokens whose lookups find nothing are as many at the others,
 ///
 ///   h(gamma) = 1 - (1 - h) t(gamma) / t,   t(gamma) = 1 / (1 - f + f / (gamma + 1)),   t that of the counts
 ///

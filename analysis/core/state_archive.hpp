@@ -121,7 +121,6 @@ class StateReader {
     if (!holds) throw std::invalid_argument("StateReader: values do not belong together");
   }
   bool at_end() const { return left_.empty(); }
-  std::size_t bytes_left() const { return left_.size(); }
 
  private:
   void take_bytes(void* data, std::size_t size) {

@@ -157,16 +157,20 @@ Note warning_of(const FallingThroughput& falling) {
 }
 
 traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
-  ServingCounts run = answers.front();
-  const std::string_view slot = run.label("slot");
+  const auto first = std::find_if(answers.begin(), answers.end(), [](const auto& answer) { return answer.bench; });
+  if (first == answers.end()) throw answers.front().refusal("predicted_ms", "missing", "the time of an answer");
+  ServingCounts run = *first;
+  const std::string_view slot = first->label("slot");
   run.unit = traces::CountUnit::run;
   traces::BenchRun bench;
   double seconds = 0, rounds = 0, drafted = 0, accepted = 0, emitted = 0, prompts = 0, outputs = 0, completed = 0;
-  const double together = answers.front().bench->max_concurrency.value_or(1);
-  bool knows_prompts = true;
+  const double together = first->bench->max_concurrency.value_or(1);
+  bool knows_prompts = true, tells_steps = true;
   for (const ServingCounts& answer : answers) {
+    if (!answer.bench) continue;
     if (answer.label("slot") != slot) {
-      throw answer.refusal("id_slot", std::string(answer.label("slot")),
+      const std::string its(answer.label("slot"));
+      throw answer.refusal("id_slot", its.empty() ? "missing" : its,
                            fmt::format("{}, as in the answers before: those of several slots are decoded together, and "
                                        "how many at a time is not told; ask one at a time",
                                        slot));
@@ -175,7 +179,8 @@ traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
     seconds += positive(answer, "predicted_ms", one.duration_s);
     completed += one.completed.value_or(1);
     emitted += *answer.emitted;
-    rounds += answer.rounds.value_or(*answer.emitted);
+    rounds += answer.rounds.value_or(0);
+    tells_steps = tells_steps && answer.steps;
     drafted += answer.drafted.value_or(0);
     accepted += answer.accepted.value_or(0);
     knows_prompts = knows_prompts && one.total_input_tokens;
@@ -186,11 +191,16 @@ traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
   }
   run.line = 0;
   run.emitted = emitted;
+  run.steps.reset();
+  run.rounds_between.reset();
+  run.accepted_at.clear();
   run.rounds.reset();
   run.drafted.reset();
   run.accepted.reset();
+  run.made.reset();
   if (drafted > 0) {
-    run.rounds = rounds;
+    run.rounds = emitted - accepted;
+    if (tells_steps && rounds < *run.rounds) run.made = {rounds, drafted};
     run.drafted = drafted;
     run.accepted = accepted;
   }

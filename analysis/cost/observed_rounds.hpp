@@ -70,9 +70,10 @@ inline constexpr std::string_view remedy_of_falling_throughput =
 ///   mean_tpot = seconds of generation / tokens behind the first of each answer
 ///   output_throughput = max_concurrency / mean_tpot
 ///
-/// In a run that speculates every pass of the target is a round, also those of answers without drafts.
-/// @param answers  answers of one file, at least one, each with the BenchRun of one request
-/// @throws traces::FileError where answers are of several slots, which decode together
+/// In a run that speculates every pass of the target is a round, also those of answers without drafts; `made` says how
+/// many drafted, if all answers tell it. Those without a BenchRun are left out.
+/// @param answers  answers of one file, at least one, with the BenchRun of one request each
+/// @throws traces::FileError where answers are of several slots, which decode together, or no answer has a BenchRun
 traces::ServingCounts run_of_answers(std::span<const traces::ServingCounts> answers);
 
 /// The rounds in engines' logs.

@@ -36,8 +36,8 @@ double LookupCurve::share_reaching(std::int64_t k) const {
 
 LookupCurve::Mixed LookupCurve::mixed(double tokens, double counted) const {
   const double hits = law_.hit_rate / included_.hit_rate, most = core::largest_double;
-  if (!law_.counted_at || !(counted > 1)) return {1 + hits * (tokens - 1), hits};
-  const double missed = (1 / (1 + hits * (counted - 1)) - 1 / counted) / (1 - 1 / counted);
+  if (!law_.counted_at) return {1 + hits * (tokens - 1), hits};
+  const double missed = (1 - hits) / (1 + hits * (counted - 1));
   const double rounds_of_hits = (1 - missed) / tokens, rounds = missed + rounds_of_hits;
   return rounds > 0 ? Mixed{1 / rounds, rounds_of_hits / rounds} : Mixed{most, most};
 }
@@ -51,7 +51,8 @@ TokensPerStep LookupCurve::of_hits(std::int64_t gamma) const {
     accepted += std::min(1.0, survival[k] * share_reaching(static_cast<std::int64_t>(k) + 1));
   const double kept = tokens.value > 1 ? accepted / (tokens.value - 1) : 0;
   const auto scaled = [&](const Interval& range) {
-    return Interval{1 + kept * (range.lo - 1), 1 + kept * (range.hi - 1)};
+    const double most = static_cast<double>(gamma) + 1;
+    return Interval{std::min(most, 1 + kept * (range.lo - 1)), std::min(most, 1 + kept * (range.hi - 1))};
   };
   tokens.value = 1 + accepted;
   tokens.ci95 = scaled(tokens.ci95);

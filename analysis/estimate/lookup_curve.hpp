@@ -16,11 +16,11 @@ namespace specdec::estimate {
 ///
 ///   E[tokens] = 1 + h (t - 1),   t = 1 + sum_{k=1..gamma} P(L >= k) S_k
 ///
-/// S_k is the other curve's survival, and h and P are divided by its own misses and lengths if it includes some. Where h
-/// was counted at one gamma, the same tokens are copied at the others, in fewer or more rounds: with m the share of the
-/// tokens that are not,
+/// S_k is the other curve's survival, and h and P are divided by its own misses and lengths if it includes some. Where
+/// h was counted at one gamma, the same tokens are copied at the others, in fewer or more rounds: with n the share of
+/// the tokens that are not,
 ///
-///   E[tokens] = 1 / (m + (1 - m) / t)
+///   E[tokens] = 1 / (n + (1 - n) / t)
 ///
 /// Source:   docs/theory.md#drafts-that-are-looked-up
 class LookupCurve final : public AcceptanceCurve {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/estimate/population_posterior.hpp"
-#include "analysis/theory/acceptance_inversion.hpp"
-#include "analysis/theory/tokens.hpp"
 
 namespace specdec::estimate {
 namespace {
@@ -87,14 +86,20 @@ bool PopulationEvidence::allow_for(const PopulationLaw& nearest) {
   if (size < 2) return false;
   const auto off = Eigen::Map<const Eigen::VectorXd>(observed.off.data(), size);
   const auto errors = Eigen::Map<const Eigen::MatrixXd>(observed.covariance.data(), size, size);
-  constexpr int most_rounds = 20;
-  for (int round = 0; round < most_rounds; ++round) {
+  const auto too_small = [&](double stray) {
+    stray_ = stray;
     const Eigen::MatrixXd covariance = errors + covariance_of(walk_variances(tokens), observed.gammas);
-    const double squares = off.dot(covariance.ldlt().solve(off)) / static_cast<double>(size - 1);
-    if (!(squares > 1)) break;
-    stray_ *= std::sqrt(squares);
+    return off.dot(covariance.ldlt().solve(off)) > static_cast<double>(size - 1);
+  };
+  constexpr double most = 1e4, near = 1.01;
+  double low = stray_, high = stray_;
+  while (too_small(high) && high < most) low = std::exchange(high, 2 * high);
+  while (high > near * low) {
+    const double middle = std::sqrt(low * high);
+    (too_small(middle) ? low : high) = middle;
   }
-  precision_ = precision_of_lengths(walk_variances(tokens));
+  stray_ = high;
+  take_walk(walk_variances(tokens));
   return stray_ > 1;
 }
 
@@ -104,13 +109,19 @@ PopulationEvidence::PopulationEvidence(const PopulationPrior& prior, std::span<c
   for (const LengthEvidence& length : lengths) require_valid(length);
   for (const CountEvidence& counted : counts) require_valid(counted);
   if (lengths.empty()) return;
-  const auto longest = std::max_element(lengths.begin(), lengths.end(),
-                                        [](const auto& a, const auto& b) { return a.gamma < b.gamma; });
-  const core::AcceptanceRate rate = theory::alpha_from_acceptance_length(longest->tokens_per_step, longest->gamma);
-  std::vector<double> tokens;
-  for (std::int64_t gamma = 0; gamma <= longest->gamma; ++gamma) tokens.push_back(theory::expected_tokens(rate, gamma));
-  walk_of_lengths_ = walk_variances(tokens);
-  precision_ = precision_of_lengths(walk_of_lengths_);
+  const auto longest =
+      std::max_element(lengths.begin(), lengths.end(), [](const auto& a, const auto& b) { return a.gamma < b.gamma; });
+  PopulationLaw law{prior.mean[0], std::exp(prior.mean[1]), prior.mean[2]};
+  const double most = static_cast<double>(longest->gamma) + 1, margin = 1e-3 * most;
+  law.solve(longest->gamma, std::clamp(longest->tokens_per_step, 1 + margin, most - margin));
+  take_walk(walk_variances(law.tokens_per_step(longest->gamma)));
+}
+
+void PopulationEvidence::take_walk(std::span<const double> variances) {
+  precision_ = precision_of_lengths(variances);
+  std::size_t longest = 0;
+  for (const LengthEvidence& length : lengths_) longest = std::max(longest, static_cast<std::size_t>(length.gamma));
+  walk_to_longest_ = variances[longest];
 }
 
 std::int64_t PopulationEvidence::longest() const {
@@ -175,7 +186,7 @@ LengthObservation PopulationEvidence::anchor() const {
     if (length.gamma < anchor.gamma) continue;
     constexpr double least = 1e-8;
     anchor = {length.gamma, std::log(length.tokens_per_step),
-              std::sqrt(length.relative_error * length.relative_error + walk_of_lengths_.back() + least)};
+              std::sqrt(length.relative_error * length.relative_error + walk_to_longest_ + least)};
   }
   for (const CountEvidence& counted : counts_) {
     if (counted.gamma < anchor.gamma) continue;

@@ -160,30 +160,29 @@ class DropSampler {
  public:
   DropSampler(const PopulationEvidence& evidence, const PriorLaw& prior, const std::vector<StandardDraw>& draws,
               const Cliff& cliff)
-      : evidence_(evidence), prior_(prior), draws_(draws), cliff_(cliff) {}
+      : evidence_(evidence),
+        prior_(prior),
+        draws_(draws),
+        cliff_(cliff),
+        anchor_(evidence.anchor()),
+        most_(static_cast<double>(anchor_.gamma) + 1) {}
 
   /// The shape by the prior, mu by the anchor.
   Samples from_anchor(std::size_t count) const {
-    const LengthObservation anchor = evidence_.anchor();
-    const double most = static_cast<double>(anchor.gamma) + 1, margin = 1e-6 * most;
     Samples samples;
     for (std::size_t i = 0; i < count; ++i) {
       const StandardDraw& draw = draws_[i];
       PopulationLaw law = law_at(prior_.drawn(draw.uniform).shape_at(draw.normals), cliff_);
-      double tokens = std::exp(anchor.log_tokens + anchor.error * draw.normals[0]);
+      double log_weight = log_prior_of(law) - prior_.log_of_shape(place_of(law));
+      double tokens = std::exp(anchor_.log_tokens + anchor_.error * draw.normals[0]);
       // Reflected at the ends.
-      if (tokens > most) tokens = 2 * most - tokens;
+      if (tokens > most_) tokens = 2 * most_ - tokens;
       if (tokens < 1) tokens = 2 - tokens;
-      const double slope = law.solve(anchor.gamma, std::clamp(tokens, 1 + margin, most - margin));
-      const Vector3d place = place_of(law);
-      double log_weight = prior_.log(place) - prior_.log_of_shape(place) - std::log(slope);
+      law.solve(anchor_.gamma, inside(tokens));
       if (!evidence_.is_one_length()) {
-        log_weight += evidence_.log_likelihood(law) + draw.normals[0] * draw.normals[0] / 2 + std::log(anchor.error);
+        log_weight += evidence_.log_likelihood(law) + draw.normals[0] * draw.normals[0] / 2 + std::log(anchor_.error);
       }
-      // Requests that differ beyond measure give no length but those of all or none accepted.
-      constexpr double nearly = 0.99;
-      const bool is_met = std::abs(law.mu) < nearly * PopulationLaw::largest_mu;
-      samples.add(law, is_met ? log_weight : -std::numeric_limits<double>::infinity());
+      samples.add(law, is_met(law) ? log_weight : -std::numeric_limits<double>::infinity());
     }
     samples.complete();
     return samples;
@@ -194,7 +193,10 @@ class DropSampler {
     for (std::size_t i = 0; i < count; ++i) {
       const Vector3d place = proposal.at(draws_[i].scale * draws_[i].normals);
       const PopulationLaw law = law_at(place, cliff_);
-      samples.add(law, prior_.log(place) + evidence_.log_likelihood(law) - proposal.log_student(place));
+      PopulationLaw same = law;
+      const double slope = same.solve(anchor_.gamma, inside(law.tokens_per_step(anchor_.gamma).back()));
+      samples.add(law,
+                  log_prior_of(law) + std::log(slope) + evidence_.log_likelihood(law) - proposal.log_student(place));
     }
     samples.complete();
     return samples;
@@ -211,6 +213,21 @@ class DropSampler {
   }
 
  private:
+  double inside(double tokens) const {
+    const double margin = 1e-6 * most_;
+    return std::clamp(tokens, 1 + margin, most_ - margin);
+  }
+  /// Requests that differ beyond measure give no length but those of all or none accepted.
+  static bool is_met(const PopulationLaw& law) {
+    constexpr double nearly = 0.99;
+    return std::abs(law.mu) < nearly * PopulationLaw::largest_mu;
+  }
+  /// Per ln(tokens per step): that of the law's shape where it makes what was measured. How much is accepted is what
+  /// was measured, as far as that is known: a prior of it would draw few rounds away from their own figure.
+  double log_prior_of(PopulationLaw law) const {
+    const double slope = law.solve(anchor_.gamma, inside(std::exp(anchor_.log_tokens)));
+    return is_met(law) ? prior_.log(place_of(law)) - std::log(slope) : -std::numeric_limits<double>::infinity();
+  }
   /// The mean and covariance of samples; tempered where few of them weigh.
   static Law3 about(const Samples& samples) {
     constexpr double enough = 30;
@@ -232,6 +249,8 @@ class DropSampler {
   const PriorLaw& prior_;
   const std::vector<StandardDraw>& draws_;
   Cliff cliff_;
+  LengthObservation anchor_;
+  double most_;
 };
 
 struct WeightedCliff {

@@ -37,8 +37,9 @@ class PopulationEvidence {
   bool is_one_length() const { return lengths_.size() == 1 && counts_.empty(); }
   /// The largest gamma; 0 without evidence.
   std::int64_t longest() const;
-  /// How far ln(tokens per step) walks from that of a population up to each gamma, as a variance: with each draft as far
-  /// as published curves do, but by no more than the draft gains or could have gained, and further where figures are.
+  /// How far ln(tokens per step) walks from that of a population up to each gamma, as a variance: with each draft as
+  /// far as published curves do, but by no more than the draft gains or could have gained, and further where figures
+  /// are.
   /// @param tokens  [gamma] of the population, gamma = 0, 1, ...
   std::vector<double> walk_variances(std::span<const double> tokens) const;
   /// Lets the walk and the errors of counted survivals be as large as the misses of the nearest law ask for.
@@ -62,9 +63,11 @@ class PopulationEvidence {
   std::span<const CountEvidence> counts_;
   /// Of lengths by a walk with these variances and by their own errors, row after row.
   std::vector<double> precision_of_lengths(std::span<const double> walk) const;
+  /// @param variances  [gamma], up to the longest length at least
+  void take_walk(std::span<const double> variances);
 
-  /// [gamma], up to the longest length: of the walk from one rate for all drafts that gives it.
-  std::vector<double> walk_of_lengths_;
+  /// Variance of the walk up to the longest length.
+  double walk_to_longest_ = 0;
   /// How many times as far as published curves these figures stray from a population.
   double stray_ = 1;
   /// The inverse covariance of the lengths about those of a population, row after row.

@@ -42,6 +42,7 @@ PopulationPrior population_prior(std::optional<cost::DraftKind> kind) {
   PopulationPrior prior;
   prior.mean = row->mean;
   prior.cliff = row->cliff;
+  // Texts differ as if 15 rounds were alike; CountEvidence::length_variation makes 10 of it.
   if (row->method == lookups) prior.rounds_of_stretch = 10;
   const std::array<std::array<double, 3>, 3> correlation = {{{1, row->correlation[0], row->correlation[1]},
                                                              {row->correlation[0], 1, row->correlation[2]},

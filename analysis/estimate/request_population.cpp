@@ -27,8 +27,8 @@ std::vector<double> conditioned_walk(const PopulationEvidence& evidence, const s
   const std::vector<double> variances = evidence.walk_variances(tokens);
   std::vector<double> walk = {0};
   for (std::size_t gamma = 1; gamma < tokens.size(); ++gamma)
-    walk.push_back(walk.back() + std::sqrt(variances[gamma] - variances[gamma - 1]) *
-                                     draws.standard_normal(walk_begins + gamma));
+    walk.push_back(walk.back() +
+                   std::sqrt(variances[gamma] - variances[gamma - 1]) * draws.standard_normal(walk_begins + gamma));
   const auto covariance_of = [&](std::int64_t a, std::int64_t b) {
     return variances[static_cast<std::size_t>(std::min(a, b))];
   };

@@ -27,7 +27,8 @@ struct PopulationPrior {
   double cliff = 0;
   /// The trained depth; the longest draft of the evidence if it is unknown.
   std::optional<std::int64_t> trained_depth = {};
-  /// Rounds that share one a_i, where these are not those of a request: those of a stretch of text that is copied or not.
+  /// Rounds that share one a_i, where these are not those of a request: those of a stretch of text that is copied or
+  /// not.
   std::optional<double> rounds_of_stretch = {};
 
   /// The a_i behind so many rounds: of stretches, or of the requests, of 64 rounds each where nothing tells how many.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -157,13 +158,14 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
   }
 }
 
-/// No run with drafts is as fast as the plain run like it.
-void check_gain(const std::vector<TimedRun>& speculative, const std::vector<TimedRun>& plain, Suspicions& suspicions) {
+/// No run of a model with drafts is as fast as the plain run like it.
+void check_gain(std::string_view model, const std::vector<TimedRun>& speculative, const std::vector<TimedRun>& plain,
+                Suspicions& suspicions) {
   const TimedRun *best = nullptr, *beside = nullptr;
   double least = 0;
   for (const TimedRun& run : speculative) {
     for (const TimedRun& other : plain) {
-      if (!run.seconds || !other.seconds || !differences(run, other).empty()) continue;
+      if (run.model != model || !run.seconds || !other.seconds || !differences(run, other).empty()) continue;
       const double slower = *run.seconds / (*other.seconds * run.tokens);
       if (best != nullptr && slower >= least) continue;
       best = &run;
@@ -172,13 +174,13 @@ void check_gain(const std::vector<TimedRun>& speculative, const std::vector<Time
     }
   }
   if (best == nullptr || !(least > cost::rounds_agree)) return;
-  suspicions.add({"drafting_loses",
-                  Severity::warning,
-                  fmt::format("a round of {} makes {} tokens in the time of {} plain steps of {}", best->run->place(),
-                              brief(best->tokens, 3), brief(*best->seconds / *beside->seconds, 3), beside->run->place()),
-                  {evidence_of(*best, "round_seconds", best->seconds),
-                   evidence_of(*beside, "round_seconds", beside->seconds)},
-                  "do not draft as it runs: specdec plan --bench with both files names the gamma that loses least"});
+  suspicions.add(
+      {"drafting_loses",
+       Severity::warning,
+       fmt::format("a round of {} makes {} tokens in the time of {} plain steps of {}", best->run->place(),
+                   brief(best->tokens, 3), brief(*best->seconds / *beside->seconds, 3), beside->run->place()),
+       {evidence_of(*best, "round_seconds", best->seconds), evidence_of(*beside, "round_seconds", beside->seconds)},
+       "do not draft as it runs: specdec plan --bench with both files names the gamma that loses least"});
 }
 
 /// Counts of chains of one length each, by model.
@@ -292,7 +294,9 @@ void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
     check_plain_beside(run, plain, suspicions);
     for (const TimedRun& other : plain) check_times(run, other, suspicions);
   }
-  check_gain(speculative, plain, suspicions);
+  std::set<std::string_view> models;
+  for (const TimedRun& run : speculative) models.insert(run.model);
+  for (const std::string_view model : models) check_gain(model, speculative, plain, suspicions);
   for (std::size_t i = 0; i < plain.size(); ++i) {
     for (std::size_t j = i + 1; j < plain.size(); ++j) check_times(plain[j], plain[i], suspicions);
   }

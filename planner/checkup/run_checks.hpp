@@ -23,6 +23,8 @@ inline constexpr double far_times = 20;
 /// - "plain_time_contradicted": like plain runs whose times differ by alike_times;
 /// - "round_below_target_pass": a round that took less than the plain step at the same load, which it contains, by more
 ///   than a factor of cost::rounds_agree;
+/// - "drafting_loses": no run of a model with drafts comes within a factor of cost::rounds_agree of the plain run like
+/// it;
 /// - "round_above_its_yield": a round took longer than gamma + 1 plain steps at the same load;
 /// - "constant_alpha_falsified": planning::contradicted_alpha of the runs of a model, the one test among these;
 /// - "throughput_falls_with_load": cost::falling_throughput;

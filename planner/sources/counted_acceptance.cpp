@@ -187,7 +187,10 @@ std::optional<CountedLookups> lookups_of_steps(const std::vector<const ServingSu
     gamma = std::max(gamma, *steps->gamma);
     by_step.push_back(steps);
   }
-  const core::LookupLaw law = core::LookupLaw::counted(all.rounds / all.steps, all.drafted / all.rounds, gamma);
+  // Where every step is counted as a round, with a draft or without, drafts are taken to fill gamma.
+  const bool counts_passes = options.kind && cost::looks_up(*options.kind) && all.rounds >= all.steps;
+  const double rounds = counts_passes ? all.drafted / static_cast<double>(gamma) : all.rounds;
+  const core::LookupLaw law = core::LookupLaw::counted(rounds / all.steps, all.drafted / rounds, gamma);
   std::vector<Note> same_warnings;
   return CountedLookups{law.hit_rate, law.mean_length, gamma, curve_of(by_step, options, file, same_warnings)};
 }

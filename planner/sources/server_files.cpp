@@ -19,14 +19,24 @@
 namespace specdec::planner {
 namespace {
 
-/// The answers of each file as a run; other counts unchanged.
-std::vector<traces::ServingCounts> with_runs_of_answers(const std::vector<traces::ServingCounts>& counts) {
+/// The timed answers of each file as a run; other counts unchanged.
+std::vector<traces::ServingCounts> with_runs_of_answers(const std::vector<traces::ServingCounts>& counts,
+                                                        std::vector<Note>& warnings) {
   std::vector<traces::ServingCounts> joined;
   for (auto first = counts.begin(); first != counts.end();) {
-    const bool answer = first->unit == traces::CountUnit::request && first->bench;
-    auto end = first + 1;
-    if (answer) end = std::find_if(end, counts.end(), [&](const auto& other) { return other.file != first->file; });
-    joined.push_back(answer ? cost::run_of_answers({first, end}) : *first);
+    const auto end = std::find_if(first, counts.end(), [&](const auto& other) { return other.file != first->file; });
+    const auto timed =
+        std::count_if(first, end, [](const auto& one) { return one.unit == traces::CountUnit::request && one.bench; });
+    if (timed > 0) {
+      joined.push_back(cost::run_of_answers({first, end}));
+      if (const auto others = end - first - timed; others > 0)
+        warnings.push_back({"stopped_in_a_draft",
+                            fmt::format("{}: {} of {} answers ended within accepted drafts or have no time; they are "
+                                        "left out",
+                                        first->file.string(), others, end - first)});
+    } else {
+      joined.insert(joined.end(), first, end);
+    }
     first = end;
   }
   return joined;
@@ -52,7 +62,7 @@ std::vector<traces::ServingCounts> counts_in(const std::vector<std::string>& fil
   sink.warn = [&](const Note& warning) { warnings.push_back(warning); };
   sink.plain_windows = true;
   traces::read_serving_counts(std::vector<std::filesystem::path>(files.begin(), files.end()), sink);
-  return with_models_named(with_runs_of_answers(counts));
+  return with_models_named(with_runs_of_answers(counts, warnings));
 }
 
 void require_drafts_told(const std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma) {
@@ -95,8 +105,9 @@ void count_lookups(std::vector<traces::ServingCounts>& counts, std::optional<std
       continue;
     }
     one = traces::counted_by_step(std::move(one), gamma);
-    // Where every step counts as a round, drafts are taken to fill gamma.
-    if (one.made && one.gamma && one.made->rounds >= *one.rounds)
+    // Where every step is counted as a round, with a draft or without, drafts are taken to fill gamma.
+    const bool counts_passes = is_of_steps || one.engine == "llama.cpp";
+    if (counts_passes && one.made && one.gamma && one.made->rounds >= *one.rounds)
       one.made->rounds = one.made->tokens / static_cast<double>(*one.gamma);
   }
 }

@@ -30,8 +30,7 @@ std::vector<SweepPoint*> distinct(std::vector<SweepPoint>& points) {
   std::unordered_set<std::string_view> known;
   std::vector<SweepPoint*> first;
   for (SweepPoint& point : points) {
-    if (known.insert(point.question).second)
-      first.push_back(&point);
+    if (known.insert(point.question).second) first.push_back(&point);
   }
   return first;
 }

@@ -90,7 +90,8 @@ void SweepCache::keep(std::string_view question, const PointAnswer& answer) cons
   partial += fmt::format(".{}-{}.partial", ::getpid(), files++);
   {
     std::ofstream out(partial, std::ios::binary);
-    const std::string bytes = traces::part_file_bytes({of, to_json(answer).dump(-1, ' ', false, ordered_json::error_handler_t::replace)});
+    const std::string bytes =
+        traces::part_file_bytes({of, to_json(answer).dump(-1, ' ', false, ordered_json::error_handler_t::replace)});
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     out.close();
     if (!out) {

@@ -35,10 +35,12 @@ ordered_json empty_row(const std::vector<std::string>& columns) {
   return row;
 }
 
-/// Accelerators of a replica; empty if the cost does not say.
-std::optional<double> gpus_of(const Cost& cost) {
-  if (!cost.roofline) return std::nullopt;
-  return static_cast<double>(cost.roofline->options().target.tensor_parallel);
+/// Accelerators of a replica; empty if nothing says it, as runs do not.
+std::optional<double> gpus_of(const Plan& plan) {
+  if (plan.drafts.empty()) return std::nullopt;
+  const auto& roofline = plan.drafts[plan.shown()].cost.roofline;
+  if (!roofline) return std::nullopt;
+  return static_cast<double>(roofline->options().target.tensor_parallel);
 }
 
 void put_throughput(const std::string& prefix, const std::optional<double>& tokens_per_second,
@@ -155,7 +157,7 @@ ordered_json plan_rows(const Plan& plan) {
     row["recommended_gamma"] = one.gamma;
     row["speedup"] = number(one.speedup.value);
     if (one.speedup.ci95) row["speedup_ci95"] = {number(one.speedup.ci95->lo), number(one.speedup.ci95->hi)};
-    const std::optional<double> gpus = gpus_of(plan.drafts[plan.shown()].cost);
+    const std::optional<double> gpus = gpus_of(plan);
     row["gpus"] = number(gpus);
     const planning::PointPlan& point = plan.points()[i];
     put_times(point, one.gamma == 0, gpus, row);

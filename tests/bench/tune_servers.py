@@ -59,7 +59,11 @@ class Law:
         self.noise, self.start_noise = draw.uniform(0.01, 0.05), draw.uniform(0, 0.015)
         self.start_minutes = draw.uniform(1, 5)
 
-    def accepts(self, rate: float, position: int) -> float:
+    def accepts(self, rate: float, position: int, gamma: int) -> float:
+        """That draft `position` of a round of gamma is accepted, given all before it. Lookups copy a share of the tokens."""
+        if self.kind == "ngram":
+            copied = rate / (gamma + 1)
+            return 1 if position else copied / (1 - rate + copied)
         return rate * self.decay**position * (0.5 if position >= self.cliff else 1)
 
     def tokens(self, gamma: int, requests: int | None = None) -> float:
@@ -69,7 +73,7 @@ class Law:
         for rate in rates:
             survival, tokens = 1.0, 1.0
             for position in range(gamma):
-                survival *= self.accepts(rate, position)
+                survival *= self.accepts(rate, position, gamma)
                 tokens += survival
             rounds += 1 / tokens
         return len(rates) / rounds
@@ -149,7 +153,7 @@ class Simulated:
             while left > 0:
                 rounds, left = rounds + 1, left - 1
                 for position in range(gamma):
-                    if draw.random() >= self.law.accepts(rate, position):
+                    if draw.random() >= self.law.accepts(rate, position, gamma):
                         break
                     at[position] += 1
                     left -= 1

@@ -104,7 +104,7 @@ class LogReader {
         case Mark::llamacpp_request:
           return llamacpp_.read_request(line, text_);
         case Mark::llamacpp_time:
-          return llamacpp_.read_time(line);
+          return llamacpp_.read_time(line, text_);
         case Mark::llamacpp_answer:
           return llamacpp_.read_answer(line);
         case Mark::llamacpp_print:

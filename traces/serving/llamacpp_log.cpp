@@ -41,6 +41,19 @@ std::string_view rates_by_position(const LogLine& line, LogText text) {
   return {};
 }
 
+/// "stop processing: n_tokens = 243" behind the times of an answer: its tokens and its prompt's, but for the last one.
+std::optional<double> tokens_at_release(const LogLine& line, LogText text) {
+  constexpr std::string_view key = "stop processing: n_tokens =";
+  for (int i = 0; i < longest_print && text.go_on(); ++i) {
+    const std::string_view next = text.line();
+    const std::size_t at = next.find(key);
+    if (at == std::string_view::npos || slot_and_task(next) != slot_and_task(line.text())) continue;
+    const auto number = leading_number(without_blanks_before(next.substr(at + key.size())));
+    return number ? std::optional(number->value) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 /// The drafts of all kinds and their tokens by the statistics behind a line, which count from the server's start.
 LlamaCppLog::Drafted drafted_since_start(LogText text) {
   LlamaCppLog::Drafted sum;
@@ -63,22 +76,25 @@ LlamaCppLog::Drafted drafted_since_start(LogText text) {
 
 }  // namespace
 
-void LlamaCppLog::read_time(const LogLine& line) {
-  const std::string_view text = line.text();
+void LlamaCppLog::read_time(const LogLine& line, const LogText& text) {
   take_plain_answer();
   const std::string_view rest = line.after("eval time =").value_or("");
   const auto milliseconds = leading_number(rest);
   const std::size_t slash = rest.find(" /");
   const auto tokens = slash == std::string_view::npos ? std::nullopt : leading_number(rest.substr(slash + 2));
   if (!tokens || !tokens->rest.starts_with(" tokens") || std::floor(tokens->value) != tokens->value) return;
-  const std::string_view of = slot_and_task(text);
-  if (text.find("prompt eval time =") != std::string_view::npos) {
-    prompt_ = {std::string(of), tokens->value};
+  const std::string of(slot_and_task(line.text()));
+  if (line.text().find("prompt eval time =") != std::string_view::npos) {
+    prompt_ = {of, tokens->value};
     return;
   }
-  answer_ = {line.number(), tokens->value, milliseconds ? milliseconds->value : 0, std::string(of), {}};
-  if (prompt_ && prompt_->first == of) answer_->prompt_tokens = prompt_->second;
-  prompt_.reset();
+  answer_ = {line.number(), tokens->value, milliseconds ? milliseconds->value : 0, of, {}};
+  // What was read of the prompt leaves out what a cache had.
+  const auto read = std::exchange(prompt_, std::nullopt);
+  if (const auto all = tokens_at_release(line, text); all && *all >= tokens->value)
+    answer_->prompt_tokens = *all - tokens->value + 1;
+  else if (read && read->first == of)
+    answer_->prompt_tokens = read->second;
 }
 
 std::optional<LlamaCppLog::Answer> LlamaCppLog::answer_of(const LogLine& line, double accepted) {
@@ -91,7 +107,7 @@ void LlamaCppLog::take_plain_answer() {
   const std::optional<Answer> answer = std::exchange(answer_, std::nullopt);
   if (!answer || answer->tokens < 2) return;
   ServingCounts counts = found_.counts_of(answer->line, "llama.cpp", "llama.cpp server log", CountUnit::request);
-  counts.emitted = answer->tokens - 1;
+  counts.emitted = counts.steps = answer->tokens - 1;
   add_times(*answer, counts);
   if (counts.bench) found_.take_window(counts);
 }
@@ -103,8 +119,9 @@ void LlamaCppLog::add_times(const Answer& answer, ServingCounts& counts) const {
   counts.bench->duration_s = answer.milliseconds / 1000;
   counts.bench->total_output_tokens = answer.tokens;
   counts.bench->total_input_tokens = answer.prompt_tokens;
-  const std::string slot = answer.slot_and_task.substr(0, answer.slot_and_task.find(" |"));
-  if (!slot.empty()) counts.labels = {{"slot", slot}};
+  const std::size_t digits = answer.slot_and_task.find_first_of("0123456789");
+  if (digits < answer.slot_and_task.find(" |"))
+    counts.labels = {{"slot", answer.slot_and_task.substr(digits, answer.slot_and_task.find(' ', digits) - digits)}};
 }
 
 /// Rounds of an answer of which no line says the length: its drafts by the statistics, else its passes, some of which
@@ -165,12 +182,7 @@ void LlamaCppLog::read_request(const LogLine& line, const LogText& text) {
     counts.rounds = rounds_of_answer(counts, text);
   }
   if (answer) add_times(*answer, counts);
-  if (counts.bench) {
-    counts.emitted = answer->tokens - 1;
-    counts.rounds = counts.steps;
-    counts.rounds_between.reset();
-    counts.accepted_at.clear();
-  }
+  if (counts.bench) counts.emitted = answer->tokens - 1;
   found_.take(counts);
 }
 

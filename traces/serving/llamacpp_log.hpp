@@ -23,7 +23,7 @@ class LlamaCppLog {
   /// The library that only chains use has logged something: llama-speculative-simple, not llama-speculative.
   void see_library() { chain_ = true; }
   /// `eval time = 783.55 ms / 64 tokens (...)`, of the answer whose acceptance follows, if it drafted.
-  void read_time(const LogLine& line);
+  void read_time(const LogLine& line, const LogText& text);
   void read_request(const LogLine& line, const LogText& text);
   /// `code_cpp  pred= 192 draft= 167 acc= 149 rate=0.892 tok/s=22.1`, an answer's timings as mtp-bench.py prints them.
   void read_answer(const LogLine& line);
@@ -38,7 +38,7 @@ class LlamaCppLog {
     std::int64_t line;
     double tokens, milliseconds;
     std::string slot_and_task;
-    std::optional<double> prompt_tokens;  // read, those of a cache not among them
+    std::optional<double> prompt_tokens;
   };
   /// The answer of a line's slot and task, which is taken then; empty if its tokens are not those of so many accepted.
   std::optional<Answer> answer_of(const LogLine& line, double accepted);
@@ -49,7 +49,7 @@ class LlamaCppLog {
   std::optional<double> rounds_of_answer(const ServingCounts& counts, const LogText& text);
 
   LogCounts& found_;
-  std::optional<std::pair<std::string, double>> prompt_;  // slot and task, and tokens, until its answer
+  std::optional<std::pair<std::string, double>> prompt_;  // slot and task, and tokens read, until its answer
   std::optional<Answer> answer_;                          // the last one, until its acceptance takes it
   Drafted since_start_;                                   // of the statistics behind the last answer
   bool chain_ = false;

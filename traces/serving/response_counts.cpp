@@ -322,7 +322,7 @@ class LlamaTimings : public ResponseReaderOfCounts {
       counts.shape = DraftShape::chain;
       counts.drafted = drafted;
       counts.accepted = accepted;
-      counts.rounds = *counts.emitted - *accepted;
+      counts.rounds = counts.steps = *counts.emitted - *accepted;
     }
     const auto milliseconds = timings.measure_or_nan("predicted_ms");
     if (milliseconds && !(*milliseconds <= most_milliseconds)) {

@@ -156,7 +156,7 @@ struct ServingCounts {
   /// The fewest and the most that `rounds` may have been, where the source rounds what it is counted back from.
   std::optional<std::pair<double, double>> rounds_between;
   std::optional<double> drafted, accepted;
-  /// Set by counted_by_step alone.
+  /// Set where rounds without a draft are among them: by counted_by_step, and of runs of answers.
   std::optional<DraftsMade> made;
   /// Tokens put out by these rounds, the bonus or corrected token of each included.
   std::optional<double> emitted;

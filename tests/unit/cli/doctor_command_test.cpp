@@ -162,7 +162,8 @@ TEST_CASE("drafts that make every run slower are found, and those that pay at so
   const ordered_json found = document_of_run("doctor " + runs(92))["findings"];
   REQUIRE(found.size() == 1);
   CHECK(found[0]["code"] == "drafting_loses");
-  CHECK_THAT(found[0]["message"].get<std::string>(), Catch::Matchers::Contains("makes 1.8 tokens in the time of 1.96 plain steps"));
+  CHECK_THAT(found[0]["message"].get<std::string>(),
+             Catch::Matchers::Contains("makes 1.8 tokens in the time of 1.96 plain steps"));
   CHECK(document_of_run("doctor " + runs(105))["findings"].empty());
 }
 

@@ -458,6 +458,31 @@ TEST_CASE("answers of llama-server with and without speculation are runs") {
   CHECK(plan["runs"][1]["batch"].get<double>() == Approx(1));
 }
 
+TEST_CASE("answers of llama-server's log that a stop cut within a draft are left out, and are said to be") {
+  const ScratchFolder scratch;
+  const auto log = [&](const std::string& name, const std::string& more) {
+    std::ofstream(scratch / name) << "eval time = 500.0 ms / 64 tokens (..)\n" << more;
+    return (scratch / name).string();
+  };
+  const std::string drafts = "draft acceptance = 0.50000 (20 accepted / 40 generated)\n";
+  const std::string cut =
+      "eval time = 50.0 ms / 2 tokens (..)\ndraft acceptance = 1.00000 (1 accepted / 1 generated)\n";
+  const std::string plain = log("plain.log", "");
+  const ordered_json whole = json_of("--bench " + plain + " " + log("whole.log", drafts) + " --at 2");
+  const ordered_json left = json_of("--bench " + plain + " " + log("cut.log", drafts + cut) + " --at 2");
+  CHECK(left["runs"][1]["tokens_per_step"] == whole["runs"][1]["tokens_per_step"]);
+  CHECK(left["runs"][1]["seconds_per_output_token"] == whole["runs"][1]["seconds_per_output_token"]);
+  CHECK(warns(left, "stopped_in_a_draft"));
+  CHECK_FALSE(warns(whole, "stopped_in_a_draft"));
+}
+
+TEST_CASE("a typed length that a mean length of drafts cannot give is refused") {
+  check_refused(
+      "--acceptance-length 3.83 --at 4 --draft-kind ngram --hit-rate 0.3 --mean-draft-length 2 --c 0",
+      "--mean-draft-length is 2, but rounds with a draft then make at most 2.88 tokens with 4 drafts, and 3.83 are "
+      "stated");
+}
+
 TEST_CASE("llama-server's log is the run that its answers are") {
   const std::string folder = specdec::tests::source_dir() + "/traces/samples/llamacpp/server";
   const ScratchFolder scratch;

@@ -216,6 +216,14 @@ class Sweeping(unittest.TestCase):
         self.assertIsNone(rows[0]["why"])
         self.assertIn("at batch 128", rows[1]["why"])
 
+    def test_a_point_of_runs_is_what_plan_answers(self):
+        runs = self.file("concurrency,gamma,tok/s\n1,0,100\n1,3,140\n1,5,150\n", "runs.csv")
+        (row,) = document("sweep", self.file(f'[plan]\nbench = "{runs}"\ndraft-kind = ngram\n'))["rows"]
+        point = document("plan", "--bench", runs, "--draft-kind", "ngram")["points"][0]
+        self.assertEqual((row["recommended_gamma"], row["verdict"]), (point["gamma"], point["verdict"]))
+        self.assertEqual(row["speedup"], point["speedup"]["value"])
+        self.assertIsNone(row["gpus"])
+
     def test_warnings_and_assumptions_of_points_are_those_of_single_questions(self):
         """A warning of several points stands once; what the points do not share is in none of their assumptions."""
         swept = document("sweep", self.file(SAVED_BY_ESTIMATE.replace("0.6", "[0.6, 0.7]")))

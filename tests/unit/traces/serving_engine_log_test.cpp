@@ -302,8 +302,12 @@ TEST_CASE("answers that drafted nothing are runs of plain decoding for whoever w
   CHECK_FALSE(times.units[1].bench->total_input_tokens);
   CHECK_FALSE(times.units[1].rounds);
   CHECK(times.units[1].emitted == 12);
-  CHECK(times.units[1].label("slot") == "id  0");
-  CHECK(times.units[2].label("slot") == "id  1");
+  CHECK(times.units[1].label("slot") == "0");
+  CHECK(times.units[2].label("slot") == "1");
+  // A prompt that a cache had is told by all tokens at the end.
+  const std::string cached = slot + "prompt eval time = 1.00 ms / 1 tokens\n" + slot + eval +
+                             "slot release: id  0 | task 7 | stop processing: n_tokens = 112, truncated = 0\n";
+  CHECK(counts_of({cached}, true).units.at(0).bench->total_input_tokens == 100);
   CHECK(counts_of({slot + eval + slot + accepted + slot + eval}).units.size() == 1);
   CHECK_THAT(counts_refusal({slot + eval}), Contains("an engine's log without speculative decoding"));
   // An answer of no time is none.

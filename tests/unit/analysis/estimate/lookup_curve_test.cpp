@@ -136,10 +136,8 @@ TEST_CASE("a hit rate counted at one gamma leaves the copied text as it is at th
     const double tokens = (copied + written) / (hits(gamma) + written);
     CHECK(curve.tokens_per_step(gamma).value == Approx(tokens).epsilon(1e-12));
     CHECK(curve.tokens_per_step(gamma).ci95.hi == Approx(tokens).epsilon(1e-12));
-    CHECK(curve.tokens_per_step(gamma).full_accepts ==
-          Approx(hits(gamma) / (hits(gamma) + written)).epsilon(1e-12));
-    CHECK(law.hit_rate_at(static_cast<double>(gamma)) ==
-          Approx(hits(gamma) / (hits(gamma) + written)).epsilon(1e-12));
+    CHECK(curve.tokens_per_step(gamma).full_accepts == Approx(hits(gamma) / (hits(gamma) + written)).epsilon(1e-12));
+    CHECK(law.hit_rate_at(static_cast<double>(gamma)) == Approx(hits(gamma) / (hits(gamma) + written)).epsilon(1e-12));
     if (gamma <= 3) CHECK(worlds.tokens[static_cast<std::size_t>(gamma)][0] == Approx(tokens).epsilon(1e-12));
     if (gamma >= 8) CHECK(same_rate.tokens_per_step(gamma).value > 1.1 * tokens);
   }

@@ -131,6 +131,28 @@ TEST_CASE("lengths that no population has are met, and what lies between and bey
   CHECK(quantile(worlds.tokens[12], 0.5) == Approx(2.62).epsilon(0.15));
 }
 
+TEST_CASE("lengths that fall are as unknown elsewhere as they fall, and no more") {
+  // 4% from 8 to 16 drafts that hardly gain anything: the walk grows until it reaches that, from whatever it was
+  // before.
+  const std::vector<LengthEvidence> lengths = {{8, 1.5, 0.002}, {16, 1.44, 0.002}};
+  for (const auto kind : {cost::DraftKind::ngram, cost::DraftKind::eagle}) {
+    const TokenWorlds worlds = population_worlds(population_prior(kind), lengths, {}, 32, {1000, 3});
+    CHECK(quantile(worlds.tokens[8], 0.5) == Approx(1.5).epsilon(0.005));
+    CHECK(quantile(worlds.tokens[1], 0.975) < 1.2 * quantile(worlds.tokens[1], 0.025));
+    CHECK(quantile(worlds.tokens[32], 0.975) < 1.4 * quantile(worlds.tokens[32], 0.025));
+  }
+}
+
+TEST_CASE("few rounds keep their own figure, whatever is usual of such drafts") {
+  CountEvidence counted{4, {0.4, 0.2, 0.1, 0.05}, 150};
+  counted.requests = 3;
+  counted.length_variation = usual_length_variation;
+  const std::vector<CountEvidence> counts = {counted};
+  const TokenWorlds worlds = population_worlds(population_prior(cost::DraftKind::eagle), {}, counts, 8, {1000, 1});
+  CHECK(quantile(worlds.tokens[4], 0.5) == Approx(1.75).epsilon(0.06));
+  CHECK(quantile(worlds.tokens[4], 0.975) > 1.2 * quantile(worlds.tokens[4], 0.025));
+}
+
 TEST_CASE("lengths that fall beyond the depth that drafts were trained to do so in the worlds") {
   const std::vector<LengthEvidence> lengths = {{4, 3.4, 0.01}, {6, 3.77, 0.01}, {7, 3.73, 0.01}, {8, 3.47, 0.01}};
   const TokenWorlds worlds = population_worlds(population_prior(), lengths, {}, 8, {1000, 3});
