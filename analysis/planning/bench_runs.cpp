@@ -34,7 +34,9 @@ std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stat
     // Drafts that end early make the mean slightly smaller than the requested length.
     const double mean = *run.drafted / *run.rounds;
     if (mean > 0 && std::ceil(mean) - mean <= 0.05 * mean) return static_cast<std::int64_t>(std::ceil(mean));
-    throw run.refusal("drafted tokens per round", fmt::format("{:g}", mean), "a whole number, or gamma stated (--at)");
+    throw run.refusal("drafted tokens per round", fmt::format("{:.3g}", mean),
+                      mean < 1 ? "a whole number, or gamma stated (--at G), and --draft-kind ngram where drafts are looked up"
+                               : "a whole number, or gamma stated (--at)");
   }
   throw run.refusal("drafted tokens per round", "unknown", "counted by the run, or gamma stated (--at)");
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -94,17 +95,27 @@ bool ends_early(const traces::ServingCounts& counts, std::optional<std::int64_t>
 /// Those of lookups, all of which are steps.
 void count_lookups(std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma) {
   for (traces::ServingCounts& one : counts) {
-    // SGLang's means, and a table's, are over all steps.
-    const bool is_of_steps = one.engine == "sglang" || one.engine == traces::run_table_engine;
+    // SGLang's means, and a table's, are over all steps; but rounds of which all drafted are those with a draft alone.
+    const bool is_table = one.engine == traces::run_table_engine;
+    const bool all_drafted = one.drafted && traces::longest_draft_of(one, gamma) && !ends_early(one, gamma);
+    const bool is_of_steps = one.engine == "sglang" || (is_table && !all_drafted);
     if (one.rounds.value_or(0) > 0 && !is_of_steps && !traces::steps_of(one)) {
-      if (one.bench)
+      if (one.bench && !is_table)
         throw one.refusal("total_output_tokens and completed", "missing",
                           "given: they tell in how many steps a lookup found nothing");
       one.rounds.reset();
       one.tokens_per_round.reset();
       continue;
     }
-    one = traces::counted_by_step(std::move(one), gamma);
+    // Ends of answers make the mean of drafts slightly smaller than gamma.
+    const double mean = one.made && one.made->rounds > 0 ? one.made->tokens / one.made->rounds : 0;
+    const bool tells_gamma = mean > 0 && std::ceil(mean) - mean <= 0.05 * mean;
+    one = traces::counted_by_step(std::move(one),
+                                  gamma || !tells_gamma ? gamma : static_cast<std::int64_t>(std::ceil(mean)));
+    constexpr double rounding = 1.05;
+    if (one.made && one.gamma && one.made->tokens > rounding * static_cast<double>(*one.gamma) * one.made->rounds)
+      throw one.refusal("drafted tokens of a round", brief(one.made->tokens / one.made->rounds, 3),
+                        fmt::format("at most {}, the longest draft", *one.gamma));
     // Where every step is counted as a round, with a draft or without, drafts are taken to fill gamma.
     const bool counts_passes = is_of_steps || one.engine == "llama.cpp";
     if (counts_passes && one.made && one.gamma && one.made->rounds >= *one.rounds)

@@ -476,6 +476,35 @@ TEST_CASE("answers of llama-server's log that a stop cut within a draft are left
   CHECK_FALSE(warns(whole, "stopped_in_a_draft"));
 }
 
+TEST_CASE("a log of lookups tells how long drafts are, and another length is refused") {
+  const ScratchFolder scratch;
+  const auto log = [&](const std::string& name, const std::string& more) {
+    const std::string file = (scratch / name).string();
+    std::ofstream(file) << "eval time = 500.0 ms / 64 tokens (..)\n" << more;
+    return file;
+  };
+  // 5 drafts of 4 tokens in 48 steps.
+  const std::string lookups =
+      log("lookups.log", "draft acceptance = 0.75000 (15 accepted / 20 generated), mean len = 4.00\n");
+  const std::string question = "--bench " + log("plain.log", "") + " " + lookups + " --draft-kind ngram";
+  const ordered_json run = json_of(question)["runs"][1];
+  CHECK(run["gamma"] == 4);
+  CHECK(run["tokens_per_step"].get<double>() == Approx(1 + 15.0 / 48));
+  check_refused(question + " --at 2",
+                lookups + ": drafted tokens of a round is 4, but must be at most 2, the longest draft");
+}
+
+TEST_CASE("rounds of lookups all of which drafted are not taken for all steps") {
+  // As a server counts them: 104 drafts of four tokens in some 480 steps, which the table does not tell.
+  const ScratchFolder scratch;
+  const std::string table = (scratch / "runs.csv").string();
+  std::ofstream(table) << "concurrency,gamma,tok/s,num_drafts,num_draft_tokens,num_accepted_tokens\n"
+                       << "1,0,111.8,,,\n1,4,125.9,104,412,294\n";
+  const ordered_json row = json_of("--bench " + table + " --draft-kind ngram --gamma 4")["points"][0]["rows"][4];
+  CHECK(row["tokens_per_step"]["value"].get<double>() < 2);
+  CHECK(row["speedup"]["value"].get<double>() == Approx(125.9 / 111.8).epsilon(0.02));
+}
+
 TEST_CASE("a typed length that a mean length of drafts cannot give is refused") {
   check_refused(
       "--acceptance-length 3.83 --at 4 --draft-kind ngram --hit-rate 0.3 --mean-draft-length 2 --c 0",
