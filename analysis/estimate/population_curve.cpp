@@ -1,6 +1,7 @@
 #include "analysis/estimate/population_curve.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -64,10 +65,22 @@ TokenWorlds PopulationCurve::draw(std::int64_t max_gamma, const DrawOptions& opt
 
 TokensPerStep PopulationCurve::tokens_per_step(std::int64_t gamma) const {
   const auto& measured = evidence_.measured;
-  if (const auto found = measured.find(gamma); found != measured.end()) return found->second;
-  TokensPerStep tokens = drawn_.at(*this, gamma);
+  TokensPerStep tokens = beside_measured(measured, gamma, drawn_, *this);
   tokens.extrapolated =
       gamma > 0 && (measured.empty() || gamma < measured.begin()->first || measured.rbegin()->first < gamma);
+  return tokens;
+}
+
+TokensPerStep beside_measured(const std::map<std::int64_t, TokensPerStep>& measured, std::int64_t gamma,
+                              const DrawnTokens& drawn, const AcceptanceCurve& curve) {
+  if (const auto found = measured.find(gamma); found != measured.end()) return found->second;
+  TokensPerStep tokens = drawn.at(curve, gamma);
+  const auto above = measured.upper_bound(gamma);
+  const double least = above == measured.begin() ? 1 : std::prev(above)->second.value;
+  const double most = above == measured.end() ? core::largest_double : above->second.value;
+  if (gamma == 0 || most < least) return tokens;
+  tokens.value = std::clamp(tokens.value, least, most);
+  tokens.ci95 = {std::min(tokens.ci95.lo, tokens.value), std::max(tokens.ci95.hi, tokens.value)};
   return tokens;
 }
 

@@ -44,6 +44,11 @@ class PopulationCurve final : public AcceptanceCurve {
   DrawnTokens drawn_;
 };
 
+/// What was measured of the gamma; else the drawn tokens, between what was measured of shorter and of longer drafts as far
+/// as these rise.
+TokensPerStep beside_measured(const std::map<std::int64_t, TokensPerStep>& measured, std::int64_t gamma,
+                              const DrawnTokens& drawn, const AcceptanceCurve& curve);
+
 /// Value and interval of one gamma from worlds: the median of the first alternative, the central 95% of each and their
 /// hull. Full accepts are the gain of the last draft.
 TokensPerStep tokens_of(const TokenWorlds& worlds, std::int64_t gamma);

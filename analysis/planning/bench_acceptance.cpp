@@ -58,8 +58,7 @@ estimate::TokenWorlds BenchAcceptance::draw(std::int64_t max_gamma, const estima
 }
 
 TokensPerStep BenchAcceptance::tokens_per_step(std::int64_t gamma) const {
-  if (const auto found = evidence_.measured.find(gamma); found != evidence_.measured.end()) return found->second;
-  TokensPerStep tokens = drawn_.at(*this, gamma);
+  TokensPerStep tokens = estimate::beside_measured(evidence_.measured, gamma, drawn_, *this);
   tokens.extrapolated = gamma > longest();
   return tokens;
 }
