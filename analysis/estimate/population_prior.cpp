@@ -30,8 +30,9 @@ std::string_view method_of(std::optional<cost::DraftKind> kind) {
 }  // namespace
 
 double PopulationPrior::requests_of(double rounds, std::optional<double> requests) const {
-  constexpr double usual_rounds = 64;
-  if (rounds_of_stretch) return std::max(1.0, rounds / *rounds_of_stretch);
+  constexpr double usual_rounds = 64, most_stretches = 8;
+  if (rounds_of_stretch)
+    return std::max(1.0, std::min(rounds / *rounds_of_stretch, most_stretches * requests.value_or(rounds)));
   return std::max(1.0, requests.value_or(rounds / usual_rounds));
 }
 

@@ -31,7 +31,8 @@ struct PopulationPrior {
   /// not.
   std::optional<double> rounds_of_stretch = {};
 
-  /// The a_i behind so many rounds: of stretches, or of the requests, of 64 rounds each where nothing tells how many.
+  /// The a_i behind so many rounds: of stretches, at most 8 a request since tasks copy more or less; or of the requests,
+  /// of 64 rounds each where nothing tells how many.
   double requests_of(double rounds, std::optional<double> requests = {}) const;
 };
 

@@ -197,6 +197,7 @@ TEST_CASE("lookups of four drafted tokens tell those of other gammas, by their p
 
 TEST_CASE("rounds of lookups are alike within a stretch of text, those of other drafts within a request") {
   CHECK(population_prior(cost::DraftKind::ngram).requests_of(1000, 20) == 100);
+  CHECK(population_prior(cost::DraftKind::ngram).requests_of(10000, 20) == 160);
   CHECK(population_prior(cost::DraftKind::eagle).requests_of(1000, 20) == 20);
   CHECK(population_prior(cost::DraftKind::eagle).requests_of(640) == 10);
   CHECK(population_prior().requests_of(3) == 1);
