@@ -211,7 +211,7 @@ class DraftingSteps {
   /// Says ("steps_without_drafts") that many of them did not.
   std::optional<Note> note() const {
     if (!(rounds_ < planner::drafts_in_every_step * steps_)) return std::nullopt;
-    return Note{"steps_without_drafts",
+    return Note{std::string(planner::steps_without_drafts),
                 fmt::format("{} of the steps drafted, as where drafts are looked up or at times switched off: what is "
                             "printed is of these, and all steps put out {:.4g} tokens each",
                             planner::percent(rounds_ / steps_), 1 + accepted_ / steps_)};

@@ -12,7 +12,7 @@ namespace specdec::planner {
 /// answers take the rest.
 inline constexpr double drafts_in_every_step = 0.9;
 
-/// Codes of warnings that nothing is decided without what they ask for.
+/// Codes of warnings of which what to do depends, so that text shows them first.
 inline constexpr std::string_view hit_rate_unknown = "hit_rate_unknown", steps_without_drafts = "steps_without_drafts";
 
 /// What the draft of the cost says of its acceptance: Acceptance::take_draft_of.

@@ -21,9 +21,9 @@ namespace specdec::cost {
 /// Source:   docs/theory.md#drafts-that-are-looked-up
 class MeanDrafts {
  public:
-  /// @param gamma   the longest draft of these steps, >= 1
-  /// @param steps   with and without a draft, > 0
-  /// @param rounds  those with a draft, [0, steps]
+  /// @param gamma     the longest draft of these steps, >= 1
+  /// @param steps     with and without a draft, > 0
+  /// @param rounds    those with a draft, [0, steps]
   /// @param tokens    of all drafts, [0, gamma rounds]
   /// @param accepted  of them, [0, tokens]
   /// @throws std::domain_error for a gamma below 1

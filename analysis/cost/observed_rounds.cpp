@@ -156,11 +156,21 @@ Note warning_of(const FallingThroughput& falling) {
                       speed(*falling.more), load(*falling.more))};
 }
 
+std::optional<std::int64_t> gamma_of_mean(double drafted_per_round) {
+  const double above = std::ceil(drafted_per_round);
+  if (!(above > 0 && above - drafted_per_round <= 0.05 * drafted_per_round)) return std::nullopt;
+  return static_cast<std::int64_t>(above);
+}
+
 traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
   const auto first = std::find_if(answers.begin(), answers.end(), [](const auto& answer) { return answer.bench; });
   if (first == answers.end()) throw answers.front().refusal("predicted_ms", "missing", "the time of an answer");
-  ServingCounts run = *first;
   const std::string_view slot = first->label("slot");
+  ServingCounts run;
+  run.file = first->file;
+  run.engine = first->engine;
+  run.format = first->format;
+  run.labels = first->labels;
   run.unit = traces::CountUnit::run;
   traces::BenchRun bench;
   double seconds = 0, rounds = 0, drafted = 0, accepted = 0, emitted = 0, prompts = 0, outputs = 0, completed = 0;
@@ -189,15 +199,7 @@ traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
     if (!run.rule) run.rule = answer.rule;
     if (run.shape == traces::DraftShape::unknown) run.shape = answer.shape;
   }
-  run.line = 0;
   run.emitted = emitted;
-  run.steps.reset();
-  run.rounds_between.reset();
-  run.accepted_at.clear();
-  run.rounds.reset();
-  run.drafted.reset();
-  run.accepted.reset();
-  run.made.reset();
   if (drafted > 0) {
     run.rounds = emitted - accepted;
     if (tells_steps && rounds < *run.rounds) run.made = {rounds, drafted};

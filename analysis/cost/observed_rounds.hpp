@@ -65,6 +65,10 @@ Note warning_of(const FallingThroughput& falling);
 inline constexpr std::string_view remedy_of_falling_throughput =
     "throughput is that of all requests together: multiply it by the concurrency if what is written is of one request";
 
+/// The gamma of drafts of so many tokens on average, of which ends of answers cut some off: a whole number up to 5%
+/// above it. Empty if there is none.
+std::optional<std::int64_t> gamma_of_mean(double drafted_per_round);
+
 /// Answers of a server that decodes `max_concurrency` of them at a time, one where they do not say it, as one run:
 ///
 ///   mean_tpot = seconds of generation / tokens behind the first of each answer

@@ -188,7 +188,6 @@ TokenWorlds MeasuredAcceptance::draw(std::int64_t max_gamma, const DrawOptions& 
 }
 
 TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
-  if (gamma == measured_gamma_) return evidence_.measured.at(gamma);
   TokensPerStep tokens = beside_measured(evidence_.measured, gamma, drawn_, *this);
   tokens.extrapolated = gamma > std::max(longest_observed_, measured_gamma_.value_or(0)) ||
                         (gamma > 0 && evidence_.counts.empty() && gamma < longest_observed_);

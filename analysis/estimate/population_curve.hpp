@@ -44,8 +44,8 @@ class PopulationCurve final : public AcceptanceCurve {
   DrawnTokens drawn_;
 };
 
-/// What was measured of the gamma; else the drawn tokens, between what was measured of shorter and of longer drafts as far
-/// as these rise.
+/// What was measured of the gamma; else the drawn tokens, kept between what was measured of shorter and of longer
+/// drafts, unless the longer ones made fewer.
 TokensPerStep beside_measured(const std::map<std::int64_t, TokensPerStep>& measured, std::int64_t gamma,
                               const DrawnTokens& drawn, const AcceptanceCurve& curve);
 

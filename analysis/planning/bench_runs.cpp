@@ -31,9 +31,8 @@ std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stat
   if (run.gamma) return *run.gamma;
   if (stated) return *stated;
   if (run.rounds.value_or(0) > 0 && run.drafted) {
-    // Drafts that end early make the mean slightly smaller than the requested length.
     const double mean = *run.drafted / *run.rounds;
-    if (mean > 0 && std::ceil(mean) - mean <= 0.05 * mean) return static_cast<std::int64_t>(std::ceil(mean));
+    if (const auto gamma = cost::gamma_of_mean(mean)) return *gamma;
     throw run.refusal("drafted tokens per round", fmt::format("{:.3g}", mean),
                       mean < 1 ? "a whole number, or gamma stated (--at G), and --draft-kind ngram where drafts are looked up"
                                : "a whole number, or gamma stated (--at)");

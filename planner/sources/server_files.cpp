@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -107,11 +106,9 @@ void count_lookups(std::vector<traces::ServingCounts>& counts, std::optional<std
       one.tokens_per_round.reset();
       continue;
     }
-    // Ends of answers make the mean of drafts slightly smaller than gamma.
-    const double mean = one.made && one.made->rounds > 0 ? one.made->tokens / one.made->rounds : 0;
-    const bool tells_gamma = mean > 0 && std::ceil(mean) - mean <= 0.05 * mean;
-    one = traces::counted_by_step(std::move(one),
-                                  gamma || !tells_gamma ? gamma : static_cast<std::int64_t>(std::ceil(mean)));
+    const bool tells_drafts = one.made && one.made->rounds > 0;
+    const auto told = tells_drafts ? cost::gamma_of_mean(one.made->tokens / one.made->rounds) : std::nullopt;
+    one = traces::counted_by_step(std::move(one), gamma ? gamma : told);
     constexpr double rounding = 1.05;
     if (one.made && one.gamma && one.made->tokens > rounding * static_cast<double>(*one.gamma) * one.made->rounds)
       throw one.refusal("drafted tokens of a round", brief(one.made->tokens / one.made->rounds, 3),
@@ -175,7 +172,7 @@ bool count_as_timed(std::vector<traces::ServingCounts>& counts, cost::DraftKind 
   }
   if (least != nullptr) {
     warnings.push_back(
-        {"steps_without_drafts",
+        {std::string(steps_without_drafts),
          fmt::format("{} tells that {} of its steps drafted, as where drafts are looked up or at times switched off: "
                      "rounds are its steps, with a draft or without; --draft-kind ngram or suffix says that drafts are "
                      "looked up",

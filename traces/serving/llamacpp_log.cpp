@@ -89,8 +89,9 @@ void LlamaCppLog::read_time(const LogLine& line, const LogText& text) {
     return;
   }
   answer_ = {line.number(), tokens->value, milliseconds ? milliseconds->value : 0, of, {}};
-  // What was read of the prompt leaves out what a cache had.
   const auto read = std::exchange(prompt_, std::nullopt);
+  if (!found_.wants_plain_windows()) return;
+  // What was read of the prompt leaves out what a cache had.
   if (const auto all = tokens_at_release(line, text); all && *all >= tokens->value)
     answer_->prompt_tokens = *all - tokens->value + 1;
   else if (read && read->first == of)

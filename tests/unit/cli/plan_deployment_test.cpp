@@ -458,18 +458,20 @@ TEST_CASE("answers of llama-server with and without speculation are runs") {
   CHECK(plan["runs"][1]["batch"].get<double>() == Approx(1));
 }
 
+/// A log of llama-server whose first answer has 64 tokens in half a second.
+std::string server_log(const ScratchFolder& scratch, const std::string& name, const std::string& more) {
+  std::ofstream(scratch / name) << "eval time = 500.0 ms / 64 tokens (..)\n" << more;
+  return (scratch / name).string();
+}
+
 TEST_CASE("answers of llama-server's log that a stop cut within a draft are left out, and are said to be") {
   const ScratchFolder scratch;
-  const auto log = [&](const std::string& name, const std::string& more) {
-    std::ofstream(scratch / name) << "eval time = 500.0 ms / 64 tokens (..)\n" << more;
-    return (scratch / name).string();
-  };
   const std::string drafts = "draft acceptance = 0.50000 (20 accepted / 40 generated)\n";
   const std::string cut =
       "eval time = 50.0 ms / 2 tokens (..)\ndraft acceptance = 1.00000 (1 accepted / 1 generated)\n";
-  const std::string plain = log("plain.log", "");
-  const ordered_json whole = json_of("--bench " + plain + " " + log("whole.log", drafts) + " --at 2");
-  const ordered_json left = json_of("--bench " + plain + " " + log("cut.log", drafts + cut) + " --at 2");
+  const std::string plain = server_log(scratch, "plain.log", "");
+  const ordered_json whole = json_of("--bench " + plain + " " + server_log(scratch, "whole.log", drafts) + " --at 2");
+  const ordered_json left = json_of("--bench " + plain + " " + server_log(scratch, "cut.log", drafts + cut) + " --at 2");
   CHECK(left["runs"][1]["tokens_per_step"] == whole["runs"][1]["tokens_per_step"]);
   CHECK(left["runs"][1]["seconds_per_output_token"] == whole["runs"][1]["seconds_per_output_token"]);
   CHECK(warns(left, "stopped_in_a_draft"));
@@ -478,15 +480,11 @@ TEST_CASE("answers of llama-server's log that a stop cut within a draft are left
 
 TEST_CASE("a log of lookups tells how long drafts are, and another length is refused") {
   const ScratchFolder scratch;
-  const auto log = [&](const std::string& name, const std::string& more) {
-    const std::string file = (scratch / name).string();
-    std::ofstream(file) << "eval time = 500.0 ms / 64 tokens (..)\n" << more;
-    return file;
-  };
   // 5 drafts of 4 tokens in 48 steps.
-  const std::string lookups =
-      log("lookups.log", "draft acceptance = 0.75000 (15 accepted / 20 generated), mean len = 4.00\n");
-  const std::string question = "--bench " + log("plain.log", "") + " " + lookups + " --draft-kind ngram";
+  const std::string lookups = server_log(
+      scratch, "lookups.log", "draft acceptance = 0.75000 (15 accepted / 20 generated), mean len = 4.00\n");
+  const std::string question =
+      "--bench " + server_log(scratch, "plain.log", "") + " " + lookups + " --draft-kind ngram";
   const ordered_json run = json_of(question)["runs"][1];
   CHECK(run["gamma"] == 4);
   CHECK(run["tokens_per_step"].get<double>() == Approx(1 + 15.0 / 48));
