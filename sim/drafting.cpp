@@ -36,7 +36,7 @@ RowProposer::RowProposer(const DraftRequest& request, std::int64_t vocab_size,
     : request_(request),
       vocab_size_(static_cast<std::size_t>(vocab_size)),
       standardisation_(standardisation),
-      proposing_(proposing),
+      proposing_(standardisation.temperature == 0 ? Proposing::greedy : proposing),
       proposal_(proposal) {
   proposal.tokens.clear();
   proposal.rows.clear();
@@ -50,7 +50,7 @@ std::span<double> RowProposer::next_row() {
 
 bool RowProposer::propose() {
   const std::span<double> row = std::span(proposal_.rows).last(vocab_size_);
-  core::standardise(row, standardisation_);
+  if (standardisation_.temperature > 0) core::standardise(row, standardisation_);
   if (request_.policy.stops_before && request_.policy.stops_before(row)) {
     proposal_.rows.resize(proposal_.tokens.size() * vocab_size_);
     return false;

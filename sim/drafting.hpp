@@ -17,9 +17,10 @@ namespace specdec::sim {
 /// change nothing. sim/policies.hpp has the usual ones.
 struct DraftingPolicy {
   /// True if drafting ends here, given the draft's row for the next token, which is then not drawn. It depends on the
-  /// prefix alone, so the text keeps its law.
+  /// prefix alone, so the text keeps its law. At temperature 0 the row is that of temperature 1: a point mass tells no
+  /// confidence.
   std::function<bool(std::span<const double> row)> stops_before;
-  /// True if drafting ends after a drafted token, given the draft's probability of it and the product of those of all
+  /// True if drafting ends after a drafted token, given its probability in that row and the product of those of all
   /// tokens of the round. The token is still submitted: dropping it because of its own probability would bias the text.
   std::function<bool(double token_probability, double running_product)> stops_after;
   /// Tokens to draft in the next round, given those of the last one and its outcome; >= 0.

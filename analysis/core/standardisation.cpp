@@ -104,8 +104,16 @@ void standardise(std::span<double> probabilities, const Standardisation& standar
   for (double& p : probabilities) p /= total;
 }
 
+// First the largest value, then its place: lanes without a branch let the compiler keep them in vectors.
 std::int64_t argmax(std::span<const double> probabilities) {
-  return std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
+  std::array<double, 8> largest{};
+  std::size_t i = 0;
+  for (; i + largest.size() <= probabilities.size(); i += largest.size())
+    for (std::size_t lane = 0; lane < largest.size(); ++lane)
+      largest[lane] = largest[lane] < probabilities[i + lane] ? probabilities[i + lane] : largest[lane];
+  for (; i < probabilities.size(); ++i) largest[0] = std::max(largest[0], probabilities[i]);
+  const auto found = std::ranges::find(probabilities, std::ranges::max(largest));
+  return found == probabilities.end() ? 0 : found - probabilities.begin();
 }
 
 }  // namespace specdec::core

@@ -44,7 +44,8 @@ void require_valid(const Standardisation& standardisation);
 /// @throws std::domain_error if a field of `standardisation` is out of range
 void standardise(std::span<double> probabilities, const Standardisation& standardisation);
 
-/// The most probable token, the lowest in a tie. Assumes that the row is not empty.
+/// The most probable token, the lowest in a tie; 0 if every entry is NaN. Assumes that the row is not empty and no
+/// entry is negative.
 std::int64_t argmax(std::span<const double> probabilities);
 
 }  // namespace specdec::core

@@ -16,7 +16,8 @@ namespace specdec::sim {
 ///
 /// An inner round requests min(inner gamma, tokens still wanted - 1) tokens from the inner draft, so that no token is
 /// made in excess, and lets the middle model score them in one call. The round's policy sees the middle
-/// model's rows; the inner draft has no policy. Its random numbers are those of InnerUniforms.
+/// model's rows, point masses at temperature 0; the inner draft has no policy. Its random numbers are those of
+/// InnerUniforms.
 ///
 /// Source:   Leviathan et al. 2023, Section 6; docs/reference/methods.md#hierarchical-drafts
 class HierarchicalDraft final : public Draft {

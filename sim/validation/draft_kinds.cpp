@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -23,15 +25,16 @@ struct ModelBench {
   sim::ModelDraft draft;
 };
 
-/// Prompt lookup before another draft.
-struct CombinedBench {
-  CombinedBench(const MethodContext& context, const core::Standardisation& standardisation, sim::Proposing proposing)
-      : lookup(context.vocab_size(), 1, context.settings().ngram_order),
-        otherwise(context.draft(), standardisation, proposing),
-        draft(lookup, otherwise.draft) {}
+/// Copies where two tokens agree, and another draft elsewhere: it guesses better than a copy after one token.
+struct CopiesFirst {
+  CopiesFirst(const MethodContext& context, DraftBench bench)
+      : copies(context.vocab_size(), std::min<std::int64_t>(2, context.settings().ngram_order),
+               context.settings().ngram_order),
+        otherwise(std::move(bench)),
+        draft(copies, *otherwise.draft) {}
 
-  sim::LookupDraft lookup;
-  ModelBench otherwise;
+  sim::LookupDraft copies;
+  DraftBench otherwise;
   sim::FallbackDraft draft;
 };
 
@@ -85,11 +88,17 @@ DraftBenchFactory copies(const MethodContext& context) {
   };
 }
 
-DraftBenchFactory combination(const MethodContext& context) {
-  return [&context](const core::Standardisation& standardisation, sim::Proposing proposing) {
-    const auto bench = std::make_shared<CombinedBench>(context, standardisation, proposing);
-    return DraftBench{context.target(), {bench, &bench->draft}, std::nullopt, use_of_draft_model};
+DraftBenchFactory copies_before(const MethodContext& context, DraftBenchFactory otherwise) {
+  return [&context, otherwise = std::move(otherwise)](const core::Standardisation& standardisation,
+                                                      sim::Proposing proposing) {
+    const auto both = std::make_shared<CopiesFirst>(context, otherwise(standardisation, proposing));
+    return DraftBench{both->otherwise.target, {both, &both->draft}, std::nullopt, both->otherwise.use};
   };
+}
+
+DraftBenchFactory combination(const MethodContext& context) { return copies_before(context, draft_model(context)); }
+DraftBenchFactory copies_and_eagle(const MethodContext& context) {
+  return copies_before(context, eagle_drafts(context));
 }
 
 }  // namespace
@@ -102,6 +111,7 @@ std::span<const DraftKind> draft_kinds() {
       DraftKind{"ngram", lacks_texts, ngrams, true, {.texts = true}},
       DraftKind{"copy", nullptr, copies, false, {}},
       DraftKind{"combination", nullptr, combination, false, {.draft_model = true}},
+      DraftKind{"copy-eagle", lacks_eagle_head, copies_and_eagle, false, {.draft_model = true, .eagle_head = true}},
       DraftKind{"eagle", lacks_eagle_head, eagle_drafts, false, {.draft_model = true, .eagle_head = true}},
       DraftKind{
           "parallel", lacks_parallel_heads, parallel_drafts, false, {.draft_model = true, .parallel_heads = true}},
@@ -111,8 +121,7 @@ std::span<const DraftKind> draft_kinds() {
                 early_exit_benches,
                 true,
                 {.exit_layer = true, .draft_model = true, .exits = true}},
-      DraftKind{
-          "hierarchical", lacks_hierarchical, hierarchical_benches, false, {.draft_model = true}},
+      DraftKind{"hierarchical", lacks_hierarchical, hierarchical_benches, false, {.draft_model = true}},
       DraftKind{"input-copy", nullptr, input_copy_benches, false, {}},
   };
   return kinds;

@@ -37,21 +37,17 @@ class MethodClock::TimedDraft final : public sim::Draft {
     draft_->begin(prompt);
     prompt_seconds = seconds_since(start);
     proposing_seconds = 0;
-    per_token.clear();
   }
   void propose(const sim::DraftRequest& request, sim::Proposal& proposal) override {
     const Clock::time_point start = Clock::now();
     draft_->propose(request, proposal);
-    const double seconds = seconds_since(start);
-    proposing_seconds += seconds;
-    if (!proposal.tokens.empty()) per_token.push_back(seconds / static_cast<double>(proposal.tokens.size()));
+    proposing_seconds += seconds_since(start);
   }
   void keep(std::int64_t length) override { draft_->keep(length); }
   sim::DraftWork work() const override { return draft_->work(); }
 
   double prompt_seconds = 0;
   double proposing_seconds = 0;
-  std::vector<double> per_token;
 
  private:
   std::shared_ptr<sim::Draft> draft_;
@@ -70,7 +66,7 @@ void MethodClock::finish(double total, const sim::Counters& counters, RunTimes& 
   times.seconds = total - std::exchange(excluded_, 0);
   if (!target_) return;
   times.calls.assign(target_->calls().begin(), target_->calls().end());
-  times.drafting = draft_->per_token;
+  times.drafting_seconds = draft_->proposing_seconds;
   times.seconds -= prompt_seconds(times.calls) + draft_->prompt_seconds;
   target_->forget_calls();
   times.rest_seconds = (times.seconds - scoring_seconds(times.calls) - draft_->proposing_seconds) /
@@ -101,29 +97,27 @@ MethodTiming timing_of(std::span<const RunTimes* const> times, const sim::Counte
                          values.insert(values.end(), run.plain_calls.begin(), run.plain_calls.end());
                        });
   timing.plain_step_seconds = plain;
-  timing.c = median_over(times, [](const RunTimes& run, auto& values) {
-               values.insert(values.end(), run.drafting.begin(), run.drafting.end());
-             }) / plain;
   const double rest = median_over(times, [](const RunTimes& run, auto& values) { values.push_back(run.rest_seconds); });
   timing.overhead = std::max(0.0, rest - sampling) / plain;
 
   std::map<std::int64_t, std::vector<double>> calls;
   double plain_seconds = 0;
   double seconds = 0;
-  double tokens = 0;
+  double drafting_seconds = 0;
   for (const RunTimes* run : times) {
     for (const TimedModel::Call& call : run->calls)
       if (call.rows > 0) calls[call.tokens].push_back(call.seconds);
     seconds += run->seconds;
+    drafting_seconds += run->drafting_seconds;
   }
-  double cost = timing.c * static_cast<double>(counters.drafted) +
-                timing.overhead * static_cast<double>(counters.steps);
+  timing.c = counters.drafted > 0 ? drafting_seconds / static_cast<double>(counters.drafted) / plain : 0;
+  double cost = drafting_seconds / plain + timing.overhead * static_cast<double>(counters.steps);
   for (const auto& [n, its] : calls) {
     const double factor = n == 1 ? 1 : (median(its) + sampling) / plain;
     if (n > 1 && its.size() >= least_calls) timing.verification.push_back({n, factor});
     cost += factor * static_cast<double>(its.size());
   }
-  tokens = static_cast<double>(counters.tokens);
+  const auto tokens = static_cast<double>(counters.tokens);
   for (const RunTimes* run : times) plain_seconds += run->plain_seconds / static_cast<double>(times.size());
   timing.measured = plain_seconds / (seconds / tokens);
   timing.expected = expected_tokens_per_step * static_cast<double>(counters.steps) / cost;

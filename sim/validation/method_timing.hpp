@@ -21,17 +21,18 @@ struct RunTimes {
   double sampling_seconds = 0;
   /// Without reading the prompt and without what only tests need.
   double seconds = 0;
-  /// Scoring calls of the target, and the drafting of each step over its drafted tokens.
+  /// Scoring calls of the target.
   std::vector<TimedModel::Call> calls;
-  std::vector<double> drafting;
+  double drafting_seconds = 0;
   /// The rest of a step.
   double rest_seconds = 0;
 };
 
-/// Wall clock of one method: medians over its steps, ratios over all its texts.
+/// Wall clock of one method: medians over its steps, drafting and ratios over all its texts.
 struct MethodTiming {
   double plain_step_seconds = 0;
-  /// Drafting a token over a plain step.
+  /// Drafting a token over a plain step: the mean, since a round that copies drafts for nothing and the next by a
+  /// model.
   double c = 0;
   /// v(n) by the number of scored tokens, where there were enough calls; those of one token are not among them.
   std::vector<core::VerificationCost::Point> verification;

@@ -275,7 +275,7 @@ TEST_CASE("over a recording methods come to what analyze computes") {
     const ordered_json analysis = document_of_run("analyze " + trace + how);
     const ordered_json& four = analysis["gammas"].at(3);
     CHECK(four["gamma"] == 4);
-    check_closed(row, four["tokens_per_step"]["replay"].get<double>());
+    check_closed(row, four["tokens_per_step"]["replay"]["value"].get<double>());
     const double cost = row["steps"].get<double>() + 0.1 * row["drafted"].get<double>();
     CHECK(row["speedup"]["value"].get<double>() == Approx(row["tokens"].get<double>() / cost));
   }
@@ -519,8 +519,8 @@ TEST_CASE("options that the source or the method has no use for are refused, def
   CHECK(document_of_run(greedy + " --temperature 0")["results"] == document_of_run(greedy)["results"]);
   check_run_refused(
       "simulate --draft copy --draft-model " + specdec::tests::source_dir() + "/sim/models/draft --tokens 16",
-      "--draft-model is given, but copy+algorithm1 does not use it; what does: --draft model, combination, eagle, "
-      "parallel, early-exit, hierarchical");
+      "--draft-model is given, but copy+algorithm1 does not use it; what does: --draft model, combination, "
+      "copy-eagle, eagle, parallel, early-exit and 1 more");
   check_run_refused("simulate --source synthetic --alpha 0.5 --temperature 1",
                     "--temperature does not go with --laws iid");
   check_run_refused("simulate --source synthetic --laws fixed --max-new-tokens 9",

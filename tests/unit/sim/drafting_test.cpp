@@ -155,6 +155,38 @@ TEST_CASE("a greedy draft is accepted with the target's probability of it") {
   }
 }
 
+TEST_CASE("at temperature 0 a policy sees how sure the draft is, not the point mass that it proposes") {
+  const TablePair pair = synthetic_bigram_pair(8, 0.5, 3);
+  const RandomStream stream(0, 0);
+  ContextTableModel model = pair.draft;
+  const auto proposed = [&](const DraftingPolicy& policy, Token last) {
+    ModelDraft draft(model, {.temperature = 0});
+    Proposal proposal;
+    draft.begin(Tokens{last});
+    draft.propose(request_for({last}, 6, policy, stream), proposal);
+    return proposal;
+  };
+  for (Token last = 0; last < 8; ++last) {
+    const Tokens all = proposed({}, last).tokens;
+    REQUIRE(all.size() == 6);
+    Tokens text{last};
+    std::vector<double> sureness;
+    for (const Token token : all) {
+      sureness.push_back(pair.draft.row(text)[static_cast<std::size_t>(token)]);
+      text.push_back(token);
+    }
+    for (const double least : {0.3, 0.5, 0.7}) {
+      CAPTURE(last, least);
+      const auto unsure = static_cast<std::size_t>(std::ranges::find_if(sureness, [&](double p) { return p < least; }) -
+                                                   sureness.begin());
+      const Proposal after = proposed(threshold_policy(least), last);
+      CHECK(after.tokens.size() == std::min<std::size_t>(unsure + 1, 6));
+      CHECK(after.rows[static_cast<std::size_t>(all.front())] == 1);
+      CHECK(proposed(confidence_policy(least), last).tokens.size() == unsure);
+    }
+  }
+}
+
 TEST_CASE("a look-up copies what followed the longest and latest earlier match, as far as the text goes") {
   const RandomStream stream(0, 0);
   const DraftingPolicy policy;
