@@ -8,13 +8,6 @@ using estimate::Interval;
 using estimate::ServingSummary;
 using nlohmann::ordered_json;
 
-/// All keys whether there is an estimate or not.
-ordered_json estimate_json(const std::optional<Estimate>& estimate) {
-  return {{"value", estimate ? number_or_null(estimate->value) : ordered_json()},
-          {"ci95", estimate ? pair_of(estimate->ci95) : ordered_json()},
-          {"method", estimate ? ordered_json(estimate->method) : ordered_json()}};
-}
-
 ordered_json rate_json(const std::optional<estimate::CountedRate>& rate) {
   ordered_json json = {{"value", nullptr},
                        {"bounds", nullptr},
@@ -169,12 +162,9 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_counts() {
 ordered_json json_of(const CountersAnswer& answer) {
   ordered_json json = {{"groups", ordered_json::array()}, {"pooling", ordered_json::array()}};
   for (const CountersPooling& pooling : answer.pooling) {
-    json["pooling"].push_back(
-        {{"model_name", pooling.model_name.empty() ? ordered_json() : ordered_json(pooling.model_name)},
-         {"common", estimate_json(pooling.rates.common)},
-         {"another_ci95", pair_of(std::optional(pooling.rates.another))},
-         {"spread", pooling.rates.spread},
-         {"spread_ci95", pair_of(std::optional(pooling.rates.spread_ci95))}});
+    ordered_json& row = json["pooling"].emplace_back();
+    row["model_name"] = pooling.model_name.empty() ? ordered_json() : ordered_json(pooling.model_name);
+    row.update(pooling_json(pooling.rates));
   }
   for (const CountersGroup& group : answer.groups) json["groups"].push_back(group_json(group));
   return json;

@@ -266,13 +266,14 @@ std::string pooling_table(const CountersAnswer& a) {
         groups < few_groups
             ? "; of so few groups that is more what was assumed, anything up to 2, than what was counted"
             : "";
-    text += wrapped(fmt::format("Pooled: drawn towards the mean of the groups{}, {}, the more the less a group was "
-                                "counted; groups differ by {} (95% {} to {}) in log-odds{}; one that was not counted "
-                                "accepts {}.",
-                                pooling.model_name.empty() ? "" : " of " + pooling.model_name,
-                                fixed(rates.common.value), brief(rates.spread, 2), brief(rates.spread_ci95.lo, 2),
-                                brief(rates.spread_ci95.hi, 2), guessed, interval_text(rates.another))) +
-            '\n';
+    text +=
+        wrapped(fmt::format("Pooled: drawn towards the mean of the groups{}, {}, the more the less a group was "
+                            "counted; groups differ by {} (95% {} to {}) in log-odds{}; one that was not counted "
+                            "accepts {}.",
+                            pooling.model_name.empty() ? "" : " of " + pooling.model_name, fixed(rates.common.value),
+                            brief(rates.spread.value, 2), brief(rates.spread.ci95->lo, 2),
+                            brief(rates.spread.ci95->hi, 2), guessed, interval_text(*rates.another.ci95))) +
+        '\n';
   }
   return text;
 }

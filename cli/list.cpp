@@ -289,8 +289,7 @@ ordered_json json_of(const PublishedPrior& prior) {
   ordered_json lengths = ordered_json::array();
   for (const planning::PriorLength& length : prior.lengths) {
     lengths.push_back({{"gamma", length.gamma},
-                       {"tokens_per_step", length.tokens_per_step},
-                       {"tokens_per_step_ci95", {length.ci95.lo, length.ci95.hi}}});
+                       {"tokens_per_step", {{"value", length.tokens_per_step}, {"ci95", pair_of(length.ci95)}}}});
   }
   return {{"name", prior.name},
           {"kind", prior.kind},

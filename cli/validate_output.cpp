@@ -1,6 +1,7 @@
 #include "cli/validate_output.hpp"
 
 #include "cli/report.hpp"
+#include "render/json_values.hpp"
 #include "render/table.hpp"
 #include "render/text.hpp"
 #include "sim/validation/validate.hpp"
@@ -23,12 +24,6 @@ using validation::Configuration;
 using validation::Speedup;
 using validation::Timing;
 using validation::UniformityTest;
-
-ordered_json estimate_json(const estimate::Estimate& e) {
-  ordered_json interval;
-  if (e.ci95) interval = {e.ci95->lo, e.ci95->hi};
-  return {{"value", e.value}, {"ci95", interval}, {"method", e.method}};
-}
 
 // Rows of the tables of checks and of distribution tests begin with the configuration they belong to.
 ordered_json place_of(const Configuration& c) {

@@ -17,13 +17,6 @@ using estimate::ReplayReport;
 using nlohmann::ordered_json;
 using planning::TraceAnalysis;
 
-/// Two ends of a bracket, as a value if they are equal.
-void put_bracket(ordered_json& object, const std::string& key, const std::optional<Interval>& ends) {
-  const bool exact = ends && ends->lo == ends->hi;
-  object[key] = exact ? ordered_json(ends->lo) : ordered_json();
-  object[key + "_bounds"] = exact ? ordered_json() : pair_of(ends);
-}
-
 ordered_json acceptance_json(const std::optional<AcceptanceEstimate>& alpha) {
   if (!alpha) return nullptr;
   ordered_json json = {{"value", number_or_null(alpha->value)}};
@@ -36,25 +29,13 @@ ordered_json acceptance_json(const std::optional<AcceptanceEstimate>& alpha) {
   return json;
 }
 
-ordered_json mean_json(const std::optional<Estimate>& mean) {
-  return mean ? number_or_null(mean->value) : ordered_json();
-}
-
-ordered_json interval_json(const std::optional<Estimate>& mean) { return mean ? pair_of(mean->ci95) : ordered_json(); }
-
-/// A figure from the two ends of a replay: a number if there is only one, else null and both; with its interval.
-void put_figure(ordered_json& object, const std::string& key, const std::optional<Estimate>& lower,
-                const std::optional<Estimate>& upper) {
-  const bool exact = lower && !upper;
-  object[key] = exact ? number_or_null(lower->value) : ordered_json();
-  object[key + "_bounds"] =
-      lower && upper ? ordered_json({std::min(lower->value, upper->value), std::max(lower->value, upper->value)})
-                     : ordered_json();
-  std::optional<Interval> ci95 = lower ? lower->ci95 : std::nullopt;
-  if (upper && ci95 && upper->ci95) {
-    ci95 = Interval{std::min(ci95->lo, upper->ci95->lo), std::max(ci95->hi, upper->ci95->hi)};
-  }
-  object[key + "_ci95"] = pair_of(ci95);
+/// A figure from the two ends of a replay, or from the one that there is.
+ordered_json figure_json(const std::optional<Estimate>& lower, const std::optional<Estimate>& upper = {}) {
+  if (!lower) return bracket_json({});
+  if (!upper) return bracket_json(estimate::exactly(lower->value), lower->ci95);
+  const Interval ends = estimate::hull(estimate::exactly(lower->value), estimate::exactly(upper->value));
+  const bool both = lower->ci95 && upper->ci95;
+  return bracket_json(ends, both ? std::optional(estimate::hull(*lower->ci95, *upper->ci95)) : lower->ci95);
 }
 
 ordered_json text_source_json(const planner::Analysis& a) {
@@ -76,13 +57,11 @@ ordered_json calibration_json(const std::string& by, const estimate::CalibratedB
           {"positions", bin.positions},
           {"drafted", bin.drafted},
           {"confidence", number_or_null(bin.confidence)},
-          {"acceptance", mean_json(bin.acceptance)},
-          {"acceptance_ci95", interval_json(bin.acceptance)}};
+          {"acceptance", estimate_json(bin.acceptance)}};
 }
 
 void put_law(ordered_json& json, const TraceAnalysis& t) {
-  put_bracket(json, "d_lk", t.d_lk ? std::optional(t.d_lk->bounds) : std::nullopt);
-  json["d_lk_ci95"] = t.d_lk ? pair_of(t.d_lk->ci95) : ordered_json();
+  json["d_lk"] = t.d_lk ? bracket_json(t.d_lk->bounds, t.d_lk->ci95) : bracket_json({});
   ordered_json& calibration = json["calibration"] = ordered_json::array();
   const auto put_bins = [&](const std::string& by, const std::vector<estimate::CalibratedBin>& rows) {
     for (const estimate::CalibratedBin& bin : rows) calibration.push_back(calibration_json(by, bin));
@@ -98,13 +77,13 @@ const GammaReplay* replayed(const ReplayReport& report, std::int64_t gamma) {
 /// One gamma's figures by exact replay, at both ends of its brackets if there are two.
 ordered_json gamma_json(const GammaReplay& low, const GammaReplay* high) {
   ordered_json json = {{"gamma", low.gamma}};
-  ordered_json& tokens = json["tokens_per_step"] = ordered_json::object();
-  put_figure(tokens, "replay", low.tokens_per_step, high ? std::optional(high->tokens_per_step) : std::nullopt);
+  ordered_json& tokens = json["tokens_per_step"];
+  tokens["replay"] = figure_json(low.tokens_per_step, high ? std::optional(high->tokens_per_step) : std::nullopt);
   const bool exact = high == nullptr;
   tokens["iid"] = exact ? number_or_null(low.iid_tokens_per_step) : ordered_json();
   tokens["iid_minus_replay"] = exact ? number_or_null(low.difference) : ordered_json();
-  ordered_json& speedup = json["speedup"] = ordered_json::object();
-  put_figure(speedup, "replay", low.speedup, high ? high->speedup : std::nullopt);
+  ordered_json& speedup = json["speedup"];
+  speedup["replay"] = figure_json(low.speedup, high ? high->speedup : std::nullopt);
   speedup["iid"] = exact ? number_or_null(low.iid_speedup) : ordered_json();
   json["share_best"] = exact ? number_or_null(low.share_best) : ordered_json();
   return json;
@@ -113,13 +92,9 @@ ordered_json gamma_json(const GammaReplay& low, const GammaReplay* high) {
 /// One gamma's figures without replay.
 ordered_json gamma_json(const planning::IidRow& iid) {
   ordered_json json = {{"gamma", iid.gamma}};
-  ordered_json& tokens = json["tokens_per_step"] = ordered_json::object();
-  put_figure(tokens, "replay", std::nullopt, std::nullopt);
-  tokens["iid"] = number_or_null(iid.tokens_per_step);
-  tokens["iid_minus_replay"] = nullptr;
-  ordered_json& speedup = json["speedup"] = ordered_json::object();
-  put_figure(speedup, "replay", std::nullopt, std::nullopt);
-  speedup["iid"] = number_or_null(iid.speedup);
+  json["tokens_per_step"] = {
+      {"replay", figure_json({})}, {"iid", number_or_null(iid.tokens_per_step)}, {"iid_minus_replay", nullptr}};
+  json["speedup"] = {{"replay", figure_json({})}, {"iid", number_or_null(iid.speedup)}};
   json["share_best"] = nullptr;
   return json;
 }
@@ -142,14 +117,12 @@ const Report* pointer_to(const std::optional<Report>& report) {
 
 ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
   ordered_json json = {{"gamma", nullptr},
-                       {"speedup", nullptr},
-                       {"speedup_ci95", nullptr},
+                       {"speedup", bracket_json({})},
                        {"bootstrap_share_best", nullptr},
                        {"near_optimal_gammas", nullptr},
                        {"expected_regret", nullptr},
                        {"at_limit", nullptr},
                        {"gamma_bounds", nullptr},
-                       {"speedup_bounds", nullptr},
                        {"break_even_c", nullptr},
                        {"break_even_gamma", nullptr}};
   if (low && low->break_even && !high) {
@@ -161,13 +134,12 @@ ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
   if (high) {
     if (!high->optimum) return json;
     json["gamma_bounds"] = {std::min(best.gamma, high->optimum->gamma), std::max(best.gamma, high->optimum->gamma)};
-    json["speedup_bounds"] = {best.speedup, high->optimum->speedup};
+    json["speedup"] = bracket_json(Interval{best.speedup, high->optimum->speedup});
     return json;
   }
   json["gamma"] = best.gamma;
-  json["speedup"] = best.speedup;
   const GammaReplay& row = *replayed(*low, best.gamma);
-  json["speedup_ci95"] = interval_json(row.speedup);
+  json["speedup"] = bracket_json(estimate::exactly(best.speedup), row.speedup ? row.speedup->ci95 : std::nullopt);
   json["bootstrap_share_best"] = number_or_null(row.share_best);
   if (best.near_optimal_gammas) json["near_optimal_gammas"] = *best.near_optimal_gammas;
   json["expected_regret"] = number_or_null(best.expected_regret);
@@ -176,20 +148,16 @@ ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
 }
 
 ordered_json position_json(const planning::PositionAcceptance& row) {
-  ordered_json json = {{"position", row.position}};
-  put_bracket(json, "unconditional", row.unconditional);
-  put_bracket(json, "conditional", row.conditional);
-  return json;
+  return {{"position", row.position},
+          {"unconditional", bracket_json(row.unconditional)},
+          {"conditional", bracket_json(row.conditional)}};
 }
 
 ordered_json lenience_json(const planning::LenienceEstimate& row) {
   return {{"lenience", row.lenience},
-          {"alpha", row.alpha.value},
-          {"alpha_ci95", pair_of(row.alpha.ci95)},
-          {"tv_keep_residual", row.distance_strict.value},
-          {"tv_keep_residual_ci95", pair_of(row.distance_strict.ci95)},
-          {"tv_scaled_residual", row.distance_lenient.value},
-          {"tv_scaled_residual_ci95", pair_of(row.distance_lenient.ci95)}};
+          {"alpha", estimate_json(row.alpha)},
+          {"tv_keep_residual", estimate_json(row.distance_strict)},
+          {"tv_scaled_residual", estimate_json(row.distance_lenient)}};
 }
 
 ordered_json sweep_json(const planning::SweepRow& row) {
@@ -200,8 +168,7 @@ ordered_json sweep_json(const planning::SweepRow& row) {
           {"top_p", s.top_p},
           {"min_p", s.min_p},
           {"temperature_last", s.temperature_last},
-          {"alpha", number_or_null(row.alpha.value)},
-          {"alpha_ci95", pair_of(row.alpha.ci95)},
+          {"alpha", acceptance_json(row.alpha)},
           {"gamma", row.gamma ? ordered_json(*row.gamma) : ordered_json()},
           {"speedup", number_or_null(row.speedup)}};
 }
@@ -213,9 +180,8 @@ ordered_json policy_json(const std::string& name) {
           {"threshold", nullptr},
           {"at_grid_edge", nullptr},
           {"tokens_per_step", nullptr},
-          {"drafted_per_step_bounds", nullptr},
-          {"speedup", nullptr},
-          {"speedup_bounds", nullptr},
+          {"drafted_per_step", bracket_json({})},
+          {"speedup", bracket_json({})},
           {"sequences", nullptr}};
 }
 
@@ -233,17 +199,14 @@ std::string_view verdict_name(estimate::ThresholdVerdict verdict) {
 
 ordered_json adaptive_json(const planner::Analysis& a) {
   ordered_json policies = ordered_json::array();
-  ordered_json json = {{"max_gamma", a.gammas.back()},
-                       {"verdict", nullptr},
-                       {"gain_bounds", nullptr},
-                       {"gain_ci95", nullptr},
-                       {"policies", policies}};
+  ordered_json json = {
+      {"max_gamma", a.gammas.back()}, {"verdict", nullptr}, {"gain", bracket_json({})}, {"policies", policies}};
   if (!a.recording.adaptive) return json;
   const estimate::AdaptiveReport& report = *a.recording.adaptive;
   ordered_json fixed = policy_json("fixed_gamma");
   if (report.fixed) {
     fixed["gamma"] = report.fixed->gamma;
-    fixed["speedup"] = report.fixed->speedup;
+    fixed["speedup"] = bracket_json(estimate::exactly(report.fixed->speedup));
     fixed["sequences"] = report.judged_on;
   }
   policies.push_back(std::move(fixed));
@@ -254,12 +217,11 @@ ordered_json adaptive_json(const planner::Analysis& a) {
     threshold["threshold"] = judged.threshold;
     threshold["at_grid_edge"] = judged.at_grid_edge;
     threshold["tokens_per_step"] = judged.tokens_per_step;
-    threshold["drafted_per_step_bounds"] = pair_of(judged.drafted_per_step);
-    threshold["speedup_bounds"] = pair_of(judged.speedup);
+    threshold["drafted_per_step"] = bracket_json(judged.drafted_per_step);
+    threshold["speedup"] = bracket_json(judged.speedup);
     threshold["sequences"] = report.judged_on;
     json["verdict"] = verdict_name(verdict_of(judged));
-    json["gain_bounds"] = pair_of(judged.gain);
-    json["gain_ci95"] = pair_of(judged.gain_ci95);
+    json["gain"] = bracket_json(judged.gain, judged.gain_ci95);
   }
   policies.push_back(std::move(threshold));
   json["policies"] = std::move(policies);
@@ -276,16 +238,10 @@ ordered_json task_json(const planning::TaskAnalysis& task) {
           {"optimal", optimal_json(pointer_to(task.replay), pointer_to(task.replay_upper))}};
 }
 
-ordered_json pooled_json(const std::optional<estimate::Estimate>& pooled) {
-  return {{"value", pooled ? ordered_json(pooled->value) : ordered_json()},
-          {"ci95", pooled ? pair_of(pooled->ci95) : ordered_json()},
-          {"method", pooled ? ordered_json(pooled->method) : ordered_json()}};
-}
-
 ordered_json task_row(const planning::TaskAnalysis& task, const std::optional<estimate::Estimate>& pooled) {
   ordered_json row = {{"task", shown_name(task)}};
   row.update(task_json(task));
-  row["alpha_pooled"] = pooled_json(pooled);
+  row["alpha_pooled"] = estimate_json(pooled);
   return row;
 }
 
@@ -301,10 +257,7 @@ void put_tasks(ordered_json& json, const planner::Analysis& a) {
   }
   json["tasks"] = std::move(rows);
   json["by_task"] = std::move(by_task);
-  json["task_pooling"] = {{"common", pooled_json(pooled ? std::optional(pooled->common) : std::nullopt)},
-                          {"another_ci95", pooled ? pair_of(std::optional(pooled->another)) : ordered_json()},
-                          {"spread", pooled ? ordered_json(pooled->spread) : ordered_json()},
-                          {"spread_ci95", pooled ? pair_of(std::optional(pooled->spread_ci95)) : ordered_json()}};
+  json["task_pooling"] = pooling_json(pooled);
 }
 
 template <class Rows, class Json>

@@ -114,9 +114,8 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"memory_per_gpu", json_memory(r.memory[i])},
       {"gpus_per_replica", r.simulation.gpus_per_replica},
       {"replicas", or_null(s.replicas)},
-      {"gpus", or_null(s.gpus)},
+      {"gpus", {{"value", or_null(s.gpus)}, {"ci95", json_gpu_range(r.in_worlds.scenarios[i].gpu_range)}}},
       {"requests_per_second_of_gpus", number_or_null(r.requests_per_second_together(i))},
-      {"gpus_bounds", json_gpu_range(r.in_worlds.scenarios[i].gpu_range)},
       {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
       {"engines_agree", json_engines(s)},
       {"verification_budget", s.scenario.engine.verification_budget}};

@@ -10,12 +10,7 @@ namespace {
 using nlohmann::ordered_json;
 using validation::MethodResult;
 
-ordered_json estimate_or_null(const std::optional<estimate::Estimate>& e) {
-  if (!e) return nullptr;
-  ordered_json interval;
-  if (e->ci95) interval = {e->ci95->lo, e->ci95->hi};
-  return {{"value", e->value}, {"ci95", interval}, {"method", e->method}};
-}
+ordered_json estimate_or_null(const std::optional<estimate::Estimate>& e) { return e ? estimate_json(e) : nullptr; }
 
 template <class Kind>
 ordered_json name_or_null(const Kind* kind) {

@@ -17,13 +17,12 @@ using planner::ComparedRun;
 using planner::RunsDifference;
 
 ordered_json difference_json(const Difference& difference) {
-  return {{"difference", difference.value},
-          {"ci95", pair_of(difference.ci95)},
-          {"p_value", number_or_null(difference.p_value)}};
+  return {
+      {"value", difference.value}, {"ci95", pair_of(difference.ci95)}, {"p_value", number_or_null(difference.p_value)}};
 }
 
 ordered_json with_difference(ordered_json row, const Difference& difference) {
-  row.update(difference_json(difference));
+  row["difference"] = difference_json(difference);
   return row;
 }
 

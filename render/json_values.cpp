@@ -16,6 +16,27 @@ ordered_json pair_of(const std::optional<estimate::Interval>& interval) {
   return interval ? ordered_json({interval->lo, interval->hi}) : ordered_json();
 }
 
+ordered_json estimate_json(const std::optional<estimate::Estimate>& estimate) {
+  return {{"value", estimate ? number_or_null(estimate->value) : ordered_json()},
+          {"ci95", estimate ? pair_of(estimate->ci95) : ordered_json()},
+          {"method", estimate ? ordered_json(estimate->method) : ordered_json()}};
+}
+
+ordered_json pooling_json(const std::optional<estimate::PooledRates>& pooled) {
+  using Figure = std::optional<estimate::Estimate>;
+  return {{"common", estimate_json(pooled ? Figure(pooled->common) : std::nullopt)},
+          {"another", estimate_json(pooled ? Figure(pooled->another) : std::nullopt)},
+          {"spread", estimate_json(pooled ? Figure(pooled->spread) : std::nullopt)}};
+}
+
+ordered_json bracket_json(const std::optional<estimate::Interval>& ends,
+                          const std::optional<estimate::Interval>& ci95) {
+  const bool exact = ends && ends->lo == ends->hi;
+  return {{"value", exact ? number_or_null(ends->lo) : ordered_json()},
+          {"bounds", exact ? ordered_json() : pair_of(ends)},
+          {"ci95", pair_of(ci95)}};
+}
+
 ordered_json number_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? ordered_json(*value) : ordered_json();
 }

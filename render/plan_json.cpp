@@ -17,12 +17,6 @@ using nlohmann::ordered_json;
 using planning::DeploymentRow;
 using planning::PointPlan;
 
-ordered_json json_of(const estimate::Estimate& estimate) {
-  return {{"value", estimate.value},
-          {"ci95", pair_of(estimate.ci95)},
-          {"method", estimate.method}};
-}
-
 ordered_json json_of(const std::optional<planning::BaselineAndSpeculative>& both) {
   if (!both) return nullptr;
   return {{"baseline", both->baseline}, {"speculative", both->speculative}};
@@ -43,17 +37,16 @@ void put_times(ordered_json& object, const Plan& d, const PointPlan& point, cons
 }
 
 /// An estimate everywhere: a value with its interval, or bounds.
-ordered_json estimate_json(double value, const estimate::Interval& ci95,
-                           const std::optional<estimate::Interval>& bounds) {
+ordered_json range_json(double value, const estimate::Interval& ci95, const std::optional<estimate::Interval>& bounds) {
   if (bounds) return {{"value", nullptr}, {"bounds", pair_of(bounds)}, {"ci95", pair_of(ci95)}};
   return {{"value", value}, {"ci95", ci95.lo < ci95.hi ? pair_of(ci95) : ordered_json()}};
 }
 
 ordered_json json_of(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
   ordered_json object = {{"gamma", row.gamma},
-                         {"tokens_per_step", estimate_json(row.tokens_per_step, row.tokens_interval, row.tokens_bounds)}};
+                         {"tokens_per_step", range_json(row.tokens_per_step, row.tokens_interval, row.tokens_bounds)}};
   put_times(object, d, point, row);
-  object["speedup"] = estimate_json(row.speedup, row.speedup_ci95, row.speedup_bounds);
+  object["speedup"] = range_json(row.speedup, row.speedup_ci95, row.speedup_bounds);
   object["regret"] = row.regret;
   object["share"] = row.share;
   object["extrapolated"] = row.extrapolated;
@@ -110,7 +103,7 @@ ordered_json json_point(const Plan& d, std::size_t index) {
                          {"gamma", point.optimal().gamma},
                          {"basis", name_of(point.basis)},
                          {"doubt", point.doubt.empty() ? ordered_json() : ordered_json(point.doubt)}};
-  object["speedup"] = json_of(point.speedup_estimate);
+  object["speedup"] = estimate_json(point.speedup_estimate);
   object["uncertainty"] = json_of(point.uncertainty);
   object["next_measurement"] = json_of(d, point.next);
   object["near_optimal_gammas"] = point.near_optimal_gammas;
@@ -159,7 +152,7 @@ ordered_json json_drafts(const Plan& d) {
                         {"context", point.context},
                         {"verdict", worlds::name_of(point.certainty)},
                         {"gamma", point.optimal().gamma},
-                        {"speedup", json_of(point.speedup_estimate)},
+                        {"speedup", estimate_json(point.speedup_estimate)},
                         {"best", d.deployment.best_draft[j] == i}});
     }
     ordered_json acceptance;
@@ -185,20 +178,23 @@ ordered_json json_drafts(const Plan& d) {
   return drafts;
 }
 
+ordered_json predicted_json(const std::optional<double>& value, const std::optional<estimate::Interval>& ci95) {
+  return {{"value", number_or_null(value)}, {"ci95", pair_of(ci95)}};
+}
+
 /// An unknown value has the same keys.
 ordered_json json_of(const std::optional<planning::PredictedFigure>& figure) {
-  if (!figure) return {{"predicted", nullptr}, {"measured", nullptr}, {"ci95", nullptr}};
-  return {{"predicted", figure->predicted}, {"measured", figure->measured}, {"ci95", pair_of(figure->ci95)}};
+  if (!figure) return {{"predicted", predicted_json({}, {})}, {"measured", nullptr}};
+  return {{"predicted", predicted_json(figure->predicted, figure->ci95)}, {"measured", figure->measured}};
 }
 
 ordered_json json_of(const planning::BenchPrediction& prediction) {
   return {{"file", prediction.file.string()},
           {"line", prediction.line},
-          {"predicted", number_or_null(prediction.predicted)},
+          {"predicted", predicted_json(prediction.predicted, prediction.ci95)},
           {"measured", prediction.measured},
           {"relative_error", number_or_null(prediction.relative_error)},
           {"reason", prediction.reason.empty() ? ordered_json() : ordered_json(prediction.reason)},
-          {"predicted_ci95", pair_of(prediction.ci95)},
           {"drifted", prediction.drifted().empty() ? ordered_json() : ordered_json(prediction.drifted())},
           {"round_seconds", json_of(prediction.round)},
           {"tokens_per_step", json_of(prediction.tokens)}};
@@ -237,7 +233,7 @@ ordered_json json_runs(const planning::BenchPlan& bench) {
   for (std::size_t i = 0; i < bench.runs.size(); ++i) {
     ordered_json object = json_of(bench.runs[i]);
     for (const planning::BenchSpeedup& speedup : bench.speedups) {
-      if (speedup.speculative == i) object["measured_speedup"] = json_of(speedup.speedup);
+      if (speedup.speculative == i) object["measured_speedup"] = estimate_json(speedup.speedup);
     }
     if (i < bench.leave_one_out.size()) {
       object["predicted_seconds_per_output_token"] = number_or_null(bench.leave_one_out[i].predicted);
@@ -337,12 +333,12 @@ void put_plan(const Plan& d, ordered_json& json) {
 
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_runs() {
   ordered_json run = json_of(planning::BenchFigures{});
-  run["measured_speedup"] = json_of(estimate::Estimate{});
+  run["measured_speedup"] = estimate_json(estimate::Estimate{});
   // Members that are null at points that lack them.
   ordered_json point = {{"next_measurement", nullptr}};
   for (const char* key : {"gamma", "batch", "context", "with_baseline", "command"})
     point["next_measurement"][key] = nullptr;
-  point["speedup"] = json_of(estimate::Estimate{});
+  point["speedup"] = estimate_json(estimate::Estimate{});
   point["seconds_per_output_token"] = json_of(std::optional(planning::BaselineAndSpeculative{}));
   point["output_tokens_per_second"] = point["seconds_per_output_token"];
   point["deployed"] = json_of(std::optional(planning::DeployedAtPoint{}));

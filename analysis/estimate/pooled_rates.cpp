@@ -49,9 +49,8 @@ std::optional<PooledRates> pooled_rates(std::span<const std::optional<Estimate>>
     result.groups.push_back(place ? std::optional(estimate_of(pooled.group(*place))) : std::nullopt);
   }
   result.common = estimate_of(pooled.common_mean());
-  result.another = rates_of(pooled.new_group().central95());
-  result.spread = pooled.spread();
-  result.spread_ci95 = pooled.spread_ci95();
+  result.another = estimate_of(pooled.new_group());
+  result.spread = {pooled.spread(), pooled.spread_ci95(), "likelihood of the groups' log-odds"};
   return result;
 }
 

@@ -12,12 +12,11 @@ namespace specdec::estimate {
 struct PooledRates {
   /// Rates of the groups, in their order; empty for those without a rate in (0, 1) and an interval about it.
   std::vector<std::optional<Estimate>> groups = {};
-  /// The rate of all groups, and the interval of another one.
+  /// The rate of all groups, and that of another one.
   Estimate common = {};
-  Interval another = {};
-  /// Standard deviation of the groups' log-odds, and its 95% interval.
-  double spread = 0;
-  Interval spread_ci95 = {};
+  Estimate another = {};
+  /// Standard deviation of the groups' log-odds.
+  Estimate spread = {};
 };
 
 /// Pools the log-odds of rates by GroupShrinkage, each with the variance that its 95% interval has:

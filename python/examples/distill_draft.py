@@ -127,7 +127,7 @@ def main() -> None:
             shutil.copy(args.draft / name, args.output)
     for name, answer in (("before", before), ("after", after)):
         low, high = answer.alpha.ci95
-        print(f"alpha {name} {answer.alpha.value:.4f} (95%: {low:.4f} to {high:.4f}), D_LK {answer.d_lk:.4f}")
+        print(f"alpha {name} {answer.alpha.value:.4f} (95%: {low:.4f} to {high:.4f}), D_LK {answer.d_lk.value:.4f}")
 
 
 if __name__ == "__main__":

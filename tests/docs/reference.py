@@ -52,6 +52,8 @@ Keys of `/1`, those of plans first, and their place in `/2`:
 | `points[].dominant_source`, `interval_share` | `points[].uncertainty` |
 | `schedule[].batch_low`, `.batch_high`, `.verdict` | `schedule[].from`, `.to`, `.share` |
 | `drafts[].points[].speedup_estimate` | `drafts[].points[].speedup` |
+| `KEY`, `KEY_ci95`, `KEY_bounds` of analyses, capacities, priors and held-out runs | `KEY.value`, `.ci95`, `.bounds` |
+| `difference`, `ci95`, `p_value` of a diff | `difference.value`, `.ci95`, `.p_value`; of `tokens_per_step` without `difference` |
 | `recommendation` of a report | `decision.text` |
 | `expected_tokens` of trees and of the paper's figure 2 | `tokens_per_step` |
 | `passed_over_gamma`, `unsure_gamma`, `worst_regret`, `gamma_bounds`, `at_limit`, `break_even_c`, `verdict_at_design_effect_3`, `crossover_interval`, `relative`, `bench.next_run.candidates`, `next_measurement.requests`, `lacks_sampling_error` | none |

@@ -59,7 +59,7 @@ def predicted(recording: specdec.Recording, gamma: int) -> tuple[float, float]:
     """Tokens per step, and the standard error of its interval."""
     answer = specdec.analyze(recording, gamma=[gamma])
     found = answer.gammas[0].tokens_per_step
-    return found.replay, (found.replay_ci95[1] - found.replay_ci95[0]) / (2 * 1.96)
+    return found.replay.value, (found.replay.ci95[1] - found.replay.ci95[0]) / (2 * 1.96)
 
 
 def deviation(rounds: np.ndarray[Any, Any], prediction: tuple[float, float]) -> float:

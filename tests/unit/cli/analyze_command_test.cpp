@@ -78,8 +78,6 @@ TEST_CASE("the JSON of analyze has every key, in order, whatever the recording l
                                          "alpha_by_rule",
                                          "text_source",
                                          "d_lk",
-                                         "d_lk_bounds",
-                                         "d_lk_ci95",
                                          "calibration",
                                          "position_acceptance",
                                          "gammas",
@@ -105,11 +103,11 @@ TEST_CASE("two numbers a token replay every gamma exactly") {
   REQUIRE(json["gammas"].size() == 4);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const ordered_json& tokens = json["gammas"][i]["tokens_per_step"];
-    CHECK(tokens["replay"].get<double>() == Approx(6 / runs[i]).epsilon(1e-5));
-    CHECK(tokens["iid"].get<double>() - tokens["replay"].get<double>() ==
+    CHECK(tokens["replay"]["value"].get<double>() == Approx(6 / runs[i]).epsilon(1e-5));
+    CHECK(tokens["iid"].get<double>() - tokens["replay"]["value"].get<double>() ==
           Approx(tokens["iid_minus_replay"].get<double>()).epsilon(1e-9));
   }
-  CHECK(json["gammas"][0]["speedup"]["replay"].is_null());
+  CHECK(json["gammas"][0]["speedup"]["replay"]["value"].is_null());
   CHECK(json["optimal"]["gamma"].is_null());
 }
 
@@ -118,7 +116,7 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   const ordered_json json = analysis_of(reference_text(folder, 10) + " --c 0.1 --gamma 1:6");
   const ordered_json& row = json["gammas"][1];
   // Steps that start within the last two tokens cost what two drafts do, too.
-  CHECK(row["speedup"]["replay"].get<double>() == Approx(6 / 3.503 / 1.2).epsilon(1e-6));
+  CHECK(row["speedup"]["replay"]["value"].get<double>() == Approx(6 / 3.503 / 1.2).epsilon(1e-6));
   CHECK(json["optimal"]["gamma"].is_number_integer());
   CHECK(json["optimal"]["bootstrap_share_best"] == 1);
   CHECK(json["optimal"]["expected_regret"] == 0);
@@ -158,31 +156,36 @@ TEST_CASE("too few texts to judge a confidence threshold are counted by prompt, 
 TEST_CASE("whole rows decide whether a confidence threshold pays, and lists do under greedy drafting") {
   const ScratchFolder folder;
   const std::string full = full_trace(folder / "full.safetensors", recorded_pair(12, 2400, 30, 5)).string();
+  // A bracket without width is its value.
+  const auto low_of = [](const ordered_json& b) {
+    return (b["value"].is_null() ? b["bounds"][0] : b["value"]).get<double>();
+  };
+  const auto high_of = [](const ordered_json& b) {
+    return (b["value"].is_null() ? b["bounds"][1] : b["value"]).get<double>();
+  };
   const auto adaptive_of = [&](const std::string& options) {
     const ordered_json adaptive = analysis_of(options + " --c 0.2 --gamma 1:8")["adaptive"];
     const ordered_json& policy = adaptive["policies"][1];
     CHECK(policy["policy"] == "token_threshold");
-    const double fixed = adaptive["policies"][0]["speedup"];
-    CHECK(policy["speedup_bounds"][0].get<double>() / fixed - 1 ==
-          Approx(adaptive["gain_bounds"][0].get<double>()).margin(1e-9));
-    CHECK(adaptive["gain_ci95"][0] <= adaptive["gain_bounds"][0]);
-    CHECK(adaptive["gain_ci95"][1] >= adaptive["gain_bounds"][1]);
-    const bool gains = adaptive["gain_ci95"][0] > 0;
-    const bool loses = adaptive["gain_ci95"][1] < 0;
+    const double fixed = adaptive["policies"][0]["speedup"]["value"];
+    CHECK(low_of(policy["speedup"]) / fixed - 1 == Approx(low_of(adaptive["gain"])).margin(1e-9));
+    CHECK(adaptive["gain"]["ci95"][0] <= low_of(adaptive["gain"]));
+    CHECK(adaptive["gain"]["ci95"][1] >= high_of(adaptive["gain"]));
+    const bool gains = adaptive["gain"]["ci95"][0] > 0;
+    const bool loses = adaptive["gain"]["ci95"][1] < 0;
     CHECK(adaptive["verdict"] == (gains ? "gains" : loses ? "loses" : "cannot_tell"));
     return adaptive;
   };
   const ordered_json sampled = adaptive_of(full);
   // The rest of a step behind a rejected draft matters little where its limit is small.
-  CHECK(sampled["gain_bounds"][1].get<double>() - sampled["gain_bounds"][0].get<double>() < 0.05);
+  CHECK(high_of(sampled["gain"]) - low_of(sampled["gain"]) < 0.05);
   CHECK(run_specdec("analyze --explain --c 0.2 " + full).out.find("confidence threshold") != std::string::npos);
   const ordered_json greedy = adaptive_of(full + " --acceptance greedy-draft");
   const std::string top = (folder / "top.safetensors").string();
   REQUIRE(run_specdec("trace convert --tier topk --k 4 --output " + top + ' ' + full).exit_code == 0);
   const ordered_json of_lists = adaptive_of(top + " --acceptance greedy-draft");
   CHECK(of_lists["policies"][1]["threshold"] == greedy["policies"][1]["threshold"]);
-  CHECK(of_lists["policies"][1]["speedup_bounds"][0].get<double>() ==
-        Approx(greedy["policies"][1]["speedup_bounds"][0].get<double>()).epsilon(1e-5));
+  CHECK(low_of(of_lists["policies"][1]["speedup"]) == Approx(low_of(greedy["policies"][1]["speedup"])).epsilon(1e-5));
 
   // At temperature 0 a policy sees the draft's probability before it, and point masses say nothing.
   const std::string cold =
@@ -207,10 +210,10 @@ TEST_CASE("a text that is not the target's own is replayed only by force") {
   const ordered_json refused = analysis_of(trace + " --c 0.1");
   REQUIRE(refused["gammas"].size() == 16);
   const ordered_json& row = refused["gammas"][1];
-  CHECK(row["tokens_per_step"]["replay"].is_null());
+  CHECK(row["tokens_per_step"]["replay"]["value"].is_null());
   // Eq. 1 at alpha = 3.4 / 6: 1 + alpha + alpha^2.
   CHECK(row["tokens_per_step"]["iid"].get<double>() == Approx(1.8877777).epsilon(1e-6));
-  CHECK(row["speedup"]["replay"].is_null());
+  CHECK(row["speedup"]["replay"]["value"].is_null());
   CHECK(row["speedup"]["iid"].get<double>() == Approx(1.8877777 / 1.2).epsilon(1e-6));
   CHECK(refused["position_acceptance"].empty());
   CHECK(refused["optimal"]["gamma"].is_null());
@@ -235,8 +238,8 @@ TEST_CASE("where the tail is unknown every figure is a bracket") {
   CHECK(low < high);
   CHECK(json["alpha"]["ci95"][0] <= low);
   const ordered_json& tokens = json["gammas"][0]["tokens_per_step"];
-  CHECK(tokens["replay"].is_null());
-  CHECK(tokens["replay_bounds"][0] < tokens["replay_bounds"][1]);
+  CHECK(tokens["replay"]["value"].is_null());
+  CHECK(tokens["replay"]["bounds"][0] < tokens["replay"]["bounds"][1]);
   CHECK(json["optimal"]["gamma"].is_null());
   CHECK(json["optimal"]["gamma_bounds"].size() == 2);
   CHECK(warns(json, "bracketed"));
@@ -257,7 +260,7 @@ TEST_CASE("plan and analyze tell the same of a bracket, and no middle leads") {
   for (const ordered_json& row : point["rows"]) {
     const std::size_t gamma = row["gamma"];
     if (gamma == 0) continue;
-    const ordered_json& replayed = analysis["gammas"][gamma - 1]["tokens_per_step"]["replay_bounds"];
+    const ordered_json& replayed = analysis["gammas"][gamma - 1]["tokens_per_step"]["replay"]["bounds"];
     for (const std::size_t end : {0, 1})
       CHECK(row["tokens_per_step"]["bounds"][end].get<double>() ==
             Approx(replayed[end].get<double>()).epsilon(0.025));
@@ -285,7 +288,7 @@ TEST_CASE("Eq. 1 takes the alpha that is known exactly where the other one is a 
   CHECK(json["alpha"]["value"].is_null());
   CHECK(json["alpha_emitted"]["value"].get<double>() == Approx(0.65).epsilon(1e-6));
   CHECK(json["gammas"][0]["tokens_per_step"]["iid"].get<double>() == Approx(1.65).epsilon(1e-6));
-  CHECK(json["gammas"][0]["tokens_per_step"]["replay_bounds"].is_null());
+  CHECK(json["gammas"][0]["tokens_per_step"]["replay"]["bounds"].is_null());
 }
 
 TEST_CASE("intervals of tokens per step and speedup stay where a text can get to, as printed too") {
@@ -306,14 +309,14 @@ TEST_CASE("intervals of tokens per step and speedup stay where a text can get to
       fastest = std::max(fastest, (gamma + 1) / (1 + c * gamma));
       slowest = std::min(slowest, 1 / (1 + c * gamma));
       CAPTURE(gamma, c);
-      const ordered_json& tokens = row["tokens_per_step"]["replay_ci95"];
+      const ordered_json& tokens = row["tokens_per_step"]["replay"]["ci95"];
       CHECK(tokens[0].get<double>() >= 1);
       CHECK(tokens[1].get<double>() <= gamma + 1);
-      const ordered_json& speedup = row["speedup"]["replay_ci95"];
+      const ordered_json& speedup = row["speedup"]["replay"]["ci95"];
       CHECK(speedup[0].get<double>() >= slowest);
       CHECK(speedup[1].get<double>() <= fastest);
-      CHECK(speedup[0].get<double>() <= row["speedup"]["replay"].get<double>());
-      CHECK(speedup[1].get<double>() >= row["speedup"]["replay"].get<double>());
+      CHECK(speedup[0].get<double>() <= row["speedup"]["replay"]["value"].get<double>());
+      CHECK(speedup[1].get<double>() >= row["speedup"]["replay"]["value"].get<double>());
     }
   }
   CHECK(std::regex_search(run_specdec("analyze " + trace + " --gamma 1").out,
@@ -333,13 +336,13 @@ TEST_CASE("whole rows give every figure, and the two estimates of alpha agree on
   const double alpha = json["alpha"]["value"];
   CHECK(alpha == Approx(beta / 2000).epsilon(1e-6));
   CHECK(json["alpha_emitted"]["value"].get<double>() == Approx(alpha).margin(0.05));
-  CHECK(json["d_lk"].get<double>() == Approx(1 - alpha).epsilon(1e-6));
-  CHECK(json["lenience"][0]["alpha"].get<double>() == Approx(alpha).epsilon(1e-6));
-  CHECK(json["lenience"][0]["tv_keep_residual"].get<double>() == Approx(0).margin(1e-6));
+  CHECK(json["d_lk"]["value"].get<double>() == Approx(1 - alpha).epsilon(1e-6));
+  CHECK(json["lenience"][0]["alpha"]["value"].get<double>() == Approx(alpha).epsilon(1e-6));
+  CHECK(json["lenience"][0]["tv_keep_residual"]["value"].get<double>() == Approx(0).margin(1e-6));
   // alpha_l - alpha_1 is the total variation of the kept residual: docs/theory.md#lenience.
-  CHECK(json["lenience"][1]["tv_keep_residual"].get<double>() ==
-        Approx(json["lenience"][1]["alpha"].get<double>() - alpha).epsilon(1e-5));
-  CHECK(json["standardisation"][0]["alpha"].get<double>() == Approx(alpha).epsilon(1e-6));
+  CHECK(json["lenience"][1]["tv_keep_residual"]["value"].get<double>() ==
+        Approx(json["lenience"][1]["alpha"]["value"].get<double>() - alpha).epsilon(1e-5));
+  CHECK(json["standardisation"][0]["alpha"]["value"].get<double>() == Approx(alpha).epsilon(1e-6));
   CHECK(json["standardisation"][1]["applies_to"] == "draft");
   CHECK(json["standardisation"][1]["top_p"] == 0.9);
   CHECK(json["text_source"]["suspicious"] == false);
@@ -366,13 +369,13 @@ TEST_CASE("calibration by the drafted token's probability counts drafted tokens,
   std::size_t by_top = 0;
   for (const ordered_json& row : json["calibration"]) {
     if (row["by"] == "draft_top_probability") ++by_top;
-    if (row["by"] != "draft_token_probability" || row["acceptance"].is_null()) continue;
+    if (row["by"] != "draft_token_probability" || row["acceptance"]["value"].is_null()) continue;
     const auto bin = static_cast<std::size_t>(std::lround(row["from"].get<double>() * 10));
     CAPTURE(bin);
     CHECK(row["drafted"].get<double>() == Approx(drafted[bin]).epsilon(1e-6));
-    CHECK(row["acceptance"].get<double>() == Approx(accepted[bin] / drafted[bin]).epsilon(1e-6));
-    if (!row["acceptance_ci95"].is_null()) CHECK(row["acceptance_ci95"][1] <= 1);
-    shown.push_back(row["acceptance"]);
+    CHECK(row["acceptance"]["value"].get<double>() == Approx(accepted[bin] / drafted[bin]).epsilon(1e-6));
+    if (!row["acceptance"]["ci95"].is_null()) CHECK(row["acceptance"]["ci95"][1] <= 1);
+    shown.push_back(row["acceptance"]["value"]);
   }
   CHECK(by_top == 10);
   CHECK(shown.size() >= 8);
@@ -412,11 +415,11 @@ TEST_CASE("at temperature 0 lenience compares the draft's token with the target'
       const auto x = static_cast<std::size_t>(std::max_element(q.begin(), q.end()) - q.begin());
       accepted += p[x] >= lenience * *std::max_element(p.begin(), p.end()) ? 1 : 0;
     }
-    CHECK(row["alpha"].get<double>() == Approx(accepted / 80.0).epsilon(1e-12));
-    CHECK(row["tv_keep_residual"].get<double>() ==
-          Approx(row["alpha"].get<double>() - json["alpha"]["value"].get<double>()).margin(1e-12));
-    CHECK(row["alpha"] > last);
-    last = row["alpha"];
+    CHECK(row["alpha"]["value"].get<double>() == Approx(accepted / 80.0).epsilon(1e-12));
+    CHECK(row["tv_keep_residual"]["value"].get<double>() ==
+          Approx(row["alpha"]["value"].get<double>() - json["alpha"]["value"].get<double>()).margin(1e-12));
+    CHECK(row["alpha"]["value"] > last);
+    last = row["alpha"]["value"];
   }
   CHECK(json["lenience"].size() == 3);
 
@@ -452,8 +455,8 @@ TEST_CASE("intervals of lenience, D_LK and agreement are those of a share, D_LK'
   }
   const ordered_json json = analysis_of(full_trace(folder / "trace.safetensors", pair, {{"path", "target"}}).string());
   const ordered_json& alpha = json["alpha"]["ci95"];
-  CHECK(json["d_lk_ci95"][0].get<double>() == Approx(1 - alpha[1].get<double>()).epsilon(1e-6));
-  CHECK(json["d_lk_ci95"][1].get<double>() == Approx(1 - alpha[0].get<double>()).epsilon(1e-6));
+  CHECK(json["d_lk"]["ci95"][0].get<double>() == Approx(1 - alpha[1].get<double>()).epsilon(1e-6));
+  CHECK(json["d_lk"]["ci95"][1].get<double>() == Approx(1 - alpha[0].get<double>()).epsilon(1e-6));
   const auto within = [](const ordered_json& ends) {
     REQUIRE_FALSE(ends.is_null());
     CHECK(ends[0] >= 0);
@@ -461,11 +464,11 @@ TEST_CASE("intervals of lenience, D_LK and agreement are those of a share, D_LK'
     CHECK(ends[1] <= 1);
   };
   for (const ordered_json& row : json["lenience"]) {
-    within(row["alpha_ci95"]);
-    within(row["tv_keep_residual_ci95"]);
-    within(row["tv_scaled_residual_ci95"]);
+    within(row["alpha"]["ci95"]);
+    within(row["tv_keep_residual"]["ci95"]);
+    within(row["tv_scaled_residual"]["ci95"]);
   }
-  CHECK(json["lenience"][0]["alpha_ci95"][1] >= alpha[1]);
+  CHECK(json["lenience"][0]["alpha"]["ci95"][1] >= alpha[1]);
 }
 
 TEST_CASE("an explained analysis tells D_LK beside alpha, and a recording without tokens prints no empty columns") {
@@ -524,7 +527,7 @@ TEST_CASE("the sentence on gamma is as sure as the interval of its speedup") {
   has(said({{0.7}}, "0.05"), "This recording decides nothing: every text holds one token, so that no draft was");
   const ordered_json single = analysis_of("--c 0.05 " + trace({{0.7}}));
   CHECK(single["optimal"]["gamma"].is_null());
-  CHECK(single["optimal"]["speedup_ci95"].is_null());
+  CHECK(single["optimal"]["speedup"]["ci95"].is_null());
   CHECK(warns(single, "no_draft_looked_at"));
   const ordered_json plan = document_of_run("plan --c 0.05 --trace " + trace({{0.7}}));
   CHECK(warns(plan, "no_draft_looked_at"));
@@ -674,7 +677,7 @@ TEST_CASE("tasks of a text that is not the target's own have the figures of thei
                                 .string();
   const ordered_json json = analysis_of(trace + " --gamma 2");
   const ordered_json& tokens = json["by_task"]["hard"]["gammas"][0]["tokens_per_step"];
-  CHECK(tokens["replay"].is_null());
+  CHECK(tokens["replay"]["value"].is_null());
   CHECK(tokens["iid"].get<double>() == Approx(1.75).epsilon(1e-6));
 }
 
@@ -724,12 +727,13 @@ TEST_CASE("every table of analyze is printed as CSV, the gammas unless another i
     const std::string out = run_specdec("analyze --c 0.1 --format csv --quiet " + table + ' ' + trace).out;
     return out.substr(0, out.find('\n'));
   };
-  CHECK(header("").starts_with("gamma,tokens_per_step_replay,"));
-  CHECK(header("--table positions").starts_with("position,unconditional,"));
-  CHECK(header("--table lenience").starts_with("lenience,alpha,alpha_ci95_low,"));
+  CHECK(header("").starts_with("gamma,tokens_per_step_replay_value,"));
+  CHECK(header("--table positions").starts_with("position,unconditional_value,"));
+  CHECK(header("--table lenience").starts_with("lenience,alpha_value,alpha_ci95_low,"));
   CHECK(header("--table standardisation").starts_with("applies_to,temperature,"));
   CHECK(header("--table calibration") ==
-        "by,from,to,positions,drafted,confidence,acceptance,acceptance_ci95_low,acceptance_ci95_high");
+        "by,from,to,positions,drafted,confidence,acceptance_value,acceptance_ci95_low,acceptance_ci95_high,"
+        "acceptance_method");
   CHECK(header("--table adaptive").starts_with("policy,gamma,"));
 }
 
@@ -793,7 +797,7 @@ TEST_CASE("a speedup has nearly the same interval from analyze as from plan --tr
     const ordered_json& planned = plan["points"][0]["rows"][gamma]["speedup"]["ci95"];
     for (const std::size_t end : {std::size_t{0}, std::size_t{1}}) {
       CAPTURE(gamma, end);
-      CHECK(row["speedup"]["replay_ci95"][end].get<double>() == Approx(planned[end].get<double>()).epsilon(0.2));
+      CHECK(row["speedup"]["replay"]["ci95"][end].get<double>() == Approx(planned[end].get<double>()).epsilon(0.2));
     }
   }
   REQUIRE(json["optimal"]["near_optimal_gammas"].size() > 1);

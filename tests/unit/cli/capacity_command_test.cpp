@@ -57,7 +57,7 @@ TEST_CASE("capacity compares gammas with plain decoding at the load asked for, a
   REQUIRE(answer["scenarios"].size() == 4);
   for (const ordered_json& scenario : answer["scenarios"]) {
     INFO(scenario["name"]);
-    const double gpus = scenario["gpus"];
+    const double gpus = scenario["gpus"]["value"];
     const double rate = value(scenario["requests_per_second_per_replica"]);
     CHECK(gpus == std::ceil(120 / rate));
     CHECK(gpus * scenario["at_requests_per_second_per_replica"].get<double>() == Approx(120));
@@ -284,7 +284,7 @@ TEST_CASE("a limit says how many clients share a replica, and the text names the
   CHECK(replicas > 1);
   CHECK(each == (64 + replicas - 1) / replicas);
   CHECK(plain["tpot_seconds"]["p90"]["value"].get<double>() <= 0.009);
-  CHECK(limited["scenarios"][0]["gpus_bounds"][0] <= replicas);
+  CHECK(limited["scenarios"][0]["gpus"]["ci95"][0] <= replicas);
   const std::string text = run_specdec("capacity --explain " + asked).out;
   CHECK(text.find("64 requests in flight within 9 ms TPOT at p90") != std::string::npos);
   CHECK(text.find("Pauses between outputs without speculation: ") != std::string::npos);
@@ -297,7 +297,7 @@ TEST_CASE("times whose queue grows in some world have no upper end, and text and
   const ordered_json answer = json_of(asked);
   const ordered_json& plain = answer["scenarios"][0];
   REQUIRE(plain["meets_load"] == true);
-  REQUIRE(plain["gpus_bounds"][1].is_null());
+  REQUIRE(plain["gpus"]["ci95"][1].is_null());
   CHECK(plain["tpot_seconds"]["p50"]["ci95"][0].get<double>() < value(plain["tpot_seconds"]["p50"]));
   for (const std::string times : {"tpot_seconds", "ttft_seconds", "gap_seconds"})
     CHECK(plain[times]["p50"]["ci95"][1].is_null());
@@ -368,7 +368,7 @@ TEST_CASE("without a load each scenario is shown at the largest one it takes") {
   const ordered_json answer = json_of(small_model + lengths);
   CHECK(answer["comparison"] == "largest load of each");
   CHECK(answer["requests_per_second"].is_null());
-  CHECK(answer["scenarios"][0]["gpus_bounds"].is_null());
+  CHECK(answer["scenarios"][0]["gpus"]["ci95"].is_null());
 }
 
 TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts' pool beside the other") {
@@ -626,7 +626,7 @@ TEST_CASE("Ctrl-C ends a capacity with the scenarios that were simulated, of whi
   for (const ordered_json& scenario : json["scenarios"]) {
     CHECK(scenario["requests_per_second_per_replica"]["ci95"] == ordered_json({0.0, nullptr}));
     CHECK(scenario["ci95_note"].get<std::string>().find("interrupted") == 0);
-    CHECK(scenario["gpus_bounds"].is_null());
+    CHECK(scenario["gpus"]["ci95"].is_null());
   }
   CHECK(json["next_measurement"].is_null());
   const std::string text = specdec::tests::interrupted_run(run, 1).out;

@@ -60,12 +60,12 @@ TEST_CASE("diff pairs requests of one id, and its parts add up to the difference
   CHECK(answer["a"]["gamma"] == 2);
   // 13 + 7 + 8 and 15 + 9 + 9 accepted drafts of 30 rounds.
   CHECK(answer["a"]["tokens_per_step"].get<double>() == Approx(1 + 28.0 / 30));
-  CHECK(answer["tokens_per_step"]["difference"].get<double>() == Approx(5.0 / 30));
+  CHECK(answer["tokens_per_step"]["value"].get<double>() == Approx(5.0 / 30));
   // Differences 0.2, 0.2, 0.1: standard error 1/30, t(2) = 4.302653.
   CHECK(answer["tokens_per_step"]["ci95"][0].get<double>() == Approx(5.0 / 30 - 4.302653 / 30).epsilon(1e-5));
   double positions = 0, parts = 0;
-  for (const ordered_json& row : answer["positions"]) positions += row["difference"].get<double>();
-  for (const ordered_json& row : answer["parts"]) parts += row["difference"].get<double>();
+  for (const ordered_json& row : answer["positions"]) positions += row["difference"]["value"].get<double>();
+  for (const ordered_json& row : answer["parts"]) parts += row["difference"]["value"].get<double>();
   CHECK(positions == Approx(5.0 / 30));
   CHECK(parts == Approx(5.0 / 30));
   CHECK(answer["groups"].size() == 2);
@@ -88,7 +88,7 @@ TEST_CASE("diff replays recordings as analyze does, and compares a recording wit
     REQUIRE(analysed.exit_code == 0);
     const ordered_json gammas = ordered_json::parse(analysed.out)["gammas"];
     CHECK(answer[name]["tokens_per_step"].get<double>() ==
-          Approx(gammas[2]["tokens_per_step"]["replay"].get<double>()).epsilon(1e-12));
+          Approx(gammas[2]["tokens_per_step"]["replay"]["value"].get<double>()).epsilon(1e-12));
     CHECK(answer[name]["kind"] == "recording");
   }
   const std::string counts = written(folder / "c.jsonl", request("1", "x", {2, 3, 5}) + request("2", "x", {5, 3, 2}));
@@ -119,7 +119,7 @@ TEST_CASE("diff compares counts by step where both tell the steps without drafts
   const std::string always = requests_of("always.jsonl", 40, 50, 41), seldom = requests_of("seldom.jsonl", 10, 20, 61);
   const ordered_json answer = difference_of(always + " " + seldom);
   // 40 steps accept 50.5 of 3 drafts each; 10 of 60 steps draft, and accept 20.5.
-  CHECK(answer["tokens_per_step"]["difference"].get<double>() == Approx(20.5 / 60 - 50.5 / 40).epsilon(1e-9));
+  CHECK(answer["tokens_per_step"]["value"].get<double>() == Approx(20.5 / 60 - 50.5 / 40).epsilon(1e-9));
   CHECK(answer["undecided"].is_null());
   CHECK(answer.dump().find("A drafted in 100% of its steps, B in 17%") != std::string::npos);
   CHECK(difference_of(always + " " + requests_of("more.jsonl", 40, 70, 41))["undecided"].is_null());
@@ -219,7 +219,7 @@ TEST_CASE("diff replays position traces at its gamma, under the guards of record
   const Run analysed = run_specdec("analyze " + usual + " --draft-array good --format json");
   REQUIRE(analysed.exit_code == 0);
   CHECK(drafts["b"]["tokens_per_step"].get<double>() ==
-        Approx(ordered_json::parse(analysed.out)["gammas"][0]["tokens_per_step"]["replay"].get<double>()));
+        Approx(ordered_json::parse(analysed.out)["gammas"][0]["tokens_per_step"]["replay"]["value"].get<double>()));
 
   const ordered_json lengths = difference_of(usual + " " + brief + " --draft-array good --gamma 2");
   CHECK(lengths["verdict"] == "cannot tell");
@@ -263,7 +263,7 @@ TEST_CASE("runs of a benchmark differ in time by the cost of a step and by token
   const ordered_json answer = difference_of(samples + "c1-k3.json " + samples + "c32-k3.json");
   REQUIRE(answer["time"].is_object());
   std::map<std::string, double> parts;
-  for (const ordered_json& row : answer["parts"]) parts[row["part"]] = row["difference"];
+  for (const ordered_json& row : answer["parts"]) parts[row["part"]] = row["difference"]["value"];
   CHECK(parts.at("log_seconds_per_round") - parts.at("log_tokens_per_step") ==
         Approx(parts.at("log_seconds_per_token")).margin(1e-12));
   CHECK(parts.at("log_seconds_per_token") == Approx(std::log(answer["time"]["seconds_per_token_b"].get<double>() /

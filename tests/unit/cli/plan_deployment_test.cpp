@@ -580,11 +580,11 @@ TEST_CASE("a recording gives the tokens per step and the speedups that its analy
   for (const ordered_json& row : analysis["gammas"]) {
     const std::size_t gamma = row["gamma"];
     CHECK(plan["points"][0]["rows"][gamma]["tokens_per_step"]["value"].get<double>() ==
-          Approx(row["tokens_per_step"]["replay"].get<double>()).epsilon(1e-3));
+          Approx(row["tokens_per_step"]["replay"]["value"].get<double>()).epsilon(1e-3));
     // The median of resampled prompts, and the estimate itself. The drafts behind the ends of texts of 60 tokens are a
     // twentieth of the cost.
     CHECK(plan["points"][0]["rows"][gamma]["speedup"]["value"].get<double>() ==
-          Approx(row["speedup"]["replay"].get<double>()).epsilon(1e-3));
+          Approx(row["speedup"]["replay"]["value"].get<double>()).epsilon(1e-3));
   }
   const std::size_t fastest =
       ordered_json::parse(run_specdec("analyze --c 0.1 --format json " + file).out)["optimal"]["gamma"];
@@ -1173,8 +1173,8 @@ TEST_CASE("CSV of a plan over points prints points first and has their rows, dra
   const std::string backtest =
       run_specdec(bench + " --table backtest --holdout " + samples + "held_out/c16-k3.json").out;
   CHECK(backtest.rfind(
-            "file,line,predicted,measured,relative_error,reason,predicted_ci95_low,predicted_ci95_high,drifted", 0) ==
-        0);
+            "file,line,predicted_value,predicted_ci95_low,predicted_ci95_high,measured,relative_error,reason,drifted",
+            0) == 0);
 }
 
 TEST_CASE("no line of a plan over points is wider than 100 columns") {

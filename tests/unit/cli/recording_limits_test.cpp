@@ -151,7 +151,8 @@ TEST_CASE("accepted lengths of drafts of two say nothing of longer ones, and not
 
   const ordered_json analysis = document_of_run("analyze --gamma 1:10 --c 0.05 " + two);
   REQUIRE(analysis["gammas"].size() == 2);
-  CHECK(analysis["gammas"][1]["tokens_per_step"]["replay"].get<double>() == Approx(1 + 0.8 + 0.64).epsilon(0.1));
+  CHECK(analysis["gammas"][1]["tokens_per_step"]["replay"]["value"].get<double>() ==
+        Approx(1 + 0.8 + 0.64).epsilon(0.1));
   CHECK(analysis["position_acceptance"].size() == 2);
   CHECK(warns(analysis, "gamma_not_drafted"));
   CHECK(warns(analysis, "optimum_at_limit"));

@@ -243,8 +243,8 @@ class Sweeping(unittest.TestCase):
         self.assertNotIn("alpha", shared)
         self.assertTrue(all(assumption in single["assumptions"] for assumption in swept["assumptions"]))
         best = single["scenarios"][single["recommended"]["scenario"]]
-        self.assertEqual(first["gpus"], best["gpus"])
-        self.assertEqual(first["gpus_bounds"], best["gpus_bounds"])
+        self.assertEqual(first["gpus"], best["gpus"]["value"])
+        self.assertEqual(first["gpus_bounds"], best["gpus"]["ci95"])
 
     def test_shares_merge_to_the_bits_of_one_run(self):
         file = self.file(PLANS)

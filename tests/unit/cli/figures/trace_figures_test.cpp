@@ -34,10 +34,10 @@ TEST_CASE("figures of the shipped recording show what analyze says of it") {
   const auto observed = rows_named(positions_figure, "observed, with 95% interval");
   for (std::size_t gamma = 1; gamma <= 8; ++gamma) {
     const ordered_json& row = analysis["gammas"][gamma - 1]["tokens_per_step"];
-    CHECK(rows_named(tokens, "replay")[gamma]["tokens_per_step"] == row["replay"]);
+    CHECK(rows_named(tokens, "replay")[gamma]["tokens_per_step"] == row["replay"]["value"]);
     CHECK(rows_named(tokens, "i.i.d. at α")[gamma]["tokens_per_step"] == row["iid"]);
-    CHECK(rows_named(tokens, "95% interval")[gamma]["tokens_per_step_low"] == row["replay_ci95"][0]);
-    CHECK(observed[gamma - 1]["acceptance"] == analysis["position_acceptance"][gamma - 1]["conditional"]);
+    CHECK(rows_named(tokens, "95% interval")[gamma]["tokens_per_step_low"] == row["replay"]["ci95"][0]);
+    CHECK(observed[gamma - 1]["acceptance"] == analysis["position_acceptance"][gamma - 1]["conditional"]["value"]);
     CHECK(observed[gamma - 1]["acceptance_low"] < observed[gamma - 1]["acceptance"]);
   }
   CHECK(rows_named(positions_figure, "i.i.d. at α")[3]["acceptance"] == analysis["alpha"]["value"]);
@@ -77,10 +77,10 @@ TEST_CASE("figures of whole rows show what analyze says of them") {
   const ordered_json lenience = document_of_run("plot lenience --values 2 --trace " + file);
   for (std::size_t i = 0; i < 2; ++i) {
     const ordered_json& row = analysis["lenience"][i];
-    CHECK(rows_named(lenience, "α")[i]["alpha"] == row["alpha"]);
-    CHECK(rows_named(lenience, "α, 95% interval")[i]["alpha_high"] == row["alpha_ci95"][1]);
-    CHECK(rows_named(lenience, "residual kept")[i]["total_variation"] == row["tv_keep_residual"]);
-    CHECK(rows_named(lenience, "residual scaled")[i]["total_variation"] == row["tv_scaled_residual"]);
+    CHECK(rows_named(lenience, "α")[i]["alpha"] == row["alpha"]["value"]);
+    CHECK(rows_named(lenience, "α, 95% interval")[i]["alpha_high"] == row["alpha"]["ci95"][1]);
+    CHECK(rows_named(lenience, "residual kept")[i]["total_variation"] == row["tv_keep_residual"]["value"]);
+    CHECK(rows_named(lenience, "residual scaled")[i]["total_variation"] == row["tv_scaled_residual"]["value"]);
   }
   // One bin holds every drafted token: their mean acceptance is alpha.
   const ordered_json calibration = document_of_run("plot calibration --bins 1 --trace " + file);
