@@ -26,7 +26,6 @@ struct GenerateOptions {
   std::optional<std::string> betas;
   std::optional<std::string> stay;
   std::optional<std::int64_t> vocab;
-  std::optional<std::int64_t> contexts;
   sim::SyntheticOptions size;
   std::int64_t seed = 1;
   std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
@@ -47,8 +46,7 @@ void require_of_law(const GenerateOptions& o) {
               {"--concentration", o.concentration.has_value(), {"beta", "dirichlet"}},
               {"--betas", o.betas.has_value(), {"markov"}},
               {"--stay", o.stay.has_value(), {"markov"}},
-              {"--vocab", o.vocab.has_value(), {"logit-noise", "dirichlet"}},
-              {"--contexts", o.contexts.has_value(), {"logit-noise", "dirichlet"}}};
+              {"--vocab", o.vocab.has_value(), {"logit-noise", "dirichlet"}}};
   for (const auto& [name, given, laws] : uses) {
     if (given && std::find(laws.begin(), laws.end(), o.law) == laws.end())
       throw UsageError(fmt::format("{} is given, but goes with --law {} only", name, fmt::join(laws, " or ")));
@@ -67,7 +65,6 @@ Law pair_law(const GenerateOptions& o, double alpha) {
   Law law;
   law.alpha = alpha;
   law.vocab = o.vocab.value_or(law.vocab);
-  law.contexts = o.contexts.value_or(law.contexts);
   return law;
 }
 
@@ -170,8 +167,6 @@ Command trace_generate_command() {
             options.text("--stay", chosen->stay, "LIST", "markov: chance to stay in each state (default: 0.9,0.8)");
             options.integer("--vocab", chosen->vocab, {.lo = 2, .hi = 1 << 24},
                             "logit-noise, dirichlet: tokens (default: 1024)");
-            options.integer("--contexts", chosen->contexts, {.lo = 1, .hi = 1 << 20},
-                            "logit-noise, dirichlet: different pairs of rows (default: 256)");
             options.group("Size");
             options.integer("--sequences", chosen->size.sequences, {.lo = 1, .hi = std::int64_t{1} << 40U}, "texts");
             options.integer("--tokens", chosen->size.tokens, {.lo = 1, .hi = std::int64_t{1} << 32U},

@@ -167,36 +167,23 @@ std::function<Chart()> set_up_tokens_over_gamma(Options& options) {
 // ---- Charts of whole rows.
 
 std::function<Chart()> set_up_lenience(Options& options) {
-  struct LenienceOptions {
-    RecordingOptions recording;
-    std::int64_t values = 20;
-  };
-  const auto o = std::make_shared<LenienceOptions>();
-  o->recording.declare(options, short_recording);
-  options.group("Question");
-  options.integer("--values", o->values, {2, 1000}, "leniences, at equal distances up to 1");
-  return [o] {
-    planning::TraceAnalysisOptions how = analysis_of(o->recording);
-    for (std::int64_t i = 1; i <= o->values; ++i) {
-      how.observe.lenience.push_back(static_cast<double>(i) / static_cast<double>(o->values));
-    }
-    return chart_of_rows(lenience_chart, o->recording, how);
+  const auto recording = std::make_shared<RecordingOptions>();
+  recording->declare(options, short_recording);
+  return [recording] {
+    planning::TraceAnalysisOptions how = analysis_of(*recording);
+    constexpr int leniences = 20;
+    for (int i = 1; i <= leniences; ++i) how.observe.lenience.push_back(static_cast<double>(i) / leniences);
+    return chart_of_rows(lenience_chart, *recording, how);
   };
 }
 
 std::function<Chart()> set_up_calibration(Options& options) {
-  struct CalibrationOptions {
-    RecordingOptions recording;
-    std::int64_t bins = 10;
-  };
-  const auto o = std::make_shared<CalibrationOptions>();
-  o->recording.declare(options, short_recording);
-  options.group("Question");
-  options.integer("--bins", o->bins, {1, 100}, "equal bins of the draft's probability");
-  return [o] {
-    planning::TraceAnalysisOptions how = analysis_of(o->recording);
-    how.observe.confidence_bins = o->bins;
-    return chart_of_rows(calibration_chart, o->recording, how);
+  const auto recording = std::make_shared<RecordingOptions>();
+  recording->declare(options, short_recording);
+  return [recording] {
+    planning::TraceAnalysisOptions how = analysis_of(*recording);
+    how.observe.confidence_bins = 10;
+    return chart_of_rows(calibration_chart, *recording, how);
   };
 }
 

@@ -181,6 +181,6 @@ TEST_CASE("trace generate refuses options that do not go with the law") {
   check_run_refused(start + "--law markov --betas 0.5",
                     "--betas has 1 and --stay 2 entries, but both must have one for each state, 2 or more");
   check_run_refused(start + "--tier full", "--tier is full, but must be scalar, which is all that --law beta gives");
-  check_run_refused(start + "--law dirichlet --alpha 0 --vocab 4 --contexts 2",
-                    "--alpha is 0, but must be in [0.7551, 1]");
+  check_run_refused(start + "--law dirichlet --alpha 0 --vocab 4",
+                    "--alpha is 0, but must be in [0.6619, 1]");
 }
