@@ -107,7 +107,6 @@ std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretc
 
 /// What would change the answer of a point most.
 std::string what_changes(const Plan& plan, const PointPlan& point) {
-  if (!point.doubt.empty()) return fmt::format(" Nothing is decided: {}.", point.doubt);
   const std::vector<AssumedVerification> assumed = assumed_verification(plan);
   if (!assumed.empty() && point.optimal().gamma > 0) {
     const AssumedVerification& first = assumed.front();
@@ -267,18 +266,21 @@ Decision decision_of(const Plan& plan) {
   const bool one_gamma = decision.schedule.size() == 1;
   if (one_gamma) decision.gamma = decision.schedule.front().gamma;
   decision.speedup = speedup_of(plan, decision);
-  const bool doubted = std::any_of(plan.points().begin(), plan.points().end(),
-                                   [](const PointPlan& point) { return !point.doubt.empty(); });
-  decision.verdict = doubted ? Certainty::open : worlds::certainty_of(*decision.speedup.share);
+  const auto doubted = std::find_if(plan.points().begin(), plan.points().end(),
+                                    [](const PointPlan& point) { return !point.doubt.empty(); });
+  const bool is_doubted = doubted != plan.points().end();
+  decision.verdict = is_doubted ? Certainty::open : worlds::certainty_of(*decision.speedup.share);
   decision.over = over_of(plan);
   if (is_one_point(plan)) {
     decision.action = action_at_point(plan, plan.points().front());
     decision.certainty = certainty_at_point(plan, plan.points().front());
   } else {
     decision.action = action_of_schedule(plan, decision.schedule);
-    decision.certainty = doubted ? fmt::format("Open whether they gain {}.", gain_text(plan)) +
-                                       what_changes(plan, plan.points().front())
-                                 : certainty_of_schedule(plan.shown_plan().schedule) + certainty_over(plan, decision.over);
+    decision.certainty = certainty_of_schedule(plan.shown_plan().schedule) + certainty_over(plan, decision.over);
+  }
+  if (is_doubted) {
+    decision.certainty = fmt::format("Taken as it is: {}", decision.action);
+    decision.action = fmt::format("Nothing is decided: {}.", doubted->doubt);
   }
   if (!plan.shortfall.empty()) decision.certainty += fmt::format(" This does not fit: {}.", plan.shortfall);
   if (!plan.misfit().empty()) decision.certainty += fmt::format(" No server starts with this draft: {}.", plan.misfit());

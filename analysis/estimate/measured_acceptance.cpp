@@ -136,9 +136,14 @@ void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
   counted.length_variation = usual_length_variation;
   counted.relative_error = error_of(summary, counted);
   if (all_made) made_.clear();
+  counted_survival_ = counted.survival;
   if (measured_gamma_)
     take_measured(*measured_gamma_, summary.tokens_per_step->value, *counted.relative_error, counted.survival.back());
-  evidence_.counts.push_back(std::move(counted));
+  // Shorter drafts copy the same text in more rounds, so that positions are those of one gamma.
+  if (measured_gamma_ && evidence_.prior.rounds_of_stretch)
+    evidence_.lengths = {{*measured_gamma_, evidence_.measured.at(*measured_gamma_).value, *counted.relative_error}};
+  else
+    evidence_.counts.push_back(std::move(counted));
 }
 
 void MeasuredAcceptance::take_rate_alone(const ServingSummary& summary) {
@@ -170,7 +175,7 @@ void MeasuredAcceptance::take_rate_alone(const ServingSummary& summary) {
 }
 
 std::vector<double> MeasuredAcceptance::survival(std::int64_t gamma) const {
-  if (gamma == measured_gamma_ && !evidence_.counts.empty()) return evidence_.counts.front().survival;
+  if (gamma == measured_gamma_ && !counted_survival_.empty()) return counted_survival_;
   return AcceptanceCurve::survival(gamma);
 }
 

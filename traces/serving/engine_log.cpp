@@ -33,14 +33,15 @@ enum class Mark {
   llamacpp_library
 };
 
-constexpr std::array<std::pair<std::string_view, Mark>, 11> marks = {{
+constexpr std::array<std::pair<std::string_view, Mark>, 12> marks = {{
     {"speculative_config", Mark::vllm_configuration},
     {"server_args=", Mark::sglang_arguments},
     {"SpecDecoding metrics:", Mark::vllm_counts},
     {"Avg generation throughput:", Mark::vllm_engine},
     {"Decode batch", Mark::sglang},
     {"Prefill batch", Mark::sglang_prompts},
-    {"draft acceptance", Mark::llamacpp_request},
+    {"draft acceptance =", Mark::llamacpp_request},
+    {"draft acceptance rate =", Mark::llamacpp_request},
     {"eval time =", Mark::llamacpp_time},
     {" acc=", Mark::llamacpp_answer},
     {"n_draft ", Mark::llamacpp_print},

@@ -33,6 +33,8 @@ void RunAcceptance::take(bool plain, bool repeated) {
       if (const auto count = cells_.value(what, 0, true); count.value_or(0) > 0)
         cells_.refuse(what, shown(*count), "0 or empty where gamma is 0");
     }
+    if (const auto rate = acceptance_rate(); rate && rate->value > 0)
+      cells_.refuse(RunColumn::acceptance_rate, shown(rate->value), "0 or empty where gamma is 0");
     return;
   }
   counts_.shape = DraftShape::chain;
@@ -127,11 +129,11 @@ void RunAcceptance::require_as_counted(RunColumn what, const std::optional<CellN
 bool RunAcceptance::take_positions(double rounds) {
   bool full = true;
   double before = rounds, off_in_sum = 0;
-  const std::vector<std::size_t>& positions = cells_.positions();
+  const std::size_t positions = drafted_positions();
   // Rates of the first positions alone say nothing of the sum.
-  if (counts_.accepted && std::ssize(positions) < counts_.gamma.value_or(0)) return full;
-  for (std::size_t j = 0; j < positions.size(); ++j) {
-    const std::string heading = printable(cells_.table().names[positions[j]], 80);
+  if (counts_.accepted && static_cast<std::int64_t>(positions) < counts_.gamma.value_or(0)) return full;
+  for (std::size_t j = 0; j < positions; ++j) {
+    const std::string heading = heading_of_position(j);
     const auto share = cells_.share_at(j);
     if (!share) cells_.refuse(heading, "missing", "given in every row with rounds");
     const double at = share->value * rounds, off = rounded * share->rounding * rounds + 1e-3;
@@ -144,16 +146,48 @@ bool RunAcceptance::take_positions(double rounds) {
     off_in_sum += off;
     counts_.accepted_at.push_back(before);
   }
-  if (positions.empty() || !counts_.accepted) return full;
+  if (positions == 0 || !counts_.accepted) return full;
   const double sum = sum_of(counts_.accepted_at), counted = *counts_.accepted;
-  if (std::abs(sum - counted) > off_in_sum + static_cast<double>(positions.size())) {
+  if (std::abs(sum - counted) > off_in_sum + static_cast<double>(positions)) {
     cells_.refuse("rates by position", fmt::format("{} drafts in sum", shown(sum)),
                   fmt::format("{} in sum, as many as were accepted", shown(counted)));
   }
   return full && sum == counted;
 }
 
-void RunAcceptance::take_mean(const std::optional<CellNumber>& tokens) {
+std::size_t RunAcceptance::drafted_positions() const {
+  const std::size_t columns = cells_.positions().size();
+  return counts_.gamma ? std::min(columns, static_cast<std::size_t>(*counts_.gamma)) : columns;
+}
+
+std::string RunAcceptance::heading_of_position(std::size_t j) const {
+  return printable(cells_.table().names[cells_.positions()[j]], 80);
+}
+
+std::optional<CellNumber> RunAcceptance::tokens_of_positions() const {
+  const std::size_t positions = drafted_positions();
+  if (positions == 0 || static_cast<std::int64_t>(positions) < counts_.gamma.value_or(0)) return std::nullopt;
+  CellNumber tokens{1, 0, {}}, before{1, 0, {}};
+  for (std::size_t j = 0; j < positions; ++j) {
+    const auto share = cells_.share_at(j);
+    if (!share) return std::nullopt;
+    if (share->value > before.value + before.rounding + share->rounding)
+      cells_.refuse(heading_of_position(j), shown(share->value), "at most the rate before it: of all rounds");
+    before = *share;
+    tokens.value += share->value;
+    tokens.rounding += share->rounding;
+  }
+  return tokens;
+}
+
+void RunAcceptance::take_mean(std::optional<CellNumber> tokens) {
+  if (const auto of_positions = tokens_of_positions()) {
+    const double off = tokens ? std::abs(tokens->value - of_positions->value) : 0;
+    if (tokens && off > rounded * (tokens->rounding + of_positions->rounding))
+      cells_.refuse(acceptance_column(), shown(tokens->value),
+                    fmt::format("{}, 1 + the sum of the rates by position", shown(of_positions->value)));
+    tokens = tokens ? tokens : of_positions;
+  }
   auto rate = acceptance_rate();
   const bool counted = counts_.drafted.value_or(0) > 0 && counts_.accepted && counts_.gamma;
   if (counted && !rate) rate = CellNumber{*counts_.accepted / *counts_.drafted, 0, {}};

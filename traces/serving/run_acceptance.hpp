@@ -37,7 +37,12 @@ class RunAcceptance {
   /// @return whether the counts by position are exact, or there are none
   bool take_positions(double rounds);
   /// The mean of a run of unknown rounds.
-  void take_mean(const std::optional<CellNumber>& tokens);
+  void take_mean(std::optional<CellNumber> tokens);
+  /// Of the columns by position those that this row drafts.
+  std::size_t drafted_positions() const;
+  std::string heading_of_position(std::size_t j) const;
+  /// 1 + the sum of the rates of all positions; empty where one is not there.
+  std::optional<CellNumber> tokens_of_positions() const;
   std::optional<CellNumber> acceptance_rate() const;
   /// Notes a rate that is another than the tokens per step are of.
   void compare_rate(const CellNumber& rate, const CellNumber& tokens);

@@ -368,8 +368,9 @@ bool has_decimal_comma(std::string_view cell) {
 }
 
 bool says_plain(std::string_view cell) {
-  constexpr std::array<std::string_view, 10> words = {"base", "off", "none", "no", "false", "disabled", "no draft",
-                                                      "w/o spec", "without", "without speculation"};
+  constexpr std::array<std::string_view, 15> words = {
+      "base",     "off",     "none",    "no",          "false",          "disabled",     "no draft", "no drafts",
+      "w/o spec", "w/o draft", "without", "without speculation", "without speculative decoding", "without draft", "without drafts"};
   std::string lower = lower_case(bare_cell(cell));
   if (const std::size_t bracket = lower.find('('); bracket != std::string::npos) lower.resize(bracket);
   const std::string_view said = trimmed(lower, " -");
@@ -383,14 +384,15 @@ bool says_plain(std::string_view cell) {
 std::optional<double> gamma_in_setting(std::string_view cell) {
   std::string lower = lower_case(bare_cell(cell));
   for (std::size_t at = 0; (at = lower.find("--", at)) != std::string::npos;) lower.replace(at, 2, "  ");
-  constexpr std::array<std::string_view, 12> names = {"num_speculative_tokens", "gamma", "\u03b3", "n-max", "mtp", "k",
-                                                      "n_max", "steps", "n=", "draft", "draft-max", "draft_max"};
+  constexpr std::array<std::string_view, 14> names = {
+      "num_speculative_tokens", "gamma", "\u03b3", "n-max", "mtp", "k", "n_max", "steps", "n=", "draft", "draft-max", "draft_max",
+      "draft-n-max", "spec-draft-n-max"};
   std::optional<double> found;
   for (const std::string_view name : names) {
     for (std::size_t at = lower.find(name); at != std::string::npos; at = lower.find(name, at + 1)) {
       // "top_k=4" says no gamma.
       if (at > 0 && std::string_view(" ,;:(+/[").find(lower[at - 1]) == std::string_view::npos) continue;
-      const std::size_t begin = std::min(lower.find_first_not_of("=: -", at + name.size()), lower.size());
+      const std::size_t begin = std::min(lower.find_first_not_of("=: -(", at + name.size()), lower.size());
       const std::size_t end = std::min(lower.find_first_not_of("0123456789", begin), lower.size());
       const bool ends = end == lower.size() || std::string_view(" ,;)+/]").find(lower[end]) != std::string_view::npos;
       const auto gamma = number_in<double>(std::string_view(lower).substr(begin, end - begin));

@@ -80,6 +80,23 @@ MeasuredAcceptance exact_curve(const TwoStateChain& chain, std::int64_t gamma) {
 
 }  // namespace
 
+TEST_CASE("counts by position of lookups tell their length alone, since shorter drafts copy the same text in more rounds") {
+  // Of all tokens 0.7 are copied: rounds start in copied text less often the longer drafts are.
+  constexpr double copied = 0.7;
+  const auto tokens_at = [&](double gamma) { return 1 / (1 - copied + copied / (gamma + 1)); };
+  const double first = (copied / 9) / (1 - copied + copied / 9);
+  const ServingSummary summary = summary_of({counts_with(std::vector<double>(8, first), 20000)});
+  const MeasuredAcceptance lookups(summary, {.kind = cost::DraftKind::ngram});
+  const MeasuredAcceptance heads(summary, {.kind = cost::DraftKind::eagle});
+  CHECK(lookups.tokens_per_step(8).value == Approx(tokens_at(8)).epsilon(1e-9));
+  CHECK(lookups.survival(8) == heads.survival(8));
+  for (const std::int64_t gamma : {1, 2, 4, 6, 16}) {
+    CAPTURE(gamma);
+    CHECK(lookups.tokens_per_step(gamma).value == Approx(tokens_at(static_cast<double>(gamma))).epsilon(0.04));
+  }
+  CHECK(heads.tokens_per_step(1).value == Approx(1 + first).epsilon(0.1));
+}
+
 TEST_CASE("where drafts end early, those that end there and those that never do are alternatives") {
   // 60 of 100 rounds draft one token, of which 30 are accepted; 40 draft three and accept 0.9 of each that is looked
   // at.
