@@ -270,15 +270,14 @@ ordered_json rows_json(const Rows& rows, const Json& json_of_row) {
 }  // namespace
 
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
+  planning::SweepRow setting;
+  setting.alpha.value = 0;
   planning::TaskAnalysis task;
   task.alpha.emplace().value = 0;
   task.alpha_emitted = task.alpha;
-  return {{"positions", position_json({})},
-          {"lenience", lenience_json({})},
-          {"standardisation", sweep_json({})},
-          {"tasks", task_row(task, estimate::Estimate{})},
-          {"calibration", calibration_json("", {})},
-          {"adaptive", policy_json("")}};
+  return {{"positions", position_json({})},          {"lenience", lenience_json({})},
+          {"standardisation", sweep_json(setting)},  {"tasks", task_row(task, estimate::Estimate{})},
+          {"calibration", calibration_json("", {})}, {"adaptive", policy_json("")}};
 }
 
 ordered_json json_of(const planner::Analysis& a) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "analysis/estimate/serving_summary.hpp"
@@ -44,9 +46,11 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, const
 
 /// Text shows it before other warnings.
 bool doubts_figures(const Note& note) {
-  return note.code == estimate::figures_contradict || note.code == estimate::draft_never_accepted ||
-         note.code == estimate::acceptance_changes || note.code == planner::hit_rate_unknown ||
-         note.code == planner::steps_without_drafts;
+  constexpr std::array<std::string_view, 7> doubts = {estimate::figures_contradict,  estimate::draft_never_accepted,
+                                                      estimate::acceptance_changes,  planner::hit_rate_unknown,
+                                                      planner::steps_without_drafts, "runs_disagree",
+                                                      "rounds_fall_with_gamma"};
+  return std::find(doubts.begin(), doubts.end(), note.code) != doubts.end();
 }
 
 std::int64_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }

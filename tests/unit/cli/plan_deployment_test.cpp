@@ -1842,8 +1842,9 @@ TEST_CASE("scrapes of lookups measure the gamma that ran, by steps") {
   std::string plain = lookups;
   for (const char* when : {"before", "after"}) plain += " " + samples_of_servers + "vllm_plain_" + when + ".prom";
   const ordered_json plan = json_of("--draft-kind ngram --counters" + lookups + " --cost" + plain);
-  CHECK(plan["points"][0]["gamma"] == 4);
-  CHECK(plan["points"][0]["basis"] == "measured");
+  // The same text is copied in fewer rounds by longer drafts, which cost little here.
+  CHECK(plan["points"][0]["gamma"] > 4);
+  CHECK(plan["points"][0]["rows"][4]["extrapolated"] == false);
   const ordered_json counted = json_of("--draft-kind ngram --hardware h100 --model llama-3.1-8b --counters" + lookups);
   CHECK(plan["points"][0]["rows"][4]["tokens_per_step"]["value"] == counted["points"][0]["rows"][4]["tokens_per_step"]["value"]);
 

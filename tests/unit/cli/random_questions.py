@@ -517,8 +517,8 @@ def check_capacity(answer: dict) -> None:
             require(same(cost, 2e6 / 3600 / speed), f"{where}: {cost} a million tokens at {speed} tokens/s of each GPU")
     chosen = answer["recommended"]
     if chosen is not None:
-        require(chosen["gpus"] == scenarios[chosen["scenario"]]["gpus"], "the recommendation's GPUs")
-        fewest = min(s["gpus"] for s in scenarios if s["gpus"] is not None and s["meets_load"])
+        require(chosen["gpus"] == scenarios[chosen["scenario"]]["gpus"]["value"], "the recommendation's GPUs")
+        fewest = min(s["gpus"]["value"] for s in scenarios if s["gpus"]["value"] is not None and s["meets_load"])
         require(chosen["gpus"] == fewest, f"{chosen['gpus']} GPUs are recommended, and {fewest} are enough")
 
 

@@ -180,7 +180,7 @@ class Sweeping(unittest.TestCase):
         capacity = document("capacity", *words, "--arrival-rate", "20", "--tpot-ms", "100")
         best = capacity["scenarios"][capacity["recommended"]["scenario"]]
         self.assertEqual(row["recommended_gamma"], best["gamma"])
-        self.assertEqual(row["gpus"], best["gpus"])
+        self.assertEqual(row["gpus"], best["gpus"]["value"])
         self.assertEqual(row["cost_per_million_tokens"], best["cost_per_million_tokens"])
         self.assertEqual(row["seconds_per_output_token"], best["tpot_seconds"]["p50"]["value"])
         impossible = [row for row in swept["rows"] if row["tpot_ms"] == 0.001]

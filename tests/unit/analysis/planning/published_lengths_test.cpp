@@ -48,7 +48,7 @@ TEST_CASE("priors are those that tests/reference/prior_of_lengths.py sums over a
   };
   check("eagle3", 3, 2.7697, 1.7055, 3.5893);
   check("eagle3-llama-3.3-70b", 7, 3.4162, 1.7330, 5.8751);
-  check("mtp-deepseek-v3", 3, 3.0535, 2.1254, 3.6439);
+  check("mtp-deepseek-v3", 3, 3.0636, 2.2205, 3.6138);
   check("parallel", 7, 4.2265, 1.7771, 6.8538);
 }
 
