@@ -152,15 +152,16 @@ std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
   return text + "." + what_changes(plan, point);
 }
 
-/// "Sure up to 42 requests (1.2x to 1.8x); likely beyond (1.1x)."
-std::string certainty_of_schedule(const std::vector<planning::PlannedStretch>& schedule) {
+/// "Sure up to 42 requests (1.2x to 1.8x); likely up to 62 requests (1.1x).": the least of each stretch, and those
+/// asked.
+std::string certainty_of_schedule(const Plan& plan) {
   struct Part {
     std::int64_t to;
     Certainty certainty;
     estimate::Interval speedups;
   };
   std::vector<Part> parts;
-  for (const planning::PlannedStretch& one : schedule) {
+  for (const planning::PlannedStretch& one : plan.shown_plan().schedule) {
     if (one.gamma == 0) continue;
     const Certainty certainty = worlds::certainty_of(one.share);
     if (parts.empty() || parts.back().certainty != certainty) {
@@ -170,6 +171,12 @@ std::string certainty_of_schedule(const std::vector<planning::PlannedStretch>& s
     parts.back().to = one.batch_high;
     parts.back().speedups = {std::min(parts.back().speedups.lo, one.speedup),
                              std::max(parts.back().speedups.hi, one.speedup)};
+  }
+  for (const PointPlan& point : plan.points()) {
+    const auto part = std::find_if(parts.begin(), parts.end(),
+                                   [&](const Part& one) { return point.batch <= static_cast<double>(one.to); });
+    if (point.optimal_row > 0 && part != parts.end())
+      part->speedups = estimate::hull(part->speedups, estimate::exactly(point.optimal().speedup));
   }
   std::vector<std::string> texts;
   for (const Part& part : parts) {
@@ -276,7 +283,7 @@ Decision decision_of(const Plan& plan) {
     decision.certainty = certainty_at_point(plan, plan.points().front());
   } else {
     decision.action = action_of_schedule(plan, decision.schedule);
-    decision.certainty = certainty_of_schedule(plan.shown_plan().schedule) + certainty_over(plan, decision.over);
+    decision.certainty = certainty_of_schedule(plan) + certainty_over(plan, decision.over);
   }
   if (is_doubted) {
     decision.certainty = fmt::format("Taken as it is: {}", decision.action);
