@@ -152,8 +152,8 @@ std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
   return text + "." + what_changes(plan, point);
 }
 
-/// "Sure up to 42 requests (1.2x to 1.8x); likely up to 62 requests (1.1x).": the least of each stretch, and those
-/// asked.
+/// "Sure up to 42 requests (1.2x to 1.8x); likely up to 62 requests (1.1x).": from the least of its stretches to the
+/// largest of the batches asked.
 std::string certainty_of_schedule(const Plan& plan) {
   struct Part {
     std::int64_t to;
@@ -172,7 +172,12 @@ std::string certainty_of_schedule(const Plan& plan) {
     parts.back().speedups = {std::min(parts.back().speedups.lo, one.speedup),
                              std::max(parts.back().speedups.hi, one.speedup)};
   }
+  const double context = plan.points().front().context;
+  const bool one_context = std::all_of(plan.points().begin(), plan.points().end(),
+                                       [&](const PointPlan& point) { return point.context == context; });
   for (const PointPlan& point : plan.points()) {
+    // A stretch has the least over several contexts.
+    if (!one_context) break;
     const auto part = std::find_if(parts.begin(), parts.end(),
                                    [&](const Part& one) { return point.batch <= static_cast<double>(one.to); });
     if (point.optimal_row > 0 && part != parts.end())
@@ -286,7 +291,7 @@ Decision decision_of(const Plan& plan) {
     decision.certainty = certainty_of_schedule(plan) + certainty_over(plan, decision.over);
   }
   if (is_doubted) {
-    decision.certainty = fmt::format("Taken as it is: {}", decision.action);
+    decision.certainty = fmt::format("If it is taken all the same: {}", decision.action);
     decision.action = fmt::format("Nothing is decided: {}.", doubted->doubt);
   }
   if (!plan.shortfall.empty()) decision.certainty += fmt::format(" This does not fit: {}.", plan.shortfall);

@@ -23,7 +23,7 @@ nlohmann::ordered_json or_null(const std::optional<Value>& value) {
 /// [lo, hi], null if there is no interval.
 nlohmann::ordered_json pair_of(const std::optional<estimate::Interval>& interval);
 
-/// {value, ci95, method}, null without an estimate.
+/// {value, ci95, method}, its members null without an estimate.
 nlohmann::ordered_json estimate_json(const std::optional<estimate::Estimate>& estimate);
 
 /// {common, another, spread}, each {value, ci95, method}; `another` is the rate of a group that was not seen.

@@ -99,7 +99,8 @@ void Checks::check_acceptance() {
   };
   const bool none_drafted = std::none_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.speculative(); });
   if (none_drafted && !question_.acceptance)
-    note("acceptance_from_prior", "no run drafted: what is accepted is that of published drafts, until a run tells yours");
+    note("acceptance_from_prior",
+         "no run drafted: acceptance is that of published drafts, which a run with drafts replaces");
   const std::string silent = list([](const Run& run) { return run.speculative() && !run.says_acceptance(); });
   if (!silent.empty()) {
     note("acceptance_of_other_source",

@@ -203,7 +203,7 @@ def main() -> int:
 
 
 def held(row: dict[str, Any], speedup: float) -> str:
-    low, high = row["speedup_ci95"]
+    low, high = row["speedup"]["ci95"]
     return "yes" if low <= speedup <= high else "no"
 
 
@@ -220,9 +220,9 @@ def report(measured: dict[int, dict[str, float]], plain: float, passes: dict[int
 
     for gamma, figures in measured.items():
         seconds, tokens = figures["seconds_per_token"], figures["tokens_per_step"]
-        recorded = miss("tokens", passes[gamma]["tokens_per_step"], tokens)
-        by_passes = passes[gamma]["round_seconds"] / passes[gamma]["tokens_per_step"]
-        by_runs = runs[gamma]["round_seconds"] / runs[gamma]["tokens_per_step"]
+        recorded = miss("tokens", passes[gamma]["tokens_per_step"]["value"], tokens)
+        by_passes = passes[gamma]["round_seconds"] / passes[gamma]["tokens_per_step"]["value"]
+        by_runs = runs[gamma]["round_seconds"] / runs[gamma]["tokens_per_step"]["value"]
         of_passes = f"{miss('passes', by_passes, seconds)} | {held(passes[gamma], plain / seconds)}"
         of_runs = "given | -"
         if gamma not in GIVEN_GAMMAS:

@@ -444,11 +444,11 @@ def report_speedups(specdec: str) -> None:
             plain = one[one.gamma == 0].seconds
             for cell in one[one.gamma > 0].itertuples() if len(plain) else ():
                 row = priced[cell.gamma]
-                speedup = row["tokens_per_step"] * plain.iloc[0] / cell.seconds
-                low, high = row["speedup_ci95"]
+                speedup = row["tokens_per_step"]["value"] * plain.iloc[0] / cell.seconds
+                low, high = row["speedup"]["ci95"]
                 held.append(low <= speedup <= high)
                 width.append(math.log(high / low) / 2)
-                error.append(math.log(speedup / row["speedup"]))
+                error.append(math.log(speedup / row["speedup"]["value"]))
         print(
             f"  {source}: {sum(held)} of {len(held)} held, half-width of ln {np.mean(width):.2f}"
             f", ln(measured / priced) {np.min(error):+.2f} to {np.max(error):+.2f}"

@@ -96,9 +96,11 @@ def rows_of(node: dict, schema: dict, path: str, depth: int = 0) -> Iterator[str
             if depth == 0 and key in SHARED and "description" not in member:
                 continue
             text = resolved(member, schema).get("description", "").replace("|", "\\|")
-            kind = type_of(member, schema).replace("|", "\\|")
-            yield f"| `{path}{key}` | {kind} | {text} |"
             inner = [part for part in choices(member, schema) if part.get("properties")]
+            is_figure = bool(inner) and "ci95" in inner[0]["properties"]
+            members = "{" + ", ".join(inner[0]["properties"]) + "}" if is_figure else ""
+            kind = members or type_of(member, schema).replace("|", "\\|")
+            yield f"| `{path}{key}` | {kind} | {text} |"
             lists = [part["items"] for part in choices(member, schema) if isinstance(part.get("items"), dict)]
             if depth < 3 and not {"value", "ci95"} <= set(inner[0]["properties"] if inner else ()):
                 for part in inner[:1]:

@@ -35,10 +35,11 @@ void RunAcceptance::take(bool plain, bool repeated) {
     }
     if (const auto rate = acceptance_rate(); rate && rate->value > 0)
       cells_.refuse(RunColumn::acceptance_rate, shown(rate->value), "0 or empty where gamma is 0");
-    return;
+    return require_no_rate_from(0);
   }
   counts_.shape = DraftShape::chain;
   take_counts();
+  require_no_rate_from(drafted_positions());
   take_shape();
   if (tokens && counts_.gamma && tokens->value > static_cast<double>(*counts_.gamma) + 1 + tokens->rounding)
     cells_.refuse(acceptance_column(), shown(tokens->value),
@@ -160,6 +161,12 @@ std::size_t RunAcceptance::drafted_positions() const {
   return counts_.gamma ? std::min(columns, static_cast<std::size_t>(*counts_.gamma)) : columns;
 }
 
+void RunAcceptance::require_no_rate_from(std::size_t position) const {
+  for (std::size_t j = position; j < cells_.positions().size(); ++j)
+    if (const auto share = cells_.share_at(j); share && share->value > 0)
+      cells_.refuse(heading_of_position(j), shown(share->value), fmt::format("0 or empty where gamma is {}", position));
+}
+
 std::string RunAcceptance::heading_of_position(std::size_t j) const {
   return printable(cells_.table().names[cells_.positions()[j]], 80);
 }
@@ -186,7 +193,7 @@ void RunAcceptance::take_mean(std::optional<CellNumber> tokens) {
     if (tokens && off > rounded * (tokens->rounding + of_positions->rounding))
       cells_.refuse(acceptance_column(), shown(tokens->value),
                     fmt::format("{}, 1 + the sum of the rates by position", shown(of_positions->value)));
-    tokens = tokens ? tokens : of_positions;
+    if (!tokens) tokens = of_positions;
   }
   auto rate = acceptance_rate();
   const bool counted = counts_.drafted.value_or(0) > 0 && counts_.accepted && counts_.gamma;

@@ -40,6 +40,8 @@ class RunAcceptance {
   void take_mean(std::optional<CellNumber> tokens);
   /// Of the columns by position those that this row drafts.
   std::size_t drafted_positions() const;
+  /// Refuses rates of positions that are not drafted.
+  void require_no_rate_from(std::size_t position) const;
   std::string heading_of_position(std::size_t j) const;
   /// 1 + the sum of the rates of all positions; empty where one is not there.
   std::optional<CellNumber> tokens_of_positions() const;

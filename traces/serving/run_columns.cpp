@@ -368,25 +368,35 @@ bool has_decimal_comma(std::string_view cell) {
 }
 
 bool says_plain(std::string_view cell) {
-  constexpr std::array<std::string_view, 15> words = {
-      "base",     "off",     "none",    "no",          "false",          "disabled",     "no draft", "no drafts",
-      "w/o spec", "w/o draft", "without", "without speculation", "without speculative decoding", "without draft", "without drafts"};
+  constexpr std::array<std::string_view, 7> words = {"base", "off", "none", "no", "false", "disabled", "without"};
   std::string lower = lower_case(bare_cell(cell));
   if (const std::size_t bracket = lower.find('('); bracket != std::string::npos) lower.resize(bracket);
   const std::string_view said = trimmed(lower, " -");
   if (std::find(words.begin(), words.end(), said) != words.end()) return true;
-  constexpr std::array<std::string_view, 6> beginnings = {"baseline", "plain",  "vanilla",
-                                                          "no spec",  "nospec", "autoregressive"};
+  constexpr std::array<std::string_view, 13> beginnings = {
+      "baseline", "plain",         "vanilla",      "autoregressive", "nospec",   "no-spec",    "no spec",
+      "no draft", "without draft", "without spec", "w/o draft",      "w/o spec", "draft: none"};
   const auto begins = [&](std::string_view word) { return said.starts_with(word); };
-  return !gamma_in_setting(said) && (said.starts_with("no-spec") || std::any_of(beginnings.begin(), beginnings.end(), begins));
+  return !gamma_in_setting(said) && std::any_of(beginnings.begin(), beginnings.end(), begins);
 }
 
 std::optional<double> gamma_in_setting(std::string_view cell) {
   std::string lower = lower_case(bare_cell(cell));
   for (std::size_t at = 0; (at = lower.find("--", at)) != std::string::npos;) lower.replace(at, 2, "  ");
-  constexpr std::array<std::string_view, 14> names = {
-      "num_speculative_tokens", "gamma", "\u03b3", "n-max", "mtp", "k", "n_max", "steps", "n=", "draft", "draft-max", "draft_max",
-      "draft-n-max", "spec-draft-n-max"};
+  constexpr std::array<std::string_view, 14> names = {"num_speculative_tokens",
+                                                      "gamma",
+                                                      "\u03b3",
+                                                      "n-max",
+                                                      "mtp",
+                                                      "k",
+                                                      "n_max",
+                                                      "steps",
+                                                      "n=",
+                                                      "draft",
+                                                      "draft-max",
+                                                      "draft_max",
+                                                      "draft-n-max",
+                                                      "spec-draft-n-max"};
   std::optional<double> found;
   for (const std::string_view name : names) {
     for (std::size_t at = lower.find(name); at != std::string::npos; at = lower.find(name, at + 1)) {
@@ -394,7 +404,11 @@ std::optional<double> gamma_in_setting(std::string_view cell) {
       if (at > 0 && std::string_view(" ,;:(+/[").find(lower[at - 1]) == std::string_view::npos) continue;
       const std::size_t begin = std::min(lower.find_first_not_of("=: -(", at + name.size()), lower.size());
       const std::size_t end = std::min(lower.find_first_not_of("0123456789", begin), lower.size());
-      const bool ends = end == lower.size() || std::string_view(" ,;)+/]").find(lower[end]) != std::string_view::npos;
+      // "mtp (2)", and not "draft (4 bit)".
+      const bool in_brackets = begin > 0 && lower[begin - 1] == '(';
+      const bool ends =
+          in_brackets ? lower.substr(end, 1) == ")"
+                      : end == lower.size() || std::string_view(" ,;)+/]").find(lower[end]) != std::string_view::npos;
       const auto gamma = number_in<double>(std::string_view(lower).substr(begin, end - begin));
       if (!gamma || !ends) continue;
       if (found && *found != *gamma) return std::nullopt;
