@@ -137,8 +137,7 @@ std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> a
   const std::int64_t others = lines_of(text + spoken.note + next + (told.empty() ? "" : '\n' + told.front())) +
                               (told.size() > 1 ? 1 : 0);
   const auto rows = explain ? std::ssize(spoken.table.rows) : std::clamp(most_lines - others - 2, least_rows, most_rows);
-  // One row of several says nothing: of a plan it is plain decoding.
-  if (!spoken.table.rows.empty() && rows >= std::min<std::int64_t>(2, std::ssize(spoken.table.rows)))
+  if (rows > 0 && !spoken.table.rows.empty())
     text += after_blank_line(text, text_of(shortened(spoken.table, static_cast<std::size_t>(rows))));
   text += spoken.note;
   if (explain) return text + after_blank_line(text, spoken.more) + after_blank_line(text, closing_text(assumptions, told)) + next;

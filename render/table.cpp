@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "render/text.hpp"
 
@@ -57,9 +58,9 @@ Table shortened(Table table, std::size_t rows) {
   std::size_t before = places.size(), behind = places.size();
   for (std::size_t i = 0; i < places.size(); ++i) pass(i, before);
   for (std::size_t i = places.size(); i-- > 0;) pass(i, behind);
-  // The page's compiler has no std::ranges::sort.
-  std::stable_sort(places.begin(), places.end(),
-                   [&](std::size_t a, std::size_t b) { return distance[a] < distance[b]; });
+  // A marked row before one that is kept beside it. The page's compiler has no std::ranges::sort.
+  const auto order = [&](std::size_t place) { return std::pair(distance[place], !table.rows[place].is_marked); };
+  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return order(a) < order(b); });
   places.resize(rows);
   std::sort(places.begin(), places.end());
   std::vector<Table::Row> kept;

@@ -200,6 +200,9 @@ void RunAcceptance::take_mean(std::optional<CellNumber> tokens) {
   if (counted && !rate) rate = CellNumber{*counts_.accepted / *counts_.drafted, 0, {}};
   if ((counts_.drafted || counts_.accepted) && !tokens && !rate)
     cells_.refuse("num_drafts", "missing", "given beside drafted or accepted tokens, or a mean of them");
+  if (!tokens && !rate && drafted_positions() > 0 && cells_.share_at(0))
+    cells_.refuse("row of rates by position", "incomplete",
+                  fmt::format("given for each of {} drafts, or an acceptance length", counts_.gamma.value_or(0)));
   counts_.drafted.reset();
   counts_.accepted.reset();
   if (tokens) counts_.tokens_per_round = tokens->value;
