@@ -283,17 +283,14 @@ std::string pooling_table(const CountersAnswer& a) {
 std::string accepted_sentence(const CountersGroup& group) {
   const ServingSummary& s = group.summary;
   std::vector<std::string> parts;
-  const auto counted_row =
-      std::find_if(group.gammas.begin(), group.gammas.end(), [](const auto& row) { return row.measured; });
   if (s.tokens_per_step) {
+    const auto row =
+        std::find_if(group.gammas.begin(), group.gammas.end(), [](const auto& one) { return one.measured; });
+    const std::optional<Interval> ci95 = row == group.gammas.end() ? s.tokens_per_step->ci95 : row->tokens.ci95;
     const std::string drafts = s.gamma && s.shape != traces::DraftShape::tree
                                    ? fmt::format(" with {}", counted(*s.gamma, "draft token"))
                                    : "";
-    parts.push_back(
-        fmt::format("acceptance length {}{}",
-                    with_range(s.tokens_per_step->value,
-                               counted_row == group.gammas.end() ? s.tokens_per_step->ci95 : counted_row->tokens.ci95),
-                    drafts));
+    parts.push_back(fmt::format("acceptance length {}{}", with_range(s.tokens_per_step->value, ci95), drafts));
   }
   if (s.alpha_hat) {
     const estimate::CountedRate& alpha = *s.alpha_hat;

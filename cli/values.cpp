@@ -42,10 +42,8 @@ std::string Range::to_string() const {
 
 double parse_number(std::string_view option, std::string_view text, const Range& range) {
   const auto value = read_whole<double>(text);
-  if (text.ends_with('%')) {
-    if (const auto percent = read_whole<double>(text.substr(0, text.size() - 1)))
-      refuse(option, text, fmt::format("a number: {:g}", *percent / 100));
-  }
+  const auto percent = text.ends_with('%') ? read_whole<double>(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (percent) refuse(option, text, fmt::format("a number: {:g}", *percent / 100));
   if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
   if (std::fpclassify(*value) == FP_SUBNORMAL)
     refuse(option, text,

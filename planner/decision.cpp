@@ -169,18 +169,14 @@ std::string certainty_of_schedule(const Plan& plan) {
       continue;
     }
     parts.back().to = one.batch_high;
-    parts.back().speedups = {std::min(parts.back().speedups.lo, one.speedup),
-                             std::max(parts.back().speedups.hi, one.speedup)};
+    parts.back().speedups = estimate::hull(parts.back().speedups, estimate::exactly(one.speedup));
   }
-  const double context = plan.points().front().context;
-  const bool one_context = std::all_of(plan.points().begin(), plan.points().end(),
-                                       [&](const PointPlan& point) { return point.context == context; });
   for (const PointPlan& point : plan.points()) {
     // A stretch has the least over several contexts.
-    if (!one_context) break;
+    if (has_several_contexts(plan) || point.optimal_row == 0) continue;
     const auto part = std::find_if(parts.begin(), parts.end(),
                                    [&](const Part& one) { return point.batch <= static_cast<double>(one.to); });
-    if (point.optimal_row > 0 && part != parts.end())
+    if (part != parts.end())
       part->speedups = estimate::hull(part->speedups, estimate::exactly(point.optimal().speedup));
   }
   std::vector<std::string> texts;
@@ -227,9 +223,8 @@ DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {
     return speedup;
   }
   for (const PointPlan& point : plan.points()) {
-    const double its = point.optimal().speedup;
-    speedup.bounds = speedup.bounds ? estimate::Interval{std::min(speedup.bounds->lo, its), std::max(speedup.bounds->hi, its)}
-                                    : estimate::Interval{its, its};
+    const estimate::Interval its = estimate::exactly(point.optimal().speedup);
+    speedup.bounds = speedup.bounds ? estimate::hull(*speedup.bounds, its) : its;
   }
   return speedup;
 }

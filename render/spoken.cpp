@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/estimate/serving_summary.hpp"
+#include "analysis/planning/bench_plan.hpp"
 #include "planner/lookup_drafts.hpp"
 #include "render/json_values.hpp"
 #include "render/text.hpp"
@@ -48,8 +50,8 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, const
 bool doubts_figures(const Note& note) {
   constexpr std::array<std::string_view, 7> doubts = {estimate::figures_contradict,  estimate::draft_never_accepted,
                                                       estimate::acceptance_changes,  planner::hit_rate_unknown,
-                                                      planner::steps_without_drafts, "runs_disagree",
-                                                      "rounds_fall_with_gamma"};
+                                                      planner::steps_without_drafts, planning::runs_disagree,
+                                                      cost::rounds_fall_with_gamma};
   return std::find(doubts.begin(), doubts.end(), note.code) != doubts.end();
 }
 

@@ -242,7 +242,7 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
     }
   }
   if (fewer == nullptr) return;
-  findings_.push_back({"rounds_fall_with_gamma",
+  findings_.push_back({std::string(rounds_fall_with_gamma),
                        fmt::format("{}: a round with {:.3g} drafts took {:.4g} s, less than the {:.4g} s of one with "
                                    "{:.3g} at no larger batch, {}: more drafts make no round cheaper, so that noise or "
                                    "other settings decide between them; repeat both",

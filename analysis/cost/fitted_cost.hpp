@@ -16,6 +16,9 @@
 
 namespace specdec::cost {
 
+/// Code of the finding that more drafts made a round cheaper.
+inline constexpr std::string_view rounds_fall_with_gamma = "rounds_fall_with_gamma";
+
 /// The rounds of one run as an outsider sees them; gamma, batch and context are the run's means. No figure may exceed
 /// 1e12, nor a positive one be below 1e-12.
 struct ObservedRound {

@@ -18,8 +18,9 @@ namespace specdec::estimate {
 /// At the gamma of every measured round: 1 + accepted / rounds, as counted, with the basis of the summary's intervals,
 /// see `method`; where rounds are all that is known, with that of a population whose requests take 64 rounds each. At
 /// another gamma by the population of requests (population_worlds): of the counts by position, or of the mean where
-/// these are unknown or drafts are looked up. What counts leave open without a probability are alternatives: drafts that end where they did, or
-/// that go on (a server may end those that look poor), at the upper end of alpha where it is known within bounds.
+/// these are unknown or drafts are looked up. What counts leave open without a probability are alternatives: drafts
+/// that end where they did, or that go on (a server may end those that look poor), at the upper end of alpha where it
+/// is known within bounds.
 /// Source:   docs/theory.md#acceptance-from-counters
 class MeasuredAcceptance final : public AcceptanceCurve {
  public:

@@ -142,7 +142,7 @@ void Checks::check_repeats() {
       }
       const double ratio = a.figures.seconds_per_output_token / b.figures.seconds_per_output_token;
       if (1 / runs_agree <= ratio && ratio <= runs_agree) continue;
-      note("runs_disagree",
+      note(std::string(runs_disagree),
            fmt::format("{} and {} ran the same at {} with gamma {}, but took {:.4g} and {:.4g} ms per token",
                        a.counts->place(), b.counts->place(), load_text(a), a.figures.gamma,
                        1e3 * a.figures.seconds_per_output_token, 1e3 * b.figures.seconds_per_output_token));

@@ -20,6 +20,9 @@
 /// A plan from benchmark runs of a server alone: speculative and plain runs, over concurrency.
 namespace specdec::planning {
 
+/// Code of the warning that the same setting took other times.
+inline constexpr std::string_view runs_disagree = "runs_disagree";
+
 struct BenchQuestion {
   /// Runs with a BenchRun each, in any order; others are rejected.
   std::vector<traces::ServingCounts> runs;

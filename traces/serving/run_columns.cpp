@@ -383,20 +383,20 @@ bool says_plain(std::string_view cell) {
 std::optional<double> gamma_in_setting(std::string_view cell) {
   std::string lower = lower_case(bare_cell(cell));
   for (std::size_t at = 0; (at = lower.find("--", at)) != std::string::npos;) lower.replace(at, 2, "  ");
-  constexpr std::array<std::string_view, 14> names = {"num_speculative_tokens",
-                                                      "gamma",
-                                                      "\u03b3",
-                                                      "n-max",
-                                                      "mtp",
-                                                      "k",
-                                                      "n_max",
-                                                      "steps",
-                                                      "n=",
-                                                      "draft",
-                                                      "draft-max",
-                                                      "draft_max",
-                                                      "draft-n-max",
-                                                      "spec-draft-n-max"};
+  constexpr std::string_view names[] = {"num_speculative_tokens",
+                                        "spec-draft-n-max",
+                                        "draft-n-max",
+                                        "draft-max",
+                                        "draft_max",
+                                        "draft",
+                                        "n-max",
+                                        "n_max",
+                                        "n=",
+                                        "gamma",
+                                        "\u03b3",
+                                        "mtp",
+                                        "k",
+                                        "steps"};
   std::optional<double> found;
   for (const std::string_view name : names) {
     for (std::size_t at = lower.find(name); at != std::string::npos; at = lower.find(name, at + 1)) {

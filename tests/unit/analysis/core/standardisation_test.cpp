@@ -63,6 +63,18 @@ TEST_CASE("temperature 0 puts everything on the most probable token, the lowest 
 TEST_CASE("argmax is the lowest of ties") {
   CHECK(argmax(Row{0.1, 0.45, 0.45}) == 1);
   CHECK(argmax(Row{1}) == 0);
+  // Whatever place the largest has among the lanes and behind the last full one.
+  for (std::size_t size = 1; size <= 40; ++size) {
+    for (std::size_t place = 0; place < size; ++place) {
+      CAPTURE(size, place);
+      Row row(size, 0.01);
+      row[place] = 0.5;
+      CHECK(argmax(row) == static_cast<std::int64_t>(place));
+      row.back() = 0.5;
+      CHECK(argmax(row) == static_cast<std::int64_t>(place));
+    }
+  }
+  CHECK(argmax(Row(20, std::numeric_limits<double>::quiet_NaN())) == 0);
 }
 
 TEST_CASE("temperature keeps zeros and stays finite at its extremes") {
