@@ -353,11 +353,10 @@ void BenchPlanner::note_prompts() {
 void BenchPlanner::predict_left_out() {
   plan_.leave_one_out = bench::predict_left_out(runs_, rounds_, options_);
   if (rounds_.size() <= cost_->rank()) {
-    note(
-        "cost_error_unknown",
-        fmt::format("there are not more runs than they tell terms of the cost, so that they hardly show its error: the "
-                    "intervals rest on {:.0f}% a run, and on how servers differ",
-                    100 * options_.usual_error));
+    note("cost_error_unknown",
+         fmt::format("the runs are no more than the terms of the cost, and hardly show its error: intervals assume "
+                     "{:.0f}% a run, and that servers differ",
+                     100 * options_.usual_error));
   }
   std::vector<double> relative;
   for (const BenchPrediction& row : plan_.leave_one_out)

@@ -149,7 +149,7 @@ std::optional<planning::RunValues> run_values(const Plan& p, bool tells_acceptan
 }
 
 /// Lengths that are typed beside runs which say none are figures of these runs, as if they stood in their files.
-/// @return false, and nothing changed, unless every run with drafts has one then
+/// @return false, and nothing changed, unless there are runs with drafts and each of them has one then
 bool take_typed_lengths(const Acceptance& acceptance, const std::optional<std::int64_t>& at,
                         std::vector<ServingCounts>& runs) {
   if (!acceptance.words || acceptance.words->acceptance_length.empty()) return false;
@@ -162,19 +162,21 @@ bool take_typed_lengths(const Acceptance& acceptance, const std::optional<std::i
     return run.rounds.value_or(0) > 0 || run.tokens_per_round || run.shape == traces::DraftShape::tree;
   };
   std::vector<ServingCounts> told = runs;
+  bool drafted = false;
   for (ServingCounts& run : told) {
     if (has_own(run)) return false;
     if (!cost::drafts_uncounted(run)) continue;
     const estimate::TypedLength* const length = length_of(run);
     if (length == nullptr) return false;
+    drafted = true;
     run.tokens_per_round = length->tokens_per_step;
     if (!acceptance.words->rounds) continue;
     run.rounds = acceptance.words->rounds;
     run.accepted = (length->tokens_per_step - 1) * *run.rounds;
     run.from_rates = true;
   }
-  runs = std::move(told);
-  return true;
+  if (drafted) runs = std::move(told);
+  return drafted;
 }
 
 /// The draft whose acceptance comes from another source than the runs.

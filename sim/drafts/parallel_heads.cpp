@@ -16,7 +16,7 @@ namespace specdec::sim {
 
 struct ParallelHeads {
   std::shared_ptr<const TransformerWeights> target;
-  AlignedFloats matrix_memory;
+  AlignedBytes matrix_memory;
   std::vector<Linear> projections;
 };
 

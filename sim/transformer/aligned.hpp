@@ -7,6 +7,7 @@ namespace specdec::sim {
 
 /// Rows and panels are padded to this many floats: one cache line, one AVX-512 vector.
 inline constexpr std::size_t line_floats = 16;
+inline constexpr std::size_t line_bytes = line_floats * sizeof(float);
 
 constexpr std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -29,5 +30,6 @@ struct AlignedAllocator {
 };
 
 using AlignedFloats = std::vector<float, AlignedAllocator<float>>;
+using AlignedBytes = std::vector<std::byte, AlignedAllocator<std::byte>>;
 
 }  // namespace specdec::sim

@@ -11,7 +11,7 @@ namespace specdec::sim {
 struct TransformerWeights;
 
 /// Loads the checkpoint in a folder: config.json together with model.safetensors, or with the shards listed in
-/// model.safetensors.index.json; F32, F16 or BF16. Weights are held in f32.
+/// model.safetensors.index.json; F32, F16 or BF16, in which they are held.
 ///
 /// Names and layouts are Hugging Face's: `model.layers.{i}.self_attn.q_proj.weight` and so on for Llama,
 /// `h.{i}.attn.c_attn.weight` with or without `transformer.` before it for GPT-2.

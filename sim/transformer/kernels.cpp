@@ -30,18 +30,24 @@ constexpr std::size_t lanes = hn::MaxLanes(float_tag);
 constexpr std::size_t most_tokens = lanes == 16 ? 12 : lanes == 8 ? 3 : 1;
 /// Prefetches weights that are needed soon. A single token is done with them so fast that they should go to the first
 /// cache; for more tokens there is time, but the first cache allows too few pending requests: the second one fetches.
-template <std::size_t kTokens>
-HWY_INLINE void prefetch(const float* weights) {
+template <std::size_t kTokens, class Weight>
+HWY_INLINE void prefetch(const Weight* weights) {
   if constexpr (kTokens == 1) {
-    __builtin_prefetch(weights + 1024, 0, 3);
+    __builtin_prefetch(weights + 4096 / sizeof(Weight), 0, 3);
   } else {
-    __builtin_prefetch(weights + 4096, 0, 2);
+    __builtin_prefetch(weights + 16384 / sizeof(Weight), 0, 2);
   }
 }
 
+HWY_INLINE FloatVector load(const float* weights) { return hn::LoadU(float_tag, weights); }
+template <class Half>
+HWY_INLINE FloatVector load(const Half* weights) {
+  return hn::PromoteTo(float_tag, hn::LoadU(hn::Rebind<Half, FloatTag>(), weights));
+}
+
 /// kPanels panels of kRows rows for kTokens tokens.
-template <std::size_t kRows, std::size_t kPanels, std::size_t kTokens>
-void multiply_tile(const float* HWY_RESTRICT w, std::size_t step, std::size_t stride, std::size_t depth,
+template <std::size_t kRows, std::size_t kPanels, std::size_t kTokens, class Weight>
+void multiply_tile(const Weight* HWY_RESTRICT w, std::size_t step, std::size_t stride, std::size_t depth,
                    const float* HWY_RESTRICT x, std::size_t x_stride, float* HWY_RESTRICT y, std::size_t y_stride,
                    bool accumulate) {
   constexpr std::size_t vectors = kRows / lanes;
@@ -56,10 +62,10 @@ void multiply_tile(const float* HWY_RESTRICT w, std::size_t step, std::size_t st
   }
   for (std::size_t k = 0; k < depth; ++k) {
     for (std::size_t p = 0; p < kPanels; ++p) {
-      const float* weights = w + p * step + k * stride;
-      for (std::size_t r = 0; r < kRows; r += line_floats) prefetch<kTokens>(weights + r);
+      const Weight* weights = w + p * step + k * stride;
+      for (std::size_t r = 0; r < kRows; r += line_bytes / sizeof(Weight)) prefetch<kTokens>(weights + r);
       for (std::size_t v = 0; v < vectors; ++v) {
-        const FloatVector weight = hn::LoadU(float_tag, weights + v * lanes);
+        const FloatVector weight = load(weights + v * lanes);
         for (std::size_t t = 0; t < kTokens; ++t) {
           sum[p][t][v] = hn::MulAdd(weight, hn::Set(float_tag, x[t * x_stride + k]), sum[p][t][v]);
         }
@@ -76,8 +82,8 @@ void multiply_tile(const float* HWY_RESTRICT w, std::size_t step, std::size_t st
 }
 
 /// The same for a number of tokens known at run time, at most most_tokens.
-template <std::size_t kRows, std::size_t kPanels, std::size_t kTokens = most_tokens>
-void multiply_tokens(std::size_t tokens, const float* w, std::size_t step, std::size_t stride, std::size_t depth,
+template <std::size_t kRows, std::size_t kPanels, std::size_t kTokens = most_tokens, class Weight>
+void multiply_tokens(std::size_t tokens, const Weight* w, std::size_t step, std::size_t stride, std::size_t depth,
                      TokenRows<const float> x, TokenRows<float> y, bool accumulate) {
   if (tokens == kTokens) {
     multiply_tile<kRows, kPanels, kTokens>(w, step, stride, depth, x.data, x.stride, y.data, y.stride, accumulate);
@@ -86,7 +92,8 @@ void multiply_tokens(std::size_t tokens, const float* w, std::size_t step, std::
   }
 }
 
-void multiply_panels(const Panels& m, std::size_t first, std::size_t last, std::size_t tokens, TokenRows<const float> x,
+template <class Weight>
+void multiply_panels_of(const Panels& m, std::size_t first, std::size_t last, std::size_t tokens, TokenRows<const float> x,
                      TokenRows<float> y, bool accumulate) {
   const std::size_t whole = std::min(last, m.rows / panel_rows);
   // As few groups as the registers allow, of nearly equal size.
@@ -95,7 +102,7 @@ void multiply_panels(const Panels& m, std::size_t first, std::size_t last, std::
     // A single token's sums are too few to hide the latency of an addition: process several panels at once.
     constexpr std::size_t together = 2;
     const std::size_t panels = tokens == 1 && p + together <= whole ? together : 1;
-    const float* w = m.data + p * m.step;
+    const Weight* w = static_cast<const Weight*>(m.data) + p * m.step;
     for (std::size_t g = 0; g < groups; ++g) {
       const std::size_t begin = tokens * g / groups;
       const std::size_t n = tokens * (g + 1) / groups - begin;
@@ -110,6 +117,18 @@ void multiply_panels(const Panels& m, std::size_t first, std::size_t last, std::
       }
     }
     p += panels;
+  }
+}
+
+void multiply_panels(const Panels& m, std::size_t first, std::size_t last, std::size_t tokens, TokenRows<const float> x,
+                     TokenRows<float> y, bool accumulate) {
+  switch (m.type) {
+    case traces::ElementType::f16:
+      return multiply_panels_of<hwy::float16_t>(m, first, last, tokens, x, y, accumulate);
+    case traces::ElementType::bf16:
+      return multiply_panels_of<hwy::bfloat16_t>(m, first, last, tokens, x, y, accumulate);
+    default:
+      return multiply_panels_of<float>(m, first, last, tokens, x, y, accumulate);
   }
 }
 
@@ -212,7 +231,7 @@ void attend_head(const HeadAttention& head, float* scratch) {
   const std::size_t positions = head.context + head.tokens - 1;
   const std::size_t padded = round_up(positions, panel_rows);
   const TokenRows<float> scores{scratch, padded};
-  const Panels keys{head.keys, panel_rows * head.head_size, panel_rows, panel_rows, padded, head.head_size};
+  const Panels keys{head.keys, traces::ElementType::f32, panel_rows * head.head_size, panel_rows, panel_rows, padded, head.head_size};
   multiply_panels(keys, 0, keys.count(), head.tokens, head.query, scores, false);
 
   std::array<float, most_attention_tokens> sums;

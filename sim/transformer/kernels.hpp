@@ -4,6 +4,7 @@
 #include <span>
 
 #include "sim/transformer/aligned.hpp"
+#include "traces/formats/safetensors.hpp"
 
 namespace specdec::sim {
 
@@ -19,7 +20,9 @@ inline constexpr std::size_t most_attention_tokens = 12;
 /// A matrix [rows, depth] cut into panels of 32 rows: element (r, k) of panel p is data[p * step + k * stride + r].
 /// If rows is 16 more than a multiple of 32, the last panel has 16 rows and the stride last_stride.
 struct Panels {
-  const float* data;
+  const void* data;
+  /// f32, f16 or bf16; products are the same as of the elements in f32.
+  traces::ElementType type;
   std::size_t step;
   std::size_t stride;
   std::size_t last_stride;

@@ -174,6 +174,15 @@ void TensorStore::for_each_row(const std::string& name,
   }
 }
 
+void TensorStore::for_each_row(const std::string& name, traces::ElementType type,
+                               const std::function<void(std::size_t row, const std::byte* elements)>& take) const {
+  const traces::Tensor& tensor = *tensors_.at(name).tensor;
+  for_each_row(name, [&](std::size_t row, std::span<const float> values) {
+    const std::size_t stored = row * values.size() * static_cast<std::size_t>(size_of(tensor.type));
+    take(row, type == tensor.type ? tensor.bytes.data() + stored : std::as_bytes(values).data());
+  });
+}
+
 void TensorStore::require_nothing_else(const std::function<bool(const std::string&)>& harmless) const {
   for (const auto& [name, entry] : tensors_) {
     if (!required_.contains(name) && !harmless(name)) {
@@ -183,9 +192,9 @@ void TensorStore::require_nothing_else(const std::function<bool(const std::strin
   }
 }
 
-void WeightReader::begin_reading(AlignedFloats& memory) {
+void WeightReader::begin_reading(AlignedBytes& memory) {
   checking_ = false;
-  memory.resize(matrix_floats_);
+  memory.resize(matrix_bytes_);
   next_matrix_ = memory.data();
 }
 
@@ -205,42 +214,45 @@ void WeightReader::norm_weight(const std::string& name, std::int64_t width, Alig
   out.resize(round_up(out.size(), line_floats));
 }
 
-void WeightReader::allocate(std::int64_t rows, std::int64_t depth, PackedMatrix& out) {
+void WeightReader::allocate(std::int64_t rows, std::int64_t depth, traces::ElementType type, PackedMatrix& out) {
   const auto row_count = static_cast<std::size_t>(rows);
   const auto column_count = static_cast<std::size_t>(depth);
-  const std::size_t floats = PackedMatrix::floats(row_count, column_count);
+  const std::size_t bytes = PackedMatrix::bytes(row_count, column_count, type);
   if (checking_) {
-    matrix_floats_ += floats;
+    matrix_bytes_ += bytes;
   } else {
-    out = PackedMatrix(row_count, column_count, std::exchange(next_matrix_, next_matrix_ + floats));
+    out = PackedMatrix(row_count, column_count, type, std::exchange(next_matrix_, next_matrix_ + bytes));
   }
 }
 
 void WeightReader::matrix(const std::string& name, std::int64_t rows, std::int64_t depth, PackedMatrix& out) {
   if (checking_) store_.require(name, {rows, depth});
-  allocate(rows, depth, out);
-  if (checking_) return;
-  store_.for_each_row(name, [&](std::size_t r, auto values) { out.set_row(r, values); });
+  allocate(rows, depth, store_.type_of(name), out);
+  if (!checking_) copy_rows(name, 0, out);
+}
+
+void WeightReader::copy_rows(const std::string& name, std::size_t first, PackedMatrix& out) {
+  store_.for_each_row(name, out.type(), [&](std::size_t r, auto elements) { out.set_row(first + r, elements); });
 }
 
 void WeightReader::rows_of(const PackedMatrix& other, std::span<const Token> numbers, PackedMatrix& out) {
-  allocate(length_of(numbers), static_cast<std::int64_t>(other.depth()), out);
+  allocate(length_of(numbers), static_cast<std::int64_t>(other.depth()), other.type(), out);
   if (checking_) return;
   for (std::size_t r = 0; r < numbers.size(); ++r) out.copy_row(r, other, static_cast<std::size_t>(numbers[r]));
 }
 
 void WeightReader::rows(const std::vector<Part>& parts, std::int64_t depth, bool has_bias, Linear& out) {
   std::int64_t total = 0;
+  std::set<traces::ElementType> types;
   for (const auto& [name, count] : parts) {
     if (checking_) store_.require(name + ".weight", {count, depth});
+    types.insert(store_.type_of(name + ".weight"));
     total += count;
   }
-  allocate(total, depth, out.matrix);
+  allocate(total, depth, types.size() == 1 ? *types.begin() : traces::ElementType::f32, out.matrix);
   std::size_t first = 0;
   for (const auto& [name, count] : parts) {
-    if (!checking_) {
-      store_.for_each_row(name + ".weight", [&](std::size_t r, auto values) { out.matrix.set_row(first + r, values); });
-    }
+    if (!checking_) copy_rows(name + ".weight", first, out.matrix);
     if (has_bias) vector(name + ".bias", count, out.bias);
     first += static_cast<std::size_t>(count);
   }
@@ -248,9 +260,10 @@ void WeightReader::rows(const std::vector<Part>& parts, std::int64_t depth, bool
 
 void WeightReader::columns(const std::string& name, std::int64_t depth, std::int64_t count, Linear& out) {
   if (checking_) store_.require(name + ".weight", {depth, count});
-  allocate(count, depth, out.matrix);
+  const traces::ElementType type = store_.type_of(name + ".weight");
+  allocate(count, depth, type, out.matrix);
   if (!checking_) {
-    store_.for_each_row(name + ".weight", [&](std::size_t k, auto values) { out.matrix.set_column(k, values); });
+    store_.for_each_row(name + ".weight", type, [&](std::size_t k, auto row) { out.matrix.set_column(k, row); });
   }
   vector(name + ".bias", count, out.bias);
 }

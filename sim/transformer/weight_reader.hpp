@@ -38,10 +38,15 @@ class TensorStore {
   /// @param count  of them, vocab_size for all; empty for as many as there are, all without a tensor d2t
   /// @throws FileError naming the tensor or entry if the tokens do not increase or are outside [0, vocab_size)
   std::vector<Token> known_tokens(std::optional<std::int64_t> count, std::int64_t vocab_size);
+  /// That of a required tensor.
+  traces::ElementType type_of(const std::string& name) const { return tensors_.at(name).tensor->type; }
   /// Passes every row of a required tensor (its last dimension) to `take(row, values)`.
   /// @throws FileError naming the element that is not finite
   void for_each_row(const std::string& name,
                     const std::function<void(std::size_t row, std::span<const float> values)>& take) const;
+  /// The same as elements of a type, f32 or the tensor's own.
+  void for_each_row(const std::string& name, traces::ElementType type,
+                    const std::function<void(std::size_t row, const std::byte* elements)>& take) const;
   /// Rejects tensors that were not required: they belong to another architecture.
   void require_nothing_else(const std::function<bool(const std::string&)>& harmless) const;
 
@@ -76,7 +81,7 @@ class WeightReader {
   /// True in the first pass, in which nothing is written.
   bool checking() const { return checking_; }
   /// Ends the first pass: all matrices will be contiguous in `memory`.
-  void begin_reading(AlignedFloats& memory);
+  void begin_reading(AlignedBytes& memory);
 
   /// A tensor [count, width], copied unchanged.
   void table(const std::string& name, std::int64_t count, std::int64_t width, std::vector<float>& out);
@@ -101,12 +106,14 @@ class WeightReader {
 
  private:
   /// Reserves memory for a matrix, or assigns it.
-  void allocate(std::int64_t rows, std::int64_t depth, PackedMatrix& out);
+  void allocate(std::int64_t rows, std::int64_t depth, traces::ElementType type, PackedMatrix& out);
+  /// Copies a matrix to the rows of `out` from `first`.
+  void copy_rows(const std::string& name, std::size_t first, PackedMatrix& out);
 
   TensorStore& store_;
   bool checking_ = true;
-  std::size_t matrix_floats_ = 0;
-  float* next_matrix_ = nullptr;
+  std::size_t matrix_bytes_ = 0;
+  std::byte* next_matrix_ = nullptr;
 };
 
 }  // namespace specdec::sim

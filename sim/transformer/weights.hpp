@@ -38,7 +38,7 @@ struct TransformerBlock {
 struct TransformerWeights {
   TransformerConfig config;
   /// The memory that all matrices point into.
-  AlignedFloats matrix_memory;
+  AlignedBytes matrix_memory;
   /// The token of each row of the head, in increasing order; empty if the head has a row for every token.
   std::vector<Token> known_tokens;
   /// Shape: (vocab_size, width).
@@ -59,7 +59,7 @@ struct ExitHead {
 struct ExitWeights {
   std::int64_t width = 0;
   /// The memory that all matrices point into.
-  AlignedFloats matrix_memory;
+  AlignedBytes matrix_memory;
   /// By the number of blocks before them.
   std::map<std::int64_t, ExitHead> heads;
 };

@@ -667,6 +667,9 @@ TEST_CASE("a table of runs is planned from, with acceptance of its own or of ano
   std::ofstream(scratch / "plain.csv") << "concurrency,gamma,ms_per_token\n1,0,6.1\n";
   const std::string plain = "--bench " + (scratch / "plain.csv").string();
   CHECK(warns(json_of(plain), "acceptance_from_prior"));
+  const ordered_json beside = json_of(plain + " --acceptance-length 2.67 --at 3");
+  CHECK_FALSE(warns(beside, "acceptance_from_prior"));
+  CHECK(beside["points"][0]["rows"][3]["tokens_per_step"].get<double>() == Approx(2.67).epsilon(0.01));
   CHECK(timed["runs"][1]["measured_speedup"]["value"].get<double>() == Approx(6.1 / 3.3));
   const ordered_json typed = json_of("--bench " + bare + " --acceptance-length 2.67 --at 3");
   CHECK(typed["runs"][3]["tokens_per_step"].get<double>() == Approx(2.67).epsilon(0.02));

@@ -13,9 +13,11 @@
 #include "tests/support/catch.hpp"
 
 using namespace specdec;
+using sim::AlignedBytes;
 using sim::AlignedFloats;
 using sim::PackedMatrix;
 using sim::round_up;
+using traces::ElementType;
 
 namespace {
 
@@ -32,11 +34,21 @@ struct Matrix {
   std::size_t rows;
   std::size_t depth;
   std::vector<float> plain = normals(rows * depth, 1);
-  AlignedFloats memory = AlignedFloats(PackedMatrix::floats(rows, depth));
-  PackedMatrix packed{rows, depth, memory.data()};
+  AlignedBytes memory = AlignedBytes(PackedMatrix::bytes(rows, depth, ElementType::f32));
+  PackedMatrix packed{rows, depth, ElementType::f32, memory.data()};
 
-  Matrix(std::size_t r, std::size_t d) : rows(r), depth(d) {
-    for (std::size_t i = 0; i < rows; ++i) packed.set_row(i, std::span(plain).subspan(i * depth, depth));
+  Matrix(std::size_t r, std::size_t d) : rows(r), depth(d) { pack(std::as_bytes(std::span(plain))); }
+  /// The elements of 16 bits, each of them finite.
+  Matrix(std::size_t r, std::size_t d, ElementType type, const std::vector<std::uint16_t>& halves) : rows(r), depth(d) {
+    const auto bytes = std::as_bytes(std::span(halves));
+    const auto size = static_cast<std::int64_t>(plain.size());
+    traces::read_floats({"halves", type, {size}, 0, bytes}, 0, plain);
+    packed = PackedMatrix(rows, depth, type, memory.data());
+    pack(bytes);
+  }
+
+  void pack(std::span<const std::byte> elements) {
+    for (std::size_t i = 0; i < rows; ++i) packed.set_row(i, elements.data() + elements.size() / rows * i);
   }
 };
 
@@ -123,13 +135,36 @@ TEST_CASE("a token's product has the same bits in any block, in any split of the
     CHECK(split == all);
 
     Matrix from_columns(176, 75);
-    std::fill(from_columns.memory.begin(), from_columns.memory.end(), 0.0F);
+    std::fill(from_columns.memory.begin(), from_columns.memory.end(), std::byte{0});
     for (std::size_t k = 0; k < matrix.depth; ++k) {
       std::vector<float> column(matrix.rows);
       for (std::size_t r = 0; r < matrix.rows; ++r) column[r] = matrix.plain[r * matrix.depth + k];
-      from_columns.packed.set_column(k, column);
+      from_columns.packed.set_column(k, std::as_bytes(std::span(column)).data());
     }
     CHECK(product(from_columns, x, most, false) == all);
+  });
+}
+
+TEST_CASE("products of weights of 16 bits have the bits of the same weights in 32") {
+  on_every_target([](std::int64_t) {
+    for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
+      for (const std::size_t rows : {16, 33, 176}) {
+        std::mt19937 generator(7);
+        std::vector<std::uint16_t> halves(rows * 75);
+        // Exponents of f16 and bf16 around 1, subnormal numbers of f16, and 0.
+        for (std::uint16_t& half : halves) half = static_cast<std::uint16_t>(generator() & 0xBFFFU);
+        halves[0] = 0;
+        halves[1] = 1;
+        const Matrix matrix(rows, 75, type, halves);
+        Matrix whole(rows, 75);
+        whole.pack(std::as_bytes(std::span(matrix.plain)));
+        for (const std::size_t tokens : {1, 2, 13}) {
+          const auto plain_x = normals(tokens * 75, 3);
+          const AlignedFloats x(plain_x.begin(), plain_x.end());
+          CHECK(product(matrix, x, tokens, false) == product(whole, x, tokens, false));
+        }
+      }
+    }
   });
 }
 

@@ -5,6 +5,8 @@
 #include <random>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/safetensors_file.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/unit/sim/transformer/fixtures.hpp"
 
 using namespace specdec;
@@ -57,6 +59,26 @@ TEST_CASE("logits agree with Hugging Face transformers to 1e-4 of each row's lar
     CAPTURE(error);
     CHECK(error <= 1e-4);
   }
+}
+
+TEST_CASE("matrices of parts of 16 and of 32 bits score as those of one type") {
+  const auto whole = transformer_fixture("llama_tied_f16");
+  const tests::TemporaryFolder folder;
+  std::filesystem::copy_file(whole / "config.json", folder.path() / "config.json");
+  const traces::SafetensorsFile file(whole / "model.safetensors");
+  std::vector<std::vector<float>> widened;
+  std::vector<tests::TensorData> tensors;
+  for (const traces::Tensor& tensor : file.tensors()) {
+    tensors.push_back({{tensor.name, tensor.type, tensor.shape}, tensor.bytes});
+    if (tensor.name.find("v_proj") == std::string::npos) continue;
+    std::vector<float>& values = widened.emplace_back(static_cast<std::size_t>(tensor.elements()));
+    traces::read_floats(tensor, 0, values);
+    tensors.back() = {{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(values))};
+  }
+  REQUIRE_FALSE(widened.empty());
+  tests::write_safetensors(folder.path() / "model.safetensors", tensors);
+  const std::vector<Token> tokens = ExpectedLogits(whole).tokens;
+  CHECK(logits_in_blocks(folder.path(), tokens, 3, 1) == logits_in_blocks(whole, tokens, 3, 1));
 }
 
 TEST_CASE("a row of logits has the same bits in blocks of any size and with any number of threads") {
