@@ -34,7 +34,7 @@ struct CapacityOptions {
   std::optional<double> price;
   // Engine.
   double gpu_memory_utilization = 0.9;
-  double activation_reserve_gb = 0;
+  std::optional<double> activation_reserve_gb;
   std::optional<std::int64_t> kv_cache_tokens;
   std::string max_num_seqs = "256";
   std::int64_t max_num_batched_tokens = 8192;

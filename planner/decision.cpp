@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "planner/benchmark_command.hpp"
 #include "planner/number_text.hpp"
@@ -152,38 +153,41 @@ std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
   return text + "." + what_changes(plan, point);
 }
 
-/// "Sure up to 42 requests (1.2x to 1.8x); likely up to 62 requests (1.1x).": from the least of its stretches to the
-/// largest of the batches asked.
+/// "Sure up to 42 requests (1.2x to 1.8x); likely up to 62 requests (1.1x).": of the batches asked and the stretches
+/// beyond them; more requests are never surer.
 std::string certainty_of_schedule(const Plan& plan) {
   struct Part {
     std::int64_t to;
-    Certainty certainty;
+    double share;
     estimate::Interval speedups;
   };
-  std::vector<Part> parts;
-  for (const planning::PlannedStretch& one : plan.shown_plan().schedule) {
-    if (one.gamma == 0) continue;
-    const Certainty certainty = worlds::certainty_of(one.share);
-    if (parts.empty() || parts.back().certainty != certainty) {
-      parts.push_back({one.batch_high, certainty, {one.speedup, one.speedup}});
-      continue;
-    }
-    parts.back().to = one.batch_high;
-    parts.back().speedups = estimate::hull(parts.back().speedups, estimate::exactly(one.speedup));
-  }
+  std::vector<Part> found;
+  std::int64_t asked = 0;
   for (const PointPlan& point : plan.points()) {
-    // A stretch has the least over several contexts.
-    if (has_several_contexts(plan) || point.optimal_row == 0) continue;
-    const auto part = std::find_if(parts.begin(), parts.end(),
-                                   [&](const Part& one) { return point.batch <= static_cast<double>(one.to); });
-    if (part != parts.end())
-      part->speedups = estimate::hull(part->speedups, estimate::exactly(point.optimal().speedup));
+    const auto batch = static_cast<std::int64_t>(planning::whole_batch(point.batch));
+    asked = std::max(asked, batch);
+    if (point.optimal_row > 0) found.push_back({batch, point.share, estimate::exactly(point.optimal().speedup)});
+  }
+  for (const planning::PlannedStretch& one : plan.shown_plan().schedule)
+    if (one.gamma > 0 && one.batch_high > asked)
+      found.push_back({one.batch_high, one.share, estimate::exactly(one.speedup)});
+  std::sort(found.begin(), found.end(),
+            [](const Part& a, const Part& b) { return std::tie(a.to, a.share) < std::tie(b.to, b.share); });
+  std::vector<Part> parts;
+  for (Part& part : found) {
+    part.share = std::min(part.share, parts.empty() ? 1 : parts.back().share);
+    if (parts.empty() || worlds::certainty_of(parts.back().share) != worlds::certainty_of(part.share)) {
+      parts.push_back(part);
+    } else {
+      parts.back() = {part.to, part.share, estimate::hull(parts.back().speedups, part.speedups)};
+    }
   }
   std::vector<std::string> texts;
   for (const Part& part : parts) {
     const std::string speedups =
         has_width(part.speedups) ? range_text(part.speedups) : speedup_text(part.speedups.lo);
-    texts.push_back(fmt::format("{} up to {} ({})", worlds::name_of(part.certainty), requests_text(part.to), speedups));
+    texts.push_back(fmt::format("{} up to {} ({})", worlds::name_of(worlds::certainty_of(part.share)),
+                                requests_text(part.to), speedups));
   }
   return texts.empty() ? "" : capitalised(fmt::format("{}.", fmt::join(texts, "; ")));
 }

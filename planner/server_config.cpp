@@ -45,8 +45,9 @@ std::vector<Caches> scheduled_caches(const Plan& p) {
   return planned;
 }
 
-/// Share of the memory that vLLM takes by default, as `capacity` does. Source:   its --gpu-memory-utilization
+/// What vLLM takes by default, as `capacity` does. Source:   its --gpu-memory-utilization and --max-num-seqs
 constexpr double served_memory_share = 0.9;
+constexpr std::int64_t served_max_num_seqs = 256;
 
 planning::ReplicaHolds holds_of(const cost::RooflineOptions& options) {
   planning::ReplicaHolds holds;
@@ -64,7 +65,10 @@ std::optional<Note> memory_shortfall(const Plan& p, const std::vector<Caches>& p
   planning::ReplicaHolds holds = holds_of(options);
   // The configurations of other engines say nothing of memory.
   const bool takes_share = !p.question.emit || *p.question.emit == planning::Engine::vllm;
-  holds.utilization = takes_share ? served_memory_share : 1;
+  if (!takes_share) {
+    holds.utilization = 1;
+    holds.reserve_bytes_per_gpu = 0;
+  }
   holds.block_size = 1;
   const auto short_of = [&](const char* code, const std::string& what, double bytes) {
     const auto enough = planning::gpus_that_hold(holds);
@@ -234,8 +238,8 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
 /// in the cache; slots of llama.cpp share a cache for what the plan has in it, and for the longest request, whose
 /// context halfway through its output is at least half of its length.
 void take_lengths(const Plan& p, planning::EngineRequest& request, std::vector<std::string>& notes) {
-  // Activations and captured graphs take the rest of the room beside the weights.
-  constexpr double left_to_cache = 0.75;
+  // Nine in ten caches that engines printed are within that of the room beside the weights.
+  constexpr double sure_share = 0.95;
   constexpr std::int64_t step = 256;
   const double longest = longest_context(p);
   if (longest > 0 && request.max_num_seqs) {
@@ -246,13 +250,15 @@ void take_lengths(const Plan& p, planning::EngineRequest& request, std::vector<s
   if (*p.question.emit != planning::Engine::vllm || !p.has_roofline()) return;
   const cost::RooflineOptions& placed = p.drafts[p.shown()].cost.roofline->options();
   if (!placed.target.model.max_context) return;
-  const double room = left_to_cache * static_cast<double>(planning::kv_memory(holds_of(placed)).tokens);
+  planning::ReplicaHolds holds = holds_of(placed);
+  holds.max_num_seqs = request.max_num_seqs.value_or(served_max_num_seqs);
+  const double room = sure_share * static_cast<double>(planning::kv_memory(holds).tokens);
   if (room >= static_cast<double>(*placed.target.model.max_context)) return;
   request.max_model_len =
       std::max<std::int64_t>(step, step * static_cast<std::int64_t>(room / static_cast<double>(step)));
   notes.push_back(fmt::format(
       "a request of {} tokens, the longest that {} takes, has no room beside the weights, and the server may not "
-      "start: --max-model-len is what three quarters of that room hold, the rest being for activations",
+      "start: --max-model-len is what 95% of that room hold",
       *placed.target.model.max_context, placed.target.model.name));
 }
 

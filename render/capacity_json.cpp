@@ -61,6 +61,7 @@ ordered_json json_memory(const planner::ScenarioMemory& memory) {
   if (!memory.memory) return nullptr;
   const planning::KvMemory& m = *memory.memory;
   return {{"usable_bytes", m.usable_bytes},
+          {"reserve_bytes", m.reserve_bytes},
           {"target_weight_bytes", m.target_weight_bytes},
           {"draft_weight_bytes", m.draft_weight_bytes},
           {"state_bytes", m.state_bytes},

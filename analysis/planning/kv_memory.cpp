@@ -20,16 +20,36 @@ double state_bytes(const cost::PlacedModel& placed) {
 
 }  // namespace
 
+double usual_reserve(const ReplicaHolds& holds) {
+  constexpr double of_groups = 0.37 * 1024 * 1024 * 1024, of_activations = 4.7 * 2, of_logits = 5.3 * 4;
+  const cost::ModelSpec& model = holds.target.model;
+  const auto width = static_cast<double>(model.width);
+  const auto accelerators = static_cast<double>(holds.target.accelerators());
+  double values = width;
+  for (const cost::LayerGroup& layer : model.layers) {
+    if (layer.experts == 0) continue;
+    // Two projections of the width into an expert's own, and one back.
+    const double inner = static_cast<double>(layer.parameters_per_expert) / (3 * width);
+    values = std::max(
+        values, width + static_cast<double>(layer.experts_per_token) * std::max(width, 2 * inner / accelerators));
+  }
+  return (accelerators > 1 ? of_groups : 0) + of_activations * static_cast<double>(holds.max_num_batched_tokens) * values +
+         of_logits * static_cast<double>(holds.max_num_seqs) * static_cast<double>(model.vocabulary);
+}
+
 KvMemory kv_memory(const ReplicaHolds& holds) {
   core::require_in("kv_memory", "memory_bytes_per_gpu", holds.memory_bytes_per_gpu, core::least_positive,
                    core::largest_double);
   core::require_in("kv_memory", "utilization", holds.utilization, core::least_positive, 1.0);
-  core::require_in("kv_memory", "reserve_bytes_per_gpu", holds.reserve_bytes_per_gpu, 0.0, core::largest_double);
+  if (holds.reserve_bytes_per_gpu)
+    core::require_in("kv_memory", "reserve_bytes_per_gpu", *holds.reserve_bytes_per_gpu, 0.0, core::largest_double);
   core::require_in("kv_memory", "block_size", holds.block_size, 1, std::int64_t{1} << 49);
   core::require_in("kv_memory", "max_num_seqs", holds.max_num_seqs, 1, std::int64_t{1} << 32);
+  core::require_in("kv_memory", "max_num_batched_tokens", holds.max_num_batched_tokens, 1, std::int64_t{1} << 49);
 
   KvMemory memory;
-  memory.usable_bytes = holds.memory_bytes_per_gpu * holds.utilization - holds.reserve_bytes_per_gpu;
+  memory.reserve_bytes = holds.reserve_bytes_per_gpu ? *holds.reserve_bytes_per_gpu : usual_reserve(holds);
+  memory.usable_bytes = holds.memory_bytes_per_gpu * holds.utilization - memory.reserve_bytes;
   memory.target_weight_bytes = cost::weight_bytes_per_gpu(holds.target);
   memory.bytes_per_token = cost::cache_bytes_per_token_per_gpu(holds.target);
   memory.state_bytes = state_bytes(holds.target);

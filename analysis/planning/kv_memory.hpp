@@ -15,8 +15,8 @@ struct ReplicaHolds {
   double memory_bytes_per_gpu = 0;
   /// Share of it that the engine uses, (0, 1].
   double utilization = 0.9;
-  /// Part of that kept free for activations, captured graphs and buffers, bytes per accelerator, >= 0.
-  double reserve_bytes_per_gpu = 0;
+  /// Part of that which activations and buffers take, bytes per accelerator, >= 0; empty: usual_reserve.
+  std::optional<double> reserve_bytes_per_gpu = {};
   cost::PlacedModel target = {};
   /// Empty if nothing drafts, or drafts have no weights.
   std::optional<cost::PlacedModel> draft = {};
@@ -24,11 +24,14 @@ struct ReplicaHolds {
   std::int64_t block_size = 16;
   /// Sequences that may run together, >= 1: each holds states of linear and recurrent layers.
   std::int64_t max_num_seqs = 1;
+  /// Positions of an iteration, >= 1.
+  std::int64_t max_num_batched_tokens = 8192;
 };
 
 /// Bytes are those of one accelerator, the fullest if the draft is on fewer of them than the target.
 struct KvMemory {
-  /// memory_bytes_per_gpu utilization - reserve_bytes_per_gpu
+  double reserve_bytes = 0;
+  /// memory_bytes_per_gpu utilization - reserve_bytes
   double usable_bytes = 0;
   double target_weight_bytes = 0;
   double draft_weight_bytes = 0;
@@ -42,6 +45,15 @@ struct KvMemory {
   std::int64_t blocks = 0;
   std::int64_t tokens = 0;
 };
+
+/// What an engine takes for activations and buffers beside weights and cache, in bytes per accelerator:
+///
+///   0.37 GiB if several share the target + 4.7 B (H + k max(H, 2 I / G)) 2 + 5.3 S V 4
+///
+/// with B max_num_batched_tokens, S max_num_seqs, H the width, V the vocabulary, k and I the experts of a token and their
+/// width, and G accelerators that share them.
+/// Source:   fitted to 41 caches that vLLM printed, docs/validation.md#caches-that-engines-printed
+double usual_reserve(const ReplicaHolds& holds);
 
 /// Number of tokens for which the caches of target and draft have room beside the weights:
 ///

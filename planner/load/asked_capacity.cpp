@@ -155,14 +155,15 @@ void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario
   planning::ReplicaHolds holds;
   holds.memory_bytes_per_gpu = placed.hardware.memory_bytes.value;
   holds.utilization = q.gpu_memory_utilization;
-  holds.reserve_bytes_per_gpu = q.activation_reserve_gb * bytes_per_gigabyte;
+  if (q.activation_reserve_gb) holds.reserve_bytes_per_gpu = *q.activation_reserve_gb * bytes_per_gigabyte;
   holds.target = placed.target;
   if (!sim::is_plain(scenario)) holds.draft = placed.draft;
   holds.block_size = cache_block_tokens;
   holds.max_num_seqs = scenario.engine.max_num_seqs;
+  holds.max_num_batched_tokens = scenario.engine.max_num_batched_tokens;
   const planning::KvMemory memory = planning::kv_memory(holds);
-  if (memory.usable_bytes <= 0) {
-    refuse("--activation-reserve-gb", brief(q.activation_reserve_gb),
+  if (q.activation_reserve_gb && memory.usable_bytes <= 0) {
+    refuse("--activation-reserve-gb", brief(*q.activation_reserve_gb),
            fmt::format("below {:.1f}, the share of {} that --gpu-memory-utilization takes",
                        holds.memory_bytes_per_gpu * holds.utilization / bytes_per_gigabyte, placed.hardware.name));
   }
@@ -272,7 +273,9 @@ void add_assumptions(bool by_hardware, Capacity& c) {
   if (by_hardware) {
     assume(c, "gpu_memory_utilization", q.gpu_memory_utilization,
            q.gpu_memory_utilization != usual.gpu_memory_utilization);
-    assume(c, "activation_reserve_gb", q.activation_reserve_gb, q.activation_reserve_gb > 0);
+    assume(c, "activation_reserve_gb",
+           std::round(c.memory.front().memory->reserve_bytes / bytes_per_gigabyte * 100) / 100,
+           q.activation_reserve_gb.has_value());
   }
   assume(c, "max_num_seqs", fmt::format("{}", fmt::join(q.max_num_seqs, ",")), q.max_num_seqs != usual.max_num_seqs);
   assume(c, "max_num_batched_tokens", q.max_num_batched_tokens,

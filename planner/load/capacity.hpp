@@ -48,7 +48,8 @@ struct CapacityQuestion {
   std::optional<double> price = {};
 
   double gpu_memory_utilization = 0.9;
-  double activation_reserve_gb = 0;
+  /// Empty: by the model's shape, planning::usual_reserve.
+  std::optional<double> activation_reserve_gb = {};
   /// Required if the hardware's memory is unknown.
   std::optional<std::int64_t> kv_cache_tokens = {};
   /// One scenario for each, in increasing order.

@@ -154,7 +154,7 @@ CAPACITY: Options = {
     "replicas": None,
     "price": None,
     "gpu_memory_utilization": 0.9,
-    "activation_reserve_gb": 0.0,
+    "activation_reserve_gb": None,
     "kv_cache_tokens": None,
     "max_num_seqs": "256",
     "max_num_batched_tokens": 8192,

@@ -418,7 +418,7 @@ def capacity(
     replicas: int | None = None,
     price: float | None = None,
     gpu_memory_utilization: float = 0.9,
-    activation_reserve_gb: float = 0.0,
+    activation_reserve_gb: float | None = None,
     kv_cache_tokens: int | None = None,
     max_num_seqs: int | Sequence[int] = 256,
     max_num_batched_tokens: int = 8192,

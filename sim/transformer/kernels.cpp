@@ -26,8 +26,9 @@ using FloatVector = hn::Vec<FloatTag>;
 constexpr FloatTag float_tag;
 constexpr std::size_t lanes = hn::MaxLanes(float_tag);
 
-/// Tokens whose sums fit into the registers beside one panel's weights: 32 registers of 16 floats, 16 of 8 or 4.
-constexpr std::size_t most_tokens = lanes == 16 ? 12 : lanes == 8 ? 3 : 1;
+/// Tokens whose sums fit into the registers beside one panel's weights, 32 registers of 16 floats, 16 of 8 or 4, and
+/// whose activations have an address register each: 11 or 12 take half as long again as two groups.
+constexpr std::size_t most_tokens = lanes == 16 ? 9 : lanes == 8 ? 3 : 1;
 /// Prefetches weights that are needed soon. A single token is done with them so fast that they should go to the first
 /// cache; for more tokens there is time, but the first cache allows too few pending requests: the second one fetches.
 template <std::size_t kTokens, class Weight>

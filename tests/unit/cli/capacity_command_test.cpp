@@ -408,7 +408,7 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
 TEST_CASE("weights that do not fit are refused with the number of GPUs that hold them") {
   check_refused("--hardware h100-sxm --model llama-3.3-70b" + lengths,
                 "--tensor-parallel-size is 1, but 141.1 GB of target weights per GPU leave no room for a cache in the "
-                "72.0 GB that h100-sxm has to give to plain: 69.1 GB are missing; divided over 2 GPUs they leave room");
+                "75.1 GB that h100-sxm has to give to plain: 66.0 GB are missing; divided over 2 GPUs they leave room");
 }
 
 TEST_CASE("capacity refuses options that contradict each other or miss one another") {
@@ -444,7 +444,7 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
       "--tensor-parallel-size is 2, but rtx-4090 has no link_bytes_per_second, which accelerators that share a "
       "model need; a hardware file can name it");
   check_refused(base + " --activation-reserve-gb 100",
-                "--activation-reserve-gb is 100, but must be below 72.0, the share of h100-sxm that "
+                "--activation-reserve-gb is 100, but must be below 76.4, the share of h100-sxm that "
                 "--gpu-memory-utilization takes");
   check_refused(small_model + " --output-tokens 5 --prompt-tokens 5:-1",
                 "CV of --prompt-tokens is -1, but must be a number in [0, 10]");

@@ -669,7 +669,7 @@ TEST_CASE("a table of runs is planned from, with acceptance of its own or of ano
   CHECK(warns(json_of(plain), "acceptance_from_prior"));
   const ordered_json beside = json_of(plain + " --acceptance-length 2.67 --at 3");
   CHECK_FALSE(warns(beside, "acceptance_from_prior"));
-  CHECK(beside["points"][0]["rows"][3]["tokens_per_step"].get<double>() == Approx(2.67).epsilon(0.01));
+  CHECK(beside["points"][0]["rows"][3]["tokens_per_step"]["value"].get<double>() == Approx(2.67).epsilon(0.01));
   CHECK(timed["runs"][1]["measured_speedup"]["value"].get<double>() == Approx(6.1 / 3.3));
   const ordered_json typed = json_of("--bench " + bare + " --acceptance-length 2.67 --at 3");
   CHECK(typed["runs"][3]["tokens_per_step"].get<double>() == Approx(2.67).epsilon(0.02));
@@ -891,11 +891,11 @@ TEST_CASE("what is emitted runs: repositories, sizes and types, and a gap where 
 TEST_CASE("no server is configured that would not start, with what would be missing") {
   const std::string placed = "--alpha 0.8 --hardware h100 --model llama-3.3-70b --emit ";
   check_refused(placed + "vllm --draft-model llama-3.2-1b",
-                "--emit is vllm, but the weights take 143.6 GB of each h100-sxm, of whose 80 GB the engine takes 0.9; "
+                "--emit is vllm, but the weights take 143.6 GB of each h100-sxm, of whose 84.94 GB the engine takes 0.9; "
                 "2 of them would hold that");
   check_refused(placed + "sglang --tp 4 --draft-model llama-3.2-1b --batch 1000 --context 100000",
                 "--emit is sglang, but at batch 1000 and context 100000 weights and caches take 9048 GB of each "
-                "h100-sxm, which has 80 GB; dividing the models over more would not help");
+                "h100-sxm, which has 84.94 GB; dividing the models over more would not help");
   check_refused(placed + "trtllm --tp 3 --draft-model llama-3.2-1b",
                 "--emit is trtllm, but 3 accelerators cannot evenly divide 64 heads of llama-3.3-70b");
   check_refused(placed + "vllm --tp 8 --draft-model qwen2.5-7b",
@@ -1446,11 +1446,11 @@ TEST_CASE(
   const std::string asked =
       "--hardware l40s --model mistral-small-24b --draft-kind ngram --alpha 0.5 --batch 1 --context 500";
   // Without an engine, too; the configurations of others say nothing of memory.
-  CHECK(json_of(asked)["warnings"].dump().find("of whose 48 GB servers take 0.9 unless told otherwise") !=
+  CHECK(json_of(asked)["warnings"].dump().find("of whose 47.7 GB servers take 0.9 unless told otherwise") !=
         std::string::npos);
   CHECK_FALSE(warns(json_of(asked + " --emit sglang"), "weights_do_not_fit"));
   check_refused(asked + " --emit vllm",
-                "--emit is vllm, but the weights take 47.14 GB of each l40s, of whose 48 GB the engine takes 0.9; 2 of "
+                "--emit is vllm, but the weights take 47.14 GB of each l40s, of whose 47.7 GB the engine takes 0.9; 2 of "
                 "them would hold that");
   check_refused(
       "--hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.7 --draft-tensor-parallel-size 2",
@@ -1877,8 +1877,8 @@ TEST_CASE("a server is told the length of requests where the model's own has no 
   REQUIRE(at != std::string::npos);
   const int tokens = std::stoi(small.substr(at + 16));
   CHECK(2000 < tokens);
-  // 24 GB less the weights at 131 kB a token.
-  CHECK(tokens < (0.9 * 24e9 - 16.06e9) / 131072);
+  // 25.25 GB less the weights at 131 kB a token.
+  CHECK(tokens < (0.9 * 25.25e9 - 16.06e9) / 131072);
   CHECK(emitted("--hardware h100 --batch 1,4 --max-num-seqs 4 --emit vllm").find("--max-model-len") ==
         std::string::npos);
   CHECK(emitted("--hardware h100 --batch 1,8 --max-num-seqs 8 --emit llamacpp")

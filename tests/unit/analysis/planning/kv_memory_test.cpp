@@ -51,6 +51,7 @@ ReplicaHolds ideal(double memory_bytes, const cost::PlacedModel& target, const c
   ReplicaHolds holds;
   holds.memory_bytes_per_gpu = memory_bytes;
   holds.utilization = 1;
+  holds.reserve_bytes_per_gpu = 0;
   holds.target = target;
   holds.draft = draft;
   holds.block_size = 1;
@@ -95,6 +96,25 @@ TEST_CASE("what the cache gets is what utilization and reserve leave beside the 
   ReplicaHolds less = holds;
   less.utilization = 0.8;
   CHECK(planning::kv_memory(less).tokens < memory.tokens);
+}
+
+TEST_CASE("an engine takes its reserve by the widths of the model, of experts by those that a token chooses") {
+  ReplicaHolds holds = ideal(80e9, llama_8b(cost::NumberType::bf16, 1), llama_1b(cost::NumberType::bf16, 1));
+  holds.reserve_bytes_per_gpu.reset();
+  holds.max_num_batched_tokens = 1000;
+  holds.max_num_seqs = 10;
+  const double of_logits = 5.3 * 10 * 128256 * 4;
+  CHECK(planning::usual_reserve(holds) == Approx(4.7 * 1000 * 4096 * 2 + of_logits));
+  CHECK(planning::kv_memory(holds).usable_bytes == Approx(80e9 - planning::usual_reserve(holds)));
+  holds.target.tensor_parallel = 2;
+  cost::LayerGroup& layer = holds.target.model.layers.front();
+  layer.experts = 8;
+  layer.experts_per_token = 3;
+  layer.parameters_per_expert = 3 * 4096 * std::int64_t{14336};
+  CHECK(planning::usual_reserve(holds) ==
+        Approx(0.37 * 1073741824.0 + 4.7 * 1000 * (4096 + 3 * 14336.0) * 2 + of_logits));
+  layer.parameters_per_expert = 3 * 4096 * std::int64_t{512};
+  CHECK(planning::usual_reserve(holds) == Approx(0.37 * 1073741824.0 + 4.7 * 1000 * 4 * 4096 * 2 + of_logits));
 }
 
 TEST_CASE("states of recurrent layers are held for every sequence that may run") {
