@@ -1,17 +1,12 @@
 #include "traces/acceptance_rules.hpp"
 
+#include <array>
+
 namespace specdec::traces {
 
 std::string_view name_of(AcceptanceRule rule) {
-  switch (rule) {
-    case AcceptanceRule::rejection:
-      return "rejection";
-    case AcceptanceRule::greedy_draft:
-      return "greedy-draft";
-    case AcceptanceRule::greedy:
-      break;
-  }
-  return "greedy";
+  constexpr std::array<std::string_view, 3> names = {"rejection", "greedy-draft", "greedy"};
+  return names.at(static_cast<std::size_t>(rule));
 }
 
 std::optional<AcceptanceRule> acceptance_rule_named(std::string_view word) {

@@ -1,19 +1,12 @@
 #include "traces/position_batch.hpp"
 
+#include <array>
+
 namespace specdec::traces {
 
 std::string_view name_of(Tier tier) {
-  switch (tier) {
-    case Tier::full:
-      return "full";
-    case Tier::top_k:
-      return "topk";
-    case Tier::scalar:
-      return "scalar";
-    case Tier::accepted_length:
-      break;
-  }
-  return "accepted_length";
+  constexpr std::array<std::string_view, 4> names = {"full", "topk", "scalar", "accepted_length"};
+  return names.at(static_cast<std::size_t>(tier));
 }
 
 double row_sum_tolerance(ElementType type) {

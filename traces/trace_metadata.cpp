@@ -113,27 +113,13 @@ class MetadataStrings {
 }  // namespace
 
 std::string_view name_of(LogprobSpace space) {
-  switch (space) {
-    case LogprobSpace::raw:
-      return "raw";
-    case LogprobSpace::processed:
-      return "processed";
-    case LogprobSpace::unknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 3> names = {"raw", "processed", "unknown"};
+  return names.at(static_cast<std::size_t>(space));
 }
 
 std::string_view name_of(TextSource source) {
-  switch (source) {
-    case TextSource::target:
-      return "target";
-    case TextSource::other:
-      return "other";
-    case TextSource::unknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 3> names = {"target", "other", "unknown"};
+  return names.at(static_cast<std::size_t>(source));
 }
 
 std::string task_name(const std::vector<std::string>& task_names, std::int32_t id) {

@@ -1,6 +1,7 @@
 #include "planner/checkup/finding.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
@@ -8,15 +9,8 @@
 namespace specdec::planner {
 
 std::string_view name_of(Severity severity) {
-  switch (severity) {
-    case Severity::note:
-      return "note";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      break;
-  }
-  return "error";
+  constexpr std::array<std::string_view, 3> names = {"note", "warning", "error"};
+  return names.at(static_cast<std::size_t>(severity));
 }
 
 Suspicions::Suspicions(double level) : level_(level) { core::require_in("Suspicions", "level", level, 0, 1); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -49,17 +50,8 @@ struct ReadRun {
 };
 
 std::string_view name_of(CountUnit unit) {
-  switch (unit) {
-    case CountUnit::request:
-      return "request";
-    case CountUnit::window:
-      return "window";
-    case CountUnit::run:
-      return "run";
-    case CountUnit::total:
-      break;
-  }
-  return "total";
+  constexpr std::array<std::string_view, 4> names = {"total", "window", "request", "run"};
+  return names.at(static_cast<std::size_t>(unit));
 }
 
 /// The only value, or empty.
