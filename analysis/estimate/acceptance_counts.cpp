@@ -11,28 +11,12 @@
 namespace specdec::estimate {
 namespace {
 
-constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 constexpr double tail = 0.025;
 /// Successes and failures beyond which the incomplete beta function takes too many terms; the binomial law is then
 /// normal to all relevant digits.
 constexpr double normal_counts = 1e9;
 
-void require_proportion(std::string_view function, std::int64_t successes, std::int64_t trials) {
-  core::require_in(function, "trials", trials, std::int64_t{1}, unbounded);
-  core::require_in(function, "successes", successes, std::int64_t{0}, trials);
-}
-
 }  // namespace
-
-std::optional<Estimate> acceptance_rate(const AcceptanceCounts& counts) {
-  core::require_in("acceptance_rate", "steps", counts.steps, std::int64_t{0}, unbounded);
-  core::require_in("acceptance_rate", "full_accepts", counts.full_accepts, std::int64_t{0}, counts.steps);
-  core::require_in("acceptance_rate", "accepted", counts.accepted, counts.full_accepts, unbounded - counts.steps);
-  const std::int64_t trials = counts.accepted + counts.steps - counts.full_accepts;
-  if (trials == 0) return std::nullopt;
-  return Estimate{static_cast<double>(counts.accepted) / static_cast<double>(trials),
-                  clopper_pearson_interval(counts.accepted, trials), "censored geometric, Clopper-Pearson"};
-}
 
 Interval wilson_interval_of_share(double share, double effective_trials) {
   const double n = effective_trials;
@@ -43,11 +27,6 @@ Interval wilson_interval_of_share(double share, double effective_trials) {
   const double centre = (share + z * z / (2 * n)) / (1 + z * z / n);
   const double half_width = z * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n);
   return {std::max(0.0, centre - half_width), std::min(1.0, centre + half_width)};
-}
-
-Interval clopper_pearson_interval(std::int64_t successes, std::int64_t trials) {
-  require_proportion("clopper_pearson_interval", successes, trials);
-  return clopper_pearson_interval_of_share(static_cast<double>(successes), static_cast<double>(trials));
 }
 
 Interval clopper_pearson_interval_of_share(double successes, double trials) {

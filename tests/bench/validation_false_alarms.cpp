@@ -106,7 +106,8 @@ int main(int argc, char** argv) {
     options.decoder = [defect](auto&&... arguments) { return test_support::decode_with_defect(defect, arguments...); };
   const Material material = models.empty() ? synthetic(vocabulary, noise, tasks) : trained(models);
   const std::int64_t failed = count_failures(material, options, runs);
-  const estimate::Interval interval = estimate::clopper_pearson_interval(failed, runs);
+  const estimate::Interval interval =
+      estimate::clopper_pearson_interval_of_share(static_cast<double>(failed), static_cast<double>(runs));
   const validation::Report example = validate(material.models, material.prompts, options);
   fmt::print("{} of {} runs failed: {:.3g}, 95% interval {:.3g} to {:.3g}\n", failed, runs,
              static_cast<double>(failed) / static_cast<double>(runs), interval.lo, interval.hi);

@@ -6,8 +6,6 @@
 
 #include "tests/support/catch.hpp"
 
-using specdec::estimate::acceptance_rate;
-using specdec::estimate::clopper_pearson_interval;
 using specdec::estimate::clopper_pearson_interval_of_share;
 using specdec::estimate::Interval;
 using specdec::estimate::wilson_interval_of_share;
@@ -32,37 +30,12 @@ double upper_tail(int k, int n, double p) {
 
 }  // namespace
 
-TEST_CASE("the acceptance rate from counters is accepted over looked-at drafts, not over drafted ones") {
-  // 1000 steps of gamma 5, 2600 accepted, 310 full: 2600 / (2600 + 690) by hand; the naive 2600/5000 is 0.52.
-  const auto alpha = acceptance_rate({1000, 2600, 310});
-  REQUIRE(alpha);
-  CHECK(alpha->value == Approx(2600.0 / 3290.0).epsilon(1e-15));
-  check_interval(alpha->ci95.value(), .775955280437, .804073975002);
-}
-
-TEST_CASE("per-position counts give the same estimate, their last entry being the full accepts") {
-  // Survivors 700, 480, 350, 270 of 1000 steps: pooled rate 1800 / (1000 + 700 + 480 + 350) by hand.
-  CHECK(acceptance_rate({1000, 700 + 480 + 350 + 270, 270})->value == Approx(1800.0 / 2530.0).epsilon(1e-15));
-}
-
-TEST_CASE("counters that looked at no draft determine no acceptance rate") { CHECK_FALSE(acceptance_rate({0, 0, 0})); }
-
-TEST_CASE("counters at the ends of their range give an estimate of 0 or 1 with a one-sided interval") {
-  CHECK(acceptance_rate({10, 0, 0})->value == 0);
-  check_interval(acceptance_rate({10, 0, 0})->ci95.value(), 0, .308497107819);
-  CHECK(acceptance_rate({10, 30, 10})->value == 1);
-  CHECK(acceptance_rate({10, 30, 10})->ci95.value().hi == 1);
-}
-
-TEST_CASE("counters that contradict each other are refused") {
-  CHECK_THROWS_AS(acceptance_rate({-1, 0, 0}), std::domain_error);
-  CHECK_THROWS_AS(acceptance_rate({10, 5, 11}), std::domain_error);
-  CHECK_THROWS_AS(acceptance_rate({10, 5, 6}), std::domain_error);
-}
-
 TEST_CASE("Clopper and Pearson's ends leave 2.5% in each tail") {
-  const Interval interval = clopper_pearson_interval(75, 100);
+  const Interval interval = clopper_pearson_interval_of_share(75, 100);
   check_interval(interval, .653447504241, .831220261901);
+  check_interval(clopper_pearson_interval_of_share(2600, 3290), .775955280437, .804073975002);
+  check_interval(clopper_pearson_interval_of_share(0, 10), 0, .308497107819);
+  CHECK(clopper_pearson_interval_of_share(10, 10).hi == 1);
   CHECK(upper_tail(75, 100, interval.lo) == Approx(0.025).epsilon(1e-9));
   CHECK(1 - upper_tail(76, 100, interval.hi) == Approx(0.025).epsilon(1e-9));
 }
