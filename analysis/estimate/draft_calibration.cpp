@@ -10,35 +10,6 @@
 
 namespace specdec::estimate {
 
-void DraftCalibration::CalibrationSums::end_text() {
-  if (drafted > 0) {
-    clusters.add(cluster, -1, std::array{accepted, drafted, confidence});
-  } else if (clusters.empty()) {
-    batches = {};
-  }
-  accepted = drafted = confidence = 0;
-}
-
-void DraftCalibration::CalibrationSums::add(std::int64_t of_sequence, std::uint64_t of_cluster,
-                                            const core::DraftConfidence& seen) {
-  if (of_sequence != sequence) end_text();
-  sequence = of_sequence;
-  cluster = of_cluster;
-  accepted += seen.accepted;
-  drafted += seen.drafted;
-  confidence += seen.confidence;
-  if (clusters.empty()) batches.add(seen.accepted, seen.drafted);
-  if (seen.drafted > 0) ++positions;
-}
-
-void DraftCalibration::CalibrationSums::merge(CalibrationSums other) {
-  end_text();
-  other.end_text();
-  if (clusters.empty()) batches = other.batches;
-  clusters.merge(other.clusters);
-  positions += other.positions;
-}
-
 DraftCalibration::DraftCalibration(std::int64_t bins) {
   core::require_in("DraftCalibration", "bins", bins, std::int64_t{0}, std::int64_t{1024});
   by_token_.resize(static_cast<std::size_t>(bins));
@@ -57,7 +28,7 @@ void DraftCalibration::add(const Observations& observations) {
       const std::size_t bin = core::unit_bin(top[i], by_top_.size());
       for (std::size_t b = 0; b < by_top_.size(); ++b) {
         by_top_[b].add(labels.sequence[i], labels.cluster(i),
-                       b == bin ? core::DraftConfidence{1, top[i], accepted.lower[i]} : core::DraftConfidence{});
+                       b == bin ? std::array{accepted.lower[i], 1.0, top[i]} : std::array<double, 3>{});
       }
     }
   }
@@ -67,7 +38,8 @@ void DraftCalibration::add(const Observations& observations) {
   positions_ += observations.size;
   for (std::size_t b = 0; b < by_token_.size(); ++b) {
     for (std::size_t i = 0; i < size; ++i) {
-      by_token_[b].add(labels.sequence[i], labels.cluster(i), observations.by_confidence[b][i]);
+      const core::DraftConfidence& seen = observations.by_confidence[b][i];
+      by_token_[b].add(labels.sequence[i], labels.cluster(i), {seen.accepted, seen.drafted, seen.confidence});
     }
   }
 }
@@ -89,28 +61,26 @@ std::vector<CalibratedBin> DraftCalibration::by_top() const {
   return positions_with_top_ > 0 ? told(by_top_) : std::vector<CalibratedBin>{};
 }
 
-std::vector<CalibratedBin> DraftCalibration::told(const std::vector<CalibrationSums>& bins) {
+std::vector<CalibratedBin> DraftCalibration::told(const std::vector<Bin>& bins) {
   std::vector<CalibratedBin> result;
   const auto count = static_cast<double>(bins.size());
-  for (const CalibrationSums& open : bins) {
-    CalibrationSums bin = open;
+  for (Bin bin : bins) {
     bin.end_text();
     const auto place = static_cast<double>(result.size());
     CalibratedBin& calibrated = result.emplace_back();
     calibrated.lo = place / count;
     calibrated.hi = (place + 1) / count;
-    calibrated.positions = bin.positions;
-    const RatioSums sums = ratio_sums(bin.clusters, 0, 1);
+    calibrated.positions = bin.positions();
+    const RatioSums sums = ratio_sums(bin.clusters(), 0, 1);
     calibrated.drafted = sums.denominator;
     if (!(calibrated.drafted > 0)) continue;
-    calibrated.confidence = ratio_sums(bin.clusters, 2, 1).numerator / calibrated.drafted;
+    calibrated.confidence = ratio_sums(bin.clusters(), 2, 1).numerator / calibrated.drafted;
     Estimate& acceptance = calibrated.acceptance.emplace();
     // Rows as stored may sum to a little more than 1.
     acceptance.value = std::min(1.0, sums.numerator / calibrated.drafted);
-    const bool single = bin.clusters.texts() == 1;
     acceptance.method =
-        std::string(single ? "batch means of the one sequence" : ratio_over_clusters) + ", within [0, 1]";
-    const auto error = single ? standard_error(bin.batches.moments()) : standard_error(sums.clusters);
+        std::string(bin.one_text() ? "batch means of the one sequence" : ratio_over_clusters) + ", within [0, 1]";
+    const auto error = bin.error();
     if (error && error->value > 0) acceptance.ci95 = bounded_t_interval(acceptance.value, *error, 0, 1);
   }
   return result;

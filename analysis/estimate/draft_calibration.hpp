@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "analysis/core/state_archive.hpp"
-#include "analysis/estimate/cluster_ratio.hpp"
-#include "analysis/estimate/cluster_table.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observations.hpp"
+#include "analysis/estimate/text_sums.hpp"
 
 namespace specdec::estimate {
 
@@ -61,27 +60,11 @@ class DraftCalibration {
   std::vector<CalibratedBin> by_top() const;
 
  private:
-  struct CalibrationSums {
-    ClusterTable clusters{3};  // accepted, drafted, confidence of the texts in which a token was drafted
-    StreamingBatches batches;  // batches of the first such text
-    double accepted = 0, drafted = 0, confidence = 0;  // sums of the text that may still continue
-    std::int64_t positions = 0;
-    std::int64_t sequence = -1;
-    std::uint64_t cluster = 0;
+  /// Accepted and drafted tokens, and their probabilities.
+  using Bin = TextSums<3>;
+  static std::vector<CalibratedBin> told(const std::vector<Bin>& bins);
 
-    void add(std::int64_t of_sequence, std::uint64_t of_cluster, const core::DraftConfidence& seen);
-    void end_text();
-    void merge(CalibrationSums other);
-
-    template <class Archive>
-    void exchange(Archive& archive) {
-      end_text();
-      archive(clusters, batches, positions);
-    }
-  };
-  static std::vector<CalibratedBin> told(const std::vector<CalibrationSums>& bins);
-
-  std::vector<CalibrationSums> by_token_, by_top_;
+  std::vector<Bin> by_token_, by_top_;
   std::int64_t positions_ = 0;
   std::int64_t positions_with_top_ = 0;
 };

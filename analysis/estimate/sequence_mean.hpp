@@ -5,10 +5,9 @@
 #include <optional>
 #include <span>
 
-#include "analysis/estimate/cluster_ratio.hpp"
-#include "analysis/estimate/cluster_table.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/position_labels.hpp"
+#include "analysis/estimate/text_sums.hpp"
 
 namespace specdec::estimate {
 
@@ -32,30 +31,22 @@ class SequenceMean {
   /// @throws std::invalid_argument if the sizes differ
   void add(const PositionLabels& labels, std::span<const double> values);
   /// Adds the texts of another object, none of which is in this one.
-  void merge(SequenceMean other);
+  void merge(const SequenceMean& other) { texts_.merge(other.texts_); }
 
   /// Ends the open text.
   template <class Archive>
   void exchange(Archive& archive) {
-    end_text();
-    archive(clusters_, batches_, positions_);
+    archive(texts_);
   }
 
-  std::int64_t positions() const { return positions_; }
+  std::int64_t positions() const { return texts_.positions(); }
   /// Empty if no value was finite.
   std::optional<Estimate> estimate() const;
 
  private:
-  void end_text();
-
   Interval range_{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-  ClusterTable clusters_{2};
-  StreamingBatches batches_;  // batches of the first text
-  std::int64_t positions_ = 0;
-  std::int64_t sequence_ = -1;
-  std::uint64_t cluster_ = 0;
-  double sum_ = 0;
-  double length_ = 0;
+  /// The values, and their number.
+  TextSums<2> texts_;
 };
 
 }  // namespace specdec::estimate
