@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "traces/formats/descriptor.hpp"
+
 namespace specdec::traces {
 
 /// Locks a folder for one writer, of this process or another, during its lifetime. If the file system has no locks on
@@ -15,12 +17,9 @@ class FolderLock {
  public:
   /// @throws FileError if another holds it, or the folder cannot be opened
   explicit FolderLock(const std::filesystem::path& folder);
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock();
 
  private:
-  int descriptor_;
+  Descriptor folder_;
 };
 
 /// A file that appears under its name only when it is completely on disk. Until then it is kept next to it as
@@ -48,7 +47,7 @@ class DurableFile {
  private:
   std::filesystem::path path_;
   std::filesystem::path partial_;
-  int descriptor_;
+  Descriptor file_;
 };
 
 /// Bytes that are appended and later read once from the front: a few stay in memory, the rest go to a nameless file,
@@ -57,9 +56,6 @@ class SpillingBuffer {
  public:
   /// @param folder  for the nameless file; needed from the first spill on
   explicit SpillingBuffer(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  SpillingBuffer(SpillingBuffer&& other) noexcept;
-  SpillingBuffer& operator=(SpillingBuffer&&) = delete;
-  ~SpillingBuffer();
 
   std::int64_t size() const noexcept { return spilled_ + static_cast<std::int64_t>(memory_.size()); }
 
@@ -74,7 +70,7 @@ class SpillingBuffer {
   std::filesystem::path folder_;
   std::vector<std::byte> memory_;
   std::int64_t spilled_ = 0;
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace specdec::traces

@@ -3,28 +3,17 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/descriptor.hpp"
 #include "traces/formats/streams.hpp"
 
 namespace specdec::traces {
 namespace {
-
-/// Closes the descriptor when it goes out of scope; the mapping outlives it.
-struct Descriptor {
-  int number;
-  explicit Descriptor(int n) : number(n) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path) {
   throw FileError(path, FileError::whole_file(), "file", "unreadable (" + std::generic_category().message(errno) + ")",
@@ -36,13 +25,13 @@ struct Descriptor {
 MappedFile::MappedFile(const std::filesystem::path& path) {
   const Descriptor file(::open(readable_path(path).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
-  if (file.number < 0 || ::fstat(file.number, &status) != 0) throw_unreadable(path);
+  if (!file.is_open() || ::fstat(file.number(), &status) != 0) throw_unreadable(path);
   if (!S_ISREG(status.st_mode)) {
     throw FileError(path, FileError::whole_file(), "file", "not a regular file", "a regular file");
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return;
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (data == MAP_FAILED) throw_unreadable(path);
   bytes_ = {static_cast<const std::byte*>(data), size};
 }
