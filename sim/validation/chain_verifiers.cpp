@@ -65,11 +65,10 @@ class ChainDecoder final : public MethodDecoder {
   ChainDecoder(const MethodContext& context, ChainRule rule, const DraftBenchFactory& benches,
                const DraftedLength& length)
       : context_(context), rule_(std::move(rule)), in_hindsight_(length.in_hindsight) {
+    options_ = context.decoding();
     options_.gamma = length.gamma;
     options_.policy = length.policy;
-    options_.max_new_tokens = context.settings().max_new_tokens;
-    options_.end_token = context.settings().end_token;
-    if (!rule_.greedy_text) options_.standardisation = context.standardisation();
+    if (rule_.greedy_text) options_.standardisation = {};
     bench_.emplace(benches(options_.standardisation, rule_.proposing));
     options_.verifier = [this](const sim::DraftedBlock& block, const sim::UniformSource& uniforms, std::int64_t round) {
       return verify(block, uniforms, round);

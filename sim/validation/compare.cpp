@@ -13,6 +13,7 @@
 #include "sim/table_models.hpp"
 #include "sim/validation/independent_rounds.hpp"
 #include "sim/validation/method_share.hpp"
+#include "sim/validation/ratio_by_prompt.hpp"
 #include "sim/validation/recorded_methods.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -149,12 +150,8 @@ class MethodExperiment {
 
   MethodRun decode_timed(MethodDecoder& decoder, std::span<const sim::Token> prompt,
                          const sim::UniformSource& uniforms) const {
-    sim::DecodingOptions plain;
-    plain.max_new_tokens = settings_.max_new_tokens;
-    plain.end_token = settings_.end_token;
-    plain.standardisation = context_.standardisation();
     const sim::OwnedModel target = source_.models.target(settings_.threads);
-    auto times = std::make_shared<RunTimes>(time_plain(target.ref(), prompt, plain, uniforms));
+    auto times = std::make_shared<RunTimes>(time_plain(target.ref(), prompt, context_.decoding(), uniforms));
     const auto start = std::chrono::steady_clock::now();
     MethodRun run = decoder.decode(prompt, uniforms);
     context_.clock()->finish(seconds_since(start), run.counters, *times);
@@ -233,36 +230,14 @@ class MethodExperiment {
                      result.closed_form_tokens_per_step.value_or(result.tokens_per_step.value));
   }
 
-  /// The sequences of one prompt form a cluster; with a single prompt every sequence is one. Only finished sequences.
-  template <class Take>
-  void for_each_cluster(const std::string& task, const Take& take) const {
-    const std::size_t clusters = source_.prompts.size() > 1 ? source_.prompts.size() : runs_.size();
-    for (std::size_t first = 0; first < std::min(clusters, runs_.size()); ++first) {
-      if (!belongs(first, task)) continue;
-      std::vector<const MethodRun*> runs;
-      for (std::size_t s = first; s < runs_.size(); s += clusters)
-        if (runs_[s].counters.tokens > 0) runs.push_back(&runs_[s]);
-      if (!runs.empty()) take(runs);
-    }
-  }
-
-  // Ratio of two sums.
+  /// Of two sums over the finished sequences of a task.
   template <class Numerator, class Denominator>
   estimate::Estimate ratio(const std::string& task, const Numerator& numerator, const Denominator& denominator) const {
-    std::vector<double> sums;
-    std::vector<double> counts;
-    for_each_cluster(task, [&](const std::vector<const MethodRun*>& runs) {
-      double sum = 0;
-      double count = 0;
-      for (const MethodRun* run : runs) {
-        sum += numerator(*run);
-        count += denominator(*run);
-      }
-      if (count == 0) return;
-      sums.push_back(sum);
-      counts.push_back(count);
+    return ratio_by_prompt(source_.prompts.size(), runs_.size(), [&](std::size_t s, double& sum, double& count) {
+      if (!belongs(s, task) || runs_[s].counters.tokens == 0) return;
+      sum += numerator(runs_[s]);
+      count += denominator(runs_[s]);
     });
-    return estimate::ratio_of_sums(sums, counts);
   }
 
   const MethodContext& context_;

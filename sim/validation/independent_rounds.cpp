@@ -94,13 +94,39 @@ RoundLaws round_laws(const Method& method, const MethodContext& context) {
   return laws;
 }
 
-sim::SyntheticRounds run_rounds(const RoundLaws& laws, std::int64_t gamma, const sim::SyntheticRoundsOptions& options) {
+sim::SyntheticRounds simulated(const Method& method, const MethodContext& context, const traces::Shard& shard,
+                               const core::RunHooks& hooks) {
+  const RoundLaws laws = round_laws(method, context);
+  const std::int64_t gamma = context.settings().gamma;
+  sim::SyntheticRoundsOptions options = options_of(context, laws.expected_tokens(context), hooks);
+  options.shard = shard;
   return laws.pair ? sim::simulate_rounds(*laws.pair, gamma, options)
                    : sim::simulate_rounds(laws.alpha, gamma, options);
 }
 
-void add_result(const Method& method, const MethodContext& context, const RoundLaws& laws,
-                const sim::SyntheticRounds& rounds, ComparedMethods& compared) {
+}  // namespace
+
+bool runs_in_rounds(const Method& method, const MethodContext& context) {
+  const MethodSource& source = context.source();
+  if (!source.fixed && !source.alpha) return false;
+  const bool knows_tokens = source.fixed.has_value();
+  return method.draft == &draft_kinds().front() &&
+         method.policy == &policy_kinds().front() &&
+         (method.verifier == &sampled_drafts() || (knows_tokens && method.verifier == &greedy_drafts())) &&
+         context.settings().gamma <= most_independent_drafts;
+}
+
+std::vector<std::int64_t> count_rounds(const Method& method, const MethodContext& context, const traces::Shard& shard,
+                                       const core::RunHooks& hooks) {
+  return simulated(method, context, shard, hooks).accepted_counts;
+}
+
+void add_rounds(const Method& method, const MethodContext& context, const std::vector<std::int64_t>& accepted_counts,
+                ComparedMethods& compared) {
+  sim::SyntheticRounds rounds;
+  rounds.accepted_counts = accepted_counts;
+  if (rounds.rounds() == 0) return;
+  const RoundLaws laws = round_laws(method, context);
   const MethodSettings& settings = context.settings();
   const double expected = laws.expected_tokens(context);
   MethodResult result;
@@ -122,43 +148,12 @@ void add_result(const Method& method, const MethodContext& context, const RoundL
   compared.results.push_back(std::move(result));
 }
 
-}  // namespace
-
-bool runs_in_rounds(const Method& method, const MethodContext& context) {
-  const MethodSource& source = context.source();
-  if (!source.fixed && !source.alpha) return false;
-  const bool knows_tokens = source.fixed.has_value();
-  return method.draft == &draft_kinds().front() &&
-         method.policy == &policy_kinds().front() &&
-         (method.verifier == &sampled_drafts() || (knows_tokens && method.verifier == &greedy_drafts())) &&
-         context.settings().gamma <= most_independent_drafts;
-}
-
-std::vector<std::int64_t> count_rounds(const Method& method, const MethodContext& context, const traces::Shard& shard,
-                                       const core::RunHooks& hooks) {
-  const RoundLaws laws = round_laws(method, context);
-  sim::SyntheticRoundsOptions options = options_of(context, laws.expected_tokens(context), hooks);
-  options.shard = shard;
-  return run_rounds(laws, context.settings().gamma, options).accepted_counts;
-}
-
-void add_rounds(const Method& method, const MethodContext& context, const std::vector<std::int64_t>& accepted_counts,
-                ComparedMethods& compared) {
-  sim::SyntheticRounds rounds;
-  rounds.accepted_counts = accepted_counts;
-  if (rounds.rounds() == 0) return;
-  add_result(method, context, round_laws(method, context), rounds, compared);
-}
-
 void run_in_rounds(const Method& method, const MethodContext& context, const core::RunHooks& hooks,
                    ComparedMethods& compared) {
-  const MethodSettings& settings = context.settings();
-  const RoundLaws laws = round_laws(method, context);
-  const sim::SyntheticRounds rounds =
-      run_rounds(laws, settings.gamma, options_of(context, laws.expected_tokens(context), hooks));
-  if (rounds.rounds() == 0) return;
-  if (settings.until_relative_error && !rounds.precise) compared.imprecise.push_back(method);
-  add_result(method, context, laws, rounds, compared);
+  const sim::SyntheticRounds rounds = simulated(method, context, {}, hooks);
+  if (context.settings().until_relative_error && !rounds.precise && rounds.rounds() > 0)
+    compared.imprecise.push_back(method);
+  add_rounds(method, context, rounds.accepted_counts, compared);
 }
 
 }  // namespace specdec::validation

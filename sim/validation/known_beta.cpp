@@ -16,11 +16,8 @@ class KnownBetaDecoder final : public MethodDecoder {
       : context_(context), bench_(benches(context.standardisation(), sim::Proposing::sampled)) {}
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
-    sim::DecodingOptions options;
-    options.max_new_tokens = context_.settings().max_new_tokens;
-    options.end_token = context_.settings().end_token;
-    options.standardisation = context_.standardisation();
-    std::vector<sim::Token> text = sim::decode_autoregressively(bench_.target.ref(), prompt, options, uniforms).tokens;
+    std::vector<sim::Token> text =
+        sim::decode_autoregressively(bench_.target.ref(), prompt, context_.decoding(), uniforms).tokens;
     const std::vector<double> acceptance = acceptance_of(prompt, text);
     const std::vector<std::int64_t> gammas =
         theory::known_acceptance_program(acceptance, context_.settings().most_drafts, *context_.settings().cost).gammas;

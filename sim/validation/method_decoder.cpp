@@ -27,6 +27,14 @@ MethodContext::MethodContext(const MethodSource& source, const MethodSettings& s
   draft_operations_ = source.models.draft(1).ref().operations_per_token();
 }
 
+sim::DecodingOptions MethodContext::decoding() const {
+  sim::DecodingOptions options;
+  options.max_new_tokens = settings_.max_new_tokens;
+  options.end_token = settings_.end_token;
+  options.standardisation = standardisation();
+  return options;
+}
+
 void MethodContext::outside_the_clock(const std::function<void()>& work) const {
   const auto start = std::chrono::steady_clock::now();
   work();

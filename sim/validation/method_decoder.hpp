@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/core/standardisation.hpp"
+#include "sim/decoding.hpp"
 #include "sim/drafting.hpp"
 #include "sim/generation.hpp"
 #include "sim/validation/evidence.hpp"
@@ -105,6 +106,8 @@ class MethodContext {
   /// 0 for a source without models.
   std::int64_t vocab_size() const { return vocab_size_; }
   core::Standardisation standardisation() const { return {.temperature = settings_.temperature}; }
+  /// Of the target alone.
+  sim::DecodingOptions decoding() const;
   /// Threads of each model: those of the settings if texts are decoded one at a time.
   std::int64_t model_threads() const { return settings_.timed ? settings_.threads : 1; }
   /// A new object of the source's models.

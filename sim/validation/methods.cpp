@@ -55,14 +55,10 @@ constexpr Method plain{nullptr, nullptr, nullptr};
 /// The target alone: every token is a step.
 class PlainDecoder final : public MethodDecoder {
  public:
-  explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.target()) {
-    options_.max_new_tokens = context.settings().max_new_tokens;
-    options_.end_token = context.settings().end_token;
-    options_.standardisation = context.standardisation();
-  }
+  explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.target()) {}
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
-    sim::Generation text = sim::decode_autoregressively(target_.ref(), prompt, options_, uniforms);
+    sim::Generation text = sim::decode_autoregressively(target_.ref(), prompt, context_.decoding(), uniforms);
     text.steps.resize(text.tokens.size());
     MethodRun run{std::move(text.counters)};
     run.counters.steps = run.counters.tokens;
@@ -74,7 +70,6 @@ class PlainDecoder final : public MethodDecoder {
  private:
   const MethodContext& context_;
   sim::OwnedModel target_;
-  sim::DecodingOptions options_;
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "sim/validation/method_timing.hpp"
+
 namespace specdec::validation {
 namespace {
 
@@ -58,19 +60,14 @@ Timing measure_timing(const sim::ModelPair& models, std::int64_t threads,
   std::vector<double> speedups;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const sim::RandomStream plain_stream(seed, first_sequence + 2 * i);
-    TimedModel plain_target(target.ref());
-    Clock::time_point start = Clock::now();
-    const sim::Generation plain = sim::decode_autoregressively(plain_target, prompts[i], decoding, plain_stream);
-    const double plain_total = seconds_since(start);
-    const double plain_seconds = plain_total - prompt_seconds(plain_target.calls());
-    const auto plain_tokens = static_cast<double>(plain.tokens.size());
-    plain_overheads.push_back((plain_seconds - scoring_seconds(plain_target.calls())) / plain_tokens);
-    collect(plain_target, 1, plain_calls);
+    const RunTimes plain = time_plain(target.ref(), prompts[i], decoding, plain_stream);
+    plain_overheads.push_back(plain.sampling_seconds);
+    plain_calls.insert(plain_calls.end(), plain.plain_calls.begin(), plain.plain_calls.end());
 
     const sim::RandomStream stream(seed, first_sequence + 2 * i + 1);
     TimedModel timed_target(target.ref());
     TimedModel timed_draft(draft.ref());
-    start = Clock::now();
+    const Clock::time_point start = Clock::now();
     const sim::Generation fast = sim::decode_speculatively(timed_target, timed_draft, prompts[i], decoding, stream);
     const double total = seconds_since(start);
     const double fast_seconds = total - prompt_seconds(timed_target.calls()) - prompt_seconds(timed_draft.calls());
@@ -78,7 +75,7 @@ Timing measure_timing(const sim::ModelPair& models, std::int64_t threads,
                         static_cast<double>(fast.counters.steps));
     collect(timed_draft, 1, draft_calls);
     collect(timed_target, decoding.gamma + 1, verify_calls);
-    speedups.push_back(plain_seconds / plain_tokens / (fast_seconds / static_cast<double>(fast.tokens.size())));
+    speedups.push_back(plain.plain_seconds / (fast_seconds / static_cast<double>(fast.tokens.size())));
   }
   Timing timing;
   timing.sampling_seconds = median(plain_overheads);

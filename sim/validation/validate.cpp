@@ -17,6 +17,7 @@
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
 #include "sim/validation/evidence.hpp"
+#include "sim/validation/ratio_by_prompt.hpp"
 #include "sim/validation/uniformity.hpp"
 
 namespace specdec::validation {
@@ -179,17 +180,15 @@ class Experiment {
   template <class Values>
   estimate::Estimate ratio(const Values& values) const {
     if (results_.size() == 1) return estimate::batch_means(values(results_.front()));
-    const std::size_t clusters = prompts_.size() > 1 ? std::min(prompts_.size(), results_.size()) : results_.size();
-    std::vector<double> sums(clusters);
-    std::vector<double> counts(clusters);
-    for (std::size_t s = 0; s < results_.size(); ++s) {
-      const std::span<const double> series = values(results_[s]);
-      for (const double value : series) sums[s % clusters] += value;
-      counts[s % clusters] += static_cast<double>(series.size());
-    }
-    estimate::Estimate estimate = estimate::ratio_of_sums(sums, counts);
+    estimate::Estimate estimate =
+        ratio_by_prompt(prompts_.size(), results_.size(), [&](std::size_t s, double& sum, double& count) {
+          const std::span<const double> series = values(results_[s]);
+          for (const double value : series) sum += value;
+          count += static_cast<double>(series.size());
+        });
     estimate.method =
-        fmt::format("ratio of sums over {} {}, Student's t", clusters, prompts_.size() > 1 ? "prompts" : "sequences");
+        fmt::format("ratio of sums over {} {}, Student's t", clusters_of(prompts_.size(), results_.size()),
+                    prompts_.size() > 1 ? "prompts" : "sequences");
     return estimate;
   }
 
