@@ -1,18 +1,12 @@
 #include "traces/column_reader.hpp"
 
 #include <bit>
-#include <cstring>
 #include <utility>
+
+#include "traces/formats/little_endian.hpp"
 
 namespace specdec::traces {
 namespace {
-
-template <class T>
-T stored(const std::byte* from, std::int64_t i) {
-  T value;
-  std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof value), sizeof value);
-  return value;
-}
 
 float float_from_f64(double value) {
   constexpr auto largest = static_cast<double>(std::numeric_limits<float>::max());
@@ -51,15 +45,14 @@ void ColumnReader::report(const Tensor& tensor, std::int64_t index, std::string 
 void ColumnReader::convert(const Tensor& tensor, std::int64_t first, std::span<float> out) {
   if (tensor.type != ElementType::f64) return read_floats(tensor, first, out);
   const std::byte* from = tensor.bytes.data() + first * size_of(tensor.type);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = float_from_f64(stored<double>(from, static_cast<std::int64_t>(i)));
-  }
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = float_from_f64(load<double>(from + i * sizeof(double)));
 }
 
 std::int64_t ColumnReader::integer_at(const Tensor& tensor, std::int64_t index) {
-  if (tensor.type == ElementType::i64) return stored<std::int64_t>(tensor.bytes.data(), index);
-  if (tensor.type == ElementType::i32) return stored<std::int32_t>(tensor.bytes.data(), index);
-  return stored<std::uint8_t>(tensor.bytes.data(), index);
+  const std::byte* from = tensor.bytes.data() + index * size_of(tensor.type);
+  if (tensor.type == ElementType::i64) return load<std::int64_t>(from);
+  if (tensor.type == ElementType::i32) return load<std::int32_t>(from);
+  return load<std::uint8_t>(from);
 }
 
 std::int64_t RepeatFinder::first_repeat(std::span<const std::int32_t> row) {

@@ -182,16 +182,7 @@ std::string_view FileHead::json() const {
 }
 
 std::string FileHead::excerpt() const {
-  constexpr std::size_t shown = 16;
-  std::string text;
-  for (const char c : bytes.substr(0, shown)) {
-    if (c >= ' ' && c <= '~') {
-      text += c;
-    } else {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-  }
-  return fmt::format("it begins \"{}\"", text);
+  return fmt::format("it begins \"{}\"", printable(std::string_view(bytes).substr(0, 16)));
 }
 
 std::string_view FileHead::compression() const {

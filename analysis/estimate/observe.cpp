@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/estimate/observing.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::estimate {
 
@@ -56,8 +56,7 @@ std::optional<std::string> reason_against(const TraceMetadata& metadata, Tier ti
 
 /// Drafts that read their own states: their probabilities depend on the depth in the round.
 bool reads_own_states(const std::string& draft_kind) {
-  std::string kind = draft_kind;
-  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string kind = traces::lower_case(draft_kind);
   constexpr std::array kinds{"eagle", "mtp", "medusa", "hydra", "multi-token", "multi_token"};
   return std::any_of(kinds.begin(), kinds.end(),
                      [&](const char* name) { return kind.find(name) != std::string::npos; });

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <boost/math/special_functions/beta.hpp>
-#include <cctype>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "analysis/estimate/request_population.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -46,8 +46,7 @@ double binomial_tail(double successes, double trials, double probability) {
 }  // namespace
 
 std::optional<DraftKind> kind_of_method(std::string_view method) {
-  std::string word(method);
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string word = traces::lower_case(method);
   constexpr std::array<std::pair<std::string_view, DraftKind>, 12> words = {{{"eagle", DraftKind::eagle},
                                                                              {"mtp", DraftKind::mtp},
                                                                              {"nextn", DraftKind::mtp},

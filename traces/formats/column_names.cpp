@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
+
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -11,14 +12,14 @@ namespace {
 std::string normalised_name(std::string_view name) {
   std::string normalised;
   bool separated = false;
-  for (const char c : name) {
+  for (const char c : lower_case(name)) {
     if (c == '_' || c == '-' || c == '.' || c == ' ') {
       separated = !normalised.empty();
       continue;
     }
     if (separated) normalised += '_';
     separated = false;
-    normalised += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    normalised += c;
   }
   return normalised;
 }
@@ -133,15 +134,8 @@ std::optional<IndexColumn> index_column(std::string_view name) {
 std::string_view name_of(Role role) { return role == Role::target ? "target" : "draft"; }
 
 std::string_view name_of(RowSpace space) {
-  switch (space) {
-    case RowSpace::probabilities:
-      return "probabilities";
-    case RowSpace::log_probabilities:
-      return "log-probabilities";
-    case RowSpace::logits:
-      break;
-  }
-  return "logits";
+  constexpr std::array<std::string_view, 3> names = {"probabilities", "log-probabilities", "logits"};
+  return names.at(static_cast<std::size_t>(space));
 }
 
 }  // namespace specdec::traces

@@ -6,13 +6,13 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/durable_file.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/sha256.hpp"
 #include "traces/formats/streams.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -70,10 +70,6 @@ class PartBytes {
   const std::filesystem::path& path_;
   std::string_view left_;
 };
-
-std::string_view characters(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 /// A part that is whole, as it lies in its file.
 struct PartViews {
@@ -137,19 +133,19 @@ void write_part_file(const std::filesystem::path& path, const PartFile& part) {
 
 PartFile read_part_file(const std::filesystem::path& path) {
   const MappedFile file(readable_path(path));
-  const std::string_view all = characters(file.bytes());
+  const std::string_view all = text_of(file.bytes());
   const PartViews views = views_of(path, all);
   return {std::string(views.header), inflated(PartBytes(path, all), views)};
 }
 
 std::string read_part_header(const std::filesystem::path& path) {
   const MappedFile file(readable_path(path));
-  return std::string(views_of(path, characters(file.bytes())).header);
+  return std::string(views_of(path, text_of(file.bytes())).header);
 }
 
 std::string content_fingerprint(const std::filesystem::path& path) {
   const MappedFile file(readable_path(path));
-  const std::string_view all = characters(file.bytes());
+  const std::string_view all = text_of(file.bytes());
   std::string sample = fmt::format("{} ", all.size());
   sample += all.substr(0, fingerprinted_bytes);
   sample += all.substr(all.size() - std::min(all.size(), fingerprinted_bytes));

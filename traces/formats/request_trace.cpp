@@ -1,6 +1,7 @@
 #include "traces/formats/request_trace.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -197,9 +198,7 @@ class CsvRequests {
       columns_ = *columns;
       return;
     }
-    std::string found;
-    for (const std::string_view name : header) found.append(found.empty() ? "" : ",").append(name);
-    records_.refuse("header", printable(found), std::string(readable));
+    records_.refuse("header", printable(fmt::format("{}", fmt::join(header, ","))), std::string(readable));
   }
 
   std::string_view field(std::size_t i) const { return trimmed(records_.fields()[columns_[i]]); }

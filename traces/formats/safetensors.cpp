@@ -15,6 +15,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/half_float.hpp"
+#include "traces/formats/little_endian.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/formats/unique_keys.hpp"
@@ -215,11 +216,7 @@ class HeaderReader {
 
 template <float (*convert)(std::uint16_t)>
 void read_halves(const std::byte* from, std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, from + i * sizeof bits, sizeof bits);
-    out[i] = convert(bits);
-  }
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert(load<std::uint16_t>(from + i * sizeof(std::uint16_t)));
 }
 
 }  // namespace

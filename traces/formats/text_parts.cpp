@@ -37,6 +37,12 @@ std::string_view trimmed(std::string_view text, std::string_view blanks) {
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
 std::optional<double> double_in(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;

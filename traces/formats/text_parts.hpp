@@ -27,14 +27,25 @@ inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 /// The text without the blanks at both ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r");
 
+/// The text with the letters A to Z in lower case.
+std::string lower_case(std::string_view text);
+
+/// Takes the number that the text begins with off its front; empty, and the text as it was, if there is none.
+template <class Number>
+std::optional<Number> take_number(std::string_view& text) {
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
 /// The number that the whole text represents, without blanks or a plus sign; infinity and NaN are numbers. Empty if it
 /// is not a number, or lies beyond the type's range.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  const auto number = take_number<Number>(text);
+  return text.empty() ? number : std::nullopt;
 }
 
 /// The double that the whole text represents, as C, Python and Prometheus write it: a plus sign may precede it, and one

@@ -1,6 +1,7 @@
 #include "traces/serving/run_cells.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -191,8 +192,7 @@ std::vector<std::string> RunCells::left_out() const {
 void RunCells::read(const TextTable::Row& row) {
   row_ = &row;
   if (row.cells.size() == table_->names.size()) return;
-  std::string text;
-  for (const std::string& cell : row.cells) text += fmt::format("{}{}", text.empty() ? "" : ", ", cell);
+  const std::string text = fmt::format("{}", fmt::join(row.cells, ", "));
   refuse("row", fmt::format("{} fields long ({})", row.cells.size(), printable(text, longest_shown)),
          fmt::format("{} fields long, as the header is", table_->names.size()));
 }

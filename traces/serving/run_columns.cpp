@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -117,11 +116,11 @@ std::string_view advice_on(std::string_view name) {
 /// Lower case, words joined by '_', without marks.
 std::string joined_words(std::string_view text) {
   std::string name;
-  for (const char c : text) {
+  for (const char c : lower_case(text)) {
     if (c == '*' || c == '`' || c == '#') continue;
     const bool blank = is_blank(c) || c == '_' || c == '-' || c == ':';
     if (!blank) {
-      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      name += c;
     } else if (!name.empty() && name.back() != '_') {
       name += '_';
     }
@@ -143,8 +142,7 @@ std::string take_unit(std::string& heading) {
     if (unit.empty()) unit = heading.substr(comma + 1);
     heading.erase(comma);
   }
-  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::string(trimmed(unit));
+  return lower_case(trimmed(unit));
 }
 
 bool take_ending(std::string& name, std::string_view ending) {
@@ -237,12 +235,6 @@ bool is_grouped(std::string_view digits, char mark) {
     at = next;
   }
   return true;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
 }
 
 }  // namespace

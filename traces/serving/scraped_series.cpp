@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -56,12 +56,8 @@ constexpr double same_moment_s = 5;
 /// The upper edge of a bucket: a number above 0, or "+Inf".
 std::optional<double> edge_in(const std::string& text) {
   if (text == "+Inf") return std::numeric_limits<double>::infinity();
-  double edge = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), edge);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(edge) || !(edge > 0)) {
-    return std::nullopt;
-  }
-  return edge;
+  const auto edge = number_in<double>(text);
+  return edge && std::isfinite(*edge) && *edge > 0 ? edge : std::nullopt;
 }
 
 bool is_parallel_rank(std::string_view label) {
