@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -215,46 +214,6 @@ TableRows markdown_rows(const fs::path& path, std::string_view content) {
   return rows;
 }
 
-/// The items of `(a, b, ...)` at the beginning of a text, with or without quotes, and the rest of the text; empty
-/// if the text is not such a list.
-std::optional<std::pair<std::vector<std::string>, std::string_view>> sql_list(std::string_view text) {
-  if (!text.starts_with('(')) return std::nullopt;
-  text.remove_prefix(1);
-  std::vector<std::string> items(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\'') {
-      quoted = !quoted;
-    } else if (!quoted && text[i] == ')') {
-      return std::pair{std::move(items), trimmed(text.substr(i + 1))};
-    } else if (!quoted && text[i] == ',') {
-      items.emplace_back();
-    } else if (quoted || text[i] != ' ') {
-      items.back() += text[i];
-    }
-  }
-  return std::nullopt;
-}
-
-constexpr std::string_view sql_insert = "INSERT INTO llama_bench ";
-
-TableRows sql_rows(const fs::path& path, std::string_view content) {
-  TableRows rows{path};
-  each_line(content, [&](std::string_view line, std::int64_t number) {
-    if (!line.starts_with(sql_insert)) return;
-    TableRow row{number};
-    const auto names = sql_list(line.substr(sql_insert.size()));
-    const bool has_values = names && names->second.starts_with("VALUES ");
-    const auto values = has_values ? sql_list(trimmed(names->second.substr(7))) : std::nullopt;
-    if (!values || values->first.size() != names->first.size()) {
-      rows.refuse(row, "row", printable(line), "INSERT INTO llama_bench (names) VALUES ('values'), as many of each");
-    }
-    for (std::size_t i = 0; i < names->first.size(); ++i) row.fields[names->first[i]] = values->first[i];
-    rows.rows.push_back(std::move(row));
-  });
-  return rows;
-}
-
 /// Settings under which one model's timings may be compared.
 class SameSettings {
  public:
@@ -281,11 +240,8 @@ class SameSettings {
 std::optional<std::int64_t> number_after(std::string_view content, std::string_view name) {
   const std::size_t place = content.find(name);
   if (place == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = content.substr(place + name.size());
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-  if (error != std::errc() || end == rest.data()) return std::nullopt;
-  return value;
+  std::string_view rest = content.substr(place + name.size());
+  return take_number<std::int64_t>(rest);
 }
 
 class Interpreter {
@@ -557,7 +513,10 @@ void require_table(const FileHead& head) {
 
 TableRows rows_of(const FileHead& head, std::string_view content) {
   if (!head.json().empty()) return json_rows(head.path);
-  if (content.find(sql_insert) != std::string_view::npos) return sql_rows(head.path, content);
+  if (content.find("INSERT INTO llama_bench ") != std::string_view::npos) {
+    throw FileError(head.path, FileError::whole_file(), "content", "what llama-bench -o sql wrote",
+                    "of llama-bench -o csv, json, jsonl or md");
+  }
   if (content.starts_with('|') || content.find("\n|") != std::string_view::npos)
     return markdown_rows(head.path, content);
   return csv_rows(head.path);

@@ -67,7 +67,7 @@ struct TimingTable {
 ///   {"batch":1,"tokens":5,"context":1024,"seconds":0.0119}     the same as JSON lines or an array of objects, with
 ///                                                              samples_seconds for a list of the repetitions
 ///
-///   llama-bench -o md|csv|json|jsonl|sql       ppN is N tokens of one sequence at the depth d; tgN is one token of
+///   llama-bench -o md|csv|json|jsonl           ppN is N tokens of one sequence at the depth d; tgN is one token of
 ///                                              one sequence, seconds/N, at the depth d + (N - 1)/2
 ///   llama-batched-bench, markdown or --output-format jsonl     one token of B sequences, T_TG/TG seconds, at the
 ///                                              context PP + (TG - 1)/2

@@ -128,7 +128,7 @@ TEST_CASE("bad rows of a timing table are refused with line and field") {
   CHECK_THAT(refusal(R"({"batch":1,"tokens":1,"context":0,"seconds":)"), Contains("timings:1"));
 }
 
-TEST_CASE("llama-bench is read alike from CSV, JSON, JSON lines, SQL and markdown") {
+TEST_CASE("llama-bench is read alike from CSV, JSON, JSON lines and markdown") {
   check_bench(read(bench_header + bench_row(1, 0, 1024, 10'000'000) + bench_row(5, 0, 1024, 12'500'000) +
                    bench_row(0, 64, 1024, 704'000'000)));
   const std::string one = bench_object(1, 0, 1024, "9000000, 11000000", 10'000'000);
@@ -142,11 +142,6 @@ TEST_CASE("llama-bench is read alike from CSV, JSON, JSON lines, SQL and markdow
   CHECK(lines.passes[2].samples_seconds[1] == Approx(0.012));
   CHECK(*lines.passes[2].stddev_seconds == Approx(0.001 / 64));
   check_bench(read("[\n" + one + ",\n" + two + ",\n" + three + "\n]\n"));
-  const std::string names = "INSERT INTO llama_bench (model_filename, n_ubatch, n_prompt, n_gen, n_depth, avg_ns) ";
-  check_bench(read("CREATE TABLE IF NOT EXISTS llama_bench (\n  model_filename TEXT,\n  n_prompt INTEGER\n);\n\n" +
-                   names + "VALUES ('a,b (c)', '512', '1', '0', '1024', '10000000');\n" + names +
-                   "VALUES ('a,b (c)', '512', '5', '0', '1024', '12500000');\n" + names +
-                   "VALUES ('a,b (c)', '512', '0', '64', '1024', '704000000');\n"));
   const TimingTable printed = read(
       "| model            |       size | threads |            test |                  t/s |\n"
       "| ---------------- | ---------: | ------: | --------------: | -------------------: |\n"
@@ -193,6 +188,12 @@ TEST_CASE("tests of llama-bench that time no single pass are left out with a war
   CHECK(printed.warnings.front().code == "combined_test_excluded");
   CHECK_THAT(refusal(bench_header + bench_row(512, 16, 0, 990'000'000)),
              EndsWith("the number of usable timings is 0, but must be 1 or more"));
+}
+
+TEST_CASE("llama-bench -o sql is refused with the formats that are read") {
+  CHECK_THAT(
+      refusal("INSERT INTO llama_bench (n_prompt, avg_ns) VALUES ('5', '12500000');\n"),
+      EndsWith("content is what llama-bench -o sql wrote, but must be of llama-bench -o csv, json, jsonl or md"));
 }
 
 TEST_CASE("llama-bench under two settings, or broken, is refused") {
@@ -301,7 +302,6 @@ TEST_CASE("mutated timings are read with values in their ranges or refused in on
       "\n",
       bench_header + bench_row(1, 0, 1024, 10'000'000) + bench_row(0, 64, 1024, 704'000'000),
       bench_object(1, 0, 1024, "9000000, 11000000", 10'000'000) + "\n",
-      "INSERT INTO llama_bench (n_prompt, n_gen, n_depth, avg_ns) VALUES ('5', '0', '1024', '12500000');\n",
       "| model | test | t/s |\n|---|---|---|\n| a | pp8 @ d16 | 90.00 \xc2\xb1 1.00 |\n| a | tg128 | 90.00 |\n",
       tests::read_text(samples / "batched-bench.jsonl"),
       tests::read_text(samples / "batched-bench.md")};
