@@ -96,9 +96,9 @@ struct RecordedTexts {
 /// What a trace holds, by task.
 std::vector<RecordedTexts> texts_of(const std::filesystem::path& trace, std::size_t tasks) {
   std::vector<RecordedTexts> texts(tasks);
-  traces::TraceReader reader(trace);
+  const auto reader = traces::read_trace(trace);
   traces::PositionBatch batch;
-  while (reader.read(batch)) {
+  while (reader->read(batch)) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(batch.size); ++i) {
       RecordedTexts& its = texts.at(static_cast<std::size_t>(batch.task[i]));
       its.sequences += batch.place[i] == 0 ? 1 : 0;
@@ -169,12 +169,12 @@ void require_shares(const std::filesystem::path& folder, std::int64_t of, std::i
     if (!share)
       refuse_file("name", entry.path().filename().string(),
                   fmt::format("that of a share of {}, as all of the folder", of));
-    const traces::TraceReader there(entry.path());
-    traces::require_goes_on(entry.path(), there.metadata(), metadata);
+    const auto there = traces::read_trace(entry.path());
+    traces::require_goes_on(entry.path(), there->metadata(), metadata);
     const RecordedRange range = range_of(*share, texts);
     const std::int64_t positions = (range.end - range.first) * tokens;
-    if (there.positions() == positions || (at_most && there.positions() < positions)) continue;
-    refuse_file("length", fmt::format("{} tokens", there.positions().value_or(0)),
+    if (there->positions() == positions || (at_most && there->positions() < positions)) continue;
+    refuse_file("length", fmt::format("{} tokens", there->positions().value_or(0)),
                 fmt::format("{}, as share {} of {} texts has", positions, share->name(), texts));
   }
 }

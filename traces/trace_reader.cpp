@@ -21,33 +21,32 @@ bool is_safetensors(const FileHead& head) {
   return head.bytes.size() > 8 && head.bytes[8] == '{' && head.bytes[7] == 0;
 }
 
-}  // namespace
-
-class TraceReader::State {
+class TraceReader : public PositionSource {
  public:
-  State(std::span<const fs::path> paths, ReaderOptions options)
+  TraceReader(std::span<const fs::path> paths, ReaderOptions options)
       : options_(std::move(options)),
         sink_(options_.on_error ? ErrorSink(options_.on_error) : ErrorSink(throw_it)),
         list_(paths, options_, sink_),
         columns_(sink_, list_.metadata().vocab_size, list_.metadata().task_names.size()) {}
 
-  const TraceMetadata& metadata() const { return list_.metadata(); }
-  std::int64_t positions() const { return list_.positions(); }
-  std::int64_t depths() const { return list_.depths(); }
+  const TraceMetadata& metadata() const override { return list_.metadata(); }
+  std::string format() const override { return "specdec-trace"; }
+  std::optional<std::int64_t> positions() const override { return list_.positions(); }
+  std::int64_t depths() const override { return list_.depths(); }
 
-  std::vector<fs::path> files() const {
+  std::vector<fs::path> files() const override {
     std::vector<fs::path> paths;
     for (const ListedShard& entry : list_.shards()) paths.push_back(entry.path);
     return paths;
   }
 
-  std::vector<Note> notes() const {
+  std::vector<Note> notes() const override {
     std::vector<Note> notes = list_.notes();
     columns_.add_notes(notes);
     return notes;
   }
 
-  bool read(PositionBatch& batch) {
+  bool read(PositionBatch& batch) override {
     while (!shard_ || row_ == shard_->positions()) {
       if (!open_next()) return false;
     }
@@ -59,7 +58,7 @@ class TraceReader::State {
     return true;
   }
 
-  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const {
+  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
     const ShardTensors& t = shard_->tensors();
     const ModelTensors& model = role == Role::target ? t.target : t.draft;
     const Tensor* tensor = model.rows;
@@ -119,22 +118,14 @@ class TraceReader::State {
   std::int64_t batch_rows_ = 1;
 };
 
-TraceReader::TraceReader(std::span<const fs::path> paths, ReaderOptions options) {
-  if (paths.empty()) throw std::invalid_argument("TraceReader: paths is empty, but must name a file or folder");
-  state_ = std::make_unique<State>(paths, std::move(options));
-}
-TraceReader::TraceReader(const fs::path& path, ReaderOptions options)
-    : TraceReader(std::span(&path, 1), std::move(options)) {}
-TraceReader::~TraceReader() = default;
+}  // namespace
 
-const TraceMetadata& TraceReader::metadata() const { return state_->metadata(); }
-std::vector<fs::path> TraceReader::files() const { return state_->files(); }
-std::vector<Note> TraceReader::notes() const { return state_->notes(); }
-std::optional<std::int64_t> TraceReader::positions() const { return state_->positions(); }
-std::int64_t TraceReader::depths() const { return state_->depths(); }
-bool TraceReader::read(PositionBatch& batch) { return state_->read(batch); }
-FileError TraceReader::refusal(std::int64_t position, Role role, std::string found, std::string expected) const {
-  return state_->refusal(position, role, std::move(found), std::move(expected));
+std::unique_ptr<PositionSource> read_trace(std::span<const fs::path> paths, ReaderOptions options) {
+  if (paths.empty()) throw std::invalid_argument("read_trace: paths is empty, but must name a file or folder");
+  return std::make_unique<TraceReader>(paths, std::move(options));
+}
+std::unique_ptr<PositionSource> read_trace(const fs::path& path, ReaderOptions options) {
+  return read_trace(std::span(&path, 1), std::move(options));
 }
 
 TraceFormat trace_format() {
@@ -147,7 +138,7 @@ TraceFormat trace_format() {
             ReaderOptions reader_options;
             reader_options.salvage = options.salvage;
             reader_options.on_error = options.on_error;
-            return std::make_unique<TraceReader>(files, std::move(reader_options));
+            return read_trace(files, std::move(reader_options));
           }};
 }
 

@@ -240,9 +240,9 @@ class TraceWriter::State {
   }
 
   void resume() {
-    const TraceReader existing(folder_);
-    resumed_positions_ = existing.positions().value_or(0);
-    const TraceMetadata& there = existing.metadata();
+    const auto existing = read_trace(folder_);
+    resumed_positions_ = existing->positions().value_or(0);
+    const TraceMetadata& there = existing->metadata();
     require_goes_on(folder_, there, metadata_);
     if (there.task_names.size() > metadata_.task_names.size()) metadata_.task_names = there.task_names;
   }

@@ -67,14 +67,14 @@ Found recorded(const sim::ModelPair& pair, const std::vector<sim::Prompt>& promp
   sim::record_texts(pair, prompts, options, 0, [&](const traces::PositionBatch& batch) { writer.write(batch); });
   writer.finish();
 
-  traces::TraceReader reader(file);
-  estimate::Observer observer(reader.metadata(), {});
+  const auto reader = traces::read_trace(file);
+  estimate::Observer observer(reader->metadata(), {});
   std::vector<double> sums(prompts.size());
   std::vector<std::vector<double>> texts(prompts.size());
   const std::vector<double> counts(prompts.size(), static_cast<double>(tokens_per_text));
   traces::PositionBatch batch;
-  while (reader.read(batch)) {
-    const estimate::Observations seen = observer.observe(reader, batch);
+  while (reader->read(batch)) {
+    const estimate::Observations seen = observer.observe(*reader, batch);
     for (std::size_t i = 0; i < seen.mean_acceptance.lower.size(); ++i) {
       const auto text = static_cast<std::size_t>(seen.sequence[i]);
       sums[text] += seen.mean_acceptance.lower[i];

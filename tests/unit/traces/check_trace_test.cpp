@@ -105,8 +105,8 @@ TEST_CASE("the description counts tiers, sequences, tasks and columns") {
   write_tensors(folder.path() / "b.safetensors",
                 {floats("p.probs", {2, 2}, {1, 0, 1, 0}), floats("q.logits", {2, 1}, {1, 0}),
                  ints("q.vocab_map", {1}, {1}), longs("seq", {2}, {1, 2}), longs("pos", {2}, {1, 0})});
-  TraceReader reader(folder.path());
-  const TraceDescription is = describe_trace(reader);
+  const auto reader = read_trace(folder.path());
+  const TraceDescription is = describe_trace(*reader);
   CHECK(is.format == "specdec-trace");
   CHECK(is.positions == 5);
   CHECK(is.sequences == 3);

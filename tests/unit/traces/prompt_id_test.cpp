@@ -64,23 +64,23 @@ TEST_CASE("a prompt's number is the integer that it is named by, or a hash beyon
 
 TEST_CASE("prompts come back from a trace as they were written, also from a part of it") {
   const tests::TemporaryFolder folder;
-  TraceReader reader(written(folder));
+  const auto reader = read_trace(written(folder));
   PositionBatch batch;
-  REQUIRE(reader.read(batch));
+  REQUIRE(reader->read(batch));
   CHECK(Longs(batch.prompt.begin(), batch.prompt.end()) == Longs{8, 8, -5, 8});
   const PositionBatch slice = slice_of(batch, 2, 2);
   CHECK(Longs(slice.prompt.begin(), slice.prompt.end()) == Longs{-5, 8});
-  TraceReader again(folder.path() / "t.safetensors");
-  const TraceDescription description = describe_trace(again);
+  const auto again = read_trace(folder.path() / "t.safetensors");
+  const TraceDescription description = describe_trace(*again);
   CHECK(description.prompts == 2);
   CHECK(description.columns.at("prompt") == "I64 [positions]");
 }
 
 TEST_CASE("a sequence that changes its prompt is refused") {
   const tests::TemporaryFolder folder;
-  TraceReader reader(written(folder, {8, 9, -5, 8}));
+  const auto reader = read_trace(written(folder, {8, 9, -5, 8}));
   PositionBatch batch;
-  CHECK_THROWS_WITH(reader.read(batch),
+  CHECK_THROWS_WITH(reader->read(batch),
                     Catch::Matchers::Contains("prompt row 1 is 9, but must be 8, as before it in the sequence"));
   const auto csv = folder.write("x.csv", "seq,prompt,p,q\n1,a,0.5,0.5\n1,b,0.5,0.5\n");
   const auto source = open_token_pairs_csv(csv, {});

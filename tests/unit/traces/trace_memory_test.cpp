@@ -48,8 +48,8 @@ TEST_CASE("memory use does not depend on the size of a trace") {
     const auto path = write_sparse(
         folder.path() / "full.safetensors",
         {{"p.logits", ElementType::f32, {20000, 131072}}, {"q.logits", ElementType::f32, {20000, 131072}}});
-    TraceReader reader(path);
-    while (reader.read(batch)) {
+    const auto reader = read_trace(path);
+    while (reader->read(batch)) {
       positions += batch.size;
       most = std::max(most, anonymous_bytes());
       CHECK(batch.target_rows.bytes.size() + batch.draft_rows.bytes.size() <= std::size_t{64} << 20U);
@@ -61,8 +61,8 @@ TEST_CASE("memory use does not depend on the size of a trace") {
         write_sparse(folder.path() / "scalar.safetensors", {{"p.token_logprob", ElementType::f64, {5000000}},
                                                             {"q.token_logprob", ElementType::f64, {5000000}},
                                                             {"token", ElementType::i64, {5000000}}});
-    TraceReader reader(path);
-    while (reader.read(batch)) {
+    const auto reader = read_trace(path);
+    while (reader->read(batch)) {
       positions += batch.size;
       most = std::max(most, anonymous_bytes());
     }

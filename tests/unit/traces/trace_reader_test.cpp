@@ -48,8 +48,8 @@ Tensors with(Tensors tensors, const Tensors& more) {
 }
 
 WholeTrace read_all(const std::filesystem::path& path, ReaderOptions options = {}) {
-  TraceReader reader(path, std::move(options));
-  return WholeTrace(reader);
+  const auto reader = read_trace(path, std::move(options));
+  return WholeTrace(*reader);
 }
 
 /// The error of reading a file of these tensors, without the path in front.
@@ -81,19 +81,19 @@ TEST_CASE("the two columns of the scalar tier alone are a trace of one sequence"
   const TemporaryFolder folder;
   const auto path = write_tensors(folder.path() / "t.safetensors", {floats("p.token_logprob", {3}, {-1, -2, -infinity}),
                                                                     floats("q.token_logprob", {3}, {-1.5F, -9999, 0})});
-  TraceReader reader(path);
-  CHECK(reader.positions() == 3);
-  CHECK(reader.format() == "specdec-trace");
-  CHECK(reader.files() == std::vector{path});
-  CHECK(reader.metadata() == TraceMetadata{});
-  const WholeTrace trace(reader);
+  const auto reader = read_trace(path);
+  CHECK(reader->positions() == 3);
+  CHECK(reader->format() == "specdec-trace");
+  CHECK(reader->files() == std::vector{path});
+  CHECK(reader->metadata() == TraceMetadata{});
+  const WholeTrace trace(*reader);
   CHECK(trace.tiers == std::vector{Tier::scalar});
   CHECK(trace.target_logprob == Floats{-1, -2, -infinity});
   CHECK(trace.draft_logprob == Floats{-1.5F, -9999, 0});
   CHECK(trace.sequence == Longs{0, 0, 0});
   CHECK(trace.place == Longs{0, 1, 2});
   CHECK(trace.token.empty());
-  CHECK(reader.notes().empty());
+  CHECK(reader->notes().empty());
 }
 
 TEST_CASE("every column of the scalar tier comes back as it was written") {
@@ -107,8 +107,8 @@ TEST_CASE("every column of the scalar tier comes back as it was written") {
                           floats("overlap", {3}, {0.5F, nan, 1}), ints("p.token_rank", {3}, {1, 0, 4}),
                           ints("q.token_rank", {3}, {2, 3, 1}), ints("acc_len", {3}, {1, 2, 3})}),
                     {{"format", "specdec-trace"}, {"version", "1"}, {"vocab_size", "4"}, {"tasks", R"(["a","b"])"}});
-  TraceReader reader(path);
-  const WholeTrace trace(reader);
+  const auto reader = read_trace(path);
+  const WholeTrace trace(*reader);
   CHECK(trace.sequence == Longs{0, 0, 1});
   CHECK(trace.place == Longs{0, 1, 0});
   CHECK(trace.token == Ints{3, -1, 0});
@@ -121,8 +121,8 @@ TEST_CASE("every column of the scalar tier comes back as it was written") {
   CHECK(trace.target_rank == Ints{1, 0, 4});
   CHECK(trace.draft_rank == Ints{2, 3, 1});
   CHECK(trace.accepted_length == Ints{1, 2, 3});
-  CHECK(reader.metadata().vocab_size == 4);
-  CHECK(reader.metadata().task_names == std::vector<std::string>{"a", "b"});
+  CHECK(reader->metadata().vocab_size == 4);
+  CHECK(reader->metadata().task_names == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("other element types are converted, and unaligned data are read") {
@@ -148,10 +148,10 @@ TEST_CASE("rows of the full tier are views of the file, of whatever space and ty
   const auto path = write_tensors(
       folder.path() / "t.safetensors",
       {floats("p.probs", {2, 3}, p), bfloats("q.logits", {2, 3}, {1, 2, 3, 4, 5, 6}), ints("token", {2}, {0, 2})});
-  TraceReader reader(path);
-  CHECK(reader.metadata().vocab_size == 3);
+  const auto reader = read_trace(path);
+  CHECK(reader->metadata().vocab_size == 3);
   PositionBatch batch;
-  REQUIRE(reader.read(batch));
+  REQUIRE(reader->read(batch));
   CHECK(batch.tier == Tier::full);
   CHECK(batch.target_rows.space == RowSpace::probabilities);
   CHECK(batch.target_rows.type == ElementType::f32);
@@ -163,17 +163,17 @@ TEST_CASE("rows of the full tier are views of the file, of whatever space and ty
   std::memcpy(second.data(), batch.target_rows[1].data, 12);
   CHECK(second == Floats{1, 0, 0});
   CHECK(batch.draft_rows.bytes.size() == 12);
-  CHECK_FALSE(reader.read(batch));
-  CHECK_FALSE(reader.read(batch));
+  CHECK_FALSE(reader->read(batch));
+  CHECK_FALSE(reader->read(batch));
 }
 
 TEST_CASE("rows in F64 become F32") {
   const TemporaryFolder folder;
   const auto path = write_tensors(folder.path() / "t.safetensors", {doubles("p.probs", {2, 2}, {0.5, 0.5, 0.1, 0.9}),
                                                                     doubles("q.probs", {2, 2}, {1, 0, 0.2, 0.8})});
-  TraceReader reader(path);
+  const auto reader = read_trace(path);
   PositionBatch batch;
-  REQUIRE(reader.read(batch));
+  REQUIRE(reader->read(batch));
   CHECK(batch.target_rows.type == ElementType::f32);
   Floats values(4);
   REQUIRE(batch.target_rows.bytes.size() == 16);
@@ -187,13 +187,13 @@ TEST_CASE("a draft of a reduced vocabulary comes with its map and a tolerance th
                                   {floats("p.probs", {1, 3}, {0.2F, 0.3F, 0.5F}),
                                    floats("q.probs", {1, 2}, {0.5F, 0.5F}), longs("q.vocab_map", {2}, {2, 0})},
                                   {{"p.sum_tolerance", "0.001"}, {"q.sum_tolerance", "0.002"}});
-  TraceReader reader(path);
+  const auto reader = read_trace(path);
   PositionBatch batch;
-  REQUIRE(reader.read(batch));
+  REQUIRE(reader->read(batch));
   CHECK(Ints(batch.draft_vocab_map.begin(), batch.draft_vocab_map.end()) == Ints{2, 0});
   CHECK(batch.target_rows.sum_tolerance == 0.001);
   CHECK(batch.draft_rows[0].sum_tolerance == 0.002);
-  CHECK(reader.metadata().other.empty());
+  CHECK(reader->metadata().other.empty());
 }
 
 TEST_CASE("the top-k tier comes back with tails, cross-gathered values and padding") {
@@ -221,9 +221,9 @@ TEST_CASE("a draft that reads its own states has a column for each depth") {
   const auto path =
       write_tensors(folder.path() / "t.safetensors",
                     with(scalar_tensors(3), {floats("q.token_logprob", {3, 2}, {-1, nan, -2, -3, -4, -5})}));
-  TraceReader reader(path);
+  const auto reader = read_trace(path);
   PositionBatch batch;
-  REQUIRE(reader.read(batch));
+  REQUIRE(reader->read(batch));
   CHECK(batch.depths == 2);
   CHECK(batch.draft_token_logprob.size() == 6);
   CHECK(batch.draft_token_logprob[3] == -3);
@@ -238,12 +238,12 @@ TEST_CASE("the richest tier that both models have is read, and what is left over
       folder.path() / "t.safetensors",
       with(scalar_tensors(1), {floats("p.logits", {1, 2}, {0, 0}), floats("p.probs", {1, 2}, {0.5F, 0.5F}),
                                floats("extra", {2}, {1, 2}), ints("q.topk_ids", {1, 1}, {0})}));
-  TraceReader reader(path);
-  const WholeTrace trace(reader);
+  const auto reader = read_trace(path);
+  const WholeTrace trace(*reader);
   CHECK(trace.tiers == std::vector{Tier::scalar});
   CHECK(trace.target_rows.empty());
-  CHECK(codes(reader.notes()) == std::vector<std::string>(4, "tensor_not_read"));
-  CHECK(reader.notes()[0].message == path.string() + ": p.probs is not read: p.logits is read instead");
+  CHECK(codes(reader->notes()) == std::vector<std::string>(4, "tensor_not_read"));
+  CHECK(reader->notes()[0].message == path.string() + ": p.probs is not read: p.logits is read instead");
 }
 
 TEST_CASE("tiers may be mixed over shards, which are read by name and numbered through") {
@@ -272,11 +272,11 @@ TEST_CASE("a sequence ends where seq changes or pos does not rise by one") {
   CHECK(numbered({longs("seq", {5}, {3, 3, 3, 4, 4}), longs("pos", {5}, {0, 1, 3, 4, 5})}, 5).sequence ==
         Longs{0, 0, 1, 2, 2});
   CHECK(numbered({}, 3).sequence == Longs{0, 0, 0});
-  TraceReader reader(
+  const auto reader = read_trace(
       write_tensors(folder.path() / "t.safetensors",
                     with(scalar_tensors(4), {longs("seq", {4}, {1, 0, 0, 1}), longs("pos", {4}, {0, 0, 2, 1})})));
-  const WholeTrace read(reader);
-  CHECK(codes(reader.notes()) == std::vector<std::string>{"positions_jump", "sequences_unordered"});
+  const WholeTrace read(*reader);
+  CHECK(codes(reader->notes()) == std::vector<std::string>{"positions_jump", "sequences_unordered"});
 }
 
 TEST_CASE("a sequence goes from one named file into the next only where seq and pos both say so") {
@@ -286,8 +286,8 @@ TEST_CASE("a sequence goes from one named file into the next only where seq and 
   const auto sequences = [&](const Tensors& a, const Tensors& b) {
     const std::vector paths = {write_tensors(folder.path() / "a.safetensors", a),
                                write_tensors(folder.path() / "b.safetensors", b)};
-    TraceReader reader(paths);
-    return WholeTrace(reader).sequence;
+    const auto reader = read_trace(paths);
+    return WholeTrace(*reader).sequence;
   };
   CHECK(sequences(first, second) == Longs{0, 0, 1});
   CHECK(sequences(with(first, {longs("pos", {2}, {4, 5})}), with(second, {longs("pos", {1}, {6})})) == Longs{0, 0, 0});
@@ -327,12 +327,12 @@ TEST_CASE("a row is complained of with its file, tensor, row and offset") {
                 {floats("p.probs", {1, 2}, {1, 0}), floats("q.logprobs", {1, 2}, {0, -99})});
   const auto second = write_tensors(folder.path() / "b.safetensors", {floats("p.probs", {2, 2}, {1, 0, 1, 0}),
                                                                       floats("q.logprobs", {2, 2}, {0, -99, 0, 0})});
-  TraceReader reader(folder.path());
+  const auto reader = read_trace(folder.path());
   PositionBatch batch;
-  REQUIRE(reader.read(batch));
-  REQUIRE(reader.read(batch));
+  REQUIRE(reader->read(batch));
+  REQUIRE(reader->read(batch));
   REQUIRE(batch.first == 1);
-  const FileError error = reader.refusal(2, Role::draft, "summing to 2", "summing to 1");
+  const FileError error = reader->refusal(2, Role::draft, "summing to 2", "summing to 1");
   const std::int64_t offset = SafetensorsFile(second).find("q.logprobs")->offset + 8;
   CHECK(error.what() == second.string() + ": byte " + std::to_string(offset) +
                             ": q.logprobs row 1 is summing to 2, but must be summing to 1");
@@ -509,14 +509,13 @@ TEST_CASE("folders with strays and empty ones are refused, and unfinished shards
   write_tensors(folder.path() / "a.safetensors", scalar_tensors(1));
   folder.write(".hidden", "");
   folder.write("b.safetensors.partial", "");
-  TraceReader reader(folder.path());
-  CHECK(reader.positions() == 1);
-  CHECK(codes(reader.notes()).size() == 2);
+  const auto reader = read_trace(folder.path());
+  CHECK(reader->positions() == 1);
+  CHECK(codes(reader->notes()).size() == 2);
   folder.write("README.txt", "");
   CHECK(message() == at + ": entry is README.txt, but must be a shard, named *.safetensors: a trace's folder holds "
                           "nothing else");
-  CHECK(message_of<FileError>([] { TraceReader("/nonexistent/trace"); }) ==
-        "/nonexistent/trace: no such file");
+  CHECK(message_of<FileError>([] { read_trace("/nonexistent/trace"); }) == "/nonexistent/trace: no such file");
 }
 
 TEST_CASE("a half-written shard is refused with the option that saves the others, and left out by it") {
@@ -531,14 +530,14 @@ TEST_CASE("a half-written shard is refused with the option that saves the others
   CHECK(message.find("; --salvage reads the shards that are good") != std::string::npos);
   ReaderOptions options;
   options.salvage = true;
-  TraceReader reader(folder.path(), options);
-  CHECK(reader.positions() == 4);
-  CHECK(codes(reader.notes()) == std::vector<std::string>{"shard_left_out"});
-  CHECK(reader.notes()[0].message.find(cut.string()) != std::string::npos);
+  const auto reader = read_trace(folder.path(), options);
+  CHECK(reader->positions() == 4);
+  CHECK(codes(reader->notes()) == std::vector<std::string>{"shard_left_out"});
+  CHECK(reader->notes()[0].message.find(cut.string()) != std::string::npos);
   // The rows in between are lost, so the sequence does not go on.
-  CHECK(WholeTrace(reader).sequence == Longs{0, 0, 1, 1});
+  CHECK(WholeTrace(*reader).sequence == Longs{0, 0, 1, 1});
   for (const char* name : {"a.safetensors", "c.safetensors"}) std::filesystem::resize_file(folder.path() / name, 9);
-  CHECK_FALSE(message_of<FileError>([&] { TraceReader(folder.path(), options); }).empty());
+  CHECK_FALSE(message_of<FileError>([&] { read_trace(folder.path(), options); }).empty());
 }
 
 TEST_CASE("a reader that is told to go on reports every inconsistency") {

@@ -52,8 +52,8 @@ struct ScalarBatch {
 };
 
 WholeTrace read_all(const std::filesystem::path& path) {
-  TraceReader reader(path);
-  return WholeTrace(reader);
+  const auto reader = read_trace(path);
+  return WholeTrace(*reader);
 }
 
 std::size_t files_in(const std::filesystem::path& folder) {
@@ -122,11 +122,11 @@ TEST_CASE("what a batch of any tier holds comes back from a single file") {
   writer.finish();
   CHECK(files_in(folder.path()) == 1);
 
-  TraceReader reader(path);
-  CHECK(reader.metadata().engine == "test");
-  CHECK(reader.metadata().task_names == std::vector<std::string>{"a", "b"});
+  const auto reader = read_trace(path);
+  CHECK(reader->metadata().engine == "test");
+  CHECK(reader->metadata().task_names == std::vector<std::string>{"a", "b"});
   PositionBatch back;
-  REQUIRE(reader.read(back));
+  REQUIRE(reader->read(back));
   CHECK(back.tier == batch.tier);
   CHECK(back.target_rows.sum_tolerance == batch.target_rows.sum_tolerance);
   CHECK(back.target_rows.type == batch.target_rows.type);
@@ -310,11 +310,11 @@ TEST_CASE("shards far beyond what stays in memory are written whole") {
   CHECK(files_in(folder.path()) == 1);
   CHECK(std::filesystem::file_size(path.string() + ".partial") == 0);
   writer.finish();
-  TraceReader reader(path);
-  CHECK(reader.positions() == 600000);
+  const auto reader = read_trace(path);
+  CHECK(reader->positions() == 600000);
   PositionBatch batch;
   std::int64_t same = 0;
-  while (reader.read(batch)) {
+  while (reader->read(batch)) {
     for (std::int64_t i = 0; i < batch.size; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const auto row = static_cast<std::size_t>((batch.first + i) % 100000);
