@@ -81,8 +81,8 @@ void require_convertible(const traces::TraceMetadata& metadata, traces::Tier tie
 }
 
 /// Converts a batch; content that cannot be converted is an error of the file that holds it.
-estimate::OwnedBatch converted(const traces::PositionSource& source, const traces::PositionBatch& batch,
-                               const estimate::ConversionOptions& conversion) {
+traces::OwnedBatch converted(const traces::PositionSource& source, const traces::PositionBatch& batch,
+                             const estimate::ConversionOptions& conversion) {
   try {
     return estimate::convert(batch, conversion);
   } catch (const estimate::NotConvertible& error) {
@@ -101,7 +101,7 @@ WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& wri
     written.sequences = batch.sequence.back() + 1;
     if (conversion && conversion->tier != batch.tier) {
       require_convertible(source.metadata(), batch.tier);
-      const estimate::OwnedBatch less = converted(source, batch, *conversion);
+      const traces::OwnedBatch less = converted(source, batch, *conversion);
       writer.write(less.view());
       written.tiers.emplace(traces::name_of(less.tier));
     } else {

@@ -201,7 +201,7 @@ void record_texts(const ModelPair& models, std::span<const Prompt> prompts, cons
       if (options.tier == traces::Tier::full) {
         consume(batch);
       } else {
-        const estimate::OwnedBatch converted = estimate::convert(batch, conversion);
+        const traces::OwnedBatch converted = estimate::convert(batch, conversion);
         consume(converted.view());
       }
     }

@@ -16,6 +16,7 @@
 #include "analysis/core/parallel.hpp"
 #include "sim/synthetic_worlds.hpp"
 #include "sim/variates.hpp"
+#include "traces/owned_batch.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -162,8 +163,8 @@ class SyntheticTrace : public traces::PositionSource {
   std::optional<std::int64_t> positions() const override { return options_.sequences * options_.tokens; }
 
   bool read(traces::PositionBatch& batch) override {
-    first_ += static_cast<std::int64_t>(sequence_.size());
-    const std::int64_t size = std::min(batch_positions(), options_.sequences * options_.tokens - first_);
+    made_.first += made_.size;
+    const std::int64_t size = std::min(batch_positions(), options_.sequences * options_.tokens - made_.first);
     if (size == 0) return false;
     resize(static_cast<std::size_t>(size));
     number_positions();
@@ -218,17 +219,18 @@ class SyntheticTrace : public traces::PositionSource {
   }
 
   void resize(std::size_t size) {
-    sequence_.resize(size);
-    place_.resize(size);
-    task_.resize(metadata_.task_names.empty() ? 0 : size);
-    token_.resize(size);
+    made_.size = static_cast<std::int64_t>(size);
+    made_.sequence.resize(size);
+    made_.place.resize(size);
+    made_.task.resize(metadata_.task_names.empty() ? 0 : size);
+    made_.token.resize(size);
     state_.resize(size);
     if (scalar()) {
-      target_logprob_.resize(size);
-      draft_logprob_.resize(size);
-      overlap_.resize(size);
-      target_rank_.resize(size);
-      draft_rank_.resize(size);
+      made_.target_token_logprob.resize(size);
+      made_.draft_token_logprob.resize(size);
+      made_.overlap.resize(size);
+      made_.target_token_rank.resize(size);
+      made_.draft_token_rank.resize(size);
     } else {
       target_rows_.resize(size * static_cast<std::size_t>(makers_.front().world()->vocab()));
       draft_rows_.resize(target_rows_.size());
@@ -237,12 +239,13 @@ class SyntheticTrace : public traces::PositionSource {
 
   /// Assigns sequences, places and the states of chains, one after the other.
   void number_positions() {
-    std::int64_t sequence = first_ / options_.tokens;
-    std::int64_t place = first_ % options_.tokens;
-    for (std::size_t i = 0; i < sequence_.size(); ++i) {
-      sequence_[i] = sequence;
-      place_[i] = place;
-      if (!task_.empty()) task_[i] = static_cast<std::int32_t>(sequence % static_cast<std::int64_t>(makers_.size()));
+    std::int64_t sequence = made_.first / options_.tokens;
+    std::int64_t place = made_.first % options_.tokens;
+    for (std::size_t i = 0; i < made_.sequence.size(); ++i) {
+      made_.sequence[i] = sequence;
+      made_.place[i] = place;
+      if (!made_.task.empty())
+        made_.task[i] = static_cast<std::int32_t>(sequence % static_cast<std::int64_t>(makers_.size()));
       const TaskMaker& maker = maker_of(sequence);
       if (maker.has_states()) last_state_ = maker.next_state(stream_of(sequence), place, last_state_);
       state_[i] = last_state_;
@@ -255,15 +258,15 @@ class SyntheticTrace : public traces::PositionSource {
   RandomStream stream_of(std::int64_t sequence) const { return {options_.seed, static_cast<std::uint64_t>(sequence)}; }
 
   void make(std::size_t i) {
-    const RandomStream stream = stream_of(sequence_[i]);
+    const RandomStream stream = stream_of(made_.sequence[i]);
     // Slot 0 is used for the state.
-    Variates variates(stream, place_[i], 1);
-    const TaskMaker& maker = maker_of(sequence_[i]);
+    Variates variates(stream, made_.place[i], 1);
+    const TaskMaker& maker = maker_of(made_.sequence[i]);
     if (maker.world() == nullptr) return make_scalar(i, maker, variates);
     const SyntheticWorld& world = *maker.world();
     const auto context = std::min(static_cast<std::int64_t>(variates.uniform() * static_cast<double>(world.contexts())),
                                   world.contexts() - 1);
-    token_[i] = world.sample(context, variates.uniform());
+    made_.token[i] = world.sample(context, variates.uniform());
     const auto vocab = static_cast<std::ptrdiff_t>(world.vocab());
     const auto at = static_cast<std::ptrdiff_t>(i) * vocab;
     std::copy_n(world.target_row(context).data(), vocab, target_rows_.begin() + at);
@@ -272,7 +275,7 @@ class SyntheticTrace : public traces::PositionSource {
 
   void make_scalar(std::size_t i, const TaskMaker& maker, Variates& variates) {
     const double beta = maker.beta(state_[i], variates);
-    overlap_[i] = static_cast<float>(beta);
+    made_.overlap[i] = static_cast<float>(beta);
     if (maker.emitted() == EmittedAcceptance::certain) return put(i, 0, {1, 1}, {beta, beta >= 0.5 ? 1 : 2});
     const bool accepted = variates.uniform() < beta;
     if (accepted) return put(i, 0, {beta, beta >= 0.5 ? 1 : 2}, {1, 1});
@@ -285,34 +288,20 @@ class SyntheticTrace : public traces::PositionSource {
   };
 
   void put(std::size_t i, Token token, Judgement target, Judgement draft) {
-    token_[i] = token;
-    target_logprob_[i] = static_cast<float>(std::log(target.probability));
-    draft_logprob_[i] = static_cast<float>(std::log(draft.probability));
-    target_rank_[i] = target.rank;
-    draft_rank_[i] = draft.rank;
+    made_.token[i] = token;
+    made_.target_token_logprob[i] = static_cast<float>(std::log(target.probability));
+    made_.draft_token_logprob[i] = static_cast<float>(std::log(draft.probability));
+    made_.target_token_rank[i] = target.rank;
+    made_.draft_token_rank[i] = draft.rank;
   }
 
   traces::PositionBatch view() const {
-    traces::PositionBatch batch;
-    batch.first = first_;
-    batch.size = static_cast<std::int64_t>(sequence_.size());
-    batch.sequence = sequence_;
-    batch.place = place_;
-    batch.token = token_;
-    batch.task = task_;
-    if (scalar()) {
-      batch.tier = traces::Tier::scalar;
-      batch.target_token_logprob = target_logprob_;
-      batch.draft_token_logprob = draft_logprob_;
-      batch.overlap = overlap_;
-      batch.target_token_rank = target_rank_;
-      batch.draft_token_rank = draft_rank_;
-    } else {
-      const SyntheticWorld& world = *makers_.front().world();
-      batch.tier = traces::Tier::full;
-      static_cast<traces::Rows&>(batch.target_rows) = rows(world, target_rows_);
-      static_cast<traces::Rows&>(batch.draft_rows) = rows(world, draft_rows_);
-    }
+    traces::PositionBatch batch = made_.view();
+    if (scalar()) return batch;
+    const SyntheticWorld& world = *makers_.front().world();
+    batch.tier = traces::Tier::full;
+    static_cast<traces::Rows&>(batch.target_rows) = rows(world, target_rows_);
+    static_cast<traces::Rows&>(batch.draft_rows) = rows(world, draft_rows_);
     return batch;
   }
 
@@ -329,12 +318,9 @@ class SyntheticTrace : public traces::PositionSource {
   std::vector<TaskMaker> makers_;
   traces::TraceMetadata metadata_;
 
-  std::int64_t first_ = 0;
   std::size_t last_state_ = 0;
-  std::vector<std::int64_t> sequence_, place_;
-  std::vector<std::int32_t> token_, task_, target_rank_, draft_rank_;
+  traces::OwnedBatch made_;
   std::vector<std::size_t> state_;
-  std::vector<float> target_logprob_, draft_logprob_, overlap_;
   std::vector<float> target_rows_, draft_rows_;
 };
 

@@ -10,13 +10,13 @@ namespace specdec::traces {
 
 void BatchColumns::open(const TraceShard& shard) {
   shard_ = &shard;
-  columns_.set_shard(shard_);
+  reader_.set_shard(shard_);
   read_vocab_map();
 }
 
 void BatchColumns::read(std::int64_t row, std::int64_t count, PositionBatch& batch) {
   first_ = row;
-  columns_.set_rows(row, count);
+  reader_.set_rows(row, count);
   batch.size = count;
   batch.tier = shard_->tier();
   read_index(batch);
@@ -30,8 +30,8 @@ void BatchColumns::read_vocab_map() {
   vocab_map_.clear();
   const Tensor* tensor = shard_->tensors().vocab_map;
   if (tensor == nullptr) return;
-  columns_.set_rows(0, tensor->shape[0]);
-  const auto map = columns_.values(tensor, vocab_map_);
+  reader_.set_rows(0, tensor->shape[0]);
+  const auto map = reader_.values(tensor, vocab_map_);
   vocab_map_.assign(map.begin(), map.end());
   const std::int64_t vocab = *shard_->vocab();
   std::vector<bool> seen(static_cast<std::size_t>(vocab));
@@ -41,39 +41,39 @@ void BatchColumns::read_vocab_map() {
     if (inside && !seen[static_cast<std::size_t>(id)]) {
       seen[static_cast<std::size_t>(id)] = true;
     } else {
-      columns_.report(*tensor, static_cast<std::int64_t>(i), fmt::format("{}{}", id, inside ? " again" : ""),
-                      fmt::format("in [0, {}), each once", vocab));
+      reader_.report(*tensor, static_cast<std::int64_t>(i), fmt::format("{}{}", id, inside ? " again" : ""),
+                     fmt::format("in [0, {}), each once", vocab));
     }
   }
 }
 
 void BatchColumns::read_index(PositionBatch& batch) {
   const ShardTensors& t = shard_->tensors();
-  const auto seq = columns_.values(t.seq, seq_);
-  const auto pos = columns_.values(t.pos, pos_);
-  if (t.pos != nullptr) columns_.require_in<std::int64_t>(t.pos, pos, 0, std::numeric_limits<std::int64_t>::max());
-  sequence_.resize(static_cast<std::size_t>(batch.size));
-  place_.resize(sequence_.size());
-  sequences_.number(seq, pos, sequence_, place_);
-  batch.sequence = sequence_;
-  batch.place = place_;
-  batch.token = columns_.values(t.token, token_);
-  columns_.require_in(t.token, batch.token, -1, last_id());
-  batch.task = columns_.values(t.task, task_);
+  const auto seq = reader_.values(t.seq, seq_);
+  const auto pos = reader_.values(t.pos, pos_);
+  if (t.pos != nullptr) reader_.require_in<std::int64_t>(t.pos, pos, 0, std::numeric_limits<std::int64_t>::max());
+  columns_.sequence.resize(static_cast<std::size_t>(batch.size));
+  columns_.place.resize(columns_.sequence.size());
+  sequences_.number(seq, pos, columns_.sequence, columns_.place);
+  batch.sequence = columns_.sequence;
+  batch.place = columns_.place;
+  batch.token = reader_.values(t.token, columns_.token);
+  reader_.require_in(t.token, batch.token, -1, last_id());
+  batch.task = reader_.values(t.task, columns_.task);
   const auto tasks = static_cast<std::int32_t>(tasks_);
-  columns_.require_in(t.task, batch.task, -1, tasks == 0 ? std::numeric_limits<std::int32_t>::max() : tasks - 1);
+  reader_.require_in(t.task, batch.task, -1, tasks == 0 ? std::numeric_limits<std::int32_t>::max() : tasks - 1);
   read_prompts(batch);
 }
 
 void BatchColumns::read_prompts(PositionBatch& batch) {
   const Tensor* const tensor = shard_->tensors().prompt;
-  batch.prompt = columns_.values(tensor, prompt_);
+  batch.prompt = reader_.values(tensor, columns_.prompt);
   for (std::size_t i = 0; i < batch.prompt.size(); ++i) {
     const std::int64_t prompt = batch.prompt[i];
     const bool goes_on = batch.place[i] > 0 && prompt_of_last_;
     if (goes_on && prompt != *prompt_of_last_) {
-      columns_.report(*tensor, static_cast<std::int64_t>(i), fmt::format("{}", prompt),
-                      fmt::format("{}, as before it in the sequence", *prompt_of_last_));
+      reader_.report(*tensor, static_cast<std::int64_t>(i), fmt::format("{}", prompt),
+                     fmt::format("{}, as before it in the sequence", *prompt_of_last_));
     }
     prompt_of_last_ = prompt;
   }
@@ -101,7 +101,7 @@ void BatchColumns::read_rows(const ModelTensors& model, std::int64_t count, std:
   rows.sum_tolerance = model.sum_tolerance;
   if (tensor.type == ElementType::f64) {
     rows.type = ElementType::f32;
-    rows.bytes = std::as_bytes(columns_.values(&tensor, buffer));
+    rows.bytes = std::as_bytes(reader_.values(&tensor, buffer));
     return;
   }
   const std::int64_t row_bytes = rows.vocab * size_of(tensor.type);
@@ -111,21 +111,21 @@ void BatchColumns::read_rows(const ModelTensors& model, std::int64_t count, std:
 
 void BatchColumns::read_top_k(PositionBatch& batch) {
   const ShardTensors& t = shard_->tensors();
-  read_top_k(t.target, target_top_k_, batch.target_top_k);
-  read_top_k(t.draft, draft_top_k_, batch.draft_top_k);
+  read_top_k(t.target, columns_.target_top_k, batch.target_top_k);
+  read_top_k(t.draft, columns_.draft_top_k, batch.draft_top_k);
 }
 
-void BatchColumns::read_top_k(const ModelTensors& model, TopKBuffers& buffers, TopK& top) {
+void BatchColumns::read_top_k(const ModelTensors& model, OwnedBatch::TopKColumns& buffers, TopK& top) {
   if (model.topk_ids == nullptr) return;
   top.k = model.topk_ids->shape[1];
-  top.ids = columns_.values(model.topk_ids, buffers.ids);
-  top.logprobs = columns_.values(model.topk_logprobs, buffers.logprobs);
-  top.tail_logprob = columns_.values(model.tail_logprob, buffers.tail);
-  top.at_other = columns_.values(model.at_other_topk, buffers.at_other);
-  columns_.require_in(model.topk_ids, top.ids, -1, last_id());
-  columns_.require_logprobs(model.topk_logprobs, top.logprobs);
-  columns_.require_logprobs_or_nan(model.tail_logprob, top.tail_logprob);
-  columns_.require_logprobs_or_nan(model.at_other_topk, top.at_other);
+  top.ids = reader_.values(model.topk_ids, buffers.ids);
+  top.logprobs = reader_.values(model.topk_logprobs, buffers.logprobs);
+  top.tail_logprob = reader_.values(model.tail_logprob, buffers.tail_logprob);
+  top.at_other = reader_.values(model.at_other_topk, buffers.at_other);
+  reader_.require_in(model.topk_ids, top.ids, -1, last_id());
+  reader_.require_logprobs(model.topk_logprobs, top.logprobs);
+  reader_.require_logprobs_or_nan(model.tail_logprob, top.tail_logprob);
+  reader_.require_logprobs_or_nan(model.at_other_topk, top.at_other);
   require_padding_without_mass(model, top);
   require_ids_once(model, top);
 }
@@ -134,8 +134,8 @@ void BatchColumns::require_padding_without_mass(const ModelTensors& model, const
   constexpr float floor = -9999;
   for (std::size_t i = 0; i < top.ids.size(); ++i) {
     if (top.ids[i] >= 0 || !(top.logprobs[i] > floor)) continue;
-    columns_.report(*model.topk_logprobs, static_cast<std::int64_t>(i), fmt::format("{}", top.logprobs[i]),
-                    "-inf where the id is -1");
+    reader_.report(*model.topk_logprobs, static_cast<std::int64_t>(i), fmt::format("{}", top.logprobs[i]),
+                   "-inf where the id is -1");
   }
 }
 
@@ -145,43 +145,43 @@ void BatchColumns::require_ids_once(const ModelTensors& model, const TopK& top) 
     const std::int64_t repeat = repeats_.first_repeat(top.ids.subspan(begin, k));
     if (repeat < 0) continue;
     const std::size_t at = begin + static_cast<std::size_t>(repeat);
-    columns_.report(*model.topk_ids, static_cast<std::int64_t>(at), fmt::format("{} again", top.ids[at]),
-                    "each id once in a row");
+    reader_.report(*model.topk_ids, static_cast<std::int64_t>(at), fmt::format("{} again", top.ids[at]),
+                   "each id once in a row");
   }
 }
 
 void BatchColumns::read_scalars(PositionBatch& batch) {
   const ShardTensors& t = shard_->tensors();
-  batch.target_token_logprob = columns_.values(t.target.token_logprob, target_token_logprob_);
-  columns_.require_logprobs(t.target.token_logprob, batch.target_token_logprob);
+  batch.target_token_logprob = reader_.values(t.target.token_logprob, columns_.target_token_logprob);
+  reader_.require_logprobs(t.target.token_logprob, batch.target_token_logprob);
   read_draft_token_logprob(batch);
-  batch.overlap = columns_.values(t.overlap, overlap_);
+  batch.overlap = reader_.values(t.overlap, columns_.overlap);
   const auto most = t.overlap == nullptr ? 1.0F : static_cast<float>(1 + row_sum_tolerance(t.overlap->type));
-  columns_.require(
+  reader_.require(
       t.overlap, batch.overlap, [=](float value) { return std::isnan(value) || (0 <= value && value <= most); },
       "in [0, 1], or NaN where unknown");
-  batch.target_token_rank = columns_.values(t.target.token_rank, target_token_rank_);
-  batch.draft_token_rank = columns_.values(t.draft.token_rank, draft_token_rank_);
+  batch.target_token_rank = reader_.values(t.target.token_rank, columns_.target_token_rank);
+  batch.draft_token_rank = reader_.values(t.draft.token_rank, columns_.draft_token_rank);
   const std::int32_t last_rank = vocab_size_ ? last_id() + 1 : last_id();
-  columns_.require_in(t.target.token_rank, batch.target_token_rank, 0, last_rank);
-  columns_.require_in(t.draft.token_rank, batch.draft_token_rank, 0, last_rank);
-  batch.accepted_length = columns_.values(t.accepted_length, accepted_length_);
-  columns_.require_in(t.accepted_length, batch.accepted_length, 1, std::numeric_limits<std::int32_t>::max());
+  reader_.require_in(t.target.token_rank, batch.target_token_rank, 0, last_rank);
+  reader_.require_in(t.draft.token_rank, batch.draft_token_rank, 0, last_rank);
+  batch.accepted_length = reader_.values(t.accepted_length, columns_.accepted_length);
+  reader_.require_in(t.accepted_length, batch.accepted_length, 1, std::numeric_limits<std::int32_t>::max());
 }
 
 void BatchColumns::read_draft_token_logprob(PositionBatch& batch) {
   const Tensor* tensor = shard_->tensors().draft.token_logprob;
-  batch.draft_token_logprob = columns_.values(tensor, draft_token_logprob_);
+  batch.draft_token_logprob = reader_.values(tensor, columns_.draft_token_logprob);
   if (tensor == nullptr) return;
   batch.depths = ColumnReader::width_of(*tensor);
-  if (batch.depths == 1) return columns_.require_logprobs(tensor, batch.draft_token_logprob);
-  columns_.require_logprobs_or_nan(tensor, batch.draft_token_logprob);
+  if (batch.depths == 1) return reader_.require_logprobs(tensor, batch.draft_token_logprob);
+  reader_.require_logprobs_or_nan(tensor, batch.draft_token_logprob);
   for (std::int64_t i = 0; i < batch.size; ++i) {
-    const std::int64_t depths_before = std::min(place_[static_cast<std::size_t>(i)] + 1, batch.depths);
+    const std::int64_t depths_before = std::min(columns_.place[static_cast<std::size_t>(i)] + 1, batch.depths);
     for (std::int64_t j = 0; j < depths_before; ++j) {
       const std::int64_t at = i * batch.depths + j;
       if (!std::isnan(batch.draft_token_logprob[static_cast<std::size_t>(at)])) continue;
-      columns_.report(*tensor, at, "nan", "a log-probability: only depths beyond the sequence's begin are NaN");
+      reader_.report(*tensor, at, "nan", "a log-probability: only depths beyond the sequence's begin are NaN");
     }
   }
 }
@@ -189,24 +189,24 @@ void BatchColumns::read_draft_token_logprob(PositionBatch& batch) {
 void BatchColumns::read_rounds(PositionBatch& batch) {
   const ShardTensors& t = shard_->tensors();
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
-  batch.step_drafted = columns_.values(t.step_drafted, step_drafted_);
-  batch.step_accepted = columns_.values(t.step_accepted, step_accepted_);
-  batch.step_time_ns = columns_.values(t.step_time_ns, step_time_ns_);
-  columns_.require_in(t.step_drafted, batch.step_drafted, -1, most);
-  columns_.require_in<std::int64_t>(t.step_time_ns, batch.step_time_ns, -1, std::numeric_limits<std::int64_t>::max());
+  batch.step_drafted = reader_.values(t.step_drafted, columns_.step_drafted);
+  batch.step_accepted = reader_.values(t.step_accepted, columns_.step_accepted);
+  batch.step_time_ns = reader_.values(t.step_time_ns, columns_.step_time_ns);
+  reader_.require_in(t.step_drafted, batch.step_drafted, -1, most);
+  reader_.require_in<std::int64_t>(t.step_time_ns, batch.step_time_ns, -1, std::numeric_limits<std::int64_t>::max());
   for (std::size_t i = 0; i < batch.step_drafted.size(); ++i) {
     const std::int32_t drafted = batch.step_drafted[i];
     const std::int32_t accepted = batch.step_accepted[i];
     const auto at = static_cast<std::int64_t>(i);
     const bool begins = drafted >= 0;
     if (begins ? accepted < 0 || accepted > drafted : accepted != -1) {
-      columns_.report(*t.step_accepted, at, fmt::format("{}", accepted),
-                      begins ? fmt::format("in [0, {}] as step.drafted is", drafted) : "-1 as step.drafted is");
+      reader_.report(*t.step_accepted, at, fmt::format("{}", accepted),
+                     begins ? fmt::format("in [0, {}] as step.drafted is", drafted) : "-1 as step.drafted is");
     }
-    if (place_[i] == 0) inside_round_ = 0;
+    if (columns_.place[i] == 0) inside_round_ = 0;
     if (begins && inside_round_ > 0) {
-      columns_.report(*t.step_drafted, at, fmt::format("{}", drafted),
-                      fmt::format("-1: the round before emits {} more", inside_round_));
+      reader_.report(*t.step_drafted, at, fmt::format("{}", drafted),
+                     fmt::format("-1: the round before emits {} more", inside_round_));
     }
     inside_round_ = begins ? accepted : std::max(inside_round_ - 1, 0);
   }

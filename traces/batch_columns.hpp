@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "traces/column_reader.hpp"
-#include "traces/position_batch.hpp"
+#include "traces/owned_batch.hpp"
 #include "traces/sequence_counter.hpp"
 #include "traces/trace_shard.hpp"
 
@@ -17,7 +17,7 @@ class BatchColumns {
  public:
   /// @param tasks  number of named tasks; 0 if tasks have no names
   BatchColumns(const ErrorSink& sink, std::optional<std::int64_t> vocab_size, std::size_t tasks)
-      : columns_(sink), vocab_size_(vocab_size), tasks_(tasks) {}
+      : reader_(sink), vocab_size_(vocab_size), tasks_(tasks) {}
 
   /// Goes on with a shard, which must live as long as it is read.
   void open(const TraceShard& shard);
@@ -30,13 +30,6 @@ class BatchColumns {
   void add_notes(std::vector<Note>& notes) const { sequences_.add_notes(notes); }
 
  private:
-  struct TopKBuffers {
-    std::vector<std::int32_t> ids;
-    std::vector<float> logprobs;
-    std::vector<float> tail;
-    std::vector<float> at_other;
-  };
-
   void read_vocab_map();
   void read_index(PositionBatch& batch);
   void read_prompts(PositionBatch& batch);
@@ -44,14 +37,14 @@ class BatchColumns {
   void read_rows(PositionBatch& batch);
   void read_rows(const ModelTensors& model, std::int64_t count, std::vector<float>& buffer, Rows& rows);
   void read_top_k(PositionBatch& batch);
-  void read_top_k(const ModelTensors& model, TopKBuffers& buffers, TopK& top);
+  void read_top_k(const ModelTensors& model, OwnedBatch::TopKColumns& buffers, TopK& top);
   void require_padding_without_mass(const ModelTensors& model, const TopK& top);
   void require_ids_once(const ModelTensors& model, const TopK& top);
   void read_scalars(PositionBatch& batch);
   void read_draft_token_logprob(PositionBatch& batch);
   void read_rounds(PositionBatch& batch);
 
-  ColumnReader columns_;
+  ColumnReader reader_;
   std::optional<std::int64_t> vocab_size_;
   std::size_t tasks_;
   const TraceShard* shard_ = nullptr;
@@ -63,11 +56,10 @@ class BatchColumns {
   /// Accepted tokens of the current round that are still to come.
   std::int32_t inside_round_ = 0;
 
-  std::vector<std::int64_t> seq_, pos_, sequence_, place_, prompt_, step_time_ns_;
-  std::vector<std::int32_t> token_, task_, vocab_map_, target_token_rank_, draft_token_rank_, step_drafted_,
-      step_accepted_, accepted_length_;
-  std::vector<float> target_rows_, draft_rows_, target_token_logprob_, draft_token_logprob_, overlap_;
-  TopKBuffers target_top_k_, draft_top_k_;
+  OwnedBatch columns_;
+  std::vector<std::int64_t> seq_, pos_;
+  std::vector<std::int32_t> vocab_map_;
+  std::vector<float> target_rows_, draft_rows_;
 };
 
 }  // namespace specdec::traces

@@ -18,6 +18,7 @@
 namespace specdec::estimate {
 namespace {
 
+using traces::OwnedBatch;
 using traces::PositionBatch;
 using traces::Role;
 using traces::Tier;
@@ -26,44 +27,11 @@ constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-template <class T>
-std::vector<T> copy(std::span<const T> column) {
-  return {column.begin(), column.end()};
-}
-
-OwnedBatch::TopKColumns copy(const traces::TopK& list) {
-  return {list.k, copy(list.ids), copy(list.logprobs), copy(list.tail_logprob), copy(list.at_other)};
-}
-
-void view(const OwnedBatch::TopKColumns& columns, traces::TopK& out) {
-  out.k = columns.k;
-  out.ids = columns.ids;
-  out.logprobs = columns.logprobs;
-  out.tail_logprob = columns.tail_logprob;
-  out.at_other = columns.at_other;
-}
-
-/// Copies every column except rows and lists.
-OwnedBatch copy_columns(const PositionBatch& batch, Tier tier) {
-  OwnedBatch out;
-  out.first = batch.first;
-  out.size = batch.size;
+/// The columns without lists, for another tier.
+OwnedBatch without_lists(const PositionBatch& batch, Tier tier) {
+  OwnedBatch out = traces::copy_of(batch);
   out.tier = tier;
-  out.sequence = copy(batch.sequence);
-  out.place = copy(batch.place);
-  out.token = copy(batch.token);
-  out.task = copy(batch.task);
-  out.prompt = copy(batch.prompt);
-  out.target_token_logprob = copy(batch.target_token_logprob);
-  out.draft_token_logprob = copy(batch.draft_token_logprob);
-  out.depths = batch.depths;
-  out.overlap = copy(batch.overlap);
-  out.target_token_rank = copy(batch.target_token_rank);
-  out.draft_token_rank = copy(batch.draft_token_rank);
-  out.step_drafted = copy(batch.step_drafted);
-  out.step_accepted = copy(batch.step_accepted);
-  out.step_time_ns = copy(batch.step_time_ns);
-  out.accepted_length = copy(batch.accepted_length);
+  out.target_top_k = out.draft_top_k = {};
   return out;
 }
 
@@ -179,7 +147,7 @@ void store_scalars(const Rows& rows, std::int64_t token, std::size_t i, const Mi
 }
 
 OwnedBatch from_full(const PositionBatch& batch, const ConversionOptions& options) {
-  OwnedBatch out = copy_columns(batch, options.tier);
+  OwnedBatch out = without_lists(batch, options.tier);
   const Missing missing = allocate_scalars(batch, out);
   const bool lists = options.tier == Tier::top_k;
   const std::int64_t k = std::min(options.k, batch.target_rows.vocab);
@@ -217,7 +185,7 @@ std::int32_t least_rank(const traces::TopK& list, std::int64_t i, std::int32_t t
 }
 
 OwnedBatch scalar_from_top_k(const PositionBatch& batch) {
-  OwnedBatch out = copy_columns(batch, Tier::scalar);
+  OwnedBatch out = without_lists(batch, Tier::scalar);
   const Missing missing = allocate_scalars(batch, out);
   TopKBounder bounder;
   TopKBounds bounds;
@@ -247,31 +215,6 @@ OwnedBatch scalar_from_top_k(const PositionBatch& batch) {
 
 }  // namespace
 
-PositionBatch OwnedBatch::view() const {
-  PositionBatch batch;
-  batch.first = first;
-  batch.size = size;
-  batch.tier = tier;
-  batch.sequence = sequence;
-  batch.place = place;
-  batch.token = token;
-  batch.task = task;
-  batch.prompt = prompt;
-  estimate::view(target_top_k, batch.target_top_k);
-  estimate::view(draft_top_k, batch.draft_top_k);
-  batch.target_token_logprob = target_token_logprob;
-  batch.draft_token_logprob = draft_token_logprob;
-  batch.depths = depths;
-  batch.overlap = overlap;
-  batch.target_token_rank = target_token_rank;
-  batch.draft_token_rank = draft_token_rank;
-  batch.step_drafted = step_drafted;
-  batch.step_accepted = step_accepted;
-  batch.step_time_ns = step_time_ns;
-  batch.accepted_length = accepted_length;
-  return batch;
-}
-
 NotConvertible::NotConvertible(std::int64_t position, Role role, const std::string& found, const std::string& expected)
     : std::invalid_argument(fmt::format("convert: the {} at position {} is {}, but must be {}",
                                         role == Role::target ? "target" : "draft", position, found, expected)),
@@ -287,12 +230,7 @@ OwnedBatch convert(const PositionBatch& batch, const ConversionOptions& options)
   const bool to_scalars = options.tier == Tier::scalar;
   if (batch.tier == Tier::full && (to_lists || to_scalars)) return from_full(batch, options);
   if (batch.tier == Tier::top_k && to_scalars) return scalar_from_top_k(batch);
-  if (batch.tier == options.tier && batch.tier != Tier::full) {
-    OwnedBatch out = copy_columns(batch, batch.tier);
-    out.target_top_k = copy(batch.target_top_k);
-    out.draft_top_k = copy(batch.draft_top_k);
-    return out;
-  }
+  if (batch.tier == options.tier && batch.tier != Tier::full) return traces::copy_of(batch);
   throw std::domain_error(fmt::format("convert: tier is {}, but the recording's {} tier does not hold what that needs",
                                       name_of(options.tier), name_of(batch.tier)));
 }

@@ -3,37 +3,11 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
-#include "traces/position_batch.hpp"
+#include "traces/owned_batch.hpp"
 #include "traces/position_source.hpp"
 
 namespace specdec::estimate {
-
-/// A batch that owns its columns. `view()` is the form that a TraceWriter takes; it points into this object.
-class OwnedBatch {
- public:
-  traces::PositionBatch view() const;
-
-  std::int64_t first = 0;
-  std::int64_t size = 0;
-  traces::Tier tier = traces::Tier::scalar;
-  std::vector<std::int64_t> sequence, place, prompt;
-  std::vector<std::int32_t> token, task;
-
-  struct TopKColumns {
-    std::int64_t k = 0;
-    std::vector<std::int32_t> ids;
-    std::vector<float> logprobs, tail_logprob, at_other;
-  };
-  TopKColumns target_top_k, draft_top_k;
-
-  std::vector<float> target_token_logprob, draft_token_logprob, overlap;
-  std::int64_t depths = 1;
-  std::vector<std::int32_t> target_token_rank, draft_token_rank;
-  std::vector<std::int32_t> step_drafted, step_accepted, accepted_length;
-  std::vector<std::int64_t> step_time_ns;
-};
 
 struct ConversionOptions {
   /// scalar or top_k; never a tier that holds more than the recording.
@@ -73,6 +47,6 @@ class NotConvertible : public std::invalid_argument {
 ///
 /// @throws std::domain_error if options.tier holds more than the batch's, or k < 1
 /// @throws NotConvertible if a row or list is not a distribution, or lists lack the emitted token's probabilities
-OwnedBatch convert(const traces::PositionBatch& batch, const ConversionOptions& options);
+traces::OwnedBatch convert(const traces::PositionBatch& batch, const ConversionOptions& options);
 
 }  // namespace specdec::estimate

@@ -103,7 +103,7 @@ class PairedRecordings : public PositionSource {
       has_pair_ = false;
       if (columns_.size() * (4 + 2 * (shape_.target_k + shape_.draft_k)) >= numbers_of_a_batch) break;
     }
-    columns_.show(batch, shape_.tier());
+    batch = columns_.shown(shape_.tier());
     return batch.size > 0;
   }
 
@@ -235,31 +235,32 @@ class PairedRecordings : public PositionSource {
   }
 
   void join(const Overlap& overlap) {
-    append_model(*target_text_, overlap.target_first, overlap.size, shape_.target_k, columns_.target_logprob,
-                 columns_.target_rank, columns_.target_top);
-    const std::size_t draft_ids = columns_.draft_top.ids.size();
-    append_model(*draft_text_, overlap.draft_first, overlap.size, shape_.draft_k, columns_.draft_logprob,
-                 columns_.draft_rank, columns_.draft_top);
-    for (std::size_t i = draft_ids; i < columns_.draft_top.ids.size(); ++i) {
-      columns_.draft_top.ids[i] = translated(columns_.draft_top.ids[i]);
+    append_model(*target_text_, overlap.target_first, overlap.size, shape_.target_k,
+                 columns_.batch.target_token_logprob, columns_.batch.target_token_rank, columns_.batch.target_top_k);
+    const std::size_t draft_ids = columns_.batch.draft_top_k.ids.size();
+    append_model(*draft_text_, overlap.draft_first, overlap.size, shape_.draft_k, columns_.batch.draft_token_logprob,
+                 columns_.batch.draft_token_rank, columns_.batch.draft_top_k);
+    for (std::size_t i = draft_ids; i < columns_.batch.draft_top_k.ids.size(); ++i) {
+      columns_.batch.draft_top_k.ids[i] = translated(columns_.batch.draft_top_k.ids[i]);
     }
     for (std::int64_t i = 0; i < overlap.size; ++i) {
       const std::int32_t by_target = target_text_->token[static_cast<std::size_t>(overlap.target_first + i)];
       const std::int32_t by_draft = draft_text_->token[static_cast<std::size_t>(overlap.draft_first + i)];
-      columns_.token.push_back(by_target >= 0 ? by_target : translated(by_draft));
+      columns_.batch.token.push_back(by_target >= 0 ? by_target : translated(by_draft));
     }
     columns_.end_sequence({}, target_text_->line, draft_text_->line);
   }
 
   void append_model(const ScoredText& text, std::int64_t first, std::int64_t size, std::int64_t k,
-                    std::vector<float>& logprob, std::vector<std::int32_t>& rank, PositionColumns::Lists& lists) const {
+                    std::vector<float>& logprob, std::vector<std::int32_t>& rank,
+                    OwnedBatch::TopKColumns& lists) const {
     if (shape_.has_logprobs) append(logprob, text.logprob, first, size);
     append(rank, text.rank, first, size);
     lists.k = k;
     if (k == 0) return;
     append(lists.ids, text.ids, first * k, size * k);
     append(lists.logprobs, text.logprobs, first * k, size * k);
-    append(lists.tail, text.tail, first, size);
+    append(lists.tail_logprob, text.tail, first, size);
   }
 
   ModelRecording target_;

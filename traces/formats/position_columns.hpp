@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/position_batch.hpp"
+#include "traces/owned_batch.hpp"
 #include "traces/prompt_id.hpp"
 
 namespace specdec::traces {
@@ -12,19 +12,7 @@ namespace specdec::traces {
 /// that stay empty are not part of the batch.
 class PositionColumns {
  public:
-  std::vector<std::int32_t> token;
-  std::vector<float> target_logprob;
-  std::vector<float> draft_logprob;
-  std::vector<std::int32_t> target_rank;
-  std::vector<std::int32_t> draft_rank;
-  struct Lists {
-    std::int64_t k = 0;
-    std::vector<std::int32_t> ids;
-    std::vector<float> logprobs;
-    std::vector<float> tail;
-  };
-  Lists target_top;
-  Lists draft_top;
+  OwnedBatch batch;
 
   /// Removes the positions; the next one continues their numbering.
   void clear();
@@ -35,10 +23,10 @@ class PositionColumns {
   };
   /// Makes the positions after the last sequence's a sequence, read from these lines.
   void end_sequence(const Labels& labels, std::int64_t target_line, std::int64_t draft_line);
-  /// Sets the batch to the current columns.
-  void show(PositionBatch& batch, Tier tier) const;
+  /// The current columns, those of a tier.
+  PositionBatch shown(Tier tier) const;
 
-  std::int64_t size() const { return static_cast<std::int64_t>(token.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(batch.token.size()); }
   /// The line that a position of the batch, numbered over the whole recording, was read from.
   struct Lines {
     std::int64_t target = 0;
@@ -47,12 +35,7 @@ class PositionColumns {
   Lines lines_of(std::int64_t position) const;
 
  private:
-  std::int64_t first_ = 0;
   std::int64_t next_sequence_ = 0;
-  std::vector<std::int64_t> sequence_;
-  std::vector<std::int64_t> place_;
-  std::vector<std::int32_t> task_;
-  std::vector<std::int64_t> prompt_;
   std::vector<std::int64_t> begins_;  ///< beginnings of the sequences within the batch
   std::vector<Lines> lines_;          ///< lines of the sequences
   bool has_tasks_ = false;

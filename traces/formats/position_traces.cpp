@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/json_fields.hpp"
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/labels.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/owned_batch.hpp"
 #include "traces/prompt_id.hpp"
 
 namespace specdec::traces {
@@ -85,39 +87,23 @@ class PositionTraces : public PositionSource {
   }
 
   bool read(PositionBatch& batch) override {
-    batch = {};
-    batch.first = next_position_;
-    clear();
-    while (size() < batch_rows && next_place()) append_place();
-    batch.size = size();
-    next_position_ += batch.size;
+    columns_.clear();
+    while (columns_.size < batch_rows && next_place()) append_place();
+    batch = columns_.view();
     batch.tier = Tier::accepted_length;
-    batch.sequence = sequence_;
-    batch.place = place_;
-    batch.accepted_length = accepted_length_;
-    if (has_tokens_) batch.token = token_;
-    if (has_tasks_) batch.task = task_;
-    if (has_prompts_) batch.prompt = prompt_;
+    if (!has_tokens_) batch.token = {};
+    if (!has_tasks_) batch.task = {};
+    if (!has_prompts_) batch.prompt = {};
     return batch.size > 0;
   }
 
  private:
-  dom::object object() const {
-    if (!file_.document().is_object()) file_.refuse("line", file_.document(), "an object");
-    return file_.document().get_object();
-  }
-
-  static std::optional<dom::element> find(const dom::object& object, std::string_view key) {
-    const auto found = object.at_key(key);
-    if (found.error() != simdjson::SUCCESS) return std::nullopt;
-    const dom::element value = found.value_unsafe();
-    return value.is_null() ? std::nullopt : std::optional(value);
-  }
+  dom::object object() const { return read_object(file_, file_.document(), {"line"}); }
 
   static std::optional<dom::element> lengths_in(dom::element draft) {
     if (!draft.is_object()) return std::nullopt;
     const dom::object fields = draft.get_object();
-    return find(fields, lengths_key);
+    return find_member(fields, lengths_key);
   }
 
   /// The key of the requested draft, or of the only one of the first line.
@@ -137,12 +123,6 @@ class PositionTraces : public PositionSource {
                  asked.empty() ? "an object that holds acc_len" : fmt::format("{}, as asked for", printable(asked)));
   }
 
-  void clear() {
-    for (auto* column : {&sequence_, &place_, &prompt_}) column->clear();
-    for (auto* column : {&accepted_length_, &token_, &task_}) column->clear();
-  }
-  std::int64_t size() const { return static_cast<std::int64_t>(place_.size()); }
-
   /// Advances to the next place, in this line or the next one that has any.
   bool next_place() {
     while (in_sequence_ == lengths_.size()) {
@@ -154,12 +134,12 @@ class PositionTraces : public PositionSource {
 
   void begin_sequence() {
     const dom::object line = object();
-    const auto draft = find(line, key_);
+    const auto draft = find_member(line, key_);
     const auto lengths = draft ? lengths_in(*draft) : std::nullopt;
     if (!lengths) file_.refuse(fmt::format("{}.{}", printable(key_), lengths_key), "missing", "an array of integers");
     lengths_ = IntegerArray(file_, fmt::format("{}.{}", printable(key_), lengths_key), *lengths, 1);
     tokens_ = {};
-    if (const auto tokens = find(line, tokens_key)) {
+    if (const auto tokens = find_member(line, tokens_key)) {
       tokens_ = IntegerArray(file_, std::string(tokens_key), *tokens, 0);
       has_tokens_ = true;
       if (tokens_.size() < lengths_.size()) {
@@ -176,7 +156,7 @@ class PositionTraces : public PositionSource {
 
   std::int32_t read_task(const dom::object& line) {
     for (const char* key : {"task", "category"}) {
-      const auto value = find(line, key);
+      const auto value = find_member(line, key);
       if (!value) continue;
       if (!value->is_string()) file_.refuse(key, *value, "a string");
       const auto id = task_ids_.id_of(std::string_view(value->get_string()), metadata_.task_names);
@@ -190,7 +170,7 @@ class PositionTraces : public PositionSource {
   /// A name, a number, the prompt itself, its tokens or its messages.
   std::int64_t read_prompt(const dom::object& line) {
     for (const char* key : {"prompt", "prompt_token_ids"}) {
-      const auto value = find(line, key);
+      const auto value = find_member(line, key);
       if (!value) continue;
       has_prompts_ = true;
       if (is_empty(*value)) file_.refuse(key, std::string(simdjson::minify(*value)), "a prompt that is not empty");
@@ -200,12 +180,13 @@ class PositionTraces : public PositionSource {
   }
 
   void append_place() {
-    sequence_.push_back(sequences_ - 1);
-    place_.push_back(in_sequence_);
-    accepted_length_.push_back(lengths_.take(file_));
-    token_.push_back(tokens_.size() > 0 ? tokens_.take(file_) : -1);
-    task_.push_back(task_id_);
-    prompt_.push_back(prompt_id_);
+    ++columns_.size;
+    columns_.sequence.push_back(sequences_ - 1);
+    columns_.place.push_back(in_sequence_);
+    columns_.accepted_length.push_back(lengths_.take(file_));
+    columns_.token.push_back(tokens_.size() > 0 ? tokens_.take(file_) : -1);
+    columns_.task.push_back(task_id_);
+    columns_.prompt.push_back(prompt_id_);
     ++in_sequence_;
   }
 
@@ -219,18 +200,12 @@ class PositionTraces : public PositionSource {
   std::int64_t prompt_id_ = no_prompt;
   std::int64_t in_sequence_ = 0;
   std::int64_t sequences_ = 0;
-  std::int64_t next_position_ = 0;
   std::int64_t cut_lines_ = 0;
   std::int64_t cut_lengths_ = 0;
   bool has_tokens_ = false;
   bool has_tasks_ = false;
   bool has_prompts_ = false;
-  std::vector<std::int64_t> sequence_;
-  std::vector<std::int64_t> place_;
-  std::vector<std::int64_t> prompt_;
-  std::vector<std::int32_t> accepted_length_;
-  std::vector<std::int32_t> token_;
-  std::vector<std::int32_t> task_;
+  OwnedBatch columns_;
 };
 
 }  // namespace

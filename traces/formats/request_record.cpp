@@ -61,7 +61,7 @@ class RequestRecord : public PositionSource {
   bool read(PositionBatch& batch) override {
     columns_.clear();
     while (columns_.size() < positions_of_a_batch && file_.next()) read_request();
-    columns_.show(batch, Tier::scalar);
+    batch = columns_.shown(Tier::scalar);
     return batch.size > 0;
   }
 
@@ -77,10 +77,10 @@ class RequestRecord : public PositionSource {
     JsonField field{"token_ids"};
     for (const dom::element token : tokens) {
       ++field.index;
-      columns_.token.push_back(read_token_id(file_, token, field));
+      columns_.batch.token.push_back(read_token_id(file_, token, field));
     }
-    read_model(request, "target", columns_.target_logprob, columns_.target_rank);
-    read_model(request, "draft", columns_.draft_logprob, columns_.draft_rank);
+    read_model(request, "target", columns_.batch.target_token_logprob, columns_.batch.target_token_rank);
+    read_model(request, "draft", columns_.batch.draft_token_logprob, columns_.batch.draft_token_rank);
     columns_.end_sequence({task_of(request), prompt_of(request)}, file_.line(), file_.line());
   }
 
@@ -119,12 +119,12 @@ class RequestRecord : public PositionSource {
       }
       check_length(ranks.size(), field);
     } else {
-      ranks.resize(columns_.token.size(), 0);
+      ranks.resize(columns_.batch.token.size(), 0);
     }
   }
 
   void check_length(std::size_t columns_length, const JsonField& field) const {
-    if (columns_length == columns_.token.size()) return;
+    if (columns_length == columns_.batch.token.size()) return;
     const std::int64_t length = field.index + 1;
     const auto excess = static_cast<std::int64_t>(columns_length) - columns_.size();
     file_.refuse(std::string(field.list), fmt::format("{} long", length),

@@ -139,46 +139,39 @@ std::optional<PairError> PairColumns::append(const PairRow& row, std::int64_t li
     return PairError{error->field == "pos" ? PairColumn::place : PairColumn::sequence, error->found, error->expected};
   }
   const std::int64_t prompt = prompt_id(row.prompt);
-  if (numbers_.place() > 0 && !prompt_.empty() && prompt != prompt_.back()) {
+  if (numbers_.place() > 0 && !batch_.prompt.empty() && prompt != batch_.prompt.back()) {
     return PairError{PairColumn::prompt, row.prompt.empty() ? "missing" : printable(row.prompt),
                      "the same for all rows of a sequence"};
   }
   lines_.push_back(line);
-  sequence_.push_back(numbers_.sequence());
-  place_.push_back(numbers_.place());
-  token_.push_back(static_cast<std::int32_t>(row.token));
-  task_.push_back(*task);
-  prompt_.push_back(prompt);
-  target_.push_back(*target);
-  draft_.push_back(*draft);
-  overlap_.push_back(*overlap);
-  target_rank_.push_back(static_cast<std::int32_t>(row.target_rank));
-  draft_rank_.push_back(static_cast<std::int32_t>(row.draft_rank));
+  ++batch_.size;
+  batch_.sequence.push_back(numbers_.sequence());
+  batch_.place.push_back(numbers_.place());
+  batch_.token.push_back(static_cast<std::int32_t>(row.token));
+  batch_.task.push_back(*task);
+  batch_.prompt.push_back(prompt);
+  batch_.target_token_logprob.push_back(*target);
+  batch_.draft_token_logprob.push_back(*draft);
+  batch_.overlap.push_back(*overlap);
+  batch_.target_token_rank.push_back(static_cast<std::int32_t>(row.target_rank));
+  batch_.draft_token_rank.push_back(static_cast<std::int32_t>(row.draft_rank));
   return std::nullopt;
 }
 
 void PairColumns::clear() {
-  first_ += size();
-  for (auto* column : {&lines_, &sequence_, &place_, &prompt_}) column->clear();
-  for (auto* column : {&token_, &task_, &target_rank_, &draft_rank_}) column->clear();
-  for (auto* column : {&target_, &draft_, &overlap_}) column->clear();
+  batch_.clear();
+  lines_.clear();
 }
 
-void PairColumns::show(PositionBatch& batch, const PairColumnNames& names) const {
-  batch = {};
-  batch.first = first_;
-  batch.size = size();
-  batch.tier = Tier::scalar;
-  batch.sequence = sequence_;
-  batch.place = place_;
-  batch.target_token_logprob = target_;
-  batch.draft_token_logprob = draft_;
-  if (names.has(PairColumn::token)) batch.token = token_;
-  if (names.has(PairColumn::task)) batch.task = task_;
-  if (names.has(PairColumn::prompt)) batch.prompt = prompt_;
-  if (names.has(PairColumn::overlap)) batch.overlap = overlap_;
-  if (names.has(PairColumn::target_rank)) batch.target_token_rank = target_rank_;
-  if (names.has(PairColumn::draft_rank)) batch.draft_token_rank = draft_rank_;
+PositionBatch PairColumns::shown(const PairColumnNames& names) const {
+  PositionBatch shown = batch_.view();
+  if (!names.has(PairColumn::token)) shown.token = {};
+  if (!names.has(PairColumn::task)) shown.task = {};
+  if (!names.has(PairColumn::prompt)) shown.prompt = {};
+  if (!names.has(PairColumn::overlap)) shown.overlap = {};
+  if (!names.has(PairColumn::target_rank)) shown.target_token_rank = {};
+  if (!names.has(PairColumn::draft_rank)) shown.draft_token_rank = {};
+  return shown;
 }
 
 std::optional<RowSpace> space_shown_by(double value) {

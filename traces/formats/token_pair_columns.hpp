@@ -10,7 +10,7 @@
 
 #include "traces/formats/labels.hpp"
 #include "traces/formats/token_pairs.hpp"
-#include "traces/position_batch.hpp"
+#include "traces/owned_batch.hpp"
 #include "traces/trace_metadata.hpp"
 
 namespace specdec::traces {
@@ -88,32 +88,24 @@ class PairColumns {
   /// Checks and appends a row from a line. Names of tasks are appended to the metadata's.
   std::optional<PairError> append(const PairRow& row, std::int64_t line, TraceMetadata& metadata);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
+  std::int64_t size() const { return batch_.size; }
   /// The line of a position of the batch, numbered over the whole recording.
-  std::int64_t line_of(std::int64_t position) const { return lines_.at(static_cast<std::size_t>(position - first_)); }
+  std::int64_t line_of(std::int64_t position) const {
+    return lines_.at(static_cast<std::size_t>(position - batch_.first));
+  }
 
   /// Removes the rows.
   void clear();
-  /// Sets the batch to the current rows, with the columns that the file has.
-  void show(PositionBatch& batch, const PairColumnNames& names) const;
+  /// The current rows, with the columns that the file has.
+  PositionBatch shown(const PairColumnNames& names) const;
 
  private:
   SequenceNumbers numbers_;
   TaskIds task_ids_;
   RowSpace target_space_ = RowSpace::log_probabilities;
   RowSpace draft_space_ = RowSpace::log_probabilities;
-  std::int64_t first_ = 0;
+  OwnedBatch batch_;
   std::vector<std::int64_t> lines_;
-  std::vector<std::int64_t> sequence_;
-  std::vector<std::int64_t> place_;
-  std::vector<std::int32_t> token_;
-  std::vector<std::int32_t> task_;
-  std::vector<std::int64_t> prompt_;
-  std::vector<float> target_;
-  std::vector<float> draft_;
-  std::vector<float> overlap_;
-  std::vector<std::int32_t> target_rank_;
-  std::vector<std::int32_t> draft_rank_;
 };
 
 /// The kind of numbers that a value implies for columns whose names do not state it: empty if it is 0 or NaN.

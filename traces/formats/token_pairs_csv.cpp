@@ -37,7 +37,7 @@ class CsvPairs : public PositionSource {
   bool read(PositionBatch& batch) override {
     columns_.clear();
     while (columns_.size() < PairColumns::most_rows && records_.next()) read_record();
-    columns_.show(batch, names_);
+    batch = columns_.shown(names_);
     return batch.size > 0;
   }
 

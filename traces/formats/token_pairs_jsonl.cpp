@@ -80,7 +80,7 @@ class JsonPairs : public PositionSource {
   bool read(PositionBatch& batch) override {
     columns_.clear();
     while (columns_.size() < PairColumns::most_rows && next_row()) append_row();
-    columns_.show(batch, names_);
+    batch = columns_.shown(names_);
     return batch.size > 0;
   }
 

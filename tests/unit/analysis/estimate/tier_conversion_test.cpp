@@ -11,10 +11,10 @@ using namespace specdec;
 using estimate::ConversionOptions;
 using estimate::convert;
 using estimate::Observations;
-using estimate::OwnedBatch;
 using tests::recorded_pair;
 using tests::RecordedPair;
 using traces::AcceptanceRule;
+using traces::OwnedBatch;
 using traces::PositionBatch;
 using traces::Tier;
 
