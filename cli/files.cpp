@@ -19,7 +19,7 @@
 #include "traces/formats/sha256.hpp"
 #include "traces/formats/streams.hpp"
 #include "traces/open_trace.hpp"
-#include "traces/serving/prometheus_text.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace specdec::cli {
 namespace {

@@ -10,8 +10,7 @@
 #include "cli/stated_acceptance.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
-#include "traces/serving/engine_log.hpp"
-#include "traces/serving/prometheus_text.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace specdec::cli {
 namespace {

@@ -89,18 +89,18 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   without_alpha += normal.evaluation == Evaluation::nothing ? 1 : 0;
   if (normal.has_positions) {
     ++with_positions;
-    add_counts(rounds_by_accepted, normal.rounds_by_accepted);
+    traces::add_counts(rounds_by_accepted, normal.rounds_by_accepted);
   }
   if (!normal.rounds_by_drafted.empty()) {
     ++with_lengths;
-    add_counts(rounds_by_drafted, normal.rounds_by_drafted);
+    traces::add_counts(rounds_by_drafted, normal.rounds_by_drafted);
   }
   if (normal.by_length != nullptr) {
     ++with_both;
-    for (const auto& [length, histogram] : *normal.by_length) add_counts(by_length[length], histogram);
+    for (const auto& [length, histogram] : *normal.by_length) traces::add_counts(by_length[length], histogram);
   } else if (normal.has_positions && normal.fixed_gamma) {
     ++with_both;
-    add_counts(by_length[*normal.fixed_gamma], normal.rounds_by_accepted);
+    traces::add_counts(by_length[*normal.fixed_gamma], normal.rounds_by_accepted);
   }
   if (normal.mean_tokens) {
     scratch.set_mean(*normal.mean_tokens);

@@ -115,7 +115,7 @@ class Run {
     cluster.rounds += unit.rounds;
     cluster.accepted += unit.accepted;
     cluster.seconds += unit.seconds.value_or(0);
-    add_counts(cluster.survived, unit.survived);
+    traces::add_counts(cluster.survived, unit.survived);
     RatioTerm& own = cluster.groups[unit.group];
     own.denominator += unit.rounds;
     own.numerator += unit.accepted;
@@ -132,7 +132,7 @@ class Run {
     rounds_ += unit.rounds;
     accepted_ += unit.accepted;
     seconds_ += unit.seconds.value_or(0);
-    add_counts(survived_, unit.survived);
+    traces::add_counts(survived_, unit.survived);
     counts_positions_ = counts_positions_ && (!unit.survived.empty() || unit.accepted == 0);
     is_timed_ = is_timed_ && unit.seconds && *unit.seconds > 0;
     has_other_rule_ = has_other_rule_ && unit.other_rule;
@@ -398,7 +398,7 @@ std::vector<RunUnit> joined_windows(std::vector<RunUnit> units, std::size_t most
     RunUnit& last = joined.back();
     last.rounds += unit.rounds;
     last.accepted += unit.accepted;
-    add_counts(last.survived, unit.survived);
+    traces::add_counts(last.survived, unit.survived);
     last.seconds = last.seconds && unit.seconds ? std::optional(*last.seconds + *unit.seconds) : std::nullopt;
   }
   return joined;

@@ -16,7 +16,7 @@ void ClusterSums::set(const UnitCounts& unit) {
   evaluated_accepted_at.clear();
   evaluated_at.clear();
   if (unit.has_positions) {
-    rounds_with_positions = sum_of_counts(unit.rounds_by_accepted);
+    rounds_with_positions = traces::sum_of(unit.rounds_by_accepted);
     accepted_at = unit.accepted_at;
   }
   if (unit.has_evaluated) {
@@ -24,7 +24,7 @@ void ClusterSums::set(const UnitCounts& unit) {
     evaluated_at = unit.evaluated_at;
   }
   // The examined drafts are those of the histogram, even if the total differs because of a scrape between two counts.
-  if (unit.evaluation == Evaluation::exact) tried_accepted = sum_of_counts(unit.accepted_at);
+  if (unit.evaluation == Evaluation::exact) tried_accepted = traces::sum_of(unit.accepted_at);
 }
 
 void ClusterSums::set_mean(double tokens_per_round) {
@@ -42,9 +42,9 @@ void ClusterSums::add(const ClusterSums& other) {
   least_rejections += other.least_rejections;
   most_rejections += other.most_rejections;
   rounds_with_positions += other.rounds_with_positions;
-  add_counts(accepted_at, other.accepted_at);
-  add_counts(evaluated_accepted_at, other.evaluated_accepted_at);
-  add_counts(evaluated_at, other.evaluated_at);
+  traces::add_counts(accepted_at, other.accepted_at);
+  traces::add_counts(evaluated_accepted_at, other.evaluated_accepted_at);
+  traces::add_counts(evaluated_at, other.evaluated_at);
 }
 
 void ClusterTally::add(const ClusterSums& cluster) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -77,7 +78,7 @@ class RoundIntervals {
   std::optional<double> variance_of_accepted() const {
     const std::vector<double>& histogram = summary_.rounds_by_accepted;
     if (!histogram.empty()) {
-      const double rounds = sum_of_counts(histogram);
+      const double rounds = traces::sum_of(histogram);
       double mean = 0;
       for (std::size_t j = 1; j < histogram.size(); ++j) mean += static_cast<double>(j) * histogram[j] / rounds;
       double variance = 0;
@@ -281,7 +282,7 @@ class Summarising {
       PositionAcceptance position;
       position.position = static_cast<std::int64_t>(i) + 1;
       const bool reached = i < tally_.survival.size();
-      const double rounds = sum_of_counts(group_.rounds_by_accepted);
+      const double rounds = traces::sum_of(group_.rounds_by_accepted);
       position.accepted = reached ? tally_.survival[i].numerator() : 0;
       const double survival = std::clamp(position.accepted / rounds, 0.0, 1.0);
       const Interval iid = clopper_pearson_interval_of_share(std::min(position.accepted, rounds), rounds);
@@ -399,7 +400,7 @@ class Summarising {
     const double alpha = *summary_.alpha_hat->value;
     summary_.homogeneity = homogeneity_test(tally_.moments, alpha);
     if (!summary_.homogeneity) return;
-    const double rounds = sum_of_counts(group_.rounds_by_drafted);
+    const double rounds = traces::sum_of(group_.rounds_by_drafted);
     summary_.homogeneity->tokens_per_step_observed = tokens_;
     summary_.homogeneity->tokens_per_step_constant = 0;
     for (std::size_t length = 0; length < group_.rounds_by_drafted.size(); ++length) {
@@ -427,17 +428,8 @@ class Summarising {
 bool is_one_length(double mean) { return std::abs(mean - std::round(mean)) <= 0.02; }
 
 std::string_view name_of(IntervalBasis basis) {
-  switch (basis) {
-    case IntervalBasis::iid_rounds:
-      return "iid_rounds";
-    case IntervalBasis::clusters:
-      return "clusters";
-    case IntervalBasis::batch_means:
-      return "batch_means";
-    case IntervalBasis::none:
-      break;
-  }
-  return "none";
+  constexpr std::array<std::string_view, 4> names = {"none", "iid_rounds", "clusters", "batch_means"};
+  return names.at(static_cast<std::size_t>(basis));
 }
 
 std::string text_of(const AcceptanceTrend& trend) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "analysis/estimate/compared_figures.hpp"
 #include "analysis/estimate/round_moments.hpp"
@@ -76,13 +75,6 @@ class Checks {
   const WarnOfUnit& warn_;
 };
 
-/// sum_j j values[j].
-double weighted_sum(const std::vector<double>& values) {
-  double total = 0;
-  for (std::size_t j = 1; j < values.size(); ++j) total += static_cast<double>(j) * values[j];
-  return total;
-}
-
 void drop_empty_end(std::vector<double>& values) {
   while (!values.empty() && values.back() == 0) values.pop_back();
 }
@@ -96,7 +88,7 @@ void evaluate_by_position(const WarnOfUnit& warn, UnitCounts& unit) {
   unit.evaluated_at.assign(unit.accepted_at.size(), 0);
   if (unit.by_length != nullptr) {
     for (const auto& [length, of_length] : *unit.by_length) {
-      double alive = sum_of_counts(of_length);
+      double alive = traces::sum_of(of_length);
       if (alive == 0) continue;
       for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
         unit.evaluated_at[j] += alive;
@@ -106,8 +98,8 @@ void evaluate_by_position(const WarnOfUnit& warn, UnitCounts& unit) {
   } else {
     // Lengths are chosen before the drafts are accepted or not: of the rounds alive, the share that continues is that
     // of all rounds of this length.
-    double drafting = sum_of_counts(unit.rounds_by_drafted);
-    double alive = sum_of_counts(unit.rounds_by_accepted);
+    double drafting = traces::sum_of(unit.rounds_by_drafted);
+    double alive = traces::sum_of(unit.rounds_by_accepted);
     for (std::size_t j = 0; j < longest && drafting > 0; ++j) {
       const double go_on = std::max(0.0, drafting - unit.rounds_by_drafted[j]);
       unit.evaluated_at[j] = alive * go_on / drafting;
@@ -183,7 +175,7 @@ void evaluate_tree(std::optional<std::int64_t> gamma, UnitCounts& unit) {
   if (!unit.has_positions || !gamma) return;
   unit.accepted_at.resize(std::max(unit.accepted_at.size(), static_cast<std::size_t>(*gamma)));
   unit.evaluated_at.clear();
-  double alive = sum_of_counts(unit.rounds_by_accepted);
+  double alive = traces::sum_of(unit.rounds_by_accepted);
   for (const double accepted : unit.accepted_at) {
     unit.evaluated_at.push_back(alive);
     alive = accepted;
@@ -239,21 +231,12 @@ class Normalisation {
   }
 
   void reset() {
+    unit_ = UnitCounts();
     unit_.rounds = counts_.rounds;
     unit_.drafted = counts_.drafted;
     unit_.accepted = counts_.accepted;
     unit_.emitted = counts_.emitted;
     unit_.rounds_between = counts_.rounds_between;
-    unit_.mean_tokens.reset();
-    unit_.has_positions = unit_.has_evaluated = false;
-    unit_.rounds_by_accepted.clear();
-    unit_.accepted_at.clear();
-    unit_.evaluated_at.clear();
-    unit_.rounds_by_drafted.clear();
-    unit_.by_length = nullptr;
-    unit_.fixed_gamma.reset();
-    unit_.evaluation = Evaluation::nothing;
-    unit_.least_rejections = unit_.most_rejections = 0;
   }
 
   void take_shape_and_gamma() {
@@ -285,7 +268,7 @@ class Normalisation {
       for (const auto& [length, histogram] : *unit_.by_length) {
         const auto size = static_cast<std::size_t>(length) + 1;
         if (lengths.size() < size) lengths.resize(size);
-        lengths[size - 1] = sum_of_counts(histogram);
+        lengths[size - 1] = traces::sum_of(histogram);
       }
     } else if (!counts_.drafted_at.empty() && unit_.rounds) {
       lengths.resize(counts_.drafted_at.size() + 1);
@@ -316,7 +299,7 @@ class Normalisation {
           check_.refuse("rounds_by_accepted_and_drafted", fmt::format("{} accepted of {} drafts", j, length),
                         "no more accepted than drafted");
         }
-        add_counts(histogram, of_length);
+        traces::add_counts(histogram, of_length);
       }
       if (!counts_.rounds_by_accepted.empty()) {
         for (std::size_t j = 0; j < std::max(histogram.size(), counts_.rounds_by_accepted.size()); ++j) {
@@ -353,8 +336,8 @@ class Normalisation {
 
   void take_totals() {
     if (unit_.has_positions) {
-      const double rounds = sum_of_counts(unit_.rounds_by_accepted);
-      const double accepted = weighted_sum(unit_.rounds_by_accepted);
+      const double rounds = traces::sum_of(unit_.rounds_by_accepted);
+      const double accepted = traces::weighted_sum(unit_.rounds_by_accepted);
       if (unit_.rounds) check_.equal("rounds", *unit_.rounds, "the sum of the histogram", rounds);
       if (unit_.accepted) {
         check_.equal("accepted", *unit_.accepted, "the histogram's accepted drafts", accepted);
@@ -364,7 +347,7 @@ class Normalisation {
       if (!unit_.rounds) unit_.rounds = rounds;
     }
     if (!unit_.rounds_by_drafted.empty()) {
-      const double drafted = weighted_sum(unit_.rounds_by_drafted);
+      const double drafted = traces::weighted_sum(unit_.rounds_by_drafted);
       if (unit_.drafted && unit_.shape == DraftShape::tree) {
         // Its paths have this length, and several drafts share one depth.
         check_.at_most("the drafts by length", drafted, "the drafted tokens", *unit_.drafted);
@@ -417,7 +400,7 @@ class Normalisation {
     if (!unit_.rounds || !(*unit_.rounds > 0)) return;
     const double rounds = *unit_.rounds;
     if (!unit_.rounds_by_drafted.empty()) {
-      if (nearly_equal(unit_.rounds_by_drafted.back(), sum_of_counts(unit_.rounds_by_drafted))) {
+      if (nearly_equal(unit_.rounds_by_drafted.back(), traces::sum_of(unit_.rounds_by_drafted))) {
         unit_.fixed_gamma = static_cast<std::int64_t>(unit_.rounds_by_drafted.size()) - 1;
       }
     } else if (gamma_) {
@@ -439,7 +422,7 @@ class Normalisation {
     }
     if (unit_.fixed_gamma && unit_.rounds_by_drafted.empty()) {
       unit_.rounds_by_drafted.resize(static_cast<std::size_t>(*unit_.fixed_gamma) + 1);
-      unit_.rounds_by_drafted.back() = unit_.has_positions ? sum_of_counts(unit_.rounds_by_accepted) : rounds;
+      unit_.rounds_by_drafted.back() = unit_.has_positions ? traces::sum_of(unit_.rounds_by_accepted) : rounds;
     }
   }
 
@@ -462,13 +445,6 @@ double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, 
   }
   constexpr double share_in_ends = 0.05;  // share in a total or a window, which count no answers
   return share_in_ends * drafts * rounds;
-}
-
-double sum_of_counts(const std::vector<double>& counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
-
-void add_counts(std::vector<double>& sums, const std::vector<double>& counts) {
-  if (sums.size() < counts.size()) sums.resize(counts.size());
-  for (std::size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
 }
 
 void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,

@@ -59,17 +59,12 @@ struct UnitCountsOptions {
 /// Takes a code, and a message without file and line.
 using WarnOfUnit = std::function<void(std::string_view code, std::string message)>;
 
-/// The sum of a histogram's counts.
-double sum_of_counts(const std::vector<double>& counts);
-/// Adds a histogram to sums of histograms, which are extended to its length.
-void add_counts(std::vector<double>& sums, const std::vector<double>& counts);
-
 /// The drafts by which llama.cpp may fall short of gamma over all `rounds`, since it shortens the last drafts of an
 /// answer: gamma (gamma + 1) / 2 per answer, of which a request with a BenchRun has those `completed`, or program run;
 /// a twentieth of all drafts if answers are not counted.
 double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds);
 
-/// Fills `unit`, whose memory is reused, from one unit of counts.
+/// Fills `unit` from one unit of counts.
 /// @throws traces::FileError if the counts contradict each other
 void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,
                UnitCounts& unit);

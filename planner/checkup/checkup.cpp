@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/math/distributions/normal.hpp>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -23,9 +22,10 @@
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "planner/sources/same_bytes.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/formats/timing_table.hpp"
 #include "traces/open_trace.hpp"
-#include "traces/serving/prometheus_text.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 #include "traces/unpaired_file.hpp"
 
@@ -91,17 +91,11 @@ std::optional<Finding> finding_of(const Note& note, const std::string& file) {
                  std::string(known->remedy)};
 }
 
-std::optional<double> number_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 Evidence evidence_of(const FileError& error) {
   const FileError::Location where = error.location();
   const bool is_line = where.kind == FileError::Location::Kind::line;
-  return {error.path().string(), is_line ? where.number : 0, error.field(), number_in(error.found()), error.found()};
+  return {error.path().string(), is_line ? where.number : 0, error.field(), traces::number_in<double>(error.found()),
+          error.found()};
 }
 
 /// A file of a known format that is not what the format promises.
@@ -110,7 +104,8 @@ Finding finding_of(const FileError& error) {
   const auto speaks_of = [](const std::string& text, const char* word) { return text.find(word) != std::string::npos; };
   const bool is_rate = speaks_of(error.field(), "rate") || speaks_of(error.field(), "acceptance");
   // A figure may be followed by its place, or by what it seems to be.
-  const auto figure = number_in(std::string_view(error.found()).substr(0, error.found().find_first_of(" ,")));
+  const auto figure =
+      traces::number_in<double>(std::string_view(error.found()).substr(0, error.found().find_first_of(" ,")));
   const bool too_large = figure && 1 < *figure && *figure <= 100;
   if (is_rate && too_large && speaks_of(error.expected(), "fraction")) {
     evidence.value = figure;

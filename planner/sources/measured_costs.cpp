@@ -16,7 +16,7 @@
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"
 #include "planner/sources/timed_passes.hpp"
-#include "traces/serving/engine_log.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {

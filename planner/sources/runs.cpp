@@ -11,8 +11,7 @@
 #include "planner/planning_steps.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"
-#include "traces/serving/aiperf.hpp"
-#include "traces/serving/run_table.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace specdec::planner {
 namespace {

@@ -13,8 +13,8 @@
 #include "planner/lookup_drafts.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/read_serving_counts.hpp"
-#include "traces/serving/run_table.hpp"
 
 namespace specdec::planner {
 namespace {

@@ -1,5 +1,5 @@
 #include "tests/fuzz/serving_counts_reading.hpp"
-#include "traces/serving/engine_log.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   specdec::fuzz::read_counts(data, size, specdec::traces::engine_log_format(), true);

@@ -1,6 +1,5 @@
 #include "tests/fuzz/serving_counts_reading.hpp"
-#include "traces/serving/prometheus_api.hpp"
-#include "traces/serving/prometheus_text.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace specdec;

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tests/fuzz/fuzzed_file.hpp"
-#include "traces/serving/run_table.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace {
 

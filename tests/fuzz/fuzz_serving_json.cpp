@@ -3,14 +3,7 @@
 #include <span>
 
 #include "tests/fuzz/fuzzed_file.hpp"
-#include "traces/serving/aiperf.hpp"
-#include "traces/serving/bench_results.hpp"
-#include "traces/serving/guidellm.hpp"
-#include "traces/serving/iteration_stats.hpp"
-#include "traces/serving/position_trace_counts.hpp"
-#include "traces/serving/response_counts.hpp"
-#include "traces/serving/speed_bench.hpp"
-#include "traces/serving/stored_acceptance.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@ namespace specdec::traces {
 ScoredText& ResponseReader::add() {
   if (used_ == texts_.size()) texts_.emplace_back();
   ScoredText& text = texts_[used_++];
-  text.clear();
+  text = ScoredText();
   text.id = id;
   text.line = file_.line();
   return text;

@@ -6,26 +6,6 @@
 
 namespace specdec::traces {
 
-void ScoredText::clear() {
-  id.clear();
-  line = 0;
-  start.reset();
-  generated = false;
-  space = LogprobSpace::unknown;
-  sampled = {};
-  k = 0;
-  token.clear();
-  texts.clear();
-  logprob.clear();
-  rank.clear();
-  ids.clear();
-  logprobs.clear();
-  tail.clear();
-  entries_.clear();
-  ends_.clear();
-  numbers_.clear();
-}
-
 std::int32_t ScoredText::number_of_text(std::string_view text) {
   const auto [found, added] = numbers_.try_emplace(text, static_cast<std::int32_t>(texts.size()));
   if (added) texts.push_back(text);

@@ -67,8 +67,6 @@ class ScoredText {
   std::int64_t size() const { return static_cast<std::int64_t>(token.size()); }
   bool named_by_text() const { return !texts.empty(); }
 
-  /// Forgets everything but keeps the memory.
-  void clear();
   /// The number of a text that has one, or -1.
   std::int32_t number_of(std::string_view text) const;
   /// The number of a token's text; a new one if it has none yet.

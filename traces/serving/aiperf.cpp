@@ -1,12 +1,9 @@
-#include "traces/serving/aiperf.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,9 +12,43 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/request_counts.hpp"
 
 namespace specdec::traces {
+
+// Output of AIPerf (https://github.com/ai-dynamo/aiperf, 0.13).
+//
+// Records, profile_export.jsonl of --export-level records: JSON lines, one a request, of which these keys are read:
+//
+//   {"metadata": {"benchmark_phase": "profiling", "was_cancelled": false},
+//    "metrics": {"output_sequence_length": {"value": 41, "unit": "tokens"}},
+//    "spec_decode_acceptance": {"engine": "vllm", "mean_acceptance_length": 2.25,
+//     "draft_acceptance_rate": 0.4166666666666667, "acceptance_histogram": {"0": 5, "1": 2, "2": 2, "3": 3},
+//     "num_accepted_draft_tokens": 15, "num_draft_tokens": 36, "num_spec_steps": 12, "num_spec_tokens": 3,
+//     "per_step_accepted": null, "per_step_drafted": null},
+//    "error": null}
+//
+// CountUnit::request. The length includes the bonus token, the rate is a fraction, the histogram leaves out numbers of
+// accepted drafts that no round had. Requests of another phase than "profiling" are left out with the warning
+// "warmup_left_out", those without spec_decode_acceptance with "requests_without_speculation"; a file of nothing else
+// is refused. Drafts of vLLM are chains; of others the shape is unknown.
+//
+// The summary, profile_export_aiperf.json: one object a run, of whose metrics the mean is read ("avg"):
+//
+//   {"aiperf_version": "0.13.0", "request_count": {"unit": "requests", "avg": 12},
+//    "inter_token_latency": {"unit": "ms", "avg": 11.9}, "output_token_throughput": {"unit": "tokens/sec", "avg":
+//    624.4}, "benchmark_duration": {"unit": "sec", "avg": 20.5}, "total_isl": {"unit": "tokens", "avg": 102400},
+//    "total_osl": {"unit": "tokens", "avg": 12800}, "total_spec_decode_steps": {"unit": "count", "avg": 40},
+//    "total_accepted_draft_tokens": {"unit": "tokens", "avg": 60}, "total_draft_tokens": {"unit": "tokens", "avg":
+//    120}, "pooled_spec_decode_acceptance_histogram": {"0": 10, "1": 10, "2": 10, "3": 10}}
+//
+// and of input_config the first model's name, the kind of the first data set (label dataset_name) and the concurrency
+// of the phase "profiling". CountUnit::run. Its inter-token latency is the time behind the first token by the tokens
+// behind it, a mean over requests: what other programs call the time per output token. Without the totals of
+// speculation the run is a baseline. AIPerf 0.13 has them from vLLM alone, whose drafts are chains. A unit of another
+// name is refused.
+
 namespace {
 
 namespace dom = simdjson::dom;
@@ -35,11 +66,8 @@ std::string_view engine_of(const CountedFields& fields) {
 
 class AiperfRecords {
  public:
-  AiperfRecords(const std::filesystem::path& path, const CountsSink& sink) : file_(path), sink_(sink) {
-    counts_.file = path;
-    counts_.format = records_name;
-    counts_.unit = CountUnit::request;
-  }
+  AiperfRecords(const std::filesystem::path& path, const CountsSink& sink)
+      : file_(path), sink_(sink), counts_(no_counts({}, records_name, CountUnit::request, path)) {}
 
   void read() {
     while (file_.next()) read_record(read_object(file_, file_.document(), {"document"}));
@@ -71,11 +99,6 @@ class AiperfRecords {
     counts_.engine = engine_of(fields);
     counts_.shape = counts_.engine == "vllm" ? DraftShape::chain : DraftShape::unknown;
     request_.read(fields, counts_);
-    if (!counts_.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
-    auto& by_length = counts_.rounds_by_accepted_and_drafted;
-    for (auto entry = by_length.begin(); entry != by_length.end();) {
-      entry = entry->second.empty() ? by_length.erase(entry) : std::next(entry);
-    }
     if (*counts_.rounds == 0) {
       ++without_;
       return;
@@ -107,30 +130,20 @@ class AiperfRecords {
   const CountsSink& sink_;
   ServingCounts counts_;
   std::int64_t records_ = 0, of_warmup_ = 0, without_ = 0, taken_ = 0;
-  RequestCounts request_ = RequestCounts({{"num_spec_steps"},
-                                          {"num_accepted_draft_tokens"},
-                                          {"num_draft_tokens"},
-                                          {"acceptance_histogram"},
-                                          {},
-                                          "num_spec_tokens",
-                                          "draft_acceptance_rate",
-                                          "mean_acceptance_length",
-                                          "per_step_accepted",
-                                          "per_step_drafted",
-                                          false});
+  RequestCounts request_ = RequestCounts(vllm_request_keys());
 };
 
 /// The metrics of a summary, each an object with its unit and its mean.
 class AiperfMetrics {
  public:
-  AiperfMetrics(const JsonLines& file, dom::object summary) : file_(file), summary_(summary) {}
+  explicit AiperfMetrics(const CountedFields& summary) : summary_(summary) {}
 
   /// The mean; empty if there is no such metric, or no number in it.
   std::optional<double> mean(std::string_view key, std::string_view unit) const {
-    const auto found = find_member(summary_, key);
+    const auto found = summary_.value(key);
     if (!found) return std::nullopt;
     const std::string prefix = std::string(key) + ".";
-    const CountedFields metric(file_, read_object(file_, *found, {key}), prefix);
+    const CountedFields metric(summary_.file(), read_object(summary_.file(), *found, {key}), prefix);
     const auto its_unit = metric.text("unit");
     if (!its_unit || *its_unit != unit) {
       metric.refuse("unit", its_unit ? std::string(*its_unit) : "missing", std::string(unit));
@@ -142,14 +155,13 @@ class AiperfMetrics {
   std::optional<double> count(std::string_view key, std::string_view unit) const {
     const auto value = mean(key, unit);
     if (value && (*value != std::floor(*value) || *value > largest_count)) {
-      CountedFields(file_, summary_).refuse(std::string(key) + ".avg", shown(*value), "a whole number");
+      summary_.refuse(std::string(key) + ".avg", shown(*value), "a whole number");
     }
     return value;
   }
 
  private:
-  const JsonLines& file_;
-  dom::object summary_;
+  const CountedFields& summary_;
 };
 
 /// Infers the length of whole drafts: a mean that is no integer is one of drafts of different lengths.
@@ -162,27 +174,15 @@ void infer_drafts(ServingCounts& counts) {
 }
 
 void read_totals(const CountedFields& fields, const AiperfMetrics& metrics, ServingCounts& counts) {
-  counts.rounds = metrics.count("total_spec_decode_steps", "count");
-  counts.accepted = metrics.count("total_accepted_draft_tokens", "tokens");
+  constexpr std::string_view rounds_key = "total_spec_decode_steps", accepted_key = "total_accepted_draft_tokens";
+  counts.rounds = metrics.count(rounds_key, "count");
+  counts.accepted = metrics.count(accepted_key, "tokens");
   counts.drafted = metrics.count("total_draft_tokens", "tokens");
-  if (counts.accepted && counts.drafted && *counts.accepted > *counts.drafted) {
-    fields.refuse("total_accepted_draft_tokens", shown(*counts.accepted),
-                  fmt::format("at most {}, as total_draft_tokens is", shown(*counts.drafted)));
-  }
+  fields.require_at_most(accepted_key, counts.accepted, "total_draft_tokens", counts.drafted);
   if (!fields.histogram(histogram_key, counts.rounds_by_accepted)) return infer_drafts(counts);
-  double accepted = 0;
-  for (std::size_t j = 1; j < counts.rounds_by_accepted.size(); ++j) {
-    accepted += static_cast<double>(j) * counts.rounds_by_accepted[j];
-  }
-  const double rounds = sum_of(counts.rounds_by_accepted);
-  if (counts.rounds && *counts.rounds != rounds) {
-    fields.refuse(histogram_key, fmt::format("{} rounds in sum", shown(rounds)),
-                  fmt::format("{} in sum, as total_spec_decode_steps is", shown(*counts.rounds)));
-  }
-  if (counts.accepted && *counts.accepted != accepted) {
-    fields.refuse(histogram_key, fmt::format("{} accepted drafts in sum", shown(accepted)),
-                  fmt::format("{} in sum, as total_accepted_draft_tokens is", shown(*counts.accepted)));
-  }
+  const double rounds = sum_of(counts.rounds_by_accepted), accepted = weighted_sum(counts.rounds_by_accepted);
+  fields.require_sum(histogram_key, "rounds", rounds, rounds_key, counts.rounds);
+  fields.require_sum(histogram_key, "accepted drafts", accepted, accepted_key, counts.accepted);
   counts.rounds = rounds;
   counts.accepted = accepted;
   infer_drafts(counts);
@@ -190,28 +190,17 @@ void read_totals(const CountedFields& fields, const AiperfMetrics& metrics, Serv
 
 class AiperfSummary {
  public:
-  AiperfSummary(const std::filesystem::path& path, const CountsSink& sink) : file_(path), sink_(sink) {
-    counts_.file = path;
-    counts_.format = summary_name;
-    counts_.unit = CountUnit::run;
-  }
+  AiperfSummary(const std::filesystem::path& path, const CountsSink& sink)
+      : file_(path), sink_(sink), counts_(no_counts(aiperf_engine, summary_name, CountUnit::run, path)) {}
 
   void read() {
-    bool any = false;
-    while (file_.next()) {
-      read_run(read_object(file_, file_.document(), {"document"}));
-      any = true;
-    }
-    if (!any) throw FileError(counts_.file, FileError::whole_file(), "file", "empty", "the summary of a run");
+    each_document(file_, counts_, "the summary of a run", [&](const CountedFields& fields) { read_run(fields); });
   }
 
  private:
-  void read_run(dom::object summary) {
-    clear_counts(counts_);
+  void read_run(const CountedFields& fields) {
     counts_.engine = aiperf_engine;
-    counts_.line = file_.line();
-    const CountedFields fields(file_, summary);
-    const AiperfMetrics metrics(file_, summary);
+    const AiperfMetrics metrics(fields);
     BenchRun& run = counts_.bench.emplace();
     run.completed = run.num_prompts = metrics.count("request_count", "requests");
     run.duration_s = metrics.mean("benchmark_duration", "sec");
@@ -281,16 +270,11 @@ bool is_aiperf_summary(std::string_view text) {
 
 CountsFormat aiperf_records_format() {
   return {records_name, [](const FileHead& head) { return first_document_passes(head, is_aiperf_record); },
-          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
-            for (const std::filesystem::path& path : files) AiperfRecords(path, sink).read();
-          }};
+          read_each<AiperfRecords>};
 }
 
 CountsFormat aiperf_summary_format() {
-  return {summary_name, [](const FileHead& head) { return is_aiperf_summary(head.json()); },
-          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
-            for (const std::filesystem::path& path : files) AiperfSummary(path, sink).read();
-          }};
+  return {summary_name, [](const FileHead& head) { return is_aiperf_summary(head.json()); }, read_each<AiperfSummary>};
 }
 
 }  // namespace specdec::traces

@@ -1,5 +1,3 @@
-#include "traces/serving/bench_results.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +10,41 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/sglang_arguments.hpp"
 
 namespace specdec::traces {
+
+// Results of a run as benchmark programs write them: one JSON object a run, alone in its file, in JSON lines or
+// in an array. Keys may be missing or null, others are not read (but become labels where they are strings of `labels`
+// below). CountUnit::run.
+//
+// vllm bench serve:
+//
+//   {"backend": "vllm", "model_id": "m", "num_prompts": 100, "request_rate": "inf", "max_concurrency": 8,
+//    "duration": 20.5, "completed": 100, "total_input_tokens": 102400, "total_output_tokens": 12800,
+//    "output_throughput": 624.4, "mean_tpot_ms": 11.9, "mean_itl_ms": 28.1,
+//    "spec_decode_acceptance_rate": 50.0, "spec_decode_acceptance_length": 2.5, "spec_decode_num_drafts": 40,
+//    "spec_decode_draft_tokens": 120, "spec_decode_accepted_tokens": 60,
+//    "spec_decode_per_position_acceptance_rates": [0.75, 0.5, 0.25]}
+//
+// The rate is a percentage of the drafted tokens, the length includes the bonus token, and the rates by position are
+// fractions of all drafts, so they never rise. What is given twice must agree to the digits that are written.
+//
+// SGLang's bench_serving:
+//
+//   {"backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "max_concurrency": 8, "duration": 20.5,
+//    "completed": 100, "total_input_tokens": 102400, "total_output_tokens": 12800, "output_throughput": 624.4,
+//    "mean_tpot_ms": 11.9, "mean_itl_ms": 11.9, "accept_length": 2.5}
+//
+// accept_length is tokens a round with the bonus token, averaged since the server started. Rounds are counted back from
+// it: the first token of every request comes from its prompt, so the rounds put out total_output_tokens - completed.
+//
+// The draft becomes the label draft where draft_model, speculative_model, speculative_draft_model_path or draft names
+// it, speculative_draft_model_path in server_info or server_args, or model in speculative_config.
+//
+// Without speculation keys a run is a baseline: its BenchRun alone.
+
 namespace {
 
 namespace dom = simdjson::dom;
@@ -30,8 +60,6 @@ constexpr std::string_view rounds_key = "spec_decode_num_drafts";
 constexpr std::string_view drafted_key = "spec_decode_draft_tokens";
 constexpr std::string_view accepted_key = "spec_decode_accepted_tokens";
 constexpr std::string_view positions_key = "spec_decode_per_position_acceptance_rates";
-
-/// Half a unit of the last digit of a rate that was rounded to three, and of a percentage or a length rounded to two.
 
 /// The length of all answers where they are told (--save-detailed) and have one.
 std::optional<double> equal_length(const CountedFields& fields) {
@@ -59,14 +87,12 @@ BenchRun read_run(const CountedFields& fields) {
 
 /// The draft's name in the result, or in the server's arguments in it.
 std::optional<std::string_view> draft_of(const CountedFields& fields) {
-  const auto text_of = [](const CountedFields& object, std::string_view key) -> std::optional<std::string_view> {
-    std::string_view text;
-    const auto found = object.value(key);
-    if (!found || found->get(text) != simdjson::SUCCESS || text.empty()) return std::nullopt;
-    return text;
+  const auto name_in = [](const CountedFields& object, std::string_view key) {
+    const auto text = object.text_if_any(key);
+    return text && !text->empty() ? text : std::nullopt;
   };
   for (const std::string_view key : {"draft_model", "speculative_model", "speculative_draft_model_path", "draft"}) {
-    if (const auto draft = text_of(fields, key)) return draft;
+    if (const auto draft = name_in(fields, key)) return draft;
   }
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> members = {
       {{"server_info", "speculative_draft_model_path"},
@@ -76,22 +102,16 @@ std::optional<std::string_view> draft_of(const CountedFields& fields) {
     const auto found = fields.value(member);
     if (!found || !found->is_object()) continue;
     const dom::object object = *found;
-    if (const auto draft = text_of(CountedFields(fields.file(), object), key)) return draft;
+    if (const auto draft = name_in(CountedFields(fields.file(), object), key)) return draft;
   }
   return std::nullopt;
 }
 
 void read_labels(const CountedFields& fields, ServingCounts& counts) {
-  const auto text_of = [&](std::string_view key) -> std::optional<std::string_view> {
-    std::string_view text;
-    const auto found = fields.value(key);
-    if (!found || found->get(text) != simdjson::SUCCESS) return std::nullopt;
-    return text;
-  };
-  auto model = text_of("model_id");
-  if (!model) model = text_of("model");
-  set_label(counts, "model_name", model);
-  for (const std::string_view key : {"backend", "dataset_name", "label", "tag", "server"}) set_label(counts, key, text_of(key));
+  const auto model = fields.text_if_any("model_id");
+  set_label(counts, "model_name", model ? model : fields.text_if_any("model"));
+  for (const std::string_view key : {"backend", "dataset_name", "label", "tag", "server"})
+    set_label(counts, key, fields.text_if_any(key));
   set_label(counts, "draft", draft_of(fields));
 }
 
@@ -119,10 +139,7 @@ class VllmSpeculation {
         fields_.refuse(rounds_key, "0", fmt::format("above 0 where {} is {}", key, shown(*count)));
       }
     }
-    if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
-      fields_.refuse(accepted_key, shown(*counts_.accepted),
-                     fmt::format("at most {}, as {} is", shown(*counts_.drafted), drafted_key));
-    }
+    fields_.require_at_most(accepted_key, counts_.accepted, drafted_key, counts_.drafted);
     if (percent) take_percent(*percent);
     if (length) take_length(*length);
     take_positions();
@@ -297,20 +314,13 @@ using ReadSpeculation = void (*)(const CountedFields&, ServingCounts&, const Cou
 
 void read_results(std::span<const std::filesystem::path> files, const CountsSink& sink, std::string_view engine,
                   std::string_view format, ReadSpeculation read_speculation) {
-  ServingCounts counts;
-  counts.engine = engine;
-  counts.format = format;
-  counts.unit = CountUnit::run;
+  ServingCounts counts = no_counts(engine, format, CountUnit::run);
   DistinctRuns runs(sink);
   for (const std::filesystem::path& path : files) {
     JsonLines file(path, longest_result);
     counts.file = path;
     std::size_t number = 0;
-    while (file.next()) {
-      ++number;
-      clear_counts(counts);
-      counts.line = file.line();
-      const CountedFields fields(file, read_object(file, file.document(), {"document"}));
+    each_document(file, counts, "the result of a benchmark run", [&](const CountedFields& fields) {
       counts.bench = read_run(fields);
       if (!counts.bench->output_throughput && !counts.bench->mean_tpot_ms && !counts.bench->completed) {
         file.refuse("document", "an object without completed, output_throughput and mean_tpot_ms",
@@ -321,9 +331,8 @@ void read_results(std::span<const std::filesystem::path> files, const CountsSink
       }
       read_labels(fields, counts);
       read_speculation(fields, counts, sink);
-      runs.take(counts, number);
-    }
-    if (number == 0) throw FileError(path, FileError::whole_file(), "file", "empty", "the result of a benchmark run");
+      runs.take(counts, ++number);
+    });
   }
 }
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <system_error>
 #include <utility>
 
+#include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/printable.hpp"
@@ -35,8 +35,6 @@ std::optional<std::size_t> index_of_key(std::string_view key) {
   return index && *index <= CountedFields::longest_draft ? index : std::nullopt;
 }
 
-double sum_of(std::span<const double> counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
-
 std::string shown(double number) {
   return number == std::floor(number) && std::abs(number) <= largest_count ? fmt::format("{:.0f}", number)
                                                                            : fmt::format("{:.6g}", number);
@@ -58,6 +56,12 @@ std::optional<double> CountedFields::count(std::span<const std::string_view> key
     if (const auto result = count(key)) return result;
   }
   return std::nullopt;
+}
+
+double CountedFields::required(std::string_view key, std::string_view expected) const {
+  const auto result = count(key);
+  if (!result) refuse(key, "missing", std::string(expected));
+  return *result;
 }
 
 std::optional<double> CountedFields::number(std::string_view key, bool infinite, std::string_view expected) const {
@@ -91,6 +95,25 @@ std::optional<std::string_view> CountedFields::text(std::string_view key) const 
   std::string_view result;
   if (found->get(result) != simdjson::SUCCESS) file_->refuse(name(key), *found, "a string");
   return result;
+}
+
+std::optional<std::string_view> CountedFields::text_if_any(std::string_view key) const {
+  std::string_view result;
+  const auto found = value(key);
+  return found && found->get(result) == simdjson::SUCCESS ? std::optional(result) : std::nullopt;
+}
+
+void CountedFields::require_at_most(std::string_view key, const std::optional<double>& count,
+                                    std::string_view other_key, const std::optional<double>& most) const {
+  if (!count || !most || *count <= *most) return;
+  refuse(key, shown(*count), fmt::format("at most {}, as {} is", shown(*most), other_key));
+}
+
+void CountedFields::require_sum(std::string_view key, std::string_view what, double sum, std::string_view other_key,
+                                const std::optional<double>& told) const {
+  if (!told || *told == sum) return;
+  refuse(key, fmt::format("{} {} in sum", shown(sum), what),
+         fmt::format("{} in sum, as {} is", shown(*told), other_key));
 }
 
 bool CountedFields::list(std::string_view key, std::vector<double>& counts) const {
@@ -151,32 +174,32 @@ void CountedFields::histogram(dom::element value, std::string_view key, std::str
   }
 }
 
+ServingCounts no_counts(std::string_view engine, std::string_view format, CountUnit unit,
+                        const std::filesystem::path& file) {
+  ServingCounts counts;
+  counts.file = file;
+  counts.engine = engine;
+  counts.format = format;
+  counts.unit = unit;
+  return counts;
+}
+
 void clear_counts(ServingCounts& counts) {
-  counts.line = 0;
-  counts.begin_s.reset();
-  counts.end_s.reset();
-  counts.draft_method.clear();
-  counts.rule.reset();
-  counts.shape = DraftShape::unknown;
-  counts.gamma.reset();
-  counts.verified_per_round.reset();
-  counts.top_k.reset();
-  counts.rounds.reset();
-  counts.rounds_between.reset();
-  counts.steps.reset();
-  counts.drafted.reset();
-  counts.accepted.reset();
-  counts.emitted.reset();
-  counts.tokens_per_round.reset();
-  counts.stated.clear();
-  counts.rounds_by_accepted.clear();
-  for (auto& [length, histogram] : counts.rounds_by_accepted_and_drafted) histogram.clear();
-  counts.accepted_at.clear();
-  counts.drafted_at.clear();
-  counts.from_rates = false;
-  counts.bench.reset();
-  counts.window.reset();
-  counts.round_times.reset();
+  ServingCounts cleared = no_counts(counts.engine, counts.format, counts.unit, counts.file);
+  cleared.id = std::move(counts.id);
+  cleared.labels = std::move(counts.labels);
+  counts = std::move(cleared);
+}
+
+void each_document(JsonLines& file, ServingCounts& counts, std::string_view expected,
+                   const std::function<void(const CountedFields&)>& take) {
+  bool any = false;
+  for (; file.next(); any = true) {
+    clear_counts(counts);
+    counts.line = file.line();
+    take(CountedFields(file, read_object(file, file.document(), {"document"})));
+  }
+  if (!any) throw FileError(file.path(), FileError::whole_file(), "file", "empty", std::string(expected));
 }
 
 void set_label(ServingCounts& counts, std::string_view name, std::optional<std::string_view> value) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "traces/formats/json_lines.hpp"
 #include "traces/open_trace.hpp"
+#include "traces/serving/read_serving_counts.hpp"
 #include "traces/serving/serving_counts.hpp"
 
 namespace specdec::traces {
@@ -29,6 +32,8 @@ class CountedFields {
   std::optional<double> count(std::string_view key) const;
   /// The first of several names of one thing that is given; empty names are passed over.
   std::optional<double> count(std::span<const std::string_view> keys) const;
+  /// A count that must be there: `expected` is what the refusal says of it.
+  double required(std::string_view key, std::string_view expected = "given") const;
   /// A finite number >= 0; empty for NaN, which programs write for the mean of nothing.
   std::optional<double> measure(std::string_view key) const;
   /// The same above 0; refused where it is missing.
@@ -39,6 +44,8 @@ class CountedFields {
   std::optional<double> rate(std::string_view key) const;
   /// A string.
   std::optional<std::string_view> text(std::string_view key) const;
+  /// The same where it is a string, and nothing where it is something else.
+  std::optional<std::string_view> text_if_any(std::string_view key) const;
   std::optional<simdjson::dom::element> value(std::string_view key) const;
 
   /// Counts by the number of accepted drafts, as a list or as an object with the numbers as its keys; false, and an
@@ -51,12 +58,20 @@ class CountedFields {
   /// A list of counts, one a round; false, and an empty list, where the key is empty, missing or null.
   bool list(std::string_view key, std::vector<double>& counts) const;
 
+  /// Refuses a count above another, where both are known.
+  void require_at_most(std::string_view key, const std::optional<double>& count, std::string_view other_key,
+                       const std::optional<double>& most) const;
+  /// Refuses a list whose sum of `what` ("rounds") is another than the one that is told, where it is.
+  void require_sum(std::string_view key, std::string_view what, double sum, std::string_view other_key,
+                   const std::optional<double>& told) const;
+
   /// The key as messages name it.
   std::string name(std::string_view key) const { return std::string(prefix_) + std::string(key); }
   [[noreturn]] void refuse(std::string_view key, std::string found, std::string expected) const {
     file_->refuse(name(key), std::move(found), std::move(expected));
   }
   const JsonLines& file() const { return *file_; }
+  simdjson::dom::object object() const { return object_; }
 
  private:
   std::optional<double> number(std::string_view key, bool infinite, std::string_view expected) const;
@@ -72,8 +87,6 @@ std::optional<double> count_of(simdjson::dom::element value);
 /// The integer that a key such as "12" is, in [0, CountedFields::longest_draft]; empty for another key.
 std::optional<std::size_t> index_of_key(std::string_view key);
 
-double sum_of(std::span<const double> counts);
-
 /// Effects of rounding to three and to two decimals, and a little more for what a program adds up before it rounds.
 inline constexpr double three_decimals = 5.1e-4;
 inline constexpr double two_decimals = 5.1e-3;
@@ -81,8 +94,23 @@ inline constexpr double two_decimals = 5.1e-3;
 /// A number as messages show it: integers without a point, others with 6 digits.
 std::string shown(double number);
 
-/// Forgets one record's counts and keeps its memory for the next; file, engine, format, unit and labels stay.
+/// Nothing counted yet.
+ServingCounts no_counts(std::string_view engine, std::string_view format, CountUnit unit,
+                        const std::filesystem::path& file = {});
+
+/// Forgets one record's counts; file, engine, format, unit, id and labels stay.
 void clear_counts(ServingCounts& counts);
+
+/// Calls with each document of a file, its counts cleared and its line set. An empty file is refused: it must hold what
+/// `expected` says.
+void each_document(JsonLines& file, ServingCounts& counts, std::string_view expected,
+                   const std::function<void(const CountedFields&)>& take);
+
+/// Reads each file by a reader of its own.
+template <class Reader>
+void read_each(std::span<const std::filesystem::path> files, const CountsSink& sink) {
+  for (const std::filesystem::path& path : files) Reader(path, sink).read();
+}
 
 /// Sets a label, or removes it where there is no value.
 void set_label(ServingCounts& counts, std::string_view name, std::optional<std::string_view> value);

@@ -1,5 +1,3 @@
-#include "traces/serving/guidellm.hpp"
-
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -13,9 +11,35 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/request_counts.hpp"
 
 namespace specdec::traces {
+
+// The report that guidellm writes (https://github.com/vllm-project/guidellm, 0.8; --output kind=json): one object,
+// whose list has one benchmark for each concurrency or rate. CountUnit::run for each of them.
+//
+//   {"metadata": {"version": 2, "guidellm_version": "0.8.1"},
+//    "config": {"spec": {"data": [{"kind": "synthetic_text"}]}}, "benchmarks": [
+//     {"config": {"strategy": {"type_": "concurrent", "streams": 4}, "backend": {"model": "m"}},
+//      "metrics": {"request_totals": {"successful": 12, "errored": 0, "incomplete": 0, "total": 12},
+//                  "prompt_token_count": {"successful": {"total_sum": 240.0}},
+//                  "output_token_count": {"successful": {"total_sum": 526.0}},
+//                  "inter_token_latency_ms": {"successful": {"mean": 8.3}}},
+//      "requests": {"successful": [{"response_metrics": {"speculative_decoding": {"num_spec_steps": 12,
+//                   "num_accepted_draft_tokens": 15, "num_draft_tokens": 36, "acceptance_histogram": [5, 2, 2, 3],
+//                   "num_spec_tokens": 3}}}]},
+//      "duration": 1.35}]}
+//
+// Its inter-token latency is the time between a request's first and last token by the tokens behind the first, the mean
+// weighted by these; its time per output token, which is not read, has the wait for the first token in it. Output
+// tokens a second are total_sum / duration.
+//
+// guidellm keeps what a server says of a request; where that is vLLM's speculative_decoding
+// (--per-request-spec-decode-metrics), the counts of the benchmark's requests are summed. Without any the run is a
+// baseline. Where it keeps a sample of the requests (sample_size) the counts are of these, with the warning
+// "sample_of_requests".
+
 namespace {
 
 namespace dom = simdjson::dom;
@@ -79,10 +103,6 @@ void add_request(const ServingCounts& request, bool first, ServingCounts& sums) 
   const auto add = [](std::optional<double>& sum, const std::optional<double>& value) {
     sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
   };
-  const auto add_histogram = [](std::vector<double>& sum, const std::vector<double>& histogram) {
-    if (histogram.size() > sum.size()) sum.resize(histogram.size());
-    for (std::size_t j = 0; j < histogram.size(); ++j) sum[j] += histogram[j];
-  };
   add(sums.rounds, request.rounds);
   add(sums.accepted, request.accepted);
   add(sums.drafted, request.drafted);
@@ -90,12 +110,12 @@ void add_request(const ServingCounts& request, bool first, ServingCounts& sums) 
   if (sums.rounds_by_accepted.empty() || request.rounds_by_accepted.empty()) {
     sums.rounds_by_accepted.clear();
   } else {
-    add_histogram(sums.rounds_by_accepted, request.rounds_by_accepted);
+    add_counts(sums.rounds_by_accepted, request.rounds_by_accepted);
   }
   auto& by_length = sums.rounds_by_accepted_and_drafted;
   if (by_length.empty() || request.rounds_by_accepted_and_drafted.empty()) return by_length.clear();
   for (const auto& [length, histogram] : request.rounds_by_accepted_and_drafted) {
-    add_histogram(by_length[length], histogram);
+    add_counts(by_length[length], histogram);
   }
 }
 
@@ -130,12 +150,8 @@ class GuidellmReport {
   }
 
   void read_benchmark(const ReportPart& benchmark) {
-    counts_ = ServingCounts();
-    counts_.file = file_.path();
+    counts_ = no_counts(guidellm_engine, report_name, CountUnit::run, file_.path());
     counts_.line = file_.line();
-    counts_.engine = guidellm_engine;
-    counts_.format = report_name;
-    counts_.unit = CountUnit::run;
     read_config(benchmark.at("config"));
     read_run(benchmark);
     if (const auto requests = benchmark.find("requests")) read_requests(*requests);
@@ -159,9 +175,8 @@ class GuidellmReport {
     const ReportPart metrics = benchmark.at("metrics");
     const ReportPart totals = metrics.at("request_totals");
     const CountedFields requests = totals.fields();
-    run.completed = requests.count("successful");
+    run.completed = requests.required("successful", "given: the requests that were answered");
     run.num_prompts = requests.count("total");
-    if (!run.completed) requests.refuse("successful", "missing", "given: the requests that were answered");
     run.duration_s = benchmark.fields().measure("duration");
     if (run.duration_s.value_or(0) == 0 && *run.completed > 0) {
       benchmark.fields().refuse("duration", run.duration_s ? "0" : "missing",
@@ -190,7 +205,6 @@ class GuidellmReport {
       const CountedFields fields = speculation->fields();
       ServingCounts counts;
       request_.read(fields, counts);
-      if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
       add_request(counts, counted++ == 0, counts_);
     });
     if (counted == 0) return;
@@ -217,9 +231,7 @@ class GuidellmReport {
 
 CountsFormat guidellm_format() {
   return {report_name, [](const FileHead& head) { return mentions_key(head.json(), "guidellm_version"); },
-          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
-            for (const std::filesystem::path& path : files) GuidellmReport(path, sink).read();
-          }};
+          read_each<GuidellmReport>};
 }
 
 }  // namespace specdec::traces

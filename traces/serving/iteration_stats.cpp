@@ -1,5 +1,3 @@
-#include "traces/serving/iteration_stats.hpp"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -9,15 +7,30 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace specdec::traces {
+
+// TensorRT-LLM's iteration statistics, as its metrics endpoint and its get_stats() give them: JSON lines or an array,
+// an object an iteration:
+//
+//   {"iter":7,"iterLatencyMS":20.0,"numActiveRequests":8,"numQueuedRequests":0,"attentionDpRank":0,
+//    "inflightBatchingStats":{"numCtxTokens":0,"numGenRequests":8},
+//    "specDecodingStats":{"numDraftTokens":24,"numAcceptedTokens":12,"numRequestsWithDraftTokens":8,
+//                         "acceptanceLength":2.5,"iterLatencyMS":3.1,"draftOverhead":0.155}}
+//
+// Each is a window: every request with drafts verifies once, so rounds are numRequestsWithDraftTokens; acceptanceLength
+// is 1 + accepted / rounds and is only held against them. Where specDecodingStats is null or drafted nothing, the
+// iteration is left out, and so it is where attentionDpRank is not 0: other ranks repeat its counts. An iteration puts
+// out one token for each of numGenRequests and its accepted drafts, in iterLatencyMS. max_draft_len and
+// max_total_draft_tokens (or maxDraftLen, maxTotalDraftTokens) tell a tree, with more drafts in total than its length.
+
 namespace {
 
 namespace dom = simdjson::dom;
 
 constexpr std::string_view iterations_format = "tensorrt-llm iterations";
 constexpr std::string_view stats_key = "specDecodingStats";
-/// Half a unit of the last digit of a length that was rounded to two.
 
 std::optional<double> count_of_either(const CountedFields& fields, std::string_view first, std::string_view second) {
   const std::array names = {first, second};
@@ -51,16 +64,10 @@ void read_window(const CountedFields& fields, ServingCounts& counts) {
 
 /// The counts of an iteration; false where it drafted nothing.
 bool read_counts(const CountedFields& stats, ServingCounts& counts) {
-  counts.drafted = stats.count("numDraftTokens");
-  counts.accepted = stats.count("numAcceptedTokens");
-  counts.rounds = stats.count("numRequestsWithDraftTokens");
-  if (!counts.drafted) stats.refuse("numDraftTokens", "missing", "given");
-  if (!counts.accepted) stats.refuse("numAcceptedTokens", "missing", "given");
-  if (!counts.rounds) stats.refuse("numRequestsWithDraftTokens", "missing", "given");
-  if (*counts.accepted > *counts.drafted) {
-    stats.refuse("numAcceptedTokens", shown(*counts.accepted),
-                 fmt::format("at most {}, as numDraftTokens is", shown(*counts.drafted)));
-  }
+  counts.drafted = stats.required("numDraftTokens");
+  counts.accepted = stats.required("numAcceptedTokens");
+  counts.rounds = stats.required("numRequestsWithDraftTokens");
+  stats.require_at_most("numAcceptedTokens", counts.accepted, "numDraftTokens", counts.drafted);
   if (*counts.rounds == 0) {
     if (*counts.drafted > 0) stats.refuse("numRequestsWithDraftTokens", "0", "at least 1, as tokens were drafted");
     return false;
@@ -75,10 +82,7 @@ bool read_counts(const CountedFields& stats, ServingCounts& counts) {
 }
 
 void read_iterations(std::span<const std::filesystem::path> files, const CountsSink& sink) {
-  ServingCounts counts;
-  counts.engine = "tensorrt-llm";
-  counts.format = iterations_format;
-  counts.unit = CountUnit::window;
+  ServingCounts counts = no_counts("tensorrt-llm", iterations_format, CountUnit::window);
   for (const std::filesystem::path& path : files) {
     JsonLines file(path);
     counts.file = path;

@@ -4,18 +4,15 @@
 
 #include <cmath>
 
+#include "traces/serving/counted_fields.hpp"
 #include "traces/serving/counts_from_rates.hpp"
 
 namespace specdec::traces {
 
 ServingCounts LogCounts::counts_of(std::int64_t line, const char* engine, std::string_view format,
                                    CountUnit unit) const {
-  ServingCounts counts;
-  counts.file = path_;
+  ServingCounts counts = no_counts(engine, format, unit, path_);
   counts.line = line;
-  counts.engine = engine;
-  counts.format = format;
-  counts.unit = unit;
   return counts;
 }
 

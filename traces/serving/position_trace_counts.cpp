@@ -1,5 +1,3 @@
-#include "traces/serving/position_trace_counts.hpp"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -10,8 +8,15 @@
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/position_traces.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace specdec::traces {
+
+// Position traces (traces/formats/position_traces.hpp) as counts: from acc_len[t], the tokens that a round starting at
+// t puts out, the rounds of each sequence are walked from its beginning, t += acc_len[t]. The last one may go beyond
+// the places that were measured. One unit (CountUnit::request) a sequence and draft; the label "model_name" is the
+// draft's name without "acc_", "category" the sequence's task.
+
 namespace {
 
 namespace dom = simdjson::dom;
@@ -88,10 +93,7 @@ class RoundWalk {
 };
 
 void read_traces(std::span<const std::filesystem::path> files, const CountsSink& sink) {
-  ServingCounts counts;
-  counts.engine = "position-trace";
-  counts.format = position_traces_format;
-  counts.unit = CountUnit::request;
+  ServingCounts counts = no_counts("position-trace", position_traces_format, CountUnit::request);
   for (const std::filesystem::path& path : files) {
     counts.file = path;
     for (const std::string& draft : drafts_of(path)) {

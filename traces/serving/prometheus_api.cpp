@@ -1,5 +1,3 @@
-#include "traces/serving/prometheus_api.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,9 +8,20 @@
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/text_parts.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/scraped_series.hpp"
 
 namespace specdec::traces {
+
+// Answers of a Prometheus server to /api/v1/query (a vector) and /api/v1/query_range (a matrix):
+//
+//   {"status":"success","data":{"resultType":"matrix","result":[
+//     {"metric":{"__name__":"vllm:spec_decode_num_drafts_total","instance":"a:8000"},
+//      "values":[[1756736798,"22"],[1756736828,"40"]]}]}}
+//
+// One answer a document, several documents or files where each series was queried alone; scraped_series.hpp lists the
+// series that are read. One sample of each gives totals, more give the windows between consecutive ones.
+
 namespace {
 
 namespace dom = simdjson::dom;

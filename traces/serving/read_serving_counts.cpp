@@ -1,4 +1,5 @@
 #include "traces/serving/read_serving_counts.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 #include <fmt/format.h>
 
@@ -9,18 +10,6 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/streams.hpp"
-#include "traces/serving/aiperf.hpp"
-#include "traces/serving/bench_results.hpp"
-#include "traces/serving/engine_log.hpp"
-#include "traces/serving/guidellm.hpp"
-#include "traces/serving/iteration_stats.hpp"
-#include "traces/serving/position_trace_counts.hpp"
-#include "traces/serving/prometheus_api.hpp"
-#include "traces/serving/prometheus_text.hpp"
-#include "traces/serving/response_counts.hpp"
-#include "traces/serving/run_table.hpp"
-#include "traces/serving/speed_bench.hpp"
-#include "traces/serving/stored_acceptance.hpp"
 
 namespace specdec::traces {
 namespace {

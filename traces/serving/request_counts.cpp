@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/printable.hpp"
@@ -14,15 +15,6 @@ namespace specdec::traces {
 namespace {
 
 namespace dom = simdjson::dom;
-
-/// Half a unit of the last digit of a rate that was rounded to three, and of a length rounded to two.
-
-/// Accepted drafts of all rounds of a histogram.
-double accepted_of(const std::vector<double>& histogram) {
-  double sum = 0;
-  for (std::size_t j = 1; j < histogram.size(); ++j) sum += static_cast<double>(j) * histogram[j];
-  return sum;
-}
 
 /// Largest number of accepted drafts that any round had.
 std::size_t deepest(const std::vector<double>& histogram) {
@@ -42,17 +34,16 @@ std::string_view given_key(const CountedFields& fields, const RequestKeys::Names
 }  // namespace
 
 RequestKeys vllm_request_keys() {
-  return {{"num_spec_steps"},
-          {"num_accepted_draft_tokens", "num_accepted_tokens"},
-          {"num_draft_tokens"},
-          {"acceptance_histogram"},
-          "acceptance_histogram_by_draft_length",
-          "num_spec_tokens",
-          "draft_acceptance_rate",
-          "mean_acceptance_length",
-          "per_step_accepted",
-          "per_step_drafted",
-          false};
+  return {.rounds = {"num_spec_steps"},
+          .accepted = {"num_accepted_draft_tokens", "num_accepted_tokens"},
+          .drafted = {"num_draft_tokens"},
+          .histograms = {"acceptance_histogram"},
+          .histogram_by_length = "acceptance_histogram_by_draft_length",
+          .gamma = "num_spec_tokens",
+          .rate = "draft_acceptance_rate",
+          .length = "mean_acceptance_length",
+          .accepted_by_round = "per_step_accepted",
+          .drafted_by_round = "per_step_drafted"};
 }
 
 void RequestCounts::read(const CountedFields& fields, ServingCounts& counts) {
@@ -72,21 +63,16 @@ void RequestCounts::read(const CountedFields& fields, ServingCounts& counts) {
   check_histogram_by_length(fields, counts);
   check_means(fields, counts);
   find_shape(fields, counts);
+  if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
 }
 
 void RequestCounts::read_histogram(const CountedFields& fields, ServingCounts& counts) {
   const std::string_view key = given_key(fields, keys_.histograms);
   if (key.empty() || !fields.histogram(key, counts.rounds_by_accepted)) return;
   const double rounds = sum_of(counts.rounds_by_accepted);
-  const double accepted = accepted_of(counts.rounds_by_accepted);
-  if (counts.rounds && *counts.rounds != rounds) {
-    fields.refuse(key, fmt::format("{} rounds in sum", shown(rounds)),
-                  fmt::format("{} in sum, as {} is", shown(*counts.rounds), given_key(fields, keys_.rounds)));
-  }
-  if (counts.accepted && *counts.accepted != accepted) {
-    fields.refuse(key, fmt::format("{} accepted drafts in sum", shown(accepted)),
-                  fmt::format("{} in sum, as {} is", shown(*counts.accepted), given_key(fields, keys_.accepted)));
-  }
+  const double accepted = weighted_sum(counts.rounds_by_accepted);
+  fields.require_sum(key, "rounds", rounds, given_key(fields, keys_.rounds), counts.rounds);
+  fields.require_sum(key, "accepted drafts", accepted, given_key(fields, keys_.accepted), counts.accepted);
   counts.rounds = rounds;
   counts.accepted = accepted;
 }
@@ -104,13 +90,15 @@ void RequestCounts::read_histogram_by_length(const CountedFields& fields, Servin
       fields.refuse(keys_.histogram_by_length, fmt::format("an object with {}", printable(text)),
                     fmt::format("an object whose keys are integers in [0, {}]", CountedFields::longest_draft));
     }
-    std::vector<double>& of_length = counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(*length)];
+    std::vector<double> of_length;
     fields.histogram(histogram, keys_.histogram_by_length, text, of_length);
     if (deepest(of_length) > *length) {
       fields.refuse(keys_.histogram_by_length,
                     fmt::format("{} accepted of {} drafts", deepest(of_length), printable(text)),
                     "at most as many as were drafted");
     }
+    if (of_length.empty()) continue;
+    counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(*length)] = std::move(of_length);
   }
 }
 
@@ -141,10 +129,7 @@ void RequestCounts::read_rounds(const CountedFields& fields, ServingCounts& coun
     if (sum_of(*list) == total) continue;
     fields.refuse(key, fmt::format("{} in sum", shown(sum_of(*list))), fmt::format("{} in sum", shown(total)));
   }
-  const bool by_length =
-      std::any_of(counts.rounds_by_accepted_and_drafted.begin(), counts.rounds_by_accepted_and_drafted.end(),
-                  [](const auto& entry) { return !entry.second.empty(); });
-  if (by_length) return;
+  if (!counts.rounds_by_accepted_and_drafted.empty()) return;
   for (std::size_t i = 0; i < accepted_by_round_.size(); ++i) {
     if (drafted_by_round_[i] > static_cast<double>(CountedFields::longest_draft)) {
       fields.refuse(fmt::format("{}[{}]", keys_.drafted_by_round, i), shown(drafted_by_round_[i]),
@@ -158,30 +143,19 @@ void RequestCounts::read_rounds(const CountedFields& fields, ServingCounts& coun
 }
 
 void RequestCounts::check_histogram_by_length(const CountedFields& fields, const ServingCounts& counts) {
+  if (counts.rounds_by_accepted_and_drafted.empty()) return;
   sums_.clear();
   double drafted = 0;
   double rounds = 0;
-  bool any = false;
   for (const auto& [length, of_length] : counts.rounds_by_accepted_and_drafted) {
-    any = any || !of_length.empty();
-    if (sums_.size() < of_length.size()) sums_.resize(of_length.size(), 0);
-    for (std::size_t j = 0; j < of_length.size(); ++j) sums_[j] += of_length[j];
+    add_counts(sums_, of_length);
     drafted += static_cast<double>(length) * sum_of(of_length);
     rounds += sum_of(of_length);
   }
-  if (!any) return;
-  if (counts.drafted && drafted != *counts.drafted) {
-    fields.refuse(keys_.histogram_by_length, fmt::format("{} drafts in sum", shown(drafted)),
-                  fmt::format("{} in sum, as {} is", shown(*counts.drafted), given_key(fields, keys_.drafted)));
-  }
-  if (counts.rounds && rounds != *counts.rounds) {
-    fields.refuse(keys_.histogram_by_length, fmt::format("{} rounds in sum", shown(rounds)),
-                  fmt::format("{} in sum, as {} is", shown(*counts.rounds), given_key(fields, keys_.rounds)));
-  }
-  if (counts.accepted && accepted_of(sums_) != *counts.accepted) {
-    fields.refuse(keys_.histogram_by_length, fmt::format("{} accepted drafts in sum", shown(accepted_of(sums_))),
-                  fmt::format("{} in sum, as {} is", shown(*counts.accepted), given_key(fields, keys_.accepted)));
-  }
+  const std::string_view key = keys_.histogram_by_length;
+  fields.require_sum(key, "drafts", drafted, given_key(fields, keys_.drafted), counts.drafted);
+  fields.require_sum(key, "rounds", rounds, given_key(fields, keys_.rounds), counts.rounds);
+  fields.require_sum(key, "accepted drafts", weighted_sum(sums_), given_key(fields, keys_.accepted), counts.accepted);
   if (counts.rounds_by_accepted.empty()) return;
   const std::size_t size = std::max(sums_.size(), counts.rounds_by_accepted.size());
   const auto at = [](const std::vector<double>& list, std::size_t j) { return j < list.size() ? list[j] : 0; };

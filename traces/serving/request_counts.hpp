@@ -15,21 +15,22 @@ namespace specdec::traces {
 /// is read. Empty: not given by this engine.
 struct RequestKeys {
   using Names = std::array<std::string_view, 3>;
-  Names rounds, accepted, drafted, histograms;
-  std::string_view histogram_by_length, gamma;
+  Names rounds = {}, accepted = {}, drafted = {}, histograms = {};
+  std::string_view histogram_by_length = {}, gamma = {};
   /// Accepted / drafted, a fraction, and 1 + accepted / rounds.
-  std::string_view rate, length;
+  std::string_view rate = {}, length = {};
   /// Lists with an entry a round.
-  std::string_view accepted_by_round, drafted_by_round;
+  std::string_view accepted_by_round = {}, drafted_by_round = {};
   /// More drafts than gamma a round are a tree's; an error otherwise.
   bool tree_by_drafts = false;
 };
 
-/// The keys that vLLM writes in a request's metrics.speculative_decoding.
+/// The keys that vLLM writes in a request's metrics.speculative_decoding; AIPerf writes some of them.
 RequestKeys vllm_request_keys();
 
 /// Reads a request's counts, and holds all that is given twice against each other. Rounds and accepted drafts that are
-/// not given are summed from the histogram, the histogram by length is made from the lists by round.
+/// not given are summed from the histogram, the histogram by length is made from the lists by round. Refuses a request
+/// that tells its rounds in neither way.
 class RequestCounts {
  public:
   explicit RequestCounts(const RequestKeys& keys) : keys_(keys) {}

@@ -1,5 +1,3 @@
-#include "traces/serving/response_counts.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +12,63 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/serving/counts_formats.hpp"
 #include "traces/serving/request_counts.hpp"
 #include "traces/serving/sglang_arguments.hpp"
 
 namespace specdec::traces {
+
+// Engines' counts of one request, in their responses: JSON lines, an array, or documents of several lines; responses
+// may stand inside other objects ("response", "body", ...) and lists. CountUnit::request. The model's name is `model`;
+// a `category` or `task` beside it becomes the label "category". Responses without counts, or with none but zeros, are
+// left out with the warning "requests_without_speculation"; a file of nothing else is refused. A request that is there
+// again, with the same id (`id`, `request_id`, `meta_info.id`) and equal in all, counts once ("request_given_twice");
+// one that has the id of another in its file and says something else counts, with the warning "request_ids_repeat".
+//
+// vLLM, --per-request-spec-decode-metrics summary or detailed (per_step_*):
+//
+//   {"model":"m","choices":[...],"metrics":{"speculative_decoding":{"mean_acceptance_length":2.25,
+//    "draft_acceptance_rate":0.4166666666666667,"acceptance_histogram":[5,2,2,3],
+//    "acceptance_histogram_by_draft_length":{"3":[5,2,2,3]},"num_spec_steps":12,"num_accepted_draft_tokens":15,
+//    "num_draft_tokens":36,"num_spec_tokens":3,"per_step_accepted":[0,1],"per_step_drafted":[3,3]}}}
+//
+// and before that in choices[].speculative_decoding_stats, with {"0":5,"1":2,"2":2,"3":3} for a histogram. Either form
+// of histogram is read in either place. The mean length includes the bonus token, the rate is a fraction; the
+// histograms count rounds by their accepted drafts.
+//
+// TensorRT-LLM:
+//
+//   {"choices":[{"index":0,"speculative_decoding":{"acceptance_rate":0.4166666666666667,"total_accepted_draft_tokens":15,
+//    "total_draft_tokens":36,"num_spec_steps":12,"acceptance_histogram":[5,2,2,3],"num_spec_tokens":3}}]}
+//
+// where num_spec_tokens is null under a schedule. More drafts than num_spec_tokens a round are a tree's.
+//
+// SGLang, by generation (choices[].meta_info and a list of them too, or the bare objects):
+//
+//   {"text":"..","meta_info":{"completion_tokens":28,"spec_verify_ct":12,"spec_accept_token_num":15,
+//    "spec_draft_token_num":36,"spec_accept_histogram":[5,2,2,3]}}
+//   {"text":"..","meta_info":{"completion_tokens":28,"spec_verify_ct":12,"spec_accepted_drafts":15,
+//    "spec_proposed_drafts":36,"spec_accept_histogram":[5,2,2,3]}}
+//   {"text":"..","meta_info":{"completion_tokens":28,"spec_verify_ct":12,"spec_num_correct_drafts":15,
+//    "spec_num_proposed_drafts":36,"spec_correct_drafts_histogram":[5,2,2,3]}}
+//
+// The histogram may end before the longest draft. The first of completion_tokens comes from the prompt, so its rounds
+// put out one less; without a count of accepted drafts these are what was put out beyond one token a round, too few by
+// what the end of the text cut off the last round. spec_accept_rate and spec_accept_length are not read: what they
+// divide by differs between releases.
+//
+// llama.cpp's server:
+//
+//   {"content":"..","timings":{"predicted_n":28,"predicted_ms":250.0,"draft_n":36,"draft_n_accepted":15}}
+//
+// Rounds are predicted_n - 1 - draft_n_accepted: the first token comes from the prompt's pass, and each later pass puts
+// out its accepted drafts and one token more. Passes that drafted nothing are among them. Releases that count the
+// tokens of predicted_n as they are put out count too few in a last pass that a stop ends; where that leaves no round
+// at all the response is left out with the warning "stopped_in_a_draft". Rule: greedy drafting, since the draft
+// proposes its most probable token, which is accepted where the target's sampled token is the same. Where times are
+// wanted (CountsSink::plain_windows) every answer is a BenchRun of one request, also one without drafts, which has no
+// rounds, and the label "slot" says which of the server's slots decoded it (`id_slot`).
+
 namespace {
 
 namespace dom = simdjson::dom;
@@ -30,11 +81,8 @@ constexpr std::array<std::string_view, 4> request_labels = {"category", "languag
 /// Units of one file after the other; what all engines' readers share.
 class ResponseUnits {
  public:
-  ResponseUnits(std::string_view engine, std::string_view format, const CountsSink& sink) : sink_(sink) {
-    counts_.engine = engine;
-    counts_.format = format;
-    counts_.unit = CountUnit::request;
-  }
+  ResponseUnits(std::string_view engine, std::string_view format, const CountsSink& sink)
+      : sink_(sink), counts_(no_counts(engine, format, CountUnit::request)) {}
 
   /// A cleared unit of the document that is being read.
   ServingCounts& begin(const JsonLines& file) {
@@ -49,10 +97,6 @@ class ResponseUnits {
   /// Hands the unit over, unless nothing was drafted and no times are wanted.
   void take() {
     if (!times_wanted() && (!counts_.rounds || *counts_.rounds == 0)) return;
-    auto& by_length = counts_.rounds_by_accepted_and_drafted;
-    for (auto entry = by_length.begin(); entry != by_length.end();) {
-      entry = entry->second.empty() ? by_length.erase(entry) : std::next(entry);
-    }
     ++taken_;
     found_ = true;
     sink_.take(counts_);
@@ -195,7 +239,6 @@ class VllmRequests : public ResponseReaderOfCounts {
     // The end of an answer may cut off accepted drafts.
     if (tokens && counts.rounds && counts.accepted)
       counts.steps = std::max(*counts.rounds, *tokens - 1 - *counts.accepted);
-    if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
     units.take();
   }
 
@@ -214,23 +257,18 @@ class TensorrtRequests : public ResponseReaderOfCounts {
     const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding"}), tensorrt_object);
     ServingCounts& counts = units.begin(file);
     request_.read(fields, counts);
-    if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
     units.take();
     return true;
   }
 
  private:
-  RequestCounts request_ = RequestCounts({{"num_spec_steps"},
-                                          {"total_accepted_draft_tokens"},
-                                          {"total_draft_tokens"},
-                                          {"acceptance_histogram"},
-                                          {},
-                                          "num_spec_tokens",
-                                          "acceptance_rate",
-                                          {},
-                                          {},
-                                          {},
-                                          true});
+  RequestCounts request_ = RequestCounts({.rounds = {"num_spec_steps"},
+                                          .accepted = {"total_accepted_draft_tokens"},
+                                          .drafted = {"total_draft_tokens"},
+                                          .histograms = {"acceptance_histogram"},
+                                          .gamma = "num_spec_tokens",
+                                          .rate = "acceptance_rate",
+                                          .tree_by_drafts = true});
 };
 
 class SglangResponses : public ResponseReaderOfCounts {
@@ -269,17 +307,11 @@ class SglangResponses : public ResponseReaderOfCounts {
     units.take();
   }
 
-  RequestCounts request_ = RequestCounts({{"spec_verify_ct"},
-                                          {"spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num"},
-                                          {"spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num"},
-                                          {"spec_correct_drafts_histogram", "spec_accept_histogram"},
-                                          {},
-                                          {},
-                                          {},
-                                          {},
-                                          {},
-                                          {},
-                                          false});
+  RequestCounts request_ =
+      RequestCounts({.rounds = {"spec_verify_ct"},
+                     .accepted = {"spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num"},
+                     .drafted = {"spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num"},
+                     .histograms = {"spec_correct_drafts_histogram", "spec_accept_histogram"}});
 };
 
 class LlamaTimings : public ResponseReaderOfCounts {
@@ -310,9 +342,7 @@ class LlamaTimings : public ResponseReaderOfCounts {
     const auto predicted = timings.count("predicted_n");
     if (!accepted) timings.refuse("draft_n_accepted", "missing", "given beside draft_n");
     if (!predicted) timings.refuse("predicted_n", "missing", drafts ? "given beside draft_n" : "given");
-    if (*accepted > drafted.value_or(0)) {
-      timings.refuse("draft_n_accepted", shown(*accepted), fmt::format("at most {}, as draft_n is", shown(*drafted)));
-    }
+    timings.require_at_most("draft_n_accepted", accepted, "draft_n", drafted);
     // The prompt's token, and for every pass its accepted drafts and one token more, unless a stop cut them off.
     if (*predicted < *accepted + 2) return units.leave_out_stopped();
     ServingCounts& counts = units.begin(timings.file());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "traces/file_error.hpp"
@@ -249,8 +248,7 @@ class ScrapedSeries::Window {
 
   /// Infers what the sums over positions say, and compares the counters of whole drafts with them.
   void check_totals() {
-    const double accepted_sum = std::accumulate(counts_.accepted_at.begin(), counts_.accepted_at.end(), 0.0);
-    const double drafted_sum = std::accumulate(counts_.drafted_at.begin(), counts_.drafted_at.end(), 0.0);
+    const double accepted_sum = sum_of(counts_.accepted_at), drafted_sum = sum_of(counts_.drafted_at);
     if (!counts_.drafted_at.empty()) {
       // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
       if (counts_.drafted) counts_.shape = *counts_.drafted > drafted_sum ? DraftShape::tree : DraftShape::chain;

@@ -3,10 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <numeric>
 #include <utility>
 
 namespace specdec::traces {
+
+double sum_of(std::span<const double> counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
+
+double weighted_sum(std::span<const double> counts) {
+  double sum = 0;
+  for (std::size_t j = 1; j < counts.size(); ++j) sum += static_cast<double>(j) * counts[j];
+  return sum;
+}
+
+void add_counts(std::vector<double>& sums, std::span<const double> counts) {
+  if (sums.size() < counts.size()) sums.resize(counts.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
+}
 
 std::vector<TimesBetween> RoundTimes::buckets() const {
   std::vector<TimesBetween> buckets;
@@ -57,10 +70,7 @@ ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> 
   if (!(steps > 0)) return counts;
   std::vector<double>& histogram = counts.rounds_by_accepted;
   if (histogram.empty()) {
-    for (const auto& [length, of_length] : counts.rounds_by_accepted_and_drafted) {
-      histogram.resize(std::max(histogram.size(), of_length.size()));
-      std::transform(of_length.begin(), of_length.end(), histogram.begin(), histogram.begin(), std::plus<>());
-    }
+    for (const auto& [length, of_length] : counts.rounds_by_accepted_and_drafted) add_counts(histogram, of_length);
   }
   if (!histogram.empty()) histogram[0] += steps - rounds;
   counts.shape = DraftShape::chain;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,13 @@ namespace specdec::traces {
 
 /// 2^53: doubles count no further.
 inline constexpr double largest_count = 9007199254740992.0;
+
+/// Sum of a histogram's counts.
+double sum_of(std::span<const double> counts);
+/// sum_j j counts[j]: what the rounds of a histogram have together.
+double weighted_sum(std::span<const double> counts);
+/// Adds a histogram to sums of histograms, which are extended to its length.
+void add_counts(std::vector<double>& sums, std::span<const double> counts);
 
 /// The arrangement of the drafts of a round.
 enum class DraftShape {

@@ -1,5 +1,3 @@
-#include "traces/serving/speed_bench.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +10,30 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace specdec::traces {
+
+// Output of llama.cpp's tools/server/bench/speed-bench/speed_bench.py --output (llama.cpp pull request 23869): one
+// object, with a result for each prompt or conversation that llama-server answered. CountUnit::request for each; its
+// category is a label, model_name is that of config.
+//
+//   {"completed_samples": 1, "config": {"bench": "qualitative", "category": "all", "concurrency": 1, "extra_inputs":
+//     {"temperature": 0}, "model": null, "osl": 1024, "url": "localhost:8080"}, "failed_samples": 0,
+//    "results": [{"category": "coding", "completion_tokens": 40, "draft_n": 36, "draft_n_accepted": 15, "error": null,
+//      "finish_reason": "stop", "id": "q1", "latency_s": 0.6, "ok": true, "predicted_ms": 480.0,
+//      "predicted_per_second": 83.3, "prompt_ms": 20.0, "prompt_per_second": 5000.0, "prompt_tokens": 100,
+//      "total_tokens": 140, "turns": 1}],
+//    "selected_samples": 1, "summary": [{"accept_rate": 0.4166666666666667, "accepted": 15, "avg_latency": 0.6,
+//      "avg_pred_t_s": 83.3, "avg_prompt_t_s": 5000.0, "category": "overall", "draft_n": 36, "failed": 0,
+//      "requests": 1, "turns": 1}]}
+//
+// A result sums its turns, whose timings are those that response_counts.cpp reads: rounds = completion_tokens - turns -
+// draft_n_accepted, with the same exceptions. Results that failed are left out with the warning "failed_left_out". The
+// summary's row "overall" must have the drafts of all results. Every result has a BenchRun of its turns (completed) at
+// config.concurrency; where times are wanted (CountsSink::plain_windows) predicted_ms must be there, and results
+// without drafts are units, too.
+
 namespace {
 
 namespace dom = simdjson::dom;
@@ -22,12 +42,8 @@ constexpr std::string_view speed_bench_name = "llama.cpp speed_bench";
 
 class SpeedBenchRun {
  public:
-  SpeedBenchRun(const std::filesystem::path& path, const CountsSink& sink) : file_(path), sink_(sink) {
-    counts_.file = path;
-    counts_.engine = "llama.cpp";
-    counts_.format = speed_bench_name;
-    counts_.unit = CountUnit::request;
-  }
+  SpeedBenchRun(const std::filesystem::path& path, const CountsSink& sink)
+      : file_(path), sink_(sink), counts_(no_counts("llama.cpp", speed_bench_name, CountUnit::request, path)) {}
 
   void read() {
     while (file_.next()) read_run(read_object(file_, file_.document(), {"document"}));
@@ -74,21 +90,15 @@ class SpeedBenchRun {
     return ok;
   }
 
-  static double given(const CountedFields& result, std::string_view key) {
-    const auto value = result.count(key);
-    if (!value) result.refuse(key, "missing", "given in every result");
-    return *value;
-  }
-
   void take(const CountedFields& result) {
-    const double drafted = given(result, "draft_n");
-    const double accepted = given(result, "draft_n_accepted");
-    const double tokens = given(result, "completion_tokens");
-    const double turns = given(result, "turns");
+    constexpr std::string_view given = "given in every result";
+    const double drafted = result.required("draft_n", given);
+    const double accepted = result.required("draft_n_accepted", given);
+    const double tokens = result.required("completion_tokens", given);
+    const double turns = result.required("turns", given);
     drafted_ += drafted;
     accepted_ += accepted;
-    if (accepted > drafted)
-      result.refuse("draft_n_accepted", shown(accepted), fmt::format("at most {}, as draft_n is", shown(drafted)));
+    result.require_at_most("draft_n_accepted", accepted, "draft_n", drafted);
     if (turns == 0) result.refuse("turns", "0", "at least 1");
     if (drafted == 0 && !sink_.plain_windows) return;
     // Each turn's prompt gives its first token, and every pass its accepted drafts and one token more, unless a stop
@@ -181,10 +191,7 @@ bool is_speed_bench(std::string_view text) {
 }  // namespace
 
 CountsFormat speed_bench_format() {
-  return {speed_bench_name, [](const FileHead& head) { return is_speed_bench(head.json()); },
-          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
-            for (const std::filesystem::path& path : files) SpeedBenchRun(path, sink).read();
-          }};
+  return {speed_bench_name, [](const FileHead& head) { return is_speed_bench(head.json()); }, read_each<SpeedBenchRun>};
 }
 
 }  // namespace specdec::traces

@@ -1,5 +1,3 @@
-#include "traces/serving/stored_acceptance.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +7,33 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/serving/counted_fields.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 namespace specdec::traces {
+
+// Files that evaluations of speculative decoding store: JSON lines, a question a line, as CountUnit::request. The
+// question's category becomes the label "category", its model_id the label "model_name".
+//
+// Spec-Bench:
+//
+//   {"question_id":81,"category":"writing","model_id":"m","choices":[{"index":0,"turns":["..."],
+//    "decoding_steps":[2,1],"new_tokens":[7,1],"wall_time":[2.1,1.9],"accept_lengths":[3,4,1]}],"tstamp":1.7e9}
+//
+// accept_lengths holds the tokens of every round, the bonus token included, of all turns behind each other;
+// decoding_steps says where they part. A turn's last round may be cut off by the end of the text; it counts as it
+// stands, and not at all where nothing of it is left.
+//
+// EAGLE:
+//
+//   {"question_id":81,"model_id":"m","choices":[{"index":0,"turns":["..."],"idxs":[1,0],"new_tokens":[7,1],
+//    "wall_time":[2.1,1.9],"alpha":[2,2,1],"alpha_num":[3,2,2]}]}
+//
+// idxs are indices of the last rounds from 0, so a turn has idxs + 1 rounds, which put out new_tokens. alpha and
+// alpha_num, where they are, count accepted and attempted drafts by depth, a draft being attempted only after those
+// before it: rounds are then those of alpha_num[0].
+//
+// Where no round of a file accepted anything, it may be a baseline's: warning "no_accepted_drafts".
+
 namespace {
 
 namespace dom = simdjson::dom;
@@ -18,11 +41,6 @@ namespace dom = simdjson::dom;
 constexpr std::string_view spec_bench_name = "spec-bench";
 constexpr std::string_view eagle_name = "eagle";
 constexpr std::string_view prefix = "choices[].";
-
-void add_to(std::vector<double>& sums, const std::vector<double>& list) {
-  if (sums.size() < list.size()) sums.resize(list.size(), 0);
-  for (std::size_t i = 0; i < list.size(); ++i) sums[i] += list[i];
-}
 
 /// One file format's choices, summed over a question.
 class StoredChoices {
@@ -103,8 +121,8 @@ class EagleChoices : public StoredChoices {
                     fmt::format("{} long, as alpha_num is", alpha_num_.size()));
     }
     check_depths(choice);
-    add_to(accepted_, alpha_);
-    add_to(attempted_, alpha_num_);
+    add_counts(accepted_, alpha_);
+    add_counts(attempted_, alpha_num_);
   }
 
   void end(const CountedFields& question, ServingCounts& counts) override {
@@ -152,42 +170,26 @@ class EagleChoices : public StoredChoices {
   std::vector<double> accepted_, attempted_;
 };
 
-void set_text_label(const CountedFields& fields, std::string_view key, std::string_view name, ServingCounts& counts) {
-  std::string_view text;
-  const auto found = fields.value(key);
-  const bool given = found && found->get(text) == simdjson::SUCCESS;
-  set_label(counts, name, given ? std::optional(text) : std::nullopt);
-}
-
 template <class Choices>
 void read_questions(std::span<const std::filesystem::path> files, const CountsSink& sink, std::string_view name) {
   Choices choices;
-  ServingCounts counts;
-  counts.engine = name;
-  counts.format = name;
-  counts.unit = CountUnit::request;
+  ServingCounts counts = no_counts(name, name, CountUnit::request);
   for (const std::filesystem::path& path : files) {
     JsonLines file(path);
     counts.file = path;
-    bool any = false;
     bool accepted = false;
-    while (file.next()) {
-      any = true;
-      const dom::object object = read_object(file, file.document(), {"document"});
-      const CountedFields question(file, object);
-      clear_counts(counts);
-      counts.line = file.line();
-      set_text_label(question, "model_id", "model_name", counts);
-      set_text_label(question, "category", "category", counts);
+    each_document(file, counts, "a question a line", [&](const CountedFields& question) {
+      set_label(counts, "model_name", question.text_if_any("model_id"));
+      set_label(counts, "category", question.text_if_any("category"));
       choices.begin(counts);
-      for (const dom::element choice : read_array(file, member_of(file, object, "choices", {}), {"choices"})) {
+      const dom::element list = member_of(file, question.object(), "choices", {});
+      for (const dom::element choice : read_array(file, list, {"choices"})) {
         choices.add(CountedFields(file, read_object(file, choice, {"choices[]"}), prefix), counts);
       }
       choices.end(question, counts);
       accepted = accepted || *counts.accepted > 0;
       if (*counts.rounds > 0) sink.take(counts);
-    }
-    if (!any) throw FileError(path, FileError::whole_file(), "file", "empty", "a question a line");
+    });
     if (!accepted) {
       sink.warn({"no_accepted_drafts",
                  fmt::format("{}: every round put out one token, as a run without speculation does", path.string())});

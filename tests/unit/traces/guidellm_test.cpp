@@ -1,5 +1,5 @@
-#include "traces/serving/guidellm.hpp"
 #include "tests/support/source_dir.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 #include <cstddef>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "traces/serving/response_counts.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

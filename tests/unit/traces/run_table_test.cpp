@@ -1,4 +1,4 @@
-#include "traces/serving/run_table.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

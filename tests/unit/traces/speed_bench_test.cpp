@@ -1,5 +1,5 @@
-#include "traces/serving/speed_bench.hpp"
 #include "tests/support/source_dir.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 #include <filesystem>
 #include <fstream>

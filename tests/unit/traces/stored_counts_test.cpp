@@ -7,9 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/counts_reading.hpp"
 #include "tests/support/known_rounds.hpp"
-#include "traces/serving/iteration_stats.hpp"
-#include "traces/serving/position_trace_counts.hpp"
-#include "traces/serving/stored_acceptance.hpp"
+#include "traces/serving/counts_formats.hpp"
 
 using namespace specdec;
 using Catch::Matchers::Contains;
