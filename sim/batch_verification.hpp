@@ -86,7 +86,7 @@ struct BatchedRun {
 
 /// Decodes all texts, up to `batch` at a time in their order: when one ends, the next takes its place. Token t of
 /// sequence s is judged at most once, by the uniform (seed, s, t, 0, acceptance), so that all rules share their random
-/// numbers, among them and with ReplaySimulation.
+/// numbers, among them and with replay_rounds.
 ///
 /// @param batch        >= 1
 /// @param interrupted  asked before each round; if it says so, what was decoded until then is returned. May be empty.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
@@ -28,6 +29,31 @@ struct FollowerCounts {
       for (std::size_t i = 0; i + length < text.size(); ++i) grams.push_back(Gram(text).subspan(i, length + 1));
     std::ranges::sort(grams, precedes);
     for (std::size_t i = 0; i < grams.size(); ++i) add(grams[i], i > 0 ? grams[i - 1] : Gram());
+    row_starts.push_back(tokens.size());
+  }
+
+  /// The contexts of one token that anything followed.
+  FollowerCounts(const BigramCounts& bigram, std::size_t vocab)
+      : length(1), tokens(bigram.tokens), counts(bigram.counts) {
+    constexpr std::string_view function = "NgramModel";
+    const std::vector<std::int64_t>& starts = bigram.row_starts;
+    const auto entries = std::ssize(tokens), last_token = static_cast<std::ptrdiff_t>(vocab) - 1;
+    core::require_same_size(function, "row_starts", starts.size(), "vocab + 1", vocab + 1);
+    core::require_same_size(function, "counts", counts.size(), "tokens", tokens.size());
+    core::require_in(function, "first row start", starts.front(), 0, 0);
+    core::require_in(function, "last row start", starts.back(), entries, entries);
+    for (std::size_t context = 0; context < vocab; ++context) {
+      core::require_in(function, "row start", starts[context + 1], starts[context], entries);
+      const auto first = static_cast<std::size_t>(starts[context]), end = static_cast<std::size_t>(starts[context + 1]);
+      for (std::size_t i = first; i < end; ++i) {
+        const std::int64_t lowest = i == first ? 0 : std::int64_t{tokens[i - 1]} + 1;
+        core::require_in(function, "token", std::int64_t{tokens[i]}, lowest, last_token);
+        core::require_in(function, "count", counts[i], 1, core::largest_double);
+      }
+      if (first == end) continue;
+      contexts.push_back(static_cast<Token>(context));
+      row_starts.push_back(first);
+    }
     row_starts.push_back(tokens.size());
   }
 
@@ -63,10 +89,12 @@ struct FollowerCounts {
 
 struct NgramModel::Levels {
   double discount;
+  /// What the lowest level backs off to.
+  std::vector<double> base;
   std::vector<FollowerCounts> by_length;
 
   void write(Gram prefix, std::span<double> row) const {
-    std::ranges::fill(row, 1.0 / static_cast<double>(row.size()));
+    std::ranges::copy(base, row.begin());
     for (const FollowerCounts& level : by_length) {
       if (level.length > prefix.size()) return;
       const std::size_t found = level.find(prefix.last(level.length));
@@ -90,23 +118,28 @@ struct NgramModel::Levels {
 
 NgramModel::NgramModel(std::int64_t vocab_size, std::span<const std::vector<Token>> texts, std::int64_t order,
                        double discount, std::int64_t max_length)
-    : prefix_(vocab_size, max_length) {
+    : TokenPrefix(vocab_size, max_length) {
   core::require_in("NgramModel", "order", order, 1, 64);
   core::require_in("NgramModel", "discount", discount, 0, 1);
   for (const std::vector<Token>& text : texts)
     for (const Token token : text) core::require_in("NgramModel", "token", std::int64_t{token}, 0, vocab_size - 1);
-  Levels levels{discount, {}};
+  Levels levels{
+      discount, std::vector<double>(static_cast<std::size_t>(vocab_size), 1.0 / static_cast<double>(vocab_size)), {}};
   for (std::size_t length = 0; length < static_cast<std::size_t>(order); ++length)
     levels.by_length.emplace_back(texts, length);
   levels_ = std::make_shared<const Levels>(std::move(levels));
 }
 
+NgramModel::NgramModel(const NgramTables& tables, std::int64_t max_length)
+    : TokenPrefix(std::ssize(tables.unigram), max_length) {
+  core::require_in("NgramModel", "discount", tables.discount, 0, 1);
+  static_cast<void>(unigram_model(tables.unigram));  // refuses what is no distribution
+  levels_ = std::make_shared<const Levels>(
+      Levels{tables.discount, tables.unigram, {FollowerCounts(tables.bigram, tables.unigram.size())}});
+}
+
 void NgramModel::score(std::span<const Token> block, std::span<double> rows) {
-  const std::int64_t count = prefix_.append(block, rows);
-  const auto vocab = static_cast<std::size_t>(vocab_size());
-  const auto first = static_cast<std::size_t>(length() - count + 1);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-    levels_->write(prefix_.tokens().first(first + i), rows.subspan(i * vocab, vocab));
+  score_by(block, rows, [this](Gram prefix, std::span<double> row) { levels_->write(prefix, row); });
 }
 
 static_assert(LanguageModel<NgramModel>);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/ngram_tables.hpp"
 #include "sim/table_models.hpp"
 
 namespace specdec::sim {
@@ -18,7 +19,7 @@ namespace specdec::sim {
 /// P_k = P_(k-1); P_(-1) = 1 / vocab. Copies share the counts.
 ///
 /// Source:   Ney, Essen, Kneser 1994 (absolute discounting, interpolated)
-class NgramModel {
+class NgramModel : public TokenPrefix {
  public:
   /// @param texts     token ids; no n-gram spans two texts
   /// @param order     n, tokens of an n-gram: 1 is the unigram model, [1, 64]
@@ -28,16 +29,17 @@ class NgramModel {
   NgramModel(std::int64_t vocab_size, std::span<const std::vector<Token>> texts, std::int64_t order, double discount,
              std::int64_t max_length = unlimited_length);
 
-  std::int64_t vocab_size() const { return prefix_.vocab_size(); }
-  std::int64_t max_length() const { return prefix_.max_length(); }
-  std::int64_t length() const { return prefix_.length(); }
-  double operations_per_token() const { return 0; }
+  /// The bigram model of a file, which backs off to its unigram distribution: interpolated Kneser-Ney where that has
+  /// continuation counts.
+  /// @throws std::invalid_argument if the shapes do not match
+  /// @throws std::domain_error if a token is outside the vocabulary or out of order, a count is below 1, the unigram is
+  ///         not a distribution, or the discount is out of range
+  explicit NgramModel(const NgramTables& tables, std::int64_t max_length = unlimited_length);
+
   void score(std::span<const Token> block, std::span<double> rows);
-  void roll_back(std::int64_t length) { prefix_.roll_back(length); }
 
  private:
   struct Levels;
-  TokenPrefix prefix_;
   std::shared_ptr<const Levels> levels_;
 };
 

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
-#include "sim/table_models.hpp"
+#include "sim/language_model.hpp"
 
 namespace specdec::sim {
 
@@ -14,6 +15,15 @@ namespace specdec::sim {
 //   bigram.row_offsets    I32 [V + 1]  row c of the sparse count matrix is [offset c, offset c + 1)
 //   bigram.tokens         I32 [n]      following tokens, ascending within a row
 //   bigram.counts         I32 [n]      how often each follows, >= 1
+
+/// Bigram counts by context, as rows of a sparse matrix (CSR).
+/// Shape: row_starts (vocab + 1), from 0 to the number of entries, not descending; tokens and counts (entries), the
+/// tokens of a row ascending, counts >= 1.
+struct BigramCounts {
+  std::vector<std::int64_t> row_starts;
+  std::vector<Token> tokens;
+  std::vector<double> counts;
+};
 
 /// The counts of an n-gram file, ready to be made into models.
 struct NgramTables {

@@ -12,16 +12,19 @@ std::uint32_t high_half(std::uint64_t x) { return static_cast<std::uint32_t>(x >
 
 }  // namespace
 
-double RandomStream::uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const {
-  if (round < 0 || round > max_round || slot < 0 || slot > max_slot) {
-    core::require_in("RandomStream::uniform", "round", round, 0, max_round);
-    core::require_in("RandomStream::uniform", "slot", slot, 0, max_slot);
-  }
+std::array<std::uint32_t, 4> RandomStream::words(std::int64_t round, std::int64_t slot, Purpose purpose) const {
+  core::require_in("RandomStream::uniform", "round", round, 0, max_round);
+  core::require_in("RandomStream::uniform", "slot", slot, 0, max_slot);
   const r123::Philox4x32::key_type key = {{low_half(seed_), high_half(seed_)}};
   const r123::Philox4x32::ctr_type counter = {
       {low_half(sequence_), high_half(sequence_), static_cast<std::uint32_t>(round),
        static_cast<std::uint32_t>(slot) | static_cast<std::uint32_t>(purpose) << 28}};
   const r123::Philox4x32::ctr_type words = r123::Philox4x32()(counter, key);
+  return {words[0], words[1], words[2], words[3]};
+}
+
+double RandomStream::uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const {
+  const std::array<std::uint32_t, 4> words = this->words(round, slot, purpose);
   const std::uint64_t bits = std::uint64_t{words[1]} << 32 | words[0];
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace specdec::sim {
@@ -48,6 +49,9 @@ class RandomStream final : public UniformSource {
   /// @return a number in [0, 1)
   /// @throws std::domain_error if round or slot is outside its range
   double uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const override;
+  /// All four words of the block.
+  /// @throws as uniform
+  std::array<std::uint32_t, 4> words(std::int64_t round, std::int64_t slot, Purpose purpose) const;
 
  private:
   std::uint64_t seed_;

@@ -1,6 +1,7 @@
 #include "sim/synthetic_rounds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -9,11 +10,15 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
 #include "sim/random.hpp"
-#include "sim/synthetic_round_kernels.hpp"
 
 namespace specdec::sim {
 namespace {
 
+/// Sequences that one thread takes at a time.
+constexpr std::int64_t sequences_per_chunk = 64;
+constexpr std::int64_t max_synthetic_gamma = 32;
+/// 2^32 times a probability of an alias table's column; 2^31 times an acceptance probability.
+constexpr double column_unit = 0x1p32, acceptance_unit = 0x1p31;
 constexpr std::uint32_t sure = std::uint32_t{1} << 31;
 
 /// Weights in units of 2^-32 / n of their total, with n their number: integers whose sum is exactly n 2^32.
@@ -21,7 +26,7 @@ constexpr std::uint32_t sure = std::uint32_t{1} << 31;
 std::vector<std::uint64_t> in_units(const std::vector<double>& weights) {
   long double total = 0;
   for (const double w : weights) total += w;
-  const long double scale = static_cast<long double>(weights.size()) * kernels::column_unit / total;
+  const long double scale = static_cast<long double>(weights.size()) * column_unit / total;
   std::vector<std::uint64_t> units;
   std::uint64_t sum = 0;
   for (const double w : weights) {
@@ -62,17 +67,36 @@ std::vector<AliasColumn> alias_table(std::vector<std::uint64_t> units) {
   return columns;
 }
 
+using RandomWords = std::array<std::uint32_t, 4>;
+
+struct AliasChoice {
+  std::size_t token;
+  std::uint64_t acceptance;
+};
+
+/// By words 0 and 1 of a block, from the table of q, p or the residual.
+AliasChoice chosen(const AliasPair& pair, std::uint64_t table, const RandomWords& words) {
+  const auto vocab = static_cast<std::uint64_t>(pair.vocab_size());
+  // vocab times the 64 random bits: column, then 32 bits of its fraction.
+  const std::uint64_t scaled = words[1] * vocab + (words[0] * vocab >> 32);
+  const std::uint64_t column = scaled >> 32;
+  const std::uint64_t choice = pair.columns()[2 * (table * vocab + column)];
+  const std::uint64_t acceptances = pair.columns()[2 * (table * vocab + column) + 1];
+  const bool own = (scaled & 0xffff'ffff) < (choice & 0xffff'ffff);
+  return {static_cast<std::size_t>(own ? column : choice >> 32), own ? acceptances & 0xffff'ffff : acceptances >> 32};
+}
+
 std::vector<double> entries(const core::Distribution& row) {
   return {row.probabilities().begin(), row.probabilities().end()};
 }
 
 void require_options(const SyntheticRoundsOptions& options, std::int64_t gamma) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  core::require_in("simulate_rounds", "gamma", gamma, 0, kernels::max_synthetic_gamma);
+  core::require_in("simulate_rounds", "gamma", gamma, 0, max_synthetic_gamma);
   core::require_in("simulate_rounds", "rounds_per_sequence", options.rounds_per_sequence, 1, std::int64_t{1} << 24);
   // Keeps tokens below 2^63.
   core::require_in("simulate_rounds", "sequences", options.sequences, 1,
-                   most / (options.rounds_per_sequence * (kernels::max_synthetic_gamma + 1)));
+                   most / (options.rounds_per_sequence * (max_synthetic_gamma + 1)));
   core::require_in("simulate_rounds", "threads", options.threads, 1, 1024);
   if (options.until_relative_error) {
     core::require_in("simulate_rounds", "until_relative_error", *options.until_relative_error,
@@ -88,16 +112,14 @@ void add_to(std::vector<std::int64_t>& sums, const std::vector<std::int64_t>& co
 struct WorkerCounts {
   std::vector<std::int64_t> accepted;
   std::vector<std::int64_t> tokens;
-  std::vector<std::uint32_t> words;
 };
 
-/// Counts the rounds of `count` sequences from `first` on.
-using CountChunk = std::function<void(std::int64_t first, std::int64_t count, WorkerCounts& counts)>;
+/// Counts the rounds of a sequence.
+using CountSequence = std::function<void(const RandomStream& stream, WorkerCounts& counts)>;
 
 SyntheticRounds simulate_chunks(const SyntheticRoundsOptions& options, const WorkerCounts& empty,
-                                const CountChunk& count_chunk) {
-  constexpr std::int64_t chunk_size = kernels::sequences_per_chunk;
-  const std::int64_t chunks = (options.sequences - 1) / chunk_size + 1;
+                                const CountSequence& count_sequence) {
+  const std::int64_t chunks = (options.sequences - 1) / sequences_per_chunk + 1;
   std::vector<WorkerCounts> workers(static_cast<std::size_t>(std::min(options.threads, chunks)), empty);
   std::atomic<bool> interrupted = false;
   SyntheticRounds result;
@@ -106,8 +128,10 @@ SyntheticRounds simulate_chunks(const SyntheticRoundsOptions& options, const Wor
     core::for_each_index(portion, options.threads, [&](std::int64_t i, std::int64_t worker) {
       if (!interrupted && options.interrupt && options.interrupt()) interrupted = true;
       if (interrupted || !options.shard.holds(done + i)) return;
-      const std::int64_t first = (done + i) * chunk_size;
-      count_chunk(first, std::min(chunk_size, options.sequences - first), workers[static_cast<std::size_t>(worker)]);
+      const std::int64_t first = (done + i) * sequences_per_chunk;
+      for (std::int64_t s = first; s < std::min(first + sequences_per_chunk, options.sequences); ++s)
+        count_sequence(RandomStream(options.seed, static_cast<std::uint64_t>(s)),
+                       workers[static_cast<std::size_t>(worker)]);
     });
     done += portion;
     result.accepted_counts.assign(empty.accepted.size(), 0);
@@ -118,12 +142,8 @@ SyntheticRounds simulate_chunks(const SyntheticRoundsOptions& options, const Wor
     if (options.progress) options.progress(result);
   }
   result.interrupted = interrupted;
-  if (!empty.tokens.empty()) {
-    result.token_counts.assign(empty.tokens.size(), 0);
-    for (const WorkerCounts& worker : workers) add_to(result.token_counts, worker.tokens);
-    // The last place held the draws that emitted nothing.
-    result.token_counts.pop_back();
-  }
+  result.token_counts.assign(empty.tokens.size(), 0);
+  for (const WorkerCounts& worker : workers) add_to(result.token_counts, worker.tokens);
   return result;
 }
 
@@ -143,7 +163,7 @@ AliasPair::AliasPair(const core::TargetDistribution& p, const core::DraftDistrib
     if (target[i] >= draft[i]) continue;
     rejects = true;
     const double ratio = static_cast<double>(target[i]) / static_cast<double>(draft[i]);
-    acceptance[i] = static_cast<std::uint32_t>(std::round(ratio * kernels::acceptance_unit));
+    acceptance[i] = static_cast<std::uint32_t>(std::round(ratio * acceptance_unit));
   }
   const auto append = [this](const std::vector<AliasColumn>& table, auto acceptance_of) {
     for (std::size_t i = 0; i < table.size(); ++i) {
@@ -193,17 +213,26 @@ SyntheticRounds simulate_rounds(const AliasPair& pair, std::int64_t gamma, const
   require_options(options, gamma);
   WorkerCounts empty;
   empty.accepted.resize(static_cast<std::size_t>(gamma) + 1);
-  if (options.count_tokens) empty.tokens.resize(static_cast<std::size_t>(pair.vocab_size()) + 1);
-  return simulate_chunks(options, empty, [&](std::int64_t first, std::int64_t count, WorkerCounts& counts) {
-    kernels::AliasRounds run;
-    run.columns = pair.columns().data();
-    run.vocab = static_cast<std::uint64_t>(pair.vocab_size());
-    run.gamma = static_cast<std::uint64_t>(gamma);
-    run.seed = options.seed;
-    run.first_sequence = static_cast<std::uint64_t>(first);
-    run.sequences = static_cast<std::uint64_t>(count);
-    run.rounds = static_cast<std::uint64_t>(options.rounds_per_sequence);
-    kernels::run_alias_rounds(run, counts.accepted, counts.tokens);
+  if (options.count_tokens) empty.tokens.resize(static_cast<std::size_t>(pair.vocab_size()));
+  return simulate_chunks(options, empty, [&](const RandomStream& stream, WorkerCounts& counts) {
+    const auto emit = [&](std::size_t token) {
+      if (options.count_tokens) ++counts.tokens[token];
+    };
+    for (std::int64_t round = 0; round < options.rounds_per_sequence; ++round) {
+      std::int64_t accepted = 0;
+      bool rejected = false;
+      while (accepted < gamma) {
+        const RandomWords words = stream.words(round, accepted, Purpose::draft);
+        const AliasChoice drafted = chosen(pair, 0, words);
+        rejected = words[2] / 2 >= drafted.acceptance;
+        if (rejected) break;
+        emit(drafted.token);
+        ++accepted;
+      }
+      emit(chosen(pair, rejected ? 2 : 1, stream.words(round, accepted, rejected ? Purpose::residual : Purpose::bonus))
+               .token);
+      ++counts.accepted[static_cast<std::size_t>(accepted)];
+    }
   });
 }
 
@@ -211,32 +240,20 @@ SyntheticRounds simulate_rounds(const core::AcceptanceRate& alpha, std::int64_t 
                                 const SyntheticRoundsOptions& options) {
   require_options(options, gamma);
   core::require_in("simulate_rounds", "count_tokens", std::int64_t{options.count_tokens}, 0, 0);
-  constexpr std::int64_t words_at_once = 4096;
-  constexpr std::uint32_t accepting = static_cast<std::uint32_t>(Purpose::acceptance) << 28;
   std::vector<std::uint32_t> thresholds;
   for (std::int64_t n = 1; n <= gamma; ++n) {
-    thresholds.push_back(static_cast<std::uint32_t>(std::round(alpha.power(n) * kernels::acceptance_unit)));
+    thresholds.push_back(static_cast<std::uint32_t>(std::round(alpha.power(n) * acceptance_unit)));
   }
   WorkerCounts empty;
   empty.accepted.resize(static_cast<std::size_t>(gamma) + 1);
-  empty.words.resize(static_cast<std::size_t>(words_at_once));
-  return simulate_chunks(options, empty, [&](std::int64_t first, std::int64_t count, WorkerCounts& counts) {
-    for (std::int64_t sequence = first; sequence < first + count; ++sequence) {
-      for (std::int64_t round = 0; round < options.rounds_per_sequence; round += words_at_once) {
-        const std::int64_t rounds = std::min(words_at_once, options.rounds_per_sequence - round);
-        const auto blocks = static_cast<std::size_t>((rounds + 3) / 4);
-        const std::span<std::uint32_t> words(counts.words.data(), 4 * blocks);
-        kernels::philox_words(options.seed, static_cast<std::uint64_t>(sequence), static_cast<std::uint32_t>(round / 4),
-                              accepting, words);
-        std::int64_t reached = rounds;
-        for (std::size_t n = 0; n < thresholds.size(); ++n) {
-          const std::int64_t further =
-              kernels::count_below(words.first(static_cast<std::size_t>(rounds)), thresholds[n]);
-          counts.accepted[n] += reached - further;
-          reached = further;
-        }
-        counts.accepted.back() += reached;
-      }
+  return simulate_chunks(options, empty, [&](const RandomStream& stream, WorkerCounts& counts) {
+    RandomWords words = {};
+    for (std::int64_t round = 0; round < options.rounds_per_sequence; ++round) {
+      if (round % 4 == 0) words = stream.words(round / 4, 0, Purpose::acceptance);
+      const std::uint32_t half = words[static_cast<std::size_t>(round % 4)] / 2;
+      std::size_t accepted = 0;
+      while (accepted < thresholds.size() && half < thresholds[accepted]) ++accepted;
+      ++counts.accepted[accepted];
     }
   });
 }

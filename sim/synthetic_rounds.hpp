@@ -10,7 +10,7 @@
 #include "analysis/core/distribution.hpp"
 #include "traces/sharded_recording.hpp"
 
-/// Many rounds of speculative decoding without dependence on the context: at a hundred million tokens per second and
+/// Many rounds of speculative decoding without dependence on the context: at some ten million tokens per second and
 /// core, for laws that only long runs distinguish. Models that see their prefix run in sim/decoding.hpp.
 ///
 /// Random numbers: blocks of Philox4x32-10 in RandomStream's layout, key the seed, counter (sequence, round, slot,
@@ -19,7 +19,7 @@
 /// choose by an alias table, not by inverting the cumulative sum. No word is used twice. Rounds given a rate alone take
 /// their uniforms from the words of blocks (sequence, round / 4, slot 0, acceptance), one word per round.
 ///
-/// Counts are integers, so results are bit-identical for any number of threads and on any instruction set.
+/// Counts are integers, so results are bit-identical for any number of threads.
 namespace specdec::sim {
 
 /// Alias tables of a target and a draft law, of the residual max(0, p - q), and the acceptance min(1, p/q).
@@ -40,7 +40,8 @@ class AliasPair {
   AliasPair(const core::TargetDistribution& p, const core::DraftDistribution& q);
 
   std::int64_t vocab_size() const { return vocab_size_; }
-  /// Shape: (3, vocab, 2), tables of q, p and the residual; columns as kernels::AliasRounds describes them.
+  /// Shape: (3, vocab, 2), tables of q, p and the residual; of each column threshold | alias << 32, and acceptance of
+  /// its own token | acceptance of the alias << 32.
   std::span<const std::uint64_t> columns() const { return columns_; }
 
  private:

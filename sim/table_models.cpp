@@ -31,15 +31,6 @@ void require_distribution(std::string_view function, std::span<const double> row
   core::require_in(function, "sum of a row", sum, 1 - tolerance, 1 + tolerance);
 }
 
-/// Writes the rows after the last tokens of `prefix`; `write(so_far, row)` writes the one after `so_far`.
-template <class Write>
-void write_rows(const TokenPrefix& prefix, std::int64_t count, std::span<double> rows, Write write) {
-  const std::size_t vocab = index(prefix.vocab_size());
-  const std::size_t first = index(prefix.length() - count + 1);
-  for (std::size_t i = 0; i < index(count); ++i)
-    write(prefix.tokens().first(first + i), rows.subspan(i * vocab, vocab));
-}
-
 }  // namespace
 
 TokenPrefix::TokenPrefix(std::int64_t vocab_size, std::int64_t max_length)
@@ -48,15 +39,15 @@ TokenPrefix::TokenPrefix(std::int64_t vocab_size, std::int64_t max_length)
   core::require_in("TokenPrefix", "max_length", max_length, 1, unlimited_length);
 }
 
-std::int64_t TokenPrefix::append(std::span<const Token> block, std::span<const double> rows) {
-  const std::size_t count = rows.size() / index(vocab_size_);
-  core::require_same_size("score", "rows", rows.size(), "a whole number of rows", count * index(vocab_size_));
+std::size_t TokenPrefix::append(std::span<const Token> block, std::size_t entries) {
+  const std::size_t count = entries / index(vocab_size_);
+  core::require_same_size("score", "rows", entries, "a whole number of rows", count * index(vocab_size_));
   if (count > block.size())
     throw std::invalid_argument(fmt::format("score: rows is {} rows, but must be in [0, {}]", count, block.size()));
   core::require_in("score", "block length", static_cast<std::int64_t>(block.size()), 0, max_length_ - length());
   for (const Token token : block) core::require_in("score", "token", std::int64_t{token}, 0, vocab_size_ - 1);
   tokens_.insert(tokens_.end(), block.begin(), block.end());
-  return static_cast<std::int64_t>(count);
+  return count;
 }
 
 void TokenPrefix::roll_back(std::int64_t length) {
@@ -93,7 +84,7 @@ std::int64_t ContextTableModel::context_index(std::int64_t vocab_size, std::span
 
 ContextTableModel::ContextTableModel(std::int64_t vocab_size, std::int64_t order, std::vector<double> rows,
                                      std::int64_t max_length)
-    : prefix_(vocab_size, max_length),
+    : TokenPrefix(vocab_size, max_length),
       order_(order),
       rows_(std::make_shared<const std::vector<double>>(std::move(rows))) {
   const std::size_t vocab = index(vocab_size);
@@ -110,8 +101,7 @@ std::span<const double> ContextTableModel::row(std::span<const Token> prefix) co
 }
 
 void ContextTableModel::score(std::span<const Token> block, std::span<double> rows) {
-  const std::int64_t count = prefix_.append(block, rows);
-  write_rows(prefix_, count, rows, [this](std::span<const Token> prefix, std::span<double> out) {
+  score_by(block, rows, [this](std::span<const Token> prefix, std::span<double> out) {
     const std::span<const double> stored = row(prefix);
     std::copy_n(stored.data(), stored.size(), out.data());
   });
@@ -125,77 +115,6 @@ ContextTableModel uniform_model(std::int64_t vocab_size) {
 ContextTableModel unigram_model(std::vector<double> probabilities) {
   const auto vocab_size = static_cast<std::int64_t>(probabilities.size());
   return ContextTableModel(vocab_size, 0, std::move(probabilities));
-}
-
-struct BigramModel::Tables {
-  std::vector<double> unigram;
-  BigramCounts counts;
-  double discount;
-  /// n(c) and R(c) of each context.
-  std::vector<double> totals;
-  std::vector<double> reserved;
-
-  void check() const;
-  void add_up();
-  void write(Token context, std::span<double> row) const;
-};
-
-void BigramModel::Tables::check() const {
-  constexpr std::string_view function = "BigramModel";
-  require_distribution(function, unigram);
-  core::require_in(function, "discount", discount, 0, 1);
-  const std::vector<std::int64_t>& starts = counts.row_starts;
-  core::require_same_size(function, "row_starts", starts.size(), "vocab + 1", unigram.size() + 1);
-  core::require_same_size(function, "tokens", counts.tokens.size(), "counts", counts.counts.size());
-  const auto entries = static_cast<std::int64_t>(counts.tokens.size());
-  core::require_in(function, "first row start", starts.front(), 0, 0);
-  core::require_in(function, "last row start", starts.back(), entries, entries);
-  for (std::size_t c = 0; c < unigram.size(); ++c)
-    core::require_in(function, "row start", starts[c + 1], starts[c], entries);
-  for (std::size_t c = 0; c < unigram.size(); ++c) {
-    std::int64_t lowest = 0;
-    for (std::size_t i = index(starts[c]); i < index(starts[c + 1]); ++i) {
-      core::require_in(function, "token", std::int64_t{counts.tokens[i]}, lowest,
-                       static_cast<std::int64_t>(unigram.size()) - 1);
-      core::require_in(function, "count", counts.counts[i], std::numeric_limits<double>::min(),
-                       std::numeric_limits<double>::max());
-      lowest = std::int64_t{counts.tokens[i]} + 1;
-    }
-  }
-}
-
-void BigramModel::Tables::add_up() {
-  totals.resize(unigram.size());
-  reserved.resize(unigram.size());
-  for (std::size_t c = 0; c < unigram.size(); ++c) {
-    for (std::size_t i = index(counts.row_starts[c]); i < index(counts.row_starts[c + 1]); ++i) {
-      totals[c] += counts.counts[i];
-      reserved[c] += std::min(discount, counts.counts[i]);
-    }
-  }
-}
-
-void BigramModel::Tables::write(Token context, std::span<double> row) const {
-  const auto c = static_cast<std::size_t>(context);
-  const double total = totals[c];
-  const double unigram_share = total > 0 ? reserved[c] / total : 1;
-  for (std::size_t x = 0; x < row.size(); ++x) row[x] = unigram_share * unigram[x];
-  for (std::size_t i = index(counts.row_starts[c]); i < index(counts.row_starts[c + 1]); ++i)
-    row[static_cast<std::size_t>(counts.tokens[i])] += std::max(0.0, counts.counts[i] - discount) / total;
-}
-
-BigramModel::BigramModel(std::vector<double> unigram, BigramCounts counts, double discount, std::int64_t max_length)
-    : prefix_(static_cast<std::int64_t>(unigram.size()), max_length) {
-  Tables tables{std::move(unigram), std::move(counts), discount, {}, {}};
-  tables.check();
-  tables.add_up();
-  tables_ = std::make_shared<const Tables>(std::move(tables));
-}
-
-void BigramModel::score(std::span<const Token> block, std::span<double> rows) {
-  const std::int64_t count = prefix_.append(block, rows);
-  write_rows(prefix_, count, rows,
-             [this](std::span<const Token> prefix, std::span<double> out) { tables_->write(prefix.back(), out); });
 }
 
 TablePair fixed_pair(std::vector<double> target, std::vector<double> draft) {
@@ -254,6 +173,5 @@ TablePair synthetic_bigram_pair(std::int64_t vocab_size, double noise, std::uint
 }
 
 static_assert(LanguageModel<ContextTableModel>);
-static_assert(LanguageModel<BigramModel>);
 
 }  // namespace specdec::sim

@@ -11,7 +11,7 @@
 
 namespace specdec::sim {
 
-/// The tokens that a table model has read, with the checks that every model makes.
+/// What table models have in common: the tokens read, with the checks that every model makes.
 class TokenPrefix {
  public:
   TokenPrefix(std::int64_t vocab_size, std::int64_t max_length);
@@ -19,14 +19,23 @@ class TokenPrefix {
   std::int64_t vocab_size() const { return vocab_size_; }
   std::int64_t max_length() const { return max_length_; }
   std::int64_t length() const { return static_cast<std::int64_t>(tokens_.size()); }
-  std::span<const Token> tokens() const { return tokens_; }
-
-  /// Appends the block. Errors as for LanguageModelRef::score, which also describes the shape of rows.
-  /// @return the number of rows, n; row i stands after the first length() - n + 1 + i tokens
-  std::int64_t append(std::span<const Token> block, std::span<const double> rows);
+  double operations_per_token() const { return 0; }
   void roll_back(std::int64_t length);
 
+ protected:
+  /// LanguageModelRef::score, where `write(prefix, row)` writes the row after a prefix.
+  template <class Write>
+  void score_by(std::span<const Token> block, std::span<double> rows, const Write& write) {
+    const std::size_t count = append(block, rows.size()), vocab = static_cast<std::size_t>(vocab_size_);
+    const std::size_t first = tokens_.size() - count + 1;
+    for (std::size_t i = 0; i < count; ++i)
+      write(std::span<const Token>(tokens_).first(first + i), rows.subspan(i * vocab, vocab));
+  }
+
  private:
+  /// @return the number of rows that so many entries are
+  std::size_t append(std::span<const Token> block, std::size_t entries);
+
   std::int64_t vocab_size_;
   std::int64_t max_length_;
   std::vector<Token> tokens_;
@@ -37,7 +46,7 @@ constexpr std::int64_t unlimited_length = std::numeric_limits<std::int64_t>::max
 /// A model whose next-token distribution is looked up by the last `order` tokens: exact, for enumeration and tests.
 /// At the start of a text, with fewer tokens, it is looked up by all of them, so a large order makes the
 /// distribution a function of the whole prefix. Copies share the table.
-class ContextTableModel {
+class ContextTableModel : public TokenPrefix {
  public:
   /// Number of contexts: 1 for order 0, else vocab + vocab^2 + ... + vocab^order.
   /// @throws std::domain_error if vocab_size < 1, order < 0 or the number exceeds 2^31
@@ -52,18 +61,12 @@ class ContextTableModel {
   ContextTableModel(std::int64_t vocab_size, std::int64_t order, std::vector<double> rows,
                     std::int64_t max_length = unlimited_length);
 
-  std::int64_t vocab_size() const { return prefix_.vocab_size(); }
-  std::int64_t max_length() const { return prefix_.max_length(); }
-  std::int64_t length() const { return prefix_.length(); }
-  double operations_per_token() const { return 0; }
   void score(std::span<const Token> block, std::span<double> rows);
-  void roll_back(std::int64_t length) { prefix_.roll_back(length); }
 
   /// The distribution after `prefix`, which has at least one token unless the order is 0.
   std::span<const double> row(std::span<const Token> prefix) const;
 
  private:
-  TokenPrefix prefix_;
   std::int64_t order_;
   std::shared_ptr<const std::vector<double>> rows_;
 };
@@ -73,44 +76,6 @@ ContextTableModel uniform_model(std::int64_t vocab_size);
 
 /// The same distribution after every prefix. Shape: (vocab), sums to 1.
 ContextTableModel unigram_model(std::vector<double> probabilities);
-
-/// Bigram counts by context, as rows of a sparse matrix (CSR).
-/// Shape: row_starts (vocab + 1), from 0 to the number of entries, not descending; tokens and counts (entries), the
-/// tokens of a row ascending.
-struct BigramCounts {
-  std::vector<std::int64_t> row_starts;
-  std::vector<Token> tokens;
-  std::vector<double> counts;
-};
-
-/// Bigram model from counts, interpolated with a unigram distribution by absolute discounting.
-///
-///   P(x | c) = (max(0, n(c,x) - D) + R(c) U(x)) / n(c),   R(c) = sum_x min(D, n(c,x));   U(x) where n(c) = 0
-///
-/// With continuation counts for U this is interpolated Kneser-Ney. Copies share the tables.
-/// Source:   Ney, Essen, Kneser 1994
-class BigramModel {
- public:
-  /// @param unigram   U, shape (vocab), sums to 1
-  /// @param discount  D, [0, 1]
-  /// @throws std::invalid_argument if the shapes do not match
-  /// @throws std::domain_error if a token is outside the vocabulary or out of order, a count is not positive and
-  ///         finite, U is not a distribution, or the discount is out of range
-  BigramModel(std::vector<double> unigram, BigramCounts counts, double discount,
-              std::int64_t max_length = unlimited_length);
-
-  std::int64_t vocab_size() const { return prefix_.vocab_size(); }
-  std::int64_t max_length() const { return prefix_.max_length(); }
-  std::int64_t length() const { return prefix_.length(); }
-  double operations_per_token() const { return 0; }
-  void score(std::span<const Token> block, std::span<double> rows);
-  void roll_back(std::int64_t length) { prefix_.roll_back(length); }
-
- private:
-  struct Tables;
-  TokenPrefix prefix_;
-  std::shared_ptr<const Tables> tables_;
-};
 
 /// A target and a draft over one vocabulary, for simulation without trained models.
 struct TablePair {

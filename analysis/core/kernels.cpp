@@ -28,23 +28,12 @@ double rejected_mass(const TargetDistribution& p, const DraftDistribution& q) {
   return sum_over_tokens("rejected_mass", p, q, [](double px, double qx) { return std::max(0.0, qx - px); });
 }
 
-double missing_mass(const TargetDistribution& p, const DraftDistribution& q) {
-  return sum_over_tokens("missing_mass", p, q, [](double px, double qx) { return std::max(0.0, px - qx); });
-}
-
 AcceptanceRate acceptance_rate(const TargetDistribution& p, const DraftDistribution& q) {
   return AcceptanceRate::from_masses(overlap(p, q), rejected_mass(p, q));
 }
 
 double d_lk(const TargetDistribution& p, const DraftDistribution& q) {
   return sum_over_tokens("d_lk", p, q, [](double px, double qx) { return std::abs(px - qx) / 2; });
-}
-
-bool residual_distribution(const TargetDistribution& p, const DraftDistribution& q, std::span<double> out) {
-  require_same_size("residual_distribution", "out", out.size(), "target distribution", p.size());
-  const double missing = missing_mass(p, q);
-  for (std::size_t x = 0; x < p.size(); ++x) out[x] = missing > 0 ? std::max(0.0, p[x] - q[x]) / missing : p[x];
-  return missing > 0;
 }
 
 }  // namespace specdec::core

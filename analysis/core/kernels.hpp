@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
-#include <vector>
-
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/distribution.hpp"
 
@@ -23,12 +19,6 @@ double overlap(const TargetDistribution& p, const DraftDistribution& q);
 /// Accuracy: relative error <= 1e-15
 double rejected_mass(const TargetDistribution& p, const DraftDistribution& q);
 
-/// The target's mass that the draft misses, sum_x max(0, p(x) - q(x)): the normaliser of the residual distribution.
-/// Source:   Leviathan et al. 2023, Appendix A.1
-/// @return in [0, 1 + tolerance]
-/// Accuracy: relative error <= 1e-15
-double missing_mass(const TargetDistribution& p, const DraftDistribution& q);
-
 /// beta as a rate: the rejected mass is passed on as it was summed, never taken as 1 - beta.
 /// If the draft's row sums to 1 + d, alpha() differs from overlap() by at most |d|.
 /// Source:   Leviathan et al. 2023, Definition 3.1 and Theorem 3.5
@@ -40,12 +30,5 @@ AcceptanceRate acceptance_rate(const TargetDistribution& p, const DraftDistribut
 /// @return in [0, 1 + tolerance]; 0 iff p = q, 1 iff the supports are disjoint
 /// Accuracy: relative error <= 1e-15
 double d_lk(const TargetDistribution& p, const DraftDistribution& q);
-
-/// The residual distribution norm(max(0, p - q)) from which the correction of a rejected draft is sampled.
-/// Source:   Leviathan et al. 2023, Section 2.3
-/// Shape:    out (vocab), sums to 1
-/// @return false, with out = p, if no mass is missing (p <= q everywhere): nothing can be rejected then
-/// @throws std::invalid_argument if out has another length
-bool residual_distribution(const TargetDistribution& p, const DraftDistribution& q, std::span<double> out);
 
 }  // namespace specdec::core

@@ -7,9 +7,9 @@
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <set>
 #include <stdexcept>
+#include <vector>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
@@ -32,14 +32,6 @@ double at_least_once(double x, std::int64_t n) {
   return -std::expm1(static_cast<double>(n) * std::log1p(-std::min(x, 1.0)));
 }
 
-MultiDraftLaw empty_law(std::size_t vocab, std::int64_t k) {
-  MultiDraftLaw law;
-  law.by_draft.resize(static_cast<std::size_t>(k));
-  law.accepted.resize(vocab);
-  law.corrected.resize(vocab);
-  return law;
-}
-
 /// Replaces p by norm(max(0, p - q)). Returns the mass that was left; p is unchanged if that is 0.
 double leave_residual(std::vector<double>& p, std::span<const double> q) {
   const double mass = core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - q[x]); });
@@ -59,16 +51,6 @@ double taken_per_overlap(double b, std::int64_t k) { return b > 0 ? at_least_onc
 bool is_lossless(double b, double rho, std::int64_t k) { return taken_per_overlap(b, k) <= rho * (1 + 4e-16); }
 
 }  // namespace
-
-core::AcceptanceRate MultiDraftLaw::acceptance() const {
-  return core::AcceptanceRate::from_masses(sum_of(accepted), sum_of(corrected));
-}
-
-std::vector<double> MultiDraftLaw::output() const {
-  std::vector<double> law(accepted.size());
-  for (std::size_t x = 0; x < law.size(); ++x) law[x] = accepted[x] + corrected[x];
-  return law;
-}
 
 double recursive_acceptance_of(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                std::span<const std::int64_t> drafts, Replacement replacement) {
@@ -115,24 +97,18 @@ double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistr
   return is_narrow(below, above) ? above : boost::math::tools::bisect(f, below, above, is_narrow).second;
 }
 
-MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k, double rho) {
-  require_inputs("k_seq", p, q, k);
-  core::require_in("k_seq", "rho", rho, 1, std::numeric_limits<double>::max());
+core::AcceptanceRate k_seq_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
+                                      std::int64_t k, double rho) {
+  require_inputs("k_seq_acceptance", p, q, k);
+  core::require_in("k_seq_acceptance", "rho", rho, 1, core::largest_double);
   const double b = overlap_at(p, q, rho);
   if (b > 0 && !is_lossless(b, rho, k))
-    core::require_in("k_seq", "rho", rho, k_seq_least_rho(p, q, k), std::numeric_limits<double>::max());
-  MultiDraftLaw law = empty_law(p.size(), k);
-  double first = b;
-  for (double& probability : law.by_draft) {
-    probability = first;
-    first *= 1 - std::min(b, 1.0);
-  }
+    core::require_in("k_seq_acceptance", "rho", rho, k_seq_least_rho(p, q, k), core::largest_double);
   const double taken = taken_per_overlap(b, k);
-  for (std::size_t x = 0; x < p.size(); ++x) {
-    law.accepted[x] = std::min(p[x] / rho, q[x]) * taken;
-    law.corrected[x] = std::max(0.0, p[x] - law.accepted[x]);
-  }
-  return law;
+  const auto accepted = [&](std::size_t x) { return std::min(p[x] / rho, q[x]) * taken; };
+  const auto corrected = [&](std::size_t x) { return std::max(0.0, p[x] - accepted(x)); };
+  return core::AcceptanceRate::from_masses(core::sum_of_terms(p.size(), accepted),
+                                           core::sum_of_terms(p.size(), corrected));
 }
 
 core::AcceptanceRate distinct_drafts_acceptance(const core::TargetDistribution& p,

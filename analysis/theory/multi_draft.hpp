@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/distribution.hpp"
@@ -14,21 +13,6 @@ namespace specdec::theory {
 
 /// The largest number of drafts at one position.
 inline constexpr std::int64_t most_drafts = 1024;
-
-/// The law of what one position emits, and how. accepted + corrected is the law of the token, which is p.
-struct MultiDraftLaw {
-  /// [i - 1] = P(draft i is the accepted one). Shape: (k)
-  std::vector<double> by_draft;
-  /// P(a draft is accepted, and it is x). Shape: (vocab)
-  std::vector<double> accepted;
-  /// P(no draft is accepted, and the emitted token is x). Shape: (vocab)
-  std::vector<double> corrected;
-
-  /// P(some draft is accepted).
-  core::AcceptanceRate acceptance() const;
-  /// accepted + corrected.
-  std::vector<double> output() const;
-};
 
 /// The way the drafts of one position are drawn from q: independently, or each from what the previous ones leave,
 /// renormalised. Drawing without replacement ends when the support of q is exhausted.
@@ -49,8 +33,8 @@ enum class Replacement { with, without };
 double recursive_acceptance_of(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                std::span<const std::int64_t> drafts, Replacement replacement);
 
-/// The smallest rho for which k-SEQ is lossless: the root of 1 - (1 - b(rho))^k = rho b(rho), with b as in k_seq.
-/// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
+/// The smallest rho for which k-SEQ is lossless: the root of 1 - (1 - b(rho))^k = rho b(rho), with b as in
+/// k_seq_acceptance. Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
 /// @return in [1, k]; 1 if the supports are disjoint, so that b is 0
 /// Accuracy: relative error <= 1e-14
 double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
@@ -64,7 +48,8 @@ double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistr
 /// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
 /// @throws std::domain_error if rho is infinite, or below k_seq_least_rho: some corrected probability would be negative
 /// Accuracy: absolute error <= 1e-14
-MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k, double rho);
+core::AcceptanceRate k_seq_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
+                                      std::int64_t k, double rho);
 
 /// Acceptance of proposals that are given rather than drawn, p(set): the n tokens named by a table or a ranking.
 /// Source:   docs/theory.md#several-drafts-at-one-position

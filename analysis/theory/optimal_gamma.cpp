@@ -134,14 +134,6 @@ long double solve_log_excess(long double d) {
   return delta;
 }
 
-void append(std::vector<GammaRange>& ranges, GammaRange range) {
-  if (!ranges.empty() && (ranges.back().last == GammaRange::unbounded || range.first <= ranges.back().last + 1)) {
-    ranges.back().last = std::max(ranges.back().last, range.last);
-  } else {
-    ranges.push_back(range);
-  }
-}
-
 }  // namespace
 
 OptimalGamma optimal_gamma(const core::AcceptanceProfile& acceptance, const core::StepCost& cost) {
@@ -186,26 +178,6 @@ std::optional<RealOptimum> optimal_gamma_real(const core::AcceptanceRate& rate, 
   const long double gamma = std::log1p(delta) / log_reciprocal - 1;
   const long double speedup = log_reciprocal / (c * static_cast<long double>(rate.rejection()) * (1 + delta));
   return RealOptimum{static_cast<double>(std::max(0.0L, gamma)), static_cast<double>(std::max(1.0L, speedup))};
-}
-
-std::vector<GammaRange> near_optimal_gammas(const core::AcceptanceProfile& acceptance, const core::StepCost& cost,
-                                            double tolerance) {
-  core::require_in("near_optimal_gammas", "tolerance", tolerance, 0, 1);
-  const Speedup speedup(acceptance, cost);
-  const OptimalGamma best = optimal_gamma(acceptance, cost);
-  if (std::isinf(best.speedup)) return {};
-  const long double least = (1 - static_cast<long double>(tolerance)) * best.speedup - four_ulp(best.speedup);
-  std::vector<GammaRange> ranges;
-  if (least <= 1) ranges.push_back({0, 0});
-  const auto near = [&](std::int64_t gamma) { return speedup.at(gamma) >= least; };
-  for (const Piece& piece : cost.pieces()) {
-    const std::int64_t peak = speedup.best_of(piece, piece.last);
-    if (!near(peak)) continue;
-    const std::int64_t first = first_failure(piece.first, peak, [&](std::int64_t gamma) { return !near(gamma); });
-    const std::int64_t last = near(piece.last) ? piece.last : first_failure(peak, piece.last, near) - 1;
-    append(ranges, {first, last});
-  }
-  return ranges;
 }
 
 std::optional<std::int64_t> gamma_reaching_share(const core::AcceptanceRate& rate, double share) {

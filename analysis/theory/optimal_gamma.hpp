@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <vector>
 
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/core/step_cost.hpp"
@@ -71,17 +70,6 @@ struct RealOptimum {
 /// @throws std::domain_error if c is NaN, negative or infinite
 /// Accuracy: absolute error of gamma <= 1e-12 max(1, gamma); relative error of the speedup <= 1e-13
 std::optional<RealOptimum> optimal_gamma_real(const core::AcceptanceRate& rate, double c);
-
-/// All gammas whose speedup is at least (1 - tolerance) times the optimum, as sorted, separate ranges: one range if
-/// the speedup rises and falls once, possibly several for a general v. If no optimum is attained the supremum takes
-/// its place and the last range is unbounded; empty if that is infinite.
-///
-/// Source:   docs/theory.md#optimal-gamma
-/// @param tolerance  relative loss of speedup, dimensionless, [0, 1]
-/// @throws std::domain_error if tolerance or a cost is outside its range
-/// Accuracy: limits of the ranges are exact up to 4 ulp in the speedup
-std::vector<GammaRange> near_optimal_gammas(const core::AcceptanceProfile& acceptance, const core::StepCost& cost,
-                                            double tolerance);
 
 /// The smallest gamma whose expected tokens reach a share of their limit for gamma -> infinity: relevant for c = 0.
 ///

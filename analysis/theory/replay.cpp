@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "analysis/core/checks.hpp"
 
@@ -77,29 +78,6 @@ ReplayedSteps replay_steps_within(std::span<const double> acceptance, std::int64
       limits.size(),
       [&](std::size_t t, std::size_t k) { return acceptance[(t + k - 1) * columns + std::min(k, columns) - 1]; },
       [&](std::size_t t) { return limits[t]; });
-}
-
-std::vector<ReplayedSteps> replay_steps(std::span<const double> acceptance, std::span<const std::int64_t> gammas) {
-  std::vector<ReplayedSteps> steps;
-  steps.reserve(gammas.size());
-  for (const std::int64_t gamma : gammas) steps.push_back(replay_steps(acceptance, gamma));
-  return steps;
-}
-
-std::vector<double> steps_distribution(std::span<const double> acceptance, std::int64_t gamma) {
-  require_acceptance("steps_distribution", acceptance, gamma);
-  const std::size_t length = acceptance.size();
-  // at[t][n] = P(n steps cover the text from t)
-  std::vector<std::vector<double>> at(length + 1);
-  at[length] = {1.0};
-  for (std::size_t t = length; t-- > 0;) {
-    at[t].assign(length - t + 1, 0.0);
-    visit_step(length, t, gamma, of_prefix(acceptance), [&](std::size_t k, long double p) {
-      const auto probability = static_cast<double>(p);
-      for (std::size_t n = 0; n < at[t + k].size(); ++n) at[t][n + 1] += probability * at[t + k][n];
-    });
-  }
-  return at[0];
 }
 
 }  // namespace specdec::theory

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 /// The exact law of speculative decoding over a recorded text. Given a text sampled from the target, its token t is
 /// accepted as a draft with probability a_t = min(1, q_t(x_t) / p_t(x_t)), independently given the text; so the steps
@@ -41,15 +40,5 @@ ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamm
 /// Accuracy: relative error <= 1e-12
 ReplayedSteps replay_steps_within(std::span<const double> acceptance, std::int64_t depths,
                                   std::span<const std::int64_t> limits);
-
-/// The same for several gammas.
-std::vector<ReplayedSteps> replay_steps(std::span<const double> acceptance, std::span<const std::int64_t> gammas);
-
-/// The whole distribution of the number of steps: result[n] = P(n steps), n = 0..T. For short texts: O(T^2 gamma) time,
-/// O(T^2) memory.
-/// Source:   docs/theory.md#replay
-/// @param gamma  drafted tokens per step, >= 0
-/// @return T + 1 probabilities
-std::vector<double> steps_distribution(std::span<const double> acceptance, std::int64_t gamma);
 
 }  // namespace specdec::theory

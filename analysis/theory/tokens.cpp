@@ -1,11 +1,10 @@
 #include "analysis/theory/tokens.hpp"
 
-#include <stdexcept>
-
 #include "analysis/core/checks.hpp"
 #include "analysis/theory/extended.hpp"
 
 namespace specdec::theory {
+
 double expected_tokens(const core::AcceptanceProfile& acceptance, std::int64_t gamma) {
   core::require_in("expected_tokens", "gamma", gamma, 0, core::largest_integer);
   return static_cast<double>(extended::expected_tokens(acceptance, gamma));
@@ -20,14 +19,6 @@ double tokens_probability(const core::AcceptanceProfile& acceptance, std::int64_
   const std::int64_t most = gamma < core::largest_integer ? gamma + 1 : core::largest_integer;
   core::require_in("tokens_probability", "tokens", tokens, 1, most);
   return tokens - 1 == gamma ? acceptance.survival(gamma) : acceptance.first_rejection(tokens);
-}
-
-void tokens_distribution(const core::AcceptanceProfile& acceptance, std::span<double> out) {
-  if (out.empty()) throw std::invalid_argument("tokens_distribution: out is empty, but holds gamma + 1 >= 1 entries");
-  const auto gamma = static_cast<std::int64_t>(out.size()) - 1;
-  for (std::int64_t tokens = 1; tokens <= gamma + 1; ++tokens) {
-    out[static_cast<std::size_t>(tokens - 1)] = tokens_probability(acceptance, gamma, tokens);
-  }
 }
 
 double tokens_variance(const core::AcceptanceRate& rate, std::int64_t gamma) {

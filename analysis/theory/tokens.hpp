@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "analysis/core/acceptance_profile.hpp"
 
@@ -37,11 +36,6 @@ double expected_tokens_limit(const core::AcceptanceProfile& acceptance);
 /// @throws std::domain_error if gamma < 0 or tokens is outside its range
 /// Accuracy: relative error <= 1e-13
 double tokens_probability(const core::AcceptanceProfile& acceptance, std::int64_t gamma, std::int64_t tokens);
-
-/// The whole distribution of K: out[k - 1] = P(K = k).
-/// Shape: out (gamma + 1), sums to 1; its length gives gamma.
-/// @throws std::invalid_argument if out is empty
-void tokens_distribution(const core::AcceptanceProfile& acceptance, std::span<double> out);
 
 /// Variance of K, evaluated without cancellation.
 ///

@@ -1,7 +1,7 @@
 #include "planner/methods/checkpoint_pair.hpp"
 
 #include "planner/question_error.hpp"
-#include "sim/ngram_tables.hpp"
+#include "sim/ngram_model.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -98,7 +98,7 @@ CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) const
                  nullptr};
   };
   if (name.starts_with("unigram")) return draft(sim::unigram_model(tables.unigram));
-  return draft(sim::BigramModel(tables.unigram, tables.bigram, tables.discount));
+  return draft(sim::NgramModel(tables));
 }
 
 CheckpointPair::Draft CheckpointPair::checkpoint_draft(const fs::path& folder) {

@@ -176,12 +176,6 @@ bool Transformer::keeps_features() const { return forward_->keeps_features(); }
 
 double Transformer::operations_per_token() const { return forward_->operations_per_token(); }
 
-double Transformer::attention_operations(std::int64_t context) const {
-  core::require_in("Transformer::attention_operations", "context", context, 0, max_length());
-  const TransformerConfig& c = config();
-  return 4 * static_cast<double>(layers() * c.heads * c.head_size) * static_cast<double>(context);
-}
-
 void Transformer::score(std::span<const Token> block, std::span<double> rows) {
   const auto width = static_cast<std::size_t>(vocab_size());
   forward_->append({block.size(), block, {}}, row_count("Transformer::score", vocab_size(), block.size(), rows.size()),

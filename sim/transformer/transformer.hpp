@@ -53,12 +53,8 @@ class Transformer {
   /// options.keep_features.
   bool keeps_features() const;
   /// 2 * (parameters of the matrices a token is multiplied by: projections and feed-forward of layers() blocks, exit,
-  /// head). Excludes norms, activations, softmax, and attention over the prefix; see attention_operations.
+  /// head). Excludes norms, activations, softmax, and attention over the prefix.
   double operations_per_token() const;
-  /// Operations of attention for one token that sees `context` tokens, itself included:
-  ///   4 * layers() * heads * head_size * context   (2 for query times key, 2 for weight times value).
-  /// @throws std::domain_error if context < 0
-  double attention_operations(std::int64_t context) const;
 
   /// Appends `block` to the prefix and writes the next-token distributions after its last rows.size() / vocab_size()
   /// tokens, at temperature 1. Shape: (n, vocab_size), rows sum to 1 within 1e-12.

@@ -159,12 +159,12 @@ struct RecordedSequence {
   std::int32_t task = -1;
   /// estimate::PositionLabels::cluster: its prompt, or itself where that is unknown.
   std::uint64_t cluster = 0;
-  std::vector<std::int64_t> numbers = {};
-  std::vector<std::int64_t> places = {};
   std::vector<double> acceptance = {};
   std::vector<double> probability = {};
   std::vector<double> certainty = {};
   std::vector<bool> left_out = {};
+
+  std::size_t tokens() const { return left_out.size(); }
 };
 
 /// Sums over one sequence.
@@ -229,7 +229,7 @@ class RecordedExperiment {
     std::vector<sim::BatchedText> texts;
     for (const RecordedSequence& one : kept_)
       texts.push_back({.sequence = one.number,
-                       .tokens = std::ssize(one.places),
+                       .tokens = static_cast<std::int64_t>(one.tokens()),
                        .depths = depths,
                        .acceptance = one.acceptance,
                        .certainty = one.certainty,
@@ -264,8 +264,6 @@ class RecordedExperiment {
   static void collect(const RecordedAcceptance& positions, std::size_t i, RecordedSequence& sequence) {
     const estimate::Observations& seen = positions.seen();
     const auto depths = static_cast<std::size_t>(positions.depths());
-    sequence.numbers.push_back(seen.sequence[i]);
-    sequence.places.push_back(std::ssize(sequence.places));
     const std::span<const double> row = positions.acceptance().subspan(i * depths, depths);
     sequence.acceptance.insert(sequence.acceptance.end(), row.begin(), row.end());
     if (!seen.draft_token_probability.empty()) sequence.probability.push_back(seen.draft_token_probability[i]);
@@ -275,7 +273,7 @@ class RecordedExperiment {
 
   /// The drafts of the policy from each position, if its drafts are accepted.
   std::vector<std::int64_t> limits_of(const RecordedSequence& sequence) const {
-    std::vector<std::int64_t> limits(sequence.places.size(), play_.replayed.gamma);
+    std::vector<std::int64_t> limits(sequence.tokens(), play_.replayed.gamma);
     const bool product = play_.policy == "product";
     if (!product && play_.policy != "threshold") return limits;
     for (std::size_t t = 0; t < limits.size(); ++t) {
@@ -292,6 +290,12 @@ class RecordedExperiment {
     return limits;
   }
 
+  /// One round more that had so many slots.
+  static void count(std::vector<std::int64_t>& by_slot, std::int64_t slots) {
+    by_slot.resize(std::max(by_slot.size(), static_cast<std::size_t>(slots)));
+    for (std::int64_t j = 0; j < slots; ++j) ++by_slot[static_cast<std::size_t>(j)];
+  }
+
   void replay(const RecordedSequence& sequence, std::int64_t depths) {
     ReplayedSequence result;
     result.task = sequence.task;
@@ -300,29 +304,25 @@ class RecordedExperiment {
     const auto at_depth = [&](std::int64_t place, std::int64_t depth) {
       return sequence.acceptance[static_cast<std::size_t>(place * depths + std::min(depth, depths - 1))];
     };
-    sim::ReplaySimulation simulation(play_.replayed, context_.settings().seed, [&](const sim::ReplayedRound& round) {
+    const sim::ReplayedText text{sequence.number, sequence.acceptance, depths, sequence.probability};
+    for (const sim::ReplayedRound& round : sim::replay_rounds(play_.replayed, context_.settings().seed, text)) {
       for (std::int64_t j = 0; j < round.accepted + (round.rejected ? 1 : 0); ++j) {
         if (sequence.left_out[static_cast<std::size_t>(round.place + j)]) break;
         result.accepted_expected += at_depth(round.place + j, j);
         result.judged += 1;
       }
-      if (!play_.knows_drafted) return;
-      const auto slots = static_cast<std::size_t>(round.drafted);
-      counters.drafted_at.resize(std::max(counters.drafted_at.size(), slots));
-      for (std::size_t j = 0; j < slots; ++j) ++counters.drafted_at[j];
+      counters.steps += 1;
+      counters.target_calls += 1;
+      counters.tokens += round.emitted;
+      counters.accepted += round.accepted;
+      if (!play_.knows_drafted) continue;
+      count(counters.drafted_at, round.drafted);
+      count(counters.accepted_at, round.accepted);
+      counters.drafted += round.drafted;
       if (const std::optional<core::StepCost>& cost = context_.settings().cost) result.cost += (*cost)(round.drafted);
-    });
-    simulation.add({sequence.numbers, sequence.places, sequence.acceptance, depths, sequence.probability});
-    simulation.finish();
-    const sim::ReplayCounters& played = simulation.counters();
-    counters.steps = counters.target_calls = played.rounds;
-    counters.tokens = played.tokens;
-    counters.accepted = played.accepted;
-    if (play_.knows_drafted) {
-      counters.drafted = counters.draft_calls = counters.draft_positions = played.drafted;
-      counters.accepted_at = played.accepted_at;
-      counters.accepted_at.resize(counters.drafted_at.size());
     }
+    counters.draft_calls = counters.draft_positions = counters.drafted;
+    counters.accepted_at.resize(counters.drafted_at.size());
     if (play_.policy != "heuristic")
       result.exact = theory::replay_steps_within(sequence.acceptance, depths, limits_of(sequence));
     sequences_.push_back(std::move(result));

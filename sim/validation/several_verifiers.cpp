@@ -92,7 +92,7 @@ SeveralRule k_sequential() {
   return {sim::SiblingDrafts::independent, sim::verify_k_sequentially,
           [](const TargetRow& p, const DraftRow& q, std::span<const std::int64_t> drafts) {
             const auto k = static_cast<std::int64_t>(drafts.size());
-            return theory::k_seq(p, q, k, theory::k_seq_least_rho(p, q, k)).acceptance().alpha();
+            return theory::k_seq_acceptance(p, q, k, theory::k_seq_least_rho(p, q, k)).alpha();
           }};
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("clients are served as fast, and their tokens come as fast, by mean-va
     const SimulatedValue& tpot = capacity.tpot_seconds->mean;
     CAPTURE(capacity.steady->tpot_seconds, tpot.value, tpot.hi - tpot.value);
     CHECK(agrees(capacity.steady->tpot_seconds, tpot));
-    const SimulatedValue& rate = capacity.output_tokens_per_second_per_replica;
+    const SimulatedValue& rate = capacity.output_tokens_per_second;
     CAPTURE(capacity.steady->output_tokens_per_second, rate.value, rate.hi - rate.value);
     CHECK(agrees(capacity.steady->output_tokens_per_second, rate));
 

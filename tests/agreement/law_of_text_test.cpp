@@ -7,9 +7,9 @@
 
 #include "analysis/core/standardisation.hpp"
 #include "sim/decoding.hpp"
-#include "sim/monte_carlo.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/chi_square.hpp"
+#include "tests/support/independent_sequences.hpp"
 #include "tests/support/random_models.hpp"
 #include "tests/support/wrong_samplers.hpp"
 
@@ -53,16 +53,11 @@ std::vector<double> law(const ContextTableModel& target, const specdec::core::St
 double p_value(const TablePair& pair, const specdec::core::Standardisation& standardisation, const Decode& decode) {
   const std::vector<double> expected = law(pair.target, standardisation);
   std::vector<std::int64_t> counts(expected.size());
-  const auto make_decoder = [&]() -> SequenceDecoder {
-    return [own = pair, &decode](std::int64_t, const RandomStream& stream) mutable {
-      return decode(own.target, own.draft, stream);
-    };
-  };
-  for_each_sequence({sequences, 2, 20240501}, make_decoder, [&](std::int64_t, const Generation& run) {
+  for (const Generation& run : independent_sequences(pair, sequences, 20240501, decode)) {
     std::size_t text = 0;
     for (const Token x : run.tokens) text = text * vocab + static_cast<std::size_t>(x);
     counts[text] += 1;
-  });
+  }
   return chi_square_p_value(counts, expected);
 }
 

@@ -13,7 +13,7 @@
 #include "sim/decoding.hpp"
 #include "sim/drafts/eagle.hpp"
 #include "sim/drafts/parallel_heads.hpp"
-#include "sim/ngram_tables.hpp"
+#include "sim/ngram_model.hpp"
 #include "sim/text_scoring.hpp"
 #include "sim/transformer/checkpoint.hpp"
 #include "sim/transformer/tokenizer.hpp"
@@ -57,9 +57,7 @@ validation::MethodSource shipped_source() {
   source.eagle_head = sim::load_eagle_head(models / "eagle_head.safetensors", source.target_weights);
   const auto tables = sim::read_ngram_tables(models / "ngrams.safetensors");
   source.unigram = [model = sim::unigram_model(tables.unigram)](std::int64_t) { return sim::OwnedModel(model); };
-  source.bigram = [model = sim::BigramModel(tables.unigram, tables.bigram, tables.discount)](std::int64_t) {
-    return sim::OwnedModel(model);
-  };
+  source.bigram = [model = sim::NgramModel(tables)](std::int64_t) { return sim::OwnedModel(model); };
   const auto tokenizer = sim::Tokenizer::load(models / "target/tokenizer.model");
   std::map<std::string, int> of_task;
   for (const traces::Prompt& prompt : traces::read_prompts(models / "prompts.jsonl")) {

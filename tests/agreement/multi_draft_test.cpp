@@ -155,7 +155,7 @@ TEST_CASE("each rule for several drafts keeps the law, accepts as its closed for
           };
           CHECK(a.accepted == Approx(recursive(theory::Replacement::with)).margin(1e-12));
           CHECK(b.accepted == Approx(recursive(theory::Replacement::without)).margin(1e-12));
-          CHECK(c.accepted == Approx(theory::k_seq(p, q, k, rho).acceptance().alpha()).margin(1e-12));
+          CHECK(c.accepted == Approx(theory::k_seq_acceptance(p, q, k, rho).alpha()).margin(1e-12));
           const double bound = theory::transport_acceptance(p, q, k, theory::Replacement::with).alpha();
           CHECK(a.accepted <= bound + 1e-12);
           CHECK(c.accepted <= bound + 1e-12);

@@ -95,7 +95,7 @@ TEST_CASE("at a moderate load the formulas and the simulation give the same time
 
     // An equilibrium that forgets the prompts is told from the simulation where they are long and cost something.
     if (agreement.prompt_tokens < 1000) continue;
-    load.requests_per_second = capacity.at_requests_per_second;
+    load.requests_per_second = capacity.at_requests_per_second.value;
     load.decode_only = true;
     load.prompt_pairs = 0;
     const auto forgetful = planning::steady_state(*agreement.cost, load, limits, rounds);

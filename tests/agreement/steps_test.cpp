@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <vector>
 
 #include "analysis/core/kernels.hpp"
 #include "analysis/theory/finite_generation.hpp"
 #include "analysis/theory/replay.hpp"
 #include "analysis/theory/tokens.hpp"
-#include "sim/monte_carlo.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/chi_square.hpp"
+#include "tests/support/exact_laws.hpp"
+#include "tests/support/independent_sequences.hpp"
 #include "tests/support/wrong_samplers.hpp"
 
 using namespace specdec::sim;
@@ -36,17 +36,11 @@ DecodingOptions options_for(std::int64_t gamma, std::int64_t tokens) {
   return options;
 }
 
-using Consume = std::function<void(const Generation&)>;
-
-void simulate_with(Defect defect, const TablePair& pair, const DecodingOptions& options, std::int64_t sequences,
-                   const Consume& consume) {
-  const auto make_decoder = [&]() -> SequenceDecoder {
-    return [own = pair, &options, defect](std::int64_t, const RandomStream& stream) mutable {
-      return decode_with_defect(defect, own.target, own.draft, prompt, options, stream);
-    };
-  };
-  for_each_sequence({sequences, 2, 31}, make_decoder,
-                    [&consume](std::int64_t, const Generation& run) { consume(run); });
+std::vector<Generation> simulate_with(Defect defect, const TablePair& pair, const DecodingOptions& options,
+                                      std::int64_t sequences) {
+  return independent_sequences(pair, sequences, 31, [&](auto& target, auto& draft, const RandomStream& stream) {
+    return decode_with_defect(defect, target, draft, prompt, options, stream);
+  });
 }
 
 struct FixedCase {
@@ -84,12 +78,12 @@ double replay_z(Defect defect, const TablePair& pair, std::int64_t gamma, std::i
                 bool of_the_token = true) {
   double deviation = 0;
   double variance = 0;
-  simulate_with(defect, pair, options_for(gamma, 40), sequences, [&](const Generation& run) {
+  for (const Generation& run : simulate_with(defect, pair, options_for(gamma, 40), sequences)) {
     const theory::ReplayedSteps replayed =
         theory::replay_steps(acceptance_along(pair, run.tokens, of_the_token), gamma);
     deviation += static_cast<double>(run.counters.steps) - replayed.expected;
     variance += replayed.variance;
-  });
+  }
   return deviation / std::sqrt(variance);
 }
 
@@ -97,13 +91,13 @@ double replay_z(Defect defect, const TablePair& pair, std::int64_t gamma, std::i
 double tokens_per_step_z(Defect defect, const FixedCase& c, std::int64_t gamma) {
   double tokens = 0;
   double steps = 0;
-  simulate_with(defect, fixed_pair(c.p, c.q), options_for(gamma, 100), 2000, [&](const Generation& run) {
+  for (const Generation& run : simulate_with(defect, fixed_pair(c.p, c.q), options_for(gamma, 100), 2000)) {
     for (const Step& step : run.steps) {
       if (step.drafted < gamma) continue;
       tokens += static_cast<double>(step.accepted + 1);
       steps += 1;
     }
-  });
+  }
   const core::AcceptanceRate rate = rate_of(c);
   return (tokens - steps * theory::expected_tokens(rate, gamma)) /
          std::sqrt(steps * theory::tokens_variance(rate, gamma));
@@ -127,16 +121,14 @@ TEST_CASE("tokens per step have the capped geometric distribution") {
   for (const FixedCase& c : fixed_cases) {
     for (const std::int64_t gamma : {1, 3, 6}) {
       std::vector<std::int64_t> counts(static_cast<std::size_t>(gamma) + 1);
-      simulate_with(Defect::none, fixed_pair(c.p, c.q), options_for(gamma, 100), 2000, [&](const Generation& run) {
+      for (const Generation& run : simulate_with(Defect::none, fixed_pair(c.p, c.q), options_for(gamma, 100), 2000)) {
         for (const Step& step : run.steps) counts[static_cast<std::size_t>(step.accepted)] += step.drafted == gamma;
-      });
-      Row expected(counts.size());
-      theory::tokens_distribution(rate_of(c), expected);
+      }
       CAPTURE(rate_of(c).alpha(), gamma);
-      CHECK(chi_square_p_value(counts, expected) > false_alarm_rate);
+      CHECK(chi_square_p_value(counts, tokens_law(rate_of(c), gamma)) > false_alarm_rate);
       // The same distribution for a rate 0.01 off does not fit.
-      theory::tokens_distribution(core::AcceptanceRate(rate_of(c).alpha() - 0.01), expected);
-      CHECK(chi_square_p_value(counts, expected) < false_alarm_rate);
+      const core::AcceptanceRate other(rate_of(c).alpha() - 0.01);
+      CHECK(chi_square_p_value(counts, tokens_law(other, gamma)) < false_alarm_rate);
     }
   }
 }
@@ -148,11 +140,11 @@ TEST_CASE("the steps that a text of given length takes follow the finite-length 
       constexpr std::int64_t gamma = 5;
       std::vector<std::int64_t> counts(static_cast<std::size_t>(tokens) + 1);
       double steps = 0;
-      simulate_with(Defect::none, fixed_pair(c.p, c.q), options_for(gamma, tokens), sequences,
-                    [&](const Generation& run) {
-                      counts[run.steps.size()] += 1;
-                      steps += static_cast<double>(run.steps.size());
-                    });
+      const TablePair pair = fixed_pair(c.p, c.q);
+      for (const Generation& run : simulate_with(Defect::none, pair, options_for(gamma, tokens), sequences)) {
+        counts[run.steps.size()] += 1;
+        steps += static_cast<double>(run.steps.size());
+      }
       const theory::FiniteGeneration finite = theory::finite_generation(rate_of(c), gamma, tokens);
       const double n = static_cast<double>(sequences);
       CAPTURE(rate_of(c).alpha(), tokens);
@@ -160,7 +152,7 @@ TEST_CASE("the steps that a text of given length takes follow the finite-length 
             most_standard_errors * std::sqrt(n * finite.steps_variance) + 1e-9 * n);
       // Over all texts the acceptances of a fixed pair are i.i.d.: replay of a constant rate gives the whole law.
       const Row constant(static_cast<std::size_t>(tokens), rate_of(c).alpha());
-      CHECK(chi_square_p_value(counts, theory::steps_distribution(constant, gamma)) > false_alarm_rate);
+      CHECK(chi_square_p_value(counts, steps_law(constant, gamma)) > false_alarm_rate);
     }
   }
 }

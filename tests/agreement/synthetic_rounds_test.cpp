@@ -1,4 +1,4 @@
-// Do rounds in SIMD lanes follow the laws? Chi-square tests at a false-alarm rate of 1e-6 each, over random seeds; the
+// Do synthetic rounds follow the laws? Chi-square tests at a false-alarm rate of 1e-6 each, over random seeds; the
 // seeds are fixed. Tokens of one round are independent given that they are reached, so Pearson's test holds for them.
 
 #include <array>
@@ -8,15 +8,16 @@
 #include "analysis/core/kernels.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "sim/random.hpp"
-#include "sim/synthetic_round_kernels.hpp"
 #include "sim/synthetic_rounds.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/chi_square.hpp"
+#include "tests/support/exact_laws.hpp"
 
 using namespace specdec::sim;
 namespace core = specdec::core;
 namespace theory = specdec::theory;
 using specdec::test_support::chi_square_p_value;
+using specdec::test_support::tokens_law;
 using Row = std::vector<double>;
 using Counts = std::vector<std::int64_t>;
 
@@ -62,9 +63,7 @@ SyntheticRounds one_by_one(const AliasPair& pair, std::int64_t gamma, const Synt
   counts.token_counts.resize(vocab);
   std::array<std::uint32_t, 4> words;
   const auto draw = [&](std::int64_t sequence, std::int64_t round, std::int64_t slot, Purpose purpose) {
-    const auto last = static_cast<std::uint32_t>(slot) | static_cast<std::uint32_t>(purpose) << 28;
-    kernels::philox_words(options.seed, static_cast<std::uint64_t>(sequence), static_cast<std::uint32_t>(round), last,
-                          words);
+    words = RandomStream(options.seed, static_cast<std::uint64_t>(sequence)).words(round, slot, purpose);
   };
   struct Choice {
     std::size_t token;
@@ -102,9 +101,7 @@ SyntheticRounds one_by_one(const AliasPair& pair, std::int64_t gamma, const Synt
 }
 
 double accepted_p_value(const SyntheticRounds& run, const core::AcceptanceRate& rate) {
-  Row expected(run.accepted_counts.size());
-  theory::tokens_distribution(rate, expected);
-  return chi_square_p_value(run.accepted_counts, expected);
+  return chi_square_p_value(run.accepted_counts, tokens_law(rate, std::ssize(run.accepted_counts) - 1));
 }
 
 }  // namespace
@@ -144,7 +141,7 @@ TEST_CASE("rounds at one rate accept as the closed form says") {
   }
 }
 
-TEST_CASE("the lanes count what one round after the other counts") {
+TEST_CASE("rounds count what the documented layout and the tables give") {
   const ZipfLaws laws;
   const AliasPair pair{core::TargetDistribution(laws.p), core::DraftDistribution(laws.q)};
   for (const std::int64_t gamma : {0, 4}) {

@@ -40,17 +40,6 @@ TEST_CASE("D_LK is symmetric, 0 between equal rows, and one minus the overlap") 
   });
 }
 
-TEST_CASE("accepted mass and corrected mass together are the target, token by token") {
-  for_random_pairs(2, [](const TargetDistribution& p, const DraftDistribution& q, RandomCases&) {
-    std::vector<double> residual(p.size());
-    core::residual_distribution(p, q, residual);
-    const double rejection = core::acceptance_rate(p, q).rejection();
-    for (std::size_t x = 0; x < p.size(); ++x) {
-      CHECK(std::min(p[x], q[x]) + rejection * residual[x] == Approx(p[x]).margin(1e-14));
-    }
-  });
-}
-
 TEST_CASE("the overlap is bounded by the divergence of the rows") {
   // Pinsker: beta >= 1 - sqrt(KL / 2); Bretagnolle-Huber: beta >= 1 - sqrt(1 - exp(-KL))
   for_random_pairs(3, [](const TargetDistribution& p, const DraftDistribution& q, RandomCases&) {

@@ -8,6 +8,7 @@
 #include "analysis/theory/walltime.hpp"
 #include "tests/properties/random_cases.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/exact_laws.hpp"
 
 namespace specdec::theory {
 namespace {
@@ -77,7 +78,7 @@ TEST_CASE("replay counted from the front, from the back and by its whole law agr
     const auto acceptance = random_text(cases, static_cast<std::size_t>(1 + cases.below(40)));
     const std::int64_t drafts = cases.below(10);
     const auto steps = replay_steps(acceptance, drafts);
-    const auto law = steps_distribution(acceptance, drafts);
+    const auto law = test_support::steps_law(acceptance, drafts);
     double mass = 0;
     double mean = 0;
     double variance = 0;

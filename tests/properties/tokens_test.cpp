@@ -9,6 +9,7 @@
 #include "analysis/theory/walltime.hpp"
 #include "tests/properties/random_cases.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/exact_laws.hpp"
 
 namespace specdec::theory {
 namespace {
@@ -88,9 +89,8 @@ TEST_CASE("nothing is NaN, negative or infinite for any legal rate and gamma") {
 TEST_CASE("the distribution of the tokens sums to 1 and has the mean and variance given for it") {
   for (const AcceptanceRate& rate : rates()) {
     for (const std::size_t drafts : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{200}}) {
-      std::vector<double> law(drafts + 1);
-      tokens_distribution(rate, law);
       const auto n = static_cast<std::int64_t>(drafts);
+      const std::vector<double> law = test_support::tokens_law(rate, n);
       const double mean = expected_tokens(rate, n);
       double mass = 0;
       double first = 0;

@@ -39,6 +39,21 @@ inline std::vector<double> scaled_to_one(std::span<const double> row) {
   return scaled;
 }
 
+/// The law of what one position emits, and how. accepted + corrected is the law of the token, which is p.
+struct MultiDraftLaw {
+  /// [i - 1] = P(draft i is the accepted one). Shape: (k)
+  std::vector<double> by_draft;
+  /// P(a draft is accepted, and it is x). Shape: (vocab)
+  std::vector<double> accepted;
+  /// P(no draft is accepted, and the emitted token is x). Shape: (vocab)
+  std::vector<double> corrected;
+
+  /// P(some draft is accepted).
+  core::AcceptanceRate acceptance() const {
+    return core::AcceptanceRate::from_masses(mass_of(accepted), mass_of(corrected));
+  }
+};
+
 inline MultiDraftLaw no_law(std::size_t vocab, std::int64_t k) {
   return {std::vector<double>(static_cast<std::size_t>(k)), std::vector<double>(vocab), std::vector<double>(vocab)};
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ngram_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/ngram_file.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -27,7 +28,7 @@ TEST_CASE("an n-gram file becomes a unigram distribution and a bigram model disc
   const tests::TemporaryFolder folder;
   const sim::NgramTables tables = sim::read_ngram_tables(folder.write("ngrams.safetensors", NgramFile{}.bytes()));
   CHECK(tables.unigram == std::vector<double>{0.5, 0.375, 0.125});
-  sim::BigramModel model(tables.unigram, tables.bigram, tables.discount);
+  sim::NgramModel model(tables);
   std::vector<double> row(3);
   model.score(std::vector<sim::Token>{0}, row);
   // By hand: (3 - 1/2)/4 and (1 - 1/2)/4 stay, the two halves taken off (1/4 in all) go to the unigram.

@@ -1,5 +1,6 @@
 #include "sim/random.hpp"
 
+#include <array>
 #include <set>
 
 #include "tests/support/catch.hpp"
@@ -16,6 +17,8 @@ TEST_CASE("the stream is Philox4x32-10 in the documented counter layout") {
         from_words(0x408f276d, 0x41c83b0e));
   CHECK(RandomStream(0x299f31d0'a4093822, 0x85a308d3'243f6a88).uniform(0x13198a2e, 0x03707344, Purpose::draft) ==
         from_words(0xd16cfe09, 0x94fdcceb));
+  CHECK(RandomStream(0x299f31d0'a4093822, 0x85a308d3'243f6a88).words(0x13198a2e, 0x03707344, Purpose::draft) ==
+        std::array<std::uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
 TEST_CASE("each of seed, sequence, round, slot and purpose leads to other uniforms") {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "sim/ngram_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_models.hpp"
 
@@ -58,28 +59,22 @@ TEST_CASE("uniform and unigram models give the same row after every prefix") {
 
 // Worked by hand: context 0 has counts 3 of token 1 and 1 of token 2, so P(x|0) = (n - 1/2 + 2/2 * U(x)) / 4.
 TEST_CASE("a bigram model discounts its counts and gives the rest to the unigram") {
-  const BigramModel model({0.5, 0.25, 0.25}, {{0, 2, 2, 3}, {1, 2, 0}, {3, 1, 2}}, 0.5);
+  const NgramModel model({{0.5, 0.25, 0.25}, {{0, 2, 2, 3}, {1, 2, 0}, {3, 1, 2}}, 0.5});
   CHECK(row_after(model, {0}) == Row{0.125, 0.6875, 0.1875});
   CHECK(row_after(model, {2, 1}) == Row{0.5, 0.25, 0.25});
   CHECK(row_after(model, {2}) == Row{0.75 + 0.125, 0.0625, 0.0625});
 }
 
-TEST_CASE("counts smaller than the discount still leave a distribution") {
-  const BigramModel model({0.5, 0.5}, {{0, 2, 2}, {0, 1}, {0.25, 1.75}}, 0.75);
-  // R = 0.25 + 0.75 = 1 of 2; token 1 keeps 1 of 2.
-  CHECK(row_after(model, {0}) == Row{0.25, 0.75});
-}
-
 TEST_CASE("bad bigram counts are refused") {
   const Row u = {0.5, 0.5};
-  CHECK_THROWS_AS(BigramModel({0.5, 0.6}, {{0, 0, 0}, {}, {}}, 0.5), std::domain_error);
-  CHECK_THROWS_AS(BigramModel(u, {{0, 0}, {}, {}}, 0.5), std::invalid_argument);
-  CHECK_THROWS_AS(BigramModel(u, {{0, 1, 1}, {0}, {}}, 0.5), std::invalid_argument);
-  CHECK_THROWS_AS(BigramModel(u, {{0, 2, 1}, {0}, {1}}, 0.5), std::domain_error);
-  CHECK_THROWS_AS(BigramModel(u, {{0, 1, 1}, {2}, {1}}, 0.5), std::domain_error);
-  CHECK_THROWS_AS(BigramModel(u, {{0, 2, 2}, {1, 0}, {1, 1}}, 0.5), std::domain_error);
-  CHECK_THROWS_AS(BigramModel(u, {{0, 1, 1}, {0}, {0}}, 0.5), std::domain_error);
-  CHECK_THROWS_AS(BigramModel(u, {{0, 1, 1}, {0}, {1}}, 1.5), std::domain_error);
+  CHECK_THROWS_AS(NgramModel({{0.5, 0.6}, {{0, 0, 0}, {}, {}}, 0.5}), std::domain_error);
+  CHECK_THROWS_AS(NgramModel({u, {{0, 0}, {}, {}}, 0.5}), std::invalid_argument);
+  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {0}, {}}, 0.5}), std::invalid_argument);
+  CHECK_THROWS_AS(NgramModel({u, {{0, 2, 1}, {0}, {1}}, 0.5}), std::domain_error);
+  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {2}, {1}}, 0.5}), std::domain_error);
+  CHECK_THROWS_AS(NgramModel({u, {{0, 2, 2}, {1, 0}, {1, 1}}, 0.5}), std::domain_error);
+  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {0}, {0.5}}, 0.5}), std::domain_error);
+  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {0}, {1}}, 1.5}), std::domain_error);
 }
 
 TEST_CASE("rows do not depend on the blocks in which the prefix was scored, nor on what was rolled back") {

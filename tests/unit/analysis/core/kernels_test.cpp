@@ -38,13 +38,10 @@ TEST_CASE("equal rows are rejected with probability exactly 0") {
   CHECK(rate.alpha() == 1);
 }
 
-TEST_CASE("rows with disjoint supports are accepted with probability exactly 0, and the residual is the target") {
+TEST_CASE("rows with disjoint supports are accepted with probability exactly 0") {
   const std::vector<double> p = {0.25, 0.75, 0, 0};
   const std::vector<double> q = {0, 0, 0.5, 0.5};
   CHECK(acceptance_rate(TargetDistribution(p), DraftDistribution(q)).alpha() == 0);
-  std::vector<double> residual(4);
-  CHECK(residual_distribution(TargetDistribution(p), DraftDistribution(q), residual));
-  CHECK(residual == p);
 }
 
 TEST_CASE("a rejected mass far below the rounding of 1 survives") {
@@ -52,18 +49,6 @@ TEST_CASE("a rejected mass far below the rounding of 1 survives") {
   const std::vector<double> p = {0.5, 0.5};
   const std::vector<double> q = {0.5 - tiny, 0.5 + tiny};
   CHECK(acceptance_rate(TargetDistribution(p), DraftDistribution(q)).rejection() == tiny);
-}
-
-TEST_CASE("the residual distribution holds the missing mass alone") {
-  std::vector<double> residual(3);
-  CHECK(residual_distribution(TargetDistribution(p1), DraftDistribution(q1), residual));
-  CHECK(residual == std::vector<double>{1, 0, 0});
-}
-
-TEST_CASE("the residual of equal rows is the target itself, and said to be unreachable") {
-  std::vector<double> residual(3);
-  CHECK_FALSE(residual_distribution(TargetDistribution(p1), DraftDistribution(p1), residual));
-  CHECK(residual == p1);
 }
 
 TEST_CASE("rows stored in f16 are taken as they are: the overlap is not renormalised") {

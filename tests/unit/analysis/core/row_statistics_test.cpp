@@ -148,7 +148,7 @@ RowStatistics by_definition(const std::vector<double>& p, const std::vector<doub
   const TargetDistribution target(p, 1);
   const DraftDistribution draft(q, 1);
   out.overlap = overlap(target, draft);
-  out.missing_mass = missing_mass(target, draft);
+  out.missing_mass = rejected_mass(TargetDistribution(q, 1), DraftDistribution(p, 1));
   out.rejected_mass = rejected_mass(target, draft);
   out.target_entropy = hp.value();
   out.acceptance_second_moment = acceptance.value();

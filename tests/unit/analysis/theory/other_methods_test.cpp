@@ -32,9 +32,6 @@ TEST_CASE("a copied token is accepted with the target's probability of it, in th
   const Row p = {0.5, 0.3, 0.2};
   const Row copied = {0, 1, 0};
   CHECK(core::acceptance_rate(TargetDistribution(p), DraftDistribution(copied)).alpha() == exactly(0.3));
-  Row residual(3);
-  core::residual_distribution(TargetDistribution(p), DraftDistribution(copied), residual);
-  CHECK(residual[0] == exactly(0.5 / 0.7));
   CHECK(copying_speedup(0.4, AcceptanceRate(0.9), 10) == printed(3.34475761564));
   CHECK(copying_speedup(1, AcceptanceRate(0.8), 5, {.c = 0.05}) ==
         exactly(walltime_improvement(AcceptanceRate(0.8), 5, 0.05)));

@@ -98,13 +98,6 @@ TEST_CASE("the replayed steps of a text equal exact rational values") {
   }
 }
 
-TEST_CASE("several gammas are replayed at once") {
-  const auto steps = replay_steps(example, std::vector<std::int64_t>{1, 2});
-  REQUIRE(steps.size() == 2);
-  CHECK(steps[0].expected == replay_steps(example, 1).expected);
-  CHECK(steps[1].variance == replay_steps(example, 2).variance);
-}
-
 TEST_CASE("replay averaged over the target's texts is Algorithm 1 itself") {
   // 2.3309 and 2.42761 by exact rational enumeration of both
   const auto token_acceptance = [](std::size_t context, std::size_t token) {
@@ -124,22 +117,15 @@ TEST_CASE("replay with the mean acceptance of each prefix is biased, and this te
 
 TEST_CASE("a text of no tokens takes no steps, one of certain tokens the fewest") {
   CHECK(replay_steps(std::vector<double>{}, 3).expected == 0);
-  CHECK(steps_distribution({}, 3) == std::vector{1.0});
   const std::vector<double> certain(10, 1.0);
   CHECK(replay_steps(certain, 3).expected == 3);
   CHECK(replay_steps(certain, 3).variance == 0);
-}
-
-TEST_CASE("a step that covers exactly the rest of the text ends it") {
-  CHECK(steps_distribution(std::vector{0.25, 0.5}, 1) == std::vector{0.0, 0.25, 0.75});
 }
 
 TEST_CASE("an acceptance outside 0 to 1 is refused with its position") {
   const std::vector<double> bad = {0.5, std::numeric_limits<double>::quiet_NaN()};
   CHECK_THROWS_AS(replay_steps(bad, 1), std::domain_error);
   CHECK_THROWS_WITH(replay_steps(bad, 1), "replay_steps: acceptance at position 1 is nan, but must be in [0, 1]");
-  CHECK_THROWS_WITH(steps_distribution(std::vector{-0.5}, 1),
-                    "steps_distribution: acceptance at position 0 is -0.5, but must be in [0, 1]");
   CHECK_THROWS_WITH(replay_steps(example, -1), "replay_steps: gamma is -1, but must be in [0, 2^63)");
 }
 
