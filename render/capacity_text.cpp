@@ -273,19 +273,18 @@ Table scenario_table(const Capacity& r, bool is_brief) {
   const auto is_best = [&r](const Row& row) { return row.answer == &r && r.answer().recommended == row.place; };
   return make_table(
       table_rows(r),
-      {{"",
-        {Align::left},
-        [](const Row& row) { return row.scenario().scenario.name; }},
+      {{"", {Align::left}, [](const Row& row) { return row.scenario().scenario.name; }},
        {"seqs", in_full, [](const Row& row) { return fmt::format("{}", row.scenario().scenario.engine.max_num_seqs); }},
        {"req/s max",
         [](const Row& row) {
           return shown(row.scenario().requests_per_second_per_replica.value) +
                  (row.answer->largest_extrapolated[row.place] ? "+" : "");
         }},
-       {r.is_range ? "range" : "95%", {},
+       {r.is_range ? "range" : "95%",
+        {},
         [](const Row& row) { return interval(row.scenario().requests_per_second_per_replica); }},
        {"GPUs", [](const Row& row) { return row.scenario().gpus ? fmt::format("{}", *row.scenario().gpus) : "-"; }},
-       {"at", in_full, [](const Row& row) { return shown(row.scenario().at_requests_per_second); }},
+       {"at", in_full, [](const Row& row) { return shown(row.scenario().at_requests_per_second.value); }},
        {"batch",
         [](const Row& row) {
           return shown(row.scenario().mean_batch.value) + (row.answer->price_extrapolated[row.place] ? "+" : "");
@@ -299,7 +298,9 @@ Table scenario_table(const Capacity& r, bool is_brief) {
        {"cost/M",
         {.shown = r.question.price.has_value()},
         [](const Row& row) { return fixed(row.scenario().cost_per_million_tokens, 2); }},
-       {"limited by", {Align::left}, [&](const Row& row) {
+       {"limited by",
+        {Align::left},
+        [&](const Row& row) {
           return fmt::format("{}{}", planning::name_of(row.scenario().limited_by), is_best(row) ? ", best" : "");
         }}},
       {}, [&](const Row& row) { return is_best(row) || sim::is_plain(row.scenario().scenario); });

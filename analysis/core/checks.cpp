@@ -7,15 +7,13 @@
 
 namespace specdec::core {
 
-void require_in(std::string_view function, std::string_view name, double value, double lo, double hi) {
-  if (lo <= value && value <= hi) return;
+void refuse_out_of(std::string_view function, std::string_view name, double value, double lo, double hi) {
   const std::string range = hi == infinity ? fmt::format("[{}, inf)", lo) : fmt::format("[{}, {}]", lo, hi);
   throw std::domain_error(fmt::format("{}: {} is {}, but must be in {}", function, name, value, range));
 }
 
-void require_in(std::string_view function, std::string_view name, std::int64_t value, std::int64_t lo,
-                std::int64_t hi) {
-  if (lo <= value && value <= hi) return;
+void refuse_out_of(std::string_view function, std::string_view name, std::int64_t value, std::int64_t lo,
+                   std::int64_t hi) {
   const std::string range =
       hi == std::numeric_limits<std::int64_t>::max() ? fmt::format("[{}, 2^63)", lo) : fmt::format("[{}, {}]", lo, hi);
   throw std::domain_error(fmt::format("{}: {} is {}, but must be in {}", function, name, value, range));

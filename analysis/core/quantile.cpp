@@ -8,20 +8,35 @@
 #include "analysis/core/checks.hpp"
 
 namespace specdec::core {
+namespace {
+
+struct QuantilePlace {
+  std::size_t below;
+  double part;
+
+  QuantilePlace(std::size_t count, double share) {
+    if (count == 0) throw std::invalid_argument("quantile: there are no values");
+    require_in("quantile", "share", share, 0, 1);
+    const double place = share * static_cast<double>(count - 1);
+    below = static_cast<std::size_t>(place);
+    part = place - static_cast<double>(below);
+  }
+  double between(double low, double high) const { return part == 0 || low == high ? low : low + part * (high - low); }
+};
+
+}  // namespace
 
 double sorted_quantile(std::span<const double> sorted, double share) {
-  if (sorted.empty()) throw std::invalid_argument("quantile: there are no values");
-  require_in("quantile", "share", share, 0, 1);
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+  const QuantilePlace place(sorted.size(), share);
+  return place.between(sorted[place.below], sorted[std::min(place.below + 1, sorted.size() - 1)]);
 }
 
 double quantile(std::span<const double> values, double share) {
-  std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  return sorted_quantile(sorted, share);
+  const QuantilePlace place(values.size(), share);
+  std::vector<double> parted(values.begin(), values.end());
+  const auto low = parted.begin() + static_cast<std::ptrdiff_t>(place.below);
+  std::nth_element(parted.begin(), low, parted.end());
+  return place.between(*low, low + 1 == parted.end() ? *low : *std::min_element(low + 1, parted.end()));
 }
 
 }  // namespace specdec::core

@@ -42,13 +42,6 @@ RoundPoint AnchoredCost::nearest(const RoundPoint& point) const {
   return near;
 }
 
-RoundTime AnchoredCost::round(const RoundPoint& point) const {
-  const RoundPoint anchor = nearest(point);
-  const RoundTime fitted = fit_->round(anchor);
-  if (same_place(point, anchor)) return fitted;
-  return scaled(fitted, shape_->round(point).total() / shape_->round(anchor).total());
-}
-
 double AnchoredCost::shape_error(const RoundPoint& point, const RoundPoint& anchor) const {
   const double correlation = FittedCost::correlation(point, anchor);
   return usual_shape_error * std::sqrt(1 - correlation * correlation);
@@ -59,18 +52,14 @@ double AnchoredCost::drawn_factor(std::size_t index, const RoundPoint& point, co
   return std::exp(shape_error(point, anchor) * draws.standard_normal(point.gamma > 0 ? 1 : 0));
 }
 
-RoundTime AnchoredCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
+RoundTime AnchoredCost::price(std::size_t version, const RoundPoint& point) const {
   const RoundPoint anchor = nearest(point);
-  const RoundTime fitted = fit_->round_of_replicate(index, anchor);
+  const RoundTime fitted = fit_->price(version, anchor);
   if (same_place(point, anchor)) return fitted;
-  double factor = drawn_factor(index, point, anchor);
-  if (shape_->replicates() == 0) {
-    factor *= shape_->round(point).total() / shape_->round(anchor).total();
-  } else {
-    const std::size_t its = index % shape_->replicates();
-    factor *= shape_->round_of_replicate(its, point).total() / shape_->round_of_replicate(its, anchor).total();
-  }
-  return scaled(fitted, factor);
+  const std::size_t shapes = shape_->replicates();
+  const std::size_t its = version == 0 || shapes == 0 ? 0 : 1 + (version - 1) % shapes;
+  const double factor = version == 0 ? 1 : drawn_factor(version - 1, point, anchor);
+  return scaled(fitted, factor * (shape_->price(its, point).total() / shape_->price(its, anchor).total()));
 }
 
 void AnchoredCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {

@@ -30,13 +30,12 @@ class AnchoredCost final : public RoundCost {
   std::string_view name() const override { return "anchored"; }
   bool in_seconds() const override { return true; }
   DraftKind kind() const override { return fit_->kind(); }
-  RoundTime round(const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
   /// Where the shape takes over.
   bool extrapolates(const RoundPoint& point) const override { return fit_->extrapolates(point); }
   bool parts_known(const RoundPoint& point) const override { return fit_->parts_known(nearest(point)); }
   double usual_context() const override { return fit_->usual_context(); }
   std::size_t replicates() const override { return fit_->replicates(); }
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return fit_->findings(); }
   std::string impossible() const override { return fit_->impossible(); }

@@ -76,10 +76,11 @@ std::vector<std::optional<std::int64_t>> one_window(const ConfigFields& fields) 
   return std::vector<std::optional<std::int64_t>>(layers, fields.find_size("sliding_window"));
 }
 
-void require_chosen(const ConfigFields& fields, const ExpertShape& experts) {
-  if (experts.per_token <= experts.experts) return;
-  fields.refuse("num_experts_per_tok", fmt::format("{}", experts.per_token),
-                fmt::format("at most the number of experts, {}", experts.experts));
+void add_experts(const ConfigFields& fields, LayerGroup& layer, const ExpertShape& experts) {
+  if (experts.per_token > experts.experts)
+    fields.refuse("num_experts_per_tok", fmt::format("{}", experts.per_token),
+                  fmt::format("at most the number of experts, {}", experts.experts));
+  add_experts(layer, experts);
 }
 
 }  // namespace specdec::cost

@@ -44,7 +44,8 @@ struct AttentionDefaults {
 AttentionShape read_attention(const traces::ConfigFields& fields, const AttentionDefaults& otherwise = {});
 /// attention_bias as most types have it: of all four projections.
 AttentionShape with_biases(const traces::ConfigFields& fields, AttentionShape shape, bool otherwise = false);
-void require_chosen(const traces::ConfigFields& fields, const ExpertShape& experts);
+/// Refuses more experts per token than there are.
+void add_experts(const traces::ConfigFields& fields, LayerGroup& layer, const ExpertShape& experts);
 
 void require_one_per_layer(const traces::ConfigFields& fields, std::string_view name, std::size_t entries,
                            std::int64_t count);

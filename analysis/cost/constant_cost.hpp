@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "analysis/core/step_cost.hpp"
 #include "analysis/cost/round_cost.hpp"
 
@@ -12,17 +10,14 @@ struct ConstantOptions {
   /// c, v and overhead, in target steps.
   core::StepCost step = {};
   DraftKind kind = DraftKind::model;
-  /// v of the draft: what it pays for two tokens in one pass. Nothing takes the second token for free.
-  std::optional<core::VerificationCost> draft_verification = {};
 };
 
 /// Multiples of a plain target step, whatever batch and context:
 ///
-///   target = v(gamma + 1);   draft = c (passes(gamma) + f (v_q(2) - 1));   overhead;   1, 0, 0 at gamma = 0
+///   target = v(gamma + 1);   draft = c passes(gamma);   overhead;   1, 0, 0 at gamma = 0
 ///
-/// passes is draft_passes(), each of which costs c whatever it runs over, and f the share of rounds after a full accept
-/// (0 where the draft does not catch up). For gamma passes, v = 1, no overhead and f = 0 the sum is the denominator
-/// 1 + c gamma of Theorem 3.8.
+/// passes is draft_passes(), each of which costs c whatever it runs over. For gamma passes, v = 1 and no overhead the
+/// sum is the denominator 1 + c gamma of Theorem 3.8.
 /// Source:   Leviathan et al. 2023, Theorem 3.8; docs/theory.md#cost-of-a-round
 class ConstantCost final : public RoundCost {
  public:
@@ -33,9 +28,8 @@ class ConstantCost final : public RoundCost {
   bool in_seconds() const override { return false; }
   DraftKind kind() const override { return options_.kind; }
   CostOrigin origin() const override { return CostOrigin::stated; }
-  RoundTime round(const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override;
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
 
   const ConstantOptions& options() const { return options_; }
 

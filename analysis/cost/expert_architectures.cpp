@@ -18,14 +18,13 @@ std::vector<std::int64_t> one_per_layer(const ConfigFields& fields, std::string_
 class QwenFeedForwards {
  public:
   QwenFeedForwards(const ConfigFields& fields, std::int64_t shared_hidden)
-      : step_(fields.size("decoder_sparse_step", 1)), dense_layers_(fields.counts("mlp_only_layers")) {
+      : fields_(fields), step_(fields.size("decoder_sparse_step", 1)), dense_layers_(fields.counts("mlp_only_layers")) {
     experts_ = {.width = fields.size("hidden_size"),
                 .experts = fields.size(fields.has("num_local_experts") ? "num_local_experts" : "num_experts"),
                 .per_token = fields.size("num_experts_per_tok"),
                 .hidden = fields.size("moe_intermediate_size"),
                 .shared_hidden = shared_hidden,
                 .shared_gate = shared_hidden > 0};
-    require_chosen(fields, experts_);
     const bool all_sparse = step_ == 1 && dense_layers_.empty();
     if (!all_sparse) dense_ = {.width = experts_.width, .hidden = fields.size("intermediate_size")};
   }
@@ -35,11 +34,12 @@ class QwenFeedForwards {
     if (dense || (index + 1) % step_ != 0) {
       add_feed_forward(layer, dense_);
     } else {
-      add_experts(layer, experts_);
+      add_experts(fields_, layer, experts_);
     }
   }
 
  private:
+  const ConfigFields& fields_;
   std::int64_t step_;
   std::vector<std::int64_t> dense_layers_;
   ExpertShape experts_;
@@ -82,14 +82,28 @@ ModelSpec delta_net_decoder(const ConfigFields& fields, const AddFeedForward& ad
 /// Experts under the names that DeepSeek gave them.
 ExpertShape routed_experts(const ConfigFields& fields, std::int64_t width, bool router_bias) {
   const std::int64_t hidden = fields.size("moe_intermediate_size");
-  const ExpertShape experts = {.width = width,
-                               .experts = fields.size("n_routed_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = hidden,
-                               .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
-                               .router_bias = router_bias};
-  require_chosen(fields, experts);
-  return experts;
+  return {.width = width,
+          .experts = fields.size("n_routed_experts"),
+          .per_token = fields.size("num_experts_per_tok"),
+          .hidden = hidden,
+          .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
+          .router_bias = router_bias};
+}
+
+/// Layers with a feed-forward of the hidden size where `is_dense` says so, else with experts.
+/// @param attention_of  a layer without them, by its index
+template <class AttentionOf, class IsDense>
+void add_dense_or_experts(const ConfigFields& fields, std::string_view hidden, const ExpertShape& experts,
+                          const AttentionOf& attention_of, const IsDense& is_dense, ModelSpec& model) {
+  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
+    LayerGroup layer = attention_of(index);
+    if (is_dense(index)) {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size(hidden)});
+    } else {
+      add_experts(fields, layer, experts);
+    }
+    return layer;
+  });
 }
 
 /// Dense layers first, then experts and shared experts; the next-token modules are further layers of the last kind.
@@ -99,17 +113,11 @@ void add_dense_then_experts(const ConfigFields& fields, const AttentionOf& atten
                             ModelSpec& model) {
   const ExpertShape experts = routed_experts(fields, model.width, router_bias);
   const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
-  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
-    LayerGroup layer = attention_of(index);
-    if (index < dense_layers) {
-      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
-    } else {
-      add_experts(layer, experts);
-    }
-    return layer;
-  });
+  add_dense_or_experts(
+      fields, "intermediate_size", experts, attention_of, [&](std::int64_t index) { return index < dense_layers; },
+      model);
   LayerGroup module = attention_of(0);
-  add_experts(module, experts);
+  add_experts(fields, module, experts);
   add_next_token_modules(model, std::move(module), fields.count("num_nextn_predict_layers", 0));
 }
 
@@ -180,12 +188,11 @@ ModelSpec read_dense_delta_nets(const ConfigFields& fields) {
 ModelSpec read_mixtral(const ConfigFields& fields) {
   ModelSpec model = read_model(fields);
   LayerGroup layer = attention_layer(read_attention(fields));
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("num_local_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = fields.size("intermediate_size")};
-  require_chosen(fields, experts);
-  add_experts(layer, experts);
+  add_experts(fields, layer,
+              {.width = model.width,
+               .experts = fields.size("num_local_experts"),
+               .per_token = fields.size("num_experts_per_tok"),
+               .hidden = fields.size("intermediate_size")});
   for (const auto& window : one_window(fields)) add_layer(model.layers, windowed(layer, window));
   return model;
 }
@@ -195,14 +202,13 @@ ModelSpec read_gpt_oss(const ConfigFields& fields) {
   AttentionShape attention = with_biases(fields, read_attention(fields, {.head_size = 64}), true);
   attention.sinks = true;
   LayerGroup layer = attention_layer(attention);
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("num_local_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = fields.size("intermediate_size"),
-                               .router_bias = true,
-                               .expert_biases = true};
-  require_chosen(fields, experts);
-  add_experts(layer, experts);
+  add_experts(fields, layer,
+              {.width = model.width,
+               .experts = fields.size("num_local_experts"),
+               .per_token = fields.size("num_experts_per_tok"),
+               .hidden = fields.size("intermediate_size"),
+               .router_bias = true,
+               .expert_biases = true});
   const auto alternating = [](std::int64_t index) { return sliding_unless(index % 2 == 1); };
   for (const auto& window :
        layer_windows(fields, layer_count(fields, "num_hidden_layers"), std::nullopt, alternating)) {
@@ -237,8 +243,7 @@ ModelSpec read_gemma4_text(const ConfigFields& fields) {
                                    .per_token = fields.size("top_k_experts"),
                                    .hidden = fields.size("moe_intermediate_size"),
                                    .matrix = "experts.0.gate_proj"};
-      require_chosen(fields, experts);
-      add_experts(layer, experts);
+      add_experts(fields, layer, experts);
       layer.other_parameters += 3 * model.width + experts.experts;  // two norms more, scales of router and experts
     }
     return layer;
@@ -256,18 +261,13 @@ ModelSpec read_llama4_text(const ConfigFields& fields) {
                                .per_token = fields.size("num_experts_per_tok"),
                                .hidden = hidden,
                                .shared_hidden = hidden};
-  require_chosen(fields, experts);
   const std::int64_t step = fields.size("interleave_moe_layer_step", 1);
   const std::optional<std::int64_t> chunk = fields.find_size("attention_chunk_size");
-  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
-    LayerGroup layer = windowed(attention_layer(attention), (index + 1) % 4 == 0 ? std::nullopt : chunk);
-    if ((index + 1) % step == 0) {
-      add_experts(layer, experts);
-    } else {
-      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size_mlp")});
-    }
-    return layer;
-  });
+  const auto attention_of = [&](std::int64_t index) {
+    return windowed(attention_layer(attention), (index + 1) % 4 == 0 ? std::nullopt : chunk);
+  };
+  const auto is_dense = [&](std::int64_t index) { return (index + 1) % step != 0; };
+  add_dense_or_experts(fields, "intermediate_size_mlp", experts, attention_of, is_dense, model);
   return model;
 }
 
@@ -280,14 +280,13 @@ ModelSpec read_minimax_m2(const ConfigFields& fields) {
     fields.require_word("qk_norm_type", "per_layer", "per_layer");
     layer.other_parameters += product({attention.heads + attention.key_value_heads, attention.head_size});
   }
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("num_local_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = fields.size("intermediate_size"),
-                               .shared_hidden = fields.count("shared_intermediate_size", 0),
-                               .router_bias = fields.flag("use_routing_bias", false)};
-  require_chosen(fields, experts);
-  add_experts(layer, experts);
+  add_experts(fields, layer,
+              {.width = model.width,
+               .experts = fields.size("num_local_experts"),
+               .per_token = fields.size("num_experts_per_tok"),
+               .hidden = fields.size("intermediate_size"),
+               .shared_hidden = fields.count("shared_intermediate_size", 0),
+               .router_bias = fields.flag("use_routing_bias", false)});
   layer.count = layer_count(fields, "num_hidden_layers");
   model.layers = {layer};
   return model;
@@ -305,19 +304,14 @@ ModelSpec read_step3p7(const ConfigFields& fields) {
                                .hidden = fields.size("moe_intermediate_size"),
                                .shared_hidden = fields.size("share_expert_dim"),
                                .router_bias = fields.flag("use_moe_router_bias", false)};
-  require_chosen(fields, experts);
   const std::int64_t layers = layer_count(fields, "num_hidden_layers");
   const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
   const auto windows = layer_windows(fields, layers, std::nullopt, [](std::int64_t) { return sliding_unless(true); });
-  add_layers(model, layers, [&](std::int64_t index) {
-    LayerGroup layer = windowed(attention_layer(attention), windows[static_cast<std::size_t>(index)]);
-    if (index < dense_layers) {
-      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
-    } else {
-      add_experts(layer, experts);
-    }
-    return layer;
-  });
+  const auto attention_of = [&](std::int64_t index) {
+    return windowed(attention_layer(attention), windows[static_cast<std::size_t>(index)]);
+  };
+  const auto is_dense = [&](std::int64_t index) { return index < dense_layers; };
+  add_dense_or_experts(fields, "intermediate_size", experts, attention_of, is_dense, model);
   return model;
 }
 
@@ -338,17 +332,13 @@ ModelSpec read_mimo_v2(const ConfigFields& fields) {
   const std::int64_t layers = layer_count(fields, "num_hidden_layers");
   const std::vector<std::int64_t> windows = one_per_layer(fields, "hybrid_layer_pattern", layers);
   const std::vector<std::int64_t> sparse = one_per_layer(fields, "moe_layer_freq", layers);
-  add_layers(model, layers, [&](std::int64_t index) {
-    const auto at = static_cast<std::size_t>(index);
-    LayerGroup layer =
-        windows[at] == 0 ? attention_layer(full) : windowed(attention_layer(sliding), fields.size("sliding_window"));
-    if (sparse[at] == 0) {
-      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
-    } else {
-      add_experts(layer, experts);
-    }
-    return layer;
-  });
+  const auto attention_of = [&](std::int64_t index) {
+    return windows[static_cast<std::size_t>(index)] == 0
+               ? attention_layer(full)
+               : windowed(attention_layer(sliding), fields.size("sliding_window"));
+  };
+  const auto is_dense = [&](std::int64_t index) { return sparse[static_cast<std::size_t>(index)] == 0; };
+  add_dense_or_experts(fields, "intermediate_size", experts, attention_of, is_dense, model);
   return model;
 }
 

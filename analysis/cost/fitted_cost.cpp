@@ -284,10 +284,13 @@ double FittedCost::seconds(const ObservedRound& of) const {
   return middle(cost::place_of(run, options_.mean_drafts), cost::place_of(plain, {}));
 }
 
-RoundTime FittedCost::round(const RoundPoint& point) const {
-  const Place at = place_of(point);
-  return stretched(posterior_->law().time(posterior_->likeliest().log_terms, at, 0),
-                   middle(at, place_of(plain_at(point))));
+RoundTime FittedCost::price(std::size_t version, const RoundPoint& point) const {
+  const Place at = place_of(point), plain = place_of(plain_at(point));
+  if (version == 0)
+    return stretched(posterior_->law().time(posterior_->likeliest().log_terms, at, 0), middle(at, plain));
+  double total = 0;
+  bounded_totals(at, plain, version - 1, {&total, 1});
+  return stretched(posterior_->law().time(posterior_->log_terms_of(version - 1), at, 0), total);
 }
 
 bool FittedCost::extrapolates(const RoundPoint& point) const {
@@ -347,22 +350,9 @@ std::shared_ptr<const FittedCost> FittedCost::of_tree(const DraftTree& tree,
 
 double FittedCost::run_error() const { return options_.usual_error * posterior_->error_scale(); }
 
-double FittedCost::error_scale() const { return posterior_->error_scale(); }
-
 std::size_t FittedCost::replicates() const { return posterior_->worlds(); }
 
 std::span<const std::size_t> FittedCost::factors_of_replicates() const { return posterior_->ways(); }
-
-RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  const Place at = place_of(point);
-  if (index >= replicates()) {
-    throw std::out_of_range(
-        fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
-  }
-  std::vector<double> bounded(1);
-  bounded_totals(at, place_of(plain_at(point)), index, bounded);
-  return stretched(posterior_->law().time(posterior_->log_terms_of(index), at, 0), bounded.front());
-}
 
 void FittedCost::bounded_totals(const Place& at, const Place& plain, std::size_t first,
                                 std::span<double> totals) const {

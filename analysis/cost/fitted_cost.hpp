@@ -137,7 +137,7 @@ class FittedCost final : public RoundCost {
   DraftKind kind() const override { return options_.kind; }
   /// draft: the terms of drafting; overhead: those of a speculative round; target: the others. The residual multiplies
   /// all of them.
-  RoundTime round(const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
   /// What such a run is expected to take; its own seconds do not matter.
   double seconds(const ObservedRound& of) const;
   /// The same fit as the price of a tree: rounds of gamma = its depth are the tree's, and other drafts have no price.
@@ -153,7 +153,6 @@ class FittedCost final : public RoundCost {
   bool parts_known(const RoundPoint& point) const override;
   double usual_context() const override { return usual_context_; }
   std::size_t replicates() const override;
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return findings_; }
   /// Rounds that took less than a plain step beside them by more than runs differ.
@@ -162,8 +161,6 @@ class FittedCost final : public RoundCost {
   std::span<const FittedTerm> terms() const { return terms_; }
   /// Number of terms that the runs tell, rounded: the sum over them of the share by which the runs narrow each.
   std::size_t rank() const { return rank_; }
-  /// The errors of runs over those that are usual: the root of the mean square over replicates.
-  double error_scale() const;
   /// The row of FitOptions::log_factors of each replicate; 0 where there are none.
   std::span<const std::size_t> factors_of_replicates() const;
   /// Their median factor of each run, by which findings take the runs' seconds.
@@ -176,7 +173,7 @@ class FittedCost final : public RoundCost {
   ///
   /// Source:   Rasmussen and Williams 2006, equation 2.42; docs/theory.md#cost-of-a-round
   double log_covariance(const RoundPoint& a, const RoundPoint& b) const;
-  /// Standard deviation of ln(measured / true) of one more run.
+  /// Standard deviation of ln(measured / true) of one more run: the root of the mean square over replicates.
   double run_error() const;
   /// Batches and contexts of the runs that drafted, or of those that did not, or of all where there is none of them;
   /// gammas of all, since those between plain decoding and the shortest draft lie between runs.

@@ -40,11 +40,16 @@ class IterationCost {
   virtual ~IterationCost() = default;
   /// Seconds; finite and > 0 for an iteration that holds anything.
   /// @throws std::domain_error if a value is outside its range
-  virtual double seconds(const Iteration& iteration) const = 0;
+  double seconds(const Iteration& iteration) const { return price(0, iteration); }
   /// The error of the cost, as in RoundCost.
   virtual std::size_t replicates() const { return 0; }
   /// @throws std::out_of_range if index is not below replicates()
-  virtual double seconds_of_replicate(std::size_t index, const Iteration& iteration) const = 0;
+  double seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
+    require_replicate(index, replicates());
+    return price(1 + index, iteration);
+  }
+  /// The same by the number of a version, as in RoundCost.
+  virtual double price(std::size_t version, const Iteration& iteration) const = 0;
 };
 
 /// Pricing of prompts where the rounds' provider knows decoding only.

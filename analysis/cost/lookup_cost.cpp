@@ -23,44 +23,23 @@ double over_lengths(const core::LookupLaw& law, std::int64_t gamma, double batch
   return at_mean + (of_one - at_mean) / std::max(batch, 1.0);
 }
 
-template <class Round>
-RoundTime round_over_lengths(const core::LookupLaw& law, const RoundPoint& point, const Round& round) {
-  RoundTime time = round(point);
-  RoundPoint shorter = point;
-  time.target = over_lengths(law, point.gamma, point.batch, [&](std::int64_t drafts) {
-    shorter.gamma = drafts;
-    shorter.full_accepts = drafts == point.gamma ? point.full_accepts : 0;
-    return round(shorter).target;
-  });
-  return time;
-}
-
-template <class Seconds>
-double seconds_over_lengths(const core::LookupLaw& law, const Iteration& iteration, const Seconds& seconds) {
-  if (iteration.verified)
-    throw std::domain_error("LookupIterations: verified is given, but drafts that are found are verified in full");
-  Iteration shorter = iteration;
-  return over_lengths(law, iteration.gamma, iteration.sequences, [&](std::int64_t drafts) {
-    shorter.gamma = drafts;
-    return seconds(shorter);
-  });
-}
-
 }  // namespace
 
 LookupCost::LookupCost(std::shared_ptr<const RoundCost> base, const core::LookupLaw& law)
     : WrappedCost(std::move(base)), law_(law) {
-  if (!has_base() || !looks_up(kind()))
-    throw std::invalid_argument("LookupCost: base must be a cost of drafts that are looked up");
+  if (!looks_up(kind())) throw std::invalid_argument("LookupCost: base must be a cost of drafts that are looked up");
   law.require_valid();
 }
 
-RoundTime LookupCost::round(const RoundPoint& point) const {
-  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base().round(at); });
-}
-
-RoundTime LookupCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  return round_over_lengths(law_, point, [&](const RoundPoint& at) { return base().round_of_replicate(index, at); });
+RoundTime LookupCost::price(std::size_t version, const RoundPoint& point) const {
+  RoundTime time = base().price(version, point);
+  RoundPoint shorter = point;
+  time.target = over_lengths(law_, point.gamma, point.batch, [&](std::int64_t drafts) {
+    shorter.gamma = drafts;
+    shorter.full_accepts = drafts == point.gamma ? point.full_accepts : 0;
+    return base().price(version, shorter).target;
+  });
+  return time;
 }
 
 LookupIterations::LookupIterations(std::shared_ptr<const IterationCost> base, const core::LookupLaw& law)
@@ -69,13 +48,14 @@ LookupIterations::LookupIterations(std::shared_ptr<const IterationCost> base, co
   law.require_valid();
 }
 
-double LookupIterations::seconds(const Iteration& iteration) const {
-  return seconds_over_lengths(law_, iteration, [&](const Iteration& one) { return base_->seconds(one); });
-}
-
-double LookupIterations::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
-  return seconds_over_lengths(law_, iteration,
-                              [&](const Iteration& one) { return base_->seconds_of_replicate(index, one); });
+double LookupIterations::price(std::size_t version, const Iteration& iteration) const {
+  if (iteration.verified)
+    throw std::domain_error("LookupIterations: verified is given, but drafts that are found are verified in full");
+  Iteration shorter = iteration;
+  return over_lengths(law_, iteration.gamma, iteration.sequences, [&](std::int64_t drafts) {
+    shorter.gamma = drafts;
+    return base_->price(version, shorter);
+  });
 }
 
 }  // namespace specdec::cost

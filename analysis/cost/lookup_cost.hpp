@@ -22,8 +22,7 @@ class LookupCost final : public WrappedCost {
   /// @throws std::domain_error if the law is outside its range
   LookupCost(std::shared_ptr<const RoundCost> base, const core::LookupLaw& law);
 
-  RoundTime round(const RoundPoint& point) const override;
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
 
  private:
   core::LookupLaw law_;
@@ -35,9 +34,8 @@ class LookupIterations final : public IterationCost {
   /// @throws as LookupCost; prices throw std::domain_error for iterations that do not verify all drafts
   LookupIterations(std::shared_ptr<const IterationCost> base, const core::LookupLaw& law);
 
-  double seconds(const Iteration& iteration) const override;
   std::size_t replicates() const override { return base_->replicates(); }
-  double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override;
+  double price(std::size_t version, const Iteration& iteration) const override;
 
  private:
   std::shared_ptr<const IterationCost> base_;

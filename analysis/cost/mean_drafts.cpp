@@ -7,25 +7,6 @@
 #include <utility>
 
 namespace specdec::cost {
-namespace {
-
-/// Linear between the rounds of the whole numbers around `drafts`.
-template <class Round>
-RoundTime round_at(double drafts, const RoundPoint& point, const Round& round) {
-  RoundPoint shorter = point;
-  shorter.gamma = std::min(point.gamma, static_cast<std::int64_t>(drafts));
-  if (shorter.gamma == point.gamma) return round(point);
-  shorter.full_accepts = 0;
-  const RoundTime below = round(shorter);
-  const double way = drafts - static_cast<double>(shorter.gamma++);
-  const RoundTime above = round(shorter);
-  return {.target = std::lerp(below.target, above.target, way),
-          .draft = std::lerp(below.draft, above.draft, way),
-          .overhead = std::lerp(below.overhead, above.overhead, way)};
-}
-
-}  // namespace
-
 void MeanDrafts::add(std::int64_t gamma, double steps, double rounds, double tokens, double accepted) {
   Counted& its = by_gamma_[static_cast<double>(gamma)];
   its.steps += steps;
@@ -57,17 +38,21 @@ double MeanDrafts::operator()(double gamma) const {
 
 MeanDraftsCost::MeanDraftsCost(std::shared_ptr<const RoundCost> base, std::function<double(double)> mean_drafts)
     : WrappedCost(std::move(base)), mean_drafts_(std::move(mean_drafts)) {
-  if (!has_base() || !mean_drafts_) throw std::invalid_argument("MeanDraftsCost: needs a cost and a mean of drafts");
+  if (!mean_drafts_) throw std::invalid_argument("MeanDraftsCost: mean_drafts is empty, but must be a function");
 }
 
-RoundTime MeanDraftsCost::round(const RoundPoint& point) const {
-  return round_at(mean_drafts_(static_cast<double>(point.gamma)), point,
-                  [&](const RoundPoint& at) { return base().round(at); });
-}
-
-RoundTime MeanDraftsCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  return round_at(mean_drafts_(static_cast<double>(point.gamma)), point,
-                  [&](const RoundPoint& at) { return base().round_of_replicate(index, at); });
+RoundTime MeanDraftsCost::price(std::size_t version, const RoundPoint& point) const {
+  const double drafts = mean_drafts_(static_cast<double>(point.gamma));
+  RoundPoint shorter = point;
+  shorter.gamma = std::min(point.gamma, static_cast<std::int64_t>(drafts));
+  if (shorter.gamma == point.gamma) return base().price(version, point);
+  shorter.full_accepts = 0;
+  const RoundTime below = base().price(version, shorter);
+  const double way = drafts - static_cast<double>(shorter.gamma++);
+  const RoundTime above = base().price(version, shorter);
+  return {.target = std::lerp(below.target, above.target, way),
+          .draft = std::lerp(below.draft, above.draft, way),
+          .overhead = std::lerp(below.overhead, above.overhead, way)};
 }
 
 }  // namespace specdec::cost

@@ -54,8 +54,7 @@ class MeanDraftsCost final : public WrappedCost {
   /// @throws std::invalid_argument if one of them is null
   MeanDraftsCost(std::shared_ptr<const RoundCost> base, std::function<double(double gamma)> mean_drafts);
 
-  RoundTime round(const RoundPoint& point) const override;
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
 
  private:
   std::function<double(double gamma)> mean_drafts_;

@@ -45,7 +45,7 @@ std::string PassCurve::about(double batch, double context) const {
         "in all; time batch {:g} to know them",
         role_, range_text(axis.batches), batch);
   }
-  if (axis.seconds_per_context_token || axis.contexts.contains(context)) return {};
+  if (axis.tells_context || axis.contexts.contains(context)) return {};
   return fmt::format(
       "passes of the {} were timed at context {} alone, and are taken to last as long at others; time some of them at "
       "a second context to know what it costs",
@@ -90,20 +90,12 @@ class PassCurve::Place {
   double share_ = 0;
 };
 
-double PassCurve::evaluate(std::size_t version, double batch, double tokens, double context) const {
+double PassCurve::seconds(double batch, double tokens, double context, std::size_t version) const {
   const Axis& axis = axis_for(batch);
   const Version& priced = versions_[number_of(axis)].at(version);
   const Place at(axis, batch * tokens);
   return at.seconds(priced.seconds[at.below], priced.seconds[at.above], priced.ends) +
          priced.per_context_token * batch * context;
-}
-
-double PassCurve::seconds(double batch, double tokens, double context) const {
-  return evaluate(0, batch, tokens, context);
-}
-
-double PassCurve::seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const {
-  return evaluate(1 + index, batch, tokens, context);
 }
 
 void PassCurve::seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const {
@@ -137,9 +129,10 @@ MeasuredCost::MeasuredCost(std::span<const traces::TimedPass> target, std::span<
     if (finding.code != "batch_axis_prices_verification") findings_.push_back(finding);
 }
 
-template <class Target, class Draft>
-RoundTime MeasuredCost::price(const RoundPoint& point, const Target& target, const Draft& draft) const {
+RoundTime MeasuredCost::price(std::size_t version, const RoundPoint& point) const {
   require_legal(point);
+  const auto target = [&](double tokens) { return target_.seconds(point.batch, tokens, point.context, version); };
+  const auto draft = [&](double tokens) { return draft_->seconds(point.batch, tokens, point.context, version); };
   if (point.gamma == 0) return {.target = target(1.0)};
   const auto gamma = static_cast<double>(point.gamma);
   RoundTime time{.target = target(gamma + 1), .overhead = options_.overhead_seconds};
@@ -165,22 +158,6 @@ double MeasuredCost::longer_draft_pass(const RoundPoint& point) const {
 
 double MeasuredCost::times_longer(const RoundPoint& point) const {
   return options_.kind == DraftKind::mirrored ? 1 : point.full_accepts;
-}
-
-RoundTime MeasuredCost::round(const RoundPoint& point) const {
-  return price(
-      point, [&](double tokens) { return target_.seconds(point.batch, tokens, point.context); },
-      [&](double tokens) { return draft_->seconds(point.batch, tokens, point.context); });
-}
-
-RoundTime MeasuredCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  if (index >= replicates()) {
-    throw std::out_of_range(
-        fmt::format("MeasuredCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
-  }
-  return price(
-      point, [&](double tokens) { return target_.seconds_of_replicate(index, point.batch, tokens, point.context); },
-      [&](double tokens) { return draft_->seconds_of_replicate(index, point.batch, tokens, point.context); });
 }
 
 void MeasuredCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {

@@ -12,16 +12,7 @@
 
 namespace specdec::cost {
 
-/// Treatment of a pass over fewer tokens that took longer than one over more: a first, cold measurement, or noise.
-/// Whatever happens, findings() names the passes.
-enum class SlowerPasses {
-  pool,     ///< isotonic regression: neighbours are averaged, weighted by repetitions, until nothing falls
-  exclude,  ///< the pass over fewer tokens is left out
-  keep,     ///< as measured
-};
-
 struct CurveOptions {
-  SlowerPasses slower = SlowerPasses::pool;
   /// At least 1.
   std::size_t replicates = 200;
   std::uint64_t seed = 0;
@@ -31,25 +22,27 @@ struct CurveOptions {
 ///
 ///   T(batch, tokens, context) = f(batch tokens) + k batch context
 ///
-/// f is linear between the total tokens that were timed and takes their values there, so that steps stay steps. k >= 0
+/// f is linear between the total tokens that were timed and takes their values there, so that steps stay steps. Where a
+/// pass over fewer tokens took longer than one over more, a first, cold measurement or noise, neighbours are averaged,
+/// weighted by repetitions, until nothing falls (isotonic regression), and findings() names the passes. k >= 0
 /// is the least-squares slope over passes with the same (batch, tokens) and different contexts; without such passes
 /// over those of the same batch tokens and different batches, where these differ by more than 10% and by more than
-/// their scatter explains (Student's t, 2.5%); without those it is unknown, f holds the context's share, and passes last
-/// as long at other contexts, which about() says.
+/// their scatter explains (Student's t, 2.5%); without those it is unknown, f holds the context's share, and passes
+/// last as long at other contexts, which about() says.
 ///
-/// Beyond the timed tokens each replicate has a law of its own. Above them passes go on at the last slope until operations
-/// limit them, after which they take as long as their tokens are many; where that begins is uniform in logarithm from the
-/// last number of tokens to 512 or four times the last. Below them passes save a uniform share of the first slope.
+/// Beyond the timed tokens each replicate has a law of its own. Above them passes go on at the last slope until
+/// operations limit them, after which they take as long as their tokens are many; where that begins is uniform in
+/// logarithm from the last number of tokens to 512 or four times the last. Below them passes save a uniform share of
+/// the first slope.
 ///
 /// Passes that vary the batch and passes that vary the tokens of one sequence never meet in one curve: where both were
 /// timed, batch = 1 is read from the second and any other batch from the first. Several tokens of several sequences
 /// that were never timed together are priced by total tokens, and findings() says so; so is a batch beyond those that
 /// were timed, which extrapolates() and about() say.
 ///
-/// Replicates also redraw each timed pass: its repetitions with replacement, else a log-normal law with its mean and the
-/// standard error of its mean (the standard deviation itself where the number of repetitions is unknown). f and k are
-/// formed anew from each.
-/// Source:   docs/theory.md#cost-of-a-round
+/// Replicates also redraw each timed pass: its repetitions with replacement, else a log-normal law with its mean and
+/// the standard error of its mean (the standard deviation itself where the number of repetitions is unknown). f and k
+/// are formed anew from each. Source:   docs/theory.md#cost-of-a-round
 class PassCurve {
  public:
   /// @param passes  passes of one model, at least one
@@ -58,8 +51,8 @@ class PassCurve {
   PassCurve(std::string_view role, std::span<const traces::TimedPass> passes, const CurveOptions& options);
 
   /// @param batch > 0  @param tokens  per sequence, > 0  @param context  per sequence, >= 0
-  double seconds(double batch, double tokens, double context) const;
-  double seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const;
+  /// @param version  as in RoundCost::price
+  double seconds(double batch, double tokens, double context, std::size_t version = 0) const;
   /// All of them at once. Shape: seconds (replicates)
   void seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const;
   /// The batch, the total tokens or the context lie outside those that were timed.
@@ -71,21 +64,18 @@ class PassCurve {
   std::span<const Note> findings() const { return findings_; }
   double usual_context() const { return usual_context_; }
 
+ private:
   /// The curve of the passes of one axis.
   struct Axis {
     traces::TimingAxis axis = traces::TimingAxis::grid;
-    /// Total tokens and f there.
+    /// Those of its knots.
     std::vector<double> total_tokens;
-    std::vector<double> seconds;
-    /// k; empty if the contexts do not tell.
-    std::optional<double> seconds_per_context_token;
+    /// Whether the contexts tell k.
+    bool tells_context = false;
     Range batches, contexts;
     /// In a pass, per sequence: longer ones of a smaller batch are priced by total tokens.
     double most_tokens = 1;
   };
-  std::span<const Axis> axes() const { return axes_; }
-
- private:
   /// The law outside of the timed tokens: uniforms, 1/2 each for the estimate.
   struct Ends {
     /// The share of the first slope that fewer tokens save.
@@ -109,7 +99,6 @@ class PassCurve {
   const Axis& axis_for(double batch) const;
   static Replicates by_knot(std::span<const Version> versions);
   std::size_t number_of(const Axis& axis) const { return static_cast<std::size_t>(&axis - axes_.data()); }
-  double evaluate(std::size_t version, double batch, double tokens, double context) const;
 
   std::string role_;
   CurveOptions options_;
@@ -151,21 +140,15 @@ class MeasuredCost final : public RoundCost {
   std::string_view name() const override { return "measured"; }
   bool in_seconds() const override { return true; }
   DraftKind kind() const override { return options_.kind; }
-  RoundTime round(const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override;
   std::string about(double batch, double context) const override;
   double usual_context() const override { return target_.usual_context(); }
   std::size_t replicates() const override { return options_.curve.replicates; }
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return findings_; }
 
-  const PassCurve& target() const { return target_; }
-  const std::optional<PassCurve>& draft() const { return draft_; }
-
  private:
-  template <class Target, class Draft>
-  RoundTime price(const RoundPoint& point, const Target& target, const Draft& draft) const;
   /// True if the condition holds for a curve at one of the round's passes.
   template <class Condition>
   bool some_pass(const RoundPoint& point, const Condition& condition) const;

@@ -12,13 +12,21 @@ namespace {
 
 using traces::ConfigFields;
 
+struct DecoderForm {
+  ModelDefaults model = {};
+  bool feed_forward_bias = false;
+  /// Norms after attention and feed-forward too.
+  bool norms_after = false;
+};
+
 /// Attention and a gated feed-forward, alike in all layers but for their windows.
 ModelSpec plain_decoder(const ConfigFields& fields, const AttentionShape& attention,
-                        const std::vector<std::optional<std::int64_t>>& windows, bool feed_forward_bias = false) {
-  ModelSpec model = read_model(fields);
+                        const std::vector<std::optional<std::int64_t>>& windows, const DecoderForm& form = {}) {
+  ModelSpec model = read_model(fields, form.model);
   LayerGroup layer = attention_layer(attention);
   add_feed_forward(layer,
-                   {.width = model.width, .hidden = fields.size("intermediate_size"), .bias = feed_forward_bias});
+                   {.width = model.width, .hidden = fields.size("intermediate_size"), .bias = form.feed_forward_bias});
+  if (form.norms_after) layer.other_parameters += 2 * model.width;
   for (const auto& window : windows) add_layer(model.layers, windowed(layer, window));
   return model;
 }
@@ -65,7 +73,8 @@ ModelSpec read_llama(const ConfigFields& fields) {
   if (fields.has("draft_vocab_size") || is_for(fields, "Eagle3")) return read_eagle3(fields, fields);
   const auto layers = static_cast<std::size_t>(layer_count(fields, "num_hidden_layers"));
   return plain_decoder(fields, with_biases(fields, read_attention(fields)),
-                       std::vector<std::optional<std::int64_t>>(layers), fields.flag("mlp_bias", false));
+                       std::vector<std::optional<std::int64_t>>(layers),
+                       {.feed_forward_bias = fields.flag("mlp_bias", false)});
 }
 
 /// The class gives a window of 4096 where the key is missing, and published files write null where there is none.
@@ -99,47 +108,28 @@ ModelSpec read_qwen3(const ConfigFields& fields) {
   return plain_decoder(fields, attention, qwen_windows(fields));
 }
 
-struct GemmaForm {
-  AttentionDefaults attention = {.head_size = 256};
-  std::optional<std::int64_t> vocabulary = {};
-  bool head_norms = false;
-  /// Norms after attention and feed-forward too.
-  bool norms_after = false;
-};
-
-ModelSpec gemma_decoder(const ConfigFields& fields, const GemmaForm& form,
-                        const std::vector<std::optional<std::int64_t>>& windows) {
-  ModelSpec model = read_model(fields, {.tied = true, .vocabulary = form.vocabulary});
-  AttentionShape attention = with_biases(fields, read_attention(fields, form.attention));
-  attention.head_norms = form.head_norms;
-  LayerGroup layer = attention_layer(attention);
-  add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
-  if (form.norms_after) layer.other_parameters += 2 * model.width;
-  for (const auto& window : windows) add_layer(model.layers, windowed(layer, window));
-  return model;
-}
-
 ModelSpec read_gemma(const ConfigFields& fields) {
   const auto layers = static_cast<std::size_t>(layer_count(fields, "num_hidden_layers"));
-  return gemma_decoder(fields, {}, std::vector<std::optional<std::int64_t>>(layers));
+  return plain_decoder(fields, with_biases(fields, read_attention(fields, {.head_size = 256})),
+                       std::vector<std::optional<std::int64_t>>(layers), {.model = {.tied = true}});
 }
 
 ModelSpec read_gemma2(const ConfigFields& fields) {
   const auto alternating = [](std::int64_t index) { return sliding_unless(index % 2 == 1); };
-  return gemma_decoder(fields, {.norms_after = true},
-                       layer_windows(fields, layer_count(fields, "num_hidden_layers"), 4096, alternating));
+  return plain_decoder(fields, with_biases(fields, read_attention(fields, {.head_size = 256})),
+                       layer_windows(fields, layer_count(fields, "num_hidden_layers"), 4096, alternating),
+                       {.model = {.tied = true}, .norms_after = true});
 }
 
 /// Nested configurations of images and text leave out what agrees with the class.
 ModelSpec read_gemma3_text(const ConfigFields& fields) {
   const std::int64_t pattern = fields.size("sliding_window_pattern", 6);
   const auto every = [&](std::int64_t index) { return sliding_unless((index + 1) % pattern == 0); };
-  return gemma_decoder(fields,
-                       {.attention = {.heads = 8, .key_value_heads = 4, .head_size = 256},
-                        .vocabulary = 262208,
-                        .head_norms = true,
-                        .norms_after = true},
-                       layer_windows(fields, layer_count(fields, "num_hidden_layers"), 4096, every));
+  AttentionShape attention =
+      with_biases(fields, read_attention(fields, {.heads = 8, .key_value_heads = 4, .head_size = 256}));
+  attention.head_norms = true;
+  return plain_decoder(fields, attention, layer_windows(fields, layer_count(fields, "num_hidden_layers"), 4096, every),
+                       {.model = {.tied = true, .vocabulary = 262208}, .norms_after = true});
 }
 
 /// The text model alone: what encodes images is not counted. The key that ties the head may stand outside of it.
@@ -234,18 +224,17 @@ class NemotronLayers {
                                      .bias = fields.flag("mlp_bias", false)});
     if (!fields.has("n_routed_experts")) return;
     experts_.count = 1;
-    const ExpertShape experts = {.width = width,
-                                 .experts = fields.size("n_routed_experts"),
-                                 .per_token = fields.size("num_experts_per_tok"),
-                                 .hidden = fields.size("moe_intermediate_size"),
-                                 .gated = false,
-                                 .latent = fields.count("moe_latent_size", 0),
-                                 .shared_hidden = product({fields.count("n_shared_experts", 0),
-                                                           fields.count("moe_shared_expert_intermediate_size", 0)}),
-                                 .router_bias = true,
-                                 .matrix = "mixer.experts.0.up_proj"};
-    require_chosen(fields, experts);
-    add_experts(experts_, experts);
+    add_experts(fields, experts_,
+                {.width = width,
+                 .experts = fields.size("n_routed_experts"),
+                 .per_token = fields.size("num_experts_per_tok"),
+                 .hidden = fields.size("moe_intermediate_size"),
+                 .gated = false,
+                 .latent = fields.count("moe_latent_size", 0),
+                 .shared_hidden = product(
+                     {fields.count("n_shared_experts", 0), fields.count("moe_shared_expert_intermediate_size", 0)}),
+                 .router_bias = true,
+                 .matrix = "mixer.experts.0.up_proj"});
   }
 
   /// From a list of names or a pattern of letters.

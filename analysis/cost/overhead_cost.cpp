@@ -15,22 +15,15 @@ RoundPoint plain(const RoundPoint& point) { return {0, point.batch, point.contex
 
 OverheadCost::OverheadCost(std::shared_ptr<const RoundCost> base, double seconds, double steps)
     : WrappedCost(std::move(base)), seconds_(seconds), steps_(steps) {
-  if (!has_base()) throw std::invalid_argument("OverheadCost: there is no cost to add to");
   core::require_in("OverheadCost", "seconds", seconds, 0, core::largest_double);
   core::require_in("OverheadCost", "steps", steps, 0, core::largest_double);
   if (seconds > 0 && !in_seconds())
     throw std::invalid_argument("OverheadCost: seconds are given to a cost in plain target steps");
 }
 
-RoundTime OverheadCost::round(const RoundPoint& point) const {
-  RoundTime time = base().round(point);
-  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base().round(plain(point)).total();
-  return time;
-}
-
-RoundTime OverheadCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  RoundTime time = base().round_of_replicate(index, point);
-  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base().round_of_replicate(index, plain(point)).total();
+RoundTime OverheadCost::price(std::size_t version, const RoundPoint& point) const {
+  RoundTime time = base().price(version, point);
+  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base().price(version, plain(point)).total();
   return time;
 }
 

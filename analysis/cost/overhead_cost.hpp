@@ -18,8 +18,7 @@ class OverheadCost final : public WrappedCost {
   /// @throws std::domain_error if a value is outside its range
   OverheadCost(std::shared_ptr<const RoundCost> base, double seconds, double steps);
 
-  RoundTime round(const RoundPoint& point) const override;
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
 
  private:

@@ -287,38 +287,6 @@ std::vector<double> isotonic(std::span<const double> values, std::span<const dou
   return fitted;
 }
 
-/// Knots with a faster one at more tokens, by more than the rounding of their contexts' correction.
-std::vector<bool> slower_than_a_larger(std::span<const double> seconds) {
-  constexpr double rounding = 1e-9;
-  std::vector<bool> slower(seconds.size(), false);
-  double fastest = std::numeric_limits<double>::infinity();
-  for (std::size_t i = seconds.size(); i-- > 0;) {
-    slower[i] = seconds[i] > fastest * (1 + rounding);
-    fastest = std::min(fastest, seconds[i]);
-  }
-  return slower;
-}
-
-template <class Value>
-void erase_marked(std::vector<Value>& values, const std::vector<bool>& marked) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!marked[i]) values[kept++] = std::move(values[i]);
-  values.resize(kept);
-}
-
-std::string_view rule_text(SlowerPasses rule) {
-  switch (rule) {
-    case SlowerPasses::pool:
-      return "averaged with the larger ones until nothing falls";
-    case SlowerPasses::exclude:
-      return "left out";
-    case SlowerPasses::keep:
-      return "kept as measured";
-  }
-  return {};
-}
-
 void require_one_model(std::string_view role, std::span<const TimedPass> passes) {
   if (passes.empty()) throw std::invalid_argument(fmt::format("PassCurve: no passes of the {}", role));
   for (const TimedPass& pass : passes) {
@@ -373,14 +341,18 @@ void report_spread(std::span<const Cell> cells, std::span<const Knot> knots, std
                                       : "the same passes at a second context would tell what the context costs"));
 }
 
-void report_slower(std::span<const Knot> knots, std::span<const double> seconds, const std::vector<bool>& slower,
-                   SlowerPasses rule, bool without_context, const ReportPasses& report) {
-  for (std::size_t i = 0; i < knots.size(); ++i) {
-    if (!slower[i]) continue;
+/// Knots with a faster one at more tokens, by more than the rounding of their contexts' correction.
+void report_slower(std::span<const Knot> knots, std::span<const double> seconds, bool without_context,
+                   const ReportPasses& report) {
+  constexpr double rounding = 1e-9;
+  for (std::size_t i = 0; i + 1 < knots.size(); ++i) {
+    const std::span<const double> of_more = seconds.subspan(i + 1);
+    if (seconds[i] <= *std::min_element(of_more.begin(), of_more.end()) * (1 + rounding)) continue;
     report(
         "slower_smaller_pass",
-        fmt::format("a pass over {} tokens took {:.4g} s{}, longer than one over more; it is {}", knots[i].total_tokens,
-                    seconds[i], without_context ? " without its context's share" : "", rule_text(rule)));
+        fmt::format("a pass over {} tokens took {:.4g} s{}, longer than one over more; it is averaged with the larger "
+                    "ones until nothing falls",
+                    knots[i].total_tokens, seconds[i], without_context ? " without its context's share" : ""));
   }
 }
 
@@ -452,27 +424,24 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
       context_sum += cell.weight * cell.context;
       context_weight += cell.weight;
     }
-    std::vector<Knot> knots = knots_of(of_axis);
+    const std::vector<Knot> knots = knots_of(of_axis);
     const Groups of_context = groups_of_context(of_axis, knots);
     const RawCurve raw = raw_curve(of_axis, knots, of_context);
     const std::optional<ContextSlope> slope = slope_within(of_axis, of_context);
-    if (slope) curve.seconds_per_context_token = raw.per_context_token;
+    curve.tells_context = slope.has_value();
     report_context(slope, curve.contexts, report);
-    const std::vector<bool> slower = slower_than_a_larger(raw.seconds);
-    report_slower(knots, raw.seconds, slower, options_.slower, raw.per_context_token > 0, report);
+    report_slower(knots, raw.seconds, raw.per_context_token > 0, report);
     report_units(knots, raw.seconds, report);
-    if (options_.slower == SlowerPasses::exclude) erase_marked(knots, slower);
     for (const Knot& knot : knots) curve.total_tokens.push_back(knot.total_tokens);
 
     const auto version_of = [&](std::span<const Cell> drawn) {
-      RawCurve version = raw_curve(drawn, knots, of_context);
-      if (options_.slower == SlowerPasses::pool) version.seconds = isotonic(version.seconds, version.weights);
-      return Version{std::move(version.seconds), version.per_context_token, {}};
+      const RawCurve version = raw_curve(drawn, knots, of_context);
+      return Version{isotonic(version.seconds, version.weights), version.per_context_token, {}};
     };
     std::vector<Version>& versions = versions_.emplace_back();
     versions.push_back(version_of(of_axis));
-    curve.seconds = versions.front().seconds;
-    report_spread(of_axis, knots, curve.seconds, raw.per_context_token, curve.contexts.lo < curve.contexts.hi, report);
+    report_spread(of_axis, knots, versions.front().seconds, raw.per_context_token,
+                  curve.contexts.lo < curve.contexts.hi, report);
     const auto stream =
         static_cast<std::uint32_t>(role_ == "target" ? 0 : 16) + static_cast<std::uint32_t>(axes_.size());
     for (std::size_t r = 0; r < options_.replicates; ++r) {

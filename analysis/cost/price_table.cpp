@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 #include <numbers>
+#include <span>
 
 namespace specdec::cost {
 namespace {
@@ -29,7 +30,7 @@ Between between(double x) {
 
 }  // namespace
 
-double PriceTable::price(std::size_t replicate, const RoundPoint& point, Part part) const {
+double PriceTable::price(std::size_t version, const RoundPoint& point, Part part) const {
   require_legal(point);
   const Between batch = between(std::log(point.batch) / batch_step);
   const Between context = between(std::log1p(point.context / context_scale) / context_step);
@@ -37,8 +38,7 @@ double PriceTable::price(std::size_t replicate, const RoundPoint& point, Part pa
     const Nodes& nodes = nodes_of({point.gamma, batch.first, context.first, full_accepts, part});
     double price = 0;
     for (std::size_t i = 0; i < 4; ++i)
-      for (std::size_t j = 0; j < 4; ++j)
-        price += batch.weights[i] * context.weights[j] * (*nodes[4 * i + j])[replicate];
+      for (std::size_t j = 0; j < 4; ++j) price += batch.weights[i] * context.weights[j] * (*nodes[4 * i + j])[version];
     return std::max(0.0, price);
   };
   const double share = point.full_accepts;
@@ -69,13 +69,13 @@ PriceTable::Prices PriceTable::prices_at(const Square& node) const {
                          .batch = std::exp(batch_step * static_cast<double>(node.batch)),
                          .context = context_scale * std::expm1(context_step * static_cast<double>(node.context)),
                          .full_accepts = node.full_accepts ? 1.0 : 0.0};
-  Prices prices(rounds_->replicates());
+  Prices prices(1 + rounds_->replicates());
   if (node.part == Part::total) {
-    rounds_->totals_of_replicates(point, prices);
-    prices.push_back(rounds_->round(point).total());
+    prices.front() = rounds_->round(point).total();
+    rounds_->totals_of_replicates(point, std::span(prices).subspan(1));
   } else {
-    for (std::size_t i = 0; i < prices.size(); ++i) prices[i] = rounds_->round_of_replicate(i, point).target;
-    prices.push_back(rounds_->round(point).target);
+    for (std::size_t version = 0; version < prices.size(); ++version)
+      prices[version] = rounds_->price(version, point).target;
   }
   return prices;
 }

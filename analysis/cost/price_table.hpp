@@ -25,9 +25,9 @@ class PriceTable {
 
   explicit PriceTable(std::shared_ptr<const RoundCost> rounds) : rounds_(std::move(rounds)) {}
 
-  /// @param replicate  below rounds->replicates(); at it, the cost itself
+  /// @param version  as in RoundCost::price
   /// @throws as RoundCost::round
-  double price(std::size_t replicate, const RoundPoint& point, Part part) const;
+  double price(std::size_t version, const RoundPoint& point, Part part) const;
 
  private:
   /// The first of four nodes in each direction, and what is priced at them.
@@ -38,7 +38,7 @@ class PriceTable {
 
     auto operator<=>(const Square&) const = default;
   };
-  /// Prices of all replicates and of the cost itself at a node.
+  /// Prices of all versions at a node.
   using Prices = std::vector<double>;
   using Nodes = std::array<const Prices*, 16>;
 

@@ -23,13 +23,14 @@ double factor_in(const Range& range, double at_end, std::size_t index, bool draf
 RangeCost::RangeCost(std::shared_ptr<const RoundCost> base, std::function<Range(const RoundPoint&)> factors,
                      double at_end)
     : WrappedCost(std::move(base)), factors_(std::move(factors)), at_end_(at_end) {
-  if (!has_base() || !factors_) throw std::invalid_argument("RangeCost: needs a cost to widen and its factors");
+  if (!factors_) throw std::invalid_argument("RangeCost: factors are empty, but must be a function");
   core::require_in("RangeCost", "at_end", at_end, 0, 1 - 1e-9);
 }
 
-RoundTime RangeCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  const RoundTime time = base().round_of_replicate(index, point);
-  const double its = factor_in(factors_(point), at_end_, index, point.gamma > 0);
+RoundTime RangeCost::price(std::size_t version, const RoundPoint& point) const {
+  const RoundTime time = base().price(version, point);
+  if (version == 0) return time;
+  const double its = factor_in(factors_(point), at_end_, version - 1, point.gamma > 0);
   return {.target = its * time.target, .draft = its * time.draft, .overhead = its * time.overhead};
 }
 

@@ -20,8 +20,7 @@ class RangeCost final : public WrappedCost {
   /// @throws std::domain_error if the share is outside its range
   RangeCost(std::shared_ptr<const RoundCost> base, std::function<Range(const RoundPoint&)> factors, double at_end = 0);
 
-  RoundTime round(const RoundPoint& point) const override { return base().round(point); }
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
 
  private:

@@ -209,23 +209,10 @@ Iteration iteration_of(const RoundPoint& point) {
   return iteration;
 }
 
-void RooflineCost::require_replicate(std::size_t index) const {
-  if (index < replicates()) return;
-  throw std::out_of_range(
-      fmt::format("RooflineCost: the index of a replicate is {}, but must be below {}", index, replicates()));
-}
-
-RoundTime RooflineCost::round(const RoundPoint& point) const { return round_of_version(0, iteration_of(point)); }
-
 double RooflineCost::measured_share(const RoundPoint& point) const {
   if (!options_.kernels) return 0;
   const RoundTime time = seconds_of(work_of(plain_of(iteration_of(point))), losses_.front());
   return time.target / time.total();
-}
-
-RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  require_replicate(index);
-  return round_of_version(1 + index, iteration_of(point));
 }
 
 /// An iteration with what all versions of its time share.
@@ -282,22 +269,16 @@ void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = versions.seconds(1 + i);
 }
 
-double RooflineCost::seconds(const Iteration& iteration) const {
-  require_legal(iteration);
-  return is_empty(iteration) ? 0 : round_of_version(0, iteration).total();
-}
-
-double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
-  require_legal(iteration);
-  require_replicate(index);
-  return is_empty(iteration) ? 0 : AllVersions(*this, iteration).seconds(1 + index);
-}
-
-RoundTime RooflineCost::round_of_version(std::size_t version, const Iteration& iteration) const {
-  AllVersions versions(*this, iteration);
+RoundTime RooflineCost::price(std::size_t version, const RoundPoint& point) const {
+  AllVersions versions(*this, iteration_of(point));
   const RoundTime time = versions.without_errors(version);
   const double factor = versions.seconds(version) / time.total();
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
+}
+
+double RooflineCost::price(std::size_t version, const Iteration& iteration) const {
+  require_legal(iteration);
+  return is_empty(iteration) ? 0 : AllVersions(*this, iteration).seconds(version);
 }
 
 double RooflineCost::between_timed(std::size_t version, const Iteration& iteration, double seconds) const {

@@ -172,10 +172,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   bool in_seconds() const override { return true; }
   DraftKind kind() const override { return options_.kind; }
   CostOrigin origin() const override { return CostOrigin::modelled; }
-  RoundTime round(const RoundPoint& point) const override;
+  RoundTime price(std::size_t version, const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint&) const override { return false; }
   std::size_t replicates() const override { return losses_.size() - 1; }
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   /// "losses_taken_as_exact" where no loss is a range, "roofline_uncalibrated" where a loss is a range that no timed
   /// iteration narrowed, "roofline_misfit" where timed iterations cannot be met, "kernel_times_of_bf16" where a type's
@@ -184,8 +183,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// accelerators were not measured.
   std::span<const Note> findings() const override { return findings_; }
 
-  double seconds(const Iteration& iteration) const override;
-  double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override;
+  double price(std::size_t version, const Iteration& iteration) const override;
 
   /// Seconds of a pass of the target over `tokens` positions of each of `batch` sequences; its overhead is its launch.
   /// @param batch > 0  @param tokens > 0  @param context >= 0, per sequence
@@ -327,9 +325,6 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static double seconds_of(const PassWork& work, const Losses& losses);
   static RoundTime seconds_of(const IterationWork& work, const Losses& losses);
   PassSeconds pass_seconds(const PricedModel& model, double batch, double tokens, double context, double launch) const;
-  void require_replicate(std::size_t index) const;
-  /// Version 0 is the estimate, 1 + i replicate i.
-  RoundTime round_of_version(std::size_t version, const Iteration& iteration) const;
   /// The point error of a number of positions is a weighted sum of those of two neighbours.
   struct PointPlace {
     std::size_t left = 0;

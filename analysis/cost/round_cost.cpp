@@ -1,7 +1,10 @@
 #include "analysis/cost/round_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -33,9 +36,14 @@ std::optional<DraftKind> draft_kind_named(std::string_view name) {
   return std::nullopt;
 }
 
+RoundTime RoundCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
+  require_replicate(index, replicates());
+  return price(1 + index, point);
+}
+
 void RoundCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
-  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = round_of_replicate(i, point).total();
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = price(1 + i, point).total();
 }
 
 Range central_range(const RoundCost& cost, const RoundPoint& point) {
@@ -46,6 +54,11 @@ Range central_range(const RoundCost& cost, const RoundPoint& point) {
   cost.totals_of_replicates(point, totals);
   std::sort(totals.begin(), totals.end());
   return {core::sorted_quantile(totals, 0.025), core::sorted_quantile(totals, 0.975)};
+}
+
+void require_replicate(std::size_t index, std::size_t replicates) {
+  if (index < replicates) return;
+  throw std::out_of_range(fmt::format("the index of a replicate is {}, but must be below {}", index, replicates));
 }
 
 void require_legal(const RoundPoint& point) {

@@ -123,7 +123,7 @@ class RoundCost {
   virtual CostOrigin origin() const { return CostOrigin::measured; }
 
   /// @throws std::domain_error if a value of the point is outside its range
-  virtual RoundTime round(const RoundPoint& point) const = 0;
+  RoundTime round(const RoundPoint& point) const { return price(0, point); }
   /// True where the point lies outside what was measured.
   virtual bool extrapolates(const RoundPoint& point) const = 0;
   /// The basis of the price of a batch or context that was not measured, a sentence without its full stop; empty where
@@ -139,7 +139,9 @@ class RoundCost {
   virtual std::size_t replicates() const { return 0; }
   /// The same as round() in one of them; index < replicates().
   /// @throws std::out_of_range if it is not
-  virtual RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const = 0;
+  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const;
+  /// The same by the number of a version of the cost, unchecked: 0 is the cost itself, 1 + i its replicate i.
+  virtual RoundTime price(std::size_t version, const RoundPoint& point) const = 0;
   /// The totals of all replicates at once, which may be much faster.
   /// Shape: totals (replicates())
   /// @throws std::invalid_argument if the size is another one
@@ -158,6 +160,9 @@ Range central_range(const RoundCost& cost, const RoundPoint& point);
 
 /// Rounds within this factor differ by no more than two errors of the usual 2%.
 inline constexpr double rounds_agree = 1.06;
+
+/// Throws std::out_of_range unless index < replicates.
+void require_replicate(std::size_t index, std::size_t replicates);
 
 /// Throws std::domain_error unless gamma >= 0, batch > 0, context >= 0 and full_accepts is in [0, 1], all finite.
 void require_legal(const RoundPoint& point);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,11 +28,12 @@ class WrappedCost : public RoundCost {
   std::string impossible() const final { return base_->impossible(); }
 
  protected:
-  /// @param base  whoever derives refuses null
-  explicit WrappedCost(std::shared_ptr<const RoundCost> base) : base_(std::move(base)) {}
+  /// @throws std::invalid_argument if base is null
+  explicit WrappedCost(std::shared_ptr<const RoundCost> base) : base_(std::move(base)) {
+    if (!base_) throw std::invalid_argument("WrappedCost: base is null, but must be a cost");
+  }
 
   const RoundCost& base() const { return *base_; }
-  bool has_base() const { return base_ != nullptr; }
 
  private:
   std::shared_ptr<const RoundCost> base_;

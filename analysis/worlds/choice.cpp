@@ -1,6 +1,7 @@
 #include "analysis/worlds/choice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -29,19 +30,8 @@ bool is_exact(const Table& speedups) {
 }  // namespace
 
 std::string_view name_of(Certainty certainty) {
-  switch (certainty) {
-    case Certainty::sure:
-      return "sure";
-    case Certainty::likely:
-      return "likely";
-    case Certainty::open:
-      return "open";
-    case Certainty::unlikely:
-      return "unlikely";
-    case Certainty::no:
-      break;
-  }
-  return "no";
+  constexpr std::array<std::string_view, 5> names = {"sure", "likely", "open", "unlikely", "no"};
+  return names[static_cast<std::size_t>(certainty)];
 }
 
 Certainty certainty_of(double share) {

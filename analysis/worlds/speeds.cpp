@@ -3,37 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/quantile.hpp"
+#include "analysis/estimate/alternatives.hpp"
 
 namespace specdec::worlds {
 namespace {
-
-/// The quantile of values, which it reorders; linear between neighbours.
-double quantile(std::vector<double>& values, double share) {
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::ptrdiff_t>(place);
-  std::nth_element(values.begin(), values.begin() + below, values.end());
-  const double low = values[static_cast<std::size_t>(below)];
-  if (static_cast<std::size_t>(below) + 1 == values.size()) return low;
-  const double high = *std::min_element(values.begin() + below + 1, values.end());
-  return low == high ? low : std::lerp(low, high, place - static_cast<double>(below));
-}
-
-int alternatives_of(std::span<const int> alternative) {
-  return 1 + *std::max_element(alternative.begin(), alternative.end());
-}
-
-std::vector<double> of_alternative(std::span<const double> values, std::span<const int> alternative, int one) {
-  std::vector<double> its;
-  its.reserve(values.size());
-  for (std::size_t world = 0; world < values.size(); ++world)
-    if (alternative[world] == one) its.push_back(values[world]);
-  return its;
-}
 
 /// Prices beyond what was measured may come out as zero, or overflow.
 bool is_time(double seconds) { return 0 < seconds && seconds <= std::numeric_limits<double>::max(); }
@@ -61,32 +39,29 @@ Spread spread_of(std::span<const double> values, std::span<const int> alternativ
   core::require_same_size("spread_of", "values", values.size(), "alternative", alternative.size());
   if (values.empty()) throw std::invalid_argument("spread_of: there are no worlds");
   Spread spread;
-  const int alternatives = alternatives_of(alternative);
-  for (int one = 0; one < alternatives; ++one) {
-    std::vector<double> its = of_alternative(values, alternative, one);
+  const auto alternatives = estimate::worlds_of_alternatives(alternative);
+  for (const std::vector<std::size_t>& worlds : alternatives) {
+    std::vector<double> its;
+    for (const std::size_t world : worlds) its.push_back(values[world]);
     if (its.empty()) continue;
-    const estimate::Interval ci95 = {quantile(its, 0.025), quantile(its, 0.975)};
-    const double median = quantile(its, 0.5);
-    if (one == 0) spread = {median, ci95, {median, median}};
+    const estimate::Interval ci95 = {core::quantile(its, 0.025), core::quantile(its, 0.975)};
+    const double median = core::quantile(its, 0.5);
+    if (&worlds == &alternatives.front()) spread = {median, ci95, {median, median}};
     spread.ci95 = {std::min(spread.ci95.lo, ci95.lo), std::max(spread.ci95.hi, ci95.hi)};
     spread.middles = {std::min(spread.middles.lo, median), std::max(spread.middles.hi, median)};
   }
-  if (alternatives > 1) spread.middle = (spread.middles.lo + spread.middles.hi) / 2;
+  if (alternatives.size() > 1) spread.middle = (spread.middles.lo + spread.middles.hi) / 2;
   return spread;
 }
 
 double share_at_least(std::span<const double> values, std::span<const int> alternative, double least) {
-  std::vector<double> worlds(static_cast<std::size_t>(alternatives_of(alternative))), reached(worlds.size());
-  for (std::size_t world = 0; world < values.size(); ++world) {
-    const auto its = static_cast<std::size_t>(alternative[world]);
-    worlds[its] += 1;
-    if (values[world] >= least) reached[its] += 1;
-  }
   double lowest = 1, highest = 0;
-  for (std::size_t one = 0; one < worlds.size(); ++one) {
-    if (worlds[one] == 0) continue;
-    lowest = std::min(lowest, reached[one] / worlds[one]);
-    highest = std::max(highest, reached[one] / worlds[one]);
+  for (const std::vector<std::size_t>& worlds : estimate::worlds_of_alternatives(alternative)) {
+    if (worlds.empty()) continue;
+    const auto reached = std::ranges::count_if(worlds, [&](std::size_t world) { return values[world] >= least; });
+    const double share = static_cast<double>(reached) / static_cast<double>(worlds.size());
+    lowest = std::min(lowest, share);
+    highest = std::max(highest, share);
   }
   constexpr double undecided = 0.5;
   return std::clamp(undecided, lowest, highest);

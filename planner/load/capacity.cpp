@@ -79,7 +79,7 @@ void warn_of_engines(Capacity& c) {
   if (!s.steady || !s.tpot_seconds || !difference || std::abs(*difference) <= most_engines_difference) return;
   const sim::Workload& workload = c.simulation.workload;
   std::string why = "the formulas are rough where few requests run together or prompts take most of the time";
-  const double lasts = static_cast<double>(workload.open_requests()) / s.at_requests_per_second;
+  const double lasts = static_cast<double>(workload.open_requests()) / s.at_requests_per_second.value;
   const double takes = s.steady->tpot_seconds * workload.output_tokens.mean;
   if (!workload.recorded.empty()) {
     why = "the formulas assume that requests come one by one, and recorded ones may not";
@@ -328,7 +328,7 @@ std::optional<double> Capacity::requests_per_second_together(std::size_t i) cons
 std::optional<BudgetGain> Capacity::budget_gain() const {
   const auto rate = [&](std::size_t i) {
     const sim::ScenarioCapacity& s = scenarios()[i];
-    return s.at_clients > 0 ? s.at_requests_per_second : s.requests_per_second_per_replica.value;
+    return s.at_clients > 0 ? s.at_requests_per_second.value : s.requests_per_second_per_replica.value;
   };
   std::optional<std::size_t> with, fixed;
   for (std::size_t i = 0; i < scenarios().size(); ++i) {

@@ -293,7 +293,7 @@ class LayoutSimulation {
     ++tried.simulated;
     const sim::ScenarioCapacity& found = answer.scenarios.front();
     if (!found.meets_load || *found.gpus > search_.gpus) return;
-    const double served = question.workload.requests_per_second.value_or(found.at_requests_per_second);
+    const double served = question.workload.requests_per_second.value_or(found.at_requests_per_second.value);
     const Simulated simulated = {candidate.layout, *found.gpus, static_cast<double>(*found.gpus) / served,
                                  found.tpot_seconds ? found.tpot_seconds->p50.value : 0};
     tried.refusal.clear();

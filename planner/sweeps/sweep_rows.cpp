@@ -81,7 +81,7 @@ ordered_json bounds_of(const std::optional<sim::GpuRange>& gpus) {
 void put_load(const Capacity& capacity, std::size_t index, const std::string& prefix, ordered_json& row) {
   const sim::ScenarioCapacity& scenario = capacity.scenarios()[index];
   if (scenario.tpot_seconds) row[prefix + "seconds_per_output_token"] = number(scenario.tpot_seconds->p50.value);
-  const double tokens = scenario.output_tokens_per_second_per_replica.value;
+  const double tokens = scenario.output_tokens_per_second.value;
   const auto per_replica = static_cast<double>(capacity.simulation.gpus_per_replica);
   if (tokens > 0) row[prefix + "output_tokens_per_second_per_gpu"] = number(tokens / per_replica);
   if (scenario.gpu_seconds_per_token > 0)

@@ -13,7 +13,6 @@ class CacheBlocks {
   CacheBlocks(std::int64_t all, std::int64_t tokens_per_block)
       : all_(all), tokens_per_block_(tokens_per_block), free_(all) {}
 
-  std::int64_t all() const { return all_; }
   std::int64_t free() const { return free_; }
   /// The most that were in use at once.
   std::int64_t peak() const { return peak_; }

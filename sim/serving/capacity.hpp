@@ -116,8 +116,33 @@ struct RateSearchEnd {
   double slope = 1;
 };
 
-/// At figures_at, if given, else at the requested load if there is one and it can be met, else at the sustainable one.
-struct ScenarioCapacity {
+/// One replica of a scenario at a load, whether or not it meets limits.
+struct ReplicaAtLoad {
+  /// Of arrivals at the replica, or the rate at which clients are served.
+  SimulatedValue at_requests_per_second;
+  /// Empty if no request has one (tpot: if none has two tokens). With clients the mean of ttft_seconds is over all
+  /// requests, as benchmark clients print it; all else leaves out the first of each client.
+  std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
+  /// Pauses between two outputs of a request, the tokens of a round being one output; empty if there are none.
+  std::optional<SimulatedPercentiles> gap_seconds;
+  SimulatedValue mean_batch, output_tokens_per_second;
+  double preemptions_per_request = 0;
+  /// Its accelerators' time / the requested output tokens.
+  double gpu_seconds_per_token = 0;
+  /// Empty without a price.
+  std::optional<double> cost_per_million_tokens;
+  /// The formulas at the same load, if they apply, which they do not with a budget.
+  std::optional<planning::SteadyState> steady;
+};
+
+/// The figures of a replica are at figures_at, if given, else at the requested load if there is one and it can be met,
+/// else at the sustainable one: without limits and load at nine tenths of that, since at the bound itself waiting times
+/// have no steady value. They are 0 and empty if nothing can be served, or if it is overloaded.
+///
+/// gpu_seconds_per_token and the cost are those of all replicas and the output tokens of all. Clients that do not share
+/// evenly leave some replicas with less work than the fullest; these are taken to serve in proportion to their
+/// clients, which overestimates the time where batching makes up for fewer.
+struct ScenarioCapacity : ReplicaAtLoad {
   CapacityScenario scenario;
   /// Largest arrival rate of one replica at which both percentiles hold and the queue does not grow; 0 if none.
   SimulatedValue requests_per_second_per_replica;
@@ -127,7 +152,7 @@ struct ScenarioCapacity {
   /// Rate at which one replica serves requests while requests always wait: the bound above which its queue grows.
   SimulatedValue saturated_requests_per_second_per_replica;
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
-  /// replica, which the figures below are for, within the limits or not; else 0.
+  /// replica, which the figures are for, within the limits or not; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
   /// The mean iteration by formula (with a budget by that of all drafts verified), at the largest
   /// rate, or with clients_within_limits: rounds of the mean batch, >= 1, and the positions of prompts that keep it
@@ -137,29 +162,11 @@ struct ScenarioCapacity {
   double largest_mean_batch = 0;
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
-  /// True if figures_at asks for a rate above the saturated one: the queue grows, and the figures below are left empty.
+  /// True if figures_at asks for a rate above the saturated one, at which the queue grows.
   bool overloaded = false;
-  /// Rate of one replica for the figures below; they are 0 if it is. Without limits and load, nine
-  /// tenths of the sustainable rate: at the bound itself waiting times have no steady value. With clients, the rate at
-  /// which they are served.
-  double at_requests_per_second = 0;
-  /// Empty if no request has one (tpot: if none has two tokens), or nothing can be served. With clients the mean of
-  /// ttft_seconds is over all requests, as benchmark clients print it; all else leaves out the first of each client.
-  std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
-  /// Pauses between two outputs of a request, the tokens of a round being one output; empty if there are none.
-  std::optional<SimulatedPercentiles> gap_seconds;
-  SimulatedValue mean_batch, output_tokens_per_second_per_replica;
-  double preemptions_per_request = 0;
-  /// Empty if no rate is sustainable, or, for the cost, if the price is unknown.
+  /// Empty if no rate is sustainable.
   std::optional<std::int64_t> replicas, gpus;
-  /// Accelerators' time of all replicas / the output tokens of all, 0 if nothing is served. Clients that do not share
-  /// evenly leave some replicas with less work than the fullest; these are taken to serve in proportion to their
-  /// clients, which overestimates the time where batching makes up for fewer.
-  double gpu_seconds_per_token = 0;
-  std::optional<double> cost_per_million_tokens;
-  /// The formulas at the same load, if they apply, which they do not with a budget, and steady / simulated - 1 of the
-  /// mean time per output token.
-  std::optional<planning::SteadyState> steady;
+  /// steady / simulated - 1 of the mean time per output token.
   std::optional<double> engines_relative_difference;
 };
 
@@ -197,22 +204,6 @@ struct ScenarioFormulas {
 /// @return [scenario]
 /// @throws as plan_capacity
 std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question);
-
-/// One replica of a scenario at a load, whether or not it meets limits.
-struct ReplicaAtLoad {
-  /// At the replica: of arrivals, or at which clients are served.
-  SimulatedValue requests_per_second;
-  /// Empty if no request has one (tpot: if none has two tokens).
-  std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds, gap_seconds;
-  SimulatedValue mean_batch, output_tokens_per_second;
-  double preemptions_per_request = 0;
-  /// Its accelerators' time / the requested output tokens.
-  double gpu_seconds_per_token = 0;
-  /// Empty without a price.
-  std::optional<double> cost_per_million_tokens;
-  /// The formulas at the same load, if they apply.
-  std::optional<planning::SteadyState> steady;
-};
 
 /// Simulates one replica of the question's scenario number `scenario` at each load, with the same requests and random
 /// numbers for all of them, those of plan_capacity. Limits, replicas and the load of the workload are ignored.

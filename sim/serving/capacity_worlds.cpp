@@ -34,11 +34,8 @@ class ReplicateCost final : public cost::IterationCost {
   ReplicateCost(std::shared_ptr<const cost::IterationCost> cost, std::size_t index)
       : cost_(std::move(cost)), index_(index) {}
 
-  double seconds(const cost::Iteration& iteration) const override {
+  double price(std::size_t, const cost::Iteration& iteration) const override {
     return cost_->seconds_of_replicate(index_, iteration);
-  }
-  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
-    return seconds(iteration);
   }
 
  private:
@@ -97,7 +94,7 @@ Expected expected_of(const CapacityQuestion& question, const PlannedScenario& pl
     return {rate, rate};
   }
   const BalancedLoads loads = planned.balanced_loads(*question.cost, rounds);
-  const double at = own.at_requests_per_second;
+  const double at = own.at_requests_per_second.value;
   const double speed = at > 0 && at <= loads.most ? 1 / loads.tpot_at(at) : 0;
   if (!own.search_end) return {loads.most, speed};
   const double load = std::exp(loads.scale.log_load_at(own.search_end->expected));
@@ -219,6 +216,14 @@ void leave_open(std::optional<SimulatedPercentiles>& values) {
   for (SimulatedValue* const value : values->all()) leave_open(*value);
 }
 
+void widen(ReplicaAtLoad& figures, const ReplicaAtLoad& others) {
+  widen(figures.ttft_seconds, others.ttft_seconds);
+  widen(figures.tpot_seconds, others.tpot_seconds);
+  widen(figures.gap_seconds, others.gap_seconds);
+  widen(figures.mean_batch, others.mean_batch);
+  widen(figures.output_tokens_per_second, others.output_tokens_per_second);
+}
+
 /// All but the largest load.
 void widen(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
   widen(scenario.saturated_requests_per_second_per_replica, other.saturated_requests_per_second_per_replica);
@@ -228,17 +233,13 @@ void widen(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
     leave_open(scenario.gap_seconds);
     leave_open(scenario.mean_batch);
     // It puts out what it can.
-    SimulatedValue& output = scenario.output_tokens_per_second_per_replica;
-    const double share = other.saturated_requests_per_second_per_replica.value / scenario.at_requests_per_second;
+    SimulatedValue& output = scenario.output_tokens_per_second;
+    const double share = other.saturated_requests_per_second_per_replica.value / scenario.at_requests_per_second.value;
     output.lo = std::min(output.lo, share * output.value);
     return;
   }
-  if (other.at_requests_per_second <= 0 || scenario.at_requests_per_second <= 0) return;
-  widen(scenario.ttft_seconds, other.ttft_seconds);
-  widen(scenario.tpot_seconds, other.tpot_seconds);
-  widen(scenario.gap_seconds, other.gap_seconds);
-  widen(scenario.mean_batch, other.mean_batch);
-  widen(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
+  if (other.at_requests_per_second.value <= 0 || scenario.at_requests_per_second.value <= 0) return;
+  widen(static_cast<ReplicaAtLoad&>(scenario), other);
 }
 
 /// For figures that some worlds lack.
@@ -249,7 +250,7 @@ void leave_unknown(ScenarioCapacity& scenario) {
   };
   for (SimulatedValue* const value :
        {&scenario.requests_per_second_per_replica, &scenario.saturated_requests_per_second_per_replica,
-        &scenario.mean_batch, &scenario.output_tokens_per_second_per_replica})
+        &scenario.mean_batch, &scenario.output_tokens_per_second})
     open(*value);
   for (std::optional<SimulatedPercentiles>* const values :
        {&scenario.ttft_seconds, &scenario.tpot_seconds, &scenario.gap_seconds}) {
@@ -318,8 +319,8 @@ class ScenarioOverWorlds {
     alone_.replications = 1;
     if (!alone_.replicas) alone_.replicas = own_.replicas;
     if (asks_for_load() && own_.meets_load) {
-      alone_.figures_at =
-          own_.at_clients > 0 ? ReplicaLoad{.clients = own_.at_clients} : ReplicaLoad{own_.at_requests_per_second};
+      alone_.figures_at = own_.at_clients > 0 ? ReplicaLoad{.clients = own_.at_clients}
+                                              : ReplicaLoad{own_.at_requests_per_second.value};
     }
   }
 
@@ -378,7 +379,7 @@ class ScenarioOverWorlds {
  private:
   bool asks_for_load() const { return asked_.workload.requests_per_second || asked_.workload.clients; }
   double rate_of(const ScenarioCapacity& scenario) const {
-    return asked_.workload.clients ? scenario.at_requests_per_second
+    return asked_.workload.clients ? scenario.at_requests_per_second.value
                                    : scenario.requests_per_second_per_replica.value;
   }
   static double speed_of(const ScenarioCapacity& scenario) {
@@ -573,13 +574,7 @@ std::vector<ReplicaAtLoad> replica_in_worlds(const CapacityQuestion& question, s
   for (const std::size_t w : worlds.scenarios.at(scenario).simulated) {
     enter(worlds.worlds[w], question, one);
     const std::vector<ReplicaAtLoad> others = replica_at_loads(one, scenario, loads, requests);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      widen(found[i].ttft_seconds, others[i].ttft_seconds);
-      widen(found[i].tpot_seconds, others[i].tpot_seconds);
-      widen(found[i].gap_seconds, others[i].gap_seconds);
-      widen(found[i].mean_batch, others[i].mean_batch);
-      widen(found[i].output_tokens_per_second, others[i].output_tokens_per_second);
-    }
+    for (std::size_t i = 0; i < found.size(); ++i) widen(found[i], others[i]);
   }
   return found;
 }

@@ -74,19 +74,4 @@ void DecodingInStep::place(RunningRequests& running, std::size_t at, std::size_t
   running.law[at] = acceptance_.law_of(request);
 }
 
-std::optional<std::int64_t> DecodingInStep::blocks_of_each(std::size_t admitted, const CacheBlocks& blocks) {
-  std::int64_t held = 0, context = 0, counted = 0;
-  for (std::size_t request = 0; request < admitted; ++request) {
-    const std::optional<std::size_t> since = sequences_.rounds_of(request);
-    if (!since) continue;
-    std::int64_t tokens = requests_[request].prompt_tokens;
-    for (const RoundSum& round : rounds().of(request).first(*since)) tokens += round.emitted();
-    held += blocks.blocks_for(tokens + 2 * acceptance_.largest_gamma() + 1);
-    context += tokens;
-    counted += counted_requests_.contains(request) ? 1 : 0;
-  }
-  if (context != context_tokens_ || counted != counted_) return std::nullopt;
-  return held;
-}
-
 }  // namespace specdec::sim

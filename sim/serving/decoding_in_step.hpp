@@ -54,9 +54,6 @@ class DecodingInStep {
   /// may be in step  @param now  when all put out their last tokens
   void move_to(RunningRequests& running, std::size_t admitted, const CacheBlocks& blocks, double now);
 
-  /// Blocks that they hold for an iteration, of each by itself; empty if their sums are not those of each.
-  std::optional<std::int64_t> blocks_of_each(std::size_t admitted, const CacheBlocks& blocks);
-
  private:
   RequestRounds& rounds() { return shared_ ? *shared_ : *own_; }
   /// A sequence that was in step so many rounds.

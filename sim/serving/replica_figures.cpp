@@ -62,7 +62,7 @@ ReplicaAtLoad replica_at(ReplicaRuns& runs, const ReplicaLoad& load) {
   const auto mean = [&](double RunFigures::*figure) { return mean_of(values_of(figures, figure)); };
   const double percent = question.limits.percentile, rate = load.requests_per_second;
   ReplicaAtLoad result;
-  result.requests_per_second =
+  result.at_requests_per_second =
       load.clients > 0 ? mean(&RunFigures::requests_per_second) : SimulatedValue{rate, rate, rate};
   result.ttft_seconds = percentiles_over(values_of(figures, &RunFigures::ttft), percent);
   if (load.clients > 0 && result.ttft_seconds) result.ttft_seconds->mean = mean(&RunFigures::mean_ttft);
@@ -71,7 +71,7 @@ ReplicaAtLoad replica_at(ReplicaRuns& runs, const ReplicaLoad& load) {
   result.mean_batch = mean(&RunFigures::mean_batch);
   // Not what was counted while a run filled up and ran empty: what is served is what comes, as in the cost of a token.
   const double tokens = runs.planned().output_tokens();
-  const SimulatedValue& served = result.requests_per_second;
+  const SimulatedValue& served = result.at_requests_per_second;
   result.output_tokens_per_second = {tokens * served.value, tokens * served.lo, tokens * served.hi};
   result.preemptions_per_request = mean(&RunFigures::preemptions_per_request).value;
   result.gpu_seconds_per_token = static_cast<double>(question.gpus_per_replica) / result.output_tokens_per_second.value;

@@ -55,7 +55,8 @@ std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values, do
   return result;
 }
 
-std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps, double asked) {
+std::optional<RequestPercentiles> percentiles_of(std::vector<GapCount>& gaps, double asked) {
+  std::sort(gaps.begin(), gaps.end(), [](const GapCount& a, const GapCount& b) { return a.seconds < b.seconds; });
   std::int64_t count = 0;
   double sum = 0;
   for (const GapCount& gap : gaps) {

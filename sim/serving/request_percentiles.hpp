@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "sim/serving/serving_simulation.hpp"
@@ -21,7 +20,7 @@ double percentile_of(std::vector<double>& values, double percent);
 /// `asked`, in RequestPercentiles, is that percentile, (0, 100). Empty if there are no values; reorders them.
 std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values, double asked = 99);
 
-/// The same of values that occur several times; in increasing order.
-std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps, double asked = 99);
+/// The same of values that occur several times.
+std::optional<RequestPercentiles> percentiles_of(std::vector<GapCount>& gaps, double asked = 99);
 
 }  // namespace specdec::sim

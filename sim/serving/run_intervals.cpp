@@ -4,7 +4,6 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
-#include <span>
 
 #include "sim/serving/request_percentiles.hpp"
 
@@ -50,32 +49,16 @@ SimulatedValue mean_of(const std::vector<double>& values) {
   return sectioned(std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()), values);
 }
 
-std::vector<double> pooled(const std::vector<std::vector<double>>& of_runs) {
-  std::vector<double> all;
-  for (const std::vector<double>& of_run : of_runs) all.insert(all.end(), of_run.begin(), of_run.end());
-  return all;
-}
-
-std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<double>> of_runs, double percent) {
-  std::vector<double> all = pooled(of_runs);
+template <class Value>
+std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<Value>> of_runs, double percent) {
+  std::vector<Value> all = pooled(of_runs);
   const std::optional<RequestPercentiles> together = percentiles_of(all, percent);
   if (!together) return std::nullopt;
   std::vector<RequestPercentiles> each;
-  for (std::vector<double>& values : of_runs) each.push_back(percentiles_of(values, percent).value_or(*together));
+  for (std::vector<Value>& values : of_runs) each.push_back(percentiles_of(values, percent).value_or(*together));
   return sectioned(*together, each);
 }
-
-std::optional<SimulatedPercentiles> percentiles_over(const std::vector<std::vector<GapCount>>& of_runs,
-                                                     double percent) {
-  std::vector<GapCount> all;
-  for (const std::vector<GapCount>& of_run : of_runs) all.insert(all.end(), of_run.begin(), of_run.end());
-  std::sort(all.begin(), all.end(), [](const GapCount& a, const GapCount& b) { return a.seconds < b.seconds; });
-  const std::optional<RequestPercentiles> together = percentiles_of(std::span<const GapCount>(all), percent);
-  if (!together) return std::nullopt;
-  std::vector<RequestPercentiles> each;
-  for (const std::vector<GapCount>& gaps : of_runs)
-    each.push_back(percentiles_of(std::span<const GapCount>(gaps), percent).value_or(*together));
-  return sectioned(*together, each);
-}
+template std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<double>>, double);
+template std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<GapCount>>, double);
 
 }  // namespace specdec::sim

@@ -18,12 +18,16 @@ double half_width_of(const std::vector<double>& deviations);
 SimulatedValue mean_of(const std::vector<double>& values);
 
 /// The values of all runs.
-std::vector<double> pooled(const std::vector<std::vector<double>>& of_runs);
+template <class Value>
+std::vector<Value> pooled(const std::vector<std::vector<Value>>& of_runs) {
+  std::vector<Value> all;
+  for (const std::vector<Value>& of_run : of_runs) all.insert(all.end(), of_run.begin(), of_run.end());
+  return all;
+}
 
-/// Percentiles of the values of all runs together; empty if there are none. @param percent  that of `asked`, (0, 100)
-std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<double>> of_runs, double percent);
-
-/// The same of values that occur several times. @param of_runs  [run], each in increasing order
-std::optional<SimulatedPercentiles> percentiles_over(const std::vector<std::vector<GapCount>>& of_runs, double percent);
+/// Percentiles of the values of all runs together, numbers or GapCounts; empty if there are none.
+/// @param percent  that of `asked`, (0, 100)
+template <class Value>
+std::optional<SimulatedPercentiles> percentiles_over(std::vector<std::vector<Value>> of_runs, double percent);
 
 }  // namespace specdec::sim

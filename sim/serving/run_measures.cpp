@@ -64,7 +64,6 @@ void RunMeasures::arrive(double arrival, double now) {
 }
 
 void RunMeasures::put_out(const RoundTotals& totals) {
-  tokens_ += totals.tokens;
   if (!counts_) return;
   counted_.tokens += totals.tokens;
   counted_.round_tokens += totals.round_tokens;

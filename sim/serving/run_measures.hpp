@@ -26,16 +26,12 @@ struct RoundTotals {
   std::int64_t rounds = 0, verified = 0;
 };
 
-/// Measurements of a run: integrals over its counted time, and over all of it for the checks.
+/// Measurements of a run: integrals over its counted time, and over all of it.
 class RunMeasures {
  public:
   RunMeasures(const ServingQuestion& question, bool finds_gaps);
 
   const CountedRequests& counted_requests() const { return counted_requests_; }
-  std::int64_t iterations() const { return iterations_; }
-  /// Tokens put out and requests in the system, integrated over time, in the whole run.
-  std::int64_t tokens() const { return tokens_; }
-  double request_seconds() const { return request_seconds_; }
 
   /// A client sends a request, to arrive then: the counted time begins and ends with requests.
   void send(std::size_t request, double arrival);
@@ -60,7 +56,7 @@ class RunMeasures {
   CountedTime counted_time_;
   bool finds_gaps_;
   GapHistogram gaps_;
-  std::int64_t iterations_ = 0, tokens_ = 0;
+  std::int64_t iterations_ = 0;
   double request_seconds_ = 0;
   /// Whether the current iteration ends in the counted time.
   bool counts_ = false;

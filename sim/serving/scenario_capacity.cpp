@@ -33,16 +33,9 @@ void place(ScenarioCapacity& result, std::int64_t replicas, const CapacityQuesti
 /// @param idle_factor  accelerators' time of all replicas / what it would be if each served as much as this one, >= 1
 void fill_figures(const ReplicaAtLoad& there, const CapacityQuestion& question, ScenarioCapacity& result,
                   double idle_factor = 1) {
-  result.at_requests_per_second = there.requests_per_second.value;
-  result.gpu_seconds_per_token = idle_factor * there.gpu_seconds_per_token;
+  static_cast<ReplicaAtLoad&>(result) = there;
+  result.gpu_seconds_per_token *= idle_factor;
   result.cost_per_million_tokens = cost_per_million_tokens(question, result.gpu_seconds_per_token);
-  result.ttft_seconds = there.ttft_seconds;
-  result.tpot_seconds = there.tpot_seconds;
-  result.gap_seconds = there.gap_seconds;
-  result.mean_batch = there.mean_batch;
-  result.output_tokens_per_second_per_replica = there.output_tokens_per_second;
-  result.preemptions_per_request = there.preemptions_per_request;
-  result.steady = there.steady;
   if (result.steady && result.tpot_seconds)
     result.engines_relative_difference = result.steady->tpot_seconds / result.tpot_seconds->mean.value - 1;
 }
@@ -104,8 +97,8 @@ ScenarioCapacity closed_capacity(ReplicaRuns& runs, const SimulatedValue& satura
     result.requests_per_second_per_replica = {};
   } else if (is_limited(question.limits)) {
     result.requests_per_second_per_replica = result.at_clients == found.most
-                                                 ? there.requests_per_second
-                                                 : replica_at(runs, {.clients = found.most}).requests_per_second;
+                                                 ? there.at_requests_per_second
+                                                 : replica_at(runs, {.clients = found.most}).at_requests_per_second;
   }
   if (found.most == 0) return result;
   result.largest_iteration = runs.planned().mean_iteration({.clients = found.most});

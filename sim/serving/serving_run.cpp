@@ -11,7 +11,6 @@
 #include "sim/serving/drawn_acceptance.hpp"
 #include "sim/serving/engine_state.hpp"
 #include "sim/serving/iteration_scheduler.hpp"
-#include "sim/serving/run_invariants.hpp"
 #include "sim/serving/run_measures.hpp"
 
 namespace specdec::sim {
@@ -26,11 +25,9 @@ class ServingRun {
   ServingRun(const ServingQuestion& question, const RunOptions& options)
       : question_(question),
         requests_(question.requests),
-        checks_(options.checks),
         outcomes_(requests_.size()),
         acceptance_(question, options.shared ? options.shared->draws : nullptr),
         measures_(question, options.finds_gaps),
-        invariants_(question, measures_),
         state_(question, outcomes_),
         scheduler_(question, acceptance_, outcomes_, state_),
         now_(question.clients ? 0 : requests_.front().arrival_seconds) {
@@ -48,7 +45,6 @@ class ServingRun {
         queue_.take_arrivals(now_);
       }
       scheduler_.schedule(now_);
-      if (checks_iteration()) invariants_.check_iteration(state_, served_, now_);
       // If all running requests gave up their blocks, waiting ones are admitted now.
       if (state_.iteration.batch == 0) continue;
       pass_time();
@@ -66,13 +62,6 @@ class ServingRun {
     std::int64_t gaps = 0;
     bool some_end = false;
   };
-
-  bool checks_iteration() const {
-    constexpr std::int64_t sampled = 64;
-    const std::int64_t iteration = measures_.iterations();
-    return checks_ == InvariantChecks::yes ||
-           (checks_ == InvariantChecks::sampled && (iteration < sampled || iteration % sampled == 0));
-  }
 
   /// The iteration takes place, and arrivals during it wait.
   void pass_time() {
@@ -168,7 +157,6 @@ class ServingRun {
     Index kept = 0;
     for (Index i = 0; i < running_.size; ++i) {
       if (running_.put_out[i] == running_.wanted[i]) {
-        if (checks_ != InvariantChecks::no) invariants_.check_ended(running_, i, outcomes_[running_.request[i]]);
         end_request(running_.request[i], running_.put_out[i], running_.slots[i] / state_.blocks.tokens_per_block());
       } else if (state_.in_step && running_.prompt_left[i] == 0) {
         state_.in_step->begin(running_.request[i]);
@@ -207,18 +195,15 @@ class ServingRun {
     for (const ServedRequest& request : result.requests) result.preemptions += request.preemptions;
     result.peak_blocks = state_.blocks.peak();
     measures_.fill(result, now_, question_.outside_seconds);
-    if (checks_ != InvariantChecks::no) invariants_.check_end(result, state_.blocks);
     return result;
   }
 
   const ServingQuestion& question_;
   const std::vector<SimulatedRequest>& requests_;
-  const InvariantChecks checks_;
   /// [request]
   std::vector<ServedRequest> outcomes_;
   DrawnAcceptance acceptance_;
   RunMeasures measures_;
-  RunInvariants invariants_;
   EngineState state_;
   RequestQueue& queue_ = state_.queue;
   RunningRequests& running_ = state_.running;

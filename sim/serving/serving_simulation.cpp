@@ -132,12 +132,10 @@ ServingResult serve_requests(const ServingQuestion& question, const RunOptions& 
   return run_serving(question, options);
 }
 
-ServingResult simulate_serving(const ServingQuestion& question, InvariantChecks checks) {
-  ServingResult result = serve_requests(question, {.checks = checks});
+ServingResult simulate_serving(const ServingQuestion& question) {
+  ServingResult result = serve_requests(question, {});
   summarise(result);
   return result;
 }
-
-ServingResult simulate_serving(const ServingQuestion& question) { return simulate_serving(question, usual_checks); }
 
 }  // namespace specdec::sim

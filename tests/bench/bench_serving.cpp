@@ -24,12 +24,9 @@ namespace {
 
 class LinearIterations final : public cost::IterationCost {
  public:
-  double seconds(const cost::Iteration& iteration) const override {
+  double price(std::size_t, const cost::Iteration& iteration) const override {
     return 0.01 + 1e-5 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens) +
            1e-9 * (iteration.context_tokens + iteration.prompt_pairs);
-  }
-  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
-    return seconds(iteration);
   }
 };
 

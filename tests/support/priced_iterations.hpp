@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -16,10 +15,7 @@ class PricedByFormula final : public cost::IterationCost {
   using Price = std::function<double(const cost::Iteration&)>;
   explicit PricedByFormula(Price price) : price_(std::move(price)) {}
 
-  double seconds(const cost::Iteration& iteration) const override { return price_(iteration); }
-  double seconds_of_replicate(std::size_t, const cost::Iteration&) const override {
-    throw std::out_of_range("PricedByFormula has no replicates");
-  }
+  double price(std::size_t, const cost::Iteration& iteration) const override { return price_(iteration); }
 
  private:
   Price price_;
@@ -31,12 +27,9 @@ class PricedIterations final : public cost::IterationCost {
   using Price = std::function<double(const cost::Iteration&)>;
   explicit PricedIterations(Price price) : price_(std::move(price)) {}
 
-  double seconds(const cost::Iteration& iteration) const override {
+  double price(std::size_t, const cost::Iteration& iteration) const override {
     seen.push_back(iteration);
     return price_(iteration);
-  }
-  double seconds_of_replicate(std::size_t, const cost::Iteration&) const override {
-    throw std::out_of_range("PricedIterations has no replicates");
   }
 
   mutable std::vector<cost::Iteration> seen;

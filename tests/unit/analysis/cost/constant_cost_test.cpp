@@ -58,23 +58,17 @@ TEST_CASE("one parallel pass is charged whatever gamma and n-grams are charged t
     CHECK(ngram.round({.gamma = gamma, .full_accepts = 0.5}).draft == 0);
     CHECK(ngram.round({.gamma = gamma}).total() == Approx(1.1 + 0.05).epsilon(1e-14));
   }
-  const ConstantCost mirrored({.step = step, .kind = DraftKind::mirrored, .draft_verification = step.verification});
+  const ConstantCost mirrored({.step = step, .kind = DraftKind::mirrored});
   CHECK(mirrored.round({.gamma = 3, .full_accepts = 0.5}).draft == Approx(4 * 0.2).epsilon(1e-14));
   CHECK(mirrored.round({}).total() == 1);
   CHECK(parallel.round({}).total() == 1);
   CHECK(ngram.round({}).total() == 1);
 }
 
-TEST_CASE("the catch-up token costs what the draft pays for a second token in the share of full accepts") {
-  const ConstantCost without({.step = {.c = 0.1}});
-  cost::ConstantOptions options;
-  options.step.c = 0.1;
-  options.draft_verification = VerificationCost::constant(1.5);
-  const ConstantCost with(options);
-  CHECK(without.round({.gamma = 4, .full_accepts = 0.25}).draft == Approx(0.4));
-  CHECK(with.round({.gamma = 4, .full_accepts = 0.25}).draft == Approx(0.1 * (4 + 0.25 * 0.5)));
-  CHECK(with.round({.gamma = 4}).draft == Approx(0.4));
-  CHECK(with.round({.full_accepts = 1}).total() == 1);
+TEST_CASE("the second token of a draft's pass after a full accept is free") {
+  const ConstantCost price({.step = {.c = 0.1}});
+  CHECK(price.round({.gamma = 4, .full_accepts = 0.25}).draft == Approx(0.4));
+  CHECK(price.round({.full_accepts = 1}).total() == 1);
 }
 
 TEST_CASE("a constant cost refuses what is outside its range") {

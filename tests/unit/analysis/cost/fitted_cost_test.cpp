@@ -389,7 +389,7 @@ TEST_CASE("rounds of a mixture of experts stop growing where all experts are rea
 
 TEST_CASE("the error of another run is never less than what two runs of one configuration differ by") {
   const FittedCost price(runs_of(truth, {0, 1, 3, 5}, {1, 4, 16, 64}, {1000}), {});
-  CHECK(price.error_scale() < 1);
+  CHECK(price.run_error() < cost::FitOptions{}.usual_error);
 
   // Each run four times, off by -1, 1, -1 and 1 shares of their spread.
   for (const double spread : {0.002, 0.06}) {
@@ -430,7 +430,7 @@ TEST_CASE("what left-out runs missed widens the replicates, whatever the misses,
     add_noise(runs, noise, cases);
     const FittedCost price(runs, {});
     const double found = log_half_width(price, 2, 8, 1000);
-    INFO("noise " << noise << ": " << found << ", scale " << price.error_scale());
+    INFO("noise " << noise << ": " << found << ", error of a run " << price.run_error());
     CHECK(found > 1.3 * width);
     width = found;
   }

@@ -20,11 +20,10 @@ class PassTimes final : public RoundCost {
   std::string_view name() const override { return "passes"; }
   bool in_seconds() const override { return true; }
   DraftKind kind() const override { return kind_; }
-  RoundTime round(const RoundPoint& point) const override {
+  RoundTime price(std::size_t, const RoundPoint& point) const override {
     return {pass_(static_cast<double>(point.gamma)), 0, point.gamma > 0 ? 1.0 : 0.0};
   }
   bool extrapolates(const RoundPoint&) const override { return false; }
-  RoundTime round_of_replicate(std::size_t, const RoundPoint& point) const override { return round(point); }
 
  private:
   std::function<double(double)> pass_;

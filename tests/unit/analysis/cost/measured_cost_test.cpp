@@ -19,7 +19,6 @@ using Catch::Matchers::Contains;
 using cost::DraftKind;
 using cost::MeasuredCost;
 using cost::PassCurve;
-using cost::SlowerPasses;
 using traces::TimedPass;
 using traces::TimingAxis;
 
@@ -103,8 +102,6 @@ TEST_CASE("total tokens and the context of all sequences price a pass") {
       for (const double tokens : {1.0, 5.0})
         passes.push_back(pass(batch, tokens, context, truth(batch * tokens, batch * context)));
   const PassCurve curve("target", passes, {});
-  REQUIRE(curve.axes().size() == 1);
-  CHECK(*curve.axes()[0].seconds_per_context_token == Approx(2e-7));
   for (const double batch : {1.0, 2.0, 7.5, 16.0})
     for (const double tokens : {1.0, 2.0, 4.0})
       for (const double context : {100.0, 1234.0, 2000.0})
@@ -126,7 +123,6 @@ TEST_CASE("equal total tokens of different batches tell what one context costs, 
       for (const double tokens : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0})
         passes.push_back(pass(batch, tokens, 4000, of_tokens(batch * tokens) + 1e-7 * batch * 4000));
     const PassCurve curve("target", passes, {});
-    CHECK(*curve.axes()[0].seconds_per_context_token == Approx(1e-7));
     for (const TimedPass& timed : passes)
       CHECK(curve.seconds(timed.batch, timed.tokens, 4000) == Approx(timed.seconds));
     for (const double batch : {2.0, 8.0, 32.0})
@@ -153,7 +149,7 @@ TEST_CASE("scatter alone is not taken for a cost of the context, and a cost beyo
         }
       }
       const PassCurve curve("target", passes, {});
-      if (curve.axes()[0].seconds_per_context_token) ++tables_that_tell;
+      if (curve.about(1, 5000).empty()) ++tables_that_tell;
       for (std::size_t i = 0; i < passes.size(); ++i) {
         const double price = curve.seconds(passes[i].batch, passes[i].tokens, 4000);
         largest_error = std::max(largest_error, std::abs(price / truth[i] - 1));
@@ -179,7 +175,7 @@ TEST_CASE("a cell that its price contradicts is named, with its error and what w
   CHECK(without_context.seconds(1, 4, 0) == Approx(0.015));
   // More sequences took less: no cache does that.
   const PassCurve falling("target", std::vector<TimedPass>{pass(1, 4, 100, 0.020), pass(4, 1, 100, 0.010)}, {});
-  CHECK_FALSE(falling.axes()[0].seconds_per_context_token);
+  CHECK_THAT(falling.about(1, 200), Contains("are taken to last as long at others"));
   CHECK(has_finding(falling.findings(), "total_tokens_do_not_tell"));
   std::vector<TimedPass> two_contexts;
   for (const double context : {0.0, 1000.0}) {
@@ -200,11 +196,11 @@ TEST_CASE("outside what was timed passes hold their slope until operations limit
   CHECK_FALSE(price.extrapolates({.gamma = 7, .context = 100}));
   // By the last slope 0.002 a token; by operations at most as long as tokens are many.
   CHECK(price.round({.gamma = 9, .context = 100}).total() == Approx(0.024));
-  const PassCurve& curve = price.target();
+  const PassCurve curve("target", passes, {});
   double least = 1, most = 0;
   for (std::size_t r = 0; r < curve.replicates(); ++r) {
-    CHECK(curve.seconds_of_replicate(r, 1, 8, 100) == 0.020);
-    const double fewer = curve.seconds_of_replicate(r, 1, 1, 100), more = curve.seconds_of_replicate(r, 1, 8192, 100);
+    CHECK(curve.seconds(1, 8, 100, 1 + r) == 0.020);
+    const double fewer = curve.seconds(1, 1, 100, 1 + r), more = curve.seconds(1, 8192, 100, 1 + r);
     CHECK((0.009 <= fewer && fewer <= 0.010));
     CHECK((0.020 + 0.002 * 8184 <= more && more <= 0.020 * 1024));
     least = std::min(least, fewer);
@@ -248,7 +244,7 @@ TEST_CASE("passes of one time are not called slower by the rounding of their con
   CHECK(has_finding(PassCurve("target", passes, {}).findings(), "slower_smaller_pass"));
 }
 
-TEST_CASE("where a smaller batch is slower the rows are pooled or left out, and reported") {
+TEST_CASE("where a smaller batch is slower the rows are pooled, and reported") {
   const auto table = traces::read_timing_table(std::filesystem::path(tests::source_dir()) /
                                                "traces/samples/llamacpp/batched-bench.jsonl");
   const double first = 0.049187 / 16, second = 0.037583 / 16;
@@ -259,18 +255,6 @@ TEST_CASE("where a smaller batch is slower the rows are pooled or left out, and 
   REQUIRE(has_finding(pooled.findings(), "slower_smaller_pass"));
   CHECK_THAT(pooled.findings()[0].message, Contains("a pass over 1 tokens took 0.003074 s, longer than one over more"));
   CHECK(has_finding(pooled.findings(), "batch_axis_prices_verification"));
-
-  cost::CurveOptions options;
-  options.slower = SlowerPasses::exclude;
-  const PassCurve excluded("target", table.passes, options);
-  CHECK(excluded.seconds(2, 1, 23.5) == Approx(second));
-  CHECK(excluded.extrapolates(1, 1, 23.5));
-  CHECK(has_finding(excluded.findings(), "slower_smaller_pass"));
-
-  options.slower = SlowerPasses::keep;
-  const PassCurve kept("target", table.passes, options);
-  CHECK(kept.seconds(1, 1, 23.5) == Approx(first));
-  CHECK(kept.seconds(3, 1, 23.5) == Approx((second + 0.071035 / 16) / 2));
 }
 
 TEST_CASE("pooling is the least-squares fit that does not fall, by enumeration of all ways to pool") {
@@ -296,7 +280,7 @@ TEST_CASE("pooling is the least-squares fit that does not fall, by enumeration o
       least = std::min(least, squares);
     }
     const PassCurve curve("target", verification(seconds), {});
-    for (std::size_t i = 0; i < 5; ++i) CHECK(curve.axes()[0].seconds[i] == Approx(best[i]));
+    for (std::size_t i = 0; i < 5; ++i) CHECK(curve.seconds(1, static_cast<double>(i + 1), 0) == Approx(best[i]));
   }
 }
 
@@ -304,7 +288,6 @@ TEST_CASE("the batch axis and the verification axis stay apart") {
   std::vector<TimedPass> passes = verification({0.010, 0.011, 0.012, 0.013});
   for (const double batch : {1.0, 2.0, 4.0}) passes.push_back(pass(batch, 1, 0, 0.02 * batch, TimingAxis::batch));
   const PassCurve curve("target", passes, {});
-  CHECK(curve.axes().size() == 2);
   CHECK(curve.seconds(1, 4, 0) == Approx(0.013));
   CHECK(curve.seconds(1, 1, 0) == Approx(0.010));
   CHECK(curve.seconds(2, 2, 0) == Approx(0.08));
@@ -437,8 +420,8 @@ TEST_CASE("replicates redraw repetitions, are the same every time, and spread as
     REQUIRE(curve.replicates() == 4000);
     double sum = 0, squares = 0;
     for (std::size_t r = 0; r < 4000; ++r) {
-      const double seconds = curve.seconds_of_replicate(r, 1, 1, 0);
-      CHECK(curve.seconds_of_replicate(r, 1, 2, 0) == 0.014);
+      const double seconds = curve.seconds(1, 1, 0, 1 + r);
+      CHECK(curve.seconds(1, 2, 0, 1 + r) == 0.014);
       sum += seconds;
       squares += (seconds - 0.010) * (seconds - 0.010);
     }
@@ -446,7 +429,7 @@ TEST_CASE("replicates redraw repetitions, are the same every time, and spread as
     CHECK(sum / 4000 == Approx(0.010).margin(5 * expected / std::sqrt(4000.0)));
     CHECK(std::sqrt(squares / 4000) == Approx(expected).epsilon(5 / std::sqrt(2 * 4000.0)));
     const PassCurve again("target", passes, options);
-    CHECK(again.seconds_of_replicate(7, 1, 1, 0) == curve.seconds_of_replicate(7, 1, 1, 0));
+    CHECK(again.seconds(1, 1, 0, 1 + 7) == curve.seconds(1, 1, 0, 1 + 7));
   }
 }
 
@@ -475,7 +458,6 @@ TEST_CASE("all replicates at once are the replicates one by one") {
   }
   cost::MeasuredOptions options;
   options.overhead_seconds = 0.0005;
-  options.curve.slower = SlowerPasses::keep;
   std::vector<MeasuredCost> prices = {{target, draft, options}};
   for (TimedPass& timed : draft) timed.stddev_seconds = 0.2 * timed.seconds;
   prices.emplace_back(target, draft, options);
@@ -504,7 +486,7 @@ TEST_CASE("what the passes contradict is reported") {
   const std::vector<TimedPass> faster = {pass(1, 1, 0, 0.012), pass(1, 1, 1000, 0.010)};
   const PassCurve free_context("target", faster, {});
   CHECK(has_finding(free_context.findings(), "context_term_negative"));
-  CHECK(*free_context.axes()[0].seconds_per_context_token == 0);
+  CHECK(free_context.seconds(1, 1, 1000) == free_context.seconds(1, 1, 0));
   const std::vector<TimedPass> mixed = {pass(1, 4, 0, 0.010), pass(4, 1, 0, 0.020)};
   CHECK(has_finding(PassCurve("target", mixed, {}).findings(), "total_tokens_do_not_tell"));
   const std::vector<TimedPass> unknown = {pass(1, 1, 0, 0.010), pass(1, 2, 100, 0.020)};

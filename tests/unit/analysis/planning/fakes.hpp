@@ -30,14 +30,14 @@ class Cost : public cost::RoundCost {
   std::string_view name() const override { return "fake"; }
   bool in_seconds() const override { return seconds_; }
   cost::DraftKind kind() const override { return cost::DraftKind::model; }
-  cost::RoundTime round(const cost::RoundPoint& point) const override { return time_(point); }
   bool extrapolates(const cost::RoundPoint& point) const override { return !measured(point); }
   bool parts_known(const cost::RoundPoint& point) const override { return split(point); }
   std::size_t replicates() const override { return factors.size(); }
-  cost::RoundTime round_of_replicate(std::size_t index, const cost::RoundPoint& point) const override {
-    cost::RoundTime time = round(point);
-    if (point.gamma == 0) return time;
-    return {time.target * factors[index], time.draft * factors[index], time.overhead * factors[index]};
+  cost::RoundTime price(std::size_t version, const cost::RoundPoint& point) const override {
+    const cost::RoundTime time = time_(point);
+    if (point.gamma == 0 || version == 0) return time;
+    const double factor = factors[version - 1];
+    return {time.target * factor, time.draft * factor, time.overhead * factor};
   }
 
  private:

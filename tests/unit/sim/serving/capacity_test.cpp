@@ -196,7 +196,7 @@ TEST_CASE("without limits a replica sustains what it serves when it never runs o
   const ScenarioCapacity capacity = only(question);
   CHECK(capacity.requests_per_second_per_replica.value == Approx(16 / 0.4).epsilon(0.02));
   CHECK(capacity.limited_by == CapacityLimit::max_num_seqs);
-  CHECK(capacity.at_requests_per_second == Approx(0.9 * capacity.requests_per_second_per_replica.value));
+  CHECK(capacity.at_requests_per_second.value == Approx(0.9 * capacity.requests_per_second_per_replica.value));
   CHECK(capacity.tpot_seconds->p99.value == Approx(0.01));
   CHECK(capacity.meets_load);
 
@@ -265,7 +265,7 @@ TEST_CASE("at the sustainable load the percentile that limits it stands at its l
     CHECK(found.value < capacity.saturated_requests_per_second_per_replica.value);
     CHECK(found.lo < found.value);
     CHECK(found.value < found.hi);
-    CHECK(capacity.at_requests_per_second == found.value);
+    CHECK(capacity.at_requests_per_second.value == found.value);
   }
   question.limits = {0.15, {}, 99};
   question.scenarios.resize(1);
@@ -365,19 +365,19 @@ TEST_CASE("replicas and money follow from the load") {
   CHECK(three.meets_load);
   CHECK(three.replicas == 3);
   CHECK(three.gpus == 12);
-  CHECK(three.at_requests_per_second == Approx(2.5 * most / 3));
+  CHECK(three.at_requests_per_second.value == Approx(2.5 * most / 3));
   const double tokens_per_second = 2.5 * most * 40;
   CHECK(*three.cost_per_million_tokens == Approx(12 * 3.0 / 3600 / tokens_per_second * 1e6));
-  CHECK(three.output_tokens_per_second_per_replica.value == Approx(tokens_per_second / 3));
+  CHECK(three.output_tokens_per_second.value == Approx(tokens_per_second / 3));
 
   question.replicas = 2;
   const ScenarioCapacity two = only(question);
   CHECK_FALSE(two.meets_load);
   CHECK(two.gpus == 8);
-  CHECK(two.at_requests_per_second == two.requests_per_second_per_replica.value);
+  CHECK(two.at_requests_per_second.value == two.requests_per_second_per_replica.value);
   CHECK_FALSE(plan_capacity(question).recommended);
   question.replicas = 5;
-  CHECK(only(question).at_requests_per_second == Approx(most / 2));
+  CHECK(only(question).at_requests_per_second.value == Approx(most / 2));
 }
 
 TEST_CASE("the cheapest scenario is recommended, the faster of two that cost the same") {
@@ -475,10 +475,9 @@ TEST_CASE("clients are served as they ask, and none is missing") {
     CHECK(served.requests_per_second_per_replica.value == served.saturated_requests_per_second_per_replica.value);
     // Little's law over 64 requests; the mean time to the first token has the burst of the beginning, too: 7%.
     const double seconds = served.ttft_seconds->mean.value + 39 * served.tpot_seconds->mean.value;
-    CHECK(served.at_requests_per_second * seconds == Approx(8).epsilon(0.07));
+    CHECK(served.at_requests_per_second.value * seconds == Approx(8).epsilon(0.07));
     // Rates of a few runs, averaged in two ways.
-    CHECK(served.output_tokens_per_second_per_replica.value ==
-          Approx(40 * served.at_requests_per_second).epsilon(0.005));
+    CHECK(served.output_tokens_per_second.value == Approx(40 * served.at_requests_per_second.value).epsilon(0.005));
     REQUIRE(served.steady);
     CHECK(std::abs(*served.engines_relative_difference) < 0.05);
     REQUIRE(served.gap_seconds);
@@ -488,7 +487,7 @@ TEST_CASE("clients are served as they ask, and none is missing") {
   CHECK(answer.scenarios[0].gap_seconds->mean.value ==
         Approx(answer.scenarios[0].tpot_seconds->mean.value).epsilon(0.05));
   CHECK(answer.scenarios[1].gap_seconds->mean.value > 1.5 * answer.scenarios[1].tpot_seconds->mean.value);
-  CHECK(answer.scenarios[1].at_requests_per_second > answer.scenarios[0].at_requests_per_second);
+  CHECK(answer.scenarios[1].at_requests_per_second.value > answer.scenarios[0].at_requests_per_second.value);
   CHECK(answer.recommended == 1);
 }
 
@@ -520,7 +519,7 @@ TEST_CASE("as many clients share a replica as its limits allow, and as many repl
   const ScenarioCapacity ample = only(question);
   CHECK(ample.meets_load);
   CHECK(ample.at_clients == 2);
-  CHECK(ample.requests_per_second_per_replica.value > ample.at_requests_per_second);
+  CHECK(ample.requests_per_second_per_replica.value > ample.at_requests_per_second.value);
 
   question.limits.tpot_seconds = 1e-3;
   const ScenarioCapacity too_slow = only(question);

@@ -19,12 +19,11 @@ namespace {
 /// An iteration takes 10 ms and 0.1 ms a position; replicate i of 81 takes (60 + i)/100 of that.
 class ScaledCost final : public cost::IterationCost {
  public:
-  double seconds(const cost::Iteration& iteration) const override {
-    return 0.01 + 1e-4 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
-  }
   std::size_t replicates() const override { return 81; }
-  double seconds_of_replicate(std::size_t index, const cost::Iteration& iteration) const override {
-    return seconds(iteration) * static_cast<double>(60 + index) / 100;
+  double price(std::size_t version, const cost::Iteration& iteration) const override {
+    const double seconds =
+        0.01 + 1e-4 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
+    return version == 0 ? seconds : seconds * static_cast<double>(59 + version) / 100;
   }
 };
 
@@ -32,11 +31,8 @@ class ScaledCost final : public cost::IterationCost {
 class OneReplicate final : public cost::IterationCost {
  public:
   explicit OneReplicate(double index) : index_(index) {}
-  double seconds(const cost::Iteration& iteration) const override {
+  double price(std::size_t, const cost::Iteration& iteration) const override {
     return ScaledCost().seconds(iteration) * (60 + index_) / 100;
-  }
-  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
-    return seconds(iteration);
   }
 
  private:
@@ -93,7 +89,7 @@ TEST_CASE("what a scenario takes in a world that was not simulated is what its o
         const double rate = sim::plan_capacity(its).scenarios[i].requests_per_second_per_replica.value;
         INFO(question.scenarios[i].name << " in world " << w << (has_limit ? " with" : " without") << " a limit");
         CHECK(rates[w] == Approx(rate).epsilon(0.15));
-        const std::vector<double> load = {found.answer.scenarios[i].at_requests_per_second};
+        const std::vector<double> load = {found.answer.scenarios[i].at_requests_per_second.value};
         const double tpot = sim::replica_at_loads(its, i, load).front().tpot_seconds->p50.value;
         CHECK(found.scenarios[i].speeds[w] * tpot == Approx(1).epsilon(0.1));
         errors.push_back(std::abs(rates[w] / rate - 1));
@@ -224,7 +220,7 @@ TEST_CASE("times at a load have no upper end where a world's queue grows at it")
     CHECK(value.lo < value.value);
   }
   // It puts out what it takes of the load.
-  CHECK(plain.output_tokens_per_second_per_replica.lo < plain.output_tokens_per_second_per_replica.value);
+  CHECK(plain.output_tokens_per_second.lo < plain.output_tokens_per_second.value);
 }
 
 TEST_CASE("what a replica takes in worlds does not depend on the load asked for or the number of replicas") {
@@ -256,7 +252,8 @@ TEST_CASE("clients are served in worlds as their own simulation says") {
       its.cost = std::make_shared<OneReplicate>(w);
       its.replicas = found.answer.scenarios[i].replicas;
       INFO(question.scenarios[i].name << " in world " << w);
-      CHECK(found.scenarios[i].rates[w] == Approx(sim::plan_capacity(its).scenarios[i].at_requests_per_second).epsilon(0.05));
+      CHECK(found.scenarios[i].rates[w] ==
+            Approx(sim::plan_capacity(its).scenarios[i].at_requests_per_second.value).epsilon(0.05));
       its.replicas.reset();
       const auto gpus = sim::plan_capacity(its).scenarios[i].gpus;
       REQUIRE(found.scenarios[i].gpus[w].has_value() == gpus.has_value());
@@ -268,10 +265,9 @@ TEST_CASE("clients are served in worlds as their own simulation says") {
 TEST_CASE("worlds that price iterations at nothing are left out") {
   class PartlyNothing final : public cost::IterationCost {
    public:
-    double seconds(const cost::Iteration& iteration) const override { return ScaledCost().seconds(iteration); }
     std::size_t replicates() const override { return 3; }
-    double seconds_of_replicate(std::size_t index, const cost::Iteration& iteration) const override {
-      return static_cast<double>(index) * seconds(iteration);
+    double price(std::size_t version, const cost::Iteration& iteration) const override {
+      return (version == 0 ? 1 : static_cast<double>(version - 1)) * ScaledCost().seconds(iteration);
     }
   };
   std::vector<sim::CapacityWorld> worlds(3);
@@ -347,14 +343,14 @@ TEST_CASE("a replica at a load has the figures that a capacity at that load has"
   const std::vector<double> loads = {10, 1};
   for (std::size_t i = 0; i < 2; ++i) {
     const sim::ScenarioCapacity& whole = found.answer.scenarios[i];
-    REQUIRE(whole.at_requests_per_second == 10);
+    REQUIRE(whole.at_requests_per_second.value == 10);
     const std::vector<sim::ReplicaAtLoad> ranged = sim::replica_in_worlds(question, i, loads, found);
     REQUIRE(ranged.size() == 2);
     CHECK(ranged[0].tpot_seconds->p99.value == whole.tpot_seconds->p99.value);
     CHECK(ranged[0].tpot_seconds->p99.lo == whole.tpot_seconds->p99.lo);
     CHECK(ranged[0].ttft_seconds->p50.hi == whole.ttft_seconds->p50.hi);
     CHECK(ranged[0].mean_batch.lo == whole.mean_batch.lo);
-    CHECK(ranged[0].output_tokens_per_second.hi == whole.output_tokens_per_second_per_replica.hi);
+    CHECK(ranged[0].output_tokens_per_second.hi == whole.output_tokens_per_second.hi);
     CHECK(ranged[0].cost_per_million_tokens == whole.cost_per_million_tokens);
     CHECK(ranged[0].steady->tpot_seconds == whole.steady->tpot_seconds);
     // 2 GPUs at 1 request/s of 40 tokens, for 3 an hour each.

@@ -8,13 +8,15 @@
 
 #include "analysis/theory/verification_budget.hpp"
 #include "sim/random.hpp"
-#include "sim/serving/serving_run.hpp"
+#include "sim/serving/serving_simulation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/priced_iterations.hpp"
+#include "tests/support/sound_run.hpp"
 
 using namespace specdec;
 using namespace specdec::sim;
 using cost::Iteration;
+using test_support::check_sound;
 using test_support::priced;
 using test_support::PricedIterations;
 
@@ -65,7 +67,9 @@ ServingQuestion drafting_question(std::size_t requests, std::int64_t output, Pri
 
 ServingResult served(ServingQuestion question, bool budget) {
   question.engine.verification_budget = budget;
-  return simulate_serving(question, InvariantChecks::yes);
+  const ServingResult result = simulate_serving(question);
+  check_sound(question, result, dynamic_cast<const PricedIterations&>(*question.cost).seen);
+  return result;
 }
 
 }  // namespace
@@ -160,7 +164,7 @@ TEST_CASE("a served budget is that of the closed form, round by round, for the l
     if (i.sequences == requests && i.verified) served_drafts.push_back(*i.verified);
     return seconds_of(i.decoded_positions() + i.prompt_tokens);
   });
-  simulate_serving(question, InvariantChecks::no);
+  simulate_serving(question);
 
   std::vector<double> rates;
   for (std::size_t r = 0; r < requests; ++r)

@@ -13,10 +13,12 @@
 #include "sim/serving/simulated_workload.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/priced_iterations.hpp"
+#include "tests/support/sound_run.hpp"
 
 using namespace specdec::sim;
 using Catch::Matchers::Contains;
 using specdec::cost::Iteration;
+using specdec::test_support::check_sound;
 using specdec::test_support::priced;
 using specdec::test_support::PricedIterations;
 
@@ -38,10 +40,14 @@ std::vector<SimulatedRequest> equal_requests(std::size_t count, double gap, std:
   return requests;
 }
 
-ServingResult serve(const ServingQuestion& question) { return simulate_serving(question, InvariantChecks::yes); }
-
 const std::vector<Iteration>& seen_by(const ServingQuestion& question) {
   return dynamic_cast<const PricedIterations&>(*question.cost).seen;
+}
+
+ServingResult serve(const ServingQuestion& question) {
+  const ServingResult result = simulate_serving(question);
+  check_sound(question, result, seen_by(question));
+  return result;
 }
 
 void draft(ServingQuestion& question, std::int64_t gamma, double rate) {
@@ -415,12 +421,13 @@ TEST_CASE("the pauses between outputs are as long as the iterations between them
   CHECK(result.gaps[0].count == 3);
   CHECK(result.gaps[1].seconds == Approx(4).epsilon(1e-4));
   CHECK(result.gaps[1].count == 1);
-  const auto gaps = percentiles_of(std::span<const GapCount>(result.gaps));
+  std::vector<GapCount> pauses = result.gaps, none;
+  const auto gaps = percentiles_of(pauses);
   REQUIRE(gaps);
   CHECK(gaps->mean == Approx(7.0 / 4).epsilon(1e-4));
   CHECK(gaps->p50 == result.gaps[0].seconds);
   CHECK(gaps->p90 == result.gaps[1].seconds);
-  CHECK_FALSE(percentiles_of(std::span<const GapCount>()));
+  CHECK_FALSE(percentiles_of(none));
 }
 
 namespace {
@@ -510,8 +517,9 @@ TEST_CASE("sums over sequences in step are, bit for bit, what the sequences do o
         return 0.1 + 0.01 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens) +
                1e-4 * iteration.context_tokens + 0.02 * iteration.full_accepts;
       });
-      const RunOptions options = {.checks = InvariantChecks::yes, .decoding = decoding};
-      return std::pair(serve_requests(question, options), seen_by(question));
+      const ServingResult result = serve_requests(question, {.decoding = decoding});
+      check_sound(question, result, seen_by(question));
+      return std::pair(result, seen_by(question));
     };
     const auto [one_by_one, seen_one_by_one] = served(Decoding::one_by_one);
     const auto [in_step, seen_in_step] = served(Decoding::in_step);
@@ -540,7 +548,7 @@ TEST_CASE("runs that share what requests draw are those that draw by themselves,
       RequestDraws draws(question.requests, question.seed, most_kept);
       RequestRounds rounds(question.requests, question.acceptance, largest_gamma_of(question.engine),
                            question.engine.block_size, draws, most_kept);
-      const RunOptions options = {.checks = InvariantChecks::yes, .shared = SharedByRuns{&draws, &rounds}};
+      const RunOptions options = {.shared = SharedByRuns{&draws, &rounds}};
       for (int again = 0; again < 2; ++again) CHECK(same(serve_requests(question, options), alone));
     }
   }
