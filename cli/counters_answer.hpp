@@ -66,11 +66,6 @@ struct CountersAnswer {
 /// Why accepted / drafted is printed but never used as alpha.
 std::string_view reason_against_alpha(traces::DraftShape shape);
 
-/// "total", "window", "request" or "run".
-std::string_view name_of(traces::CountUnit unit);
-/// "unknown", "chain" or "tree".
-std::string_view name_of(traces::DraftShape shape);
-
 /// The model, and after it the group's value if there is one; empty without either.
 std::string title_of(const estimate::ServingSummary& summary);
 

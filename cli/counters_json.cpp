@@ -119,32 +119,6 @@ ordered_json group_json(const CountersGroup& group) {
 
 }  // namespace
 
-std::string_view name_of(traces::CountUnit unit) {
-  switch (unit) {
-    case traces::CountUnit::total:
-      return "total";
-    case traces::CountUnit::window:
-      return "window";
-    case traces::CountUnit::request:
-      return "request";
-    case traces::CountUnit::run:
-      break;
-  }
-  return "run";
-}
-
-std::string_view name_of(traces::DraftShape shape) {
-  switch (shape) {
-    case traces::DraftShape::chain:
-      return "chain";
-    case traces::DraftShape::tree:
-      return "tree";
-    case traces::DraftShape::unknown:
-      break;
-  }
-  return "unknown";
-}
-
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_counts() {
   CountersGroup group;
   group.summary.positions.emplace_back();

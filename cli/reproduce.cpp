@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -49,15 +50,9 @@ constexpr char stochastic_note[] =
 constexpr char argmax_note[] = "the paper prints p(x) <= l max(p) as the condition of acceptance and must mean >=";
 
 std::string_view agreement_name(Agreement agreement) {
-  switch (agreement) {
-    case Agreement::at_printed_inputs:
-      return "agrees at printed inputs";
-    case Agreement::within_input_rounding:
-      return "agrees within the rounding of the inputs";
-    case Agreement::cannot_follow:
-      break;
-  }
-  return "cannot follow";
+  constexpr std::array<std::string_view, 3> names = {"agrees at printed inputs",
+                                                     "agrees within the rounding of the inputs", "cannot follow"};
+  return names.at(static_cast<std::size_t>(agreement));
 }
 
 // ---------------------------------------------------------------------------------------------------------- JSON
@@ -134,15 +129,8 @@ ordered_json json_of(const Reproduction& r) {
 // ---------------------------------------------------------------------------------------------------------- text
 
 const char* short_name(Agreement agreement) {
-  switch (agreement) {
-    case Agreement::at_printed_inputs:
-      return "agrees";
-    case Agreement::within_input_rounding:
-      return "agrees in range";
-    case Agreement::cannot_follow:
-      break;
-  }
-  return "CANNOT FOLLOW";
+  constexpr std::array<const char*, 3> names = {"agrees", "agrees in range", "CANNOT FOLLOW"};
+  return names.at(static_cast<std::size_t>(agreement));
 }
 
 /// The printed figure with the digits that the paper prints.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "render/json_values.hpp"
@@ -186,15 +187,8 @@ ordered_json policy_json(const std::string& name) {
 }
 
 std::string_view verdict_name(estimate::ThresholdVerdict verdict) {
-  switch (verdict) {
-    case estimate::ThresholdVerdict::gains:
-      return "gains";
-    case estimate::ThresholdVerdict::loses:
-      return "loses";
-    case estimate::ThresholdVerdict::cannot_tell:
-      break;
-  }
-  return "cannot_tell";
+  constexpr std::array<std::string_view, 3> names = {"gains", "loses", "cannot_tell"};
+  return names.at(static_cast<std::size_t>(verdict));
 }
 
 ordered_json adaptive_json(const planner::Analysis& a) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -242,17 +243,8 @@ std::string name_of(const cost::DraftTree& tree) {
 }
 
 std::string_view name_of(PriceBasis basis) {
-  switch (basis) {
-    case PriceBasis::measured:
-      return "measured";
-    case PriceBasis::stated:
-      return "stated";
-    case PriceBasis::modelled:
-      return "modelled";
-    case PriceBasis::extrapolated:
-      break;
-  }
-  return "extrapolated";
+  constexpr std::array<std::string_view, 4> names = {"measured", "stated", "modelled", "extrapolated"};
+  return names.at(static_cast<std::size_t>(basis));
 }
 
 }  // namespace specdec::planning

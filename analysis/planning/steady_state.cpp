@@ -1,6 +1,7 @@
 #include "analysis/planning/steady_state.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -234,23 +235,9 @@ class EquilibriumChain {
 }  // namespace
 
 std::string_view name_of(CapacityLimit limit) {
-  switch (limit) {
-    case CapacityLimit::none:
-      return "none";
-    case CapacityLimit::compute:
-      return "compute";
-    case CapacityLimit::max_num_seqs:
-      return "max_num_seqs";
-    case CapacityLimit::cache:
-      return "cache";
-    case CapacityLimit::batched_tokens:
-      return "batched_tokens";
-    case CapacityLimit::ttft:
-      return "ttft";
-    case CapacityLimit::tpot:
-      return "tpot";
-  }
-  throw std::invalid_argument("name_of: limit is none of the enumeration's");
+  constexpr std::array<std::string_view, 7> names = {"none",           "compute", "max_num_seqs", "cache",
+                                                     "batched_tokens", "ttft",    "tpot"};
+  return names.at(static_cast<std::size_t>(limit));
 }
 
 std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load,

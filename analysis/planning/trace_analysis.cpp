@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -222,15 +223,8 @@ Note texts_taken_as_independent(std::int64_t without_prompt, std::int64_t texts)
 }
 
 std::string_view name_of(SweepSetting::Applies applies) {
-  switch (applies) {
-    case SweepSetting::Applies::both:
-      return "both";
-    case SweepSetting::Applies::target:
-      return "target";
-    case SweepSetting::Applies::draft:
-      break;
-  }
-  return "draft";
+  constexpr std::array<std::string_view, 3> names = {"both", "target", "draft"};
+  return names.at(static_cast<std::size_t>(applies));
 }
 
 class TraceAnalyzer::State {

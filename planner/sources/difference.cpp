@@ -49,11 +49,6 @@ struct ReadRun {
   bool may_look_up = false;
 };
 
-std::string_view name_of(CountUnit unit) {
-  constexpr std::array<std::string_view, 4> names = {"total", "window", "request", "run"};
-  return names.at(static_cast<std::size_t>(unit));
-}
-
 /// The only value, or empty.
 template <class Value>
 std::optional<Value> only(const std::set<Value>& values) {

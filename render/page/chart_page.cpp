@@ -103,17 +103,6 @@ ordered_json axis_json(const ChartAxis& axis) {
           {"categories", axis.categories}};
 }
 
-std::string_view word_of(ChartMark mark) {
-  constexpr std::string_view words[] = {"line", "steps", "points",   "bars",       "band",
-                                        "box",  "cells", "vertical", "horizontal", "text"};
-  return words[static_cast<std::size_t>(mark)];
-}
-
-std::string_view word_of(ChartRole role) {
-  constexpr std::string_view words[] = {"data", "reference", "highlight"};
-  return words[static_cast<std::size_t>(role)];
-}
-
 }  // namespace
 
 std::string figure_html(const PageChart& shown) {
@@ -145,7 +134,7 @@ ordered_json page_chart_json(const Chart& chart) {
     for (std::size_t i = 0; i < panel.series.size(); ++i) {
       const ChartSeries& s = panel.series[i];
       ordered_json one = {
-          {"name", s.name}, {"mark", word_of(s.mark)}, {"role", word_of(s.role)}, {"colour", looks[p][i].number}};
+          {"name", s.name}, {"mark", name_of(s.mark)}, {"role", name_of(s.role)}, {"colour", looks[p][i].number}};
       const std::pair<const char*, const std::vector<double>*> vectors[] = {
           {"x", &s.x},         {"y", &s.y},           {"low", &s.low}, {"high", &s.high},
           {"x_low", &s.x_low}, {"x_high", &s.x_high}, {"z", &s.z}};

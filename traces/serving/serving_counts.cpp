@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <numeric>
 #include <utility>
 
@@ -19,6 +21,16 @@ double weighted_sum(std::span<const double> counts) {
 void add_counts(std::vector<double>& sums, std::span<const double> counts) {
   if (sums.size() < counts.size()) sums.resize(counts.size());
   for (std::size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
+}
+
+std::string_view name_of(DraftShape shape) {
+  constexpr std::array<std::string_view, 3> names = {"unknown", "chain", "tree"};
+  return names.at(static_cast<std::size_t>(shape));
+}
+
+std::string_view name_of(CountUnit unit) {
+  constexpr std::array<std::string_view, 4> names = {"total", "window", "request", "run"};
+  return names.at(static_cast<std::size_t>(unit));
 }
 
 std::vector<TimesBetween> RoundTimes::buckets() const {

@@ -34,6 +34,9 @@ enum class DraftShape {
   tree,   ///< several drafts at one position
 };
 
+/// "unknown", "chain" or "tree".
+std::string_view name_of(DraftShape shape);
+
 /// The unit that a set of counts was counted over; requests, windows, runs and instances are clusters of rounds.
 enum class CountUnit {
   total,    ///< everything since the server started, or a whole program run: one scrape of counters, one summary
@@ -41,6 +44,9 @@ enum class CountUnit {
   request,  ///< one request
   run,      ///< one benchmark run
 };
+
+/// "total", "window", "request" or "run".
+std::string_view name_of(CountUnit unit);
 
 /// A name and a value that tell counts apart: model_name="m", instance="10.0.0.1:8000", category="writing".
 struct CountLabel {
