@@ -29,10 +29,9 @@ struct Chart {
   std::vector<planner::UsedPreset> presets = {};
 };
 
-/// Refuses a chart that cannot be drawn: no panel, a key that is empty or used for both x and y, vectors of a series
-/// that its mark does not use or whose lengths differ, cells that are not an evenly spaced grid or have no z axis,
-/// places outside an axis of categories, nonpositive places on a logarithmic axis, an empty range.
-/// @throws std::invalid_argument naming the chart, the panel and the series
+/// Refuses a chart without anything to draw, in one of its panels or series, or with places at or below 0 on a
+/// logarithmic axis.
+/// @throws std::invalid_argument naming the chart
 void require_drawable(const Chart& chart);
 
 }  // namespace specdec::render

@@ -34,9 +34,6 @@ ordered_json axis_facts(const ChartAxis& axis) {
           {"categories", axis.categories}};
 }
 
-/// Number of marks of a series.
-std::size_t length_of(const ChartSeries& s) { return std::max({s.x.size(), s.y.size(), s.low.size(), s.x_low.size()}); }
-
 /// The columns of one mark, without those that it lacks.
 ordered_json mark_json(const ChartPanel& panel, const ChartSeries& s, std::size_t i) {
   ordered_json row = ordered_json::object();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -96,7 +97,7 @@ struct ChartPanel {
 /// @param mark  horizontal or vertical
 ChartSeries reference_line(ChartMark mark, std::string name, std::vector<double> places);
 
-/// The vectors of a ChartSeries that a mark always uses.
-std::vector<std::string_view> vectors_of(ChartMark mark);
+/// Number of marks of a series.
+std::size_t length_of(const ChartSeries& s);
 
 }  // namespace specdec::render

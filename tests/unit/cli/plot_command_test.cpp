@@ -141,7 +141,7 @@ std::vector<PngChunk> chunks_of(const std::string& png) {
 
 }  // namespace
 
-TEST_CASE("a chart that cannot be drawn is refused, with the series and the vector that is wrong") {
+TEST_CASE("a chart with nothing to draw, or with a place that its logarithmic axis cannot show, is refused") {
   const auto refused = [](auto spoil) {
     Chart chart = simple_chart();
     spoil(chart, chart.panels.front(), chart.panels.front().series.front());
@@ -151,46 +151,14 @@ TEST_CASE("a chart that cannot be drawn is refused, with the series and the vect
   CHECK_NOTHROW(require_drawable(simple_chart()));
   CHECK_NOTHROW(require_drawable(chart_of_all_marks()));
   refused([](Chart& chart, ChartPanel&, ChartSeries&) { chart.panels.clear(); });
-  refused([](Chart& chart, ChartPanel&, ChartSeries&) { chart.caption.clear(); });
   refused([](Chart&, ChartPanel& panel, ChartSeries&) { panel.series.clear(); });
-  refused([](Chart&, ChartPanel& panel, ChartSeries&) { panel.y.key = panel.x.key; });
-  refused([](Chart&, ChartPanel& panel, ChartSeries&) { panel.x.key = "Batch size"; });
-  refused([](Chart&, ChartPanel& panel, ChartSeries&) { panel.x.low = panel.x.high = 1; });
-  refused([](Chart&, ChartPanel& panel, ChartSeries&) { panel.x.categories = {"a", "b"}; });
+  refused([](Chart&, ChartPanel&, ChartSeries& series) {
+    series.x.clear();
+    series.y.clear();
+  });
   refused([](Chart&, ChartPanel& panel, ChartSeries& series) {
     panel.y.scale = AxisScale::logarithmic;
     series.y[0] = 0;
-  });
-  refused([](Chart&, ChartPanel&, ChartSeries& series) { series.y.pop_back(); });
-  refused([](Chart&, ChartPanel&, ChartSeries& series) { series.z = series.y; });
-  refused([](Chart&, ChartPanel&, ChartSeries& series) { series.low = series.y; });
-  refused([](Chart&, ChartPanel&, ChartSeries& series) {
-    series.mark = ChartMark::points;
-    series.low = series.y;
-  });
-  const auto map_refused = [](auto spoil) {
-    Chart chart = chart_of_all_marks();
-    spoil(chart.panels[1], chart.panels[1].series.front());
-    CHECK_THROWS_AS(require_drawable(chart), std::invalid_argument);
-  };
-  map_refused([](ChartPanel& panel, ChartSeries&) { panel.z.reset(); });
-  map_refused([](ChartPanel&, ChartSeries& cells) { std::swap(cells.x[0], cells.x[1]); });
-  // They are drawn as one image, whose rows have one height.
-  const auto with_three_rows = [](double middle, AxisScale scale) {
-    Chart chart = chart_of_all_marks();
-    chart.panels[1].y.scale = scale;
-    ChartSeries& cells = chart.panels[1].series.front();
-    cells.x = {0, 1, 0, 1, 0, 1};
-    cells.y = {0.1, 0.1, middle, middle, 1, 1};
-    cells.z = {1, 2, 3, 4, 5, 6};
-    return chart;
-  };
-  CHECK_NOTHROW(require_drawable(with_three_rows(0.55, AxisScale::linear)));
-  CHECK_NOTHROW(require_drawable(with_three_rows(std::sqrt(0.1), AxisScale::logarithmic)));
-  CHECK_THROWS_AS(require_drawable(with_three_rows(0.55, AxisScale::logarithmic)), std::invalid_argument);
-  CHECK_THROWS_AS(require_drawable(with_three_rows(0.5, AxisScale::linear)), std::invalid_argument);
-  map_refused([](ChartPanel&, ChartSeries& cells) {
-    for (auto* values : {&cells.x, &cells.y, &cells.z}) values->pop_back();
   });
 }
 
@@ -420,6 +388,10 @@ TEST_CASE("the steps are a page whose pieces differ by more than their colour, a
   REQUIRE(run_specdec("plot steps --tokens 12 --gamma 3 --output " + file).exit_code == 0);
   const ordered_json steps = document_of_run("plot steps --tokens 12 --gamma 3")["steps"];
   CHECK(count_of(content_of(file), "<li>") == steps.size());
+  const Run own = run_specdec("plot steps --prompt Once --gamma 3 --tokens 10");
+  CHECK(holds(own.out, "{+"));
+  CHECK_FALSE(holds(own.out, "\x1b"));
+  CHECK(holds(own.out, "10 tokens by "));
   const std::string drawing = (scratch / "x.svg").string();
   check_run_refused("plot steps --output " + drawing, "--output is " + drawing +
                                                           ", but must be a file that ends in .html, or with "
