@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace specdec::planner {
 
@@ -16,6 +17,9 @@ std::string percent(double share);
 
 /// `text` with a capital first letter.
 std::string capitalised(std::string text);
+
+/// The parts of `text` between the separators; an empty text is one empty part.
+std::vector<std::string_view> split(std::string_view text, char separator);
 
 /// Half a unit of the last digit of a typed number, "2.92" or "1e-3": the largest distance to the value it was rounded
 /// from. Integers are taken to a tenth: a length of "3" is seldom one of 2.5.

@@ -16,16 +16,6 @@ namespace {
 /// Tolerance of the sum of shares about 1, since people round them.
 constexpr double unsummed = 1e-3;
 
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 }  // namespace
 
 std::string TrafficMix::text() const {
@@ -39,7 +29,7 @@ estimate::LabelGroups label_groups(const std::string& by) {
   estimate::LabelGroups groups{by.substr(0, colon), {}};
   if (groups.label.empty()) refuse("--by", by.empty() ? "\"\"" : by, "LABEL or LABEL:B1,B2,...");
   if (colon == std::string::npos) return groups;
-  for (const std::string_view part : parts_of(std::string_view(by).substr(colon + 1))) {
+  for (const std::string_view part : split(std::string_view(by).substr(colon + 1), ',')) {
     const std::optional<double> bound = core::parsed_number(part);
     if (!bound || (!groups.bounds.empty() && *bound <= groups.bounds.back())) {
       refuse("--by", by, "LABEL or LABEL:B1,B2,... with rising numbers");
@@ -60,7 +50,7 @@ TrafficMix traffic_mix(const std::optional<std::string>& by, const std::string& 
   if (by) traffic.groups = label_groups(*by);
   traffic.by_requests = by_requests;
   double sum = 0;
-  for (const std::string_view part : parts_of(mix)) {
+  for (const std::string_view part : split(mix, ',')) {
     // Groups of numbers have names such as ">=4096".
     const std::size_t equals = part.rfind('=');
     const auto share = equals == std::string_view::npos ? std::nullopt : core::parsed_number(part.substr(equals + 1));

@@ -31,7 +31,7 @@ std::string marked(std::string_view before, std::string_view text, std::string_v
 
 std::string element(std::string_view name, std::string_view meaning, std::string_view text) {
   if (text.empty()) return "";
-  return fmt::format("<{0} class=\"{1}\" title=\"{1}\">{2}</{0}>", name, meaning, escaped_markup(text));
+  return fmt::format("<{0} class=\"{1}\" title=\"{1}\">{2}</{0}>", name, meaning, escaped(text));
 }
 
 }  // namespace
@@ -56,30 +56,30 @@ std::string visible(std::string_view text) {
   return line;
 }
 
-std::string escaped_markup(std::string_view text) {
-  std::string escaped;
+std::string escaped(std::string_view text) {
+  std::string result;
   for (const char c : visible(text)) {
     switch (c) {
       case '&':
-        escaped += "&amp;";
+        result += "&amp;";
         break;
       case '<':
-        escaped += "&lt;";
+        result += "&lt;";
         break;
       case '>':
-        escaped += "&gt;";
+        result += "&gt;";
         break;
       case '"':
-        escaped += "&quot;";
+        result += "&quot;";
         break;
       case '\'':
-        escaped += "&#39;";
+        result += "&#39;";
         break;
       default:
-        escaped += c;
+        result += c;
     }
   }
-  return escaped;
+  return result;
 }
 
 std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour) {
@@ -108,7 +108,7 @@ std::string steps_page(std::string_view prompt, const std::vector<FigureStep>& s
   std::string list;
   std::string so_far;
   for (const FigureStep& step : steps) {
-    list += fmt::format("<li><span class=\"before\">{}</span>{}{}{}</li>\n", escaped_markup(so_far),
+    list += fmt::format("<li><span class=\"before\">{}</span>{}{}{}</li>\n", escaped(so_far),
                         element("span", "accepted", step.accepted), element("del", "rejected", step.rejected),
                         element("ins", "target", step.extra));
     so_far += step.accepted + step.extra;
@@ -145,8 +145,8 @@ one</del> and <ins class="target">the target's own token</ins>, behind the text 
 </body>
 </html>
 )",
-                     fmt::arg("made_by", escaped_markup(made_by)), fmt::arg("summary", escaped_markup(summary)),
-                     fmt::arg("prompt", escaped_markup(prompt)), fmt::arg("list", list));
+                     fmt::arg("made_by", escaped(made_by)), fmt::arg("summary", escaped(summary)),
+                     fmt::arg("prompt", escaped(prompt)), fmt::arg("list", list));
 }
 
 }  // namespace specdec::render

@@ -18,8 +18,9 @@ struct FigureStep {
 /// `text` on one line: backslash escapes for control characters, bytes that are not UTF-8 as \xNN.
 std::string visible(std::string_view text);
 
-/// `text` as visible, with HTML and XML special characters replaced.
-std::string escaped_markup(std::string_view text);
+/// `text` as the content of an HTML or XML element or of an attribute in double quotes: visible, and what would be
+/// markup is text.
+std::string escaped(std::string_view text);
 
 /// Figure 1 of Leviathan et al. 2023: one line per step with the text so far, the step's accepted drafts in green, the
 /// rejected one in red and the target's own token in blue; without colour <accepted>[-rejected-]{+own+}.

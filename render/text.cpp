@@ -22,16 +22,6 @@ void set_text_width(std::size_t columns) {
   page_columns = std::max(narrowest, columns);
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 std::string fixed(const std::optional<double>& value, int decimals) { return value ? fixed(*value, decimals) : "-"; }

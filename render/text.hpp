@@ -26,9 +26,7 @@ using planner::bytes_per_gigabyte;
 using planner::brief;
 using planner::capitalised;
 using planner::percent;
-
-/// The parts of `text` between the separators; an empty text is one empty part.
-std::vector<std::string_view> split(std::string_view text, char separator);
+using planner::split;
 
 /// A number with the given number of decimals; "-" if there is none.
 std::string fixed(double value, int decimals = 3);

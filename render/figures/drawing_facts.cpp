@@ -111,8 +111,7 @@ std::string svg_with_facts(std::string svg, const DrawingFacts& facts) {
               fmt::format("<title id=\"{0}-title\">{1}</title>\n<desc id=\"{0}-desc\">{2}</desc>\n"
                           "<metadata xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\n  <dc:creator>{3}</dc:creator>\n"
                           "  <dc:source>{4}</dc:source>\n</metadata>",
-                          facts.name, escaped_markup(facts.title), escaped_markup(facts.caption), program(),
-                          escaped_markup(facts.made_by)));
+                          facts.name, escaped(facts.title), escaped(facts.caption), program(), escaped(facts.made_by)));
   svg.insert(root + 4, fmt::format(" role=\"img\" aria-labelledby=\"{0}-title {0}-desc\"", facts.name));
   remove_series_titles(svg, prefix);
   for (const std::string_view quote : {"'", "\""}) {

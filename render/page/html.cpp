@@ -4,35 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "render/step_figure.hpp"
-
 namespace specdec::render {
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : visible(text)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
 
 std::string script_json(const nlohmann::ordered_json& document) {
   std::string result;

@@ -5,14 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "render/step_figure.hpp"
 #include "render/table.hpp"
 
 /// Pieces of HTML. Whatever a user or a file wrote goes through `escaped`.
 namespace specdec::render {
-
-/// `text` as the content of an element or of an attribute in double quotes. What would be markup is text; control
-/// characters and bytes that are no UTF-8 are written visibly.
-std::string escaped(std::string_view text);
 
 /// A document within <script type="application/json">, which none of its strings can end.
 std::string script_json(const nlohmann::ordered_json& document);
