@@ -135,6 +135,12 @@ void exchange_notes(Archive& archive, std::vector<Note>& notes) {
   exchange_each(archive, notes, [&](Note& note) { archive(note.code, note.message, note.explains_null); });
 }
 
+std::vector<std::string> names_of(const std::vector<std::filesystem::path>& files) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& file : files) names.push_back(file.string());
+  return names;
+}
+
 }  // namespace
 
 std::unique_ptr<traces::PositionSource> share_of(const RecordingFiles& recording, const traces::Shard& shard,
@@ -144,136 +150,103 @@ std::unique_ptr<traces::PositionSource> share_of(const RecordingFiles& recording
   return source;
 }
 
-class RecordingSummary::State {
- public:
-  explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
-
-  void read(traces::PositionSource& source, const core::RunHooks& hooks) {
-    answer_.metadata = source.metadata();
-    answer_.files = names_of(source.files());
-    depths_ = source.depths();
-    sweeps_unasked_ = is_small(source);
-    begin();
-    traces::PositionBatch batch;
-    while (source.read(batch)) {
-      answer_.partial = positions() > 0 && hooks.interrupted();
-      if (answer_.partial) break;
-      traces::read_ahead(batch);
-      analyzer_->add(source, batch);
-      tell_of_reading(hooks.progress, source, batch);
-    }
-    hooks.tell(1);
-    answer_.metadata = source.metadata();
-    answer_.files = names_of(source.files());
-    notes_ = source.notes();
-  }
-
-  void merge(State& other) {
-    if (identity() != other.identity())
-      throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
-    answer_.partial = answer_.partial || other.answer_.partial;
-    analyzer_->merge(*other.analyzer_);
-  }
-
-  Analysis answer() {
-    if (positions() == 0) throw QuestionError("the recording holds no position");
-    Analysis answer = answer_;
-    answer.recording = analyzer_->finish(answer.metadata.task_names);
-    if (const auto longest = answer.recording.longest_draft) leave_out_above(*longest, answer.gammas);
-    complete(answer, notes_);
-    return answer;
-  }
-
-  std::int64_t positions() const { return analyzer_->positions(); }
-  std::int64_t sequences() const { return analyzer_->sequences(); }
-  const Analysis& asked() const { return answer_; }
-
-  /// Reads or writes the members that the summaries of one recording share.
-  template <class Archive>
-  void exchange_identity(Archive& archive) {
-    exchange_question(archive, answer_.question);
-    std::map<std::string, std::string> metadata = to_strings(answer_.metadata);
-    archive(metadata, depths_, sweeps_unasked_);
-    archive.require(depths_ == traces::every_depth || (1 <= depths_ && depths_ <= most_depths));
-    if constexpr (Archive::reads) answer_.metadata = traces::metadata_from_strings(metadata, {});
-  }
-
-  template <class Archive>
-  void exchange(Archive& archive) {
-    exchange_identity(archive);
-    archive(answer_.files, answer_.partial);
-    exchange_notes(archive, notes_);
-    if constexpr (Archive::reads) {
-      Analysis asked = empty_answer(answer_.question);
-      asked.metadata = std::move(answer_.metadata);
-      asked.files = std::move(answer_.files);
-      asked.partial = answer_.partial;
-      answer_ = std::move(asked);
-      begin();
-    }
-    archive(*analyzer_);
-  }
-
- private:
-  void begin() { analyzer_.emplace(answer_.metadata, depths_, options_of(answer_, sweeps_unasked_)); }
-
-  static std::vector<std::string> names_of(const std::vector<std::filesystem::path>& files) {
-    std::vector<std::string> names;
-    for (const std::filesystem::path& file : files) names.push_back(file.string());
-    return names;
-  }
-
-  std::string identity() {
-    core::StateWriter writer;
-    exchange_identity(writer);
-    return writer.bytes();
-  }
-
-  Analysis answer_;  // its question, metadata and files; the results are missing
-  std::int64_t depths_ = 1;
-  bool sweeps_unasked_ = false;
-  std::vector<Note> notes_;  // the reader's
-  std::optional<planning::TraceAnalyzer> analyzer_;
-};
-
-RecordingSummary::RecordingSummary(std::unique_ptr<State> state) : state_(std::move(state)) {}
-RecordingSummary::~RecordingSummary() = default;
-RecordingSummary::RecordingSummary(RecordingSummary&&) noexcept = default;
-RecordingSummary& RecordingSummary::operator=(RecordingSummary&&) noexcept = default;
+RecordingSummary::RecordingSummary(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
 
 RecordingSummary RecordingSummary::of(traces::PositionSource& source, const AnalysisQuestion& question,
                                       const core::RunHooks& hooks) {
-  auto state = std::make_unique<State>(question);
-  state->read(source, hooks);
-  return RecordingSummary(std::move(state));
+  RecordingSummary summary(question);
+  summary.read(source, hooks);
+  return summary;
 }
 
 RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const traces::Shard& shard,
                                       const AnalysisQuestion& question, const core::RunHooks& hooks) {
-  auto state = std::make_unique<State>(question);
-  state->read(*share_of(recording, shard, question.by), hooks);
-  return RecordingSummary(std::move(state));
+  RecordingSummary summary(question);
+  summary.read(*share_of(recording, shard, question.by), hooks);
+  return summary;
 }
 
-void RecordingSummary::merge(RecordingSummary& other) { state_->merge(*other.state_); }
-Analysis RecordingSummary::answer() { return state_->answer(); }
-std::int64_t RecordingSummary::positions() const { return state_->positions(); }
-std::int64_t RecordingSummary::sequences() const { return state_->sequences(); }
-const traces::TraceMetadata& RecordingSummary::metadata() const { return state_->asked().metadata; }
-const std::vector<std::string>& RecordingSummary::files() const { return state_->asked().files; }
+void RecordingSummary::read(traces::PositionSource& source, const core::RunHooks& hooks) {
+  answer_.metadata = source.metadata();
+  answer_.files = names_of(source.files());
+  depths_ = source.depths();
+  sweeps_unasked_ = is_small(source);
+  begin();
+  traces::PositionBatch batch;
+  while (source.read(batch)) {
+    answer_.partial = positions() > 0 && hooks.interrupted();
+    if (answer_.partial) break;
+    traces::read_ahead(batch);
+    analyzer_->add(source, batch);
+    tell_of_reading(hooks.progress, source, batch);
+  }
+  hooks.tell(1);
+  answer_.metadata = source.metadata();
+  answer_.files = names_of(source.files());
+  notes_ = source.notes();
+}
+
+void RecordingSummary::begin() { analyzer_.emplace(answer_.metadata, depths_, options_of(answer_, sweeps_unasked_)); }
+
+void RecordingSummary::merge(RecordingSummary& other) {
+  if (identity() != other.identity())
+    throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
+  answer_.partial = answer_.partial || other.answer_.partial;
+  analyzer_->merge(*other.analyzer_);
+}
+
+Analysis RecordingSummary::answer() {
+  if (positions() == 0) throw QuestionError("the recording holds no position");
+  Analysis answer = answer_;
+  answer.recording = analyzer_->finish(answer.metadata.task_names);
+  if (const auto longest = answer.recording.longest_draft) leave_out_above(*longest, answer.gammas);
+  complete(answer, notes_);
+  return answer;
+}
+
+template <class Archive>
+void RecordingSummary::exchange_identity(Archive& archive) {
+  exchange_question(archive, answer_.question);
+  std::map<std::string, std::string> metadata = to_strings(answer_.metadata);
+  archive(metadata, depths_, sweeps_unasked_);
+  archive.require(depths_ == traces::every_depth || (1 <= depths_ && depths_ <= most_depths));
+  if constexpr (Archive::reads) answer_.metadata = traces::metadata_from_strings(metadata, {});
+}
+
+template <class Archive>
+void RecordingSummary::exchange(Archive& archive) {
+  exchange_identity(archive);
+  archive(answer_.files, answer_.partial);
+  exchange_notes(archive, notes_);
+  if constexpr (Archive::reads) {
+    Analysis asked = empty_answer(answer_.question);
+    asked.metadata = std::move(answer_.metadata);
+    asked.files = std::move(answer_.files);
+    asked.partial = answer_.partial;
+    answer_ = std::move(asked);
+    begin();
+  }
+  archive(*analyzer_);
+}
+
+std::string RecordingSummary::identity() {
+  core::StateWriter writer;
+  exchange_identity(writer);
+  return writer.bytes();
+}
 
 std::string RecordingSummary::state() {
   core::StateWriter writer;
-  state_->exchange(writer);
+  exchange(writer);
   return writer.bytes();
 }
 
 RecordingSummary RecordingSummary::from_state(std::string_view state) {
-  auto read = std::make_unique<State>(AnalysisQuestion{});
+  RecordingSummary summary(AnalysisQuestion{});
   core::StateReader reader(state);
-  read->exchange(reader);
+  summary.exchange(reader);
   if (!reader.at_end()) throw std::invalid_argument("RecordingSummary::from_state: there are bytes behind the state");
-  return RecordingSummary(std::move(read));
+  return summary;
 }
 
 }  // namespace specdec::planner

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +34,6 @@ class RecordingSummary {
   /// The same of a share of files, which are opened only if the question can be answered.
   static RecordingSummary of(const RecordingFiles& recording, const traces::Shard& shard,
                              const AnalysisQuestion& question, const core::RunHooks& hooks = {});
-  ~RecordingSummary();
-  RecordingSummary(RecordingSummary&&) noexcept;
-  RecordingSummary& operator=(RecordingSummary&&) noexcept;
 
   /// Adds a summary of other sequences of the same recording, from the same question.
   /// @throws std::invalid_argument if the other has another question, apart from threads, or another recording
@@ -44,11 +42,11 @@ class RecordingSummary {
   /// @throws QuestionError if there is no position, or `gamma` asks for none that the recording tells of
   Analysis answer();
 
-  std::int64_t positions() const;
-  std::int64_t sequences() const;
-  const traces::TraceMetadata& metadata() const;
+  std::int64_t positions() const { return analyzer_->positions(); }
+  std::int64_t sequences() const { return analyzer_->sequences(); }
+  const traces::TraceMetadata& metadata() const { return answer_.metadata; }
   /// Those of the whole recording.
-  const std::vector<std::string>& files() const;
+  const std::vector<std::string>& files() const { return answer_.files; }
 
   /// The summary as bytes, which the same version of the program reads.
   std::string state();
@@ -56,9 +54,21 @@ class RecordingSummary {
   static RecordingSummary from_state(std::string_view state);
 
  private:
-  class State;
-  explicit RecordingSummary(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit RecordingSummary(const AnalysisQuestion& question);
+  void read(traces::PositionSource& source, const core::RunHooks& hooks);
+  void begin();
+  /// The members that the summaries of one recording share, as bytes.
+  std::string identity();
+  template <class Archive>
+  void exchange_identity(Archive& archive);
+  template <class Archive>
+  void exchange(Archive& archive);
+
+  Analysis answer_;  // its question, metadata and files; the results are missing
+  std::int64_t depths_ = 1;
+  bool sweeps_unasked_ = false;
+  std::vector<Note> notes_;  // the reader's
+  std::optional<planning::TraceAnalyzer> analyzer_;
 };
 
 }  // namespace specdec::planner
