@@ -8,31 +8,32 @@
 
 namespace specdec::planner {
 
-std::string served_name(std::string_view engine, const std::string& name) {
-  const auto known = planning::engine_named(engine == "llama.cpp" ? "llamacpp" : engine);
-  const planning::ServedModel served = planning::served_model(known.value_or(planning::Engine::vllm), name);
+using planning::Engine;
+
+std::string served_name(Engine engine, const std::string& name) {
+  const planning::ServedModel served = planning::served_model(engine, name);
   return served.name.empty() ? name : served.name;
 }
 
-std::string server_setting(std::string_view engine, const planning::NextMeasurement& next, cost::DraftKind kind) {
+std::string server_setting(Engine engine, const planning::NextMeasurement& next, cost::DraftKind kind) {
   if (next.gamma == 0) return "without speculation";
-  const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
-  const bool tensorrt = engine == "trtllm" || engine == "tensorrt-llm";
   // SGLang counts the token before the drafts, too, and takes the options of a chain together or not at all.
   const cost::DraftTree shape = next.tree.value_or(cost::DraftTree{next.gamma, 1, next.gamma + 1});
-  const bool looked_up = engine == "sglang" && cost::looks_up(kind);
-  const std::string setting = looked_up ? fmt::format("--speculative-num-draft-tokens {}", shape.verified)
-                              : next.tree || engine == "sglang"
-                                  ? fmt::format(
-                                        "--speculative-num-steps {} --speculative-eagle-topk {} "
-                                        "--speculative-num-draft-tokens {}",
-                                        shape.depth, shape.top_k, shape.verified)
-                              : llamacpp ? fmt::format(
-                                    "--spec-{}-n-max {}", cost::looks_up(kind) ? "ngram-mod" : "draft", next.gamma)
-                              : tensorrt ? fmt::format("max_draft_len {}", next.gamma)
-                                         : fmt::format("num_speculative_tokens {}", next.gamma);
+  const bool looked_up = engine == Engine::sglang && cost::looks_up(kind);
+  const std::string setting =
+      looked_up                               ? fmt::format("--speculative-num-draft-tokens {}", shape.verified)
+      : next.tree || engine == Engine::sglang ? fmt::format(
+                                                    "--speculative-num-steps {} --speculative-eagle-topk {} "
+                                                    "--speculative-num-draft-tokens {}",
+                                                    shape.depth, shape.top_k, shape.verified)
+      : engine == Engine::llamacpp
+          ? fmt::format("--spec-{}-n-max {}", cost::looks_up(kind) ? "ngram-mod" : "draft", next.gamma)
+      : engine == Engine::trtllm ? fmt::format("max_draft_len {}", next.gamma)
+                                 : fmt::format("num_speculative_tokens {}", next.gamma);
   return fmt::format("with {}{}", setting, next.with_baseline ? ", and once without speculation" : "");
 }
+
+Engine engine_of(const Plan& plan) { return planning::engine_or_vllm(plan.engine.value_or("")); }
 
 PromptLengths lengths_around(double context) {
   constexpr double usual_output = 256;
@@ -41,7 +42,7 @@ PromptLengths lengths_around(double context) {
 }
 
 std::string benchmark_command(const Plan& plan, const planning::NextMeasurement& next) {
-  const std::string engine = plan.engine.value_or("");
+  const Engine engine = engine_of(plan);
   // Random prompts do not determine acceptance.
   const bool asks_for_times = plan.has_roofline() && next.with_baseline && next.context >= 2;
   return benchmark_command(engine, served_name(engine, plan.target_model), next,
@@ -51,7 +52,7 @@ std::string benchmark_command(const Plan& plan, const planning::NextMeasurement&
 std::string next_run_command(const Plan& plan) {
   const planning::NextRun run = plan.next_run().value();
   const planning::NextMeasurement next = {run.gamma, run.batch, run.context};
-  const std::string engine = plan.engine.value_or("");
+  const Engine engine = engine_of(plan);
   std::optional<PromptLengths> lengths;
   if (has_several_contexts(plan)) {
     const auto& runs = plan.bench->runs;
@@ -78,15 +79,14 @@ std::string random_lengths(const PromptLengths& lengths, bool is_sglang, bool se
 
 }  // namespace
 
-std::string benchmark_command(std::string_view asked_engine, std::string_view asked_model,
-                              const planning::NextMeasurement& next, const std::optional<PromptLengths>& lengths) {
+std::string benchmark_command(Engine engine, std::string_view asked_model, const planning::NextMeasurement& next,
+                              const std::optional<PromptLengths>& lengths) {
   const std::string_view model = asked_model.empty() ? "MODEL" : asked_model;
-  const std::string_view engine = asked_engine.empty() ? "vllm" : asked_engine;
   // A mean of 1.003 sequences was measured with one request in flight.
   constexpr double measured_above = 0.05;
   const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch - measured_above)));
   const std::int64_t requests = 8 * concurrency;
-  const bool is_sglang = engine == "sglang";
+  const bool is_sglang = engine == Engine::sglang;
   const std::string random =
       lengths ? random_lengths(*lengths, is_sglang, concurrency > 1) : " --dataset-name custom --dataset-path PROMPTS";
   if (is_sglang) {
@@ -94,13 +94,13 @@ std::string benchmark_command(std::string_view asked_engine, std::string_view as
         "python -m sglang.bench_serving --model {}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
         model, random, requests, concurrency);
   }
-  if (engine == "trtllm" || engine == "tensorrt-llm") {
+  if (engine == Engine::trtllm) {
     return fmt::format(
         "python -m tensorrt_llm.serve.scripts.benchmark_serving --model {} --dataset-name trtllm_custom "
         "--dataset-path PROMPTS --num-prompts {} --max-concurrency {} --save-result",
         model, requests, concurrency);
   }
-  if (engine == "llamacpp" || engine == "llama.cpp") {
+  if (engine == Engine::llamacpp) {
     return fmt::format(
         "python tools/server/bench/speed-bench/speed_bench.py --bench qualitative --concurrency {} --output run.json",
         concurrency);

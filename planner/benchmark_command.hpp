@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "analysis/planning/deployment_plan.hpp"
+#include "analysis/planning/serving_engine.hpp"
 #include "planner/plan.hpp"
 
 namespace specdec::planner {
@@ -14,22 +15,25 @@ struct PromptLengths {
   double prompt = 0, output = 0;
 };
 
-/// The name by which the server `engine` (empty: vllm) knows the model called `name`; `name` itself if the server would
-/// not know it.
-std::string served_name(std::string_view engine, const std::string& name);
+/// That of the plan's counts or runs, or vLLM.
+planning::Engine engine_of(const Plan& plan);
 
-/// The server setting of `engine` (empty: vllm) for the drafts of the next measurement: "with
+/// The name by which the server `engine` knows the model called `name`; `name` itself if the server would
+/// not know it.
+std::string served_name(planning::Engine engine, const std::string& name);
+
+/// The server setting of `engine` for the drafts of the next measurement: "with
 /// num_speculative_tokens 3", "with --spec-draft-n-max 3, and once without speculation", "without speculation".
-std::string server_setting(std::string_view engine, const planning::NextMeasurement& next, cost::DraftKind kind);
+std::string server_setting(planning::Engine engine, const planning::NextMeasurement& next, cost::DraftKind kind);
 
 /// Lengths of requests that have so many tokens in the cache halfway through the output. @param context  >= 2
 PromptLengths lengths_around(double context);
 
 /// "vllm bench serve ..." or another command that measures it.
-/// @param engine  empty: vllm   @param model  empty: "MODEL"
+/// @param model  empty: "MODEL"
 /// @param lengths  lengths of random prompts; empty: prompts of the user's own, "PROMPTS", since random ones do not
 ///                 determine acceptance
-std::string benchmark_command(std::string_view engine, std::string_view model, const planning::NextMeasurement& next,
+std::string benchmark_command(planning::Engine engine, std::string_view model, const planning::NextMeasurement& next,
                               const std::optional<PromptLengths>& lengths = {});
 /// The same for a point of a plan, of random prompts around its context where hardware prices rounds and times are
 /// asked for.

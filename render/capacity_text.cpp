@@ -482,7 +482,7 @@ std::string certainty_text(const Capacity& r) {
 std::string calibration_of(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
   if (!doubt || doubt->source != sim::UncertaintySource::cost || !r.calibrated) return "";
-  return wrapped(calibration_text(r.engine, doubt->next)) + '\n';
+  return wrapped(calibration_text(planning::engine_or_vllm(r.engine), doubt->next)) + '\n';
 }
 
 }  // namespace
@@ -491,8 +491,8 @@ Spoken spoken(const Capacity& r) {
   Spoken answer;
   answer.decision = decision_of(r);
   if (const auto doubt = r.doubt())
-    answer.reason =
-        fmt::format("run the server {}, and", planner::server_setting(r.engine, doubt->next, r.draft_kind));
+    answer.reason = fmt::format("run the server {}, and",
+                                planner::server_setting(planning::engine_or_vllm(r.engine), doubt->next, r.draft_kind));
   answer.table = scenario_table(r, true);
   answer.more = comparison(r) + certainty_text(r) + '\n' + scenarios_text(r) + '\n' + layouts_text(r) + budget_text(r) +
                 frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r) + calibration_of(r);

@@ -39,6 +39,6 @@ struct NextStep {
 /// The run that tells most; empty if none is worth its time.
 std::optional<NextStep> next_step(const planner::Plan& plan);
 /// Instructions to read times off a run by the engine's own benchmark, and to give them to a plan by hardware.
-std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next);
+std::string calibration_text(planning::Engine engine, const planning::NextMeasurement& next);
 
 }  // namespace specdec::render

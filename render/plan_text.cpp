@@ -89,7 +89,7 @@ std::string about_config(const Plan& d) {
 bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty() && !d.misfits[draft].empty(); }
 
 std::optional<NextStep> next_step(const Plan& d) {
-  const std::string engine = d.engine.value_or("");
+  const planning::Engine engine = planner::engine_of(d);
   const auto step = [&](const planning::NextMeasurement& next, const std::string& why, const std::string& command) {
     return NextStep{fmt::format("{}run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
                     command, d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""};
@@ -128,9 +128,9 @@ Spoken spoken(const Plan& d) {
   return answer;
 }
 
-std::string calibration_text(std::string_view engine, const planning::NextMeasurement& next) {
+std::string calibration_text(planning::Engine engine, const planning::NextMeasurement& next) {
   // The requests of llama.cpp's script have contexts of their own.
-  const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
+  const bool llamacpp = engine == planning::Engine::llamacpp;
   const bool has_context = next.context >= 2 && !llamacpp;
   const std::string given = fmt::format("--calibrate batch={},tpot_ms=P,context={}", brief(next.batch, 3),
                                         has_context ? brief(next.context, 4) : "C");
@@ -141,7 +141,7 @@ std::string calibration_text(std::string_view engine, const planning::NextMeasur
                      "holds the prompts of other requests.",
                      given);
   if (!has_context) text += " C is the tokens of a prompt and half of its answer, in the mean.";
-  if (next.gamma > 0 && engine == "sglang") {
+  if (next.gamma > 0 && engine == planning::Engine::sglang) {
     text +=
         " That is of the run without speculation: with drafts SGLang divides a pause by its tokens, and the time of a "
         "round does not follow from it.";

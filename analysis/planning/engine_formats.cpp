@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "analysis/planning/engine_writer.hpp"
@@ -64,34 +65,43 @@ void EngineWriter::name_vllm_sampling(ordered_json& json) const {
   json["draft_sample_method"] = request_.rule == AcceptanceRule::rejection ? "probabilistic" : "greedy";
 }
 
+/// What the engine calls the drafts; empty where it is refused.
+std::string_view EngineWriter::own_word() const {
+  using Words = std::array<std::string_view, 4>;
+  constexpr Words none = {};
+  // vLLM, SGLang, TensorRT-LLM, llama.cpp.
+  constexpr Words model = {"draft_model", "STANDALONE", "Draft_Target", "draft-simple"};
+  constexpr std::array<Words, 7> by_kind = {model,
+                                            model,
+                                            {{"eagle3", "EAGLE3", "Eagle3", "draft-eagle3"}},
+                                            {{"mtp", "NEXTN", "MTP", "draft-mtp"}},
+                                            none,
+                                            {{"ngram", "NGRAM", "NGram", "ngram-mod"}},
+                                            {{"suffix", "", "", ""}}};
+  constexpr std::array<Words, 3> by_family = {{{"draft_model", "DFLASH", "PARD", "draft-dflash"},
+                                               {"dflash", "DFLASH", "DFlash", "draft-dflash"},
+                                               {"dspark", "DSPARK", "", "draft-dspark"}}};
+  const Words& words = request_.kind == DraftKind::parallel ? by_family[static_cast<std::size_t>(family_of(request_))]
+                                                            : by_kind[static_cast<std::size_t>(request_.kind)];
+  return words[static_cast<std::size_t>(config_.engine)];
+}
+
 void EngineWriter::write_vllm() {
-  ordered_json json;
-  switch (request_.kind) {
-    case DraftKind::model:
-    case DraftKind::mirrored:
-      json["method"] = "draft_model";
-      break;
-    case DraftKind::mtp:
-      json["method"] = "mtp";
-      break;
-    case DraftKind::ngram:
-      json["method"] = "ngram";
-      json["prompt_lookup_max"] = 4;
-      note("prompt_lookup_max 4 is not planned; take the value that the acceptance was measured with");
-      break;
-    case DraftKind::suffix:
-      json["method"] = "suffix";
-      note(
-          "num_speculative_tokens is the most that a match proposes; vLLM's second model runner verifies that many of "
-          "every sequence unless enable_adaptive_verification is true");
-      break;
-    case DraftKind::eagle:
-      json["method"] = "eagle3";
-      note("for the heads of the first EAGLE the method is eagle");
-      break;
-    case DraftKind::parallel:
-      write_vllm_parallel(json);
-      break;
+  ordered_json json = {{"method", own_word()}};
+  if (request_.kind == DraftKind::ngram) {
+    json["prompt_lookup_max"] = 4;
+    note("prompt_lookup_max 4 is not planned; take the value that the acceptance was measured with");
+  } else if (request_.kind == DraftKind::suffix) {
+    note(
+        "num_speculative_tokens is the most that a match proposes; vLLM's second model runner verifies that many of "
+        "every sequence unless enable_adaptive_verification is true");
+  } else if (request_.kind == DraftKind::eagle) {
+    note("for the heads of the first EAGLE the method is eagle");
+  } else if (is_unnamed_parallel()) {
+    json["parallel_drafting"] = true;
+    note(
+        "for the drafts of DFlash the method is dflash, of DSpark dspark, for Medusa's heads medusa, without "
+        "parallel_drafting");
   }
   if (names_draft()) json["model"] = draft();
   if (const auto gpus = request_.draft_tensor_parallel) {
@@ -112,45 +122,9 @@ void EngineWriter::write_vllm() {
   set_text(one_key_a_line(json));
 }
 
-void EngineWriter::write_vllm_parallel(ordered_json& json) {
-  switch (family_of(request_)) {
-    case ParallelDraft::dflash:
-      json["method"] = "dflash";
-      return;
-    case ParallelDraft::dspark:
-      json["method"] = "dspark";
-      return;
-    case ParallelDraft::unnamed:
-      break;
-  }
-  json["method"] = "draft_model";
-  json["parallel_drafting"] = true;
-  note(
-      "for the drafts of DFlash the method is dflash, of DSpark dspark, for Medusa's heads medusa, without "
-      "parallel_drafting");
-}
-
-std::string_view EngineWriter::sglang_algorithm() const {
-  switch (request_.kind) {
-    case DraftKind::model:
-    case DraftKind::mirrored:
-      return "STANDALONE";
-    case DraftKind::eagle:
-      return "EAGLE3";
-    case DraftKind::mtp:
-      return "NEXTN";
-    case DraftKind::parallel:
-      return family_of(request_) == ParallelDraft::dspark ? "DSPARK" : "DFLASH";
-    case DraftKind::suffix:  // refused
-    case DraftKind::ngram:
-      break;
-  }
-  return "NGRAM";
-}
-
 /// @param separator  between two options
 std::string EngineWriter::sglang_options(std::int64_t gamma, char separator) const {
-  std::vector<std::string> options = {fmt::format("--speculative-algorithm {}", sglang_algorithm())};
+  std::vector<std::string> options = {fmt::format("--speculative-algorithm {}", own_word())};
   if (names_draft()) options.push_back("--speculative-draft-model-path " + shell_word(draft()));
   const cost::DraftTree shape = request_.tree.value_or(cost::DraftTree{gamma, 1, gamma + 1});
   if (request_.kind != DraftKind::parallel && !cost::looks_up(request_.kind)) {
@@ -203,24 +177,6 @@ void EngineWriter::write_sglang_schedule() {
   set_text(one_key_a_line(json), options);
 }
 
-std::string_view EngineWriter::trtllm_type() const {
-  switch (request_.kind) {
-    case DraftKind::model:
-    case DraftKind::mirrored:
-      return "Draft_Target";
-    case DraftKind::eagle:
-      return "Eagle3";
-    case DraftKind::mtp:
-      return "MTP";
-    case DraftKind::parallel:
-      return family_of(request_) == ParallelDraft::dflash ? "DFlash" : "PARD";
-    case DraftKind::suffix:  // refused
-    case DraftKind::ngram:
-      break;
-  }
-  return "NGram";
-}
-
 /// @param schedule  if empty, drafts the longest at every batch
 std::string EngineWriter::trtllm_text(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
   std::vector<std::string> lines;
@@ -229,7 +185,7 @@ std::string EngineWriter::trtllm_text(std::int64_t longest, const std::vector<Sc
   const auto put = [&](std::string_view key, const std::string& value) {
     lines.push_back(fmt::format("  {}: {}", key, value));
   };
-  put("decoding_type", std::string(trtllm_type()));
+  put("decoding_type", std::string(own_word()));
   if (names_draft()) put("speculative_model", yaml_word(draft()));
   put("max_draft_len", fmt::format("{}", longest));
   if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
@@ -245,9 +201,7 @@ std::string EngineWriter::trtllm_text(std::int64_t longest, const std::vector<Sc
 }
 
 void EngineWriter::write_trtllm() {
-  if (request_.kind == DraftKind::parallel && family_of(request_) == ParallelDraft::unnamed) {
-    note("for the drafts of DFlash the decoding_type is DFlash");
-  }
+  if (is_unnamed_parallel()) note("for the drafts of DFlash the decoding_type is DFlash");
   // The first length of a schedule must be max_draft_len, and none may exceed it.
   const std::int64_t first = schedule_.front().gamma;
   bool scheduled = schedule_.size() > 1;
@@ -279,30 +233,8 @@ void EngineWriter::write_trtllm() {
 
 void EngineWriter::write_llamacpp() {
   const std::int64_t gamma = request_.fixed.gamma;
-  std::string type;
-  switch (request_.kind) {
-    case DraftKind::model:
-    case DraftKind::mirrored:
-      type = "draft-simple";
-      break;
-    case DraftKind::eagle:
-      type = "draft-eagle3";
-      break;
-    case DraftKind::mtp:
-      type = "draft-mtp";
-      break;
-    case DraftKind::ngram:
-      type = "ngram-mod";
-      break;
-    case DraftKind::parallel:
-      type = family_of(request_) == ParallelDraft::dspark ? "draft-dspark" : "draft-dflash";
-      if (family_of(request_) == ParallelDraft::unnamed) {
-        note("drafts in one pass are those of DFlash there, or with --spec-type draft-dspark those of DSpark");
-      }
-      break;
-    case DraftKind::suffix:  // refused
-      break;
-  }
+  if (is_unnamed_parallel())
+    note("drafts in one pass are those of DFlash there, or with --spec-type draft-dspark those of DSpark");
   run_fixed("llama.cpp");
   if (request_.rule == AcceptanceRule::rejection) {
     note(
@@ -319,8 +251,8 @@ void EngineWriter::write_llamacpp() {
   note("a least probability of 0 keeps drafts at their full length, which the plan assumes");
   const std::string model =
       request_.kind == DraftKind::mtp && request_.draft_model.empty() ? "" : "\n--model-draft " + shell_word(draft());
-  set_text(fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n", type,
-                       model, gamma));
+  set_text(fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n",
+                       own_word(), model, gamma));
 }
 
 }  // namespace specdec::planning

@@ -107,13 +107,15 @@ class EngineWriter {
   std::string node_options() const;
   void note_nodes();
   bool names_draft() const { return request_.kind != DraftKind::mtp && !cost::looks_up(request_.kind); }
-  std::string_view sglang_algorithm() const;
+  bool is_unnamed_parallel() const {
+    return request_.kind == DraftKind::parallel && family_of(request_) == ParallelDraft::unnamed;
+  }
+  std::string_view own_word() const;
   std::string sglang_options(std::int64_t gamma, char separator) const;
   void write_sglang_schedule();
   bool samples_rejection() const {
     return request_.rule == AcceptanceRule::rejection && !cost::looks_up(request_.kind);
   }
-  std::string_view trtllm_type() const;
   std::string trtllm_text(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
   std::string own_cache_type() const;
   bool quantizes_weights() const;
@@ -150,7 +152,6 @@ class EngineWriter {
   }
 
   void name_vllm_sampling(ordered_json& json) const;
-  void write_vllm_parallel(ordered_json& json);
   void write_vllm();
   void write_sglang();
   void write_trtllm();

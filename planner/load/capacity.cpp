@@ -362,7 +362,8 @@ std::string benchmark_command(const Capacity& c, const sim::CapacityDoubt& doubt
   if (doubt.source == sim::UncertaintySource::cost && workload.recorded.empty()) {
     lengths = PromptLengths{workload.prompt_tokens.mean, workload.output_tokens.mean};
   }
-  return benchmark_command(c.engine, served_name(c.engine, c.served_model), doubt.next, lengths);
+  const planning::Engine engine = planning::engine_or_vllm(c.engine);
+  return benchmark_command(engine, served_name(engine, c.served_model), doubt.next, lengths);
 }
 
 std::size_t Capacity::plain() const {
