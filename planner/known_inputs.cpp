@@ -1,6 +1,9 @@
 #include "planner/known_inputs.hpp"
 
 #include <fmt/format.h>
+#include <boost/preprocessor/seq/for_each.hpp>
+#include <boost/preprocessor/stringize.hpp>
+#include <boost/preprocessor/variadic/to_seq.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +18,13 @@
 
 namespace specdec::planner::json {
 
-// The members of a structure, with their keys, are listed once, for writing and for reading.
+/// The members of a structure are listed once, for writing and for reading, each under its own name.
+#define SPECDEC_MEMBER(r, value, name) members(BOOST_PP_STRINGIZE(name), value.name);
+#define SPECDEC_MEMBERS(Type, ...)                                                      \
+  template <class Members>                                                              \
+  void list_members(Members& members, Type& value) {                                    \
+    BOOST_PP_SEQ_FOR_EACH(SPECDEC_MEMBER, value, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)) \
+  }
 
 template <class Members>
 void list_members(Members& members, estimate::Interval& interval) {
@@ -32,148 +41,27 @@ void list_members(Members& members, estimate::TokensPerStep& tokens) {
   members.optional("bracket", tokens.bracket);
 }
 
-template <class Members>
-void list_members(Members& members, Note& warning) {
-  members("code", warning.code);
-  members("message", warning.message);
-  members("explains_null", warning.explains_null);
-}
-
-template <class Members>
-void list_members(Members& members, cost::SourcedNumber& number) {
-  members("value", number.value);
-}
-
-template <class Members>
-void list_members(Members& members, cost::HardwareSpec& hardware) {
-  members("name", hardware.name);
-  members("vendor", hardware.vendor);
-  members("memory_bytes", hardware.memory_bytes);
-  members("memory_bandwidth_bytes_per_second", hardware.memory_bandwidth_bytes_per_second);
-  members("peak_flops", hardware.peak_flops);
-  members("link_bytes_per_second", hardware.link_bytes_per_second);
-  members("watts", hardware.watts);
-  members("gpus_per_node", hardware.gpus_per_node);
-  members("point_error", hardware.point_error);
-}
-
-template <class Members>
-void list_members(Members& members, cost::LayerGroup& layers) {
-  members("count", layers.count);
-  members("dense_parameters", layers.dense_parameters);
-  members("other_parameters", layers.other_parameters);
-  members("experts", layers.experts);
-  members("experts_per_token", layers.experts_per_token);
-  members("parameters_per_expert", layers.parameters_per_expert);
-  members("cached_values_per_token", layers.cached_values_per_token);
-  members("attention_flops_per_pair", layers.attention_flops_per_pair);
-  members("window", layers.window);
-  members("selected", layers.selected);
-  members("index_values_per_token", layers.index_values_per_token);
-  members("index_flops_per_pair", layers.index_flops_per_pair);
-  members("state_values_per_sequence", layers.state_values_per_sequence);
-  members("state_flops_per_token", layers.state_flops_per_token);
-  members("cache_shards", layers.cache_shards);
-  members("query_heads", layers.query_heads);
-  members("latent", layers.latent);
-  members("unquantized_parameters", layers.unquantized_parameters);
-}
-
-template <class Members>
-void list_members(Members& members, cost::ModelSpec& model) {
-  members("name", model.name);
-  members("model_type", model.model_type);
-  members("width", model.width);
-  members("vocabulary", model.vocabulary);
-  members("max_context", model.max_context);
-  members("layers", model.layers);
-  members("embedding_parameters", model.embedding_parameters);
-  members("head_parameters", model.head_parameters);
-  members("tied_head", model.tied_head);
-  members("shared_embedding", model.shared_embedding);
-  members("shared_head", model.shared_head);
-  members("target_width", model.target_width);
-  members("target", model.target);
-  members("extra_dense_parameters", model.extra_dense_parameters);
-  members("extra_other_parameters", model.extra_other_parameters);
-  members("idle_parameters", model.idle_parameters);
-  members("weight_bytes", model.weight_bytes);
-  members("weight_type", model.weight_type);
-  members("expert_weight_type", model.expert_weight_type);
-  members("unquantized_type", model.unquantized_type);
-  members("quantized_head", model.quantized_head);
-  members("quantized_bits", model.quantized_bits);
-  members("next_token_layers", model.next_token_layers);
-  members("next_token_extra_parameters", model.next_token_extra_parameters);
-}
-
-template <class Members>
-void list_members(Members& members, cost::ProductTimes& times) {
-  members("bandwidth_share", times.bandwidth_share);
-  members("peak_share", times.peak_share);
-  members("corner", times.corner);
-  members("call_seconds", times.call_seconds);
-}
-
-template <class Members>
-void list_members(Members& members, cost::ExpertTimes& times) {
-  members("products", times.products);
-  members("routing", times.routing);
-}
-
-template <class Members>
-void list_members(Members& members, cost::VerificationTimes& times) {
-  members("floor_seconds", times.floor_seconds);
-  members("position_seconds", times.position_seconds);
-  members("tile_seconds", times.tile_seconds);
-  members("each_head_bandwidth_share", times.each_head_bandwidth_share);
-}
-
-template <class Members>
-void list_members(Members& members, cost::AttentionTimes& times) {
-  members("floor_seconds", times.floor_seconds);
-  members("sequence_seconds", times.sequence_seconds);
-  members("bandwidth_share", times.bandwidth_share);
-  members("peak_share", times.peak_share);
-  members("verification", times.verification);
-}
-
-template <class Members>
-void list_members(Members& members, cost::CollectiveTimes& times) {
-  members("accelerators", times.accelerators);
-  members("bytes", times.bytes);
-  members("seconds", times.seconds);
-}
-
-template <class Members>
-void list_members(Members& members, cost::KernelTimes& kernels) {
-  members("device", kernels.device);
-  members("engine", kernels.engine);
-  members("version", kernels.version);
-  members("products", kernels.products);
-  members("attention", kernels.attention);
-  members("experts", kernels.experts);
-  members("all_reduces", kernels.all_reduces);
-  members("all_to_alls", kernels.all_to_alls);
-  members("layer_seconds", kernels.layer_seconds);
-  members("iteration_seconds", kernels.iteration_seconds);
-  members("sequence_seconds", kernels.sequence_seconds);
-  members("deployment_error", kernels.deployment_error);
-  members("point_error", kernels.point_error);
-}
-
+SPECDEC_MEMBERS(Note, code, message, explains_null)
+SPECDEC_MEMBERS(cost::SourcedNumber, value)
+SPECDEC_MEMBERS(cost::HardwareSpec, name, vendor, memory_bytes, memory_bandwidth_bytes_per_second, peak_flops,
+                link_bytes_per_second, watts, gpus_per_node, point_error)
+SPECDEC_MEMBERS(cost::LayerGroup, count, dense_parameters, other_parameters, experts, experts_per_token,
+                parameters_per_expert, cached_values_per_token, attention_flops_per_pair, window, selected,
+                index_values_per_token, index_flops_per_pair, state_values_per_sequence, state_flops_per_token,
+                cache_shards, query_heads, latent, unquantized_parameters)
+SPECDEC_MEMBERS(cost::ModelSpec, name, model_type, width, vocabulary, max_context, layers, embedding_parameters,
+                head_parameters, tied_head, shared_embedding, shared_head, target_width, target, extra_dense_parameters,
+                extra_other_parameters, idle_parameters, weight_bytes, weight_type, expert_weight_type,
+                unquantized_type, quantized_head, quantized_bits, next_token_layers, next_token_extra_parameters)
+SPECDEC_MEMBERS(cost::ProductTimes, bandwidth_share, peak_share, corner, call_seconds)
+SPECDEC_MEMBERS(cost::ExpertTimes, products, routing)
+SPECDEC_MEMBERS(cost::VerificationTimes, floor_seconds, position_seconds, tile_seconds, each_head_bandwidth_share)
+SPECDEC_MEMBERS(cost::AttentionTimes, floor_seconds, sequence_seconds, bandwidth_share, peak_share, verification)
+SPECDEC_MEMBERS(cost::CollectiveTimes, accelerators, bytes, seconds)
+SPECDEC_MEMBERS(cost::KernelTimes, device, engine, version, products, attention, experts, all_reduces, all_to_alls,
+                layer_seconds, iteration_seconds, sequence_seconds, deployment_error, point_error)
 /// The parts of an Acceptance that are no pointers.
-template <class Members>
-void list_members(Members& members, Acceptance& acceptance) {
-  members("rule", acceptance.rule);
-  members("clusters", acceptance.clusters);
-  members("text", acceptance.text);
-  members("alpha", acceptance.alpha);
-  members("alpha_ci95", acceptance.alpha_ci95);
-  members("engine", acceptance.engine);
-  members("method", acceptance.method);
-  members("warnings", acceptance.warnings);
-}
+SPECDEC_MEMBERS(Acceptance, rule, clusters, text, alpha, alpha_ci95, engine, method, warnings)
 
 }  // namespace specdec::planner::json
 
