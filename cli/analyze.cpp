@@ -4,11 +4,8 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <string>
-#include <thread>
-#include <utility>
 
 #include "analysis/theory/streaming_replay.hpp"
 #include "cli/acceptance_options.hpp"
@@ -18,6 +15,7 @@
 #include "cli/step_cost_options.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
@@ -42,7 +40,7 @@ struct AnalyzeOptions {
   std::string standardise = "auto";
   std::optional<std::string> by;
   std::int64_t seed = 1;
-  std::int64_t threads = 1;
+  std::int64_t threads = default_threads();
 };
 
 void declare(Options& options, AnalyzeOptions& o) {
@@ -58,7 +56,7 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.text("--standardise,--standardize", o.standardise, "LIST",
                "other ways to sample: auto, none, or for instance\n"
                "\"temperature=0.7,top_p=0.9;draft:temperature=0.5\"; target:\nor draft: alone; whole rows only");
-  options.integer("--seed", o.seed, {}, "seed of all random numbers");
+  options.integer("--seed", o.seed, {.hi = unbounded}, "seed of all random numbers");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
   options.footer(
       "Examples:\n"
@@ -68,6 +66,8 @@ void declare(Options& options, AnalyzeOptions& o) {
       "  specdec analyze shards/ --shard 3/8 --part parts/");
   options.shown_first({"--target", "--draft", "--c", "--gamma", "--acceptance", "--by", "--lenience", "--standardise",
                        "--shard", "--part", "--format", "--table"});
+  o.share.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
+  o.input.declare(options);
 }
 
 /// "1:16" or "2,4,8", rising.
@@ -206,26 +206,15 @@ std::vector<CsvTable> tables_of_analysis() {
           {"adaptive", "/adaptive/policies"}};
 }
 
-Report report_of_analysis(planner::Analysis answer) {
-  Report report;
-  report.json = render::json_of(answer);
+Report report_of_analysis(const planner::Analysis& answer) {
+  Report report = report_on(answer, render::json_of(answer), render::spoken(answer));
   report.rows_of_empty = render::rows_of_empty_analysis();
-  report.spoken = render::spoken(answer);
-  report.assumptions = std::move(answer.assumptions);
-  report.warnings = std::move(answer.warnings);
   return report;
 }
 
 Command analyze_command() {
   return {"analyze", "What a recording says: acceptance with its interval, and the best gamma by exact replay",
-          tables_of_analysis(), [](Options& options) {
-            const auto chosen = std::make_shared<AnalyzeOptions>();
-            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-            declare(options, *chosen);
-            chosen->share.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
-            chosen->input.declare(options);
-            return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
-          }};
+          tables_of_analysis(), setup_of<AnalyzeOptions>(run, declare)};
 }
 
 }  // namespace specdec::cli

@@ -13,6 +13,6 @@ Command analyze_command();
 
 /// All tables of the answer, and the answer as it is shown.
 std::vector<CsvTable> tables_of_analysis();
-Report report_of_analysis(planner::Analysis answer);
+Report report_of_analysis(const planner::Analysis& answer);
 
 }  // namespace specdec::cli

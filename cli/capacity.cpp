@@ -1,33 +1,31 @@
 #include "cli/capacity.hpp"
 
-#include <algorithm>
 #include <functional>
-#include <memory>
-#include <thread>
 #include <utility>
 
 #include "cli/capacity_question.hpp"
 #include "cli/interruption.hpp"
+#include "cli/values.hpp"
 #include "render/capacity.hpp"
 
 namespace specdec::cli {
 namespace {
 
-Report run(const CapacityOptions& o, bool quiet) {
+void declare_all(Options& options, CapacityOptions& o) {
+  o.threads = default_threads();
+  declare(options, o);
+}
+
+Report run(const CapacityOptions& o, const Options& options) {
   const AskedCapacity asked = asked_capacity(o);
   const Interruption interruption;
   const planner::Capacity capacity =
-      planner::capacity(asked.acceptance, asked.cost, asked.question, interruptible("simulating", quiet));
-  Report report;
-  report.json = render::json_of(capacity);
+      planner::capacity(asked.acceptance, asked.cost, asked.question, interruptible("simulating", options.quiet()));
+  Report report = report_on(capacity, render::json_of(capacity), render::spoken(capacity));
   report.rows_of_empty["frontier"] = report.json["without_speculation"];
   report.rows_of_empty["layouts"] = render::row_of_layout();
   report.rows_of_empty["layout-frontier"] = render::row_of_layout_point();
-  report.spoken = render::spoken(capacity);
   report.files = file_facts_of(asked, capacity);
-  report.assumptions = capacity.assumptions;
-  report.warnings = capacity.warnings;
-  report.presets = capacity.presets;
   report.exit_code = capacity.answer().recommended && !capacity.exceeds_gpus ? success : check_failed;
   return report;
 }
@@ -42,12 +40,7 @@ Command capacity_command() {
            {"frontier", "/frontier"},
            {"layouts", "/layouts/tried"},
            {"layout-frontier", "/layouts/frontier"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<CapacityOptions>();
-            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-            declare(options, *chosen);
-            return std::function<Report()>([chosen, &options] { return run(*chosen, options.quiet()); });
-          }};
+          setup_of<CapacityOptions>(run, declare_all)};
 }
 
 }  // namespace specdec::cli

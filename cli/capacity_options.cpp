@@ -14,12 +14,6 @@
 namespace specdec::cli {
 namespace {
 
-Range range_of(const planner::LegalRange& legal) { return {legal.lo, legal.hi, legal.lo_open}; }
-
-Options::Bounds bounds_of(const planner::LegalRange& legal) {
-  return {static_cast<std::int64_t>(legal.lo), static_cast<std::int64_t>(legal.hi)};
-}
-
 GivenOptions acceptance_of(const CapacityOptions& o) {
   return {{"--alpha", o.shared.alpha.has_value()},
           {"--rejection", o.shared.rejection.has_value()},
@@ -137,22 +131,22 @@ void require_acceptance(const CapacityOptions& o) {
 void declare_workload(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Workload");
-  options.number("--arrival-rate,--request-rate", o.arrival_rate, range_of(legal.arrival_rate),
+  options.number("--arrival-rate,--request-rate", o.arrival_rate, legal.arrival_rate,
                  "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
-  options.integer("--concurrency", o.concurrency, bounds_of(legal.concurrency),
+  options.integer("--concurrency", o.concurrency, legal.concurrency,
                   "instead: clients, each of which sends its next request\nwhen its last one has ended");
-  options.number("--outside-ms", o.outside_ms, range_of(legal.outside_ms),
+  options.number("--outside-ms", o.outside_ms, legal.outside_ms,
                  "of each request beside the engine, there and back:\ntransport, tokenizer");
   options.text("--prompt-tokens", o.prompt_tokens, "MEAN[:CV]", "lengths: mean, standard deviation / mean [0]");
   options.text("--output-tokens", o.output_tokens, "MEAN[:CV]", "the same");
   options.text("--requests", o.requests, "FILE",
                "requests that arrived: Azure, Mooncake, or a table\n(docs/reference/formats.md)");
-  options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, range_of(legal.prefix_cache_hit_rate),
+  options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, legal.prefix_cache_hit_rate,
                  "share of the prompts that is found in the cache");
   options.flag("--decode-only", o.decode_only, "prompts are computed elsewhere");
   PlanOptions& s = o.shared;
   declare_acceptance(options, s, "at most one of; requests and sequences in files each have their own");
-  options.number("--alpha-spread", o.alpha_spread, range_of(legal.alpha_spread),
+  options.number("--alpha-spread", o.alpha_spread, legal.alpha_spread,
                  "standard deviation of a Beta law of the rate over\nrequests, each of which keeps its own");
   declare(options, o.roofline);
 }
@@ -172,31 +166,30 @@ void declare_models_and_costs(Options& options, CapacityOptions& o) {
   options.number("-c,--c", s.cost.c, {}, "draft step time / target step time, with --cost");
   options.number("--overhead-seconds", s.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.texts("--bench", s.bench, "FILE", "benchmark runs: costs and acceptance");
-  options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, range_of(legal.prefill_tokens_per_second),
+  options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, legal.prefill_tokens_per_second,
                  "speed of prompts [further positions of the same pass]");
 }
 
 void declare_deployment(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Deployment");
-  options.integer("--gpus", o.gpus, bounds_of(legal.gpus),
+  options.integer("--gpus", o.gpus, legal.gpus,
                   "accelerators that there are: finds the layout of --tp,\n--dp, --ep and replicas on them");
-  options.integer("--replicas", o.replicas, bounds_of(legal.replicas),
-                  "how many there are [as many as the load needs]");
-  options.number("--price", o.price, range_of(legal.price), "of a GPU for an hour, in any currency");
+  options.integer("--replicas", o.replicas, legal.replicas, "how many there are [as many as the load needs]");
+  options.number("--price", o.price, legal.price, "of a GPU for an hour, in any currency");
 }
 
 /// In the group of the deployment.
 void declare_engine(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
-  options.number("--gpu-memory-utilization", o.gpu_memory_utilization, range_of(legal.gpu_memory_utilization),
+  options.number("--gpu-memory-utilization", o.gpu_memory_utilization, legal.gpu_memory_utilization,
                  "share that the engine takes");
-  options.number("--activation-reserve-gb", o.activation_reserve_gb, range_of(legal.activation_reserve_gb),
+  options.number("--activation-reserve-gb", o.activation_reserve_gb, legal.activation_reserve_gb,
                  "10^9 bytes per GPU of that for activations and buffers\n[by the model's shape, docs/theory.md#memory]");
-  options.integer("--kv-cache-tokens", o.kv_cache_tokens, bounds_of(legal.kv_cache_tokens),
+  options.integer("--kv-cache-tokens", o.kv_cache_tokens, legal.kv_cache_tokens,
                   "tokens that a replica's cache holds, without --hardware");
   options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");
-  options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, bounds_of(legal.max_num_batched_tokens),
+  options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, legal.max_num_batched_tokens,
                   "positions of an iteration");
   options.flag("--prefill-first", o.prefill_first,
                "prompts have iterations of their own, before rounds, as\nin SGLang, and do not share them");
@@ -213,16 +206,15 @@ void declare_comparison(Options& options, CapacityOptions& o) {
       "--verification-budget", o.verification_budget,
       "also each with a budget: of the drafts of a batch those\nare verified that make most tokens for their time");
   options.group("Limits");
-  options.number("--ttft-ms", o.ttft_ms, range_of(legal.ttft_ms), "time to first token, at the percentile");
-  options.number("--tpot-ms", o.tpot_ms, range_of(legal.tpot_ms), "time per output token after it, at the percentile");
-  options.number("--percentile", o.percentile, range_of(legal.percentile), "of the requests");
+  options.number("--ttft-ms", o.ttft_ms, legal.ttft_ms, "time to first token, at the percentile");
+  options.number("--tpot-ms", o.tpot_ms, legal.tpot_ms, "time per output token after it, at the percentile");
+  options.number("--percentile", o.percentile, legal.percentile, "of the requests");
   options.group("Simulation");
-  options.integer("--replications", o.replications, bounds_of(legal.replications),
-                  "independent runs behind each figure");
-  options.integer("--num-requests", o.num_requests, bounds_of(legal.num_requests),
+  options.integer("--replications", o.replications, legal.replications, "independent runs behind each figure");
+  options.integer("--num-requests", o.num_requests, legal.num_requests,
                   "requests of a run [1000; with --concurrency 10 for each\nof a replica's clients]");
-  options.integer("--seed", o.seed, bounds_of(legal.seed), "seed of all random numbers");
-  options.integer("--threads", o.threads, bounds_of(legal.threads), "threads; results do not depend on them");
+  options.integer("--seed", o.seed, legal.seed, "seed of all random numbers");
+  options.integer("--threads", o.threads, legal.threads, "threads; results do not depend on them");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "cli/files.hpp"
@@ -152,9 +151,9 @@ AskedCapacity asked_capacity(const CapacityOptions& o) {
 }
 
 std::vector<nlohmann::ordered_json> file_facts_of(const AskedCapacity& asked, const planner::Capacity& capacity) {
-  std::set<std::string> files(capacity.files.begin(), capacity.files.end());
-  files.insert(asked.files.begin(), asked.files.end());
-  return facts_of({files.begin(), files.end()});
+  std::vector<std::string> files = capacity.files;
+  files.insert(files.end(), asked.files.begin(), asked.files.end());
+  return facts_of_each(files);
 }
 
 }  // namespace specdec::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,20 @@ struct Command {
   /// --table chooses what text and JSON output show, too: the report has a text of each table.
   bool tables_in_every_format = false;
 };
+
+/// The setup of a command that keeps its options in a structure.
+/// @param run      answers them, once they are parsed
+/// @param declare  if left out, the structure's own
+template <class Chosen>
+std::function<std::function<Report()>(Options&)> setup_of(
+    Report (*run)(const Chosen&, const Options&),
+    void (*declare)(Options&, Chosen&) = [](Options& options, Chosen& chosen) { chosen.declare(options); }) {
+  return [run, declare](Options& options) {
+    const auto chosen = std::make_shared<Chosen>();
+    declare(options, *chosen);
+    return [run, chosen, &options] { return run(*chosen, options); };
+  };
+}
 
 /// The first word of commands that have two.
 struct CommandGroup {

@@ -1,6 +1,5 @@
 #include "cli/compare.hpp"
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,28 +16,26 @@ struct CompareOptions {
   std::vector<std::string> methods;
 };
 
-std::function<Report()> set_up_comparison(Options& options) {
-  const auto values = std::make_shared<CompareOptions>();
-  values->shared.declare_source(options);
-  values->shared.declare_settings(options);
-  options.arguments("METHOD", values->methods,
+void declare_comparison(Options& options, CompareOptions& values) {
+  values.shared.declare_source(options);
+  values.shared.declare_settings(options);
+  options.arguments("METHOD", values.methods,
                     "DRAFT+VERIFIER+POLICY, of which one is enough: block, copy+algorithm1 (default: all)",
                     Options::Least::none);
   options.footer(
       "specdec compare\n"
       "specdec compare algorithm1 block greedy-draft --gamma 8 --temperature 0.7\n"
       "specdec compare copy+algorithm1 combination+heuristic --task code --c 0.05");
-  return [values, &options] {
-    planner::ComparisonQuestion question;
-    values->shared.fill(question, options);
-    question.methods = planner::methods_named("METHOD", values->methods);
-    const Interruption interruption;
-    const planner::Comparison comparison =
-        planner::compare(question, shipped_models(), interruptible("comparing", options.quiet()));
-    Report report = report_of(comparison);
-    report.spoken = render::spoken(comparison);
-    return report;
-  };
+}
+
+Report run_comparison(const CompareOptions& values, const Options& options) {
+  planner::ComparisonQuestion question;
+  values.shared.fill(question, options);
+  question.methods = planner::methods_named("METHOD", values.methods);
+  const Interruption interruption;
+  const planner::Comparison comparison =
+      planner::compare(question, shipped_models(), interruptible("comparing", options.quiet()));
+  return report_of(comparison, render::spoken(comparison));
 }
 
 }  // namespace
@@ -47,7 +44,7 @@ Command compare_command() {
   return {"compare",
           "Run several methods on the same prompts and random numbers, one line for each",
           {{"results", "/results"}, {"tasks", "/tasks"}, {"trees", "/trees"}},
-          set_up_comparison};
+          setup_of<CompareOptions>(run_comparison, declare_comparison)};
 }
 
 }  // namespace specdec::cli

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -313,8 +312,11 @@ std::vector<Note> warnings_of(const CountersAnswer& a) {
   return warnings;
 }
 
-Report run(const CountersOptions& options, bool quiet) {
-  const CountersAnswer answer = summarised(options, progress_line("reading", quiet));
+Report run(const CountersOptions& chosen, const Options& options) {
+  require_consistent(chosen.scrape);
+  CountersOptions o = chosen;
+  o.scrape.progress = progress_line("scraping", options.quiet());
+  const CountersAnswer answer = summarised(o, progress_line("reading", options.quiet()));
   Report report;
   report.json = json_of(answer);
   report.rows_of_empty = rows_of_empty_counts();
@@ -335,15 +337,7 @@ Command counters_command() {
            {"positions", "/groups/*/positions", {"model_name", "group"}},
            {"histogram", "/groups/*/histogram", {"model_name", "group"}},
            {"gammas", "/groups/*/gammas", {"model_name", "group"}}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<CountersOptions>();
-            declare(options, *chosen);
-            return std::function<Report()>([chosen, &options] {
-              require_consistent(chosen->scrape);
-              chosen->scrape.progress = progress_line("scraping", options.quiet());
-              return run(*chosen, options.quiet());
-            });
-          }};
+          setup_of<CountersOptions>(run, declare)};
 }
 
 }  // namespace specdec::cli

@@ -1,9 +1,7 @@
 #include "cli/diff.hpp"
 
 #include <fmt/format.h>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +48,7 @@ void take_drafts(const DiffOptions& options, planner::DifferenceQuestion& questi
   question.b.draft_array = std::string(names.back());
 }
 
-Report run(const DiffOptions& options, bool quiet) {
+Report run(const DiffOptions& options, const Options& given) {
   if (options.runs.size() != 2) {
     throw UsageError(fmt::format("RUN is given {} times, but must be two files", options.runs.size()));
   }
@@ -59,17 +57,11 @@ Report run(const DiffOptions& options, bool quiet) {
   question.b.file = options.runs[1];
   take_drafts(options, question);
   if (options.by) question.by = planner::label_groups(*options.by);
-  question.progress = progress_line("reading", quiet);
+  question.progress = progress_line("reading", given.quiet());
   const planner::RunsDifference answer = planner::difference(question);
-  Report report;
-  report.json = render::json_of(answer);
-  report.spoken = render::spoken(answer);
+  Report report = report_on(answer, render::json_of(answer), render::spoken(answer));
   report.rows_of_empty = render::rows_of_empty_difference();
-  report.assumptions = answer.assumptions;
-  report.warnings = answer.warnings;
-  for (const std::string& file : std::set<std::string>(options.runs.begin(), options.runs.end())) {
-    report.files.push_back(file_facts("RUN", file));
-  }
+  report.files = facts_of_each(options.runs);
   return report;
 }
 
@@ -79,11 +71,7 @@ Command diff_command() {
   return {"diff",
           "Two runs or two drafts: the difference of tokens per step and time, what it is made of, and how sure it is",
           {{"positions", "/positions"}, {"groups", "/groups"}, {"parts", "/parts"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<DiffOptions>();
-            chosen->declare(options);
-            return std::function<Report()>([chosen, &options] { return run(*chosen, options.quiet()); });
-          }};
+          setup_of<DiffOptions>(run)};
 }
 
 }  // namespace specdec::cli

@@ -1,6 +1,5 @@
 #include "cli/doctor.hpp"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,7 +68,7 @@ std::optional<planner::DraftTimes> draft_times(const DoctorOptions& o) {
   return times;
 }
 
-Report run(const DoctorOptions& options) {
+Report run(const DoctorOptions& options, const Options&) {
   planner::CheckupQuestion question = options.question;
   if (options.draft_kind) question.draft_kind = cost::draft_kind_named(*options.draft_kind);
   if (options.target.has_value() != options.draft.has_value()) {
@@ -104,11 +103,7 @@ Command doctor_command() {
       "doctor",
       "What is wrong or suspicious with counters, logs, benchmarks and recordings; exit code 1 if anything is broken",
       {{"findings", "/findings"}, {"evidence", "/findings/*/evidence", {"code", "severity"}}},
-      [](Options& options) {
-        const auto chosen = std::make_shared<DoctorOptions>();
-        chosen->declare(options);
-        return std::function<Report()>([chosen] { return run(*chosen); });
-      }};
+      setup_of<DoctorOptions>(run)};
 }
 
 }  // namespace specdec::cli

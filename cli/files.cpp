@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <set>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -137,6 +138,11 @@ std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& fil
   std::vector<nlohmann::ordered_json> facts;
   for (const std::string& file : files) facts.push_back(file_facts("FILE", file));
   return facts;
+}
+
+std::vector<nlohmann::ordered_json> facts_of_each(const std::vector<std::string>& files) {
+  const std::set<std::string> each(files.begin(), files.end());
+  return facts_of({each.begin(), each.end()});
 }
 
 std::vector<Note> same_content(const std::vector<nlohmann::ordered_json>& files) {

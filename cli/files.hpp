@@ -39,6 +39,9 @@ std::string base64_sha256(std::string_view text);
 /// file_facts of files that have been read.
 std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& files);
 
+/// Those of each file once, in the order of their names.
+std::vector<nlohmann::ordered_json> facts_of_each(const std::vector<std::string>& files);
+
 /// Warns ("same_content") of every file whose content is that of one before it, as far as file_facts took its hash: two
 /// names of one recording count the same texts twice.
 /// @param files  file_facts

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -395,7 +394,7 @@ Report list(const std::string& key, std::string_view one, const ListOptions& opt
 }
 
 /// Rates and priors, and the figures behind these.
-Report list_published(const ListOptions& options) {
+Report list_published(const ListOptions& options, const Options&) {
   ListOptions rates = options, priors = options;
   const auto is_prior = [](const std::string& name) { return planning::published_prior(name) != nullptr; };
   std::erase_if(rates.names, is_prior);
@@ -435,26 +434,18 @@ Command list_hardware_command() {
   return {"list hardware",
           "Devices that --hardware knows by name",
           {{"hardware", "/hardware"}, {"sources", "/hardware/*/sources", {"name"}}},
-          [](Options& options) {
-            const auto o = std::make_shared<ListOptions>();
-            o->declare(options);
-            return std::function<Report()>([o] {
-              return list("hardware", "device", *o, chosen(o->names, cost::hardware_presets(), cost::hardware_preset));
-            });
-          }};
+          setup_of<ListOptions>([](const ListOptions& o, const Options&) {
+            return list("hardware", "device", o, chosen(o.names, cost::hardware_presets(), cost::hardware_preset));
+          })};
 }
 
 Command list_models_command() {
   return {"list models",
           "Models that --model and --draft-model know by name",
           {{"models", "/models"}},
-          [](Options& options) {
-            const auto o = std::make_shared<ListOptions>();
-            o->declare(options);
-            return std::function<Report()>([o] {
-              return list("models", "model", *o, chosen(o->names, cost::model_presets(), cost::model_preset));
-            });
-          }};
+          setup_of<ListOptions>([](const ListOptions& o, const Options&) {
+            return list("models", "model", o, chosen(o.names, cost::model_presets(), cost::model_preset));
+          })};
 }
 
 Command list_published_command() {
@@ -464,11 +455,7 @@ Command list_published_command() {
            {"priors", "/priors"},
            {"prior_lengths", "/priors/*/lengths", {"name"}},
            {"lengths", "/lengths"}},
-          [](Options& options) {
-            const auto o = std::make_shared<ListOptions>();
-            o->declare(options);
-            return std::function<Report()>([o] { return list_published(*o); });
-          }};
+          setup_of<ListOptions>(list_published)};
 }
 
 }  // namespace specdec::cli

@@ -1,6 +1,5 @@
 #include "cli/merge.hpp"
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +21,20 @@ namespace {
 struct PartsToMerge {
   std::vector<std::string> parts;
   bool partial = false;
+
+  void declare(Options& options) {
+    options.flag("--partial", partial, "answer from the parts that are there");
+    options.footer(
+        "Examples:\n"
+        "  specdec merge parts/\n"
+        "  specdec merge 1-of-2.part 2-of-2.part --format json");
+    options.arguments("PART", parts, "what --part wrote; a folder: all *.part in it");
+  }
 };
 
 Report report_of_analysis_parts(const planner::PartSet& set) {
-  planner::MergedParts merged = planner::merge_parts(set);
-  Report report = report_of_analysis(std::move(merged.answer));
-  append(report.warnings, merged.notes);
+  Report report = report_of_analysis(planner::merge_parts(set));
+  append(report.warnings, set.notes);
   if (set.options.value("target", nlohmann::ordered_json()).is_null()) append(report.warnings, same_content(set.files));
   return report;
 }
@@ -39,7 +46,7 @@ Report report_of_parts(const planner::PartSet& set) {
   planner::refuse_part(set.parts.front().path, "command", set.command, "analyze, simulate or sweep");
 }
 
-Report report_of(const PartsToMerge& o) {
+Report run(const PartsToMerge& o, const Options&) {
   const planner::PartSet set = planner::read_parts(o.parts, std::string(render::version()), o.partial);
   Report report = report_of_parts(set);
   report.schema = set.command;
@@ -63,16 +70,7 @@ std::vector<CsvTable> tables_of_merges() {
 
 Command merge_command() {
   return {"merge", "The answer of analyze, simulate or sweep from the parts of several runs, as if one had done all",
-          tables_of_merges(), [](Options& options) {
-            const auto chosen = std::make_shared<PartsToMerge>();
-            options.flag("--partial", chosen->partial, "answer from the parts that are there");
-            options.footer(
-                "Examples:\n"
-                "  specdec merge parts/\n"
-                "  specdec merge 1-of-2.part 2-of-2.part --format json");
-            options.arguments("PART", chosen->parts, "what --part wrote; a folder: all *.part in it");
-            return std::function<Report()>([chosen] { return report_of(*chosen); });
-          }};
+          tables_of_merges(), setup_of<PartsToMerge>(run)};
 }
 
 }  // namespace specdec::cli

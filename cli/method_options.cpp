@@ -1,9 +1,5 @@
 #include "cli/method_options.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <thread>
 #include <utility>
 
 #include "cli/files.hpp"
@@ -15,19 +11,9 @@
 #include "render/comparison.hpp"
 
 namespace specdec::cli {
+
+using planner::range_of_parameter;
 namespace {
-
-Options::Bounds integers(std::string_view option) {
-  const planner::ParameterRange range = planner::range_of_parameter(option);
-  const bool is_open = std::isinf(range.hi);
-  return {static_cast<std::int64_t>(range.lo),
-          is_open ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(range.hi)};
-}
-
-Range numbers(std::string_view option) {
-  const planner::ParameterRange range = planner::range_of_parameter(option);
-  return {range.lo, range.hi, range.lo_open};
-}
 
 planner::TreeShape tree_of(const std::string& text) {
   const auto sides = split(text, 'x');
@@ -45,9 +31,7 @@ std::vector<double> tree_acceptance_of(const std::string& list) {
 
 }  // namespace
 
-MethodOptions::MethodOptions() {
-  settings.threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-}
+MethodOptions::MethodOptions() { settings.threads = default_threads(); }
 
 void MethodOptions::declare_source(Options& options) {
   options.group("Source");
@@ -67,46 +51,51 @@ void MethodOptions::declare_source(Options& options) {
   options.choice("--laws", laws, planner::synthetic_laws(),
                  "of a synthetic source: by the token before, the same everywhere, or acceptances alone\n"
                  "[iid with --alpha, fixed above 4096 tokens, else bigram]");
-  options.integer("--vocab", vocab, integers("--vocab"), "tokens of the synthetic vocabulary [64]");
-  options.number("--noise", noise, numbers("--noise"), "of the synthetic draft, in logits; 0 is the target [1]");
+  options.integer("--vocab", vocab, range_of_parameter("--vocab"), "tokens of the synthetic vocabulary [64]");
+  options.number("--noise", noise, range_of_parameter("--noise"),
+                 "of the synthetic draft, in logits; 0 is the target [1]");
   options.text("--trace", trace, "FILE",
                "the recording that methods are replayed over, in any format of specdec analyze");
-  options.number("--alpha", alpha, numbers("--alpha"), "acceptance of every draft, for --laws iid");
+  options.number("--alpha", alpha, range_of_parameter("--alpha"), "acceptance of every draft, for --laws iid");
 }
 
 void MethodOptions::declare_settings(Options& options) {
   options.group("Parameters");
-  options.integer("-k,--gamma,--num-speculative-tokens", settings.gamma, integers("--gamma"),
+  options.integer("-k,--gamma,--num-speculative-tokens", settings.gamma, range_of_parameter("--gamma"),
                   "drafted tokens per step, the first one's under the policy heuristic");
-  options.number("--temperature", settings.temperature, numbers("--temperature"),
+  options.number("--temperature", settings.temperature, range_of_parameter("--temperature"),
                  "of both models, 0 for greedy decoding");
-  options.number("--lenience", settings.lenience, numbers("--lenience"), "l of the lenient verifiers");
-  options.number("--epsilon", settings.epsilon, numbers("--epsilon"), "of typical acceptance");
-  options.number("--delta", settings.delta, numbers("--delta"), "of typical acceptance");
-  options.number("--threshold", settings.threshold, numbers("--threshold"), "of threshold, product and confidence");
+  options.number("--lenience", settings.lenience, range_of_parameter("--lenience"), "l of the lenient verifiers");
+  options.number("--epsilon", settings.epsilon, range_of_parameter("--epsilon"), "of typical acceptance");
+  options.number("--delta", settings.delta, range_of_parameter("--delta"), "of typical acceptance");
+  options.number("--threshold", settings.threshold, range_of_parameter("--threshold"),
+                 "of threshold, product and confidence");
   options.text("--schedule", schedule, "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch");
-  options.integer("--batch,--concurrency", batch, integers("--batch"),
+  options.integer("--batch,--concurrency", batch, range_of_parameter("--batch"),
                   "the batch that it looks up, and that moving-average and budget-... decode together [1]");
-  options.integer("--drafts", settings.drafts, integers("--drafts"), "chains of recursive and k-sequential");
+  options.integer("--drafts", settings.drafts, range_of_parameter("--drafts"), "chains of recursive and k-sequential");
   options.text("--tree", tree, "CxD", "C children of every node, D levels: of tree and static-tree");
-  options.integer("--tree-nodes", settings.tree_nodes, integers("--tree-nodes"),
+  options.integer("--tree-nodes", settings.tree_nodes, range_of_parameter("--tree-nodes"),
                   "of optimal-tree, and at most of best-tree; the root is one");
   options.text("--tree-acceptance", tree_acceptance, "A,B,...",
                "how often the child of each rank is the accepted one: what trees are planned\nfor, and these two "
                "made for [the shipped pair's]");
-  options.integer("--exit-layer", settings.exit_layer, integers("--exit-layer"), "blocks of the draft early-exit");
+  options.integer("--exit-layer", settings.exit_layer, range_of_parameter("--exit-layer"),
+                  "blocks of the draft early-exit");
   options.group("What to run");
-  options.integer("--tokens", tokens, integers("--tokens"),
+  options.integer("--tokens", tokens, range_of_parameter("--tokens"),
                   "tokens per method, rounded up to whole sequences; with --laws fixed or iid\nas many rounds as yield "
                   "them on average; 1e9 is understood\n[4608; with --until-error what it takes]");
-  options.number("--until-error", settings.until_relative_error, numbers("--until-error"),
+  options.number("--until-error", settings.until_relative_error, range_of_parameter("--until-error"),
                  "end a method where tokens per step are known to this share of them (half of the 95% interval)");
-  options.integer("--max-new-tokens", settings.max_new_tokens, integers("--max-new-tokens"), "tokens per sequence");
-  options.integer("--end-token", end_token, integers("--end-token"), "the token that ends a text (default: none)");
+  options.integer("--max-new-tokens", settings.max_new_tokens, range_of_parameter("--max-new-tokens"),
+                  "tokens per sequence");
+  options.integer("--end-token", end_token, range_of_parameter("--end-token"),
+                  "the token that ends a text (default: none)");
   options.flag("--timed", settings.timed,
                "decode one sequence at a time, in turn with plain decoding, and time both");
-  options.integer("--seed", seed, integers("--seed"), "seed of all random numbers");
-  options.integer("--threads", settings.threads, integers("--threads"),
+  options.integer("--seed", seed, range_of_parameter("--seed"), "seed of all random numbers");
+  options.integer("--threads", settings.threads, range_of_parameter("--threads"),
                   "sequences at a time; with --timed threads of each model");
   cost.declare(options, "[ratio of operations]");
 }
@@ -152,13 +141,10 @@ void MethodOptions::fill(planner::MethodQuestion& question, const Options& given
   question.cost = cost.times();
 }
 
-Report report_of(const planner::MethodRuns& runs) {
-  Report report;
-  report.json = render::json_of(runs);
+Report report_of(const planner::MethodRuns& runs, render::Spoken spoken) {
+  Report report = report_on(runs, render::json_of(runs), std::move(spoken));
   report.rows_of_empty = render::rows_of_empty_tables(runs);
   report.files = facts_of(runs.files);
-  report.assumptions = runs.assumptions;
-  report.warnings = runs.warnings;
   return report;
 }
 

@@ -45,7 +45,7 @@ struct MethodOptions {
   void fill(planner::MethodQuestion& question, const Options& given) const;
 };
 
-/// The results of the methods, without text.
-Report report_of(const planner::MethodRuns& runs);
+/// The results of the methods.
+Report report_of(const planner::MethodRuns& runs, render::Spoken spoken);
 
 }  // namespace specdec::cli

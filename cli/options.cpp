@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 
@@ -67,16 +69,18 @@ void Options::add(const std::string& names, Target& target, const std::string& v
 }
 
 template <class Target>
-void Options::add_number(const std::string& names, Target& target, const Range& range, const std::string& help) {
+void Options::add_number(const std::string& names, Target& target, const LegalRange& range, const std::string& help) {
   add(names, target, "X", help, [&target, range](std::string_view option, const std::string& text) {
     target = parse_number(option, text, range);
   });
 }
 
 template <class Target>
-void Options::add_integer(const std::string& names, Target& target, const Bounds& bounds, const std::string& help) {
-  add(names, target, "N", help, [&target, bounds](std::string_view option, const std::string& text) {
-    target = parse_integer(option, text, bounds.lo, bounds.hi);
+void Options::add_integer(const std::string& names, Target& target, const LegalRange& range, const std::string& help) {
+  add(names, target, "N", help, [&target, range](std::string_view option, const std::string& text) {
+    const bool has_end = std::isfinite(range.hi);
+    target = parse_integer(option, text, static_cast<std::int64_t>(range.lo),
+                           has_end ? static_cast<std::int64_t>(range.hi) : std::numeric_limits<std::int64_t>::max());
   });
 }
 
@@ -86,22 +90,23 @@ void Options::add_text(const std::string& names, Target& target, const std::stri
   add(names, target, value_name, help, [&target](std::string_view, const std::string& text) { target = text; });
 }
 
-void Options::number(const std::string& names, std::optional<double>& target, const Range& range,
+void Options::number(const std::string& names, std::optional<double>& target, const LegalRange& range,
                      const std::string& help) {
   add_number(names, target, range, help);
 }
 
-void Options::number(const std::string& names, double& target, const Range& range, const std::string& help) {
+void Options::number(const std::string& names, double& target, const LegalRange& range, const std::string& help) {
   add_number(names, target, range, help);
 }
 
-void Options::integer(const std::string& names, std::optional<std::int64_t>& target, const Bounds& bounds,
+void Options::integer(const std::string& names, std::optional<std::int64_t>& target, const LegalRange& range,
                       const std::string& help) {
-  add_integer(names, target, bounds, help);
+  add_integer(names, target, range, help);
 }
 
-void Options::integer(const std::string& names, std::int64_t& target, const Bounds& bounds, const std::string& help) {
-  add_integer(names, target, bounds, help);
+void Options::integer(const std::string& names, std::int64_t& target, const LegalRange& range,
+                      const std::string& help) {
+  add_integer(names, target, range, help);
 }
 
 void Options::text(const std::string& names, std::optional<std::string>& target, const std::string& value_name,
@@ -168,10 +173,6 @@ void Options::add_argument(const std::string& name, const std::string& key, Targ
 
 void Options::argument(const std::string& name, std::string& target, const std::string& help) {
   add_argument(name, json_key(name), target, help, true);
-}
-
-void Options::argument(const std::string& name, std::optional<std::string>& target, const std::string& help) {
-  add_argument(name, json_key(name), target, help, false);
 }
 
 void Options::arguments(const std::string& name, std::vector<std::string>& target, const std::string& help,

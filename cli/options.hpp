@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -30,16 +29,13 @@ class Options {
  public:
   explicit Options(CLI::App& app) : app_(&app) {}
 
-  void number(const std::string& names, std::optional<double>& target, const Range& range, const std::string& help);
-  void number(const std::string& names, double& target, const Range& range, const std::string& help);
+  void number(const std::string& names, std::optional<double>& target, const LegalRange& range,
+              const std::string& help);
+  void number(const std::string& names, double& target, const LegalRange& range, const std::string& help);
 
-  struct Bounds {
-    std::int64_t lo = 0;
-    std::int64_t hi = std::numeric_limits<std::int64_t>::max();
-  };
-  void integer(const std::string& names, std::optional<std::int64_t>& target, const Bounds& bounds,
+  void integer(const std::string& names, std::optional<std::int64_t>& target, const LegalRange& range,
                const std::string& help);
-  void integer(const std::string& names, std::int64_t& target, const Bounds& bounds, const std::string& help);
+  void integer(const std::string& names, std::int64_t& target, const LegalRange& range, const std::string& help);
 
   /// `value_name` stands for the value in the help text.
   void text(const std::string& names, std::optional<std::string>& target, const std::string& value_name,
@@ -58,11 +54,10 @@ class Options {
   void choice(const std::string& names, std::optional<std::string>& target, const std::vector<std::string>& allowed,
               const std::string& help);
 
-  /// A value that stands on the command line without a name, for instance a file; it must be given unless its target is
-  /// optional. `name` is in capitals, as in a configuration file, and in lower-case the key of the "inputs":
-  /// argument("TRACE", ...) is "trace".
+  /// A value that stands on the command line without a name, for instance a file; it must be given. `name` is in
+  /// capitals, as in a configuration file, and in lower-case the key of the "inputs": argument("TRACE", ...) is
+  /// "trace".
   void argument(const std::string& name, std::string& target, const std::string& help);
-  void argument(const std::string& name, std::optional<std::string>& target, const std::string& help);
   enum class Least { none, one };
   /// Any number of them; the key of the "inputs" is the plural: arguments("TRACE", ...) is "traces". The last
   /// declaration of a command only.
@@ -109,9 +104,9 @@ class Options {
   void remember(std::string key, std::function<nlohmann::ordered_json()> value, const CLI::Option* option);
 
   template <class Target>
-  void add_number(const std::string& names, Target& target, const Range& range, const std::string& help);
+  void add_number(const std::string& names, Target& target, const LegalRange& range, const std::string& help);
   template <class Target>
-  void add_integer(const std::string& names, Target& target, const Bounds& bounds, const std::string& help);
+  void add_integer(const std::string& names, Target& target, const LegalRange& range, const std::string& help);
   template <class Target>
   void add_text(const std::string& names, Target& target, const std::string& value_name, const std::string& help);
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "cli/files.hpp"
@@ -44,16 +43,10 @@ const std::string& text_for_engine(std::string_view option, const std::string& f
 }
 
 Report report_of(const std::shared_ptr<const Plan>& plan) {
-  Report report;
+  Report report = report_on(*plan, nlohmann::ordered_json::object(), render::spoken(*plan));
   report.more_json = [plan](nlohmann::ordered_json& json) { render::put_plan(*plan, json); };
-  report.spoken = render::spoken(*plan);
-  report.assumptions = plan->assumptions;
-  report.warnings = plan->warnings;
-  for (const std::string& file : std::set<std::string>(plan->files.begin(), plan->files.end())) {
-    report.files.push_back(file_facts("FILE", file));
-  }
+  report.files = facts_of_each(plan->files);
   append(report.warnings, same_content(report.files));
-  report.presets = plan->presets;
   report.rows_of_empty = render::rows_of_empty_runs();
   report.tables = tables_of(plan->points().size() == 1);
   report.exit_code = plan->exceeds_max_regret() ? check_failed : success;
@@ -68,6 +61,29 @@ PlanReport plan_of_server(const PlanOptions& options) {
   PlanReport plan = plan_report(with_scrapes(options, scraped(options.scrape, notes)));
   append(plan.report.warnings, notes);
   return plan;
+}
+
+void declare_plan(Options& options, PlanOptions& o) {
+  declare(options, o);
+  o.scrape.declare(options);
+}
+
+Report run_plan(const PlanOptions& chosen, const Options& options) {
+  require_consistent(chosen.scrape);
+  PlanOptions o = chosen;
+  const nlohmann::ordered_json effective = options.effective();
+  const nlohmann::ordered_json& output = effective.at("output");
+  // Data keep their format; beside them --emit-file has the configuration.
+  if (o.emit && !o.emit_file && output.is_string() && effective.at("format") == "table") {
+    o.output_for_engine = output.get<std::string>();
+  }
+  o.progress = progress_line("reading", options.quiet());
+  o.scrape.progress = progress_line("scraping", options.quiet());
+  PlanReport plan = o.scrape.url ? plan_of_server(o) : plan_report(o);
+  if (const auto& file = o.output_for_engine) {
+    plan.report.file = text_for_engine("--output", *file, *plan.plan, o.draft_model);
+  }
+  return std::move(plan.report);
 }
 
 }  // namespace
@@ -87,27 +103,8 @@ PlanReport plan_report(const PlanOptions& options) {
 std::vector<CsvTable> plan_tables() { return tables_of(true); }
 
 Command plan_command() {
-  return {"plan", "How many tokens to draft, and what that gains", plan_tables(), [](Options& options) {
-            const auto chosen = std::make_shared<PlanOptions>();
-            declare(options, *chosen);
-            chosen->scrape.declare(options);
-            return std::function<Report()>([chosen, &options] {
-              require_consistent(chosen->scrape);
-              const nlohmann::ordered_json effective = options.effective();
-              const nlohmann::ordered_json& output = effective.at("output");
-              // Data keep their format; beside them --emit-file has the configuration.
-              if (chosen->emit && !chosen->emit_file && output.is_string() && effective.at("format") == "table") {
-                chosen->output_for_engine = output.get<std::string>();
-              }
-              chosen->progress = progress_line("reading", options.quiet());
-              chosen->scrape.progress = progress_line("scraping", options.quiet());
-              PlanReport plan = chosen->scrape.url ? plan_of_server(*chosen) : plan_report(*chosen);
-              if (const auto& file = chosen->output_for_engine) {
-                plan.report.file = text_for_engine("--output", *file, *plan.plan, chosen->draft_model);
-              }
-              return std::move(plan.report);
-            });
-          }};
+  return {"plan", "How many tokens to draft, and what that gains", plan_tables(),
+          setup_of<PlanOptions>(run_plan, declare_plan)};
 }
 
 }  // namespace specdec::cli

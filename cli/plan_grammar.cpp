@@ -11,7 +11,7 @@ cost::DraftKind kind_named(std::string_view option, std::string_view name) {
   refuse(option, name, "one of model, mirrored, eagle, mtp, parallel, ngram, suffix");
 }
 
-std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range) {
+std::vector<double> rising_list(std::string_view option, const std::string& text, const LegalRange& range) {
   std::vector<double> values;
   for (const std::string_view part : split(text, ',')) {
     if (part.find("..") != std::string_view::npos) refuse(option, text, "a list: write 1,8,64");

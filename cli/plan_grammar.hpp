@@ -16,7 +16,7 @@ namespace specdec::cli {
 cost::DraftKind kind_named(std::string_view option, std::string_view name);
 
 /// "1,8,64", rising.
-std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range);
+std::vector<double> rising_list(std::string_view option, const std::string& text, const LegalRange& range);
 
 /// "1-64:3,65-128:1,129-512:0", from batch 1 on without gaps.
 std::vector<planning::ScheduleStretch> parse_schedule(const std::string& text);

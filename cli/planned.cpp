@@ -19,8 +19,8 @@ using planner::Acceptance;
 using planner::Cost;
 using planner::DraftWords;
 
-constexpr Range batch_range = {0.0, static_cast<double>(planning::largest_scheduled_batch), true};
-constexpr Range context_range = {0.0, planner::largest_context};
+constexpr LegalRange batch_range = {0.0, static_cast<double>(planning::largest_scheduled_batch), true};
+constexpr LegalRange context_range = {0.0, planner::largest_context};
 
 /// True for an engine's log or scrape.
 bool is_served_log(const std::string& file) {

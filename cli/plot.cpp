@@ -261,12 +261,7 @@ Command all_figures_command() {
   return {.name = "plot",
           .summary = "Figures of what the other commands compute",
           .tables = {{"figures", "/figures"}},
-          .setup =
-              [](Options& options) {
-                const auto all = std::make_shared<AllOptions>();
-                all->declare(options);
-                return std::function<Report()>([all, &options] { return list_figures(*all, options); });
-              },
+          .setup = setup_of<AllOptions>(list_figures),
           .owns_output = true};
 }
 

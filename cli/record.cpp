@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <string_view>
-#include <thread>
 
 #include "analysis/core/parsed_number.hpp"
 #include "cli/files.hpp"
@@ -16,6 +14,7 @@
 #include "cli/standard_streams.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "planner/methods/checkpoint_pair.hpp"
 #include "sim/recording.hpp"
 #include "traces/file_error.hpp"
@@ -40,7 +39,7 @@ struct RecordOptions {
   std::string tier = "full";
   std::int64_t k = sim::RecordingOptions{}.k;
   std::int64_t seed = 1;
-  std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  std::int64_t threads = default_threads();
   ShardOption shard;
   TraceOutput output;
 };
@@ -194,7 +193,8 @@ void write_texts(const sim::ModelPair& models, const std::vector<sim::Prompt>& p
   writer.finish();
 }
 
-Report run(const RecordOptions& o, bool quiet) {
+Report run(const RecordOptions& o, const Options& given) {
+  require_k_of_tier(given, o.tier);
   o.output.require_path();
   const planner::CheckpointPair pair(o.paths, shipped_models());
   const planner::CheckpointPair::Prompts prompts =
@@ -223,8 +223,8 @@ Report run(const RecordOptions& o, bool quiet) {
       refuse("--sequences", fmt::format("{}", sequences),
              fmt::format("at least {}, the texts that {} holds already", there, *output.path));
     }
-    write_texts(pair.models(), prompts.kept, options, {range.first + there, range.end}, writer, quiet);
-  } else if (!quiet) {
+    write_texts(pair.models(), prompts.kept, options, {range.first + there, range.end}, writer, given.quiet());
+  } else if (!given.quiet()) {
     say(fmt::format("specdec: share {} was done already, in {}\n", shard.name(), *output.path));
   }
 
@@ -249,46 +249,40 @@ Report run(const RecordOptions& o, bool quiet) {
   return report;
 }
 
+void declare_record(Options& options, RecordOptions& o) {
+  options.group("Models and prompts");
+  options.text("--target", o.paths.target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
+  options.text("--draft", o.paths.draft, "DIR",
+               "folder of the draft's, of that vocabulary or with a d2t; or n-gram tables, as for validate");
+  options.text("--prompts", o.paths.prompts, "FILE",
+               "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
+  options.group("What to record");
+  options.text("--tasks,--task", o.tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
+  options.number("--temperature", o.temperature, {.lo = 0, .hi = 1000}, "0 for greedy decoding");
+  o.cuts.declare(options);
+  options.integer("--sequences", o.sequences, {.lo = 1, .hi = 1'000'000'000},
+                  "texts; text s continues prompt s modulo their number (default: one a prompt)");
+  options.integer("--max-new-tokens", o.max_new_tokens, {.lo = 2, .hi = 1'000'000}, "tokens of each text");
+  options.integer("--end-token", o.end_token, {.lo = 0, .hi = 1 << 30},
+                  "a token that ends a text sooner (default: none)");
+  options.choice("--tier", o.tier, {"full", "topk", "scalar"}, "how much of each position to keep");
+  options.integer("--k", o.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
+  options.integer("--seed", o.seed, {.hi = unbounded}, "seed of all random numbers");
+  options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "texts at a time; the trace is the same");
+  o.shard.declare(options, "record share I of N of the texts alone, as one file\nof the folder --output");
+  o.output.declare(options);
+  options.footer(
+      "specdec record --output trace\n"
+      "specdec record --target big --draft small --prompts prompts.jsonl --tier scalar --output trace");
+}
+
 }  // namespace
 
 Command record_command() {
   return {"record",
           "Let a transformer write texts, score them by a second one too, and write the trace",
           {{"tasks", "/tasks"}},
-          [](Options& options) {
-            const auto o = std::make_shared<RecordOptions>();
-            options.group("Models and prompts");
-            options.text("--target", o->paths.target, "DIR",
-                         "folder of the target's checkpoint (default: the shipped pair)");
-            options.text("--draft", o->paths.draft, "DIR",
-                         "folder of the draft's, of that vocabulary or with a d2t; or n-gram tables, as for validate");
-            options.text("--prompts", o->paths.prompts, "FILE",
-                         "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
-            options.group("What to record");
-            options.text("--tasks,--task", o->tasks, "LIST",
-                         "tasks of the prompts, separated by commas (default: all)");
-            options.number("--temperature", o->temperature, {.lo = 0, .hi = 1000}, "0 for greedy decoding");
-            o->cuts.declare(options);
-            options.integer("--sequences", o->sequences, {.lo = 1, .hi = 1'000'000'000},
-                            "texts; text s continues prompt s modulo their number (default: one a prompt)");
-            options.integer("--max-new-tokens", o->max_new_tokens, {.lo = 2, .hi = 1'000'000},
-                            "tokens of each text");
-            options.integer("--end-token", o->end_token, {.lo = 0, .hi = 1 << 30},
-                            "a token that ends a text sooner (default: none)");
-            options.choice("--tier", o->tier, {"full", "topk", "scalar"}, "how much of each position to keep");
-            options.integer("--k", o->k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
-            options.integer("--seed", o->seed, {}, "seed of all random numbers");
-            options.integer("--threads", o->threads, {.lo = 1, .hi = 1024}, "texts at a time; the trace is the same");
-            o->shard.declare(options, "record share I of N of the texts alone, as one file\nof the folder --output");
-            o->output.declare(options);
-            options.footer(
-                "specdec record --output trace\n"
-                "specdec record --target big --draft small --prompts prompts.jsonl --tier scalar --output trace");
-            return std::function<Report()>([o, &options] {
-              require_k_of_tier(options, o->tier);
-              return run(*o, options.quiet());
-            });
-          },
+          setup_of<RecordOptions>(run, declare_record),
           true};
 }
 

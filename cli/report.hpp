@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/assumption.hpp"
@@ -52,6 +53,18 @@ struct Report {
   std::optional<std::string> file;
   int exit_code = 0;
 };
+
+/// The report of an answer with the assumptions and warnings that it rests on, and presets if it has them.
+template <class Answer>
+Report report_on(const Answer& answer, nlohmann::ordered_json json, render::Spoken spoken) {
+  Report report;
+  report.json = std::move(json);
+  report.spoken = std::move(spoken);
+  report.assumptions = answer.assumptions;
+  report.warnings = answer.warnings;
+  if constexpr (requires { answer.presets; }) report.presets = answer.presets;
+  return report;
+}
 
 /// The envelope that every command's JSON output has, with the command's own keys after it. The schema of the command
 /// "trace info" is "specdec.trace.info/2".

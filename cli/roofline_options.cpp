@@ -16,11 +16,11 @@ using planner::HardwareOptions;
 
 constexpr std::int64_t largest_tensor_parallel = 1024;
 constexpr std::int64_t largest_calibrated_gamma = 1'000'000;
-constexpr Range share = {1e-6, 1.0};
-constexpr Range positive_number = {.lo_open = true};
+constexpr LegalRange share = {1e-6, 1.0};
+constexpr LegalRange positive_number = {.lo_open = true};
 
 /// "0.7" or "0.6:0.9", whose value is the middle.
-UncertainValue uncertain_value(std::string_view option, const std::string& text, const Range& range) {
+UncertainValue uncertain_value(std::string_view option, const std::string& text, const LegalRange& range) {
   const auto ends = split(text, ':');
   if (ends.size() > 2) refuse(option, text, "a number or LOW:HIGH");
   const double low = parse_number(option, ends.front(), range), high = parse_number(option, ends.back(), range);
@@ -38,7 +38,7 @@ struct LossOption {
   std::string_view option;
   std::optional<std::string> RooflineArguments::*text;
   std::optional<UncertainValue> HardwareOptions::*loss;
-  Range range;
+  LegalRange range;
   /// The option's unit, in units of the loss.
   double unit = 1;
 };
@@ -48,12 +48,13 @@ constexpr std::array<LossOption, 8> loss_options = {
      {"--compute-efficiency", &RooflineArguments::compute_efficiency, &HardwareOptions::compute_efficiency, share},
      {"--link-efficiency", &RooflineArguments::link_efficiency, &HardwareOptions::link_efficiency, share},
      {"--all-reduce-latency-us", &RooflineArguments::all_reduce_latency_us,
-      &HardwareOptions::all_reduce_latency_seconds, Range{}, 1e-6},
-     {"--launch-seconds", &RooflineArguments::launch_seconds, &HardwareOptions::launch_seconds, Range{}},
-     {"--layer-seconds", &RooflineArguments::layer_seconds, &HardwareOptions::layer_seconds, Range{}},
-     {"--scheduling-seconds", &RooflineArguments::scheduling_seconds, &HardwareOptions::scheduling_seconds, Range{}},
+      &HardwareOptions::all_reduce_latency_seconds, LegalRange{}, 1e-6},
+     {"--launch-seconds", &RooflineArguments::launch_seconds, &HardwareOptions::launch_seconds, LegalRange{}},
+     {"--layer-seconds", &RooflineArguments::layer_seconds, &HardwareOptions::layer_seconds, LegalRange{}},
+     {"--scheduling-seconds", &RooflineArguments::scheduling_seconds, &HardwareOptions::scheduling_seconds,
+      LegalRange{}},
      {"--draft-launch-seconds", &RooflineArguments::draft_launch_seconds, &HardwareOptions::draft_launch_seconds,
-      Range{}}}};
+      LegalRange{}}}};
 
 /// "batch=8,tpot_ms=15.9,gamma=3,tokens_per_step=2.6,context=1000".
 planner::TimedIteration timed_iteration(const std::string& text) {

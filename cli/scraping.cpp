@@ -36,7 +36,7 @@ Milliseconds time_of(std::string_view option, std::string_view text) {
   const auto unit =
       std::find_if(std::begin(units), std::end(units), [&](const auto& u) { return u.first == text.substr(end); });
   if (end == 0 || unit == std::end(units)) refuse(option, text, "a number and ms, s, m or h, for instance 30s");
-  constexpr Range lengths = {.lo = 0.1, .hi = 1e6};
+  constexpr LegalRange lengths = {.lo = 0.1, .hi = 1e6};
   const double number = parse_number(option, text.substr(0, end), {});
   const double seconds = number * unit->second / 1000;
   if (!lengths.contains(seconds)) refuse(option, text, "between 100ms and 1000000s");

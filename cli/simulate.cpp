@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,9 +46,7 @@ void declare_question(Options& options, SimulateOptions* values) {
 }
 
 Report report_of_simulation(const planner::Simulation& simulation) {
-  Report report = report_of(simulation);
-  report.spoken = render::spoken(simulation);
-  return report;
+  return report_of(simulation, render::spoken(simulation));
 }
 
 /// Runs a share and writes what it gave; without --shard the whole is answered, too.
@@ -73,21 +70,21 @@ Report run_share(const SimulateOptions& values, const Options& options) {
                       fmt::format("{} tokens", tokens));
 }
 
-std::function<Report()> set_up_simulation(Options& options) {
-  const auto values = std::make_shared<SimulateOptions>();
-  declare_question(options, values.get());
-  values->share.declare(options, "run share I of N of the sequences alone,\nfor specdec merge");
+void declare_simulation(Options& options, SimulateOptions& values) {
+  declare_question(options, &values);
+  values.share.declare(options, "run share I of N of the sequences alone,\nfor specdec merge");
   options.footer(
       "specdec simulate --verifier block --gamma 8\n"
       "specdec simulate --draft combination --task code --c 0.05\n"
       "specdec simulate --tokens 1000000 --shard 3/8 --part parts/\n"
       "specdec simulate --source synthetic --verifier lenient --lenience 0.3 --c 0.1");
-  return [values, &options] {
-    if (values->share.is_given()) return run_share(*values, options);
-    const Interruption interruption;
-    return report_of_simulation(
-        planner::simulate(values->question(options), shipped_models(), interruptible("simulating", options.quiet())));
-  };
+}
+
+Report run_simulation(const SimulateOptions& values, const Options& options) {
+  if (values.share.is_given()) return run_share(values, options);
+  const Interruption interruption;
+  return report_of_simulation(
+      planner::simulate(values.question(options), shipped_models(), interruptible("simulating", options.quiet())));
 }
 
 std::vector<std::string> texts_of(const nlohmann::ordered_json& value) {
@@ -120,7 +117,7 @@ std::vector<CsvTable> tables_of_simulation() {
 
 Command simulate_command() {
   return {"simulate", "Run one draft, verifier and policy, and say what became of it", tables_of_simulation(),
-          set_up_simulation};
+          setup_of<SimulateOptions>(run_simulation, declare_simulation)};
 }
 
 }  // namespace specdec::cli

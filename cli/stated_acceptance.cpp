@@ -18,7 +18,7 @@ using planner::AcceptanceWords;
 using planner::half_unit_of;
 using planner::largest_max_gamma;
 
-constexpr Range probability = {0.0, 1.0};
+constexpr LegalRange probability = {0.0, 1.0};
 
 /// "0.7" or "0.7:0.8"; a single value is an interval of no length.
 planner::RateRange rates_of(std::string_view option, const std::string& text) {
@@ -37,7 +37,7 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
   const std::string_view option = "--acceptance-length";
   const std::string& text = *o.acceptance_length;
   const auto typed_length = [&](std::string_view number, std::int64_t gamma) {
-    const Range range = {1.0, static_cast<double>(gamma) + 1};
+    const LegalRange range = {1.0, static_cast<double>(gamma) + 1};
     const double length = parse_number(option, number, {});
     if (range.contains(length)) return estimate::TypedLength{gamma, length, half_unit_of(number)};
     refuse(option, number,

@@ -10,7 +10,7 @@ namespace {
 
 core::VerificationCost verification_of(const std::string& text) {
   const std::string_view option = "--verify-factor";
-  constexpr Range positive = {.lo_open = true};
+  constexpr LegalRange positive = {.lo_open = true};
   if (text.find(':') == std::string::npos) {
     return core::VerificationCost::constant(parse_number(option, text, positive));
   }

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "cli/files.hpp"
@@ -15,6 +13,7 @@
 #include "cli/sweep_file.hpp"
 #include "cli/sweep_points.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "render/sweep.hpp"
 #include "render/version.hpp"
 #include "traces/formats/streams.hpp"
@@ -25,7 +24,7 @@ namespace {
 struct SweepOptions {
   std::string file;
   std::optional<std::string> cache;
-  std::int64_t threads = 1;
+  std::int64_t threads = default_threads();
   ShareOptions share;
 };
 
@@ -98,12 +97,7 @@ Report report_of_sweep(planner::Sweep sweep) {
 
 Command sweep_command() {
   return {"sweep", "Many plans or capacities at once: every combination of models, devices, drafts and loads",
-          tables_of_sweep(), [](Options& options) {
-            const auto chosen = std::make_shared<SweepOptions>();
-            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-            declare(options, *chosen);
-            return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
-          }};
+          tables_of_sweep(), setup_of<SweepOptions>(run, declare)};
 }
 
 }  // namespace specdec::cli

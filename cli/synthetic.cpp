@@ -1,8 +1,6 @@
 #include "cli/synthetic.hpp"
 
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "cli/files.hpp"
@@ -28,7 +26,9 @@ void declare_synthetic(Options& options, PlanOptions& o) {
       "  specdec synthetic --counters requests.jsonl --gamma 3 --emit vllm");
 }
 
-Report run(const PlanOptions& o) {
+Report run_synthetic(const PlanOptions& given, const Options& options) {
+  PlanOptions o = given;
+  o.progress = progress_line("reading", options.quiet());
   if (o.by && !o.mix)
     throw UsageError("--by is given, but needs --mix beside it: an engine accepts by one law at every context");
   require_consistent_acceptance(o);
@@ -37,15 +37,8 @@ Report run(const PlanOptions& o) {
   question.gamma = *o.gamma;
   if (o.emit) question.emit = planning::engine_named(*o.emit);
   const planner::Synthetic answer = planner::synthetic(acceptance_of(o, {question.gamma}), question);
-  Report report;
-  report.json = render::json_of(answer);
-  report.spoken = render::spoken(answer);
-  report.assumptions = answer.assumptions;
-  report.warnings = answer.warnings;
-  report.presets = answer.presets;
-  for (const std::string& file : std::set<std::string>(answer.files.begin(), answer.files.end())) {
-    report.files.push_back(file_facts("FILE", file));
-  }
+  Report report = report_on(answer, render::json_of(answer), render::spoken(answer));
+  report.files = facts_of_each(answer.files);
   return report;
 }
 
@@ -55,14 +48,7 @@ Command synthetic_command() {
   return {"synthetic",
           "Settings that make an engine accept as real traffic does, for benchmarks of random prompts",
           {{"settings", "/settings"}, {"law", "/law"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<PlanOptions>();
-            declare_synthetic(options, *chosen);
-            return std::function<Report()>([chosen, &options] {
-              chosen->progress = progress_line("reading", options.quiet());
-              return run(*chosen);
-            });
-          }};
+          setup_of<PlanOptions>(run_synthetic, declare_synthetic)};
 }
 
 }  // namespace specdec::cli

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +24,6 @@ using traces::TraceCheck;
 
 /// Findings that are listed; all are counted.
 constexpr std::int64_t most_listed = 1000;
-
-struct CheckOptions {
-  TraceInput input;
-};
 
 ordered_json finding_json(const FileError& error) {
   const FileError::Location location = error.location();
@@ -95,17 +90,16 @@ class TextTest {
   std::optional<FileError> refusal_;
 };
 
-Report run(const CheckOptions& options, bool quiet) {
-  const traces::OpenOptions how = options.input.options();
-  for (const std::filesystem::path& file : options.input.files()) traces::FileHead::of(file);
-  planner::require_distinct("TRACE", options.input.files());
+Report run_check(const TraceInput& input, const Options& options) {
+  const traces::OpenOptions how = input.options();
+  for (const std::filesystem::path& file : input.files()) traces::FileHead::of(file);
+  planner::require_distinct("TRACE", input.files());
   TextTest text;
-  const Progress progress = progress_line("checking", quiet);
-  TraceCheck check =
-      traces::check_trace(options.input.files(), how, most_listed, [&](const auto& source, const auto& batch) {
-        text.add(source, batch);
-        planner::tell_of_reading(progress, source, batch);
-      });
+  const Progress progress = progress_line("checking", options.quiet());
+  TraceCheck check = traces::check_trace(input.files(), how, most_listed, [&](const auto& source, const auto& batch) {
+    text.add(source, batch);
+    planner::tell_of_reading(progress, source, batch);
+  });
   if (check.count == 0 && text.refusal()) {
     check.findings.push_back(*text.refusal());
     check.count = 1;
@@ -132,11 +126,7 @@ Command trace_check_command() {
   return {"trace check",
           "Everything that is wrong with a recording, with file and place; exit code 1 if anything is",
           {{"findings", "/findings"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<CheckOptions>();
-            chosen->input.declare(options);
-            return std::function<Report()>([chosen, &options] { return run(*chosen, options.quiet()); });
-          }};
+          setup_of<TraceInput>(run_check)};
 }
 
 }  // namespace specdec::cli

@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 #include <algorithm>
-#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cli/trace_commands.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "render/text.hpp"
 #include "sim/synthetic_traces.hpp"
 
@@ -28,7 +27,7 @@ struct GenerateOptions {
   std::optional<std::int64_t> vocab;
   sim::SyntheticOptions size;
   std::int64_t seed = 1;
-  std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  std::int64_t threads = default_threads();
   TierChoice tier;
   TraceOutput output;
 };
@@ -122,7 +121,9 @@ ordered_json tasks_json(const traces::TraceMetadata& metadata) {
   return tasks;
 }
 
-Report run(GenerateOptions& o, bool quiet) {
+Report run(const GenerateOptions& chosen, const Options& options) {
+  require_k_of_tier(options, chosen.tier.tier);
+  GenerateOptions o = chosen;
   o.output.require_path();
   require_of_law(o);
   o.size.seed = static_cast<std::uint64_t>(o.seed);
@@ -133,7 +134,7 @@ Report run(GenerateOptions& o, bool quiet) {
     refuse("--tier", o.tier.tier, fmt::format("scalar, which is all that --law {} gives", o.law));
   traces::TraceWriter writer = o.output.open(source->metadata(), {.expected_positions = source->positions()});
   Report report =
-      report_of(copy_trace(*source, writer, o.tier.conversion(), progress_line("writing", quiet)), o.output);
+      report_of(copy_trace(*source, writer, o.tier.conversion(), progress_line("writing", options.quiet())), o.output);
   report.json.erase("rows");
   report.json["alpha"] = std::stod(source->metadata().other.at("truth.alpha"));
   report.json["tasks"] = tasks_json(source->metadata());
@@ -146,45 +147,40 @@ Report run(GenerateOptions& o, bool quiet) {
   return report;
 }
 
+void declare_generation(Options& options, GenerateOptions& o) {
+  o.output.declare(options);
+  options.group("Law");
+  options.choice("--law", o.law, {"beta", "markov", "logit-noise", "dirichlet"},
+                 "of the acceptance: independent betas, sticky ones, or whole distributions");
+  options.number("--alpha", o.alpha, {.lo = 0, .hi = 1}, "mean acceptance (default: 0.8)");
+  options.text("--tasks,--task", o.tasks, "LIST", "NAME:ALPHA,...: sequences of several tasks in turn");
+  options.number("--concentration", o.concentration, {.lo = 0, .hi = 1e9},
+                 "beta: sum of the shapes (default: 10; 0 for betas of 0 and 1); dirichlet: sum of the "
+                 "parameters (default: 8)");
+  options.text("--betas", o.betas, "LIST", "markov: beta of each state (default: 0.9,0.3)");
+  options.text("--stay", o.stay, "LIST", "markov: chance to stay in each state (default: 0.9,0.8)");
+  options.integer("--vocab", o.vocab, {.lo = 2, .hi = 1 << 24}, "logit-noise, dirichlet: tokens (default: 1024)");
+  options.group("Size");
+  options.integer("--sequences", o.size.sequences, {.lo = 1, .hi = std::int64_t{1} << 40U}, "texts");
+  options.integer("--tokens", o.size.tokens, {.lo = 1, .hi = std::int64_t{1} << 32U}, "tokens of each text");
+  options.choice("--tier", o.tier.tier, {"same", "full", "topk", "scalar"},
+                 "how much of each position to keep; same is all that the law gives");
+  options.integer("--k", o.tier.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
+  options.integer("--seed", o.seed, {.hi = unbounded}, "seed of all random numbers");
+  options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "threads; the trace is the same");
+  options.footer(
+      "specdec trace generate --law markov --tokens 100000 --output sticky.safetensors\n"
+      "specdec trace generate --tasks easy:0.9,hard:0.5 --output mixture\n"
+      "specdec trace generate --law logit-noise --alpha 0.7 --vocab 32000 --output full");
+}
+
 }  // namespace
 
 Command trace_generate_command() {
   return {"trace generate",
           "Write a synthetic trace whose true alpha and law are known",
           {{"tasks", "/tasks"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<GenerateOptions>();
-            chosen->output.declare(options);
-            options.group("Law");
-            options.choice("--law", chosen->law, {"beta", "markov", "logit-noise", "dirichlet"},
-                           "of the acceptance: independent betas, sticky ones, or whole distributions");
-            options.number("--alpha", chosen->alpha, {.lo = 0, .hi = 1}, "mean acceptance (default: 0.8)");
-            options.text("--tasks,--task", chosen->tasks, "LIST", "NAME:ALPHA,...: sequences of several tasks in turn");
-            options.number("--concentration", chosen->concentration, {.lo = 0, .hi = 1e9},
-                           "beta: sum of the shapes (default: 10; 0 for betas of 0 and 1); dirichlet: sum of the "
-                           "parameters (default: 8)");
-            options.text("--betas", chosen->betas, "LIST", "markov: beta of each state (default: 0.9,0.3)");
-            options.text("--stay", chosen->stay, "LIST", "markov: chance to stay in each state (default: 0.9,0.8)");
-            options.integer("--vocab", chosen->vocab, {.lo = 2, .hi = 1 << 24},
-                            "logit-noise, dirichlet: tokens (default: 1024)");
-            options.group("Size");
-            options.integer("--sequences", chosen->size.sequences, {.lo = 1, .hi = std::int64_t{1} << 40U}, "texts");
-            options.integer("--tokens", chosen->size.tokens, {.lo = 1, .hi = std::int64_t{1} << 32U},
-                            "tokens of each text");
-            options.choice("--tier", chosen->tier.tier, {"same", "full", "topk", "scalar"},
-                           "how much of each position to keep; same is all that the law gives");
-            options.integer("--k", chosen->tier.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
-            options.integer("--seed", chosen->seed, {}, "seed of all random numbers");
-            options.integer("--threads", chosen->threads, {.lo = 1, .hi = 1024}, "threads; the trace is the same");
-            options.footer(
-                "specdec trace generate --law markov --tokens 100000 --output sticky.safetensors\n"
-                "specdec trace generate --tasks easy:0.9,hard:0.5 --output mixture\n"
-                "specdec trace generate --law logit-noise --alpha 0.7 --vocab 32000 --output full");
-            return std::function<Report()>([chosen, &options] {
-              require_k_of_tier(options, chosen->tier.tier);
-              return run(*chosen, options.quiet());
-            });
-          },
+          setup_of<GenerateOptions>(run, declare_generation),
           true};
 }
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <memory>
 #include <utility>
 
 #include "cli/trace_commands.hpp"
@@ -137,7 +136,7 @@ render::Spoken described(const TraceDescription& d) {
   return answer;
 }
 
-Report run(const TraceInput& input) {
+Report run(const TraceInput& input, const Options&) {
   const auto source = input.open();
   const TraceDescription description = traces::describe_trace(*source);
   Report report;
@@ -154,11 +153,7 @@ Command trace_info_command() {
   return {"trace info",
           "What is in a recording",
           {{"tiers", "/tiers"}, {"tasks", "/tasks"}, {"columns", "/columns"}},
-          [](Options& options) {
-            const auto input = std::make_shared<TraceInput>();
-            input->declare(options);
-            return std::function<Report()>([input] { return run(*input); });
-          }};
+          setup_of<TraceInput>(run)};
 }
 
 }  // namespace specdec::cli

@@ -19,8 +19,8 @@ using namespace render;
 void TraceOutput::declare(Options& options) {
   options.group("Trace that is written");
   options.text("--output", path, "TRACE", "a file if it ends in .safetensors, else a new folder of shards");
-  options.integer("--shard-bytes", shard_bytes, {.lo = 1}, "a shard ends after so many bytes");
-  options.integer("--shard-positions", shard_positions, {.lo = 1}, "or after so many positions");
+  options.integer("--shard-bytes", shard_bytes, {.lo = 1, .hi = unbounded}, "a shard ends after so many bytes");
+  options.integer("--shard-positions", shard_positions, {.lo = 1, .hi = unbounded}, "or after so many positions");
 }
 
 void TraceOutput::require_path() const {

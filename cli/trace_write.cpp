@@ -36,14 +36,25 @@ struct ConvertOptions {
   TraceInput input;
   TraceOutput output;
   TierChoice tier;
+
+  void declare(Options& options) {
+    output.declare(options);
+    options.group("Tier");
+    options.choice("--tier", tier.tier, {"same", "full", "topk", "scalar"}, "how much of each position to keep");
+    options.integer("--k", tier.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
+    options.integer("--threads", tier.threads, {.lo = 1, .hi = 1024}, "threads of the conversion");
+    input.declare(options);
+  }
 };
 
-Report run_convert(const ConvertOptions& o, bool quiet) {
+Report run_convert(const ConvertOptions& o, const Options& options) {
+  require_k_of_tier(options, o.tier.tier);
   o.output.require_path();
   const traces::TraceMetadata metadata = whole_metadata(*o.input.open());
   const auto source = o.input.open();
   traces::TraceWriter writer = o.output.open(metadata, {.expected_positions = source->positions()});
-  const WrittenTrace written = copy_trace(*source, writer, o.tier.conversion(), progress_line("writing", quiet));
+  const WrittenTrace written =
+      copy_trace(*source, writer, o.tier.conversion(), progress_line("writing", options.quiet()));
   Report report = report_of(written, o.output);
   o.input.describe(*source, report);
   return report;
@@ -55,6 +66,15 @@ struct SliceOptions {
   std::optional<std::string> tasks;
   std::optional<std::string> sequences;
   std::optional<std::string> positions;
+
+  void declare(Options& options) {
+    output.declare(options);
+    options.group("Part (all that are given must hold)");
+    options.text("--tasks,--task", tasks, "LIST", "names of tasks, separated by commas");
+    options.text("--sequences", sequences, "FIRST:END", "sequences counted from 0, END not included");
+    options.text("--positions", positions, "FIRST:END", "positions likewise, counted on from one sequence to the next");
+    input.declare(options);
+  }
 };
 
 /// "100:200", ":200" or "100:": from the first on, up to but without the second.
@@ -88,7 +108,7 @@ void require_tasks(const std::vector<std::string>& tasks, const std::vector<std:
   }
 }
 
-Report run_slice(const SliceOptions& o, bool quiet) {
+Report run_slice(const SliceOptions& o, const Options& options) {
   o.output.require_path();
   if (!o.tasks && !o.sequences && !o.positions) {
     throw UsageError("one of --tasks, --sequences, --positions is needed; trace convert writes a whole recording");
@@ -100,7 +120,7 @@ Report run_slice(const SliceOptions& o, bool quiet) {
   traces::TraceWriter writer = o.output.open(metadata);
   const WrittenTrace written = [&] {
     try {
-      return copy_trace(source, writer, std::nullopt, progress_line("writing", quiet));
+      return copy_trace(source, writer, std::nullopt, progress_line("writing", options.quiet()));
     } catch (const NothingToWrite& error) {
       throw UsageError(fmt::format("{}: none of positions 0:{}, in sequences 0:{}, is in the part that is asked for",
                                    error.what(), source.positions_read(), source.sequences_read()));
@@ -116,6 +136,11 @@ Report run_slice(const SliceOptions& o, bool quiet) {
 struct MergeOptions {
   std::vector<std::string> files;
   TraceOutput output;
+
+  void declare(Options& options) {
+    output.declare(options);
+    options.arguments("TRACE", files, "recordings, each a file or a folder, in any readable format");
+  }
 };
 
 std::unique_ptr<traces::JoinedRecordings> joined(const std::vector<std::string>& files) {
@@ -127,13 +152,13 @@ std::unique_ptr<traces::JoinedRecordings> joined(const std::vector<std::string>&
   return std::make_unique<traces::JoinedRecordings>(std::move(sources));
 }
 
-Report run_merge(const MergeOptions& o, bool quiet) {
+Report run_merge(const MergeOptions& o, const Options& options) {
   o.output.require_path();
   const traces::TraceMetadata metadata = whole_metadata(*joined(o.files));
   const auto source = joined(o.files);
   planner::require_distinct("TRACE", source->files());
   traces::TraceWriter writer = o.output.open(metadata, {.expected_positions = source->positions()});
-  const WrittenTrace written = copy_trace(*source, writer, std::nullopt, progress_line("writing", quiet));
+  const WrittenTrace written = copy_trace(*source, writer, std::nullopt, progress_line("writing", options.quiet()));
   Report report = report_of(written, o.output);
   add_files(source->files(), report);
   append(report.warnings, same_content(report.files));
@@ -147,20 +172,7 @@ Command trace_convert_command() {
   return {"trace convert",
           "Write a recording of any readable format as a specdec-trace",
           {{"written", "/rows"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<ConvertOptions>();
-            chosen->output.declare(options);
-            options.group("Tier");
-            options.choice("--tier", chosen->tier.tier, {"same", "full", "topk", "scalar"},
-                           "how much of each position to keep");
-            options.integer("--k", chosen->tier.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
-            options.integer("--threads", chosen->tier.threads, {.lo = 1, .hi = 1024}, "threads of the conversion");
-            chosen->input.declare(options);
-            return std::function<Report()>([chosen, &options] {
-              require_k_of_tier(options, chosen->tier.tier);
-              return run_convert(*chosen, options.quiet());
-            });
-          },
+          setup_of<ConvertOptions>(run_convert),
           true};
 }
 
@@ -168,17 +180,7 @@ Command trace_slice_command() {
   return {"trace slice",
           "Write a part of a recording: tasks, sequences, positions",
           {{"written", "/rows"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<SliceOptions>();
-            chosen->output.declare(options);
-            options.group("Part (all that are given must hold)");
-            options.text("--tasks,--task", chosen->tasks, "LIST", "names of tasks, separated by commas");
-            options.text("--sequences", chosen->sequences, "FIRST:END", "sequences counted from 0, END not included");
-            options.text("--positions", chosen->positions, "FIRST:END",
-                         "positions likewise, counted on from one sequence to the next");
-            chosen->input.declare(options);
-            return std::function<Report()>([chosen, &options] { return run_slice(*chosen, options.quiet()); });
-          },
+          setup_of<SliceOptions>(run_slice),
           true};
 }
 
@@ -186,12 +188,7 @@ Command trace_merge_command() {
   return {"trace merge",
           "Write several recordings as one; their sequences are numbered on",
           {{"written", "/rows"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<MergeOptions>();
-            chosen->output.declare(options);
-            options.arguments("TRACE", chosen->files, "recordings, each a file or a folder, in any readable format");
-            return std::function<Report()>([chosen, &options] { return run_merge(*chosen, options.quiet()); });
-          },
+          setup_of<MergeOptions>(run_merge),
           true};
 }
 

@@ -178,24 +178,14 @@ constexpr char case_legend[] =
 
 }  // namespace
 
-ordered_json empty_validation_json() {
-  return {{"passed", nullptr},
-          {"planned_tests", nullptr},
-          {"test_level", nullptr},
-          {"false_alarm_bound", nullptr},
-          {"configurations", ordered_json::array()},
-          {"checks", ordered_json::array()},
-          {"distribution_tests", ordered_json::array()},
-          {"show", nullptr},
-          {"steps", ordered_json::array()}};
-}
-
 ordered_json validation_json(const validation::Report& report) {
-  ordered_json json = empty_validation_json();
-  json["passed"] = report.passed;
-  json["planned_tests"] = report.planned_tests;
-  json["test_level"] = report.level;
-  json["false_alarm_bound"] = validation::run_level;
+  ordered_json json = {{"passed", report.passed},
+                       {"planned_tests", report.planned_tests},
+                       {"test_level", report.level},
+                       {"false_alarm_bound", validation::run_level},
+                       {"configurations", ordered_json::array()},
+                       {"checks", ordered_json::array()},
+                       {"distribution_tests", ordered_json::array()}};
   for (const Configuration& c : report.configurations) {
     json["configurations"].push_back(configuration_json(c));
     for (const Check& check : c.checks) json["checks"].push_back(check_json(c, check));

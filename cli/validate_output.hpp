@@ -7,10 +7,6 @@
 
 namespace specdec::cli {
 
-/// The keys that every answer of `specdec validate` has, without a run: null and an empty list.
-nlohmann::ordered_json empty_validation_json();
-
-/// The same keys filled from a report.
 nlohmann::ordered_json validation_json(const validation::Report& report);
 
 /// Whether the algorithm is right, the configurations that come closest to failing, and every check that failed.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "cli/usage_error.hpp"
 
@@ -32,15 +33,7 @@ std::optional<std::int64_t> read_exponential(std::string_view text) {
 
 }  // namespace
 
-bool Range::contains(double value) const {
-  return (lo_open ? lo < value : lo <= value) && value <= hi && std::isfinite(value);
-}
-
-std::string Range::to_string() const {
-  return fmt::format("{}{}, {}", lo_open ? '(' : '[', lo, std::isinf(hi) ? "inf)" : fmt::format("{}]", hi));
-}
-
-double parse_number(std::string_view option, std::string_view text, const Range& range) {
+double parse_number(std::string_view option, std::string_view text, const LegalRange& range) {
   const auto value = read_whole<double>(text);
   const auto percent = text.ends_with('%') ? read_whole<double>(text.substr(0, text.size() - 1)) : std::nullopt;
   if (percent) refuse(option, text, fmt::format("a number: {:g}", *percent / 100));
@@ -55,8 +48,8 @@ std::int64_t parse_integer(std::string_view option, std::string_view text, std::
   auto value = read_whole<std::int64_t>(text);
   if (!value && text.find_first_of("eE") != std::string_view::npos) value = read_exponential(text);
   if (value && lo <= *value && *value <= hi) return *value;
-  const bool unbounded = hi == std::numeric_limits<std::int64_t>::max();
-  refuse(option, text, fmt::format("an integer in [{}, {}", lo, unbounded ? "2^63)" : fmt::format("{}]", hi)));
+  const bool is_open = hi == std::numeric_limits<std::int64_t>::max();
+  refuse(option, text, fmt::format("an integer in [{}, {}", lo, is_open ? "2^63)" : fmt::format("{}]", hi)));
 }
 
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list) {
@@ -69,6 +62,8 @@ std::vector<std::string> listed(std::string_view option, const std::optional<std
   }
   return parts;
 }
+
+std::int64_t default_threads() { return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64); }
 
 std::string shell_words(const std::vector<std::string>& words) {
   std::string line;

@@ -35,18 +35,8 @@
 namespace specdec::planner::json {
 
 using nlohmann::ordered_json;
-
-/// Legal numbers; the usual upper end leaves room for any ratio and any time in seconds, as that of options does.
-struct Bounds {
-  double lo = 0;
-  double hi = 1e9;
-  bool lo_open = false;
-
-  bool contains(double value) const { return (lo_open ? lo < value : lo <= value) && value <= hi; }
-  std::string to_string() const { return fmt::format("{}{}, {}]", lo_open ? '(' : '[', lo, hi); }
-};
-inline constexpr Bounds any_number = {std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()};
-inline constexpr Bounds probability = {0, 1};
+inline constexpr LegalRange any_number = {std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()};
+inline constexpr LegalRange probability = {0, 1};
 
 /// Where a value stands: "alpha", "gamma in acceptance_length".
 struct Place {
@@ -86,7 +76,7 @@ inline auto all_values(const Place&, planning::Engine) {
 
 template <class Value>
 concept HasOwnForm = requires(const Value& value, Value& target, const ordered_json& json, const Place& place,
-                              const Bounds& bounds) {
+                              const LegalRange& bounds) {
   written_value(place, value);
   read_value(json, place, bounds, target);
 };
@@ -94,11 +84,11 @@ concept HasOwnForm = requires(const Value& value, Value& target, const ordered_j
 class Writer {
  public:
   template <class Member>
-  void operator()(const char* key, const Member& member, const Bounds& = any_number) {
+  void operator()(const char* key, const Member& member, const LegalRange& = any_number) {
     object[key] = written(member);
   }
   template <class Member>
-  void optional(const char* key, const Member& member, const Bounds& = any_number, const Member& usual = {}) {
+  void optional(const char* key, const Member& member, const LegalRange& = any_number, const Member& usual = {}) {
     const ordered_json value = written(member);
     if (value != written(usual)) object[key] = value;
   }
@@ -146,14 +136,14 @@ class Reader {
   }
 
   template <class Member>
-  void operator()(const char* key, Member& member, const Bounds& bounds = any_number) {
+  void operator()(const char* key, Member& member, const LegalRange& bounds = any_number) {
     keys_.emplace_back(key);
     const auto found = object_.find(key);
     if (found == object_.end()) throw QuestionError(fmt::format("{} is missing", place_.within(key).name));
     read(*found, place_.within(key), bounds, member);
   }
   template <class Member>
-  void optional(const char* key, Member& member, const Bounds& bounds = any_number, const Member& = {}) {
+  void optional(const char* key, Member& member, const LegalRange& bounds = any_number, const Member& = {}) {
     if (object_.contains(key)) return (*this)(key, member, bounds);
     keys_.emplace_back(key);
   }
@@ -169,7 +159,7 @@ class Reader {
   }
 
   template <class Value>
-  static void read(const ordered_json& from, const Place& place, const Bounds& bounds, Value& value) {
+  static void read(const ordered_json& from, const Place& place, const LegalRange& bounds, Value& value) {
     if constexpr (std::is_same_v<Value, bool>) {
       if (!from.is_boolean()) place.refuse(from, "true or false");
       value = from.get<bool>();
@@ -191,18 +181,19 @@ class Reader {
     }
   }
   template <class Value>
-  static void read(const ordered_json& from, const Place& place, const Bounds& bounds, std::optional<Value>& value) {
+  static void read(const ordered_json& from, const Place& place, const LegalRange& bounds,
+                   std::optional<Value>& value) {
     value.reset();
     if (!from.is_null()) read(from, place, bounds, value.emplace());
   }
   template <class Value>
-  static void read(const ordered_json& from, const Place& place, const Bounds& bounds, std::vector<Value>& values) {
+  static void read(const ordered_json& from, const Place& place, const LegalRange& bounds, std::vector<Value>& values) {
     if (!from.is_array()) place.refuse(from, "a list");
     values.clear();
     for (const ordered_json& one : from) read(one, place, bounds, values.emplace_back());
   }
   template <class Value, class Order>
-  static void read(const ordered_json& from, const Place& place, const Bounds& bounds,
+  static void read(const ordered_json& from, const Place& place, const LegalRange& bounds,
                    std::map<std::string, Value, Order>& values) {
     if (!from.is_object()) place.refuse(from, "an object");
     values.clear();
@@ -211,7 +202,7 @@ class Reader {
 
  private:
   template <class Value>
-  static void read_number(const ordered_json& from, const Place& place, const Bounds& bounds, Value& value) {
+  static void read_number(const ordered_json& from, const Place& place, const LegalRange& bounds, Value& value) {
     const bool legal = from.is_number() && bounds.contains(from.get<double>());
     if (legal) {
       value = from.get<Value>();
@@ -220,7 +211,7 @@ class Reader {
     }
   }
   template <class Value>
-  static void read_integer(const ordered_json& from, const Place& place, const Bounds& bounds, Value& value) {
+  static void read_integer(const ordered_json& from, const Place& place, const LegalRange& bounds, Value& value) {
     // An unsigned number beyond the signed ones is no legal one, either.
     const bool fits = from.is_number_integer() &&
                       (!from.is_number_unsigned() ||

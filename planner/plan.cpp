@@ -160,7 +160,7 @@ void require_ranges(const PlanQuestion& q) {
           fmt::format("in [1, {}]", largest_max_gamma));
   require_in("--max-num-seqs", q.max_num_seqs, {.lo = 1, .hi = static_cast<double>(planning::largest_scheduled_batch)});
   require_in("--tokens", q.tokens, {.lo = 1, .hi = 1e6});
-  require_in("--c-hat", q.c_hat, {});
+  require_in("--c-hat", q.c_hat, {.hi = 1e12});
   const std::int64_t gamma = q.gamma.value_or(0);
   require("--gamma", gamma, gamma >= 0, "0 or more");
   const double min_gain = q.min_gain.value_or(0), max_regret = q.max_regret.value_or(0);

@@ -11,11 +11,11 @@
 
 namespace specdec::planner::json {
 
-constexpr Bounds positive = {.lo_open = true};
-constexpr Bounds share = {1e-6, 1};
-constexpr Bounds count = {1, 65536};
-constexpr Bounds accelerators = {1, 1024};
-constexpr Bounds some_gamma = {1, static_cast<double>(largest_max_gamma)};
+constexpr LegalRange positive = {.lo_open = true};
+constexpr LegalRange share = {1e-6, 1};
+constexpr LegalRange count = {1, 65536};
+constexpr LegalRange accelerators = {1, 1024};
+constexpr LegalRange some_gamma = {1, static_cast<double>(largest_max_gamma)};
 
 // A rate, or [low, high].
 
@@ -24,7 +24,7 @@ ordered_json written_value(const Place&, const RateRange& range) {
   return {range.low, range.high};
 }
 
-void read_value(const ordered_json& from, const Place& place, const Bounds&, RateRange& range) {
+void read_value(const ordered_json& from, const Place& place, const LegalRange&, RateRange& range) {
   const auto is_rate = [](const ordered_json& one) {
     return one.is_number() && probability.contains(one.get<double>());
   };
@@ -45,7 +45,7 @@ ordered_json written_value(const Place&, const cost::UncertainValue& value) {
   return {value.low, value.value, value.high};
 }
 
-void read_value(const ordered_json& from, const Place& place, const Bounds& bounds, cost::UncertainValue& value) {
+void read_value(const ordered_json& from, const Place& place, const LegalRange& bounds, cost::UncertainValue& value) {
   const ordered_json list = from.is_array() ? from : ordered_json::array({from});
   std::vector<double> numbers;
   for (const ordered_json& one : list) {
@@ -63,7 +63,7 @@ void read_value(const ordered_json& from, const Place& place, const Bounds& boun
 
 template <class Members>
 void list_members(Members& members, core::VerificationCost::Point& point) {
-  members("tokens", point.tokens, Bounds{1, 9e15});
+  members("tokens", point.tokens, LegalRange{1, 9e15});
   members("factor", point.factor, positive);
 }
 
@@ -74,7 +74,7 @@ ordered_json written_value(const Place&, const core::VerificationCost& factor) {
   return Writer::written(std::vector<core::VerificationCost::Point>(points.begin() + 1, points.end()));
 }
 
-void read_value(const ordered_json& from, const Place& place, const Bounds&, core::VerificationCost& factor) {
+void read_value(const ordered_json& from, const Place& place, const LegalRange&, core::VerificationCost& factor) {
   if (!from.is_array()) {
     double value = 1;
     Reader::read(from, place, positive, value);
@@ -95,19 +95,21 @@ void read_value(const ordered_json& from, const Place& place, const Bounds&, cor
 ordered_json written_value(const Place&, const KnownAcceptance& known) {
   return known_json(*known.acceptance, known.last_gamma);
 }
-void read_value(const ordered_json& from, const Place&, const Bounds&, KnownAcceptance& known) {
+void read_value(const ordered_json& from, const Place&, const LegalRange&, KnownAcceptance& known) {
   known = known_acceptance(from);
 }
 ordered_json written_value(const Place&, const NamedSpecs& specs) {
   const bool is_empty = specs.hardware.empty() && specs.models.empty() && specs.kernels.empty();
   return is_empty ? ordered_json() : known_json(specs);
 }
-void read_value(const ordered_json& from, const Place&, const Bounds&, NamedSpecs& specs) { specs = known_specs(from); }
+void read_value(const ordered_json& from, const Place&, const LegalRange&, NamedSpecs& specs) {
+  specs = known_specs(from);
+}
 
 template <class Members>
 void list_members(Members& members, estimate::TypedLength& length) {
   members("gamma", length.gamma, some_gamma);
-  members("tokens_per_step", length.tokens_per_step, Bounds{1});
+  members("tokens_per_step", length.tokens_per_step, LegalRange{1});
   members.optional("half_unit", length.half_unit, probability);
 }
 
@@ -126,7 +128,7 @@ void list_members(Members& members, AcceptanceWords& words) {
   members.optional("published", words.published);
   members.optional("known", words.known);
   members.optional("conditional", words.conditional);
-  members.optional("rounds", words.rounds, Bounds{1, 1e15});
+  members.optional("rounds", words.rounds, LegalRange{1, 1e15});
   members.optional("rule", words.rule);
 }
 
@@ -134,24 +136,24 @@ template <class Members>
 void list_members(Members& members, TimedIteration& timed) {
   members("batch", timed.batch, positive);
   members("seconds_per_output_token", timed.seconds_per_output_token, positive);
-  members.optional("gamma", timed.gamma, Bounds{0, 1e6});
-  members.optional("tokens_per_step", timed.tokens_per_step, Bounds{1});
-  members.optional("context", timed.context, Bounds{});
+  members.optional("gamma", timed.gamma, LegalRange{0, 1e6});
+  members.optional("tokens_per_step", timed.tokens_per_step, LegalRange{1});
+  members.optional("context", timed.context, LegalRange{});
   members.optional("name", timed.name);
 }
 
 template <class Members>
 void list_members(Members& members, CostWords& words) {
-  members.optional("c", words.times.c, Bounds{});
+  members.optional("c", words.times.c, LegalRange{});
   members.optional("verify_factor", words.times.verify_factor);
-  members.optional("overhead", words.times.overhead, Bounds{});
+  members.optional("overhead", words.times.overhead, LegalRange{});
   members.optional("hardware", words.hardware);
   members.optional("model", words.model);
   HardwareOptions& o = words.options;
   members.optional("draft_model", o.draft.model);
   members.optional("draft_kind", o.draft.kind);
-  members.optional("hit_rate", o.draft.hit_rate, Bounds{0, 1});
-  members.optional("mean_draft_length", o.draft.mean_draft_length, Bounds{1, 1e6});
+  members.optional("hit_rate", o.draft.hit_rate, LegalRange{0, 1});
+  members.optional("mean_draft_length", o.draft.mean_draft_length, LegalRange{1, 1e6});
   members.optional("draft_tensor_parallel_size", o.draft.tensor_parallel, accelerators);
   members.optional("tensor_parallel_size", o.tensor_parallel, accelerators);
   members.optional("data_parallel_size", o.data_parallel, accelerators);
@@ -163,11 +165,11 @@ void list_members(Members& members, CostWords& words) {
   members.optional("bandwidth_efficiency", o.bandwidth_efficiency, share);
   members.optional("compute_efficiency", o.compute_efficiency, share);
   members.optional("link_efficiency", o.link_efficiency, share);
-  members.optional("all_reduce_latency_seconds", o.all_reduce_latency_seconds, Bounds{});
-  members.optional("launch_seconds", o.launch_seconds, Bounds{});
-  members.optional("draft_launch_seconds", o.draft_launch_seconds, Bounds{});
-  members.optional("layer_seconds", o.layer_seconds, Bounds{});
-  members.optional("scheduling_seconds", o.scheduling_seconds, Bounds{});
+  members.optional("all_reduce_latency_seconds", o.all_reduce_latency_seconds, LegalRange{});
+  members.optional("launch_seconds", o.launch_seconds, LegalRange{});
+  members.optional("draft_launch_seconds", o.draft_launch_seconds, LegalRange{});
+  members.optional("layer_seconds", o.layer_seconds, LegalRange{});
+  members.optional("scheduling_seconds", o.scheduling_seconds, LegalRange{});
   members.optional("calibrate", o.calibrate);
   members.optional("specs", o.known);
 }
@@ -176,7 +178,7 @@ template <class Members>
 void list_members(Members& members, planning::ScheduleStretch& stretch) {
   members("batch_low", stretch.batch_low, count);
   members("batch_high", stretch.batch_high, count);
-  members("gamma", stretch.gamma, Bounds{0, static_cast<double>(planning::largest_scanned_gamma)});
+  members("gamma", stretch.gamma, LegalRange{0, static_cast<double>(planning::largest_scanned_gamma)});
 }
 
 template <class Members>
@@ -189,8 +191,8 @@ void list_members(Members& members, PlanQuestion& question) {
   members.optional("schedule", question.schedule);
   members.optional("max_regret", question.max_regret);
   members.optional("max_gamma", question.max_gamma);
-  members.optional("tokens", question.tokens, Bounds{1, 1e6});
-  members.optional("c_hat", question.c_hat, Bounds{});
+  members.optional("tokens", question.tokens, LegalRange{1, 1e6});
+  members.optional("c_hat", question.c_hat, LegalRange{});
   members.optional("emit", question.emit);
   members.optional("config_file", question.config_file);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 
 namespace specdec::planner {
 namespace {
@@ -35,17 +36,25 @@ void refuse(std::string_view option, std::string_view text, std::string_view exp
   throw QuestionError(fmt::format("{} is {}, but must be {}", option, shown, expected));
 }
 
+bool LegalRange::contains(double value) const {
+  return (lo_open ? lo < value : lo <= value) && value <= hi && std::isfinite(value);
+}
+
+std::string LegalRange::to_string() const {
+  return fmt::format("{}{}, {}", lo_open ? '(' : '[', lo, std::isinf(hi) ? "inf)" : fmt::format("{}]", hi));
+}
+
+std::string LegalRange::of_integers() const {
+  return fmt::format("[{:.0f}, {}", lo, std::isinf(hi) ? "2^63)" : fmt::format("{:.0f}]", hi));
+}
+
 void require_in(std::string_view option, double value, const LegalRange& range) {
-  if (range.contains(value)) return;
-  refuse(option, fmt::format("{}", value),
-         fmt::format("a number in {}{}, {}]", range.lo_open ? '(' : '[', range.lo, range.hi));
+  if (!range.contains(value)) refuse(option, fmt::format("{}", value), "a number in " + range.to_string());
 }
 
 void require_in(std::string_view option, std::int64_t value, const LegalRange& range) {
   if (range.contains(static_cast<double>(value))) return;
-  refuse(
-      option, fmt::format("{}", value),
-      fmt::format("an integer in [{}, {}]", static_cast<std::int64_t>(range.lo), static_cast<std::int64_t>(range.hi)));
+  refuse(option, fmt::format("{}", value), "an integer in " + range.of_integers());
 }
 
 std::string with_members(std::string_view text) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace specdec::planner {
 
@@ -30,20 +32,27 @@ class QuestionError : public std::invalid_argument {
 /// @throws QuestionError
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
 
-/// Legal numbers.
+/// Legal numbers. The usual upper end leaves room for any ratio and any time in seconds, and none for sums and products
+/// of such numbers that overflow. Infinite ends are open.
 struct LegalRange {
   double lo = 0;
-  double hi = 1e12;
+  double hi = 1e9;
   bool lo_open = false;
 
-  bool contains(double value) const { return (lo_open ? lo < value : lo <= value) && value <= hi; }
+  bool contains(double value) const;
+  /// "(0, 1]", "[1, inf)".
+  std::string to_string() const;
+  /// "[1, 16]", "[0, 2^63)".
+  std::string of_integers() const;
 };
+inline constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 /// @throws QuestionError for a number outside of the range, as refuse
 void require_in(std::string_view option, double value, const LegalRange& range);
 void require_in(std::string_view option, std::int64_t value, const LegalRange& range);
 /// An empty value is legal.
 template <class Value>
+requires std::is_arithmetic_v<Value>
 void require_in(std::string_view option, const std::optional<Value>& value, const LegalRange& range) {
   if (value) require_in(option, *value, range);
 }

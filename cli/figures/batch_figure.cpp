@@ -56,7 +56,7 @@ Chart from_options(BatchFigureOptions o) {
   chart.assumptions = with_defaults(with_defaults(std::move(assumptions), of_costs), chart.assumptions);
   chart.warnings.insert(chart.warnings.end(), d.warnings.begin(), d.warnings.end());
   chart.presets = d.presets;
-  for (const std::string& file : d.files) chart.files.push_back(file_facts("FILE", file));
+  chart.files = facts_of(d.files);
   return chart;
 }
 

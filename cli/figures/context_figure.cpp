@@ -34,7 +34,7 @@ Chart over_context(PlanOptions o) {
   chart.assumptions = with_defaults(std::move(assumptions), others);
   chart.warnings = d.warnings;
   chart.presets = d.presets;
-  for (const std::string& file : d.files) chart.files.push_back(file_facts("FILE", file));
+  chart.files = facts_of(d.files);
   return chart;
 }
 

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "cli/capacity_question.hpp"
 #include "cli/figures/deployment_defaults.hpp"
 #include "cli/figures/figure_kind.hpp"
 #include "cli/given_options.hpp"
+#include "cli/values.hpp"
 #include "render/figures/load_charts.hpp"
 
 namespace specdec::cli {
@@ -38,7 +38,7 @@ Chart from_options(CapacityOptions o) {
 
 std::function<Chart()> set_up_cost_figure(Options& options) {
   const auto chosen = std::make_shared<CapacityOptions>();
-  chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  chosen->threads = default_threads();
   declare(options, *chosen);
   options.footer(
       "Without options: what docs/examples/chat_70b.toml holds, prompts of 1000 and answers of 250 tokens, and 2.5 for "

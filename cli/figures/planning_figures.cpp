@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "analysis/planning/closed_form.hpp"
@@ -71,9 +70,7 @@ RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
     return {{rates.low.alpha(), rates.high.alpha()}, rates, stated.typed ? std::optional(stated.typed->measured_at) : std::nullopt};
   }
   const planner::Acceptance measured = acceptance_of(o);
-  for (const std::string& file : std::set<std::string>(measured.files.begin(), measured.files.end())) {
-    chart.files.push_back(file_facts("FILE", file));
-  }
+  chart.files = facts_of_each(measured.files);
   append(chart.warnings, measured.warnings);
   if (!measured.alpha && !measured.alpha_ci95) {
     throw UsageError(fmt::format("{} gives no acceptance rate; give --alpha LOW:HIGH", measured.text));

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "analysis/estimate/observe.hpp"
@@ -12,6 +11,7 @@
 #include "cli/files.hpp"
 #include "cli/shipped_models.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "planner/methods/checkpoint_pair.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "render/figures/trace_charts.hpp"
@@ -35,7 +35,7 @@ estimate::ObserveOptions observed_by(const AcceptanceOptions& acceptance, std::i
 struct RecordingOptions {
   std::vector<std::string> trace;
   AcceptanceOptions acceptance;
-  std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  std::int64_t threads = default_threads();
 
   void declare(Options& options, const std::string& usual) {
     options.group("Recording");

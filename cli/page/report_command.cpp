@@ -9,15 +9,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <span>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "cli/files.hpp"
 #include "cli/plan.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "render/analysis.hpp"
 #include "render/figures/drawing.hpp"
@@ -41,6 +40,18 @@ using nlohmann::ordered_json;
 struct ReportOptions {
   PlanOptions plan;
   bool is_static = false;
+
+  void declare(Options& options) {
+    cli::declare(options, plan);
+    options.group("Page");
+    options.flag("--static", is_static, "no controls and no script, whatever is installed");
+    options.footer(
+        "Examples:\n"
+        "  specdec report --alpha 0.7:0.8 --c 0.05 --output report.html\n"
+        "  specdec report --trace trace.safetensors --c 0.05 --emit vllm --output report.html\n"
+        "  specdec report --alpha 0.8 --hardware h200 --model llama-3.1-70b --draft-model llama-3.2-1b \\\n"
+        "    --tp 4 --batch 1,8,64 --output report.html");
+  }
 };
 
 /// "2026-03-01": today, or the day of SOURCE_DATE_EPOCH, by which builds that are to be repeatable state the time.
@@ -90,8 +101,6 @@ std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& comma
   return shown;
 }
 
-std::int64_t usual_threads() { return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64); }
-
 planner::RecordingFiles recording_of(const PlanOptions& o) {
   planner::RecordingFiles recording{o.trace};
   recording.how.draft_array = o.draft_array.value_or("");
@@ -104,7 +113,7 @@ planner::Analysis analysed(const PlanOptions& o, planner::Acceptance::Rule rule)
   question.rules.acceptance = rule;
   question.cost = o.cost.times();
   question.standardise.emplace();
-  question.threads = usual_threads();
+  question.threads = default_threads();
   return planner::analyze(recording_of(o), question);
 }
 
@@ -197,20 +206,10 @@ Report run(const ReportOptions& o, const Options& options) {
 }  // namespace
 
 Command report_command() {
-  return {
-      "report", "The answer of plan as one HTML page, with figures", {{"figures", "/figures"}}, [](Options& options) {
-        const auto chosen = std::make_shared<ReportOptions>();
-        declare(options, chosen->plan);
-        options.group("Page");
-        options.flag("--static", chosen->is_static, "no controls and no script, whatever is installed");
-        options.footer(
-            "Examples:\n"
-            "  specdec report --alpha 0.7:0.8 --c 0.05 --output report.html\n"
-            "  specdec report --trace trace.safetensors --c 0.05 --emit vllm --output report.html\n"
-            "  specdec report --alpha 0.8 --hardware h200 --model llama-3.1-70b --draft-model llama-3.2-1b \\\n"
-            "    --tp 4 --batch 1,8,64 --output report.html");
-        return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
-      }};
+  return {"report",
+          "The answer of plan as one HTML page, with figures",
+          {{"figures", "/figures"}},
+          setup_of<ReportOptions>(run)};
 }
 
 }  // namespace specdec::cli

@@ -80,9 +80,9 @@ struct CapacityQuestion {
 
 /// The legal values of the question's members.
 struct CapacityRanges {
-  static constexpr LegalRange positive = {.lo_open = true};
+  static constexpr LegalRange positive = {.hi = 1e12, .lo_open = true};
   static constexpr LegalRange count = {.lo = 1, .hi = 1 << 30};
-  LegalRange arrival_rate = {.lo = 1e-6};
+  LegalRange arrival_rate = {.lo = 1e-6, .hi = 1e12};
   LegalRange concurrency = count;
   LegalRange outside_ms = {.hi = 1e9};
   LegalRange prefix_cache_hit_rate = {.hi = 0.999999};
@@ -93,7 +93,7 @@ struct CapacityRanges {
   LegalRange replicas = count;
   LegalRange price = positive;
   LegalRange gpu_memory_utilization = {.hi = 1, .lo_open = true};
-  LegalRange activation_reserve_gb = {};
+  LegalRange activation_reserve_gb = {.hi = 1e12};
   LegalRange kv_cache_tokens = {.lo = 1, .hi = 1099511627776};
   LegalRange max_num_seqs = {.lo = 1, .hi = 65536};
   LegalRange max_num_batched_tokens = count;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <stdexcept>
 #include <type_traits>
@@ -28,25 +27,12 @@ struct Parameter {
   bool (*is_given)(const MethodQuestion& question);
   void (*require_range)(const MethodQuestion& question, const Parameter& parameter);
   bool ParametersUsed::*used;
-  ParameterRange range;
+  LegalRange range;
 };
 
-std::string text_of(const ParameterRange& range, bool of_integers) {
-  if (!of_integers) return fmt::format("a number in {}{}, {}]", range.lo_open ? '(' : '[', range.lo, range.hi);
-  const std::string end = std::isinf(range.hi) ? "2^63)" : fmt::format("{:.0f}]", range.hi);
-  return fmt::format("an integer in [{:.0f}, {}", range.lo, end);
-}
-
-void require_in(const Parameter& parameter, const auto& given) {
-  if constexpr (requires { static_cast<double>(given.value_or(0)); }) {
-    if (given) require_in(parameter, *given);
-  } else if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(given)>>) {
-    const auto value = static_cast<double>(given);
-    const ParameterRange& range = parameter.range;
-    if ((range.lo_open ? range.lo < value : range.lo <= value) && value <= range.hi) return;
-    refuse(parameter.option, fmt::format("{}", given),
-           text_of(range, std::is_integral_v<std::remove_cvref_t<decltype(given)>>));
-  }
+void require_range(const Parameter& parameter, const auto& given) {
+  if constexpr (requires { require_in(parameter.option, given, parameter.range); })
+    require_in(parameter.option, given, parameter.range);
 }
 
 template <class Value>
@@ -68,9 +54,10 @@ const auto& member_of(const MethodQuestion& question) {
 }
 
 template <auto Member>
-constexpr Parameter parameter(const char* option, bool ParametersUsed::*used = nullptr, ParameterRange range = {}) {
+constexpr Parameter parameter(const char* option, bool ParametersUsed::*used = nullptr,
+                              LegalRange range = {.hi = unbounded}) {
   return {option, [](const MethodQuestion& question) { return has_value(member_of<Member>(question)); },
-          [](const MethodQuestion& question, const Parameter& its) { require_in(its, member_of<Member>(question)); },
+          [](const MethodQuestion& question, const Parameter& its) { require_range(its, member_of<Member>(question)); },
           used, range};
 }
 
@@ -78,9 +65,9 @@ using Q = MethodQuestion;
 using Used = ParametersUsed;
 
 /// The usual upper end leaves room for any ratio.
-constexpr ParameterRange ratio = {0, 1e9};
-constexpr ParameterRange share = {0, 1};
-constexpr ParameterRange positive_share = {0, 1, true};
+constexpr LegalRange ratio = {0, 1e9};
+constexpr LegalRange share = {0, 1};
+constexpr LegalRange positive_share = {0, 1, true};
 
 constexpr Parameter parameters[] = {
     parameter<&Q::target>("--target"),
@@ -162,7 +149,7 @@ bool is_of_greedy_text(const std::vector<Method>& methods, double temperature) {
 std::vector<std::string> method_sources() { return {"pair", "synthetic", "trace"}; }
 std::vector<std::string> synthetic_laws() { return {"bigram", "fixed", "iid"}; }
 
-ParameterRange range_of_parameter(std::string_view option) { return parameter_of(option).range; }
+LegalRange range_of_parameter(std::string_view option) { return parameter_of(option).range; }
 
 std::vector<NamedMethod> methods_named(std::string_view option, const std::vector<std::string>& names) {
   std::vector<NamedMethod> methods;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "analysis/planning/deployment_plan.hpp"
 #include "planner/cost.hpp"
+#include "planner/question_error.hpp"
 #include "sim/validation/methods.hpp"
 
 namespace specdec::planner {
@@ -114,16 +114,9 @@ std::vector<std::string> synthetic_laws();
 /// @throws QuestionError for a name that is none, and for one that is there twice
 std::vector<NamedMethod> methods_named(std::string_view option, const std::vector<std::string>& names);
 
-/// Legal values of a parameter; an infinite end is open.
-struct ParameterRange {
-  double lo = 0;
-  double hi = std::numeric_limits<double>::infinity();
-  bool lo_open = false;
-};
-
 /// The legal values of a member of MethodQuestion that is a number.
 /// @param option  "--gamma"
 /// @throws std::out_of_range if there is no such number
-ParameterRange range_of_parameter(std::string_view option);
+LegalRange range_of_parameter(std::string_view option);
 
 }  // namespace specdec::planner

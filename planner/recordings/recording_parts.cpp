@@ -53,7 +53,7 @@ RecordingSummary kept_share(const fs::path& folder, const PartOrigin& origin,
   return summary;
 }
 
-MergedParts merge_parts(const PartSet& set) {
+Analysis merge_parts(const PartSet& set) {
   const fs::path& first = set.parts.front().path;
   RecordingSummary all = summary_of_part(first);
   for (auto part = std::next(set.parts.begin()); part != set.parts.end(); ++part) {
@@ -64,8 +64,8 @@ MergedParts merge_parts(const PartSet& set) {
       refuse_part(part->path, "state", "of another question or recording", "of that of " + first.string());
     }
   }
-  MergedParts merged{answer_of(all, first), set.options, set.files, set.notes};
-  merged.answer.partial = merged.answer.partial || set.partial;
+  Analysis merged = answer_of(all, first);
+  merged.partial = merged.partial || set.partial;
   return merged;
 }
 

@@ -2,12 +2,9 @@
 
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
-#include <vector>
 
 #include "planner/parts/part_files.hpp"
 #include "planner/recordings/recording_summary.hpp"
-#include "traces/note.hpp"
 
 namespace specdec::planner {
 
@@ -22,19 +19,10 @@ void save_part(const std::filesystem::path& path, RecordingSummary& summary, con
 RecordingSummary kept_share(const std::filesystem::path& folder, const PartOrigin& origin,
                             const std::function<RecordingSummary()>& make);
 
-struct MergedParts {
-  /// Partial if shards are missing.
-  Analysis answer;
-  /// Those of the set.
-  nlohmann::ordered_json options;
-  std::vector<nlohmann::ordered_json> files;
-  std::vector<Note> notes;
-};
-
-/// The answer of all parts of one run. It does not depend on their order.
+/// The answer of all parts of one run, partial if shards are missing. It does not depend on their order.
 /// @param set  parts of analyze
 /// @throws traces::FileError naming the part whose state cannot be merged
 /// @throws QuestionError if the shards hold no position
-MergedParts merge_parts(const PartSet& set);
+Analysis merge_parts(const PartSet& set);
 
 }  // namespace specdec::planner

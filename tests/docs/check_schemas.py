@@ -163,7 +163,6 @@ RUNS = {
         f"{PAIR} --tokens 64 --max-new-tokens 16 --timed-prompts 1",
         f"{PAIR} --tokens 2000 --max-new-tokens 100 --temperature 1 --timed-prompts 0 --tasks odd",
         f"{PAIR} --tokens 16 --max-new-tokens 124 --temperature 0 --timed-prompts 0",
-        "--show --gamma 3 --show-tokens 12",
     ],
 }
 

@@ -403,7 +403,7 @@ WORDS = [
     "simulate --source trace", "simulate --source trace --trace nowhere", "simulate --source synthetic --laws nothing",
     "simulate --source synthetic --lenience 0.3", "simulate --target nowhere",
     "simulate --schedule 1-8:3", "simulate --tree 0x0 --verifier tree", "compare nothing", "compare --tokens 0",
-    "validate --tokens 0", "validate --tasks nothing", "validate --show-tokens 9", "validate --target nowhere",
+    "validate --tokens 0", "validate --tasks nothing", "validate --target nowhere",
     "reproduce --table table9", "reproduce --format json --table table9", "reproduce --format xml", "report", f"report {RUN[5:]}", "report --output page.html",
     f"report {RUN[5:]} --output no/way/page.html", "plot --all", "plot --theme dark", "plot optimal-gamma --points 0",
     "plot optimal-gamma --output figure.xyz", "plot optimal-gamma --output no/way/figure.svg", "plot lenience --trace nowhere",

@@ -226,8 +226,6 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
       "analyze --numbers logits " + recording,
       "--numbers is given, but goes with NPY pair, NPZ, JSONL of token pairs, CSV of token pairs only, and "
       "the recording is specdec-trace");
-  check_run_refused("validate --show-tokens 9", "--show-tokens is given, but goes with --show only");
-  check_run_refused("validate --show --tokens 9", "--tokens is given, but --show draws one text and tests nothing");
   const ScratchFolder scratch;
   const std::string file = (scratch / "t.safetensors").string();
   check_run_refused("trace generate --k 3 --output " + file, "--k is given, but goes with --tier topk only");

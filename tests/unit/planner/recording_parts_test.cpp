@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 using namespace specdec;
 using namespace specdec::tests::kept;
 using planner::AnalysisQuestion;
-using planner::MergedParts;
 using planner::PartOrigin;
 using planner::RecordingFiles;
 using planner::RecordingSummary;
@@ -66,9 +65,9 @@ void require_same_answers(const RecordingFiles& recording, const AnalysisQuestio
   for (const std::string& file : recording.files) fs::remove_all(file);
   for (const std::vector<std::string>& parts : cuts) {
     CAPTURE(parts.size());
-    MergedParts merged = planner::merge_parts(planner::read_parts(shuffled(parts, parts.size()), version, false));
-    CHECK(merged.notes.empty());
-    CHECK((text_of(merged.answer) == whole));
+    const planner::PartSet set = planner::read_parts(shuffled(parts, parts.size()), version, false);
+    CHECK(set.notes.empty());
+    CHECK((text_of(planner::merge_parts(set)) == whole));
   }
 }
 
@@ -141,11 +140,11 @@ TEST_CASE("the answer of some parts is another one, which says what is missing")
                                         part_of(recording, {2, 3}, with_cost(), folder / "c.part").string()};
   CHECK_THROWS_WITH(planner::merge_parts(planner::read_parts(two, version, false)),
                     Catch::Contains("PART lacks the shards 2/3"));
-  MergedParts merged = planner::merge_parts(planner::read_parts(two, version, true));
-  REQUIRE(merged.notes.size() == 1);
-  CHECK(merged.notes.front().code == "parts_missing");
-  CHECK(merged.notes.front().message == "the answer is that of 2 of 3 shards; missing: 2/3");
-  CHECK_FALSE((text_of(merged.answer) == text_of(planner::analyze(recording, with_cost()))));
+  const planner::PartSet set = planner::read_parts(two, version, true);
+  REQUIRE(set.notes.size() == 1);
+  CHECK(set.notes.front().code == "parts_missing");
+  CHECK(set.notes.front().message == "the answer is that of 2 of 3 shards; missing: 2/3");
+  CHECK_FALSE((text_of(planner::merge_parts(set)) == text_of(planner::analyze(recording, with_cost()))));
 }
 
 TEST_CASE("a part that does not belong to the others is refused by name") {
