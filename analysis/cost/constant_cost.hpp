@@ -17,7 +17,8 @@ struct ConstantOptions {
 ///   target = v(gamma + 1);   draft = c passes(gamma);   overhead;   1, 0, 0 at gamma = 0
 ///
 /// passes is draft_passes(), each of which costs c whatever it runs over. For gamma passes, v = 1 and no overhead the
-/// sum is the denominator 1 + c gamma of Theorem 3.8.
+/// sum is the denominator 1 + c gamma of Theorem 3.8. Beyond the last point of v each replicate has a law of its own,
+/// pass_beyond.
 /// Source:   Leviathan et al. 2023, Theorem 3.8; docs/theory.md#cost-of-a-round
 class ConstantCost final : public RoundCost {
  public:
@@ -28,6 +29,7 @@ class ConstantCost final : public RoundCost {
   bool in_seconds() const override { return false; }
   DraftKind kind() const override { return options_.kind; }
   CostOrigin origin() const override { return CostOrigin::stated; }
+  std::size_t replicates() const override;
   RoundTime price(std::size_t version, const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override;
 

@@ -76,10 +76,8 @@ class PassCurve::Place {
       return lower - ends.below * std::min(by_slope, proportional);
     }
     if (total_ <= last_) return lower + share_ * (upper - lower);
-    constexpr double largest_limit = 512, least_ratio = 4;
-    const double limit = last_ * std::pow(std::max(largest_limit / last_, least_ratio), ends.above);
     const double held = below == above ? upper : upper + std::max(0.0, upper - lower) * (share_ - 1);
-    return std::max(held, upper * total_ / limit);
+    return pass_beyond(held, upper, last_, total_, ends.above);
   }
 
   std::size_t below = 0, above = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -54,6 +55,12 @@ Range central_range(const RoundCost& cost, const RoundPoint& point) {
   cost.totals_of_replicates(point, totals);
   std::sort(totals.begin(), totals.end());
   return {core::sorted_quantile(totals, 0.025), core::sorted_quantile(totals, 0.975)};
+}
+
+double pass_beyond(double held, double longest, double measured, double tokens, double share) {
+  constexpr double largest_limit = 512, least_ratio = 4;
+  const double limit = measured * std::pow(std::max(largest_limit / measured, least_ratio), share);
+  return std::max(held, longest * tokens / limit);
 }
 
 void require_replicate(std::size_t index, std::size_t replicates) {

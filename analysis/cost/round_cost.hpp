@@ -158,6 +158,14 @@ class RoundCost {
 /// @throws as RoundCost::round
 Range central_range(const RoundCost& cost, const RoundPoint& point);
 
+/// A pass over more tokens than any that was measured goes on at the last slope until operations limit it:
+///
+///   max(held, longest n / m),   ln m at `share` of the way from ln N to ln max(512, 4 N)
+///
+/// @param held     of the last slope  @param longest  of N tokens, the most that were measured
+/// Source:   docs/theory.md#cost-of-a-round
+double pass_beyond(double held, double longest, double measured, double tokens, double share);
+
 /// Rounds within this factor differ by no more than two errors of the usual 2%.
 inline constexpr double rounds_agree = 1.06;
 
