@@ -225,7 +225,11 @@ class RooflineCost::AllVersions {
     plain_place_ = iteration.gamma > 0 ? cost.place_of(plain_) : place_;
   }
 
-  RoundTime without_errors(std::size_t version) const { return seconds_of(work_, cost_.losses_[version]); }
+  RoundTime round(std::size_t version) {
+    const RoundTime time = without_errors(version);
+    const double factor = seconds(version) / time.total();
+    return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
+  }
 
   /// The estimate lies within what the contexts of a calibration make of it: their errors fade with the distance, and a
   /// longer context takes no less. Replicates err at each context by themselves.
@@ -244,6 +248,8 @@ class RooflineCost::AllVersions {
   }
 
  private:
+  RoundTime without_errors(std::size_t version) const { return seconds_of(work_, cost_.losses_[version]); }
+
   double seconds_by_itself(std::size_t version) {
     const double factor = cost_.error_factor(version, place_, iteration_.gamma);
     const double round = cost_.between_timed(version, iteration_, factor * without_errors(version).total());
@@ -270,15 +276,14 @@ void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
 }
 
 RoundTime RooflineCost::price(std::size_t version, const RoundPoint& point) const {
-  AllVersions versions(*this, iteration_of(point));
-  const RoundTime time = versions.without_errors(version);
-  const double factor = versions.seconds(version) / time.total();
-  return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
+  return AllVersions(*this, iteration_of(point)).round(version);
 }
 
 double RooflineCost::price(std::size_t version, const Iteration& iteration) const {
   require_legal(iteration);
-  return is_empty(iteration) ? 0 : AllVersions(*this, iteration).seconds(version);
+  if (is_empty(iteration)) return 0;
+  AllVersions versions(*this, iteration);
+  return version == 0 ? versions.round(0).total() : versions.seconds(version);
 }
 
 double RooflineCost::between_timed(std::size_t version, const Iteration& iteration, double seconds) const {

@@ -43,7 +43,7 @@ std::shared_ptr<const estimate::AcceptanceCurve> uncertain(double alpha, Interva
 }
 
 std::shared_ptr<const cost::RoundCost> paper(core::StepCost step) {
-  return std::make_shared<cost::ConstantCost>(cost::ConstantOptions{step, cost::DraftKind::model, {}});
+  return std::make_shared<cost::ConstantCost>(cost::ConstantOptions{.step = step});
 }
 
 std::shared_ptr<const cost::RoundCost> paper(double c) { return paper(core::StepCost{c, 0, {}}); }
