@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   for (int context = 0; context < 10; ++context) question.contexts.push_back(1024 * context);
   const auto acceptance = std::make_shared<planning::ProfileCurve>(
       core::AcceptanceRate(0.75), core::AcceptanceRate(0.7), core::AcceptanceRate(0.8));
-  const cost::ConstantOptions options = {{0.05, 0.02, {}}, cost::DraftKind::model, {}};
+  const cost::ConstantOptions options = {.step = {.c = 0.05, .overhead = 0.02}};
   const auto ask = [&](const std::string& what, std::shared_ptr<const cost::RoundCost> cost) {
     question.drafts = {{"draft", acceptance, std::move(cost)}};
     question.schedule_up_to = std::nullopt;
