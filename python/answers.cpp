@@ -209,17 +209,8 @@ std::string page(const std::string& given) {
 planner::PlanQuestion plan_question(const nb::dict& given) {
   const Arguments arguments(given);
   planner::PlanQuestion question;
-  arguments.take("batch", question.batch);
-  arguments.take("context", question.context);
-  arguments.take("max_num_seqs", question.max_num_seqs);
-  arguments.take("min_gain", question.min_gain);
-  arguments.take("gamma", question.gamma);
-  arguments.take("schedule", question.schedule);
-  arguments.take("max_regret", question.max_regret);
-  arguments.take("max_gamma", question.max_gamma);
-  arguments.take("tokens", question.tokens);
-  arguments.take("c_hat", question.c_hat);
-  arguments.take("emit", question.emit);
+  SPECDEC_TAKE_MEMBERS(question, batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tokens,
+                       c_hat, emit)
   return question;
 }
 
@@ -325,35 +316,17 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("prompt_tokens", question.workload.prompt_tokens);
   arguments.take("output_tokens", question.workload.output_tokens);
   arguments.take("num_requests", question.workload.requests);
-  arguments.take("arrival_rate", question.arrival_rate);
-  arguments.take("concurrency", question.concurrency);
-  arguments.take("outside_ms", question.outside_ms);
-  arguments.take("prefix_cache_hit_rate", question.prefix_cache_hit_rate);
-  arguments.take("decode_only", question.decode_only);
-  arguments.take("alpha_spread", question.alpha_spread);
+  SPECDEC_TAKE_MEMBERS(question, arrival_rate, concurrency, outside_ms, prefix_cache_hit_rate, decode_only,
+                       alpha_spread)
   arguments.take("tensor_parallel_size", question.tensor_parallel);
-  arguments.take("prefill_tokens_per_second", question.prefill_tokens_per_second);
-  arguments.take("gpus", question.gpus);
-  arguments.take("replicas", question.replicas);
-  arguments.take("price", question.price);
-  arguments.take("gpu_memory_utilization", question.gpu_memory_utilization);
-  arguments.take("activation_reserve_gb", question.activation_reserve_gb);
-  arguments.take("kv_cache_tokens", question.kv_cache_tokens);
+  SPECDEC_TAKE_MEMBERS(question, prefill_tokens_per_second, gpus, replicas, price, gpu_memory_utilization,
+                       activation_reserve_gb, kv_cache_tokens)
   if (arguments.has("max_num_seqs")) {
     question.max_num_seqs.clear();
     arguments.take("max_num_seqs", question.max_num_seqs);
   }
-  arguments.take("max_num_batched_tokens", question.max_num_batched_tokens);
-  arguments.take("prefill_first", question.prefill_first);
-  arguments.take("gamma", question.gamma);
-  arguments.take("schedule", question.schedule);
-  arguments.take("verification_budget", question.verification_budget);
-  arguments.take("ttft_ms", question.ttft_ms);
-  arguments.take("tpot_ms", question.tpot_ms);
-  arguments.take("percentile", question.percentile);
-  arguments.take("replications", question.replications);
-  arguments.take("seed", question.seed);
-  arguments.take("threads", question.threads);
+  SPECDEC_TAKE_MEMBERS(question, max_num_batched_tokens, prefill_first, gamma, schedule, verification_budget, ttft_ms,
+                       tpot_ms, percentile, replications, seed, threads)
   return question;
 }
 
@@ -402,11 +375,7 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
   arguments.take("c", question.cost.c);
   arguments.take("verify_factor", question.cost.verify_factor);
   arguments.take("overhead", question.cost.overhead);
-  arguments.take("gamma", question.gamma);
-  arguments.take("lenience", question.lenience);
-  arguments.take("standardise", question.standardise);
-  arguments.take("seed", question.seed);
-  arguments.take("threads", question.threads);
+  SPECDEC_TAKE_MEMBERS(question, gamma, lenience, standardise, seed, threads)
   return question;
 }
 

@@ -159,11 +159,7 @@ void convert(const char* name, nb::handle given, planning::SweepSetting& member)
   } else if (model && model != "both") {
     planner::refuse("--model", *model, "one of both, target, draft");
   }
-  arguments.take("temperature", member.standardisation.temperature);
-  arguments.take("top_k", member.standardisation.top_k);
-  arguments.take("top_p", member.standardisation.top_p);
-  arguments.take("min_p", member.standardisation.min_p);
-  arguments.take("temperature_last", member.standardisation.temperature_last);
+  SPECDEC_TAKE_MEMBERS(member.standardisation, temperature, top_k, top_p, min_p, temperature_last)
 }
 
 void convert(const char* name, nb::handle given, planner::TimedIteration& member) {
@@ -171,11 +167,7 @@ void convert(const char* name, nb::handle given, planner::TimedIteration& member
   if (!nb::try_cast(given, keys)) refuse_type(name, given, "a dict with batch and tpot_ms");
   const Arguments arguments(keys);
   if (!arguments.has("batch") || !arguments.has("tpot_ms")) refuse_type(name, given, "a dict with batch and tpot_ms");
-  arguments.take("batch", member.batch);
-  arguments.take("gamma", member.gamma);
-  arguments.take("tokens_per_step", member.tokens_per_step);
-  arguments.take("context", member.context);
-  arguments.take("name", member.name);
+  SPECDEC_TAKE_MEMBERS(member, batch, gamma, tokens_per_step, context, name)
   member.seconds_per_output_token = 1e-3 * arguments.get<double>("tpot_ms");
 }
 

@@ -2,6 +2,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <boost/preprocessor/seq/for_each.hpp>
+#include <boost/preprocessor/stringize.hpp>
+#include <boost/preprocessor/variadic/to_seq.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -87,5 +90,10 @@ class Arguments {
  private:
   nanobind::dict given_;
 };
+
+#define SPECDEC_TAKE(r, structure, name) arguments.take(BOOST_PP_STRINGIZE(name), structure.name);
+/// Takes from `arguments` those that have the names of members of a structure.
+#define SPECDEC_TAKE_MEMBERS(structure, ...) \
+  BOOST_PP_SEQ_FOR_EACH(SPECDEC_TAKE, structure, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__))
 
 }  // namespace specdec::python

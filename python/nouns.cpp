@@ -107,13 +107,8 @@ Cost of_hardware(const std::string& hardware, const std::string& model, const nb
   arguments.take("tensor_parallel_size", options.tensor_parallel);
   arguments.take("data_parallel_size", options.data_parallel);
   arguments.take("expert_parallel_size", options.expert_parallel);
-  arguments.take("weight_dtype", options.weight_dtype);
-  arguments.take("draft_weight_dtype", options.draft_weight_dtype);
-  arguments.take("kv_cache_dtype", options.kv_cache_dtype);
-  arguments.take("kernel_times", options.kernel_times);
-  arguments.take("bandwidth_efficiency", options.bandwidth_efficiency);
-  arguments.take("compute_efficiency", options.compute_efficiency);
-  arguments.take("link_efficiency", options.link_efficiency);
+  SPECDEC_TAKE_MEMBERS(options, weight_dtype, draft_weight_dtype, kv_cache_dtype, kernel_times, bandwidth_efficiency,
+                       compute_efficiency, link_efficiency)
   arguments.take("all_reduce_latency_us", options.all_reduce_latency_seconds);
   if (options.all_reduce_latency_seconds) {
     for (double* const value : {&options.all_reduce_latency_seconds->low, &options.all_reduce_latency_seconds->value,
@@ -121,11 +116,7 @@ Cost of_hardware(const std::string& hardware, const std::string& model, const nb
       *value *= 1e-6;
     }
   }
-  arguments.take("launch_seconds", options.launch_seconds);
-  arguments.take("draft_launch_seconds", options.draft_launch_seconds);
-  arguments.take("layer_seconds", options.layer_seconds);
-  arguments.take("scheduling_seconds", options.scheduling_seconds);
-  arguments.take("calibrate", options.calibrate);
+  SPECDEC_TAKE_MEMBERS(options, launch_seconds, draft_launch_seconds, layer_seconds, scheduling_seconds, calibrate)
   const nb::gil_scoped_release released;
   return Cost::of_hardware(hardware, model, options);
 }
@@ -134,10 +125,7 @@ Cost of_timings(const Files& files, const nb::dict& given) {
   const Arguments arguments(given);
   planner::TimingOptions options;
   options.draft = draft_words(arguments);
-  arguments.take("model", options.model);
-  arguments.take("c", options.c);
-  arguments.take("draft_cost", options.draft_cost);
-  arguments.take("overhead_seconds", options.overhead_seconds);
+  SPECDEC_TAKE_MEMBERS(options, model, c, draft_cost, overhead_seconds)
   const nb::gil_scoped_release released;
   return Cost::of_timings(planner::Timings(files), options);
 }
