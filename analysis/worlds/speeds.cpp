@@ -58,7 +58,8 @@ double share_at_least(std::span<const double> values, std::span<const int> alter
   double lowest = 1, highest = 0;
   for (const std::vector<std::size_t>& worlds : estimate::worlds_of_alternatives(alternative)) {
     if (worlds.empty()) continue;
-    const auto reached = std::ranges::count_if(worlds, [&](std::size_t world) { return values[world] >= least; });
+    const auto reached =
+        std::count_if(worlds.begin(), worlds.end(), [&](std::size_t world) { return values[world] >= least; });
     const double share = static_cast<double>(reached) / static_cast<double>(worlds.size());
     lowest = std::min(lowest, share);
     highest = std::max(highest, share);

@@ -9,7 +9,7 @@
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "analysis/theory/replay.hpp"
-#include "sim/ngram_tables.hpp"
+#include "sim/ngram_model.hpp"
 #include "sim/recording.hpp"
 #include "sim/transformer/checkpoint.hpp"
 #include "sim/transformer/tokenizer.hpp"
