@@ -1,5 +1,6 @@
 #include "analysis/cost/constant_cost.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -46,6 +47,27 @@ TEST_CASE("a constant cost sums to the generalised step cost whatever batch and 
   }
   CHECK_FALSE(price.extrapolates({.gamma = 8}));
   CHECK(price.extrapolates({.gamma = 9}));
+}
+
+TEST_CASE("beyond the last point of v replicates go on between its last slope and passes that operations limit") {
+  const std::vector<VerificationCost::Point> points = {{3, 1.05}, {5, 1.1}};
+  const ConstantCost price({.step = {.verification = VerificationCost::table(points)}});
+  REQUIRE(price.replicates() == 64);
+  double most = 0, least = 1e9;
+  for (std::size_t i = 0; i < price.replicates(); ++i) {
+    for (const std::int64_t gamma : {0, 2, 4}) {
+      CHECK(price.round_of_replicate(i, {.gamma = gamma}).target == price.round({.gamma = gamma}).target);
+    }
+    const double target = price.round_of_replicate(i, {.gamma = 24}).target;
+    most = std::max(most, target);
+    least = std::min(least, target);
+  }
+  // 1.1 + 20 tokens at .025, and 1.1 times 25 / 5 tokens.
+  CHECK(least == Approx(1.6));
+  CHECK(most == Approx(5.5).epsilon(0.05));
+  CHECK(price.round({.gamma = 24}).target == Approx(1.6));
+  CHECK(ConstantCost({.step = {.verification = VerificationCost::constant(1.2)}}).replicates() == 0);
+  CHECK(ConstantCost({.step = {.c = 0.1}}).replicates() == 0);
 }
 
 TEST_CASE("one parallel pass is charged whatever gamma and n-grams are charged the overhead alone") {

@@ -90,7 +90,7 @@ std::vector<double> normal_factors(double sigma, std::size_t count, std::uint64_
 }  // namespace
 
 TEST_CASE("with the paper's costs every row is Theorem 3.8 and the optimum that of the closed form") {
-  const std::vector<core::VerificationCost::Point> stepped = {{4, 1.0}, {5, 1.6}, {9, 1.7}};
+  const std::vector<core::VerificationCost::Point> stepped = {{4, 1.0}, {5, 1.6}, {9, 1.7}, {33, 2.3}};
   const std::vector<core::StepCost> costs = {{0.05, 0, {}},
                                              {0.3, 0, {}},
                                              {0.04, 0.1, core::VerificationCost::constant(1.2)},
