@@ -184,8 +184,9 @@ void declare_engine(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.number("--gpu-memory-utilization", o.gpu_memory_utilization, legal.gpu_memory_utilization,
                  "share that the engine takes");
-  options.number("--activation-reserve-gb", o.activation_reserve_gb, legal.activation_reserve_gb,
-                 "10^9 bytes per GPU of that for activations and buffers\n[by the model's shape, docs/theory.md#memory]");
+  options.number(
+      "--activation-reserve-gb", o.activation_reserve_gb, legal.activation_reserve_gb,
+      "10^9 bytes per GPU of that for activations and buffers\n[by the model's shape, docs/theory.md#memory]");
   options.integer("--kv-cache-tokens", o.kv_cache_tokens, legal.kv_cache_tokens,
                   "tokens that a replica's cache holds, without --hardware");
   options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");

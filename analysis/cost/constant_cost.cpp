@@ -26,8 +26,8 @@ RoundTime ConstantCost::price(std::size_t version, const RoundPoint& point) cons
     const core::VerificationCost::Point& last = verification.points().back();
     // Evenly over (0, 1), the middle first.
     const double share = std::fmod(0.5 + static_cast<double>(version) * std::numbers::phi, 1);
-    target = pass_beyond(target, last.factor, static_cast<double>(last.tokens), static_cast<double>(point.gamma) + 1,
-                         share);
+    target =
+        pass_beyond(target, last.factor, static_cast<double>(last.tokens), static_cast<double>(point.gamma) + 1, share);
   }
   return {.target = target,
           .draft = options_.step.c * draft_passes(options_.kind, static_cast<double>(point.gamma)),

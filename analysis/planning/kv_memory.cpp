@@ -30,10 +30,11 @@ double usual_reserve(const ReplicaHolds& holds) {
     if (layer.experts == 0) continue;
     // Two projections of the width into an expert's own, and one back.
     const double inner = static_cast<double>(layer.parameters_per_expert) / (3 * width);
-    values = std::max(
-        values, width + static_cast<double>(layer.experts_per_token) * std::max(width, 2 * inner / accelerators));
+    values = std::max(values,
+                      width + static_cast<double>(layer.experts_per_token) * std::max(width, 2 * inner / accelerators));
   }
-  return (accelerators > 1 ? of_groups : 0) + of_activations * static_cast<double>(holds.max_num_batched_tokens) * values +
+  return (accelerators > 1 ? of_groups : 0) +
+         of_activations * static_cast<double>(holds.max_num_batched_tokens) * values +
          of_logits * static_cast<double>(holds.max_num_seqs) * static_cast<double>(model.vocabulary);
 }
 

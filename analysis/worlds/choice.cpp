@@ -22,9 +22,14 @@ std::size_t least_regret(const std::vector<double>& regrets, std::size_t first, 
   return smallest;
 }
 
-/// No world but one in every alternative.
+/// Whether no two worlds of an alternative differ.
 bool is_exact(const Table& speedups) {
-  return std::adjacent_find(speedups.alternative.begin(), speedups.alternative.end()) == speedups.alternative.end();
+  const std::vector<int>& alternative = speedups.alternative;
+  return std::all_of(speedups.options.begin(), speedups.options.end(), [&](const std::vector<double>& option) {
+    for (std::size_t world = 1; world < option.size(); ++world)
+      if (alternative[world] == alternative[world - 1] && option[world] != option[world - 1]) return false;
+    return true;
+  });
 }
 
 }  // namespace

@@ -94,8 +94,8 @@ void multiply_tokens(std::size_t tokens, const Weight* w, std::size_t step, std:
 }
 
 template <class Weight>
-void multiply_panels_of(const Panels& m, std::size_t first, std::size_t last, std::size_t tokens, TokenRows<const float> x,
-                     TokenRows<float> y, bool accumulate) {
+void multiply_panels_of(const Panels& m, std::size_t first, std::size_t last, std::size_t tokens,
+                        TokenRows<const float> x, TokenRows<float> y, bool accumulate) {
   const std::size_t whole = std::min(last, m.rows / panel_rows);
   // As few groups as the registers allow, of nearly equal size.
   const std::size_t groups = (tokens + most_tokens - 1) / most_tokens;
@@ -232,7 +232,8 @@ void attend_head(const HeadAttention& head, float* scratch) {
   const std::size_t positions = head.context + head.tokens - 1;
   const std::size_t padded = round_up(positions, panel_rows);
   const TokenRows<float> scores{scratch, padded};
-  const Panels keys{head.keys, traces::ElementType::f32, panel_rows * head.head_size, panel_rows, panel_rows, padded, head.head_size};
+  const Panels keys{
+      head.keys, traces::ElementType::f32, panel_rows * head.head_size, panel_rows, panel_rows, padded, head.head_size};
   multiply_panels(keys, 0, keys.count(), head.tokens, head.query, scores, false);
 
   std::array<float, most_attention_tokens> sums;

@@ -436,8 +436,7 @@ Tally counters_tally(std::int64_t gamma, std::int64_t requests, bool delivered, 
     }
     planning::DeploymentQuestion question;
     question.drafts = {{"draft", std::make_shared<estimate::MeasuredAcceptance>(summaries.summaries().front()),
-                        std::make_shared<cost::ConstantCost>(
-                            cost::ConstantOptions{.step = {.c = c}})}};
+                        std::make_shared<cost::ConstantCost>(cost::ConstantOptions{.step = {.c = c}})}};
     question.max_gamma = most_gamma;
     question.min_gain = min_gain;
     std::vector<double> speedups;

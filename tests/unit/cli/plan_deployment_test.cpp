@@ -890,9 +890,10 @@ TEST_CASE("what is emitted runs: repositories, sizes and types, and a gap where 
 
 TEST_CASE("no server is configured that would not start, with what would be missing") {
   const std::string placed = "--alpha 0.8 --hardware h100 --model llama-3.3-70b --emit ";
-  check_refused(placed + "vllm --draft-model llama-3.2-1b",
-                "--emit is vllm, but the weights take 143.6 GB of each h100-sxm, of whose 84.94 GB the engine takes 0.9; "
-                "2 of them would hold that");
+  check_refused(
+      placed + "vllm --draft-model llama-3.2-1b",
+      "--emit is vllm, but the weights take 143.6 GB of each h100-sxm, of whose 84.94 GB the engine takes 0.9; "
+      "2 of them would hold that");
   check_refused(placed + "sglang --tp 4 --draft-model llama-3.2-1b --batch 1000 --context 100000",
                 "--emit is sglang, but at batch 1000 and context 100000 weights and caches take 9048 GB of each "
                 "h100-sxm, which has 84.94 GB; dividing the models over more would not help");
@@ -1449,9 +1450,10 @@ TEST_CASE(
   CHECK(json_of(asked)["warnings"].dump().find("of whose 47.7 GB servers take 0.9 unless told otherwise") !=
         std::string::npos);
   CHECK_FALSE(warns(json_of(asked + " --emit sglang"), "weights_do_not_fit"));
-  check_refused(asked + " --emit vllm",
-                "--emit is vllm, but the weights take 47.14 GB of each l40s, of whose 47.7 GB the engine takes 0.9; 2 of "
-                "them would hold that");
+  check_refused(
+      asked + " --emit vllm",
+      "--emit is vllm, but the weights take 47.14 GB of each l40s, of whose 47.7 GB the engine takes 0.9; 2 of "
+      "them would hold that");
   check_refused(
       "--hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.7 --draft-tensor-parallel-size 2",
       "--draft-tensor-parallel-size is 2, but must be at most --tensor-parallel-size, 1: the draft runs on the "
