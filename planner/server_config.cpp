@@ -95,10 +95,10 @@ std::optional<Note> memory_shortfall(const Plan& p, const std::vector<Caches>& p
     holds.block_size = static_cast<std::int64_t>(std::ceil(tokens));
     const planning::KvMemory memory = planning::kv_memory(holds);
     if (memory.blocks > 0) continue;
-    return short_of(
-        "cache_does_not_fit",
-        fmt::format("at batch {} and context {} weights and caches take", brief(caches.batch), brief(caches.context)),
-        weights + memory.state_bytes + tokens * memory.bytes_per_token);
+    return short_of("cache_does_not_fit",
+                    fmt::format("at batch {} and context {} weights{} take", brief(caches.batch), brief(caches.context),
+                                memory.reserve_bytes > 0 ? ", caches and activations" : " and caches"),
+                    weights + memory.reserve_bytes + memory.state_bytes + tokens * memory.bytes_per_token);
   }
   return std::nullopt;
 }
@@ -238,7 +238,7 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
 /// in the cache; slots of llama.cpp share a cache for what the plan has in it, and for the longest request, whose
 /// context halfway through its output is at least half of its length.
 void take_lengths(const Plan& p, planning::EngineRequest& request, std::vector<std::string>& notes) {
-  // Nine in ten caches that engines printed are within that of the room beside the weights.
+  // Nine in ten of the caches that engines printed hold at least that share of what is foretold.
   constexpr double sure_share = 0.95;
   constexpr std::int64_t step = 256;
   const double longest = longest_context(p);

@@ -30,10 +30,8 @@ struct CurveOptions {
 /// their scatter explains (Student's t, 2.5%); without those it is unknown, f holds the context's share, and passes
 /// last as long at other contexts, which about() says.
 ///
-/// Beyond the timed tokens each replicate has a law of its own. Above them passes go on at the last slope until
-/// operations limit them, after which they take as long as their tokens are many; where that begins is uniform in
-/// logarithm from the last number of tokens to 512 or four times the last. Below them passes save a uniform share of
-/// the first slope.
+/// Beyond the timed tokens each replicate has a law of its own: above them pass_beyond at a uniform share, and below
+/// them passes save a uniform share of the first slope.
 ///
 /// Passes that vary the batch and passes that vary the tokens of one sequence never meet in one curve: where both were
 /// timed, batch = 1 is read from the second and any other batch from the first. Several tokens of several sequences
@@ -42,7 +40,9 @@ struct CurveOptions {
 ///
 /// Replicates also redraw each timed pass: its repetitions with replacement, else a log-normal law with its mean and
 /// the standard error of its mean (the standard deviation itself where the number of repetitions is unknown). f and k
-/// are formed anew from each. Source:   docs/theory.md#cost-of-a-round
+/// are formed anew from each.
+///
+/// Source:   docs/theory.md#cost-of-a-round
 class PassCurve {
  public:
   /// @param passes  passes of one model, at least one

@@ -51,8 +51,9 @@ struct KvMemory {
 ///   0.37 GiB if several share the target + 4.7 B (H + k max(H, 2 I / G)) 2 + 5.3 S V 4
 ///
 /// with B max_num_batched_tokens, S max_num_seqs, H the width, V the vocabulary, k and I the experts of a token and
-/// their width, and G accelerators that share them. Source:   fitted to 41 caches that vLLM printed,
-/// docs/validation.md#caches-that-engines-printed
+/// their width, and G accelerators that share them.
+///
+/// Source:   fitted to 41 caches that vLLM printed, docs/validation.md#caches-that-engines-printed
 double usual_reserve(const ReplicaHolds& holds);
 
 /// Number of tokens for which the caches of target and draft have room beside the weights:

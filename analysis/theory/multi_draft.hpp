@@ -34,7 +34,9 @@ double recursive_acceptance_of(const core::TargetDistribution& p, const core::Dr
                                std::span<const std::int64_t> drafts, Replacement replacement);
 
 /// The smallest rho for which k-SEQ is lossless: the root of 1 - (1 - b(rho))^k = rho b(rho), with b as in
-/// k_seq_acceptance. Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
+/// k_seq_acceptance.
+///
+/// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
 /// @return in [1, k]; 1 if the supports are disjoint, so that b is 0
 /// Accuracy: relative error <= 1e-14
 double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);

@@ -18,7 +18,7 @@ class PackedMatrix {
 
   /// Bytes of memory for a matrix of that shape and of elements f32, f16 or bf16: whole cache lines.
   static std::size_t bytes(std::size_t rows, std::size_t depth, ElementType type) {
-    return round_up(round_up(rows, line_floats) * depth * size_of_element(type), line_bytes);
+    return round_up(round_up(rows, line_floats) * depth * size_of(type), line_bytes);
   }
 
   PackedMatrix() = default;
@@ -51,9 +51,10 @@ class PackedMatrix {
   }
 
  private:
-  static std::size_t size_of_element(ElementType type) { return static_cast<std::size_t>(traces::size_of(type)); }
-
-  std::size_t size() const { return type_ == ElementType::f32 ? sizeof(float) : sizeof(std::uint16_t); }
+  static std::size_t size_of(ElementType type) {
+    return type == ElementType::f32 ? sizeof(float) : sizeof(std::uint16_t);
+  }
+  std::size_t size() const { return size_of(type_); }
 
   void copy(const std::byte* from, std::byte* to) const {
     if (type_ == ElementType::f32) {
