@@ -13,8 +13,10 @@ namespace specdec::sim {
 ReplicaRuns::ReplicaRuns(const CapacityQuestion& question, const PlannedScenario& planned, RequestSets& requests,
                          const core::RunHooks& hooks)
     : question_(question), planned_(planned), requests_(requests), hooks_(hooks) {
-  for (std::size_t r = 0; r < requests.replications(); ++r)
+  for (std::size_t r = 0; r < requests.replications(); ++r) {
     rounds_.push_back(requests.rounds(r, question.acceptance, planned.scenario().engine));
+    prices_.push_back(std::make_shared<DecodingPrices>(question.cost));
+  }
 }
 
 ServingResult ReplicaRuns::serve(std::size_t replication, const ReplicaLoad& load, std::int64_t count,
@@ -30,7 +32,7 @@ ServingResult ReplicaRuns::serve(std::size_t replication, const ReplicaLoad& loa
   }
   serving.outside_seconds = question_.workload.outside_seconds;
   serving.engine = planned_.scenario().engine;
-  serving.cost = question_.cost;
+  serving.cost = prices_[replication];
   serving.acceptance = question_.acceptance;
   serving.seed = seed_of_replication(question_.seed, static_cast<std::int64_t>(replication));
   serving.warm_up_share = warm_up_share;

@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "analysis/core/parallel.hpp"
 #include "analysis/core/run_hooks.hpp"
 #include "sim/serving/capacity.hpp"
+#include "sim/serving/decoding_prices.hpp"
 #include "sim/serving/judged_requests.hpp"
 #include "sim/serving/planned_scenario.hpp"
 #include "sim/serving/request_rounds.hpp"
@@ -59,8 +61,9 @@ class ReplicaRuns {
   const PlannedScenario& planned_;
   RequestSets& requests_;
   const core::RunHooks& hooks_;
-  /// [replication]: of its requests.
+  /// [replication]: of its requests, and what its iterations cost.
   std::vector<RequestRounds> rounds_;
+  std::vector<std::shared_ptr<DecodingPrices>> prices_;
 };
 
 }  // namespace specdec::sim
