@@ -91,7 +91,8 @@ std::string limits_text(const sim::CapacityLimits& asked) {
 std::string load_text(const Capacity& r) {
   if (const auto& clients = r.simulation.workload.clients)
     return fmt::format("{} request{} in flight", *clients, *clients == 1 ? "" : "s");
-  return fmt::format("{} requests/s", brief(r.simulation.workload.requests_per_second.value_or(0)));
+  const std::string rate = brief(r.simulation.workload.requests_per_second.value_or(0));
+  return fmt::format("{} request{}/s", rate, rate == "1" ? "" : "s");
 }
 
 std::string about_impossible(const Capacity& r) {
@@ -140,7 +141,7 @@ std::string gpus_action(const Capacity& r) {
   if (!other.meets_load || !other.gpus)
     return fmt::format("{} with {}; without speculation no number of GPUs does.", gpus, drafts_of(r, best, "draft token"));
   if (other.gpus == chosen.gpus)
-    return fmt::format("{} with or without speculation; {} are the fastest.", gpus, drafts_of(r, best, "draft token"));
+    return fmt::format("{} with {}; as many without speculation, but slower.", gpus, drafts_of(r, best, "draft token"));
   const char* const elsewhere = r.layouts && !r.layouts->plain ? ", more than there are" : "";
   return fmt::format("{} with {}; without speculation {}{}.", gpus, drafts_of(r, best, "draft token"),
                      gpus_text(r.of_plain(), *other.gpus), elsewhere);

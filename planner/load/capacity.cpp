@@ -286,7 +286,8 @@ sim::GpuShares Capacity::gpus_against_plain() const {
 
 Capacity::Compared Capacity::compared() const {
   const sim::ScenarioCapacity &ours = scenarios()[drafting()], &theirs = plain_scenario();
-  if (!answers_largest_load() && ours.gpus != theirs.gpus) return Compared::gpus;
+  const bool is_plain_best = shown() != drafting();
+  if (!answers_largest_load() && (is_plain_best || ours.gpus != theirs.gpus)) return Compared::gpus;
   return asks_for_load() && ours.meets_load && theirs.meets_load && ours.tpot_seconds ? Compared::times
                                                                                       : Compared::loads;
 }
