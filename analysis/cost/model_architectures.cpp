@@ -333,7 +333,7 @@ struct ModelTypeEntry {
   std::string_view name;
   ModelSpec (*read)(const ConfigFields&);
 };
-constexpr std::array<ModelTypeEntry, 37> model_types = {{{"deepseek_v2", read_deepseek_v2},
+constexpr std::array<ModelTypeEntry, 40> model_types = {{{"deepseek_v2", read_deepseek_v2},
                                                          {"deepseek_v3", read_deepseek_v3},
                                                          {"deepseek_v32", read_sparse_deepseek},
                                                          {"gemma", read_gemma},
@@ -342,6 +342,7 @@ constexpr std::array<ModelTypeEntry, 37> model_types = {{{"deepseek_v2", read_de
                                                          {"gemma3_text", read_gemma3_text},
                                                          {"gemma4", read_text_part<read_gemma4_text>},
                                                          {"glm4_moe", read_glm4_moe},
+                                                         {"glm4_moe_lite", read_deepseek_v3},
                                                          {"glm_moe_dsa", read_sparse_deepseek},
                                                          {"gpt2", read_gpt2},
                                                          {"gpt_oss", read_gpt_oss},
@@ -364,6 +365,8 @@ constexpr std::array<ModelTypeEntry, 37> model_types = {{{"deepseek_v2", read_de
                                                          {"qwen3", read_qwen3},
                                                          {"qwen3_5", read_text_part<read_dense_delta_nets>},
                                                          {"qwen3_5_moe", read_text_part<read_sparse_delta_nets>},
+                                                         {"qwen3_5_moe_text", read_sparse_delta_nets},
+                                                         {"qwen3_5_text", read_dense_delta_nets},
                                                          {"qwen3_moe", read_qwen3_moe},
                                                          {"qwen3_next", read_sparse_delta_nets},
                                                          {"qwen3_vl", read_text_part<read_qwen3>},

@@ -281,6 +281,21 @@ TEST_CASE("models of 2025 and 2026 have the total and active parameters that the
   }
 }
 
+TEST_CASE("a model of text alone counts as the text part of one that sees") {
+  const std::string sizes =
+      R"("head_dim":256,"hidden_size":5120,"intermediate_size":17408,"linear_conv_kernel_dim":4,)"
+      R"("linear_key_head_dim":128,"linear_num_key_heads":16,"linear_num_value_heads":48,"linear_value_head_dim":128,)"
+      R"("num_attention_heads":24,"num_hidden_layers":64,"num_key_value_heads":4,"vocab_size":248320,)"
+      R"("mtp_num_hidden_layers":1)";
+  const std::string text = R"({"model_type":"qwen3_5_text",)" + sizes + '}';
+  CHECK(total_parameters(read(text)) ==
+        total_parameters(read(R"({"model_type":"qwen3_5","text_config":)" + text + '}')));
+  // https://github.com/vllm-project/recipes: Qwen3.8-27B has 55.56 GB, with 0.46B that read pictures.
+  const double whole =
+      static_cast<double>(total_parameters(read(text)) + total_parameters(next_token_module(read(text))));
+  CHECK(2 * (whole / 1e9 + 0.46) == Approx(55.56).epsilon(1e-3));
+}
+
 TEST_CASE("what a quantised checkpoint leaves alone is found under the names of its own architecture") {
   // As nvidia/Gemma-4-26B-A4B-NVFP4 has it: experts beside the feed-forward alone are quantised.
   const std::string gemma4 =

@@ -20,6 +20,10 @@ std::int64_t computed(const ModelSpec& model, const std::string& quantity) {
   if (quantity == "parameters_beside_embedding") return total_parameters(model) - model.embedding_parameters;
   if (quantity == "active_parameters") return active_parameters(model);
   if (quantity == "active_and_embedding_parameters") return active_parameters(model) + model.embedding_parameters;
+  if (quantity == "active_parameters_beside_head") return active_parameters(model) - model.head_parameters;
+  if (quantity == "parameters_with_module") {
+    return total_parameters(model) + total_parameters(next_token_module(model));
+  }
   if (quantity == "parameters_of_files") {  // the next-token module with an embedding and a head of its own
     return total_parameters(model) + total_parameters(next_token_module(model)) + model.embedding_parameters +
            model.head_parameters;
@@ -60,7 +64,8 @@ TEST_CASE("the drafting heads among the presets are as wide as what they read an
     return *model;
   };
   for (const char* target : {"llama-3.1-8b", "llama-3.3-70b", "gpt-oss-20b", "gpt-oss-120b", "qwen3-8b", "qwen3-32b",
-                             "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3", "kimi-k2"}) {
+                             "qwen3-30b-a3b", "qwen3-235b-a22b", "qwen3-coder-30b-a3b", "qwen3-coder-480b-a35b",
+                             "qwen3-next-80b-a3b", "qwen3.5-35b-a3b", "llama-4-scout", "deepseek-v3", "kimi-k2"}) {
     INFO(target);
     const ModelSpec head = preset(std::string("eagle3-") + target);
     CHECK(head.width == preset(target).width);
