@@ -250,7 +250,8 @@ std::string text_of(const std::vector<const ModelSpec*>& presets, bool with_sour
       text_of(table) + '\n' +
       wrapped(
           "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
-          "layers with a window keep no more than that. Weights as the configuration stores them." +
+          "layers with a window keep no more than that, and states of linear attention are beside it. Weights as the "
+          "configuration stores them." +
           std::string(is_shapeless ? " A model with dashes cannot be priced: nobody published its shape." : "")) +
       '\n';
   if (!with_sources) return text;

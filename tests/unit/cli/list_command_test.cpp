@@ -47,7 +47,7 @@ TEST_CASE("list prints every model with what a token reads, computes and keeps")
     }
     CHECK(listed[i]["parameters"] == total_parameters(model));
     CHECK(listed[i]["active_parameters"] == active_parameters(model));
-    CHECK(listed[i]["kv_bytes_per_token"] == cache_bytes(model, 1, 2));
+    CHECK(listed[i]["kv_bytes_per_token"] == cache_bytes(model, 2, 2) - cache_bytes(model, 1, 2));
   }
 }
 
