@@ -7,7 +7,8 @@ usage: published_regret.py SPECDEC [--no-kind]
 Told are the plain run and one gamma, the plain run and two gammas, or all runs at two batches; asked is the best of the
 gammas that ran at that batch, or at a third one. Regret is the throughput lost to the best of them, in percent. The line
 goes through the rounds' seconds over gamma, with tokens per step by Theorem 3.8's constant alpha, or over the batch.
-Means are over decisions and over sources, each of which counts once there. --no-kind keeps the kind of draft back.
+Means are over decisions and over sources, each of which counts once there. Later sources were transcribed after priors and
+noise were chosen. --no-kind keeps the kind of draft back.
 """
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ import numpy as np
 
 ROUNDS = pathlib.Path(__file__).with_name("published_rounds.csv")
 Run = collections.namedtuple("Run", "throughput tokens")
-Server = collections.namedtuple("Server", "source deployment kind")
+Server = collections.namedtuple("Server", "source deployment kind use")
 
 
 def servers() -> dict[Server, dict[int, dict[int, Run]]]:
@@ -32,7 +33,7 @@ def servers() -> dict[Server, dict[int, dict[int, Run]]]:
     found: dict[Server, dict[int, dict[int, Run]]] = {}
     with open(ROUNDS, encoding="utf-8") as lines:
         for row in csv.DictReader(line for line in lines if not line.startswith("#")):
-            batches = found.setdefault(Server(row["source"], row["deployment"], row["kind"]), {})
+            batches = found.setdefault(Server(row["source"], row["deployment"], row["kind"], row["use"]), {})
             run = Run(float(row["output_tokens_per_second"]), float(row["tokens_per_step"]))
             batches.setdefault(int(row["batch"]), {})[int(row["gamma"])] = run
     return found
@@ -91,9 +92,11 @@ def line_over_batch(told: dict[int, dict[int, Run]], batch: int, options: list[i
     return max(options, key=speed)
 
 
-def decisions(specdec: str, gammas_told: int, with_kind: bool):
+def decisions(specdec: str, gammas_told: int, later: bool, with_kind: bool):
     """(source, regrets of specdec, of the line and of the fastest run); at a third batch where gammas_told is 0."""
     for server, batches in servers().items():
+        if (server.use == "later") != later:
+            continue
         extra = ["--draft-kind", server.kind] if with_kind and server.kind else []
         if gammas_told == 0:
             for pair in itertools.combinations(sorted(batches), 2):
@@ -121,9 +124,11 @@ def decisions(specdec: str, gammas_told: int, with_kind: bool):
 def main() -> None:
     specdec = str(pathlib.Path(sys.argv[1]).resolve())
     print("| told | decisions | specdec: mean, by source, 95% | line | fastest run |\n|---|---|---|---|---|")
-    for what, gammas in (("plain and one gamma", 1), ("plain and two gammas", 2), ("two batches, a third asked", 0)):
+    for what, gammas, later in (("plain and one gamma", 1, False), ("plain and two gammas", 2, False),
+                                ("two batches, a third asked", 0, False),
+                                ("later sources: plain and one gamma", 1, True), ("later sources: plain and two gammas", 2, True)):
         by_source: dict[str, list[list[float]]] = {}
-        for source, regrets in decisions(specdec, gammas, "--no-kind" not in sys.argv):
+        for source, regrets in decisions(specdec, gammas, later, "--no-kind" not in sys.argv):
             by_source.setdefault(source, []).append(regrets)
         every = np.array([regrets for some in by_source.values() for regrets in some])
         means = np.mean([np.mean(some, axis=0) for some in by_source.values()], axis=0)
