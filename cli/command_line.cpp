@@ -16,9 +16,9 @@
 
 #include "cli/answering.hpp"
 #include "cli/completion/completion.hpp"
-#include "cli/config_lists.hpp"
 #include "cli/files.hpp"
 #include "cli/help.hpp"
+#include "cli/option_file.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/standard_streams.hpp"
 #include "cli/usage_error.hpp"
@@ -50,18 +50,8 @@ class OneValueConfig : public CLI::ConfigTOML {
 
   /// Reads the file by its name instead of `input`, so that a stream can also be read for its facts.
   std::vector<CLI::ConfigItem> from_config(std::istream&) const override {
-    constexpr std::int64_t longest = std::int64_t{1} << 20U;
-    const std::string path = name();
-    std::ifstream file(traces::readable_path(path, longest), std::ios::binary);
-    std::string text(longest + 1, '\0');
-    file.read(text.data(), longest + 1);
-    if (file.gcount() > longest)
-      throw UsageError(fmt::format("--config {}: file is longer than {} bytes, but must be shorter", path, longest));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    const ConfigText config = config_text(text);
-    lines_ = lines_of_options(app_, path, config.keys);
-    std::istringstream lines(config.lines);
-    return CLI::ConfigTOML::from_config(lines);
+    lines_.clear();
+    return config_items(app_, name(), option_sections(name(), traces::small_file(name())), lines_);
   }
 
   /// "FILE:LINE" of the option, where the file that was read gives it and the command line does not; else empty.
@@ -84,19 +74,18 @@ class OneValueConfig : public CLI::ConfigTOML {
   std::string to_config(const CLI::App* app, bool defaults, bool descriptions, std::string prefix) const override {
     const std::string config = CLI::ConfigTOML::to_config(app, defaults, descriptions, std::move(prefix));
     std::string text;
-    for (std::string_view line : split(config, '\n')) {
-      const std::size_t list = line.find("=[");
-      if (line.find(separator) == std::string_view::npos || list == std::string_view::npos) {
-        text += fmt::format("{}\n", line);
-        continue;
-      }
-      const std::string_view values = line.substr(list + 2, line.size() - list - 3);
+    for (const std::string_view line : split(config, '\n')) {
+      if (line.empty()) continue;
+      const std::size_t equals = line.find('=');
+      std::string_view values = line.substr(equals + 1);
+      if (values.find(separator) != std::string_view::npos) values = values.substr(1, values.size() - 2);
       for (std::string_view value : split(values, separator)) {
         value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-        text += fmt::format("{}={}\n", line.substr(0, list), value);
+        std::string shown(value);
+        if (value.starts_with('"')) shown = CLI::detail::find_and_replace(shown, "\\", "\\\\");
+        text += fmt::format("{}={}\n", line.substr(0, equals), shown);
       }
     }
-    text.pop_back();
     return text;
   }
 

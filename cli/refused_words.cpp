@@ -72,22 +72,12 @@ std::string listed(std::vector<std::string> commands) {
   return fmt::format("{} and {}", fmt::join(commands, ", "), last);
 }
 
-/// "trace.info" within the program; null where there is none.
-const CLI::App* command_of_section(const CLI::App& program, std::string_view section) {
+/// The command of these words; null where there is none.
+const CLI::App* command_of(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* app = &program;
-  while (app != nullptr && !section.empty()) {
-    const std::size_t end = std::min(section.find('.'), section.size());
-    app = command_within(*app, section.substr(0, end));
-    section.remove_prefix(std::min(end + 1, section.size()));
-  }
+  for (const std::string& word : words)
+    if (app != nullptr) app = command_within(*app, word);
   return app;
-}
-
-const CLI::Option* option_of_key(const CLI::App& command, const std::string& key) {
-  const CLI::Option* option = command.get_option_no_throw("--" + key);
-  if (option == nullptr && key.size() == 1) option = command.get_option_no_throw("-" + key);
-  if (option == nullptr) option = command.get_option_no_throw(key);
-  return option != nullptr && option->get_configurable() ? option : nullptr;
 }
 
 std::string near_options(const CLI::App* command, const std::string& key) {
@@ -95,6 +85,26 @@ std::string near_options(const CLI::App* command, const std::string& key) {
   std::vector<std::string> known = options_of(*command);
   for (std::string& name : known) name.erase(0, 2);
   return planner::near_names(key, known);
+}
+
+[[noreturn]] void refuse_key(const std::string& file, std::int64_t line, const std::string& key,
+                             const std::string& why) {
+  if (!traces::is_utf8(key))
+    throw UsageError(fmt::format("{}:{}: begins with {}, but must be UTF-8", file, line, traces::quoted(key)));
+  throw UsageError(fmt::format("{}:{}: {} {}", file, line, key, why));
+}
+
+const CLI::Option& option_of_item(const CLI::App& program, const std::string& file, std::int64_t line,
+                                  const CLI::ConfigItem& item) {
+  const CLI::App* const command = command_of(program, item.parents);
+  const CLI::Option* option = nullptr;
+  for (const std::string& name : {"--" + item.name, "-" + item.name, item.name})
+    if (command != nullptr && option == nullptr) option = command->get_option_no_throw(name);
+  if (option != nullptr && option->get_configurable()) return *option;
+  if (item.parents.empty() && has_option(program, "--" + item.name)) {
+    refuse_key(file, line, item.name, "stands above all sections, but must stand in that of a command, such as [plan]");
+  }
+  refuse_key(file, line, item.fullname(), "is not an option of a command" + near_options(command, item.name));
 }
 
 }  // namespace
@@ -146,40 +156,42 @@ std::string not_a_command(const ChosenApp& group, std::string_view word) {
   return fmt::format("{}, but one of {} is needed; see specdec{} --help", given, fmt::join(known, ", "), group.words);
 }
 
-LinesOfOptions lines_of_options(const CLI::App& program, const std::string& file, const std::vector<ConfigKey>& keys) {
-  LinesOfOptions lines;
-  std::map<std::string_view, std::int64_t> sections;
-  std::string_view before;
-  for (const ConfigKey& key : keys) {
-    const auto refuse_key = [&](const std::string& why) {
-      if (!traces::is_utf8(key.name))
-        throw UsageError(
-            fmt::format("{}:{}: begins with {}, but must be UTF-8", file, key.line, traces::quoted(key.name)));
-      throw UsageError(fmt::format("{}:{}: {} {}", file, key.line, key.name, why));
-    };
-    if (key.is_section) {
-      if (command_of_section(program, key.name) == nullptr) refuse_key("is not a command");
-      const auto [first, is_new] = sections.emplace(key.name, key.line);
-      if (!is_new) refuse_key(fmt::format("has a section in line {} already: its options stand in one", first->second));
-      continue;
+std::vector<CLI::ConfigItem> config_items(const CLI::App& program, const std::string& file,
+                                          const std::vector<FileSection>& sections, LinesOfOptions& lines) {
+  std::vector<CLI::ConfigItem> items;
+  std::map<std::string_view, std::int64_t> known;
+  for (const FileSection& section : sections) {
+    if (!section.name.empty()) {
+      if (command_of(program, CLI::detail::split(section.name, '.')) == nullptr)
+        refuse_key(file, section.line, section.name, "is not a command");
+      const auto [first, is_new] = known.emplace(section.name, section.line);
+      if (!is_new) {
+        refuse_key(file, section.line, section.name,
+                   fmt::format("has a section in line {} already: its options stand in one", first->second));
+      }
     }
-    const std::size_t dot = key.name.rfind('.');
-    const std::string name = dot == std::string::npos ? key.name : key.name.substr(dot + 1);
-    const CLI::App* const command =
-        command_of_section(program, dot == std::string::npos ? "" : std::string_view(key.name).substr(0, dot));
-    const CLI::Option* const option = command == nullptr ? nullptr : option_of_key(*command, name);
-    if (option == nullptr && dot == std::string::npos && has_option(program, "--" + name)) {
-      refuse_key("stands above all sections, but must stand in that of a command, such as [plan]");
+    for (const FileOption& given : section.options) {
+      const std::string key = section.name.empty() ? given.name : fmt::format("{}.{}", section.name, given.name);
+      CLI::ConfigItem item{CLI::detail::split(key, '.'), "", {}};
+      item.name = item.parents.back();
+      item.parents.pop_back();
+      const CLI::Option& option = option_of_item(program, file, given.line, item);
+      const auto [first, is_new] = lines.emplace(&option, given.line);
+      if (is_new) {
+        items.push_back(std::move(item));
+      } else if (items.back().fullname() != key) {
+        refuse_key(file, given.line, key,
+                   fmt::format("is given in line {} already: several values stand one below the other, or in a list",
+                               first->second));
+      }
+      std::vector<std::string> values;
+      for (const std::vector<std::string>& entry : given.values)
+        values.insert(values.end(), entry.begin(), entry.end());
+      if (option.get_items_expected_max() == 1) values = {fmt::format("{}", fmt::join(values, ","))};
+      items.back().inputs.insert(items.back().inputs.end(), values.begin(), values.end());
     }
-    if (option == nullptr) refuse_key("is not an option of a command" + near_options(command, name));
-    const auto [first, is_new] = lines.emplace(option, key.line);
-    if (!is_new && key.name != before) {
-      refuse_key(fmt::format("is given in line {} already: several values stand one below the other, or in a list",
-                             first->second));
-    }
-    before = key.name;
   }
-  return lines;
+  return items;
 }
 
 std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {

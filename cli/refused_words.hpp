@@ -6,10 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/config_lists.hpp"
+#include "cli/option_file.hpp"
 
 namespace CLI {
 class App;
+struct ConfigItem;
 class Option;
 class ParseError;
 }  // namespace CLI
@@ -36,10 +37,13 @@ std::string not_a_command(const ChosenApp& group, std::string_view word);
 
 /// The line of a configuration file that an option is first given in.
 using LinesOfOptions = std::map<const CLI::Option*, std::int64_t>;
-/// Refuses, with file and line, sections and keys that name no command and no option, and what would be ignored: a
-/// second section of a command, and an option that is given again further below.
+/// What a configuration file says, as CLI11 takes it. Refuses, with file and line, sections and keys that name no
+/// command and no option, and what would be ignored: a second section of a command, and an option that is given again
+/// further below. A list for an option of one value is that value, with commas.
+/// @param lines  takes the line of each option
 /// @throws UsageError
-LinesOfOptions lines_of_options(const CLI::App& program, const std::string& file, const std::vector<ConfigKey>& keys);
+std::vector<CLI::ConfigItem> config_items(const CLI::App& program, const std::string& file,
+                                          const std::vector<FileSection>& sections, LinesOfOptions& lines);
 
 /// A complaint of CLI11's in the form of all others, with the names that were perhaps meant.
 std::string rephrased(const CLI::App& program, const CLI::ParseError& error);

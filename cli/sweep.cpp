@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,9 +9,7 @@
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
 #include "cli/shard_options.hpp"
-#include "cli/sweep_file.hpp"
 #include "cli/sweep_points.hpp"
-#include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "render/sweep.hpp"
 #include "render/version.hpp"
@@ -42,7 +39,7 @@ void declare(Options& options, SweepOptions& o) {
 }
 
 Report run(const SweepOptions& o, const Options& options) {
-  SweepPoints asked = read_sweep(o.file);
+  SweepPoints asked = sweep_points(o.file, traces::small_file(o.file));
   std::vector<std::string> files = {o.file};
   files.insert(files.end(), asked.files.begin(), asked.files.end());
   const ChosenShare own_share = o.share.chosen(files);
@@ -68,17 +65,6 @@ Report run(const SweepOptions& o, const Options& options) {
 }
 
 }  // namespace
-
-SweepPoints read_sweep(const std::string& file) {
-  constexpr std::int64_t longest = std::int64_t{1} << 20U;
-  std::ifstream stream(traces::readable_path(file, longest), std::ios::binary);
-  std::string text(longest + 1, '\0');
-  stream.read(text.data(), longest + 1);
-  if (stream.bad() || !stream.is_open()) throw UsageError(fmt::format("FILE {} cannot be read", file));
-  if (stream.gcount() > longest) refuse("FILE", file, fmt::format("a file of at most {} bytes", longest));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  return sweep_points(file, sweep_sections(file, text));
-}
 
 std::vector<CsvTable> tables_of_sweep() { return {{"points", "/rows"}}; }
 

@@ -13,10 +13,6 @@ namespace specdec::cli {
 /// `specdec sweep`: many plans or capacities at once.
 Command sweep_command();
 
-/// The points that a file asks for.
-/// @throws UsageError, traces::FileError
-SweepPoints read_sweep(const std::string& file);
-
 /// The table of the answer, and the answer as it is shown.
 std::vector<CsvTable> tables_of_sweep();
 Report report_of_sweep(planner::Sweep sweep);

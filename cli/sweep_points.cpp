@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include "cli/capacity_options.hpp"
 #include "cli/capacity_question.hpp"
 #include "cli/files.hpp"
+#include "cli/option_file.hpp"
 #include "cli/options.hpp"
 #include "cli/plan_options.hpp"
 #include "cli/planned.hpp"
@@ -114,16 +116,16 @@ class PointMaker {
   }
 
   /// Before any of them is made, since lists multiply.
-  double points(const SweepSection& section) const {
+  double points(const FileSection& section) const {
     double points = 1;
-    for (const SweepAxis& axis : section.axes)
+    for (const FileOption& axis : section.options)
       if (is_read(axis)) points *= static_cast<double>(axis.values.size());
     return points;
   }
 
-  void add(const SweepSection& section, const std::vector<std::string>& varied, SweepPoints& made) {
-    std::vector<const SweepAxis*> axes;
-    for (const SweepAxis& axis : section.axes) {
+  void add(const FileSection& section, const std::vector<std::string>& varied, SweepPoints& made) {
+    std::vector<const FileOption*> axes;
+    for (const FileOption& axis : section.options) {
       if (is_read(axis)) axes.push_back(&axis);
     }
     std::vector<std::size_t> places(axes.size(), 0);
@@ -134,11 +136,11 @@ class PointMaker {
   }
 
   /// The keys of the options that are not everywhere the same, in the order of the file.
-  std::vector<std::string> varied(const std::vector<SweepSection>& sections) const {
+  std::vector<std::string> varied(const std::vector<FileSection>& sections) const {
     std::vector<std::string> keys;
-    std::map<std::string, std::vector<const SweepAxis*>> by_key;
-    for (const SweepSection& section : sections) {
-      for (const SweepAxis& axis : section.axes) {
+    std::map<std::string, std::vector<const FileOption*>> by_key;
+    for (const FileSection& section : sections) {
+      for (const FileOption& axis : section.options) {
         if (!is_read(axis)) continue;
         const std::string key = key_of(*options_.name_of(axis.name));
         if (by_key[key].empty()) keys.push_back(key);
@@ -146,9 +148,9 @@ class PointMaker {
       }
     }
     std::erase_if(keys, [&](const std::string& key) {
-      const std::vector<const SweepAxis*>& of_sections = by_key.at(key);
+      const std::vector<const FileOption*>& of_sections = by_key.at(key);
       return of_sections.size() == sections.size() &&
-             std::all_of(of_sections.begin(), of_sections.end(), [&](const SweepAxis* axis) {
+             std::all_of(of_sections.begin(), of_sections.end(), [&](const FileOption* axis) {
                return axis->values.size() == 1 && axis->values == of_sections.front()->values;
              });
     });
@@ -157,10 +159,10 @@ class PointMaker {
 
   /// Those of the acceptance that one section gives several values: they are what may be, not what is chosen, as an
   /// acceptance that changes with the draft is.
-  std::vector<std::string> uncertain(const std::vector<SweepSection>& sections) const {
+  std::vector<std::string> uncertain(const std::vector<FileSection>& sections) const {
     std::vector<std::string> keys;
-    for (const SweepSection& section : sections) {
-      for (const SweepAxis& axis : section.axes) {
+    for (const FileSection& section : sections) {
+      for (const FileOption& axis : section.options) {
         if (!is_read(axis) || axis.values.size() == 1) continue;
         const std::string key = key_of(*options_.name_of(axis.name));
         const bool is_known = std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -172,7 +174,7 @@ class PointMaker {
 
  private:
   /// False for options of the output.
-  bool is_read(const SweepAxis& axis) const {
+  bool is_read(const FileOption& axis) const {
     if (passed_over.count(axis.name) > 0) return false;
     const std::optional<std::string> name = options_.name_of(axis.name);
     if (!name)
@@ -183,7 +185,7 @@ class PointMaker {
     return true;
   }
 
-  static bool advance(const std::vector<const SweepAxis*>& axes, std::vector<std::size_t>& places) {
+  static bool advance(const std::vector<const FileOption*>& axes, std::vector<std::size_t>& places) {
     for (std::size_t i = axes.size(); i-- > 0;) {
       if (++places[i] < axes[i]->values.size()) return true;
       places[i] = 0;
@@ -191,7 +193,7 @@ class PointMaker {
     return false;
   }
 
-  SweepPoint point(const std::vector<const SweepAxis*>& axes, const std::vector<std::size_t>& places,
+  SweepPoint point(const std::vector<const FileOption*>& axes, const std::vector<std::size_t>& places,
                    const std::vector<std::string>& varied) {
     chosen_ = usual_options<Chosen>(costs_);
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -226,33 +228,67 @@ class PointMaker {
 };
 
 template <class Chosen>
-SweepPoints points_of(const std::string& file, const std::vector<SweepSection>& sections, planner::SweepCommand command,
+SweepPoints points_of(const std::string& file, const std::vector<FileSection>& sections, planner::SweepCommand command,
                       typename PointMaker<Chosen>::Answer answer) {
   PointMaker<Chosen> maker(file, planner::name_of(command), answer);
   SweepPoints made;
   made.command = command;
   double points = 0;
-  for (const SweepSection& section : sections) points += maker.points(section);
+  for (const FileSection& section : sections) points += maker.points(section);
   if (points > static_cast<double>(most_sweep_points)) {
     throw UsageError(fmt::format("{}: has {:.0f} points, but must have {} at most: shorten its lists, or divide it into "
                                  "several files",
                                  file, points, most_sweep_points));
   }
   const std::vector<std::string> varied = maker.varied(sections);
-  for (const SweepSection& section : sections) maker.add(section, varied, made);
+  for (const FileSection& section : sections) maker.add(section, varied, made);
   made.uncertain = maker.uncertain(sections);
   return made;
 }
 
+void require_one_command(const std::string& file, const std::vector<FileSection>& sections) {
+  const FileSection& first = sections.front();
+  for (const FileSection& section : sections) {
+    const bool is_same = section.name == first.name;
+    if (&section == &first || (is_same && section.is_one_of_several)) continue;
+    throw UsageError(fmt::format(
+        "{}:{}: [{}] follows [{}] in line {}, but {}", file, section.line, section.name, first.name, first.line,
+        is_same ? "sections of one command are written [[plan]]" : "a sweep is of one command"));
+  }
+}
+
+/// As in a configuration, single values of one option, one below the other, are several of it.
+void join_values(const std::string& file, std::vector<FileOption>& options) {
+  std::vector<FileOption> joined;
+  for (FileOption& option : options) {
+    const auto known =
+        std::find_if(joined.begin(), joined.end(), [&](const FileOption& other) { return other.name == option.name; });
+    if (known == joined.end()) {
+      joined.push_back(std::move(option));
+    } else if (known == std::prev(joined.end()) && known->values.size() == 1 && option.values.size() == 1) {
+      known->values[0].insert(known->values[0].end(), option.values[0].begin(), option.values[0].end());
+    } else {
+      throw UsageError(fmt::format("{}:{}: {} is given in line {} already: several values stand in a list", file,
+                                   option.line, option.name, known->line));
+    }
+  }
+  options = std::move(joined);
+}
+
 }  // namespace
 
-SweepPoints sweep_points(const std::string& file, const std::vector<SweepSection>& sections) {
-  const SweepSection& first = sections.front();
-  const auto command = planner::sweep_command_named(first.command);
+SweepPoints sweep_points(const std::string& file, std::string_view text) {
+  std::vector<FileSection> sections = option_sections(file, text);
+  if (sections.empty()) throw UsageError(fmt::format("{}: has no section, but must have [plan] or [capacity]", file));
+  const FileSection& first = sections.front();
+  const auto command = planner::sweep_command_named(first.name);
   if (!command) {
-    throw UsageError(
-        fmt::format("{}:{}: [{}] is a section, but must be [plan] or [capacity]", file, first.line, first.command));
+    const std::string found =
+        first.name.empty() ? "no section stands above this" : fmt::format("[{}] is a section", first.name);
+    throw UsageError(fmt::format("{}:{}: {}, but must be [plan] or [capacity]", file, first.line, found));
   }
+  require_one_command(file, sections);
+  for (FileSection& section : sections) join_values(file, section.options);
   if (*command == planner::SweepCommand::plan) return points_of<PlanOptions>(file, sections, *command, answer_of_plan);
   return points_of<CapacityOptions>(file, sections, *command, answer_of_capacity);
 }

@@ -14,6 +14,7 @@
 #include "analysis/cost/preset_fields.hpp"
 #include "analysis/cost/preset_files.hpp"
 #include "analysis/cost/preset_names.hpp"
+#include "traces/formats/streams.hpp"
 
 namespace specdec::cost {
 namespace {
@@ -166,7 +167,7 @@ const SourcedRange& compute_efficiency_for(const HardwareSpec& hardware, NumberT
 }
 
 HardwareSpec read_hardware_spec(const std::filesystem::path& path) {
-  return hardware_of(preset_text(path), path, false);
+  return hardware_of(traces::small_file(path), path, false);
 }
 
 std::span<const HardwareSpec> hardware_presets() {

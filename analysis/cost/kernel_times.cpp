@@ -12,6 +12,7 @@
 #include "analysis/cost/preset_fields.hpp"
 #include "analysis/cost/preset_files.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/streams.hpp"
 
 namespace specdec::cost {
 namespace {
@@ -234,7 +235,7 @@ std::string KernelTimes::measured_accelerators() const {
 }
 
 std::vector<KernelTimes> read_kernel_times(const std::filesystem::path& path) {
-  return engines_of(preset_text(path), path);
+  return engines_of(traces::small_file(path), path);
 }
 
 std::vector<KernelTimes> kernel_times_of(std::string_view device) {

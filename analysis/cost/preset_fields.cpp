@@ -4,18 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
-#include "traces/formats/streams.hpp"
 #include "traces/formats/unique_keys.hpp"
 
 namespace specdec::cost {
@@ -31,25 +26,6 @@ std::string preset_value_text(const json& value) {
 std::string row_of(std::string_view key, std::size_t row) { return fmt::format("{}[{}]", key, row); }
 
 }  // namespace
-
-std::string preset_text(const std::filesystem::path& path) {
-  constexpr std::size_t longest = std::size_t{1} << 20;
-  const auto unreadable = [&](const std::string& why) {
-    return FileError(path, FileError::whole_file(), "file", "unreadable (" + why + ")", "a readable file");
-  };
-  const traces::KeptStreams streams;
-  const std::filesystem::path from = traces::readable_path(path);
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(from, error);
-  if (error) throw unreadable(error.message());
-  if (size > longest)
-    throw FileError(path, FileError::whole_file(), "file size", fmt::format("{} bytes", size),
-                    fmt::format("at most {} bytes", longest));
-  std::ifstream file(from, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad() || !file.is_open()) throw unreadable(std::generic_category().message(errno));
-  return text;
-}
 
 json preset_document(std::string_view text, const std::filesystem::path& path, int deepest) {
   const auto refuse = [&](std::string field, std::string found, std::string expected) {

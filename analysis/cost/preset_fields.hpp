@@ -12,9 +12,6 @@ namespace specdec::cost {
 
 // Internal header of the library; it is not installed.
 
-/// The text of a file of at most 1 MiB. @throws traces::FileError if it is longer or cannot be read
-std::string preset_text(const std::filesystem::path& path);
-
 /// A JSON document that must be an object, its objects and arrays at most so deep in each other.
 /// @throws traces::FileError if it is not
 nlohmann::json preset_document(std::string_view text, const std::filesystem::path& path, int deepest);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <span>
@@ -169,6 +170,20 @@ fs::path readable_path(const fs::path& file, std::int64_t longest) {
   auto found = kept.files.find(*identity);
   if (found == kept.files.end()) found = kept.files.emplace(*identity, stored_copy(file, longest, kept.waits)).first;
   return fmt::format("/proc/self/fd/{}", found->second.number());
+}
+
+std::string small_file(const fs::path& file) {
+  constexpr std::size_t longest = std::size_t{1} << 20U;
+  const KeptStreams streams;
+  errno = 0;
+  std::ifstream in(readable_path(file, longest), std::ios::binary);
+  std::string text(longest + 1, '\0');
+  in.read(text.data(), longest + 1);
+  const auto length = static_cast<std::size_t>(in.gcount());
+  if (!in.is_open() || in.bad()) refuse(file, fmt::format("unreadable ({})", reason()), "a readable file");
+  if (length > longest) refuse(file, "longer", fmt::format("of at most {} bytes", longest));
+  text.resize(length);
+  return text;
 }
 
 }  // namespace specdec::traces

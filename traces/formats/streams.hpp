@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -43,5 +44,8 @@ void keep_text(const std::filesystem::path& name, std::string_view text);
 /// @throws FileError if the stream cannot be read, is longer, cannot be stored, or is a device other than a terminal
 ///         (/dev/zero has no end)
 std::filesystem::path readable_path(const std::filesystem::path& file, std::int64_t longest = std::int64_t{8} << 30U);
+
+/// The text of a file of at most 1 MiB. @throws FileError if it is longer or cannot be read
+std::string small_file(const std::filesystem::path& file);
 
 }  // namespace specdec::traces

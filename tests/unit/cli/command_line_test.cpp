@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/config_lists.hpp"
+#include "cli/option_file.hpp"
+#include "cli/usage_error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
@@ -19,6 +20,7 @@ using nlohmann::ordered_json;
 using specdec::tests::content_of;
 using specdec::tests::Run;
 using specdec::tests::ScratchFolder;
+using Values = std::vector<std::vector<std::string>>;
 
 namespace {
 
@@ -168,32 +170,44 @@ TEST_CASE("the options of a command in a group and its arguments go to a configu
                 file + ":1: quiet stands above all sections, but must stand in that of a command, such as [plan]");
 }
 
-TEST_CASE("a configuration file's keys have the lines in which they begin, behind lists over several lines too") {
-  const std::vector<ConfigKey> keys =
-      config_text(
-          "; c\nseed=1\n[plan]\ndraft = [\n  'a',\n  'b']\nbatch = [1,\n  8]\n\"c\" = 0.1\n[default]\nquiet # q")
-          .keys;
-  REQUIRE(keys.size() == 6);
-  const std::vector<std::pair<std::string, int>> expected = {{"seed", 2},       {"plan", 3},   {"plan.draft", 4},
-                                                             {"plan.batch", 7}, {"plan.c", 9}, {"quiet", 11}};
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    CHECK(keys[i].name == expected[i].first);
-    CHECK(keys[i].line == expected[i].second);
-    CHECK(keys[i].is_section == (i == 1));
+TEST_CASE("a file's options have the lines in which they begin, behind lists over several lines too") {
+  const std::vector<FileSection> sections = option_sections(
+      "f", "; c\nseed=1\n[plan]\ndraft = [\n  'a',\n  'b']\nbatch = [1,\n  8]\n\"c\" = 0.1\n[default]\nquiet # q");
+  REQUIRE(sections.size() == 3);
+  CHECK(sections[0].options.at(0).line == 2);
+  CHECK(sections[1].name == "plan");
+  CHECK(sections[1].line == 3);
+  const std::vector<std::pair<std::string, int>> expected = {{"draft", 4}, {"batch", 7}, {"c", 9}};
+  REQUIRE(sections[1].options.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(sections[1].options[i].name == expected[i].first);
+    CHECK(sections[1].options[i].line == expected[i].second);
   }
+  CHECK(sections[2].name.empty());
+  CHECK(sections[2].options.at(0).line == 11);
+  CHECK(sections[2].options.at(0).values == Values{{"true"}});
 }
 
-TEST_CASE("a list of texts in a configuration file stands for several values of an option") {
-  CHECK(config_text("[plan]\ntrace = [\"a, b\", 'c'] # two\nbatch = [1, 8]\nc = 0.1").lines ==
-        "[plan]\ntrace = \"a, b\"\ntrace = 'c'\nbatch = [1, 8]\nc = 0.1\n");
-  CHECK(config_text("draft = [\n  \"a\",  # first\n  \"b\",\n]\nc = 0.1\n").lines ==
-        "draft = \"a\"\ndraft = \"b\"\nc = 0.1\n");
-  for (const char* other : {"draft = [\"a\", \n", "draft = [\"a\", 3]\n", "# draft = [\"a\"]\n", "[plan]\n"}) {
-    CHECK(config_text(other).lines == other);
-  }
+TEST_CASE("values in a file of options stand in quotes, or not, and in lists") {
+  const auto values = [](const std::string& text) {
+    return option_sections("f", "[plan]\n" + text).at(0).options.at(0).values;
+  };
+  CHECK(values("trace = [\"a, b\", 'c'] # two") == Values{{"a, b"}, {"c"}});
+  CHECK(values("draft = [\n  \"a#\",  # first\n  \"b\",\n]\nc = 0.1\n") == Values{{"a#"}, {"b"}});
+  CHECK(values("counters = [[a, 'b'], [c]]") == Values{{"a", "b"}, {"c"}});
+  CHECK(values("model = a b # c") == Values{{"a b"}});
+  CHECK(values("model = \"\\\"a\\b\\\\\"") == Values{{"\"a\\b\\"}});
+  CHECK(values("model = '\\\\'") == Values{{"\\\\"}});
+  for (const char* other :
+       {"draft = [\"a\", \n", "draft = [\"a\" 3]\n", "draft = \"a\nb\"\n", "c =\n", "= 3\n", "[a\n"})
+    CHECK_THROWS_AS(values(other), UsageError);
+}
+
+TEST_CASE(
+    "a list in a configuration file is several values of an option that takes several, and else one with commas") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "plan.toml").string();
-  std::ofstream(file) << "[plan]\ndraft = [\"a:alpha=0.8,c=0.1\", \"b:alpha=0.7,c=0.05\"]\nbatch = \"1,8\"\n";
+  std::ofstream(file) << "[plan]\ndraft = [\"a:alpha=0.8,c=0.1\", \"b:alpha=0.7,c=0.05\"]\nbatch = [1, 8]\n";
   const ordered_json plan = specdec::tests::document_of_run("plan --config " + file);
   CHECK(plan["inputs"]["draft"].size() == 2);
   CHECK(plan["drafts"].size() == 2);

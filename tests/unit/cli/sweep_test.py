@@ -318,8 +318,7 @@ class Sweeping(unittest.TestCase):
 
     def test_files_that_say_nothing_sensible_are_refused_in_one_line(self):
         self.refused("", "FILE: has no section, but must have [plan] or [capacity]")
-        self.refused("alpha = 1\n", "FILE:1: 'alpha = 1' stands where there must be [plan] or [capacity], the command "
-                                    "whose options follow")
+        self.refused("alpha = 1\n", "FILE:1: no section stands above this, but must be [plan] or [capacity]")
         self.refused("[analyze]\nc = 1\n", "FILE:1: [analyze] is a section, but must be [plan] or [capacity]")
         self.refused("[plan]\nalfa = 1\n", "FILE:2: alfa is not an option of specdec plan")
         self.refused("[plan]\nalpha = []\n", "FILE:2: nothing stands where there must be at least one value")

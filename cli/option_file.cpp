@@ -1,8 +1,7 @@
-#include "cli/sweep_file.hpp"
+#include "cli/option_file.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "cli/usage_error.hpp"
@@ -12,10 +11,10 @@ namespace {
 
 constexpr std::string_view blank_characters = " \t\r";
 
-/// Takes the text of a sweep's file apart, from its front.
-class SweepText {
+/// Takes the text of a file of options apart, from its front.
+class OptionText {
  public:
-  SweepText(const std::string& file, std::string_view left) : file_(file), left_(left) {}
+  OptionText(const std::string& file, std::string_view left) : file_(file), left_(left) {}
 
   bool at_end() {
     skip(true);
@@ -36,24 +35,22 @@ class SweepText {
     if (!left_.empty() && left_.front() != '\n') refuse_here("the end of the line");
   }
 
-  /// "name" of `name = value`, with or without quotes.
-  std::string key() {
-    std::string name = left_.starts_with('"') || left_.starts_with('\'') ? quoted() : word("= \t\r\n#");
+  FileOption option() {
+    FileOption option{{}, {}, line_};
+    option.name = left_.starts_with('"') || left_.starts_with('\'') ? quoted() : word("=\n#");
+    if (option.name.empty()) refuse_here("NAME = VALUE");
     skip(false);
-    if (name.empty() || !takes("=")) refuse_here("NAME = VALUE");
-    skip(false);
-    return name;
+    if (takes("=")) {
+      skip(false);
+      option.values = values();
+    } else {
+      option.values = {{"true"}};
+    }
+    return option;
   }
 
   /// The words of a header up to the bracket that closes it.
   std::string header() { return word("]\n"); }
-
-  std::vector<std::vector<std::string>> values() {
-    if (!takes("[")) return {{scalar("\n#")}};
-    std::vector<std::vector<std::string>> all;
-    for_each_entry([&] { all.push_back(takes("[") ? texts() : std::vector{scalar(",]\n#")}); });
-    return all;
-  }
 
   [[noreturn]] void refuse_here(std::string_view expected) const {
     const std::string_view rest = left_.substr(0, std::min<std::size_t>(left_.find('\n'), 40));
@@ -62,6 +59,13 @@ class SweepText {
   }
 
  private:
+  std::vector<std::vector<std::string>> values() {
+    if (!takes("[")) return {{scalar("\n#")}};
+    std::vector<std::vector<std::string>> all;
+    for_each_entry([&] { all.push_back(takes("[") ? texts() : std::vector{scalar(",]\n#")}); });
+    return all;
+  }
+
   /// Passes over blanks and comments, and over line ends where `lines` says so.
   void skip(bool lines) {
     while (!left_.empty()) {
@@ -85,23 +89,16 @@ class SweepText {
     return std::string(taken.substr(0, last == std::string_view::npos ? 0 : last + 1));
   }
 
-  /// '...' as it stands, "..." with \" and \\.
   std::string quoted() {
     const char quote = left_.front();
     left_.remove_prefix(1);
     std::string text;
     while (!left_.empty() && left_.front() != '\n') {
-      const char next = left_.front();
+      if (takes({&quote, 1})) return text;
+      const bool is_escaped = quote == '"' && (left_.starts_with("\\\"") || left_.starts_with("\\\\"));
+      if (is_escaped) left_.remove_prefix(1);
+      text += left_.front();
       left_.remove_prefix(1);
-      if (next == quote) return text;
-      if (quote == '"' && next == '\\') {
-        if (left_.empty() || (left_.front() != '"' && left_.front() != '\\'))
-          refuse_here("\\\" or \\\\; a text in '...' is taken as it stands");
-        text += left_.front();
-        left_.remove_prefix(1);
-      } else {
-        text += next;
-      }
     }
     refuse_here(fmt::format("the {} that ends the text", quote));
   }
@@ -140,54 +137,24 @@ class SweepText {
   std::int64_t line_ = 1;
 };
 
-void begin_section(const std::string& file, SweepText& text, std::vector<SweepSection>& sections) {
-  const bool is_one_of_several = text.takes("[");
-  SweepSection section{text.header(), {}, text.line()};
-  if (!text.takes(is_one_of_several ? "]]" : "]")) text.refuse_here("the end of the section's name");
-  for (const SweepSection& other : sections) {
-    if (other.command == section.command && is_one_of_several) continue;
-    const std::string_view remedy =
-        other.command == section.command ? "sections of one command are written [[plan]]" : "a sweep is of one command";
-    throw UsageError(fmt::format("{}:{}: [{}] follows [{}] in line {}, but {}", file, section.line, section.command,
-                                 other.command, other.line, remedy));
-  }
-  sections.push_back(std::move(section));
-}
-
-void take_option(const std::string& file, SweepText& text, std::vector<SweepAxis>& axes) {
-  SweepAxis axis{{}, {}, text.line()};
-  axis.name = text.key();
-  axis.values = text.values();
-  const auto known = std::find_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return a.name == axis.name; });
-  if (known == axes.end()) {
-    axes.push_back(std::move(axis));
-    return;
-  }
-  // As in a configuration: several values of one option, one below the other.
-  const bool are_values = known == std::prev(axes.end()) && known->values.size() == 1 && axis.values.size() == 1;
-  if (!are_values) {
-    throw UsageError(fmt::format("{}:{}: {} is given in line {} already: several values stand in a list", file,
-                                 axis.line, axis.name, known->line));
-  }
-  known->values[0].insert(known->values[0].end(), axis.values[0].begin(), axis.values[0].end());
-}
-
 }  // namespace
 
-std::vector<SweepSection> sweep_sections(const std::string& file, std::string_view toml) {
-  SweepText text(file, toml);
-  std::vector<SweepSection> sections;
+std::vector<FileSection> option_sections(const std::string& file, std::string_view toml) {
+  OptionText text(file, toml);
+  std::vector<FileSection> sections;
   while (!text.at_end()) {
+    const std::int64_t line = text.line();
     if (text.takes("[")) {
-      begin_section(file, text, sections);
-    } else if (sections.empty()) {
-      text.refuse_here("[plan] or [capacity], the command whose options follow");
+      const bool is_one_of_several = text.takes("[");
+      const std::string name = text.header();
+      if (!text.takes(is_one_of_several ? "]]" : "]")) text.refuse_here("the end of the section's name");
+      sections.push_back({name == "default" ? "" : name, {}, line, is_one_of_several});
     } else {
-      take_option(file, text, sections.back().axes);
+      if (sections.empty()) sections.push_back({"", {}, line});
+      sections.back().options.push_back(text.option());
     }
     text.end_line();
   }
-  if (sections.empty()) throw UsageError(fmt::format("{}: has no section, but must have [plan] or [capacity]", file));
   return sections;
 }
 
