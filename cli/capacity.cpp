@@ -12,7 +12,7 @@ namespace specdec::cli {
 namespace {
 
 void declare_all(Options& options, CapacityOptions& o) {
-  o.threads = default_threads();
+  o.question.threads = default_threads();
   declare(options, o);
 }
 

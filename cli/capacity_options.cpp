@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/given_options.hpp"
+#include "cli/plan_grammar.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "planner/load/capacity.hpp"
@@ -27,7 +28,7 @@ GivenOptions acceptance_of(const CapacityOptions& o) {
 }
 
 void require_workload(const CapacityOptions& o) {
-  if (o.arrival_rate && o.concurrency) {
+  if (o.question.arrival_rate && o.question.concurrency) {
     throw UsageError("--concurrency is given, but must not be beside --arrival-rate");
   }
   if (o.requests) {
@@ -42,14 +43,14 @@ void require_all_named(const CapacityOptions& o) {
   std::vector<std::string_view> missing;
   if (!o.requests && !o.prompt_tokens) missing.push_back("--prompt-tokens MEAN");
   if (!o.requests && !o.output_tokens) missing.push_back("--output-tokens MEAN");
-  if (!o.roofline.hardware && o.shared.cost_files.empty() && o.shared.bench.empty())
+  if (!o.shared.roofline.hardware && o.shared.cost_files.empty() && o.shared.bench.empty())
     missing.push_back("--hardware DEVICE with --model NAME (or --cost or --bench)");
-  else if (o.roofline.hardware && !o.shared.model)
+  else if (o.shared.roofline.hardware && !o.shared.model)
     missing.push_back("--model NAME");
-  const bool by_times = !o.roofline.hardware && (!o.shared.cost_files.empty() || !o.shared.bench.empty());
-  if (by_times && !o.kv_cache_tokens)
+  const bool by_times = !o.shared.roofline.hardware && (!o.shared.cost_files.empty() || !o.shared.bench.empty());
+  if (by_times && !o.question.kv_cache_tokens)
     missing.push_back("--kv-cache-tokens N, the room for contexts that a server prints");
-  if (by_times && !o.shared.bench.empty() && !o.prefill_tokens_per_second && !o.decode_only)
+  if (by_times && !o.shared.bench.empty() && !o.question.prefill_tokens_per_second && !o.question.decode_only)
     missing.push_back("--prefill-tokens-per-second X (or --decode-only), since --bench prices rounds alone");
   if (!missing.empty())
     throw UsageError(fmt::format("missing: {}{}", fmt::join(missing, ", "),
@@ -57,21 +58,21 @@ void require_all_named(const CapacityOptions& o) {
 }
 
 void require_costs(const CapacityOptions& o) {
-  const auto given = names_given({{"--hardware", o.roofline.hardware.has_value()},
+  const auto given = names_given({{"--hardware", o.shared.roofline.hardware.has_value()},
                                   {"--cost", !o.shared.cost_files.empty()},
                                   {"--bench", !o.shared.bench.empty()}});
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
-  if (o.roofline.hardware) {
+  if (o.shared.roofline.hardware) {
     refuse_given({{"--c", o.shared.cost.c.has_value()},
                   {"--draft-cost", !o.shared.draft_cost_files.empty()},
                   {"--overhead-seconds", o.shared.overhead_seconds.has_value()},
-                  {"--prefill-tokens-per-second", o.prefill_tokens_per_second.has_value()}},
+                  {"--prefill-tokens-per-second", o.question.prefill_tokens_per_second.has_value()}},
                  "--hardware prices that");
-    refuse_given({{"--kv-cache-tokens", o.kv_cache_tokens.has_value()}},
+    refuse_given({{"--kv-cache-tokens", o.question.kv_cache_tokens.has_value()}},
                  "--hardware knows the memory: --gpu-memory-utilization and --activation-reserve-gb say what is free");
     return;
   }
-  for (const auto& [name, is_given] : given_beside_hardware(o.roofline)) {
+  for (const auto& [name, is_given] : given_beside_hardware(o.shared.roofline)) {
     if (is_given && name != "--tensor-parallel-size") {
       throw UsageError(fmt::format("{} is given, but needs --hardware beside it", name));
     }
@@ -89,8 +90,8 @@ void require_acceptance(const CapacityOptions& o) {
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
   if (given.empty()) {
     const bool has_prior = o.shared.leaves_acceptance_to_draft();
-    refuse_given({{"--alpha-spread", o.alpha_spread.has_value()},
-                  {"--schedule", o.schedule.has_value() && !has_prior},
+    refuse_given({{"--alpha-spread", o.question.alpha_spread.has_value()},
+                  {"--schedule", !o.question.schedule.empty() && !has_prior},
                   {"--at", o.shared.at.has_value()},
                   {"--rounds", o.shared.rounds.has_value()},
                   {"--conditional", o.shared.conditional},
@@ -127,28 +128,74 @@ void require_acceptance(const CapacityOptions& o) {
     throw UsageError("--draft-array is given, but goes with --trace only");
 }
 
+/// "1000" or "1000:0.5".
+sim::LengthLaw parse_lengths(std::string_view option, const std::string& text) {
+  const auto parts = split(text, ':');
+  if (parts.size() > 2) refuse(option, text, "MEAN or MEAN:CV");
+  sim::LengthLaw law;
+  law.mean = parse_number(option, parts[0], {1.0, 1e7});
+  if (parts.size() == 2) law.variation = parse_number(fmt::format("CV of {}", option), parts[1], {0.0, 10.0});
+  return law;
+}
+
+void declare_lengths(Options& options, const std::string& name, std::optional<sim::LengthLaw>& lengths,
+                     const std::string& help) {
+  options.value(name, "MEAN[:CV]", help, [&lengths](std::string_view option, const std::string& text) {
+    lengths = parse_lengths(option, text);
+  });
+}
+
+/// "0,1,3" or "1-8", rising; 0, plain decoding, is compared anyway.
+std::vector<std::int64_t> parse_gammas(const std::string& text) {
+  constexpr std::string_view option = "--gamma";
+  constexpr auto largest = static_cast<std::int64_t>(planner::capacity_ranges.gamma.hi);
+  std::vector<std::int64_t> gammas;
+  for (const std::string_view part : split(text, ',')) {
+    const auto ends = split(part, '-');
+    if (ends.size() > 2) refuse(option, part, "a number or LOW-HIGH");
+    const std::int64_t low = parse_integer(option, ends.front(), 0, largest);
+    const std::int64_t high = parse_integer(option, ends.back(), low, largest);
+    for (std::int64_t gamma = low; gamma <= high; ++gamma) {
+      if (!gammas.empty() && gamma <= gammas.back()) refuse(option, text, "a rising list");
+      gammas.push_back(gamma);
+    }
+  }
+  gammas.erase(std::remove(gammas.begin(), gammas.end(), 0), gammas.end());
+  return gammas;
+}
+
+std::vector<std::int64_t> num_seqs(std::string_view option, const std::string& text) {
+  constexpr auto most = static_cast<std::int64_t>(planner::capacity_ranges.max_num_seqs.hi);
+  std::vector<std::int64_t> found;
+  for (const std::string_view part : split(text, ',')) {
+    found.push_back(parse_integer(option, part, 1, most));
+    if (found.size() > 1 && found.back() <= found[found.size() - 2]) refuse(option, text, "a rising list");
+  }
+  return found;
+}
+
 /// With the acceptance of its requests and the hardware that serves them.
 void declare_workload(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Workload");
-  options.number("--arrival-rate,--request-rate", o.arrival_rate, legal.arrival_rate,
+  options.number("--arrival-rate,--request-rate", o.question.arrival_rate, legal.arrival_rate,
                  "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
-  options.integer("--concurrency", o.concurrency, legal.concurrency,
+  options.integer("--concurrency", o.question.concurrency, legal.concurrency,
                   "instead: clients, each of which sends its next request\nwhen its last one has ended");
-  options.number("--outside-ms", o.outside_ms, legal.outside_ms,
+  options.number("--outside-ms", o.question.outside_ms, legal.outside_ms,
                  "of each request beside the engine, there and back:\ntransport, tokenizer");
-  options.text("--prompt-tokens", o.prompt_tokens, "MEAN[:CV]", "lengths: mean, standard deviation / mean [0]");
-  options.text("--output-tokens", o.output_tokens, "MEAN[:CV]", "the same");
+  declare_lengths(options, "--prompt-tokens", o.prompt_tokens, "lengths: mean, standard deviation / mean [0]");
+  declare_lengths(options, "--output-tokens", o.output_tokens, "the same");
   options.text("--requests", o.requests, "FILE",
                "requests that arrived: Azure, Mooncake, or a table\n(docs/reference/formats.md)");
-  options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, legal.prefix_cache_hit_rate,
+  options.number("--prefix-cache-hit-rate", o.question.prefix_cache_hit_rate, legal.prefix_cache_hit_rate,
                  "share of the prompts that is found in the cache");
-  options.flag("--decode-only", o.decode_only, "prompts are computed elsewhere");
+  options.flag("--decode-only", o.question.decode_only, "prompts are computed elsewhere");
   PlanOptions& s = o.shared;
   declare_acceptance(options, s, "at most one of; requests and sequences in files each have their own");
-  options.number("--alpha-spread", o.alpha_spread, legal.alpha_spread,
+  options.number("--alpha-spread", o.question.alpha_spread, legal.alpha_spread,
                  "standard deviation of a Beta law of the rate over\nrequests, each of which keeps its own");
-  declare(options, o.roofline);
+  declare(options, o.shared.roofline);
 }
 
 void declare_models_and_costs(Options& options, CapacityOptions& o) {
@@ -156,43 +203,45 @@ void declare_models_and_costs(Options& options, CapacityOptions& o) {
   PlanOptions& s = o.shared;
   options.group("Models");
   options.text("--model", s.model, "NAME|FILE", "target: a preset, a configuration, or its name in files");
-  options.text("--draft-model", s.draft_model, "NAME|FILE", "draft, the same");
-  options.choice("--draft-kind", s.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
-                 "how drafts are made [model]");
-  declare_lookups(options, s);
+  options.text("--draft-model", s.draft().model, "NAME|FILE", "draft, the same");
+  declare_draft_kind(options, s.draft().kind);
+  declare_lookups(options, s.draft());
   options.group("Costs (instead of --hardware)");
   options.texts("--cost", s.cost_files, "FILE", "measured times of the target's passes, or engines' logs");
   options.texts("--draft-cost", s.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
   options.number("-c,--c", s.cost.c, {}, "draft step time / target step time, with --cost");
   options.number("--overhead-seconds", s.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.texts("--bench", s.bench, "FILE", "benchmark runs: costs and acceptance");
-  options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, legal.prefill_tokens_per_second,
+  options.number("--prefill-tokens-per-second", o.question.prefill_tokens_per_second, legal.prefill_tokens_per_second,
                  "speed of prompts [further positions of the same pass]");
 }
 
 void declare_deployment(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Deployment");
-  options.integer("--gpus", o.gpus, legal.gpus,
+  options.integer("--gpus", o.question.gpus, legal.gpus,
                   "accelerators that there are: finds the layout of --tp,\n--dp, --ep and replicas on them");
-  options.integer("--replicas", o.replicas, legal.replicas, "how many there are [as many as the load needs]");
-  options.number("--price", o.price, legal.price, "of a GPU for an hour, in any currency");
+  options.integer("--replicas", o.question.replicas, legal.replicas, "how many there are [as many as the load needs]");
+  options.number("--price", o.question.price, legal.price, "of a GPU for an hour, in any currency");
 }
 
 /// In the group of the deployment.
 void declare_engine(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
-  options.number("--gpu-memory-utilization", o.gpu_memory_utilization, legal.gpu_memory_utilization,
+  options.number("--gpu-memory-utilization", o.question.gpu_memory_utilization, legal.gpu_memory_utilization,
                  "share that the engine takes");
   options.number(
-      "--activation-reserve-gb", o.activation_reserve_gb, legal.activation_reserve_gb,
+      "--activation-reserve-gb", o.question.activation_reserve_gb, legal.activation_reserve_gb,
       "10^9 bytes per GPU of that for activations and buffers\n[by the model's shape, docs/theory.md#memory]");
-  options.integer("--kv-cache-tokens", o.kv_cache_tokens, legal.kv_cache_tokens,
+  options.integer("--kv-cache-tokens", o.question.kv_cache_tokens, legal.kv_cache_tokens,
                   "tokens that a replica's cache holds, without --hardware");
-  options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");
-  options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, legal.max_num_batched_tokens,
+  options.value(
+      "--max-num-seqs", "N1,N2,...", "sequences that run together; each is tried",
+      [&q = o.question](std::string_view option, const std::string& text) { q.max_num_seqs = num_seqs(option, text); },
+      "256");
+  options.integer("--max-num-batched-tokens", o.question.max_num_batched_tokens, legal.max_num_batched_tokens,
                   "positions of an iteration");
-  options.flag("--prefill-first", o.prefill_first,
+  options.flag("--prefill-first", o.question.prefill_first,
                "prompts have iterations of their own, before rounds, as\nin SGLang, and do not share them");
 }
 
@@ -200,22 +249,23 @@ void declare_engine(Options& options, CapacityOptions& o) {
 void declare_comparison(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("What is compared with plain decoding");
-  options.text("-k,--gamma,--num-speculative-tokens", o.gamma, "G1,G2,...|LOW-HIGH",
-               "drafted tokens per step [1-8 with an acceptance]");
-  options.text("--schedule", o.schedule, "LOW-HIGH:G,...", "gammas by batch: 1-64:3,65-128:1,129-512:0");
+  options.value("-k,--gamma,--num-speculative-tokens", "G1,G2,...|LOW-HIGH",
+                "drafted tokens per step [1-8 with an acceptance]",
+                [&q = o.question](std::string_view, const std::string& text) { q.gamma = parse_gammas(text); });
+  declare_schedule(options, o.question.schedule, "gammas by batch: 1-64:3,65-128:1,129-512:0");
   options.flag(
-      "--verification-budget", o.verification_budget,
+      "--verification-budget", o.question.verification_budget,
       "also each with a budget: of the drafts of a batch those\nare verified that make most tokens for their time");
   options.group("Limits");
-  options.number("--ttft-ms", o.ttft_ms, legal.ttft_ms, "time to first token, at the percentile");
-  options.number("--tpot-ms", o.tpot_ms, legal.tpot_ms, "time per output token after it, at the percentile");
-  options.number("--percentile", o.percentile, legal.percentile, "of the requests");
+  options.number("--ttft-ms", o.question.ttft_ms, legal.ttft_ms, "time to first token, at the percentile");
+  options.number("--tpot-ms", o.question.tpot_ms, legal.tpot_ms, "time per output token after it, at the percentile");
+  options.number("--percentile", o.question.percentile, legal.percentile, "of the requests");
   options.group("Simulation");
-  options.integer("--replications", o.replications, legal.replications, "independent runs behind each figure");
-  options.integer("--num-requests", o.num_requests, legal.num_requests,
+  options.integer("--replications", o.question.replications, legal.replications, "independent runs behind each figure");
+  options.integer("--num-requests", o.question.workload.requests, legal.num_requests,
                   "requests of a run [1000; with --concurrency 10 for each\nof a replica's clients]");
-  options.integer("--seed", o.seed, legal.seed, "seed of all random numbers");
-  options.integer("--threads", o.threads, legal.threads, "threads; results do not depend on them");
+  options.integer("--seed", o.question.seed, legal.seed, "seed of all random numbers");
+  options.integer("--threads", o.question.threads, legal.threads, "threads; results do not depend on them");
 }
 
 }  // namespace
@@ -246,8 +296,8 @@ void require_consistent(const CapacityOptions& o) {
   require_workload(o);
   require_costs(o);
   require_acceptance(o);
-  if (!o.ttft_ms && !o.tpot_ms)
-    refuse_given({{"--percentile", o.percentile != CapacityOptions().percentile}},
+  if (!o.question.ttft_ms && !o.question.tpot_ms)
+    refuse_given({{"--percentile", o.question.percentile != planner::CapacityQuestion().percentile}},
                  "needs a limit beside it, --ttft-ms or --tpot-ms");
 }
 

@@ -29,8 +29,7 @@ void declare_comparison(Options& options, CompareOptions& values) {
 }
 
 Report run_comparison(const CompareOptions& values, const Options& options) {
-  planner::ComparisonQuestion question;
-  values.shared.fill(question, options);
+  planner::ComparisonQuestion question{values.shared.asked(options)};
   question.methods = planner::methods_named("METHOD", values.methods);
   const Interruption interruption;
   const planner::Comparison comparison =

@@ -18,7 +18,7 @@ struct DoctorOptions {
   planner::CheckupQuestion question;
   std::optional<std::string> target, draft;
   std::vector<std::string> draft_cost;
-  std::optional<std::string> hardware, model, draft_model, draft_kind;
+  std::optional<std::string> hardware, model, draft_model;
   std::optional<std::int64_t> tensor_parallel;
 
   void declare(Options& options) {
@@ -27,8 +27,10 @@ struct DoctorOptions {
     options.text("--draft", draft, "FILE", "the draft's half of it");
     options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, largest_counted_gamma},
                     "gamma at which was counted, where the files do not say it");
-    options.choice("--draft-kind", draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel"},
-                   "how drafts are made, where the files do not say it");
+    options.choice(
+        "--draft-kind", {"model", "mirrored", "eagle", "mtp", "parallel"},
+        "how drafts are made, where the files do not say it",
+        [this](std::string_view, const std::string& kind) { question.draft_kind = cost::draft_kind_named(kind); });
     options.group("The draft against its roofline");
     options.texts("--draft-cost", draft_cost, "FILE",
                   "times of the draft: as for plan, or llama.cpp's log with\nstatistics of its drafts");
@@ -63,14 +65,13 @@ std::optional<planner::DraftTimes> draft_times(const DoctorOptions& o) {
     throw UsageError("--draft-cost is given, but needs --hardware and --model beside it: the roofline of the draft");
   planner::DraftTimes times{o.draft_cost, *o.hardware, *o.model, {}};
   times.options.draft.model = o.draft_model;
-  if (o.draft_kind) times.options.draft.kind = cost::draft_kind_named(*o.draft_kind);
+  times.options.draft.kind = o.question.draft_kind;
   times.options.tensor_parallel = o.tensor_parallel;
   return times;
 }
 
 Report run(const DoctorOptions& options, const Options&) {
   planner::CheckupQuestion question = options.question;
-  if (options.draft_kind) question.draft_kind = cost::draft_kind_named(*options.draft_kind);
   if (options.target.has_value() != options.draft.has_value()) {
     throw UsageError("--target and --draft are the two halves of a recording: give both");
   }

@@ -31,32 +31,33 @@ std::vector<double> tree_acceptance_of(const std::string& list) {
 
 }  // namespace
 
-MethodOptions::MethodOptions() { settings.threads = default_threads(); }
+MethodOptions::MethodOptions() { question.threads = default_threads(); }
 
 void MethodOptions::declare_source(Options& options) {
   options.group("Source");
   options.choice("--source", source, planner::method_sources(),
                  "a pair of models and prompts, a random table pair, or a recording");
-  options.text("--target", target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
-  options.text("--draft-model", draft_model, "DIR",
+  options.text("--target", question.target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
+  options.text("--draft-model", question.draft_model, "DIR",
                "folder of the draft model's, of that vocabulary or with a d2t, or n-gram tables");
-  options.text("--prompts", prompts, "FILE", "JSON lines or a .txt, as for specdec validate");
-  options.text("--tasks,--task", tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
-  options.text("--ngram-text", ngram_text, "FILE",
+  options.text("--prompts", question.prompts, "FILE", "JSON lines or a .txt, as for specdec validate");
+  options.value("--tasks,--task", "LIST", "tasks of the prompts, separated by commas (default: all)",
+                [this](std::string_view, const std::string& text) { question.tasks = listed("--tasks", text); });
+  options.text("--ngram-text", question.ngram_text, "FILE",
                "texts that n-grams are counted in, as --prompts (default: the prompts themselves)");
-  options.text("--eagle-head", eagle_head, "FILE",
+  options.text("--eagle-head", question.eagle_head, "FILE",
                "head trained on the target, of the draft eagle (default: the shipped target's)");
-  options.text("--parallel-heads", parallel_heads, "FILE", "heads trained on it, of the draft parallel");
-  options.text("--exits", exits, "FILE", "exits trained on it, of the draft early-exit");
-  options.choice("--laws", laws, planner::synthetic_laws(),
+  options.text("--parallel-heads", question.parallel_heads, "FILE", "heads trained on it, of the draft parallel");
+  options.text("--exits", question.exits, "FILE", "exits trained on it, of the draft early-exit");
+  options.choice("--laws", question.laws, planner::synthetic_laws(),
                  "of a synthetic source: by the token before, the same everywhere, or acceptances alone\n"
                  "[iid with --alpha, fixed above 4096 tokens, else bigram]");
-  options.integer("--vocab", vocab, range_of_parameter("--vocab"), "tokens of the synthetic vocabulary [64]");
-  options.number("--noise", noise, range_of_parameter("--noise"),
+  options.integer("--vocab", question.vocab, range_of_parameter("--vocab"), "tokens of the synthetic vocabulary [64]");
+  options.number("--noise", question.noise, range_of_parameter("--noise"),
                  "of the synthetic draft, in logits; 0 is the target [1]");
-  options.text("--trace", trace, "FILE",
+  options.text("--trace", question.trace, "FILE",
                "the recording that methods are replayed over, in any format of specdec analyze");
-  options.number("--alpha", alpha, range_of_parameter("--alpha"), "acceptance of every draft, for --laws iid");
+  options.number("--alpha", question.alpha, range_of_parameter("--alpha"), "acceptance of every draft, for --laws iid");
 }
 
 void MethodOptions::declare_settings(Options& options) {
@@ -70,75 +71,57 @@ void MethodOptions::declare_settings(Options& options) {
   options.number("--delta", settings.delta, range_of_parameter("--delta"), "of typical acceptance");
   options.number("--threshold", settings.threshold, range_of_parameter("--threshold"),
                  "of threshold, product and confidence");
-  options.text("--schedule", schedule, "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch");
-  options.integer("--batch,--concurrency", batch, range_of_parameter("--batch"),
+  options.value("--schedule", "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch",
+                [this](std::string_view, const std::string& text) { question.schedule = parse_schedule(text); });
+  options.integer("--batch,--concurrency", question.batch, range_of_parameter("--batch"),
                   "the batch that it looks up, and that moving-average and budget-... decode together [1]");
   options.integer("--drafts", settings.drafts, range_of_parameter("--drafts"), "chains of recursive and k-sequential");
   options.text("--tree", tree, "CxD", "C children of every node, D levels: of tree and static-tree");
   options.integer("--tree-nodes", settings.tree_nodes, range_of_parameter("--tree-nodes"),
                   "of optimal-tree, and at most of best-tree; the root is one");
-  options.text("--tree-acceptance", tree_acceptance, "A,B,...",
-               "how often the child of each rank is the accepted one: what trees are planned\nfor, and these two "
-               "made for [the shipped pair's]");
+  options.value(
+      "--tree-acceptance", "A,B,...",
+      "how often the child of each rank is the accepted one: what trees are planned\nfor, and these two "
+      "made for [the shipped pair's]",
+      [this](std::string_view, const std::string& text) { question.tree_acceptance = tree_acceptance_of(text); });
   options.integer("--exit-layer", settings.exit_layer, range_of_parameter("--exit-layer"),
                   "blocks of the draft early-exit");
   options.group("What to run");
-  options.integer("--tokens", tokens, range_of_parameter("--tokens"),
+  options.integer("--tokens", question.tokens, range_of_parameter("--tokens"),
                   "tokens per method, rounded up to whole sequences; with --laws fixed or iid\nas many rounds as yield "
                   "them on average; 1e9 is understood\n[4608; with --until-error what it takes]");
-  options.number("--until-error", settings.until_relative_error, range_of_parameter("--until-error"),
+  options.number("--until-error", question.until_error, range_of_parameter("--until-error"),
                  "end a method where tokens per step are known to this share of them (half of the 95% interval)");
   options.integer("--max-new-tokens", settings.max_new_tokens, range_of_parameter("--max-new-tokens"),
                   "tokens per sequence");
-  options.integer("--end-token", end_token, range_of_parameter("--end-token"),
+  options.integer("--end-token", question.end_token, range_of_parameter("--end-token"),
                   "the token that ends a text (default: none)");
-  options.flag("--timed", settings.timed,
-               "decode one sequence at a time, in turn with plain decoding, and time both");
-  options.integer("--seed", seed, range_of_parameter("--seed"), "seed of all random numbers");
-  options.integer("--threads", settings.threads, range_of_parameter("--threads"),
+  options.flag("--timed", question.timed, "decode one sequence at a time, in turn with plain decoding, and time both");
+  options.integer("--seed", question.seed, range_of_parameter("--seed"), "seed of all random numbers");
+  options.integer("--threads", question.threads, range_of_parameter("--threads"),
                   "sequences at a time; with --timed threads of each model");
   cost.declare(options, "[ratio of operations]");
 }
 
-void MethodOptions::fill(planner::MethodQuestion& question, const Options& given) const {
+planner::MethodQuestion MethodOptions::asked(const Options& given) const {
+  planner::MethodQuestion asked = question;
   const auto take = [&](const char* option, const auto& value, auto& member) {
     if (given.is_given(option)) member = value;
   };
-  take("--source", source, question.source);
-  question.target = target;
-  question.draft_model = draft_model;
-  question.prompts = prompts;
-  question.tasks = listed("--tasks", tasks);
-  question.ngram_text = ngram_text;
-  question.eagle_head = eagle_head;
-  question.parallel_heads = parallel_heads;
-  question.exits = exits;
-  question.laws = laws;
-  question.vocab = vocab;
-  question.noise = noise;
-  question.alpha = alpha;
-  question.trace = trace;
-  take("--gamma", settings.gamma, question.gamma);
-  take("--temperature", settings.temperature, question.temperature);
-  take("--lenience", settings.lenience, question.lenience);
-  take("--epsilon", settings.epsilon, question.epsilon);
-  take("--delta", settings.delta, question.delta);
-  take("--threshold", settings.threshold, question.threshold);
-  if (schedule) question.schedule = parse_schedule(*schedule);
-  question.batch = batch;
-  take("--drafts", settings.drafts, question.drafts);
-  if (given.is_given("--tree")) question.tree = tree_of(tree);
-  take("--tree-nodes", settings.tree_nodes, question.tree_nodes);
-  if (tree_acceptance) question.tree_acceptance = tree_acceptance_of(*tree_acceptance);
-  take("--exit-layer", settings.exit_layer, question.exit_layer);
-  question.tokens = tokens;
-  question.until_error = settings.until_relative_error;
-  take("--max-new-tokens", settings.max_new_tokens, question.max_new_tokens);
-  question.end_token = end_token;
-  question.timed = settings.timed;
-  question.seed = seed;
-  question.threads = settings.threads;
-  question.cost = cost.times();
+  take("--source", source, asked.source);
+  take("--gamma", settings.gamma, asked.gamma);
+  take("--temperature", settings.temperature, asked.temperature);
+  take("--lenience", settings.lenience, asked.lenience);
+  take("--epsilon", settings.epsilon, asked.epsilon);
+  take("--delta", settings.delta, asked.delta);
+  take("--threshold", settings.threshold, asked.threshold);
+  take("--drafts", settings.drafts, asked.drafts);
+  if (given.is_given("--tree")) asked.tree = tree_of(tree);
+  take("--tree-nodes", settings.tree_nodes, asked.tree_nodes);
+  take("--exit-layer", settings.exit_layer, asked.exit_layer);
+  take("--max-new-tokens", settings.max_new_tokens, asked.max_new_tokens);
+  asked.cost = cost.times();
+  return asked;
 }
 
 Report report_of(const planner::MethodRuns& runs, render::Spoken spoken) {

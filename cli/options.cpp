@@ -90,6 +90,19 @@ void Options::add_text(const std::string& names, Target& target, const std::stri
   add(names, target, value_name, help, [&target](std::string_view, const std::string& text) { target = text; });
 }
 
+void Options::value(const std::string& names, const std::string& value_name, const std::string& help,
+                    const Parser& take, const std::optional<std::string>& usual) {
+  std::optional<std::string>& kept = texts_.emplace_back(OwnText{usual, usual}).text;
+  add(names, kept, value_name, help, [&kept, take](std::string_view option, const std::string& text) {
+    take(option, text);
+    kept = text;
+  });
+}
+
+void Options::forget() {
+  for (OwnText& own : texts_) own.text = own.usual;
+}
+
 void Options::number(const std::string& names, std::optional<double>& target, const LegalRange& range,
                      const std::string& help) {
   add_number(names, target, range, help);
@@ -142,15 +155,21 @@ void Options::flag(const std::string& names, bool& target, const std::string& he
 /// Names of engines and formats are found in whatever case they are typed.
 template <class Target>
 void Options::add_choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
-                         const std::string& help) {
+                         const std::string& help, const Parser& take) {
   const std::string value_name = fmt::format("{}", fmt::join(allowed, "|"));
-  add(names, target, value_name, help, [&target, allowed](std::string_view option, const std::string& text) {
+  add(names, target, value_name, help, [&target, allowed, take](std::string_view option, const std::string& text) {
     const auto found = std::ranges::find_if(allowed, [&text](const std::string& word) {
       return std::ranges::equal(word, text, {}, lower, lower);
     });
     if (found == allowed.end()) refuse(option, text, fmt::format("one of {}", fmt::join(allowed, ", ")));
     target = *found;
+    if (take) take(option, *found);
   });
+}
+
+void Options::choice(const std::string& names, const std::vector<std::string>& allowed, const std::string& help,
+                     const Parser& take) {
+  add_choice(names, texts_.emplace_back().text, allowed, help, take);
 }
 
 void Options::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -37,6 +38,12 @@ class Options {
                const std::string& help);
   void integer(const std::string& names, std::int64_t& target, const LegalRange& range, const std::string& help);
 
+  using Parser = std::function<void(std::string_view option, const std::string& text)>;
+  /// A value in a form of its own, which `take` reads; the "inputs" have its text.
+  /// @param usual  the text of its default, which `take` is not given
+  void value(const std::string& names, const std::string& value_name, const std::string& help, const Parser& take,
+             const std::optional<std::string>& usual = {});
+
   /// `value_name` stands for the value in the help text.
   void text(const std::string& names, std::optional<std::string>& target, const std::string& value_name,
             const std::string& help);
@@ -54,6 +61,9 @@ class Options {
   void choice(const std::string& names, std::optional<std::string>& target, const std::vector<std::string>& allowed,
               const std::string& help);
 
+  void choice(const std::string& names, const std::vector<std::string>& allowed, const std::string& help,
+              const Parser& take);
+
   /// A value that stands on the command line without a name, for instance a file; it must be given. `name` is in
   /// capitals, as in a configuration file, and in lower-case the key of the "inputs": argument("TRACE", ...) is
   /// "trace".
@@ -63,6 +73,9 @@ class Options {
   /// declaration of a command only.
   void arguments(const std::string& name, std::vector<std::string>& target, const std::string& help,
                  Least least = Least::one);
+
+  /// Texts of values in forms of their own are those of their defaults again.
+  void forget();
 
   /// Options declared from here on stand under this heading in the help text.
   void group(const std::string& heading) { group_ = heading; }
@@ -92,8 +105,6 @@ class Options {
   bool quiet() const;
 
  private:
-  using Parser = std::function<void(std::string_view option, const std::string& text)>;
-
   struct Declared {
     std::string key;
     std::function<nlohmann::ordered_json()> value;
@@ -112,7 +123,7 @@ class Options {
 
   template <class Target>
   void add_choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
-                  const std::string& help);
+                  const std::string& help, const Parser& take = {});
   template <class Target>
   void add_argument(const std::string& name, const std::string& key, Target& target, const std::string& help,
                     bool required);
@@ -128,6 +139,10 @@ class Options {
   std::string group_ = "Options";
   std::vector<std::string> words_;
   std::vector<Declared> declared_;
+  struct OwnText {
+    std::optional<std::string> text, usual;
+  };
+  std::deque<OwnText> texts_;
 };
 
 /// Options by name without dashes, and the values of each.

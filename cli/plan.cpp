@@ -74,14 +74,13 @@ Report run_plan(const PlanOptions& chosen, const Options& options) {
   const nlohmann::ordered_json effective = options.effective();
   const nlohmann::ordered_json& output = effective.at("output");
   // Data keep their format; beside them --emit-file has the configuration.
-  if (o.emit && !o.emit_file && output.is_string() && effective.at("format") == "table") {
-    o.output_for_engine = output.get<std::string>();
-  }
+  const bool is_for_engine = o.question.emit && !o.emit_file && output.is_string() && effective.at("format") == "table";
+  if (is_for_engine) o.question.config_file = output.get<std::string>();
   o.progress = progress_line("reading", options.quiet());
   o.scrape.progress = progress_line("scraping", options.quiet());
   PlanReport plan = o.scrape.url ? plan_of_server(o) : plan_report(o);
-  if (const auto& file = o.output_for_engine) {
-    plan.report.file = text_for_engine("--output", *file, *plan.plan, o.draft_model);
+  if (is_for_engine) {
+    plan.report.file = text_for_engine("--output", o.question.config_file, *plan.plan, o.draft().model);
   }
   return std::move(plan.report);
 }
@@ -95,7 +94,7 @@ PlanReport plan_report(const PlanOptions& options) {
   if (options.emit_file) {
     require_no_input("--emit-file", *options.emit_file, plan->files);
     write_whole("--emit-file", *options.emit_file,
-                text_for_engine("--emit-file", *options.emit_file, *plan, options.draft_model));
+                text_for_engine("--emit-file", *options.emit_file, *plan, options.draft().model));
   }
   return {report_of(plan), plan};
 }

@@ -2,13 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "planner/plan.hpp"
+
 namespace specdec::cli {
 
 using planning::ScheduleStretch;
 
-cost::DraftKind kind_named(std::string_view option, std::string_view name) {
-  if (const auto kind = cost::draft_kind_named(name)) return *kind;
-  refuse(option, name, "one of model, mirrored, eagle, mtp, parallel, ngram, suffix");
+void declare_draft_kind(Options& options, std::optional<cost::DraftKind>& kind, const std::string& help) {
+  options.choice("--draft-kind", {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"}, help,
+                 [&kind](std::string_view, const std::string& name) { kind = cost::draft_kind_named(name); });
+}
+
+void declare_emit(Options& options, std::optional<planning::Engine>& engine, const std::string& help) {
+  options.choice("--emit", {"vllm", "sglang", "trtllm", "llamacpp"}, help,
+                 [&engine](std::string_view, const std::string& name) { engine = planning::engine_named(name); });
 }
 
 std::vector<double> rising_list(std::string_view option, const std::string& text, const LegalRange& range) {
@@ -43,6 +50,32 @@ std::vector<ScheduleStretch> parse_schedule(const std::string& text) {
     schedule.push_back({low, high, parse_integer(option, pair[1], 0, planning::largest_scanned_gamma)});
   }
   return schedule;
+}
+
+namespace {
+
+void declare_list(Options& options, const std::string& names, std::vector<double>& list, const LegalRange& range,
+                  const std::string& value_name, const std::string& help) {
+  options.value(names, value_name, help, [&list, range](std::string_view option, const std::string& text) {
+    list = rising_list(option, text, range);
+  });
+}
+
+}  // namespace
+
+void declare_batch(Options& options, std::vector<double>& batch, const std::string& help) {
+  declare_list(options, "--batch,--concurrency", batch,
+               {0.0, static_cast<double>(planning::largest_scheduled_batch), true}, "B1,B2,...", help);
+}
+
+void declare_context(Options& options, std::vector<double>& context, const std::string& help,
+                     const std::string& value_name) {
+  declare_list(options, "--context", context, {0.0, planner::largest_context}, value_name, help);
+}
+
+void declare_schedule(Options& options, std::vector<ScheduleStretch>& schedule, const std::string& help) {
+  options.value("--schedule", "LOW-HIGH:G,...", help,
+                [&schedule](std::string_view, const std::string& text) { schedule = parse_schedule(text); });
 }
 
 }  // namespace specdec::cli

@@ -11,6 +11,7 @@
 
 #include "analysis/planning/best_gamma.hpp"
 #include "cli/given_options.hpp"
+#include "cli/plan_grammar.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/distinct_files.hpp"
 #include "planner/near_names.hpp"
@@ -73,7 +74,7 @@ void require_about_acceptance(const PlanOptions& o) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
   }
   if (o.draft_array && o.trace.empty()) throw UsageError("--draft-array is given, but goes with --trace only");
-  if (o.acceptance != "recorded" && o.trace.empty() && !o.published && !o.emit && !stated_for_drafts &&
+  if (o.acceptance != "recorded" && o.trace.empty() && !o.published && !o.question.emit && !stated_for_drafts &&
       !o.leaves_acceptance_to_draft()) {
     throw UsageError("--acceptance is given, but goes with --trace, --published or --emit only");
   }
@@ -85,13 +86,14 @@ void require_about_acceptance(const PlanOptions& o) {
                  "needs --mix beside it");
     if (o.by && !o.bench.empty())
       throw UsageError("--by is given, but must not be beside --bench: its runs have one acceptance for all contexts");
-    if (o.by && !o.context && !o.trace.empty() && !planner::context_bounds(*o.by).empty())
+    if (o.by && o.question.context.empty() && !o.trace.empty() && !planner::context_bounds(*o.by).empty())
       throw UsageError("--by is given, but needs --context beside it: each context has the acceptance of its range");
   }
 }
 
 GivenOptions lookup_options(const PlanOptions& o) {
-  return {{"--hit-rate", o.hit_rate.has_value()}, {"--mean-draft-length", o.mean_draft_length.has_value()}};
+  return {{"--hit-rate", o.draft().hit_rate.has_value()},
+          {"--mean-draft-length", o.draft().mean_draft_length.has_value()}};
 }
 
 void require_costs(const PlanOptions& o) {
@@ -128,8 +130,8 @@ void require_costs(const PlanOptions& o) {
   if (!o.drafts.empty()) {
     refuse_given({{"--c", o.cost.c.has_value()},
                   {"--draft-cost", !o.draft_cost_files.empty()},
-                  {"--draft-kind", o.draft_kind.has_value()},
-                  {"--draft-model", o.draft_model.has_value()}},
+                  {"--draft-kind", o.draft().kind.has_value()},
+                  {"--draft-model", o.draft().model.has_value()}},
                  "each --draft brings its own");
     refuse_given(lookup_options(o), "a --draft that is looked up finds something in every round");
   }
@@ -137,27 +139,29 @@ void require_costs(const PlanOptions& o) {
 
 /// A draft's name alone tells something where it is a preset, which is held against the target's.
 void require_read_draft_model(const PlanOptions& o) {
-  const bool is_read =
-      o.roofline.hardware || !o.cost_files.empty() || !o.draft_cost_files.empty() || !o.bench.empty() || o.emit;
-  if (!o.draft_model || is_read || cost::model_preset(*o.draft_model) != nullptr) return;
+  const bool is_read = o.roofline.hardware || !o.cost_files.empty() || !o.draft_cost_files.empty() ||
+                       !o.bench.empty() || o.question.emit;
+  if (!o.draft().model || is_read || cost::model_preset(*o.draft().model) != nullptr) return;
   std::vector<std::string> known;
   for (const cost::ModelSpec& preset : cost::model_presets()) known.push_back(preset.name);
-  refuse("--draft-model", *o.draft_model,
+  refuse("--draft-model", *o.draft().model,
          "one of `specdec list models`: only --hardware, --cost, --draft-cost, --bench and --emit read others" +
-             planner::near_names(*o.draft_model, known));
+             planner::near_names(*o.draft().model, known));
 }
 
 void require_question(const PlanOptions& o) {
-  if (o.gamma && o.schedule) throw UsageError("--schedule is given, but must not be beside --gamma");
-  if (o.max_regret && !o.gamma && !o.schedule) {
+  const planner::PlanQuestion& q = o.question;
+  const bool has_schedule = !q.schedule.empty();
+  if (q.gamma && has_schedule) throw UsageError("--schedule is given, but must not be beside --gamma");
+  if (q.max_regret && !q.gamma && !has_schedule) {
     throw UsageError("--max-regret is given, but needs --gamma, the gamma in use");
   }
-  if (o.emit_file && !o.emit) throw UsageError("--emit-file is given, but needs --emit beside it");
+  if (o.emit_file && !o.question.emit) throw UsageError("--emit-file is given, but needs --emit beside it");
   if (o.is_closed_form())
-    return refuse_given({{"--model", o.model.has_value()}, {"--draft-model", o.draft_model.has_value()}},
+    return refuse_given({{"--model", o.model.has_value()}, {"--draft-model", o.draft().model.has_value()}},
                         "goes with a deployment: --batch, files, --hardware or --emit");
   require_read_draft_model(o);
-  refuse_given({{"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
+  refuse_given({{"--tokens", q.tokens.has_value()}, {"--c-hat", q.c_hat.has_value()}},
                "goes with one acceptance and --c alone, without batches, files and drafts");
 }
 
@@ -168,14 +172,15 @@ bool PlanOptions::states_acceptance() const { return !names_given(acceptance_opt
 bool PlanOptions::states_cost() const { return !names_given(cost_options(*this)).empty(); }
 
 bool PlanOptions::leaves_acceptance_to_draft() const {
-  return !states_acceptance() && drafts.empty() && bench.empty() && (draft_model || draft_kind);
+  return !states_acceptance() && drafts.empty() && bench.empty() && (draft().model || draft().kind);
 }
 
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
                      !bench.empty() || !holdout.empty() || roofline.hardware;
-  const bool question = !drafts.empty() || batch || context || max_num_seqs || schedule || emit;
-  return !files && !question && !draft_kind && !overhead_seconds;
+  const bool deployment = !drafts.empty() || !question.batch.empty() || !question.context.empty() ||
+                          question.max_num_seqs || !question.schedule.empty() || question.emit;
+  return !files && !deployment && !draft().kind && !overhead_seconds;
 }
 
 void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many) {
@@ -213,17 +218,17 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
       "alone\ncontext:N1,N2,...: acceptance by context");
 }
 
-void declare_lookups(Options& options, PlanOptions& o) {
-  options.number("--hit-rate", o.hit_rate, {.lo = 0, .hi = 1},
+void declare_lookups(Options& options, planner::DraftWords& draft) {
+  options.number("--hit-rate", draft.hit_rate, {.lo = 0, .hi = 1},
                  "of ngram and suffix: the share of rounds in which a\nlookup finds something [1]");
-  options.number("--mean-draft-length", o.mean_draft_length, {.lo = 1, .hi = 1e6},
+  options.number("--mean-draft-length", draft.mean_draft_length, {.lo = 1, .hi = 1e6},
                  "tokens that it then finds on average, of which gamma at\nmost are drafted [gamma]");
 }
 
 void declare(Options& options, PlanOptions& o) {
   declare_acceptance(options, o);
   o.cost.declare(options, "(or --cost, --hardware, --bench)");
-  options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
+  options.number("--c-hat", o.question.c_hat, {}, "draft operations / target operations per token [c]");
   options.texts("--cost", o.cost_files, "FILE",
                 "measured times of the target's passes: a table of batch,\ntokens,context,seconds, or llama-bench "
                 "files; or logs of\n"
@@ -231,9 +236,8 @@ void declare(Options& options, PlanOptions& o) {
   options.texts("--draft-cost", o.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
   options.number("--overhead-seconds", o.overhead_seconds, {},
                  "other time of a speculative step, with --cost or --bench\n(there beyond that of the runs) [0]");
-  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
-                 "how drafts are made [model; mirrored of llama.cpp]");
-  declare_lookups(options, o);
+  declare_draft_kind(options, o.draft().kind, "how drafts are made [model; mirrored of llama.cpp]");
+  declare_lookups(options, o.draft());
   declare(options, o.roofline);
   options.group("Benchmark runs");
   options.texts(
@@ -246,26 +250,27 @@ void declare(Options& options, PlanOptions& o) {
   options.text("--model", o.model, "NAME",
                "target model, where files hold several; stands in --emit;\n"
                "with --hardware a name of `specdec list models`, or a file");
-  options.text("--draft-model", o.draft_model, "NAME", "draft model, the same");
+  options.text("--draft-model", o.draft().model, "NAME", "draft model, the same");
   options.texts("--draft", o.drafts, "NAME:KEY=VALUE,...",
                 "a draft to choose among, repeatedly; keys alpha,\nacceptance-length, at, rounds, published, counters, "
                 "trace,\narray, rule, c, cost, kind, model, tp");
   options.group("Question");
-  options.text("--batch,--concurrency", o.batch, "B1,B2,...", "sequences decoded together [1]");
-  options.text("--context", o.context, "N1,N2,...", "tokens in the cache per sequence [that of the files]");
-  options.integer("--max-num-seqs", o.max_num_seqs, {1, largest_num_seqs},
+  planner::PlanQuestion& q = o.question;
+  declare_batch(options, q.batch, "sequences decoded together [1]");
+  declare_context(options, q.context, "tokens in the cache per sequence [that of the files]");
+  options.integer("--max-num-seqs", q.max_num_seqs, {1, largest_num_seqs},
                   "the schedule covers batch 1 to N [the largest batch]");
-  options.number("--min-gain", o.min_gain, {}, "speculation must be 1 + X times as fast to be worth it [0.05]");
-  options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {0, planning::no_max_gamma},
+  options.number("--min-gain", q.min_gain, {}, "speculation must be 1 + X times as fast to be worth it [0.05]");
+  options.integer("-k,--gamma,--num-speculative-tokens", q.gamma, {0, planning::no_max_gamma},
                   "gamma in use: shows its speedup and regret");
-  options.text("--schedule", o.schedule, "LOW-HIGH:G,...", "gammas in use by batch: 1-64:3,65-128:1,129-512:0");
-  options.number("--max-regret", o.max_regret, {0.0, 1.0},
+  declare_schedule(options, q.schedule, "gammas in use by batch: 1-64:3,65-128:1,129-512:0");
+  options.number("--max-regret", q.max_regret, {0.0, 1.0},
                  "exit with 1 if what is in use is slower than what is\nrecommended by a larger share, by any reading "
                  "or at any\nend of an interval, at any point");
-  options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
-  options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
+  options.integer("--max-gamma", q.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
+  options.integer("--tokens", q.tokens, {1, largest_tokens}, "also for generations of N tokens");
   options.group("Configuration");
-  options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "configuration for this engine");
+  declare_emit(options, q.emit, "configuration for this engine");
   options.text("--emit-file", o.emit_file, "FILE", "write it there");
   options.footer(
       "Examples:\n"

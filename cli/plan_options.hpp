@@ -43,39 +43,23 @@ struct PlanOptions {
   std::string mix_by = "tokens";
   // Costs.
   StepCostOptions cost;
-  std::optional<double> c_hat;
   std::vector<std::string> cost_files;
   std::vector<std::string> draft_cost_files;
   std::optional<double> overhead_seconds;
-  std::optional<std::string> draft_kind;
-  std::optional<double> hit_rate;
-  std::optional<double> mean_draft_length;
+  /// Its options.draft holds what is said of the draft whatever prices it.
   RooflineArguments roofline;
   // Benchmark runs.
   std::vector<std::string> bench;
   std::vector<std::string> holdout;
   // Models and drafts.
   std::optional<std::string> model;
-  std::optional<std::string> draft_model;
   std::vector<std::string> drafts;
   // Question.
-  std::optional<std::string> batch;
-  std::optional<std::string> context;
-  std::optional<std::int64_t> max_num_seqs;
-  std::optional<double> min_gain;
-  std::optional<std::int64_t> gamma;
-  std::optional<std::string> schedule;
-  std::optional<double> max_regret;
-  std::optional<std::int64_t> max_gamma;
-  std::optional<std::int64_t> tokens;
-  /// PlanQuestion::points_only.
-  bool points_only = false;
-  // Configuration.
-  std::optional<std::string> emit;
+  planner::PlanQuestion question;
   std::optional<std::string> emit_file;
-  /// --output, where the configuration is written there.
-  std::optional<std::string> output_for_engine;
 
+  planner::DraftWords& draft() { return roofline.options.draft; }
+  const planner::DraftWords& draft() const { return roofline.options.draft; }
   /// An acceptance is given by an option of its own, outside of --draft and --bench.
   bool states_acceptance() const;
   /// So is a cost, outside of them.
@@ -89,7 +73,7 @@ struct PlanOptions {
 void declare(Options& options, PlanOptions& o);
 
 /// Declares --hit-rate and --mean-draft-length.
-void declare_lookups(Options& options, PlanOptions& o);
+void declare_lookups(Options& options, planner::DraftWords& draft);
 /// Those of the acceptance alone: --alpha to --trace and what is said about it, for every command that takes one.
 /// @param how_many  number of them that may be given, for the heading
 void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many = "one of");

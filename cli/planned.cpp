@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "cli/plan_grammar.hpp"
 #include "cli/stated_acceptance.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -18,9 +17,6 @@ namespace {
 using planner::Acceptance;
 using planner::Cost;
 using planner::DraftWords;
-
-constexpr LegalRange batch_range = {0.0, static_cast<double>(planning::largest_scheduled_batch), true};
-constexpr LegalRange context_range = {0.0, planner::largest_context};
 
 /// True for an engine's log or scrape.
 bool is_served_log(const std::string& file) {
@@ -198,7 +194,10 @@ planner::Draft draft_of(const DraftText& text, const PlanOptions& o, std::int64_
   DraftWords words;
   words.name = text.name;
   words.model = text.one("model");
-  if (const auto kind = text.one("kind")) words.kind = kind_named(prefix + "kind", *kind);
+  if (const auto kind = text.one("kind")) {
+    words.kind = cost::draft_kind_named(*kind);
+    if (!words.kind) refuse(prefix + "kind", *kind, "one of model, mirrored, eagle, mtp, parallel, ngram, suffix");
+  }
   if (const auto tp = text.one("tp")) words.tensor_parallel = parse_integer(prefix + "tp", *tp, 1, 1024);
   OwnCost own;
   if (const auto c = text.one("c")) own.c = parse_number(prefix + "c", *c, {});
@@ -226,23 +225,13 @@ PlanOptions with_scrapes(PlanOptions o, const std::vector<std::string>& scrapes)
   return o;
 }
 
-DraftWords draft_words(const PlanOptions& o) {
-  DraftWords words;
-  words.model = o.draft_model;
-  if (o.draft_kind) words.kind = kind_named("--draft-kind", *o.draft_kind);
-  words.tensor_parallel = o.roofline.draft_tensor_parallel;
-  words.hit_rate = o.hit_rate;
-  words.mean_draft_length = o.mean_draft_length;
-  return words;
-}
-
 Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading) {
   if (!o.counters.empty()) {
     planner::CountersOptions how;
     if (reading.picks_model) how.model = o.model;
     how.at = o.at;
     how.acceptance = rule_of(o);
-    if (o.draft_kind) how.kind = cost::draft_kind_named(*o.draft_kind);
+    how.kind = o.draft().kind;
     how.by_request = reading.by_request;
     if (o.mix) how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
     return Acceptance::from_counters(o.counters, how);
@@ -251,7 +240,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
   planner::RecordingOptions how;
   how.draft_array = o.draft_array;
   how.acceptance = rule_of(o);
-  if (o.emit) how.engine = planning::engine_named(*o.emit);
+  how.engine = o.question.emit;
   how.max_gamma = reading.max_gamma;
   how.by_request = reading.by_request;
   if (o.mix) {
@@ -260,7 +249,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     how.context_bounds = planner::context_bounds(*o.by);
   }
   how.progress = o.progress;
-  const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft_kind;
+  const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft().kind;
   if (constant && !o.roofline.hardware) how.cost = o.cost.cost();
   return Acceptance::from_recording(o.trace, how);
 }
@@ -280,28 +269,17 @@ Cost hardware_cost(const RooflineArguments& a, const std::optional<std::string>&
 }
 
 planner::PlanQuestion question_of(const PlanOptions& o) {
-  planner::PlanQuestion q;
-  if (o.schedule) q.schedule = parse_schedule(*o.schedule);
-  if (o.batch) q.batch = rising_list("--batch", *o.batch, batch_range);
-  if (o.context) q.context = rising_list("--context", *o.context, context_range);
-  q.max_num_seqs = o.max_num_seqs;
-  q.min_gain = o.min_gain;
-  q.gamma = o.gamma;
-  q.max_regret = o.max_regret;
-  q.max_gamma = o.max_gamma;
-  q.tokens = o.tokens;
-  q.c_hat = o.c_hat;
-  q.points_only = o.points_only && !o.emit;
-  if (o.emit) q.emit = planning::engine_named(*o.emit);
-  if (const auto& file = o.emit_file ? o.emit_file : o.output_for_engine) q.config_file = *file;
+  planner::PlanQuestion q = o.question;
+  if (q.emit) q.points_only = false;
+  if (o.emit_file) q.config_file = *o.emit_file;
   return q;
 }
 
 planner::BenchFiles bench_files(const PlanOptions& o) {
-  planner::BenchFiles files{o.bench, o.holdout, o.model, draft_words(o)};
+  planner::BenchFiles files{o.bench, o.holdout, o.model, o.draft()};
   // With --acceptance-length or --acceptance-rate it is the gamma of that.
   if (!o.acceptance_length && !o.acceptance_rate) files.at = o.at;
-  if (o.roofline.hardware) files.hardware = hardware_cost(o.roofline, o.model, draft_words(o));
+  if (o.roofline.hardware) files.hardware = hardware_cost(o.roofline, o.model, o.draft());
   files.overhead_seconds = o.overhead_seconds;
   files.overhead = o.cost.overhead;
   files.acceptance = rule_of(o);
@@ -327,11 +305,11 @@ planner::Plan planned(const PlanOptions& o) {
     return planner::plan(std::move(drafts), question);
   }
   if (o.leaves_acceptance_to_draft()) {
-    const Cost cost = pricing.cost_of(draft_words(o), own_cost(o));
+    const Cost cost = pricing.cost_of(o.draft(), own_cost(o));
     return planner::plan(Acceptance::prior_for(cost, rule_of(o)), cost, question);
   }
   const Acceptance acceptance = acceptance_of(o, {max_gamma});
-  return planner::plan(acceptance, pricing.cost_of(draft_words(o), own_cost(o)), question);
+  return planner::plan(acceptance, pricing.cost_of(o.draft(), own_cost(o)), question);
 }
 
 }  // namespace specdec::cli

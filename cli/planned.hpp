@@ -11,10 +11,6 @@
 /// From the options of `specdec plan`, and of what shares them, to what the planner is asked.
 namespace specdec::cli {
 
-/// The settings stated for the only draft.
-/// @throws UsageError
-planner::DraftWords draft_words(const PlanOptions& o);
-
 /// Settings for reading a recording or counters.
 struct AcceptanceReading {
   std::int64_t max_gamma = planner::usual_max_gamma;
@@ -36,9 +32,6 @@ planner::Cost cost_of(const PlanOptions& o, const planner::DraftWords& draft);
 /// @throws UsageError, traces::FileError
 planner::Cost hardware_cost(const RooflineArguments& a, const std::optional<std::string>& model,
                             const planner::DraftWords& draft, bool drafts = true);
-
-/// @throws UsageError
-planner::PlanQuestion question_of(const PlanOptions& o);
 
 /// The options as if --scrape were these files: --counters, and --cost where no other cost is stated or other logs and
 /// scrapes are.

@@ -27,8 +27,7 @@ struct SimulateOptions {
   ShareOptions share;
 
   planner::SimulationQuestion question(const Options& given) const {
-    planner::SimulationQuestion asked;
-    shared.fill(asked, given);
+    planner::SimulationQuestion asked{shared.asked(given)};
     if (given.is_given("--draft")) asked.draft = draft;
     if (given.is_given("--verifier")) asked.verifier = verifier;
     if (given.is_given("--policy")) asked.policy = policy;

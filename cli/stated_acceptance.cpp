@@ -78,15 +78,14 @@ AcceptanceWords length_of_rate(const PlanOptions& o) {
   const double rate = parse_number(option, text, {});
   if (!probability.contains(rate)) refuse(option, text, "in [0, 1]: accepted / drafted tokens, 0.663 for 66.3%");
   auto drafted = static_cast<double>(*o.at);
-  const auto kind = o.draft_kind ? cost::draft_kind_named(*o.draft_kind) : std::nullopt;
-  if (kind && cost::looks_up(*kind)) {
-    if (!o.mean_draft_length) {
+  if (o.draft().kind && cost::looks_up(*o.draft().kind)) {
+    if (!o.draft().mean_draft_length) {
       throw UsageError(
           fmt::format("{} is {}, but drafts that are looked up end early, so that accepted / drafted does not tell "
                       "tokens per step: --mean-draft-length, the tokens that a draft has, is needed beside it",
                       option, text));
     }
-    drafted = core::LookupLaw{1, o.mean_draft_length}.mean_drafted(drafted);
+    drafted = core::LookupLaw{1, o.draft().mean_draft_length}.mean_drafted(drafted);
   }
   return {.acceptance_length = {{*o.at, 1 + rate * drafted, half_unit_of(text) * drafted}}};
 }

@@ -94,8 +94,12 @@ planner::PointAnswer answer_of_capacity(const CapacityOptions& o, const SweepInt
 template <class Chosen>
 Chosen usual_options(const std::shared_ptr<planner::SharedCosts>& costs) {
   Chosen o;
-  o.roofline.shared_costs = costs;
-  if constexpr (std::is_same_v<Chosen, PlanOptions>) o.points_only = true;
+  if constexpr (std::is_same_v<Chosen, PlanOptions>) {
+    o.roofline.shared_costs = costs;
+    o.question.points_only = true;
+  } else {
+    o.shared.roofline.shared_costs = costs;
+  }
   return o;
 }
 
@@ -196,6 +200,7 @@ class PointMaker {
   SweepPoint point(const std::vector<const FileOption*>& axes, const std::vector<std::size_t>& places,
                    const std::vector<std::string>& varied) {
     chosen_ = usual_options<Chosen>(costs_);
+    options_.get().forget();
     for (std::size_t i = 0; i < axes.size(); ++i) {
       try {
         options_.give({{axes[i]->name, axes[i]->values[places[i]]}});

@@ -24,11 +24,12 @@ struct BatchFigureOptions {
 };
 
 /// Steps of about a factor of the square root of 2, to where the usual engine stops.
-constexpr const char* usual_figure_batches = "1,1.5,2,3,4,6,8,12,16,24,32,48,64,96,128,192,256,384,512";
-constexpr const char* usual_figure_context = "1000";
+const std::vector<double> usual_figure_batches = {1,  1.5, 2,  3,  4,   6,   8,   12,  16, 24,
+                                                  32, 48,  64, 96, 128, 192, 256, 384, 512};
+constexpr double usual_figure_context = 1000;
 
 Chart from_options(BatchFigureOptions o) {
-  std::vector<Assumption> assumptions = default_deployment(o.plan, o.plan.roofline);
+  std::vector<Assumption> assumptions = default_deployment(o.plan);
   require_consistent(o.plan);
   SpeedupOverBatchInputs inputs;
   for (const double gamma : rising_list("--gamma", o.gammas, {1, static_cast<double>(planner::largest_max_gamma)})) {
@@ -36,12 +37,13 @@ Chart from_options(BatchFigureOptions o) {
     inputs.gammas.push_back(static_cast<std::int64_t>(gamma));
   }
   const bool by_runs = !o.plan.bench.empty();
-  if (!by_runs && !o.plan.batch) o.plan.batch = usual_figure_batches;
-  if (!by_runs && !o.plan.context) {
-    o.plan.context = usual_figure_context;
+  planner::PlanQuestion& question = o.plan.question;
+  if (!by_runs && question.batch.empty()) question.batch = usual_figure_batches;
+  if (!by_runs && question.context.empty()) {
+    question.context = {usual_figure_context};
     assumptions.push_back({"context", 1000, "default"});
   }
-  o.plan.max_gamma = std::max<std::int64_t>(inputs.gammas.back(), 8);
+  question.max_gamma = std::max<std::int64_t>(inputs.gammas.back(), 8);
   const planner::Plan d = planned(o.plan);
   inputs.points = d.points();
   if (!by_runs) inputs.context = d.points().front().context;
@@ -49,7 +51,7 @@ Chart from_options(BatchFigureOptions o) {
   inputs.min_gain = d.min_gain;
   if (d.shown_plan().crossover_batch) inputs.crossover = static_cast<double>(*d.shown_plan().crossover_batch);
   if (d.bench) inputs.measured = &*d.bench;
-  inputs.who = by_runs ? d.target_model : deployment_text(o.plan, o.plan.roofline);
+  inputs.who = by_runs ? d.target_model : deployment_text(o.plan);
   Chart chart = speedup_over_batch_chart(inputs);
   std::vector<Assumption> of_costs;
   for (const planner::Draft& draft : d.drafts) planner::append_new(of_costs, draft.cost.assumptions);
@@ -70,9 +72,10 @@ std::function<Chart()> set_up_batch_figure(Options& options) {
   options.group("What is shown");
   options.text("-k,--gamma,--num-speculative-tokens", chosen->gammas, "G1,G2,...",
                "lines beside that of the best gamma");
-  options.text("--batch,--concurrency", o.batch, "B1,B2,...", "rising [1 to 512, or those of the runs]");
-  options.text("--context", o.context, "N", "tokens in the cache per sequence [1000, or those of the runs]");
-  options.number("--min-gain", o.min_gain, {}, "speculation must be 1 + X times as fast to be worth it [0.05]");
+  declare_batch(options, o.question.batch, "rising [1 to 512, or those of the runs]");
+  declare_context(options, o.question.context, "tokens in the cache per sequence [1000, or those of the runs]", "N");
+  options.number("--min-gain", o.question.min_gain, {},
+                 "speculation must be 1 + X times as fast to be worth it [0.05]");
   return [chosen] { return from_options(*chosen); };
 }
 

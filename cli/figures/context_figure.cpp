@@ -5,6 +5,7 @@
 #include "cli/figures/deployment_defaults.hpp"
 #include "cli/figures/figure_kind.hpp"
 #include "cli/files.hpp"
+#include "cli/plan_grammar.hpp"
 #include "cli/planned.hpp"
 #include "render/figures/context_chart.hpp"
 #include "render/plan.hpp"
@@ -14,17 +15,17 @@ namespace specdec::cli {
 using namespace render;
 namespace {
 
-constexpr const char* usual_figure_contexts = "500,1000,2000,4000,8000,16000,32000";
+const std::vector<double> usual_figure_contexts = {500, 1000, 2000, 4000, 8000, 16000, 32000};
 
 Chart over_context(PlanOptions o) {
   std::vector<Assumption> assumptions;
-  if (o.drafts.empty()) assumptions = default_deployment(o, o.roofline);
-  if (!o.context) o.context = usual_figure_contexts;
+  if (o.drafts.empty()) assumptions = default_deployment(o);
+  if (o.question.context.empty()) o.question.context = usual_figure_contexts;
   require_consistent(o);
   const planner::Plan d = planned(o);
   SpeedupOverContextInputs inputs;
   inputs.drafts = d.deployment.drafts;
-  inputs.who = deployment_text(o, o.roofline);
+  inputs.who = deployment_text(o);
   Chart chart = speedup_over_context_chart(inputs);
   std::vector<Assumption> others;
   for (const planner::Draft& draft : d.drafts) {
@@ -46,8 +47,8 @@ std::function<Chart()> set_up_context_figure(Options& options) {
   options.texts("--draft", o.drafts, "NAME:KEY=VALUE,...", "drafts with their acceptance, as in specdec plan");
   declare_deployment(options, o);
   options.group("What is shown");
-  options.text("--context", o.context, "N1,N2,...", "tokens in the cache per sequence, rising [500 to 32000]");
-  options.text("--batch,--concurrency", o.batch, "B1,B2,...", "a line for each, rising [1]");
+  declare_context(options, o.question.context, "tokens in the cache per sequence, rising [500 to 32000]");
+  declare_batch(options, o.question.batch, "a line for each, rising [1]");
   return [chosen] { return over_context(*chosen); };
 }
 

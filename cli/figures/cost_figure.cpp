@@ -18,16 +18,16 @@ namespace {
 constexpr std::size_t figure_loads = 8;
 
 Chart from_options(CapacityOptions o) {
-  refuse_given({{"--gpus", o.gpus.has_value()},
-                {"--concurrency", o.concurrency.has_value()},
-                {"--replicas", o.replicas.has_value()}},
+  refuse_given({{"--gpus", o.question.gpus.has_value()},
+                {"--concurrency", o.question.concurrency.has_value()},
+                {"--replicas", o.question.replicas.has_value()}},
                "figures go over loads of one replica and of as many as a load needs");
   std::vector<Assumption> assumptions = default_service(o);
-  o.arrival_rate.reset();
+  o.question.arrival_rate.reset();
   const AskedCapacity given = asked_capacity(o);
   const planner::Capacity capacity = planner::asked_capacity(given.acceptance, given.cost, given.question);
   LoadChartInputs shown = load_chart_inputs(capacity, figure_loads);
-  shown.who = deployment_text(o.shared, o.roofline);
+  shown.who = deployment_text(o.shared);
   Chart chart = cost_and_time_chart(shown);
   chart.files = file_facts_of(given, capacity);
   chart.presets = capacity.presets;
@@ -38,7 +38,7 @@ Chart from_options(CapacityOptions o) {
 
 std::function<Chart()> set_up_cost_figure(Options& options) {
   const auto chosen = std::make_shared<CapacityOptions>();
-  chosen->threads = default_threads();
+  chosen->question.threads = default_threads();
   declare(options, *chosen);
   options.footer(
       "Without options: what docs/examples/chat_70b.toml holds, prompts of 1000 and answers of 250 tokens, and 2.5 for "

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "cli/plan_grammar.hpp"
+
 namespace specdec::cli {
 namespace {
 
@@ -12,26 +14,30 @@ bool names_acceptance(const PlanOptions& o) {
   return o.states_acceptance() || !o.counters.empty() || !o.trace.empty() || !o.bench.empty();
 }
 
-template <class Target, class Value>
-void take(std::vector<Assumption>& taken, std::string name, Target& target, const Value& value) {
+template <class Target, class Value, class Shown>
+void take(std::vector<Assumption>& taken, std::string name, Target& target, const Value& value, const Shown& shown) {
   if (target) return;
   target = value;
-  taken.push_back({std::move(name), value, "default"});
+  taken.push_back({std::move(name), shown, "default"});
+}
+template <class Target, class Value>
+void take(std::vector<Assumption>& taken, std::string name, Target& target, const Value& value) {
+  take(taken, std::move(name), target, value, value);
 }
 
 }  // namespace
 
-std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& roofline) {
+std::vector<Assumption> default_deployment(PlanOptions& o) {
   std::vector<Assumption> taken;
   if (!o.cost_files.empty() || !o.bench.empty()) return taken;
-  take(taken, "hardware", roofline.hardware, "h100-sxm");
+  take(taken, "hardware", o.roofline.hardware, "h100-sxm");
   if (o.model) return taken;
   take(taken, "model", o.model, "llama-3.3-70b");
-  take(taken, "tensor_parallel", roofline.tensor_parallel, 4);
+  take(taken, "tensor_parallel", o.roofline.options.tensor_parallel, 4);
   // Another draft has the acceptance that is given, or its prior.
-  if (o.draft_model || o.draft_kind) return taken;
-  take(taken, "draft model", o.draft_model, "eagle3-llama-3.3-70b");
-  o.draft_kind = "eagle";
+  if (o.draft().model || o.draft().kind) return taken;
+  take(taken, "draft model", o.draft().model, "eagle3-llama-3.3-70b");
+  o.draft().kind = cost::DraftKind::eagle;
   if (!names_acceptance(o)) {
     take(taken, "acceptance length", o.acceptance_length, "2.88");
     if (!o.at) o.at = 7;
@@ -55,31 +61,31 @@ void declare_deployment(Options& options, PlanOptions& o) {
   declare(options, o.roofline);
   options.group("Models [llama-3.3-70b with its EAGLE-3 head on 4 H100]");
   options.text("--model", o.model, "NAME|FILE", "target: a preset or a configuration");
-  options.text("--draft-model", o.draft_model, "NAME|FILE", "draft, the same");
-  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"},
-                 "how drafts are made [model]");
-  declare_lookups(options, o);
+  options.text("--draft-model", o.draft().model, "NAME|FILE", "draft, the same");
+  declare_draft_kind(options, o.draft().kind);
+  declare_lookups(options, o.draft());
 }
 
 std::vector<Assumption> default_service(CapacityOptions& o) {
+  planner::CapacityQuestion& q = o.question;
   const bool knows_acceptance = o.knows_acceptance();
-  std::vector<Assumption> taken = default_deployment(o.shared, o.roofline);
+  std::vector<Assumption> taken = default_deployment(o.shared);
   if (!knows_acceptance && o.knows_acceptance()) {
-    if (!o.alpha_spread) {
-      o.alpha_spread = 0.05;
+    if (!q.alpha_spread) {
+      q.alpha_spread = 0.05;
       taken.push_back({"requests' acceptance", "of their own, standard deviation 0.05", "default"});
     }
-    take(taken, "gamma", o.gamma, "1-3");
+    take(taken, "gamma", q.gamma, std::vector<std::int64_t>{1, 2, 3}, "1-3");
   }
   if (!o.requests) {
-    take(taken, "prompt tokens", o.prompt_tokens, "1000:0.5");
-    take(taken, "output tokens", o.output_tokens, "250:0.5");
+    take(taken, "prompt tokens", o.prompt_tokens, sim::LengthLaw{1000, 0.5}, "1000:0.5");
+    take(taken, "output tokens", o.output_tokens, sim::LengthLaw{250, 0.5}, "250:0.5");
   }
-  if (!o.ttft_ms && !o.tpot_ms) {
-    take(taken, "limit on the time to first token, ms", o.ttft_ms, 1000.0);
-    take(taken, "limit on the time per output token, ms", o.tpot_ms, 40.0);
+  if (!q.ttft_ms && !q.tpot_ms) {
+    take(taken, "limit on the time to first token, ms", q.ttft_ms, 1000.0);
+    take(taken, "limit on the time per output token, ms", q.tpot_ms, 40.0);
   }
-  take(taken, "price per GPU hour", o.price, 2.5);
+  take(taken, "price per GPU hour", q.price, 2.5);
   return taken;
 }
 
@@ -93,13 +99,13 @@ std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::
   return taken;
 }
 
-std::string deployment_text(const PlanOptions& o, const RooflineArguments& roofline) {
+std::string deployment_text(const PlanOptions& o) {
   std::string text = o.model.value_or("the model");
-  if (o.draft_model) text += fmt::format(" with {}", *o.draft_model);
-  if (!roofline.hardware) return text;
-  const std::int64_t accelerators = roofline.tensor_parallel.value_or(1);
-  return text + (accelerators > 1 ? fmt::format(" on {} {}", accelerators, *roofline.hardware)
-                                  : fmt::format(" on {}", *roofline.hardware));
+  if (o.draft().model) text += fmt::format(" with {}", *o.draft().model);
+  if (!o.roofline.hardware) return text;
+  const std::int64_t accelerators = o.roofline.options.tensor_parallel.value_or(1);
+  return text + (accelerators > 1 ? fmt::format(" on {} {}", accelerators, *o.roofline.hardware)
+                                  : fmt::format(" on {}", *o.roofline.hardware));
 }
 
 }  // namespace specdec::cli

@@ -13,7 +13,7 @@ namespace specdec::cli {
 /// Names a deployment where no cost is given: the model, its draft and its acceptance are replaced together, and the
 /// hardware by itself.
 /// @return the assumptions taken
-std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& roofline);
+std::vector<Assumption> default_deployment(PlanOptions& o);
 
 /// Declares what names its acceptance, one draft's, by one figure or file.
 /// @param alpha, about_alpha  the value of --alpha, and what it is
@@ -29,6 +29,6 @@ std::vector<Assumption> default_service(CapacityOptions& o);
 std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::vector<Assumption>& others);
 
 /// "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"; without the draft where none drafts.
-std::string deployment_text(const PlanOptions& o, const RooflineArguments& roofline);
+std::string deployment_text(const PlanOptions& o);
 
 }  // namespace specdec::cli

@@ -126,7 +126,7 @@ Chart speedup_map_figure(SpeedupMapOptions o) {
   inputs.measured_at = rate.measured_at;
   inputs.c = o.c_interval ? interval_of_c(*o.c_interval) : estimate::Interval{*o.plan.cost.c, *o.plan.cost.c};
   inputs.cost = o.plan.cost.times().with_c(0);
-  if (o.plan.max_gamma) inputs.max_gamma = *o.plan.max_gamma;
+  if (o.plan.question.max_gamma) inputs.max_gamma = *o.plan.question.max_gamma;
   add_cost_assumptions(o.plan.cost, given);
   Chart chart = speedup_map_chart(inputs);
   chart.assumptions = std::move(given.assumptions);
@@ -141,17 +141,19 @@ std::function<Chart()> set_up_speedup_map(Options& options) {
   o->plan.cost.declare(options, "[--c-interval]");
   options.text("--c-interval", o->c_interval, "LOW:HIGH", "what c may be; the box's other side");
   options.group("Question");
-  options.integer("--max-gamma", o->plan.max_gamma, {1, 4096}, "gammas compared [256]");
+  options.integer("--max-gamma", o->plan.question.max_gamma, {1, 4096}, "gammas compared [256]");
   return [o] { return speedup_map_figure(*o); };
 }
 
 // ---- speedup-over-gamma
 
 Chart speedup_over_gamma_figure(PlanOptions o) {
+  planner::PlanQuestion& q = o.question;
   Chart given;
-  refuse_given(
-      {{"--emit-file", o.emit_file.has_value()}, {"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
-      "the figure does not show that");
+  refuse_given({{"--emit-file", o.emit_file.has_value()},
+                {"--tokens", o.question.tokens.has_value()},
+                {"--c-hat", o.question.c_hat.has_value()}},
+               "the figure does not show that");
   const bool has_acceptance =
       o.states_acceptance() || !o.drafts.empty() || !o.bench.empty() || o.leaves_acceptance_to_draft();
   const bool has_cost = o.states_cost() || !o.drafts.empty() || !o.bench.empty();
@@ -160,12 +162,13 @@ Chart speedup_over_gamma_figure(PlanOptions o) {
     o.cost.c = usual_c;
     given.assumptions.push_back(example("c", usual_c));
   }
-  if (!has_acceptance && !has_cost && !o.gamma && !o.schedule && o.max_gamma.value_or(32) >= usual_gamma_in_use) {
-    o.gamma = usual_gamma_in_use;
+  if (!has_acceptance && !has_cost && !q.gamma && q.schedule.empty() &&
+      q.max_gamma.value_or(32) >= usual_gamma_in_use) {
+    q.gamma = usual_gamma_in_use;
     given.assumptions.push_back(example("gamma in use", usual_gamma_in_use));
   }
   // The one point of the closed forms does not say what is in use, those of a batch do.
-  if (o.is_closed_form() && o.gamma) o.batch.emplace(1, '1');
+  if (o.is_closed_form() && q.gamma) q.batch = {1};
   const PlanReport plan = plan_report(o);
   Chart chart = speedup_over_gamma_chart(speedup_over_gamma_inputs(*plan.plan));
   chart.assumptions = std::move(given.assumptions);

@@ -155,7 +155,7 @@ Report run(const ReportOptions& o, const Options& options) {
     add_recording(o.plan, analysis->recording, charts, report);
   }
   // Its controls ask of drafts that propose in every round.
-  const bool has_no_controls = o.is_static || o.plan.hit_rate;
+  const bool has_no_controls = o.is_static || o.plan.draft().hit_rate;
   std::optional<std::string> script = has_no_controls ? std::nullopt : page_script();
   std::vector<PageChart> shown;
   if (script) {
