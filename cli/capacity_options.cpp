@@ -15,18 +15,6 @@
 namespace specdec::cli {
 namespace {
 
-GivenOptions acceptance_of(const CapacityOptions& o) {
-  return {{"--alpha", o.shared.alpha.has_value()},
-          {"--rejection", o.shared.rejection.has_value()},
-          {"--acceptance-length", o.shared.acceptance_length.has_value()},
-          {"--acceptance-rate", o.shared.acceptance_rate.has_value()},
-          {"--acceptance-per-position", o.shared.acceptance_per_position.has_value()},
-          {"--published", o.shared.published.has_value()},
-          {"--counters", !o.shared.counters.empty()},
-          {"--trace", !o.shared.trace.empty()},
-          {"--bench", !o.shared.bench.empty()}};
-}
-
 void require_workload(const CapacityOptions& o) {
   if (o.question.arrival_rate && o.question.concurrency) {
     throw UsageError("--concurrency is given, but must not be beside --arrival-rate");
@@ -86,46 +74,24 @@ void require_costs(const CapacityOptions& o) {
 }
 
 void require_acceptance(const CapacityOptions& o) {
-  const auto given = names_given(acceptance_of(o));
-  if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
-  if (given.empty()) {
-    const bool has_prior = o.shared.leaves_acceptance_to_draft();
-    refuse_given({{"--alpha-spread", o.question.alpha_spread.has_value()},
-                  {"--schedule", !o.question.schedule.empty() && !has_prior},
-                  {"--at", o.shared.at.has_value()},
-                  {"--rounds", o.shared.rounds.has_value()},
-                  {"--conditional", o.shared.conditional},
-                  {"--acceptance", o.shared.acceptance != "recorded"},
-                  {"--by", o.shared.by.has_value()},
-                  {"--mix-by", o.shared.mix_by != "tokens"},
-                  {"--mix", o.shared.mix.has_value()}},
-                 "needs an acceptance beside it");
-    return;
+  const PlanOptions& s = o.shared;
+  if (s.states_acceptance() && !s.bench.empty())
+    throw UsageError("--bench is given beside another acceptance, but brings its own");
+  if (s.states_acceptance() || !s.bench.empty()) {
+    if (s.acceptance != "recorded" && s.trace.empty())
+      throw UsageError("--acceptance is given, but goes with --trace only");
+    return require_consistent_acceptance(s);
   }
-  if (o.shared.at && !o.shared.acceptance_length && !o.shared.acceptance_rate && o.shared.counters.empty() &&
-      o.shared.bench.empty()) {
-    throw UsageError("--at is given, but goes with --acceptance-length, --acceptance-rate, --counters or --bench only");
-  }
-  if (o.shared.rounds && !o.shared.acceptance_length && !o.shared.acceptance_rate &&
-      !o.shared.acceptance_per_position) {
-    throw UsageError(
-        "--rounds is given, but goes with --acceptance-length, --acceptance-rate or --acceptance-per-position only");
-  }
-  if (o.shared.conditional && !o.shared.acceptance_per_position) {
-    throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
-  }
-  if (o.shared.acceptance != "recorded" && o.shared.trace.empty()) {
-    throw UsageError("--acceptance is given, but goes with --trace only");
-  }
-  if (o.shared.mix && o.shared.counters.empty() && o.shared.trace.empty()) {
-    throw UsageError("--mix is given, but goes with --counters or --trace only");
-  }
-  if (!o.shared.mix) {
-    refuse_given({{"--by", o.shared.by && o.shared.trace.empty()}, {"--mix-by", o.shared.mix_by != "tokens"}},
-                 "needs --mix beside it");
-  }
-  if (o.shared.draft_array && o.shared.trace.empty())
-    throw UsageError("--draft-array is given, but goes with --trace only");
+  refuse_given({{"--alpha-spread", o.question.alpha_spread.has_value()},
+                {"--schedule", !o.question.schedule.empty() && !s.leaves_acceptance_to_draft()},
+                {"--at", s.at.has_value()},
+                {"--rounds", s.rounds.has_value()},
+                {"--conditional", s.conditional},
+                {"--acceptance", s.acceptance != "recorded"},
+                {"--by", s.by.has_value()},
+                {"--mix-by", s.mix_by != "tokens"},
+                {"--mix", s.mix.has_value()}},
+               "needs an acceptance beside it");
 }
 
 /// "1000" or "1000:0.5".
@@ -271,7 +237,7 @@ void declare_comparison(Options& options, CapacityOptions& o) {
 }  // namespace
 
 bool CapacityOptions::knows_acceptance() const {
-  return !names_given(acceptance_of(*this)).empty() || shared.leaves_acceptance_to_draft();
+  return shared.states_acceptance() || !shared.bench.empty() || shared.leaves_acceptance_to_draft();
 }
 
 void declare(Options& options, CapacityOptions& o) {

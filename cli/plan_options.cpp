@@ -86,8 +86,6 @@ void require_about_acceptance(const PlanOptions& o) {
                  "needs --mix beside it");
     if (o.by && !o.bench.empty())
       throw UsageError("--by is given, but must not be beside --bench: its runs have one acceptance for all contexts");
-    if (o.by && o.question.context.empty() && !o.trace.empty() && !planner::context_bounds(*o.by).empty())
-      throw UsageError("--by is given, but needs --context beside it: each context has the acceptance of its range");
   }
 }
 

@@ -1461,8 +1461,9 @@ TEST_CASE(
 }
 
 TEST_CASE("acceptance by context is planned at a context") {
-  check_refused("--trace t.csv --c 0.05 --by context:100",
-                "--by is given, but needs --context beside it: each context has the acceptance of its range");
+  check_refused(
+      "--trace " + specdec::tests::source_dir() + "/sim/models/recording.safetensors --c 0.05 --by context:100",
+      "--by is given, but needs --context beside it: each context has the acceptance of its range");
 }
 
 TEST_CASE("a measured speedup that no losses of a roofline explain is followed all the same") {
