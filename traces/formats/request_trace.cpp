@@ -121,66 +121,44 @@ class DateReader {
   std::string_view left_;
 };
 
-/// Requests as they are read; `Records` names lines and throws errors.
-template <class Records>
-class ArrivalCollector {
- public:
-  ArrivalCollector(RequestTrace& trace, const Records& records) : trace_(trace), records_(records) {}
-
-  /// @param found  the time as written in the file
-  template <class Found>
-  void add(std::string_view field, double seconds, const Found& found, std::int64_t prompt, std::int64_t output) {
-    if (!trace_.requests.empty() && seconds < trace_.requests.back().seconds) {
-      records_.refuse(std::string(field), printable(fmt::format("{}", found)),
-                      fmt::format("no earlier than that of the request before it, on line {}", line_));
-    }
-    line_ = records_.line();
-    trace_.requests.push_back({seconds, prompt, output});
-  }
-
- private:
-  RequestTrace& trace_;
-  const Records& records_;
-  std::int64_t line_ = 0;
+/// A field of a request, as far as it can be read.
+struct RequestField {
+  std::string_view text;
+  std::optional<double> number;
+  std::optional<std::int64_t> whole;
+  /// For messages.
+  std::string shown;
 };
-
-std::string field_text(std::string_view field) { return field.empty() ? "empty" : printable(field); }
-
-std::string expected_length() { return fmt::format("a whole number, 1 to {}", largest_length); }
-
-/// The positions of a format's columns in a header; empty if it does not have that format.
-std::optional<std::array<std::size_t, 3>> columns_of(const RequestFormat& format,
-                                                     const std::vector<std::string_view>& header) {
-  std::array<std::size_t, 3> columns{};
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const auto found = std::find(header.begin(), header.end(), format.fields[i]);
-    if (found == header.end()) return std::nullopt;
-    columns[i] = static_cast<std::size_t>(found - header.begin());
-  }
-  return columns;
-}
+using RequestFields = std::array<RequestField, 3>;
 
 class CsvRequests {
  public:
   explicit CsvRequests(const fs::path& path) : records_(path) {}
 
-  RequestTrace read() {
-    RequestTrace trace;
-    trace.path = records_.path();
-    if (!records_.next()) return trace;
-    read_header();
-    trace.format = format_->name;
-    ArrivalCollector<CsvRecords> collector(trace, records_);
-    while (records_.next()) {
-      if (records_.fields().size() != columns_.size()) {
-        records_.refuse("row", fmt::format("{} fields long", records_.fields().size()),
-                        fmt::format("{} fields long, as the header is", columns_.size()));
-      }
-      const std::string_view time = field(0);
-      const double seconds = seconds_of(time);
-      collector.add(format_->fields[0], seconds, time, length(1), length(2));
+  const CsvRecords& records() const { return records_; }
+  const RequestFormat& format() const { return *format_; }
+
+  bool next() {
+    if (format_ == nullptr) {
+      if (!records_.next()) return false;
+      read_header();
     }
-    return trace;
+    if (!records_.next()) return false;
+    if (records_.fields().size() != columns_.size()) {
+      records_.refuse("row", fmt::format("{} fields long", records_.fields().size()),
+                      fmt::format("{} fields long, as the header is", columns_.size()));
+    }
+    return true;
+  }
+
+  RequestFields fields() const {
+    RequestFields fields;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const std::string_view text = trimmed(records_.fields()[columns_[i]]);
+      fields[i] = {text, number_in<double>(text), number_in<std::int64_t>(text),
+                   text.empty() ? "empty" : printable(text)};
+    }
+    return fields;
   }
 
  private:
@@ -188,91 +166,68 @@ class CsvRequests {
     std::vector<std::string_view> header;
     for (const std::string_view name : records_.fields()) header.push_back(trimmed(name));
     for (const RequestFormat* format : csv_formats) {
-      const auto columns = columns_of(*format, header);
-      if (!columns) continue;
-      if (header.size() > columns->size()) {
+      for (std::size_t i = 0; i < columns_.size(); ++i) {
+        const auto found = std::find(header.begin(), header.end(), format->fields[i]);
+        columns_[i] = static_cast<std::size_t>(found - header.begin());
+      }
+      if (std::find(columns_.begin(), columns_.end(), header.size()) != columns_.end()) continue;
+      if (header.size() > columns_.size()) {
         records_.refuse("header", fmt::format("{} columns long", header.size()),
                         fmt::format("{}, {} and {} alone", format->fields[0], format->fields[1], format->fields[2]));
       }
       format_ = format;
-      columns_ = *columns;
       return;
     }
     records_.refuse("header", printable(fmt::format("{}", fmt::join(header, ","))), std::string(readable));
   }
 
-  std::string_view field(std::size_t i) const { return trimmed(records_.fields()[columns_[i]]); }
-
-  std::int64_t length(std::size_t i) const {
-    const auto value = number_in<std::int64_t>(field(i));
-    if (value && 1 <= *value && *value <= largest_length) return *value;
-    records_.refuse(std::string(format_->fields[i]), field_text(field(i)), expected_length());
-  }
-
-  double seconds_of(std::string_view text) {
-    if (format_ == &azure) return seconds_of_date(text);
-    const auto value = number_in<double>(text);
-    if (!value || !(*value >= 0) || !std::isfinite(*value)) {
-      records_.refuse(std::string(format_->fields[0]), field_text(text), "a number, 0 or above");
-    }
-    if (!first_) first_ = *value;
-    return *value - *first_;
-  }
-
-  double seconds_of_date(std::string_view text) {
-    const auto date = DateReader(text).read();
-    if (!date) {
-      records_.refuse("TIMESTAMP", field_text(text),
-                      "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-10 "
-                      "00:00:00.009930+00:00");
-    }
-    if (!first_date_) first_date_ = *date;
-    if (date->has_offset != first_date_->has_offset) {
-      records_.refuse("TIMESTAMP", date->has_offset ? "a time with an offset from UTC" : "a time without one",
-                      "as in the first row");
-    }
-    return static_cast<double>(date->seconds - first_date_->seconds) + (date->fraction - first_date_->fraction);
-  }
-
   CsvRecords records_;
   const RequestFormat* format_ = nullptr;
   std::array<std::size_t, 3> columns_{};
-  std::optional<double> first_;
-  std::optional<DateTime> first_date_;
 };
 
 class JsonRequests {
  public:
   explicit JsonRequests(const fs::path& path) : documents_(path) {}
 
-  RequestTrace read() {
-    RequestTrace trace;
-    trace.path = documents_.path();
-    ArrivalCollector<JsonLines> collector(trace, documents_);
-    while (documents_.next()) {
-      dom::object object;
-      if (documents_.document().get(object) != simdjson::SUCCESS) {
-        documents_.refuse("document", documents_.document(), "an object");
+  const JsonLines& records() const { return documents_; }
+  const RequestFormat& format() const { return *format_; }
+
+  bool next() {
+    if (!documents_.next()) return false;
+    if (documents_.document().get(object_) != simdjson::SUCCESS)
+      documents_.refuse("document", documents_.document(), "an object");
+    if (format_ == nullptr) find_format();
+    return true;
+  }
+
+  RequestFields fields() const {
+    RequestFields fields;
+    for (const dom::key_value_pair pair : object_) {
+      const auto place = std::find(format_->fields.begin(), format_->fields.end(), pair.key);
+      const auto i = static_cast<std::size_t>(place - format_->fields.begin());
+      if (i == fields.size()) {
+        if (!format_->ignored.empty() && pair.key == format_->ignored) continue;
+        documents_.refuse(fmt::format("key {}", printable(pair.key)), "there",
+                          fmt::format("one of {}, {}, {}{}{}", format_->fields[0], format_->fields[1],
+                                      format_->fields[2], format_->ignored.empty() ? "" : ", ", format_->ignored));
       }
-      if (format_ == nullptr) find_format(object);
-      const std::array<dom::element, 3> values = values_of(object);
-      const auto time = number_of(values[0]);
-      if (!values[0].is_number() || !time || !(*time >= 0) || !std::isfinite(*time)) {
-        documents_.refuse(std::string(format_->fields[0]), values[0], "a number, 0 or above");
-      }
-      if (!first_) first_ = *time;
-      collector.add(format_->fields[0], (*time - *first_) / format_->per_second, *time, length(values, 1),
-                    length(values, 2));
+      if (!fields[i].shown.empty()) documents_.refuse(std::string(pair.key), "there twice", "there once");
+      fields[i] = {{},
+                   pair.value.is_number() ? number_of(pair.value) : std::nullopt,
+                   integer_of(pair.value),
+                   excerpt(pair.value)};
     }
-    if (format_ != nullptr) trace.format = format_->name;
-    return trace;
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      if (fields[i].shown.empty()) documents_.refuse(std::string(format_->fields[i]), "missing", "there");
+    return fields;
   }
 
  private:
-  void find_format(dom::object object) {
+  void find_format() {
     for (const RequestFormat* format : json_formats) {
       const bool named = std::any_of(format->fields.begin(), format->fields.end(), [&](std::string_view name) {
-        return object.at_key(name).error() == simdjson::SUCCESS;
+        return object_.at_key(name).error() == simdjson::SUCCESS;
       });
       if (named) {
         format_ = format;
@@ -282,37 +237,64 @@ class JsonRequests {
     documents_.refuse("document", documents_.document(), std::string(readable));
   }
 
-  std::array<dom::element, 3> values_of(dom::object object) const {
-    std::array<dom::element, 3> values;
-    std::array<bool, 3> found{};
-    for (const dom::key_value_pair pair : object) {
-      const auto place = std::find(format_->fields.begin(), format_->fields.end(), pair.key);
-      const auto i = static_cast<std::size_t>(place - format_->fields.begin());
-      if (i == values.size()) {
-        if (!format_->ignored.empty() && pair.key == format_->ignored) continue;
-        documents_.refuse(fmt::format("key {}", printable(pair.key)), "there",
-                          fmt::format("one of {}, {}, {}{}{}", format_->fields[0], format_->fields[1],
-                                      format_->fields[2], format_->ignored.empty() ? "" : ", ", format_->ignored));
-      }
-      if (found[i]) documents_.refuse(std::string(pair.key), "there twice", "there once");
-      found[i] = true;
-      values[i] = pair.value;
-    }
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!found[i]) documents_.refuse(std::string(format_->fields[i]), "missing", "there");
-    }
-    return values;
-  }
-
-  std::int64_t length(const std::array<dom::element, 3>& values, std::size_t i) const {
-    const auto value = integer_of(values[i]);
-    if (value && 1 <= *value && *value <= largest_length) return *value;
-    documents_.refuse(std::string(format_->fields[i]), values[i], expected_length());
-  }
-
   JsonLines documents_;
+  dom::object object_;
   const RequestFormat* format_ = nullptr;
+};
+
+template <class Source>
+class RequestReader {
+ public:
+  explicit RequestReader(const fs::path& path) : source_(path) {}
+
+  RequestTrace read() {
+    RequestTrace trace;
+    trace.path = source_.records().path();
+    std::int64_t line = 0;
+    while (source_.next()) {
+      const RequestFields fields = source_.fields();
+      const double seconds = seconds_of(fields[0]);
+      if (!trace.requests.empty() && seconds < trace.requests.back().seconds)
+        refuse(0, fields[0].shown, fmt::format("no earlier than that of the request before it, on line {}", line));
+      line = source_.records().line();
+      trace.requests.push_back({seconds, length(fields, 1), length(fields, 2)});
+      trace.format = source_.format().name;
+    }
+    return trace;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::size_t field, std::string found, std::string expected) const {
+    source_.records().refuse(std::string(source_.format().fields[field]), std::move(found), std::move(expected));
+  }
+
+  std::int64_t length(const RequestFields& fields, std::size_t i) const {
+    const auto value = fields[i].whole;
+    if (value && 1 <= *value && *value <= largest_length) return *value;
+    refuse(i, fields[i].shown, fmt::format("a whole number, 1 to {}", largest_length));
+  }
+
+  /// Since the first request.
+  double seconds_of(const RequestField& time) {
+    if (source_.format().per_second == 0) return seconds_of_date(time);
+    if (!time.number || !(*time.number >= 0) || !std::isfinite(*time.number))
+      refuse(0, time.shown, "a number, 0 or above");
+    if (!first_) first_ = *time.number;
+    return (*time.number - *first_) / source_.format().per_second;
+  }
+
+  double seconds_of_date(const RequestField& time) {
+    const auto date = DateReader(time.text).read();
+    if (!date) refuse(0, time.shown, "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-10 00:00:00.009930+00:00");
+    if (!first_date_) first_date_ = *date;
+    if (date->has_offset != first_date_->has_offset)
+      refuse(0, date->has_offset ? "a time with an offset from UTC" : "a time without one", "as in the first row");
+    return static_cast<double>(date->seconds - first_date_->seconds) + (date->fraction - first_date_->fraction);
+  }
+
+  Source source_;
   std::optional<double> first_;
+  std::optional<DateTime> first_date_;
 };
 
 }  // namespace
@@ -322,7 +304,8 @@ RequestTrace read_request_trace(const fs::path& path) {
   const FileHead head = FileHead::of(path);
   if (head.folder) throw FileError(path, FileError::whole_file(), "path", "a folder", "a file");
   if (!head.compression().empty()) head.refuse_format("a table of requests");
-  RequestTrace trace = head.json().empty() ? CsvRequests(path).read() : JsonRequests(path).read();
+  RequestTrace trace =
+      head.json().empty() ? RequestReader<CsvRequests>(path).read() : RequestReader<JsonRequests>(path).read();
   if (trace.requests.empty())
     throw FileError(path, FileError::whole_file(), "the number of requests", "0", "1 or more");
   return trace;
