@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "cli/figures/figure_kind.hpp"
-#include "cli/files.hpp"
 #include "cli/plot_steps.hpp"
 #include "cli/terminal.hpp"
 #include "cli/usage_error.hpp"
@@ -52,15 +50,7 @@ struct DrawingOptions {
     options.text("--width", width, "LENGTH",
                  "in mm or px (1/96 inch): 85mm is a column of a paper, 1280px a slide; text is scaled with it");
     options.flag("--no-title", no_title, "without the title, where a slide or a paper has its own");
-    options.flag("--no-caption", no_caption, "without the caption, which stands in the file's metadata all the same");
-  }
-
-  /// As words of a command.
-  std::vector<std::string> words() const {
-    std::vector<std::string> words = {"--theme", theme, "--width", width};
-    if (no_title) words.emplace_back("--no-title");
-    if (no_caption) words.emplace_back("--no-caption");
-    return words;
+    options.flag("--no-caption", no_caption, "without the caption, which an SVG has in its metadata all the same");
   }
 
   DrawingStyle style(DrawingKind kind) const {
@@ -187,88 +177,36 @@ Command command_of(const FigureKind& kind) {
           .schema = "plot figure"};
 }
 
-// ------------------------------------------------------------------------------------------------------ all of them
-
-struct AllOptions {
-  bool all = false;
-  std::optional<std::string> output;
-  std::string type = "svg";
-  DrawingOptions drawing;
-
-  void declare(Options& options) {
-    options.group("All figures");
-    options.flag("--all", all, "draw every figure, with the defaults of its options");
-    options.text("--output", output, "DIR", "folder that they go to, each under its name; it is made where missing");
-    options.choice("--type", type, {"svg", "png", "pdf"}, "of the files");
-    drawing.declare(options);
-  }
-};
-
-void make_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!std::filesystem::is_directory(path)) refuse("--output", path, "a folder, or a path where one can be made");
-}
-
-Report list_figures(const AllOptions& all, const Options& options) {
-  if (all.all && !all.output) throw UsageError("--all needs --output, the folder that the figures go to");
-  for (const char* const option : {"--output", "--type", "--theme", "--width", "--no-title", "--no-caption"})
-    if (!all.all && options.is_given(option))
-      throw UsageError(fmt::format("{} is given, but without --all nothing is drawn", option));
-  const std::string ending = '.' + all.type;
-  const DrawingStyle style = all.drawing.style(*kind_of_file(ending));
-  if (all.all) make_folder(*all.output);
+Report list_figures() {
   Report report;
   ordered_json& rows = report.json["figures"] = ordered_json::array();
   for (const FigureList& list : all_figures()) {
-    for (const FigureKind& kind : list.figures) {
-      ordered_json file;
-      if (all.all) {
-        const std::string path = (std::filesystem::path(*all.output) / (kind.name + ending)).string();
-        DefaultOptions defaults;
-        std::vector<std::string> made_by = {"specdec", "plot", kind.name};
-        for (std::string& word : all.drawing.words()) made_by.push_back(std::move(word));
-        made_by.insert(made_by.end(), {"--output", kind.name + ending});
-        write_whole("--output", path, drawing_of(kind.set_up(defaults.get())(), style, shell_words(made_by)));
-        file = path;
-      }
-      rows.push_back({{"name", kind.name}, {"about", list.about}, {"summary", kind.summary}, {"file", file}});
-    }
+    for (const FigureKind& kind : list.figures)
+      rows.push_back({{"name", kind.name}, {"about", list.about}, {"summary", kind.summary}});
   }
-  ordered_json page;
-  if (all.all) {
-    const std::string name = fmt::format("{}.html", steps_figure_name);
-    const std::string path = (std::filesystem::path(*all.output) / name).string();
-    write_whole("--output", path,
-                default_steps_page(shell_words({"specdec", "plot", steps_figure_name, "--output", name})));
-    page = path;
-  }
-  rows.push_back({{"name", steps_figure_name}, {"about", "paper"}, {"summary", steps_figure_summary}, {"file", page}});
+  rows.push_back({{"name", steps_figure_name}, {"about", "paper"}, {"summary", steps_figure_summary}});
   const auto column_of = [](std::string heading, const char* key) {
     return Column<ordered_json>{
         std::move(heading), {Align::left}, [key](const ordered_json& row) { return row[key].get<std::string>(); }};
   };
   const Table table =
       make_table(rows, {column_of("figure", "name"), column_of("about", "about"), column_of("shows", "summary")});
-  report.spoken = said(all.all ? fmt::format("Drawn to {}.", without_control_characters(*all.output))
-                               : "Draw a figure by specdec plot FIGURE --output FILE.svg, .png or .pdf, or --terminal.",
-                       all.all ? "" : "Without --output you get its data; plot --all --output DIR draws all of them.",
-                       '\n' + text_of(table));
+  report.spoken = said("Draw a figure by specdec plot FIGURE --output FILE.svg, .png or .pdf, or --terminal.",
+                       "Without --output you get its data.", '\n' + text_of(table));
   return report;
 }
 
-Command all_figures_command() {
+Command list_of_figures_command() {
   return {.name = "plot",
           .summary = "Figures of what the other commands compute",
           .tables = {{"figures", "/figures"}},
-          .setup = setup_of<AllOptions>(list_figures),
-          .owns_output = true};
+          .setup = [](Options&) { return std::function<Report()>(list_figures); }};
 }
 
 }  // namespace
 
 std::vector<Command> plot_commands() {
-  std::vector<Command> commands = {all_figures_command()};
+  std::vector<Command> commands = {list_of_figures_command()};
   for (const FigureList& list : all_figures()) {
     for (const FigureKind& kind : list.figures) commands.push_back(command_of(kind));
   }

@@ -155,12 +155,6 @@ Report plot_steps(const ShownTextOptions& o, const Options& options) {
 
 }  // namespace
 
-std::string default_steps_page(const std::string& made_by) {
-  const ShownTextOptions defaults;
-  const ShownText shown = decode_shown_text(defaults);
-  return steps_page(shown.prompt, shown.steps, summary_of(defaults, shown), made_by);
-}
-
 Command plot_steps_command() {
   return {.name = std::string("plot ") + steps_figure_name,
           .summary = steps_figure_summary,

@@ -40,7 +40,7 @@ struct RecordOptions {
   std::int64_t k = sim::RecordingOptions{}.k;
   std::int64_t seed = 1;
   std::int64_t threads = default_threads();
-  ShardOption shard;
+  std::optional<traces::Shard> shard;
   TraceOutput output;
 };
 
@@ -200,7 +200,7 @@ Report run(const RecordOptions& o, const Options& given) {
   const planner::CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", o.tasks), pair.longest_prompt(o.max_new_tokens));
   sim::RecordingOptions options = recording_options(o, prompts.kept.size());
-  const traces::Shard shard = o.shard.shard().value_or(traces::Shard{});
+  const traces::Shard shard = o.shard.value_or(traces::Shard{});
   const std::int64_t texts = options.sequences;
   const RecordedRange range = range_of(shard, texts);
   const std::int64_t sequences = range.end - range.first;
@@ -269,7 +269,7 @@ void declare_record(Options& options, RecordOptions& o) {
   options.integer("--k", o.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
   options.integer("--seed", o.seed, {.hi = unbounded}, "seed of all random numbers");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "texts at a time; the trace is the same");
-  o.shard.declare(options, "record share I of N of the texts alone, as one file\nof the folder --output");
+  declare_shard(options, o.shard, "record share I of N of the texts alone, as one file\nof the folder --output");
   o.output.declare(options);
   options.footer(
       "specdec record --output trace\n"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -14,20 +13,9 @@
 
 namespace specdec::cli {
 
-/// --shard I/N or --shard env: the share of the work that this run does.
-class ShardOption {
- public:
-  /// @param does  for the help text: what is done with a share
-  void declare(Options& options, const std::string& does);
-
-  bool is_given() const { return text_.has_value(); }
-  /// Empty if everything is to be done.
-  /// @throws UsageError if it is neither I/N nor in the environment
-  std::optional<traces::Shard> shard() const;
-
- private:
-  std::optional<std::string> text_;
-};
+/// Declares --shard I/N: the share of the work that this run does; everything is done where it is not given.
+/// @param does  for the help text: what is done with a share
+void declare_shard(Options& options, std::optional<traces::Shard>& shard, const std::string& does);
 
 /// A share of the work, and the file of what is found there.
 struct ChosenShare {
@@ -44,14 +32,14 @@ class ShareOptions {
   /// @param does  for the help text: what is done with a share
   void declare(Options& options, const std::string& does);
 
-  bool is_given() const { return shard_.is_given() || part_; }
+  bool is_given() const { return shard_ || part_; }
   /// Makes the folder of a part that is named with a slash at its end.
   /// @param inputs  files that a part must neither replace nor stand among
   /// @throws UsageError, traces::FileError
   ChosenShare chosen(const std::vector<std::string>& inputs) const;
 
  private:
-  ShardOption shard_;
+  std::optional<traces::Shard> shard_;
   std::optional<std::string> part_;
 };
 
@@ -64,11 +52,5 @@ planner::PartOrigin part_origin(const std::string& command, const Options& optio
 /// @param counts  numbers of its content, for the JSON output, and as text
 Report share_report(const std::string& command, const traces::Shard& shard, const std::string& part,
                     const nlohmann::ordered_json& counts, const std::string& counts_text);
-
-/// The share of the process that a launcher started: Open MPI, PMI (mpiexec of MPICH and Intel MPI, srun --mpi=pmi2),
-/// an array of Slurm, or torchrun.
-/// @param variable  the value of an environment variable, empty if it is not set
-/// @throws UsageError if no launcher, or several that disagree, set their variables, or they make no sense
-traces::Shard shard_of_environment(const std::function<std::optional<std::string>(const std::string&)>& variable);
 
 }  // namespace specdec::cli

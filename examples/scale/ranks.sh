@@ -7,4 +7,5 @@
 set -euo pipefail
 recording=$1 parts=$2
 shift 2
-exec specdec analyze "$recording" --shard env --part "$parts/" --threads 1 --quiet "$@"
+rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$RANK}} ranks=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-$WORLD_SIZE}}
+exec specdec analyze "$recording" --shard "$((rank + 1))/$ranks" --part "$parts/" --threads 1 --quiet "$@"

@@ -1,10 +1,7 @@
 #include "render/figures/drawing_facts.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 #include <charconv>
-#include <cmath>
-#include <cstdint>
 #include <stdexcept>
 
 #include "render/step_figure.hpp"
@@ -23,8 +20,6 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);
 }
-
-// ------------------------------------------------------------------------------------------------------------- SVG
 
 /// The three parts of "#rrggbb".
 struct ColourParts {
@@ -47,57 +42,6 @@ void remove_series_titles(std::string& svg, const std::string& prefix) {
   const std::string begin = fmt::format("<title>{}_plot_", prefix), end = "</title>";
   for (std::size_t at = 0; (at = svg.find(begin, at)) != std::string::npos;)
     svg.erase(at, svg.find(end, at) + end.size() - at);
-}
-
-// ------------------------------------------------------------------------------------------------------------- PNG
-
-std::string big_endian(std::uint32_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
-  return bytes;
-}
-
-/// Length, type, content, and the CRC of type and content.
-std::string png_chunk(std::string_view type, std::string_view content) {
-  const std::string body = fmt::format("{}{}", type, content);
-  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return big_endian(static_cast<std::uint32_t>(content.size())) + body + big_endian(static_cast<std::uint32_t>(crc));
-}
-
-/// Text in UTF-8, not compressed, in no stated language.
-std::string international_text(std::string_view keyword, std::string_view text) {
-  std::string content(keyword);
-  content.append(5, '\0');
-  return png_chunk("iTXt", content + visible(text));
-}
-
-// ------------------------------------------------------------------------------------------------------------- PDF
-
-/// A string of a PDF: UTF-16 with its mark, as hexadecimal digits.
-std::string pdf_text(std::string_view text) {
-  std::string hexadecimal = "<FEFF";
-  const std::string legal = visible(text);
-  for (std::size_t i = 0; i < legal.size();) {
-    const auto first = static_cast<unsigned char>(legal[i]);
-    const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
-    std::uint32_t point = more == 0 ? first : first & (0x3fU >> more);
-    for (int k = 1; k <= more; ++k) point = point << 6 | (static_cast<unsigned char>(legal[i + k]) & 0x3fU);
-    i += static_cast<std::size_t>(more) + 1;
-    if (point < 0x10000) {
-      hexadecimal += fmt::format("{:04X}", point);
-    } else {
-      hexadecimal += fmt::format("{:04X}{:04X}", 0xd800 + ((point - 0x10000) >> 10), 0xdc00 + (point & 0x3ff));
-    }
-  }
-  return hexadecimal + '>';
-}
-
-/// The words after `key`, up to the end of the line.
-std::string_view rest_of_line(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (at == std::string_view::npos) no_such_drawing("a PDF without a plain trailer");
-  text.remove_prefix(at + key.size());
-  return text.substr(0, text.find_first_of("\r\n"));
 }
 
 }  // namespace
@@ -141,52 +85,6 @@ std::string svg_in_colour_of_page(std::string svg, std::string_view ink, std::st
   }
   replace_all(svg, "<g fill=\"none\" color=\"black\"", "<g fill=\"none\"");
   return svg;
-}
-
-std::string png_with_facts(std::string_view png, const DrawingFacts& facts, double pixels_per_inch) {
-  // The signature of 8 bytes, then a header chunk of 13.
-  constexpr std::size_t behind_header = 8 + 4 + 4 + 13 + 4;
-  if (png.size() < behind_header || png.substr(12, 4) != "IHDR") no_such_drawing("a PNG without a header");
-  const std::string per_metre = big_endian(static_cast<std::uint32_t>(std::lround(pixels_per_inch / 0.0254)));
-  std::string software("Software");
-  software += '\0';
-  std::string chunks = png_chunk("tEXt", software + program());
-  chunks += international_text("Title", facts.title) + international_text("Description", facts.caption) +
-            international_text("Comment", facts.made_by);
-  chunks += png_chunk("pHYs", per_metre + per_metre + '\1');
-  // gnuplot may have written its own resolution, which must not occur twice.
-  std::string_view rest = png.substr(behind_header);
-  std::string kept;
-  while (rest.size() >= 12) {
-    std::size_t length = 0;
-    for (std::size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<unsigned char>(rest[i]);
-    if (length > rest.size() - 12) no_such_drawing("a PNG whose chunks end behind it");
-    if (rest.substr(4, 4) != "pHYs" && rest.substr(4, 4) != "tEXt") kept += rest.substr(0, length + 12);
-    rest.remove_prefix(length + 12);
-  }
-  return fmt::format("{}{}{}", png.substr(0, behind_header), chunks, kept);
-}
-
-std::string pdf_with_facts(std::string pdf, const DrawingFacts& facts) {
-  const std::size_t trailer_at = pdf.rfind("trailer");
-  if (!pdf.starts_with("%PDF-") || trailer_at == std::string::npos) no_such_drawing("a PDF without a plain trailer");
-  const std::string trailer = pdf.substr(trailer_at);
-  const std::string size(rest_of_line(trailer, "/Size ")), root(rest_of_line(trailer, "/Root "));
-  const std::size_t last_table = trailer.find("startxref");
-  if (last_table == std::string::npos) no_such_drawing("a PDF without a plain trailer");
-  const std::string previous(rest_of_line(trailer.substr(last_table), "startxref\n"));
-  std::int64_t objects = 0;
-  std::from_chars(size.data(), size.data() + size.size(), objects);
-  if (pdf.back() != '\n') pdf += '\n';
-  const std::size_t object_at = pdf.size();
-  pdf += fmt::format("{} 0 obj\n<< /Title {}\n   /Subject {}\n   /Keywords {}\n   /Creator {}\n>>\nendobj\n", objects,
-                     pdf_text(facts.title), pdf_text(facts.caption), pdf_text(facts.made_by), pdf_text(program()));
-  const std::size_t table_at = pdf.size();
-  pdf += fmt::format(
-      "xref\n{} 1\n{:010} 00000 n \ntrailer\n<< /Size {}\n   /Root {}\n   /Info {} 0 R\n   /Prev {}\n>>\n"
-      "startxref\n{}\n%%EOF\n",
-      objects, object_at, objects + 1, root, objects, previous, table_at);
-  return pdf;
 }
 
 }  // namespace specdec::render

@@ -22,13 +22,4 @@ std::string svg_with_facts(std::string svg, const DrawingFacts& facts);
 /// ("#rrggbb") becomes currentColor, the latter two with some opacity.
 std::string svg_in_colour_of_page(std::string svg, std::string_view ink, std::string_view faded, std::string_view grid);
 
-/// A PNG with the facts in text chunks after its header, and its resolution.
-/// @param pixels_per_inch  > 0
-/// @throws std::runtime_error if that is not a PNG
-std::string png_with_facts(std::string_view png, const DrawingFacts& facts, double pixels_per_inch);
-
-/// A PDF with the facts in its document information, appended as an update.
-/// @throws std::runtime_error if that is not a PDF with a plain cross-reference table
-std::string pdf_with_facts(std::string pdf, const DrawingFacts& facts);
-
 }  // namespace specdec::render

@@ -390,7 +390,7 @@ WORDS = [
     f"diff {SAMPLES}/bench/c8-plain.json {SAMPLES}/bench/c1-k3.json", "diff /dev/zero nowhere",
     "synthetic", "synthetic --gamma 3", "synthetic --alpha 0.8", "synthetic --alpha 0.8 --gamma 0", "synthetic --alpha 0.8 --gamma 257",
     f"merge {TRACE}", "merge nowhere", "merge .", f"analyze {TRACE} --shard 1/2", f"analyze {TRACE} --shard 3/2 --part a",
-    f"analyze {TRACE} --shard env --part a.part", f"analyze {TRACE} --shard 1/2 --part nowhere/a.part",
+    f"analyze {TRACE} --shard two --part a.part", f"analyze {TRACE} --shard 1/2 --part nowhere/a.part",
     "record --output out --sequences 2 --shard 1/3", "record --output out.safetensors --sequences 2 --shard 1/2",
     "record", "record --output out.safetensors --target nowhere", "record --output out --tasks nothing",
     "record --output out --temperature -1", "record --output out --top-p 0", "record --output out --max-new-tokens 1",

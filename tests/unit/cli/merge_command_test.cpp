@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-#include "cli/shard_options.hpp"
 #include "cli/usage_error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/source_dir.hpp"
@@ -15,7 +13,6 @@
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
-using specdec::cli::shard_of_environment;
 using specdec::tests::check_run_refused;
 using specdec::tests::document_of_run;
 using specdec::tests::full_trace;
@@ -41,13 +38,6 @@ std::string parts_of(const ScratchFolder& folder, const std::string& recording, 
     REQUIRE(run.exit_code == 0);
   }
   return parts;
-}
-
-specdec::traces::Shard shard_where(const std::map<std::string, std::string>& variables) {
-  return shard_of_environment([&](const std::string& name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? std::nullopt : std::optional(found->second);
-  });
 }
 
 }  // namespace
@@ -109,7 +99,7 @@ TEST_CASE("shares that say how they are to be done wrongly are refused, and noth
   check_run_refused("analyze " + recording + " --shard 1/2",
                     "--shard is given, but needs --part beside it, where specdec merge finds what was found");
   check_run_refused("analyze " + recording + " --shard 3" + part,
-                    "--shard is 3, but must be I/N, for instance 3/8, or env");
+                    "--shard is 3, but must be I/N, for instance 3/8");
   check_run_refused("analyze " + recording + " --shard 0/2" + part,
                     "I in --shard is 0, but must be an integer in [1, 2]");
   check_run_refused("analyze " + recording + " --shard 3/2" + part,
@@ -189,48 +179,4 @@ TEST_CASE("what merge reads from a folder is not written over") {
   check_run_refused("merge " + parts + " --output " + part,
                     "--output is " + part + ", but must not be an input: what it holds would be lost");
   CHECK(run_specdec("merge " + parts).exit_code == 0);
-}
-
-TEST_CASE("a rank in the environment is a share, whoever launched the process") {
-  using specdec::traces::Shard;
-  CHECK((shard_where({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}) == Shard{2, 4}));
-  CHECK((shard_where({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}}) == Shard{0, 3}));
-  CHECK((shard_where({{"RANK", "7"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "3"}}) == Shard{7, 8}));
-  const auto array = [](const char* id, const char* min, const char* max, const char* count) {
-    return shard_where({{"SLURM_ARRAY_TASK_ID", id},
-                        {"SLURM_ARRAY_TASK_MIN", min},
-                        {"SLURM_ARRAY_TASK_MAX", max},
-                        {"SLURM_ARRAY_TASK_COUNT", count}});
-  };
-  CHECK((array("0", "0", "63", "64") == Shard{0, 64}));
-  CHECK((array("64", "1", "64", "64") == Shard{63, 64}));
-  CHECK((array("9", "5", "13", "5") == Shard{2, 5}));
-  CHECK((array("4", "4", "4", "1") == Shard{0, 1}));
-  CHECK((array("9", "1", "9", "3") == Shard{2, 3}));
-  CHECK_THROWS_WITH(array("10", "1", "10", "3"), Catch::Contains("of the array from 1 to 10 do not follow each other"));
-  CHECK_THROWS_WITH(array("4", "1", "9", "3"), Catch::Contains("of the array from 1 to 9 do not follow each other"));
-  // Two launchers that agree are one.
-  CHECK((
-      shard_where({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}}) ==
-      Shard{1, 2}));
-  CHECK_THROWS_WITH(shard_where({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "3"}}),
-                    Catch::Contains("shard is env, but PMI says 2/2 and torchrun says 2/3"));
-  CHECK_THROWS_WITH(shard_where({{"RANK", "3"}, {"WORLD_SIZE", "3"}}),
-                    Catch::Contains("shard env, where RANK is 3, but must be an integer in [0, 2]"));
-  CHECK_THROWS_WITH(shard_where({{"RANK", "3"}}), Catch::Contains("the environment names no rank"));
-}
-
-TEST_CASE("a run that is not asked for a share takes none from the environment") {
-  const ScratchFolder folder;
-  const std::string recording = recording_in(folder);
-  const ordered_json plain = document_of_run("analyze " + recording);
-  setenv("RANK", "1", 1);
-  setenv("WORLD_SIZE", "3", 1);
-  const ordered_json ranked = document_of_run("analyze " + recording);
-  const ordered_json shared =
-      document_of_run("analyze --shard env --part " + (folder / "e.part").string() + " " + recording);
-  unsetenv("RANK");
-  unsetenv("WORLD_SIZE");
-  CHECK(ranked == plain);
-  CHECK(shared["parts"][0]["shard"] == "2/3");
 }

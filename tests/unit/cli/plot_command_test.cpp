@@ -242,7 +242,6 @@ TEST_CASE("a chart with every mark is drawn in every form and theme") {
     style.kind = DrawingKind::pdf;
     const std::string pdf = drawing_of(chart, style, "specdec");
     CHECK(pdf.starts_with("%PDF-"));
-    CHECK(holds(pdf, "/Keywords <FEFF0073007000650063006400650063>"));
     style.kind = DrawingKind::png;
     CHECK(chunks_of(drawing_of(chart, style, "specdec")).back().type == "IEND");
     style.kind = DrawingKind::svg;
@@ -315,19 +314,11 @@ TEST_CASE("title and caption can be left out of a drawing, which says them in it
                     "only");
 }
 
-TEST_CASE("a PNG says what it shows, which command made it and how large it is") {
+TEST_CASE("a PNG is as wide as was asked for") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "trade.png").string();
   REQUIRE(run_specdec("plot speedup-and-operations --width 85mm --output " + file).exit_code == 0);
-  const std::vector<PngChunk> chunks = chunks_of(content_of(file));
-  CHECK(big_endian_at(chunks.front().content, 0) == 1004);  // 85 mm at 300 dots an inch
-  std::string texts;
-  for (const PngChunk& chunk : chunks) {
-    if (chunk.type == "iTXt" || chunk.type == "tEXt") texts += chunk.content;
-    if (chunk.type == "pHYs") CHECK(big_endian_at(chunk.content, 0) == 11811);
-  }
-  CHECK(holds(texts, "specdec plot speedup-and-operations --width 85mm --output " + file));
-  CHECK(holds(texts, "Speedup and arithmetic operations"));
+  CHECK(big_endian_at(chunks_of(content_of(file)).front().content, 0) == 1004);  // 85 mm at 300 dots an inch
 }
 
 TEST_CASE("the paper's figures hold the library's numbers") {
@@ -355,23 +346,10 @@ TEST_CASE("the paper's figures hold the library's numbers") {
   CHECK(target == 4 + 12);
 }
 
-TEST_CASE("plot lists all figures, and --all draws each of them into a folder") {
+TEST_CASE("plot lists all figures") {
   const ordered_json listed = document_of_run("plot")["figures"];
   REQUIRE(listed.size() >= 4);
-  CHECK(listed[0]["file"].is_null());
-  const ScratchFolder scratch;
-  const std::string folder = (scratch / "new").string();
-  const ordered_json drawn = document_of_run("plot --all --output " + folder)["figures"];
-  REQUIRE(drawn.size() == listed.size());
-  for (const ordered_json& figure : drawn) {
-    INFO(figure);
-    const std::string name = figure["name"];
-    if (name == "steps") continue;
-    CHECK(figure["file"] == folder + "/" + name + ".svg");
-    const std::string svg = content_of(figure["file"].get<std::string>());
-    CHECK(svg.ends_with("</svg>\n\n"));
-    CHECK(holds(svg, "<dc:source>specdec plot " + name + " --theme light --width 720px --output " + name + ".svg"));
-  }
+  CHECK(listed.back()["name"] == "steps");
 }
 
 TEST_CASE("the steps are a page whose pieces differ by more than their colour, and whose text is escaped") {
@@ -401,9 +379,8 @@ TEST_CASE("the steps are a page whose pieces differ by more than their colour, a
 TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "x.svg").string();
-  check_run_refused("plot --all", "--all needs --output, the folder that the figures go to");
-  check_run_refused("plot --output " + file, "--output is given, but without --all nothing is drawn");
-  check_run_refused("plot --theme paper", "--theme is paper, but must be one of light, dark, page");
+  check_run_refused("plot expected-tokens --theme paper --output " + file,
+                    "--theme is paper, but must be one of light, dark, page");
   check_run_refused("plot expected-tokens --all",
                     "--all is not an option of plot expected-tokens; see specdec plot expected-tokens --help");
   check_run_refused("plot --nothing", "--nothing is not an option of plot; see specdec plot --help");
@@ -414,7 +391,6 @@ TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
   const std::string long_name = std::string(300, 'a') + ".svg";
   check_run_refused("plot expected-tokens --output " + long_name,
                     "--output: " + long_name + " cannot be written: File name too long");
-  check_run_refused("plot --theme dark", "--theme is given, but without --all nothing is drawn");
   for (const char* const form : {"", " --terminal", " --format csv"})
     check_run_refused("plot expected-tokens --width 85mm" + std::string(form),
                       "--width is given, but goes with --output FILE.svg, .png or .pdf, or with --script for an SVG, "
