@@ -19,8 +19,6 @@ void require_valid(const BatchedText& text) {
   if (text.acceptance.size() != depths && text.acceptance.size() != depths * tokens)
     throw std::invalid_argument(fmt::format("decode_in_batches: acceptance has {} entries, but must have {} or {}",
                                             text.acceptance.size(), depths, depths * tokens));
-  if (!text.certainty.empty())
-    core::require_same_size("decode_in_batches", "certainty", text.certainty.size(), "tokens", tokens);
   for (const double a : text.acceptance) core::require_in("decode_in_batches", "acceptance", a, 0, 1);
 }
 

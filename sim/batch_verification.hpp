@@ -20,8 +20,6 @@ struct BatchedText {
   /// Each in [0, 1]; a draft at depth j (0-based) of its round uses column min(j, depths - 1).
   /// Shape: (tokens, depths), or (1, depths) where every place is alike.
   std::span<const double> acceptance = {};
-  /// The draft's largest probability at each place, [0, 1]; may be empty. Shape: (tokens)
-  std::span<const double> certainty = {};
   /// Group that it shares with other texts, for rules that learn by group; >= 0.
   std::int64_t group = 0;
 

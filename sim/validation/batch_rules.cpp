@@ -1,7 +1,6 @@
 #include "sim/validation/batch_rules.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace specdec::validation {
@@ -11,10 +10,6 @@ using sim::BatchDecision;
 using sim::BatchedPlace;
 
 constexpr std::int64_t rounds_to_half_counts = 1024;
-constexpr std::int64_t rounds_to_refit = 100;
-constexpr double least_reached = 50;
-constexpr double ridge = 1e-3;
-constexpr double largest_feature = 40;
 
 constexpr double weight_of_last_round = 0.2;
 constexpr std::int64_t rounds_before_steps_change = 10;
@@ -30,11 +25,6 @@ BatchDecision same_for_all(std::int64_t gamma, std::span<const BatchedPlace> bat
 
 /// Drafts of a text that were reached: those accepted, and the first rejected one.
 std::int64_t reached(std::int64_t verified, std::int64_t accepted) { return std::min(verified, accepted + 1); }
-
-double feature(const BatchedPlace& at, std::int64_t depth) {
-  const double certainty = at.text->certainty[static_cast<std::size_t>(at.place + depth)];
-  return std::clamp(std::log(certainty / (1 - certainty)), -largest_feature, largest_feature);
-}
 
 }  // namespace
 
@@ -83,45 +73,6 @@ void CountingBudgetRule::observe(std::span<const BatchedPlace> batch, const Batc
   if (++rounds_ % rounds_to_half_counts != 0) return;
   for (std::vector<Counts>& group : counts_)
     for (Counts& at : group) at = {at.accepted / 2, at.reached / 2};
-}
-
-LogisticBudgetRule::LogisticBudgetRule(std::int64_t gamma, const sim::BatchCost& cost)
-    : BudgetRule(gamma, cost), curves_(static_cast<std::size_t>(gamma)) {}
-
-double LogisticBudgetRule::Curve::at(double x) const { return 1 / (1 + std::exp(-(slope * x + intercept))); }
-
-void LogisticBudgetRule::Curve::add(double x, bool accepted) {
-  const double expected = at(x);
-  const double weight = expected * (1 - expected);
-  const double residual = (accepted ? 1 : 0) - expected;
-  reached += 1;
-  gradient_slope += residual * x;
-  gradient_intercept += residual;
-  curvature_slope += weight * x * x;
-  curvature_both += weight * x;
-  curvature_intercept += weight;
-}
-
-void LogisticBudgetRule::Curve::refit() {
-  const double a = curvature_slope + ridge, c = curvature_intercept + ridge, b = curvature_both;
-  const double determinant = a * c - b * b;
-  Curve next{slope + (c * gradient_slope - b * gradient_intercept) / determinant,
-             intercept + (a * gradient_intercept - b * gradient_slope) / determinant};
-  const bool is_sound = reached >= least_reached && std::isfinite(next.slope) && std::isfinite(next.intercept);
-  if (!is_sound || next.slope < 0) next = {slope, intercept};
-  *this = next;
-}
-
-double LogisticBudgetRule::estimate(const BatchedPlace& at, std::int64_t depth) const {
-  return curves_[static_cast<std::size_t>(depth)].at(feature(at, depth));
-}
-
-void LogisticBudgetRule::observe(std::span<const BatchedPlace> batch, const BatchDecision& decision,
-                                 std::span<const std::int64_t> accepted) {
-  for (std::size_t i = 0; i < batch.size(); ++i)
-    for (std::int64_t k = 0; k < reached(decision.verified[i], accepted[i]); ++k)
-      curves_[static_cast<std::size_t>(k)].add(feature(batch[i], k), k < accepted[i]);
-  if (++rounds_ % rounds_to_refit == 0) std::ranges::for_each(curves_, &Curve::refit);
 }
 
 MovingAverageRule::MovingAverageRule(std::int64_t gamma) : average_(static_cast<double>(gamma - 1)) {

@@ -83,36 +83,6 @@ class CountingBudgetRule final : public BudgetRule {
   std::int64_t rounds_ = 0;
 };
 
-/// A logistic curve of the draft's certainty for each position: vLLM's estimate for drafts that are models.
-///
-///   p_k = 1 / (1 + exp(-(w_k x + b_k))),   x = log(c / (1 - c)) within [-40, 40]
-///
-/// c is the draft's largest probability, so that x is the least lead of its best logit over the second that goes with
-/// it; vLLM takes that lead. w = 0 and b = 1.5 to begin with; one Newton step every 100 rounds from the drafts that
-/// were reached in these, with a ridge of 1e-3, for positions with 50 of them or more; never a falling curve.
-class LogisticBudgetRule final : public BudgetRule {
- public:
-  LogisticBudgetRule(std::int64_t gamma, const sim::BatchCost& cost);
-  void observe(std::span<const sim::BatchedPlace> batch, const sim::BatchDecision& decision,
-               std::span<const std::int64_t> accepted) override;
-
- private:
-  /// One position's curve, and the sums of a Newton step.
-  struct Curve {
-    double slope = 0, intercept = 1.5;
-    double reached = 0;
-    double gradient_slope = 0, gradient_intercept = 0;
-    double curvature_slope = 0, curvature_both = 0, curvature_intercept = 0;
-
-    double at(double x) const;
-    void add(double x, bool accepted);
-    void refit();
-  };
-  double estimate(const sim::BatchedPlace& at, std::int64_t depth) const override;
-  std::vector<Curve> curves_;
-  std::int64_t rounds_ = 0;
-};
-
 /// One gamma for the whole batch by a moving average of its accepted drafts: SGLang's adaptive steps.
 ///
 ///   m <- 0.8 m + 0.2 (accepted drafts per text), m = gamma - 1 to begin with

@@ -76,8 +76,6 @@ std::span<const PolicyKind> policy_kinds() {
       PolicyKind{"batch", lacks_schedule, by_batch, nullptr, false, {.schedule = true, .batch = true}},
       PolicyKind{"moving-average", lacks_batch, nullptr, nullptr, false, of_batches, moving_average},
       PolicyKind{"budget-counts", lacks_budget, nullptr, nullptr, false, of_batches, budget_rule<CountingBudgetRule>},
-      PolicyKind{"budget-certainty", lacks_budget, nullptr, nullptr, false, of_batches,
-                 budget_rule<LogisticBudgetRule>},
       PolicyKind{"budget-known", lacks_budget, nullptr, nullptr, false, of_batches, budget_rule<KnownBudgetRule>},
   };
   return kinds;

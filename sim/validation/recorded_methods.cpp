@@ -124,10 +124,6 @@ class RecordedAcceptance {
     if (!seen_.accepted_length.empty() && !rule_known())
       throw NotRecorded(
           "the recording does not name the rule of its accepted lengths, which are taken for rejection's");
-    if (play_.policy == "budget-certainty" && seen_.draft_top_probability.empty())
-      throw NotRecorded("the recording does not hold the draft's largest probability");
-    if (play_.policy == "budget-certainty" && depths() > 1)
-      throw NotRecorded("the draft's largest probability is recorded of the first draft alone");
     if (depths() > 1 && (own_column || play_.policy == "heuristic" || play_.replayed.gamma > depths()))
       throw NotRecorded(fmt::format("drafts are recorded to depth {}, and this needs other ones", depths()));
     if (play_.policy == "heuristic" && !seen_.accepted_length.empty())
@@ -161,7 +157,6 @@ struct RecordedSequence {
   std::uint64_t cluster = 0;
   std::vector<double> acceptance = {};
   std::vector<double> probability = {};
-  std::vector<double> certainty = {};
   std::vector<bool> left_out = {};
 
   std::size_t tokens() const { return left_out.size(); }
@@ -232,7 +227,6 @@ class RecordedExperiment {
                        .tokens = static_cast<std::int64_t>(one.tokens()),
                        .depths = depths,
                        .acceptance = one.acceptance,
-                       .certainty = one.certainty,
                        .group = one.task + 1});
     const sim::BatchCost cost = batch_cost(settings.cost);
     const std::unique_ptr<sim::BatchRule> rule = method_.policy->batch_rule(settings, cost);
@@ -267,7 +261,6 @@ class RecordedExperiment {
     const std::span<const double> row = positions.acceptance().subspan(i * depths, depths);
     sequence.acceptance.insert(sequence.acceptance.end(), row.begin(), row.end());
     if (!seen.draft_token_probability.empty()) sequence.probability.push_back(seen.draft_token_probability[i]);
-    if (!seen.draft_top_probability.empty()) sequence.certainty.push_back(seen.draft_top_probability[i]);
     sequence.left_out.push_back(positions.is_left_out(i));
   }
 

@@ -18,9 +18,8 @@
 ///
 /// Policies that decide for a batch (PolicyKind::batch_rule) decode `settings.batch` texts together, in the order of
 /// the recording, and cost a round in plain steps of the same batch: c a drafted token, v(1 + verified drafts / texts)
-/// for the target. Their certainty of a drafted token is that at its place of the recorded text, which is the draft's
-/// own as far as its drafts are accepted. They hold the whole recording in memory, have no closed form, and their
-/// intervals take prompts as independent whose texts share rounds.
+/// for the target. They hold the whole recording in memory, have no closed form, and their intervals take
+/// prompts as independent whose texts share rounds.
 ///
 /// The independent units of intervals are prompts, or texts whose prompt was not recorded.
 ///

@@ -208,7 +208,7 @@ TEST_CASE("hindsight drafts no less cheaply than a fixed gamma, and a schedule i
       "copy+algorithm1+oracle: hindsight needs a draft of one call and one row a token, which copy is not");
   check_run_refused("simulate --batch 3",
                     "--batch is given, but algorithm1 does not use it; what does: --policy batch, moving-average, "
-                    "budget-counts, budget-certainty, budget-known");
+                    "budget-counts, budget-known");
   check_run_refused("simulate --schedule 1-4:3 --batch 5",
                     "--batch is 5, but must be at most 4, where --schedule ends");
 }

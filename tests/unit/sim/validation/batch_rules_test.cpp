@@ -114,30 +114,6 @@ TEST_CASE("counted groups come close to what is known, and one group for all doe
   CHECK(run(requests, blind, cost).throughput() < 0.97 * bound);
 }
 
-TEST_CASE("a logistic curve learns which drafts stay from the draft's certainty", "[batch_rules]") {
-  // Acceptance is the certainty itself at every place, so that a slope of 1 and an intercept of 0 are right.
-  constexpr std::int64_t tokens = 3000;
-  std::vector<double> rates;
-  for (std::int64_t t = 0; t < 8 * tokens; ++t)
-    rates.push_back(sim::RandomStream(5, 0).uniform(t, 0, sim::Purpose::test) < 0.5 ? 0.97 : 0.15);
-  std::vector<sim::BatchedText> texts;
-  for (std::int64_t s = 0; s < 8; ++s) {
-    const auto row = std::span(rates).subspan(static_cast<std::size_t>(s * tokens), tokens);
-    texts.push_back({.sequence = s, .tokens = tokens, .acceptance = row, .certainty = row});
-  }
-  const sim::BatchCost cost = linear_cost(0.08);
-  const auto throughput = [&](sim::BatchRule& rule) {
-    return totals_of(decode_in_batches(texts, 8, rule, cost, 3)).throughput();
-  };
-  KnownBudgetRule known(5, cost);
-  LogisticBudgetRule logistic(5, cost);
-  CountingBudgetRule counting(5, cost);
-  const double bound = throughput(known), learnt = throughput(logistic), counted = throughput(counting);
-  // The rest is lost because the budget is that of the round before, whose places are other ones.
-  CHECK(learnt > 0.85 * bound);
-  CHECK(learnt > 1.05 * counted);
-}
-
 TEST_CASE("a moving average drafts less where little is accepted and the most where all is", "[batch_rules]") {
   const sim::BatchCost cost = linear_cost(0.01);
   MovingAverageRule low(7), high(7), middle(7);
