@@ -1,16 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "traces/file_error.hpp"
 #include "traces/formats/labels.hpp"
 #include "traces/formats/token_pairs.hpp"
 #include "traces/owned_batch.hpp"
+#include "traces/position_source.hpp"
 #include "traces/trace_metadata.hpp"
 
 namespace specdec::traces {
@@ -110,5 +114,62 @@ class PairColumns {
 
 /// The kind of numbers that a value implies for columns whose names do not state it: empty if it is 0 or NaN.
 std::optional<RowSpace> space_shown_by(double value);
+
+/// What the readers of both formats share; Records are their lines.
+template <class Records>
+class TokenPairSource : public PositionSource {
+ public:
+  const TraceMetadata& metadata() const override { return metadata_; }
+  std::vector<std::filesystem::path> files() const override { return {records_.path()}; }
+  std::vector<Note> notes() const override { return names_.notes(); }
+
+  bool read(PositionBatch& batch) override {
+    columns_.clear();
+    while (columns_.size() < PairColumns::most_rows && next_row()) append_row();
+    batch = columns_.shown(names_);
+    return batch.size > 0;
+  }
+
+  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
+    const auto model = role == Role::target ? PairColumn::target : PairColumn::draft;
+    return {records_.path(), FileError::line(columns_.line_of(position)), names_.name_of(model), std::move(found),
+            std::move(expected)};
+  }
+
+ protected:
+  TokenPairSource(const std::filesystem::path& path, const TokenPairOptions& options)
+      : records_(path), names_(options) {}
+
+  virtual bool next_record() = 0;
+  virtual bool next_row() { return next_record(); }
+  virtual void append_row() = 0;
+  /// The kind of numbers that this record has of a model; empty if all are 0.
+  virtual std::optional<RowSpace> space_shown(PairColumn model) const = 0;
+
+  /// Determines the kinds of the models' numbers, by records from this one on, and returns to the beginning.
+  void decide_spaces() {
+    std::vector<PairColumn> undecided;
+    for (const PairColumn model : {PairColumn::target, PairColumn::draft}) {
+      columns_.set_space(model, names_.space_of(model).value_or(RowSpace::probabilities));
+      if (!names_.space_of(model)) undecided.push_back(model);
+    }
+    std::optional<RowSpace> space;
+    for (bool more = !undecided.empty(); more && !space; more = !space && next_record()) {
+      for (const PairColumn model : undecided)
+        if (!space) space = space_shown(model);
+    }
+    if (!undecided.empty() && !space) {
+      records_.refuse(names_.name_of(undecided.front()), "0 in every line",
+                      "said to be probabilities or log-probabilities");
+    }
+    for (const PairColumn model : undecided) columns_.set_space(model, *space);
+    records_.rewind();
+  }
+
+  Records records_;
+  PairColumnNames names_;
+  PairColumns columns_;
+  TraceMetadata metadata_;
+};
 
 }  // namespace specdec::traces

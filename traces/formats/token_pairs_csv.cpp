@@ -22,30 +22,16 @@ std::string_view without_quotes(std::string_view text) {
   return text.size() >= 2 && text.starts_with('"') && text.ends_with('"') ? text.substr(1, text.size() - 2) : text;
 }
 
-class CsvPairs : public PositionSource {
+class CsvPairs final : public TokenPairSource<CsvRecords> {
  public:
-  CsvPairs(const std::filesystem::path& path, const TokenPairOptions& options) : records_(path), names_(options) {
+  CsvPairs(const std::filesystem::path& path, const TokenPairOptions& options) : TokenPairSource(path, options) {
     read_header();
+    if (!records_.next()) records_.refuse("file", "at its end", "a line for each token");
     decide_spaces();
+    records_.next();
   }
 
-  const TraceMetadata& metadata() const override { return metadata_; }
-  std::vector<std::filesystem::path> files() const override { return {records_.path()}; }
   std::string format() const override { return "CSV of token pairs"; }
-  std::vector<Note> notes() const override { return names_.notes(); }
-
-  bool read(PositionBatch& batch) override {
-    columns_.clear();
-    while (columns_.size() < PairColumns::most_rows && records_.next()) read_record();
-    batch = columns_.shown(names_);
-    return batch.size > 0;
-  }
-
-  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
-    const auto model = role == Role::target ? PairColumn::target : PairColumn::draft;
-    return {records_.path(), FileError::line(columns_.line_of(position)), names_.name_of(model), std::move(found),
-            std::move(expected)};
-  }
 
  private:
   void read_header() {
@@ -56,33 +42,11 @@ class CsvPairs : public PositionSource {
     if (const auto error = names_.error()) records_.refuse(error->field, error->found, error->expected);
   }
 
-  /// Determines the kinds of the models' numbers, and returns to the first record. A file without records is an error.
-  void decide_spaces() {
-    std::vector<PairColumn> undecided;
-    for (const PairColumn model : {PairColumn::target, PairColumn::draft}) {
-      if (const auto space = names_.space_of(model)) {
-        columns_.set_space(model, *space);
-      } else {
-        undecided.push_back(model);
-      }
-    }
-    if (!records_.next()) records_.refuse("file", "at its end", "a line for each token");
-    std::optional<RowSpace> space;
-    bool more = !undecided.empty();
-    while (more && !space) {
-      check_length();
-      for (const PairColumn model : undecided) {
-        if (!space) space = space_shown_by(number(model, field_of(model)));
-      }
-      more = records_.next();
-    }
-    if (!undecided.empty() && !space) {
-      records_.refuse(names_.name_of(undecided.front()), "0 in every line",
-                      "said to be probabilities or log-probabilities");
-    }
-    for (const PairColumn model : undecided) columns_.set_space(model, *space);
-    records_.rewind();
-    records_.next();
+  bool next_record() override { return records_.next(); }
+
+  std::optional<RowSpace> space_shown(PairColumn model) const override {
+    check_length();
+    return space_shown_by(number(model, field_of(model)));
   }
 
   void check_length() const {
@@ -117,7 +81,7 @@ class CsvPairs : public PositionSource {
     return *value;
   }
 
-  void read_record() {
+  void append_row() override {
     check_length();
     PairRow row;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -162,11 +126,7 @@ class CsvPairs : public PositionSource {
     }
   }
 
-  CsvRecords records_;
-  PairColumnNames names_;
   std::vector<std::optional<PairColumn>> order_;
-  PairColumns columns_;
-  TraceMetadata metadata_;
 };
 
 PairColumnNames names_in_header(std::string_view head, const TokenPairOptions& options) {

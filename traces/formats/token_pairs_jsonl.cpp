@@ -65,59 +65,20 @@ class KeyColumns {
   std::size_t at_ = 0;
 };
 
-class JsonPairs : public PositionSource {
+class JsonPairs final : public TokenPairSource<JsonLines> {
  public:
   JsonPairs(const std::filesystem::path& path, const TokenPairOptions& options)
-      : file_(path), names_(options), keys_(names_) {
+      : TokenPairSource(path, options), keys_(names_) {
+    if (!next_record())
+      throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each token or sequence");
     decide_spaces();
   }
 
-  const TraceMetadata& metadata() const override { return metadata_; }
-  std::vector<std::filesystem::path> files() const override { return {file_.path()}; }
   std::string format() const override { return "JSONL of token pairs"; }
-  std::vector<Note> notes() const override { return names_.notes(); }
-
-  bool read(PositionBatch& batch) override {
-    columns_.clear();
-    while (columns_.size() < PairColumns::most_rows && next_row()) append_row();
-    batch = columns_.shown(names_);
-    return batch.size > 0;
-  }
-
-  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
-    const auto model = role == Role::target ? PairColumn::target : PairColumn::draft;
-    return {file_.path(), FileError::line(columns_.line_of(position)), names_.name_of(model), std::move(found),
-            std::move(expected)};
-  }
 
  private:
-  /// Determines the kinds of the models' numbers, and returns to the first document.
-  void decide_spaces() {
-    if (!next_document()) {
-      throw FileError(file_.path(), FileError::whole_file(), "file", "empty", "an object for each token or sequence");
-    }
-    std::vector<PairColumn> undecided;
-    for (const PairColumn model : {PairColumn::target, PairColumn::draft}) {
-      columns_.set_space(model, names_.space_of(model).value_or(RowSpace::probabilities));
-      if (!names_.space_of(model)) undecided.push_back(model);
-    }
-    std::optional<RowSpace> space;
-    bool more = !undecided.empty();
-    while (more && !space) {
-      for (const PairColumn model : undecided) {
-        if (!space) space = space_of_values(model, *values_[model]);
-      }
-      more = next_document();
-    }
-    if (!undecided.empty() && !space) {
-      file_.refuse(names_.name_of(undecided.front()), "0 in every line",
-                   "said to be probabilities or log-probabilities");
-    }
-    for (const PairColumn model : undecided) columns_.set_space(model, *space);
-    file_.rewind();
-  }
-
-  std::optional<RowSpace> space_of_values(PairColumn column, dom::element value) const {
+  std::optional<RowSpace> space_shown(PairColumn column) const override {
+    const dom::element value = *values_[column];
     if (!value.is_array()) return space_shown_by(number(column, value));
     const dom::array array = value.get_array();
     for (const dom::element entry : array) {
@@ -129,7 +90,7 @@ class JsonPairs : public PositionSource {
   [[noreturn]] void refuse(PairColumn column, std::string found, std::string expected) const {
     std::string name = names_.name_of(column);
     if (in_sequence_) name += fmt::format("[{}]", index_ - 1);
-    file_.refuse(std::move(name), std::move(found), std::move(expected));
+    records_.refuse(std::move(name), std::move(found), std::move(expected));
   }
 
   double number(PairColumn column, dom::element value) const {
@@ -159,32 +120,33 @@ class JsonPairs : public PositionSource {
   }
 
   /// Parses the next object and finds its columns.
-  bool next_document() {
-    if (!file_.next()) return false;
-    if (!file_.document().is_object()) file_.refuse("line", file_.document(), "an object");
+  bool next_record() override {
+    if (!records_.next()) return false;
+    if (!records_.document().is_object()) records_.refuse("line", records_.document(), "an object");
     values_ = {};
     keys_.begin_document();
-    const dom::object object = file_.document().get_object();
+    const dom::object object = records_.document().get_object();
     for (const auto [key, value] : object) {
       const auto column = keys_.column_of(key);
       if (column && !value.is_null()) values_[*column] = value;
     }
-    if (const auto error = names_.error()) file_.refuse(error->field, error->found, error->expected);
+    if (const auto error = names_.error()) records_.refuse(error->field, error->found, error->expected);
     for (const PairColumn model : {PairColumn::target, PairColumn::draft}) {
-      if (!values_[model]) file_.refuse(names_.name_of(model), "missing or null", "a number, or an array of numbers");
+      if (!values_[model])
+        records_.refuse(names_.name_of(model), "missing or null", "a number, or an array of numbers");
     }
     return true;
   }
 
   /// Advances to the next token, in the sequence's arrays or in the next document.
-  bool next_row() {
+  bool next_row() override {
     while (true) {
       if (in_sequence_ && index_ < length_) {
         ++index_;
         return true;
       }
       in_sequence_ = false;
-      if (!next_document()) return false;
+      if (!next_record()) return false;
       if (!values_[PairColumn::target]->is_array()) return true;
       begin_sequence();
     }
@@ -199,8 +161,8 @@ class JsonPairs : public PositionSource {
     for (const PairColumn column : all_columns) {
       if (!values_[column] || !has_array(column)) continue;
       if (length_of(column) != length_) {
-        file_.refuse(names_.name_of(column), fmt::format("{} long", length_of(column)),
-                     fmt::format("{} long, as {} is", length_, names_.name_of(PairColumn::target)));
+        records_.refuse(names_.name_of(column), fmt::format("{} long", length_of(column)),
+                        fmt::format("{} long, as {} is", length_, names_.name_of(PairColumn::target)));
       }
       entries_[column] = dom::array(values_[column]->get_array()).begin();
     }
@@ -210,7 +172,7 @@ class JsonPairs : public PositionSource {
   }
 
   std::int64_t length_of(PairColumn column) const {
-    if (!values_[column]->is_array()) file_.refuse(names_.name_of(column), *values_[column], "an array");
+    if (!values_[column]->is_array()) records_.refuse(names_.name_of(column), *values_[column], "an array");
     // simdjson's array::size() saturates at 2^24 - 1, which a document within the size limit can exceed.
     std::int64_t length = 0;
     const dom::array array = values_[column]->get_array();
@@ -232,7 +194,7 @@ class JsonPairs : public PositionSource {
     return number(column, *value);
   }
 
-  void append_row() {
+  void append_row() override {
     PairRow row;
     row.target = take_model(PairColumn::target);
     row.draft = take_model(PairColumn::draft);
@@ -244,15 +206,11 @@ class JsonPairs : public PositionSource {
     if (const auto value = take(PairColumn::overlap)) row.overlap = number(PairColumn::overlap, *value);
     if (const auto value = take(PairColumn::target_rank)) row.target_rank = integer(PairColumn::target_rank, *value);
     if (const auto value = take(PairColumn::draft_rank)) row.draft_rank = integer(PairColumn::draft_rank, *value);
-    const auto error = columns_.append(row, file_.line(), metadata_);
+    const auto error = columns_.append(row, records_.line(), metadata_);
     if (error) refuse(error->column, error->found, error->expected);
   }
 
-  JsonLines file_;
-  PairColumnNames names_;
   KeyColumns keys_;
-  PairColumns columns_;
-  TraceMetadata metadata_;
   ByColumn<std::optional<dom::element>> values_;
   ByColumn<dom::array::iterator> entries_;
   bool in_sequence_ = false;
