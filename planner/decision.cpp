@@ -118,6 +118,8 @@ std::string what_changes(const Plan& plan, const PointPlan& point) {
   }
   const planning::Uncertainty& left = point.uncertainty;
   if (left.regret < planning::regret_that_matters) return "";
+  if (plan.bench && plan.bench->kind_would_tell)
+    return " Say how you draft: --draft-kind eagle, mtp, model or parallel tells most.";
   const bool by_cost = left.with_cost_known < left.with_acceptance_known;
   return fmt::format(" Most would be gained by measuring {}.", by_cost ? "what a round costs" : "what is accepted");
 }

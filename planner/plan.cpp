@@ -95,6 +95,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
   take_limits(p, question);
+  question.schedule_prices = schedule_prices(q, p.engine, p.drafts.front().cost.rounds->kind());
   if (costs_hold_at_one_batch(p)) {
     question.batches.resize(1);
     if (q.emit) question.schedule_up_to = scheduled_up_to(q, question.batches);
@@ -120,6 +121,13 @@ void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assu
 }
 
 }  // namespace
+
+worlds::SchedulePrices schedule_prices(const PlanQuestion& question, const std::optional<std::string>& measured,
+                                       cost::DraftKind kind) {
+  const std::optional<planning::Engine> engine =
+      question.emit ? question.emit : planning::engine_named(measured.value_or(""));
+  return engine ? planning::schedule_prices(*engine, kind) : worlds::SchedulePrices();
+}
 
 std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
   return std::min(max_gamma.value_or(std::max(usual, gamma.value_or(0))), planning::largest_scanned_gamma);
@@ -292,6 +300,13 @@ void assume(const BenchFiles* runs, Plan& p) {
   for (const Draft& draft : p.drafts) {
     const auto& stated = draft.acceptance.stated;
     if (stated && stated->published != nullptr) all.push_back(assumption_of(*stated->published));
+  }
+  const worlds::SchedulePrices prices = schedule_prices(p.question, p.engine, p.cost().kind());
+  if (prices.several > 0 && p.points().size() > 1) {
+    all.push_back({"a schedule by batch",
+                   std::isinf(prices.several) ? std::string("one length for all batches, as the engine has it")
+                                              : fmt::format("would cost {:.0f}% of all speed", 100 * prices.several),
+                   "engine"});
   }
   for (const Draft& draft : p.drafts) append_new(all, draft.cost.assumptions);
   if (p.has_roofline() && p.question.context.empty()) all.push_back({"context", "0, an empty cache", "default"});

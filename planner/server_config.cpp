@@ -220,7 +220,6 @@ void take_placement(const Cost& cost, planning::EngineRequest& request) {
   request.cache_type = cost.kv_cache_dtype;
 }
 
-/// Schedule and fixed gamma.
 /// @throws QuestionError if nothing is decided
 void take_gammas(const Plan& p, planning::EngineRequest& request) {
   if (const std::string refused = p.refused(); !refused.empty()) {
@@ -230,7 +229,6 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
   }
   const planning::DraftPlan& plan = p.shown_plan();
   request.schedule = plan.schedule;
-  request.fixed = *plan.fixed;
   request.tree = plan.tree;
 }
 
@@ -244,7 +242,8 @@ void take_lengths(const Plan& p, planning::EngineRequest& request, std::vector<s
   const double longest = longest_context(p);
   if (longest > 0 && request.max_num_seqs) {
     const double sequences = std::max(2.0, static_cast<double>(*request.max_num_seqs));
-    const double tokens = sequences * (longest + static_cast<double>(request.fixed.gamma) + 1);
+    // Of engines that take it in slots, which have one length for all batches.
+    const double tokens = sequences * (longest + static_cast<double>(request.schedule.front().gamma) + 1);
     request.cache_tokens = step * static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(step)));
   }
   if (*p.question.emit != planning::Engine::vllm || !p.has_roofline()) return;

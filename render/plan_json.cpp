@@ -131,16 +131,6 @@ ordered_json json_of(const std::vector<planning::PlannedStretch>& schedule) {
   return list;
 }
 
-ordered_json json_of(const std::vector<planning::ScheduleStretch>& runs) {
-  ordered_json list = ordered_json::array();
-  for (const planning::ScheduleStretch& stretch : runs) {
-    list.push_back({{"batch_low", stretch.batch_low},
-                    {"batch_high", stretch.batch_high},
-                    {"gamma", stretch.gamma}});
-  }
-  return list;
-}
-
 ordered_json json_drafts(const Plan& d) {
   ordered_json drafts = ordered_json::array();
   for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
@@ -278,7 +268,6 @@ ordered_json json_config(const Plan& d) {
           {"release", planning::newest_release(d.config->engine)},
           {"text", d.config->text},
           {"command", d.config->command},
-          {"runs", json_of(d.config->runs)},
           {"notes", d.config->notes}};
 }
 

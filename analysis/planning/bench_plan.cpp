@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -283,6 +284,10 @@ void BenchPlanner::fit() {
   options_.mean_drafts = cost::mean_drafts_of(counts);
   options_.experts = cost::named_with_experts(plan_.model);
   if (!question_.kind_told) options_.priors = cost::usual_rounds(std::nullopt, options_.experts);
+  std::set<std::int64_t> drafted;
+  for (const BenchFigures& run : plan_.runs)
+    if (run.gamma > 0) drafted.insert(run.gamma);
+  plan_.kind_would_tell = !question_.kind_told && drafted.size() == 1;
   const estimate::TokenWorlds drawn = draw_acceptance();
   cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
   take_worlds(drawn);
@@ -405,6 +410,7 @@ void BenchPlanner::ask() {
   question.deployed = question_.deployed;
   question.max_regret = question_.max_regret;
   question.schedule_up_to = question_.schedule_up_to;
+  question.schedule_prices = question_.schedule_prices;
   if (!question.schedule_up_to && (question_.schedules || question.batches.size() > 1)) {
     question.schedule_up_to =
         std::max<std::int64_t>(1, std::llround(std::min(static_cast<double>(largest_scheduled_batch), largest_batch)));

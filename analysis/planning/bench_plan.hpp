@@ -60,6 +60,7 @@ struct BenchQuestion {
   /// As in DeploymentQuestion; the largest batch if not given and there are several batches, or `schedules` asks for one.
   std::optional<std::int64_t> schedule_up_to = {};
   bool schedules = false;
+  worlds::SchedulePrices schedule_prices = {};
   /// As in DeploymentQuestion.
   std::int64_t max_gamma = 16;
   double min_gain = 0.05;
@@ -167,6 +168,8 @@ struct BenchPlan {
   /// Covariance of the logs of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
   std::function<double(const cost::RoundPoint&, const cost::RoundPoint&)> log_covariance;
   double run_error = 0;
+  /// True where nothing told how drafts are made and one gamma ran: then the kind would tell most of what others cost.
+  bool kind_would_tell = false;
   /// The question's acceptance if given, else that of the runs, or of the kind of drafts where no run states it; null
   /// if all drafts were trees.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;

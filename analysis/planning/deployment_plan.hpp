@@ -12,6 +12,7 @@
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/worlds/choice.hpp"
+#include "analysis/worlds/schedule.hpp"
 #include "traces/note.hpp"
 
 /// Deployment plans: gamma, draft and how sure it is for every batch and context, from worlds of acceptance and cost.
@@ -61,20 +62,6 @@ enum class PriceBasis {
   extrapolated,  ///< plain decoding lies beyond the measured batches or contexts
 };
 
-/// One gamma for every batch, for engines without schedules.
-struct FixedGamma {
-  std::int64_t gamma = 0;
-  /// The most that it loses to the schedule at a batch, as a share of the speedup by the middle of the worlds, [0, 1],
-  /// and the batch at which it does.
-  double worst_regret = 0;
-  double worst_batch = 1;
-  /// The smallest of its speedups over plain decoding, and the batch at which it occurs.
-  double least_speedup = 1;
-  double slowest_batch = 1;
-  /// The first batch at which it is slower than plain decoding; 0 if there is none.
-  double slow_from = 0;
-};
-
 /// The plan for all batches from batch_low to batch_high, both included.
 struct PlannedStretch {
   std::int64_t batch_low = 1;
@@ -111,6 +98,8 @@ struct DeploymentQuestion {
   std::optional<double> max_regret = {};
   /// The schedule covers the batches 1 to this one, [1, largest_scheduled_batch]; if empty, there is no schedule.
   std::optional<std::int64_t> schedule_up_to = {};
+  /// What the engine's schedules cost; of trees there are none.
+  worlds::SchedulePrices schedule_prices = {};
   estimate::DrawOptions draws = {};
 };
 
@@ -225,8 +214,6 @@ struct DraftPlan {
   /// Covers 1 to schedule_up_to without gaps; empty if not requested. With several contexts each batch has
   /// the gammas' largest regrets over them.
   std::vector<PlannedStretch> schedule;
-  /// The gamma of least expected regret over the batches of the schedule; empty without a schedule.
-  std::optional<FixedGamma> fixed;
   /// The first batch of the last stretch if that is plain decoding; empty if it drafts, or without a schedule.
   std::optional<std::int64_t> crossover_batch;
   /// "gamma_not_known", "not_timed", "optimum_at_limit".

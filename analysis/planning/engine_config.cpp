@@ -14,7 +14,10 @@ namespace {
 using cost::DraftKind;
 using cost::NumberType;
 
-void require_schedule(const std::vector<PlannedStretch>& schedule) {
+bool is_never(double price) { return std::isinf(price); }
+
+void require_schedule(Engine engine, const EngineRequest& request) {
+  const std::vector<PlannedStretch>& schedule = request.schedule;
   if (schedule.empty()) throw std::invalid_argument("engine_config: schedule is empty, but must cover batch 1");
   std::int64_t next = 1;
   for (const PlannedStretch& step : schedule) {
@@ -24,6 +27,18 @@ void require_schedule(const std::vector<PlannedStretch>& schedule) {
                       step.batch_low, step.batch_high, step.gamma, next));
     }
     next = step.batch_high + 1;
+  }
+  const worlds::SchedulePrices prices = schedule_prices(engine, request.kind);
+  const auto refuse = [&](std::string_view what) {
+    throw std::invalid_argument(fmt::format("engine_config: {} has {}", title_of(engine), what));
+  };
+  for (std::size_t i = 1; i < schedule.size(); ++i) {
+    const std::int64_t before = schedule[i - 1].gamma, here = schedule[i].gamma;
+    if (before == here) continue;
+    if (is_never(prices.several) || request.tree) refuse("one draft length for all batches, and the schedule several");
+    if (is_never(prices.per_rise) && here > before) refuse("its longest drafts first, and the schedule rises");
+    if (is_never(prices.per_pause) && (before == 0 || here == 0))
+      refuse("drafts at every batch or at none, and the schedule at some");
   }
 }
 
@@ -232,8 +247,8 @@ void EngineWriter::note_untold() {
 
 /// Notes what the engine does above the last batch of the plan where nothing keeps the server from going there.
 void EngineWriter::note_end() {
-  if (request_.max_num_seqs || largest_gamma(config_.runs) == 0) return;
-  const std::int64_t gamma = gamma_above_ ? *gamma_above_ : config_.runs.back().gamma;
+  if (request_.max_num_seqs || largest_gamma(schedule_) == 0) return;
+  const std::int64_t gamma = gamma_above_ ? *gamma_above_ : schedule_.back().gamma;
   note(fmt::format(
       "the plan ends at batch {}, and the server may go on above: there it drafts {}, which is not planned; "
       "--max-num-seqs N plans up to N, and the command limits the server to that",
@@ -266,6 +281,17 @@ void EngineWriter::note_assumptions() {
   }
 }
 
+worlds::SchedulePrices schedule_prices(Engine engine, DraftKind kind) {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  worlds::SchedulePrices prices;
+  if (engine == Engine::vllm || engine == Engine::trtllm) prices.per_pause = never;
+  if (engine == Engine::vllm) prices.several = 0.14;
+  if (engine == Engine::trtllm) prices.per_rise = never;
+  const bool adapts = engine == Engine::sglang && (kind == DraftKind::eagle || kind == DraftKind::mtp);
+  if (engine == Engine::llamacpp || (engine == Engine::sglang && !adapts)) prices.several = never;
+  return prices;
+}
+
 std::string lacks_option(Engine engine, const EngineRequest& request) {
   if (request.tree && engine != Engine::sglang) {
     return "depth, topk and verified tokens, which are all that runs tell of a tree, are options of SGLang alone";
@@ -291,7 +317,7 @@ std::string lacks_option(Engine engine, const EngineRequest& request) {
 }
 
 EngineConfig engine_config(Engine engine, const EngineRequest& request) {
-  require_schedule(request.schedule);
+  require_schedule(engine, request);
   const std::string lacking = lacks_option(engine, request);
   if (!lacking.empty()) throw std::invalid_argument("engine_config: " + lacking);
   return EngineWriter(engine, request).write();

@@ -18,7 +18,6 @@ namespace specdec::planning {
 struct EngineRequest {
   /// In increasing order, from batch 1 on, without gaps or overlap.
   std::vector<PlannedStretch> schedule;
-  FixedGamma fixed;
   /// What is drafted where gamma is above 0, then its depth; a chain if it is empty.
   std::optional<cost::DraftTree> tree = {};
   /// The acceptance rule that the plan assumed; if empty, the engine's default is kept.
@@ -51,14 +50,23 @@ struct EngineConfig {
   std::string text;
   /// A command that starts the server with it. On several machines it has the placeholders <RANK> and <ADDRESS>.
   std::string command;
-  /// The gamma that the engine drafts at each batch with it: the schedule, or the closest it can do; held if nothing is
-  /// decided.
-  std::vector<ScheduleStretch> runs;
   /// Losses and points that need attention, one sentence each.
   std::vector<std::string> notes;
   /// The reason why the engine would reject the text: it is empty or holds a placeholder. Empty if it would not.
   std::string not_to_be_written;
 };
+
+/// What a schedule costs the newest_release() of an engine, and what it cannot have:
+///
+///   vllm      14% of its speed (graphs of the decoding pass in pieces, or drafts of the longest length at every
+///   batch),
+///             and no stretch without drafts, at which its throughput collapsed
+///   sglang    nothing for heads (eagle, mtp); one chain for all batches otherwise
+///   trtllm    its first stretch is the longest; no stretch without drafts, after which acceptance collapsed
+///   llamacpp  one length for all batches
+///
+/// Source:   vLLM's issues 49548, 49986 and 51510, TensorRT-LLM's issue 16888; the engines' own option descriptions
+worlds::SchedulePrices schedule_prices(Engine engine, cost::DraftKind kind);
 
 /// A demand of the request for which the engine has no option, a sentence without its full stop; empty if there is none.
 std::string lacks_option(Engine engine, const EngineRequest& request);
@@ -68,18 +76,18 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 ///   vllm      --speculative-config with num_speculative_tokens_per_batch_size [[low, high, gamma], ...]
 ///   trtllm    draft_len_schedule, whose keys are the upper ends of the ranges
 ///   sglang    of heads (eagle, mtp) the file of --speculative-adaptive-config, low -> {"candidate_steps": [gamma]},
-///             and CUDA graphs that end where the ranges do, since it looks the gamma of a padded batch up; else one
-///             chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1, or the tree
-///   llamacpp  one draft length, the fixed gamma
+///             and CUDA graphs that end where the ranges do, since it looks the gamma of a padded batch up; of one
+///             gamma num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1, or the tree
+///   llamacpp  one draft length
 ///
-/// It covers the batches that have a price; a note names those at which drafts may well not gain enough. At the others vLLM and SGLang continue with the batch below, TensorRT-LLM
-/// drafts nothing above the last key, and an engine without a schedule drafts one length everywhere; schedules must
-/// begin at batch 1, with the first gamma if nothing is decided there. `runs` and the notes say so, and a note says
-/// what the engine does above the last batch where no max_num_seqs limits the server.
+/// It covers the batches that have a price; a note names those at which drafts may well not gain enough. At the others
+/// vLLM and SGLang continue with the batch below, TensorRT-LLM drafts nothing above the last key, and an engine without
+/// a schedule drafts one length everywhere. A note says what the engine does above the last batch where no max_num_seqs
+/// limits the server.
 ///
 /// Source:   the engines' own option descriptions; docs/reference/formats.md#configuration-for-an-engine
-/// @throws std::invalid_argument if the schedule is empty, has gaps or does not begin at batch 1, if nothing is decided
-///   at any batch, or if lacks_option()
+/// @throws std::invalid_argument if the schedule is empty, has gaps, does not begin at batch 1 or is one that
+///   schedule_prices() rules out, or if lacks_option()
 EngineConfig engine_config(Engine engine, const EngineRequest& request);
 
 }  // namespace specdec::planning

@@ -11,9 +11,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view plain_loses_least =
-    "plain decoding loses least as one length at every batch, so that nothing is to be configured";
-
 /// A YAML scalar; JSON's strings are YAML's.
 std::string yaml_word(const std::string& text) { return ordered_json(text).dump(); }
 
@@ -137,17 +134,11 @@ std::string EngineWriter::sglang_options(std::int64_t gamma, char separator) con
 }
 
 void EngineWriter::write_sglang() {
-  // Its schedules are of chains.
-  const bool adapts = !request_.tree && (request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp);
-  const bool scheduled = adapts && schedule_.size() > 1;
-  if (!scheduled) run_fixed("SGLang");
   if (request_.kind == DraftKind::eagle) note("for the heads of the first EAGLE the algorithm is EAGLE");
-  const std::int64_t fixed = request_.fixed.gamma;
-  if (!scheduled && fixed == 0) return configure_nothing(plain_loses_least);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  if (scheduled) return write_sglang_schedule();
-  set_text(sglang_options(fixed, '\n') + '\n');
+  if (schedule_.size() > 1) return write_sglang_schedule();
+  set_text(sglang_options(schedule_.front().gamma, '\n') + '\n');
 }
 
 /// A file of one candidate for each stretch, so that its look-up has nothing to adapt.
@@ -157,10 +148,7 @@ void EngineWriter::write_sglang_schedule() {
     json[fmt::format("{}", step.batch_low)] = {{"candidate_steps", {step.gamma}}};
   }
   // The server starts with the length that it keeps where it cannot adapt; it must be one of the file.
-  const std::int64_t fixed = request_.fixed.gamma;
-  const bool has_fixed = fixed > 0 && std::any_of(schedule_.begin(), schedule_.end(),
-                                                  [&](const auto& step) { return step.gamma == fixed; });
-  const std::int64_t start = has_fixed ? fixed : largest_gamma(schedule_);
+  const std::int64_t start = largest_gamma(schedule_);
   std::string options = sglang_options(start, ' ');
   const std::vector<std::int64_t> graphs = sglang_graphs(schedule_);
   if (!graphs.empty()) {
@@ -177,21 +165,21 @@ void EngineWriter::write_sglang_schedule() {
   set_text(one_key_a_line(json), options);
 }
 
-/// @param schedule  if empty, drafts the longest at every batch
-std::string EngineWriter::trtllm_text(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
+std::string EngineWriter::trtllm_text() const {
   std::vector<std::string> lines;
-  if (!schedule.empty()) lines.emplace_back("# the keys of draft_len_schedule are the largest batches");
+  const bool scheduled = schedule_.size() > 1;
+  if (scheduled) lines.emplace_back("# the keys of draft_len_schedule are the largest batches");
   lines.emplace_back("speculative_config:");
   const auto put = [&](std::string_view key, const std::string& value) {
     lines.push_back(fmt::format("  {}: {}", key, value));
   };
   put("decoding_type", std::string(own_word()));
   if (names_draft()) put("speculative_model", yaml_word(draft()));
-  put("max_draft_len", fmt::format("{}", longest));
+  put("max_draft_len", fmt::format("{}", largest_gamma(schedule_)));
   if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
-  if (!schedule.empty()) {
+  if (scheduled) {
     std::vector<std::string> keys;
-    for (const ScheduleStretch& step : schedule) keys.push_back(fmt::format("{}: {}", step.batch_high, step.gamma));
+    for (const ScheduleStretch& step : schedule_) keys.push_back(fmt::format("{}: {}", step.batch_high, step.gamma));
     put("draft_len_schedule", fmt::format("{{{}}}", fmt::join(keys, ", ")));
   }
   if (request_.cache_type && !own_cache_type().empty()) {
@@ -202,40 +190,18 @@ std::string EngineWriter::trtllm_text(std::int64_t longest, const std::vector<Sc
 
 void EngineWriter::write_trtllm() {
   if (is_unnamed_parallel()) note("for the drafts of DFlash the decoding_type is DFlash");
-  // The first length of a schedule must be max_draft_len, and none may exceed it.
-  const std::int64_t first = schedule_.front().gamma;
-  bool scheduled = schedule_.size() > 1;
-  if (scheduled && first < largest_gamma(schedule_)) {
-    if (first == 0) {
-      scheduled = false;
-      run_fixed("TensorRT-LLM, whose schedule must begin with its longest draft,");
-    } else {
-      for (ScheduleStretch& step : schedule_) step.gamma = std::min(step.gamma, first);
-      note(
-          fmt::format("the first draft length of TensorRT-LLM's schedule must be its longest, so that batches for "
-                      "which the plan drafts more draft {}",
-                      first));
-    }
-  }
-  std::vector<ScheduleStretch> written;
-  if (scheduled) {
-    for (const ScheduleStretch& step : schedule_) append(step, written);
-    config_.runs = written;
-    gamma_above_ = 0;
-  }
-  const std::int64_t longest = largest_gamma(config_.runs);
-  if (longest == 0) return configure_nothing(plain_loses_least);
+  const bool scheduled = schedule_.size() > 1;
+  if (scheduled) gamma_above_ = 0;
   note_unknown_rule("exact matching with greedy drafting");
   note_temperature_zero();
   if (scheduled) note("draft_len_schedule excludes max_concurrency");
-  set_text(trtllm_text(longest, written));
+  set_text(trtllm_text());
 }
 
 void EngineWriter::write_llamacpp() {
-  const std::int64_t gamma = request_.fixed.gamma;
+  const std::int64_t gamma = schedule_.front().gamma;
   if (is_unnamed_parallel())
     note("drafts in one pass are those of DFlash there, or with --spec-type draft-dspark those of DSpark");
-  run_fixed("llama.cpp");
   if (request_.rule == AcceptanceRule::rejection) {
     note(
         "llama.cpp drafts greedily and compares tokens: the acceptance of rejection sampling does not hold there, so "
@@ -243,7 +209,6 @@ void EngineWriter::write_llamacpp() {
   }
   note_unknown_rule("greedy drafting, and there is no other");
   note_temperature_zero();
-  if (gamma == 0) return configure_nothing(plain_loses_least);
   if (request_.kind == DraftKind::ngram) {
     set_text(fmt::format("--spec-type ngram-mod\n--spec-ngram-mod-n-max {}\n--spec-ngram-mod-n-min 0\n", gamma));
     return;

@@ -37,7 +37,6 @@ class EngineWriter {
   EngineWriter(Engine engine, const EngineRequest& request) : request_(request), schedule_(joined(request.schedule)) {
     config_.engine = engine;
     config_.file = request.file;
-    config_.runs = schedule_;
   }
 
   EngineConfig write() {
@@ -91,7 +90,6 @@ class EngineWriter {
   void configure_nothing(std::string_view why) {
     note(std::string(why));
     config_.not_to_be_written = why;
-    for (ScheduleStretch& step : config_.runs) step.gamma = 0;
     set_text("");
   }
 
@@ -116,29 +114,13 @@ class EngineWriter {
   bool samples_rejection() const {
     return request_.rule == AcceptanceRule::rejection && !cost::looks_up(request_.kind);
   }
-  std::string trtllm_text(std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
+  std::string trtllm_text() const;
   std::string own_cache_type() const;
   bool quantizes_weights() const;
   bool has_draft_gap() const;
   void note_untold();
   void note_end();
   void note_assumptions();
-
-  /// The engine drafts the fixed gamma at every batch; notes what that loses if the plan has more than one.
-  void run_fixed(std::string_view engine) {
-    const FixedGamma& fixed = request_.fixed;
-    config_.runs = {{1, schedule_.back().batch_high, fixed.gamma}};
-    if (schedule_.size() == 1 && schedule_.front().gamma == fixed.gamma) return;
-    note(
-        fmt::format("{} drafts one length at every batch, here {}; of the speedup of the schedule it gives away up to "
-                    "{:.1f}%, most of it at batch {:.3g}",
-                    engine, fixed.gamma, 100 * fixed.worst_regret, fixed.worst_batch));
-    if (fixed.gamma == 0 || fixed.least_speedup >= 1) return;
-    note(fmt::format(
-        "gamma {} is slower than plain decoding, first at batch {:.3g} and most at batch {:.3g}, {:.3g}x; keep "
-        "such batches from a server that drafts",
-        fixed.gamma, fixed.slow_from, fixed.slowest_batch, fixed.least_speedup));
-  }
 
   /// An engine's draft that samples greedily and accepts a draft token with the target's probability of it.
   void note_temperature_zero() {

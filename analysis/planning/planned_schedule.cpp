@@ -105,29 +105,6 @@ PlannedStretch planned(const DraftWorlds& draft, const worlds::Stretch& stretch,
   return result;
 }
 
-FixedGamma fixed_gamma(const DraftWorlds& draft, std::size_t option, const std::vector<PlannedStretch>& schedule,
-                       const std::vector<AtBatch>& batches) {
-  FixedGamma fixed{draft.options().gammas[option], 0, 1, std::numeric_limits<double>::infinity(), 1, 0};
-  for (const AtBatch& at : batches) {
-    const auto batch = static_cast<double>(at.regrets.batch);
-    const auto stretch = std::find_if(schedule.begin(), schedule.end(), [&](const PlannedStretch& one) {
-      return at.regrets.batch <= one.batch_high;
-    });
-    const double speedup = at.speedups[option];
-    const double loss = 1 - speedup / at.speedups[draft.find(stretch->gamma)];
-    if (loss > fixed.worst_regret) {
-      fixed.worst_regret = loss;
-      fixed.worst_batch = batch;
-    }
-    if (fixed.slow_from == 0 && speedup < 1) fixed.slow_from = batch;
-    if (speedup < fixed.least_speedup) {
-      fixed.least_speedup = speedup;
-      fixed.slowest_batch = batch;
-    }
-  }
-  return fixed;
-}
-
 }  // namespace
 
 double whole_batch(double batch) { return std::max(1.0, std::round(batch)); }
@@ -140,9 +117,11 @@ void plan_schedule(const DraftWorlds& draft, const std::vector<PlanPoint>& point
   weigh(points, batches);
   std::vector<worlds::BatchRegrets> regrets;
   for (const AtBatch& at : batches) regrets.push_back(at.regrets);
-  for (const worlds::Stretch& stretch : worlds::schedule(regrets))
+  worlds::SchedulePrices prices = question.schedule_prices;
+  // SGLang's schedules are of chains.
+  if (plan.tree) prices.several = std::numeric_limits<double>::infinity();
+  for (const worlds::Stretch& stretch : worlds::schedule(regrets, prices))
     plan.schedule.push_back(planned(draft, stretch, batches));
-  plan.fixed = fixed_gamma(draft, worlds::fixed_option(regrets), plan.schedule, batches);
   if (plan.schedule.size() > 1 && plan.schedule.back().gamma == 0)
     plan.crossover_batch = plan.schedule.back().batch_low;
 }

@@ -26,14 +26,11 @@ std::string_view title_of(Engine engine) { return facts_of(engine).title; }
 std::string_view newest_release(Engine engine) { return facts_of(engine).newest; }
 
 std::optional<Engine> engine_named(std::string_view name) {
-  const auto found = std::find_if(engines.begin(), engines.end(), [&](const auto& one) { return one.name == name; });
+  const auto found = std::find_if(engines.begin(), engines.end(),
+                                  [&](const auto& one) { return one.name == name || one.counted == name; });
   return found == engines.end() ? std::nullopt : std::optional(found->engine);
 }
 
-Engine engine_or_vllm(std::string_view name) {
-  const auto found = std::find_if(engines.begin(), engines.end(),
-                                  [&](const auto& one) { return one.name == name || one.counted == name; });
-  return found == engines.end() ? Engine::vllm : found->engine;
-}
+Engine engine_or_vllm(std::string_view name) { return engine_named(name).value_or(Engine::vllm); }
 
 }  // namespace specdec::planning

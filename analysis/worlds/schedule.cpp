@@ -22,16 +22,19 @@ std::vector<std::size_t> cheapest(const std::vector<BatchRegrets>& batches, cons
   const auto regret = [&](const BatchRegrets& batch, std::size_t option) {
     return batch.weight / weights * batch.regrets[option];
   };
-  std::vector<double> costs(options);
-  for (std::size_t option = 0; option < options; ++option) costs[option] = regret(batches.front(), option);
+  std::vector<double> costs(options), throughout(options);
+  for (std::size_t option = 0; option < options; ++option)
+    costs[option] = throughout[option] = regret(batches.front(), option);
   std::vector<std::vector<std::size_t>> came_from;
   for (std::size_t at = 1; at < batches.size(); ++at) {
-    std::vector<double> next(options, std::numeric_limits<double>::infinity());
+    std::vector<double> next(options, never);
     std::vector<std::size_t>& from = came_from.emplace_back(options, 0);
     for (std::size_t option = 0; option < options; ++option) {
       for (std::size_t before = 0; before < options; ++before) {
-        const double change =
-            before == option ? 0 : prices.per_stretch + (option > before ? prices.per_rise : 0);
+        const bool pauses = option == 0 || before == 0;
+        const double change = before == option ? 0
+                                               : prices.per_stretch + (option > before ? prices.per_rise : 0) +
+                                                     (pauses ? prices.per_pause : 0);
         const double cost = costs[before] + change;
         if (cost < next[option]) {
           next[option] = cost;
@@ -39,11 +42,16 @@ std::vector<std::size_t> cheapest(const std::vector<BatchRegrets>& batches, cons
         }
       }
       next[option] += regret(batches[at], option);
+      throughout[option] += regret(batches[at], option);
     }
     costs = std::move(next);
   }
+  const auto one = std::min_element(throughout.begin(), throughout.end());
+  const auto last = std::min_element(costs.begin(), costs.end());
+  if (*one <= *last + prices.several)
+    return std::vector<std::size_t>(batches.size(), static_cast<std::size_t>(one - throughout.begin()));
   std::vector<std::size_t> taken(batches.size());
-  taken.back() = static_cast<std::size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+  taken.back() = static_cast<std::size_t>(last - costs.begin());
   for (std::size_t i = taken.size() - 1; i > 0; --i) taken[i - 1] = came_from[i - 1][taken[i]];
   return taken;
 }
@@ -74,13 +82,6 @@ std::vector<Stretch> schedule(const std::vector<BatchRegrets>& batches, const Sc
         i + 1 < batches.size() ? last_of(batches[i].batch, batches[i + 1].batch) : batches[i].batch;
   }
   return stretches;
-}
-
-std::size_t fixed_option(const std::vector<BatchRegrets>& batches) {
-  std::vector<double> sums(batches.front().regrets.size(), 0.0);
-  for (const BatchRegrets& batch : batches)
-    for (std::size_t option = 0; option < sums.size(); ++option) sums[option] += batch.weight * batch.regrets[option];
-  return static_cast<std::size_t>(std::min_element(sums.begin(), sums.end()) - sums.begin());
 }
 
 }  // namespace specdec::worlds

@@ -29,20 +29,22 @@ struct SchedulePrices {
   double per_stretch = 0.0005;
   /// What a stretch that drafts more than the one before it, at smaller batches, has to save besides.
   double per_rise = 0.005;
+  /// What a stretch costs in which nothing is drafted, beside one that drafts.
+  double per_pause = 0;
+  /// What several stretches cost an engine, however many; infinite where it has one option for all batches.
+  double several = 0;
 };
 
 /// The stretches of least expected regret, by dynamic programming over batches and options:
 ///
 ///   min over options of  sum over batches of weight regret(option) / sum of weights
-///                        + per_stretch (stretches - 1) + per_rise (rises)
+///                        + per_stretch (stretches - 1) + per_rise (rises) + per_pause (changes from or to
+///                        option 0) + several, if they are
 ///
 /// Batches between two of the list belong to the nearer one by their logarithms.
 /// Source:   docs/theory.md#choices
 /// @param batches  in increasing order, at least one
 /// @throws std::invalid_argument if batches is empty or does not rise, or their options differ in number
 std::vector<Stretch> schedule(const std::vector<BatchRegrets>& batches, const SchedulePrices& prices = {});
-
-/// The one option for all batches: that of least weighted regret.
-std::size_t fixed_option(const std::vector<BatchRegrets>& batches);
 
 }  // namespace specdec::worlds

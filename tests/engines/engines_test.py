@@ -87,17 +87,18 @@ class Emitted:
         done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
-        config = json.loads(done.stdout)["config"]
+        answer = json.loads(done.stdout)
+        config = answer["config"]
         self.text = self.file.read_text()
-        self.runs = config["runs"]
+        self.schedule = answer["decision"]["schedule"]
         line = config["command"].replace("FILE", str(self.file))
         line = line.replace("\\\n", " ").replace("'<TARGET>'", "org/target")
         words = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, encoding="utf-8", check=True)
         self.words = words.stdout.split("\0")[:-1]
 
     def gammas(self) -> dict[int, int]:
-        """By batch, as far as the plan decides or holds one."""
-        return {batch: run["gamma"] for run in self.runs for batch in range(run["batch_low"], run["batch_high"] + 1)}
+        """By batch, as far as the plan goes."""
+        return {batch: one["gamma"] for one in self.schedule for batch in range(one["from"], one["to"] + 1)}
 
 
 def of_vllm(words: list[str]):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -32,14 +33,13 @@ constexpr Engine engines[] = {Engine::vllm, Engine::sglang, Engine::trtllm, Engi
 EngineRequest request_for(std::vector<PlannedStretch> schedule) {
   EngineRequest request;
   request.schedule = std::move(schedule);
-  request.fixed = {2, 0.125, 64};
   request.rule = AcceptanceRule::rejection;
   request.target_model = "org/target";
   request.draft_model = "org/draft";
   return request;
 }
 
-const std::vector<PlannedStretch> falling = {{1, 8, 4}, {9, 32, 2}, {33, 256, 0}};
+const std::vector<PlannedStretch> falling = {{1, 8, 4}, {9, 32, 2}, {33, 256, 1}}, constant = {{1, 256, 2}};
 
 /// vLLM's gamma at a batch by its own reading: inclusive ranges.
 std::int64_t vllm_gamma(const json& config, std::int64_t batch) {
@@ -154,16 +154,6 @@ std::vector<std::int64_t> numbers(const std::string& text, const std::string& na
   return found;
 }
 
-/// "1-8:4, 9-32:2".
-std::string text_of(const std::vector<specdec::planning::ScheduleStretch>& schedule) {
-  std::string text;
-  for (const auto& step : schedule) {
-    text += (text.empty() ? "" : ", ") + std::to_string(step.batch_low) + "-" + std::to_string(step.batch_high) + ":" +
-            std::to_string(step.gamma);
-  }
-  return text;
-}
-
 bool notes_say(const EngineConfig& config, const std::string& words) {
   for (const std::string& note : config.notes) {
     if (note.find(words) != std::string::npos) return true;
@@ -179,13 +169,12 @@ TEST_CASE("the names of the engines are read back") {
 }
 
 TEST_CASE("vLLM's configuration drafts at every batch what the schedule says, and never more than its maximum") {
-  for (const auto& schedule : {falling, std::vector<PlannedStretch>{{1, 1, 0}, {2, 7, 3}, {8, 9, 3}, {10, 64, 5}}}) {
+  for (const auto& schedule : {falling, std::vector<PlannedStretch>{{1, 1, 1}, {2, 7, 3}, {8, 9, 3}, {10, 64, 5}}}) {
     const EngineConfig config = engine_config(Engine::vllm, request_for(schedule));
     const json parsed = json::parse(config.text);
     for (std::int64_t batch = 1; batch <= schedule.back().batch_high; ++batch) {
       CHECK(vllm_gamma(parsed, batch) == gamma_of(schedule, batch));
       CHECK(vllm_gamma(parsed, batch) <= parsed["num_speculative_tokens"]);
-      CHECK(gamma_of(config.runs, batch) == gamma_of(schedule, batch));
     }
     CHECK(parsed["num_speculative_tokens_per_batch_size"][0][0] == 1);
     CHECK(notes_say(config, "--data-parallel-size"));
@@ -216,18 +205,23 @@ TEST_CASE("one gamma at every batch needs no schedule") {
   CHECK(vllm["num_speculative_tokens"] == 2);
   const EngineConfig trtllm = engine_config(Engine::trtllm, request);
   CHECK(yaml_keys(trtllm.text).count("draft_len_schedule") == 0);
-  CHECK_FALSE(notes_say(engine_config(Engine::sglang, request), "gives away"));
 }
 
-TEST_CASE("an engine of one gamma is said to be slower than plain decoding where that gamma is") {
-  EngineRequest request = request_for({{1, 15, 3}, {16, 64, 0}});
-  request.fixed = {2, 0.2, 64, 0.9, 64, 40};
-  const std::string slower = "gamma 2 is slower than plain decoding, first at batch 40 and most at batch 64, 0.9x";
-  CHECK(notes_say(engine_config(Engine::sglang, request), slower));
-  CHECK(notes_say(engine_config(Engine::llamacpp, request), slower));
-  CHECK_FALSE(notes_say(engine_config(Engine::vllm, request), "slower than plain"));
-  request.fixed.least_speedup = 1.1;
-  CHECK_FALSE(notes_say(engine_config(Engine::sglang, request), "slower than plain"));
+TEST_CASE("what an engine's schedules cannot be is priced out of plans, and refused where it is asked for") {
+  using specdec::planning::schedule_prices;
+  const auto refused = [](Engine engine, std::vector<PlannedStretch> schedule, const std::string& words) {
+    CHECK_THROWS_WITH(engine_config(engine, request_for(std::move(schedule))), Catch::Contains(words));
+  };
+  refused(Engine::llamacpp, falling, "llama.cpp has one draft length for all batches");
+  refused(Engine::sglang, falling, "SGLang has one draft length for all batches");
+  refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 4}}, "TensorRT-LLM has its longest drafts first");
+  refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none");
+  refused(Engine::vllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none");
+  CHECK(std::isinf(schedule_prices(Engine::llamacpp, DraftKind::eagle).several));
+  CHECK(std::isinf(schedule_prices(Engine::sglang, DraftKind::model).several));
+  CHECK(schedule_prices(Engine::sglang, DraftKind::eagle).several == 0);
+  CHECK(schedule_prices(Engine::vllm, DraftKind::eagle).several == 0.14);
+  CHECK(std::isinf(schedule_prices(Engine::trtllm, DraftKind::eagle).per_rise));
 }
 
 TEST_CASE("the keys of TensorRT-LLM's schedules are the upper ends, also of heads, modules and parallel drafts") {
@@ -238,7 +232,7 @@ TEST_CASE("the keys of TensorRT-LLM's schedules are the upper ends, also of head
     const EngineConfig config = engine_config(Engine::trtllm, request);
     CHECK(config.text.rfind("# the keys of draft_len_schedule are the largest batches\n", 0) == 0);
     const auto keys = yaml_keys(config.text);
-    CHECK(keys.at("draft_len_schedule") == "{8: 4, 32: 2, 256: 0}");
+    CHECK(keys.at("draft_len_schedule") == "{8: 4, 32: 2, 256: 1}");
     for (std::int64_t batch = 1; batch <= 256; ++batch)
       CHECK(by_upper_ends(int_map(keys.at("draft_len_schedule")), batch) == gamma_of(falling, batch));
     CHECK(keys.at("max_draft_len") == "4");
@@ -292,21 +286,8 @@ TEST_CASE("TensorRT-LLM matches exactly unless rejection sampling was planned fo
   CHECK(yaml_keys(engine_config(Engine::trtllm, request).text).count("use_rejection_sampling") == 0);
 }
 
-TEST_CASE("a schedule that TensorRT-LLM refuses is cut to its first length, and the configuration says so") {
-  const EngineConfig config = engine_config(Engine::trtllm, request_for({{1, 8, 2}, {9, 32, 4}, {33, 64, 1}}));
-  CHECK(text_of(config.runs) == "1-32:2, 33-64:1");
-  CHECK(yaml_keys(config.text).at("draft_len_schedule") == "{32: 2, 64: 1}");
-  CHECK(yaml_keys(config.text).at("max_draft_len") == "2");
-  CHECK(notes_say(config, "must be its longest"));
-
-  const EngineConfig late = engine_config(Engine::trtllm, request_for({{1, 8, 0}, {9, 32, 4}}));
-  CHECK(text_of(late.runs) == "1-32:2");
-  CHECK(yaml_keys(late.text).at("max_draft_len") == "2");
-  CHECK(notes_say(late, "12.5%"));
-}
-
-TEST_CASE("SGLang gets one chain of the fixed gamma and hears what that loses") {
-  EngineRequest request = request_for(falling);
+TEST_CASE("SGLang gets one chain of the gamma for all batches") {
+  EngineRequest request = request_for(constant);
   const EngineConfig config = engine_config(Engine::sglang, request);
   const std::string& text = config.text;
   CHECK(option(text, "--speculative-algorithm") == "STANDALONE");
@@ -314,8 +295,6 @@ TEST_CASE("SGLang gets one chain of the fixed gamma and hears what that loses") 
   CHECK(option(text, "--speculative-eagle-topk") == "1");
   CHECK(option(text, "--speculative-num-draft-tokens") == "3");
   CHECK(text.find("--speculative-use-rejection-sampling") != std::string::npos);
-  CHECK(text_of(config.runs) == "1-256:2");
-  CHECK(notes_say(config, "up to 12.5%, most of it at batch 64"));
   request.rule = AcceptanceRule::greedy_draft;
   CHECK(engine_config(Engine::sglang, request).text.find("rejection") == std::string::npos);
 }
@@ -339,7 +318,7 @@ TEST_CASE("SGLang drafts heads at every batch as the schedule says, by its own l
       for (const PlannedStretch& step : schedule) {
         for (std::int64_t batch = step.batch_low; batch <= step.batch_high; ++batch) {
           const std::int64_t gamma = sglang_gamma(parsed, graphs, batch);
-          if (gamma != step.gamma || gamma != gamma_of(config.runs, batch)) ++batches;
+          if (gamma != step.gamma) ++batches;
         }
       }
       return batches;
@@ -358,27 +337,20 @@ TEST_CASE("SGLang drafts heads at every batch as the schedule says, by its own l
   CHECK(with_own_graphs == 1);
 }
 
-TEST_CASE("SGLang's command has the schedule's file, and starts with the one length that loses least where it may") {
+TEST_CASE("SGLang's command has the schedule's file, and starts with the longest drafts") {
   EngineRequest request = request_for(falling);
   request.kind = DraftKind::eagle;
   request.file = "steps.json";
   const EngineConfig config = engine_config(Engine::sglang, request);
   CHECK(config.text ==
         "{\n  \"1\": {\"candidate_steps\":[4]},\n  \"9\": {\"candidate_steps\":[2]},\n"
-        "  \"33\": {\"candidate_steps\":[0]}\n}\n");
+        "  \"33\": {\"candidate_steps\":[1]}\n}\n");
   CHECK(config.command ==
         "python -m sglang.launch_server --model-path org/target --speculative-algorithm EAGLE3 "
-        "--speculative-draft-model-path org/draft --speculative-num-steps 2 --speculative-eagle-topk 1 "
-        "--speculative-num-draft-tokens 3 --speculative-use-rejection-sampling --speculative-adaptive "
+        "--speculative-draft-model-path org/draft --speculative-num-steps 4 --speculative-eagle-topk 1 "
+        "--speculative-num-draft-tokens 5 --speculative-use-rejection-sampling --speculative-adaptive "
         "--speculative-adaptive-config steps.json");
-  CHECK(text_of(config.runs) == "1-8:4, 9-32:2, 33-256:0");
-  CHECK(notes_say(config, "warns at its start, ignores the schedule and drafts 2 at every batch"));
-  // Plain decoding is no length to start drafts with, nor is one that no batch has.
-  for (const std::int64_t fixed : {0, 3}) {
-    request.fixed.gamma = fixed;
-    const EngineConfig other = engine_config(Engine::sglang, request);
-    CHECK(option(other.command, "--speculative-num-steps") == "4");
-  }
+  CHECK(notes_say(config, "warns at its start, ignores the schedule and drafts 4 at every batch"));
   request.kind = DraftKind::mtp;
   CHECK(option(engine_config(Engine::sglang, request).command, "--speculative-algorithm") == "NEXTN");
 }
@@ -394,7 +366,7 @@ TEST_CASE("SGLang's schedule of a head that is not known can be written, and its
 }
 
 TEST_CASE("llama.cpp gets its options, and a warning where it knows no such acceptance rule") {
-  const EngineConfig config = engine_config(Engine::llamacpp, request_for(falling));
+  const EngineConfig config = engine_config(Engine::llamacpp, request_for(constant));
   CHECK(option(config.text, "--spec-draft-n-max") == "2");
   CHECK(option(config.text, "--spec-draft-n-min") == "0");
   CHECK(option(config.text, "--spec-draft-p-min") == "0");
@@ -405,7 +377,7 @@ TEST_CASE("every kind of draft has options in every engine") {
   for (const Engine engine : engines) {
     for (const DraftKind kind :
          {DraftKind::model, DraftKind::eagle, DraftKind::mtp, DraftKind::parallel, DraftKind::ngram}) {
-      EngineRequest request = request_for(falling);
+      EngineRequest request = request_for(constant);
       request.kind = kind;
       const EngineConfig config = engine_config(engine, request);
       CHECK_FALSE(config.text.empty());
@@ -524,8 +496,9 @@ TEST_CASE("what an engine does above the last batch of a plan is said unless the
   EngineRequest request = request_for({{1, 8, 4}, {9, 62, 1}});
   const std::string end = "the plan ends at batch 62, and the server may go on above: there it drafts ";
   CHECK(notes_say(engine_config(Engine::vllm, request), end + "gamma 1, which is not planned"));
-  CHECK(notes_say(engine_config(Engine::sglang, request), end + "gamma 2,"));
   CHECK(notes_say(engine_config(Engine::trtllm, request), end + "nothing,"));
+  request.schedule = {{1, 62, 2}};
+  CHECK(notes_say(engine_config(Engine::sglang, request), end + "gamma 2,"));
   CHECK(notes_say(engine_config(Engine::llamacpp, request), "--max-num-seqs N plans up to N"));
   request.max_num_seqs = 62;
   for (const Engine engine : engines) CHECK_FALSE(notes_say(engine_config(engine, request), "the plan ends"));

@@ -43,7 +43,6 @@ TEST_CASE("vLLM's text has the keys and values of the newest release's own class
           std::optional(AcceptanceRule::greedy_draft), std::optional(AcceptanceRule::greedy)}) {
       EngineRequest request;
       request.schedule = {{1, 8, 4}, {9, 32, 2}};
-      request.fixed = {3, 0.125, 32};
       request.target_model = "org/target";
       request.draft_model = "org/draft";
       request.kind = kind;

@@ -73,9 +73,28 @@ TEST_CASE("a batch between two that are priced belongs to the nearer by their lo
   CHECK(stretches[1].to == 16);
 }
 
-TEST_CASE("the one option for all batches has the least weighted regret") {
-  CHECK(fixed_option({{1, 1, {0.3, 0.1}}, {2, 1, {0.0, 0.1}}}) == 1u);
-  CHECK(fixed_option({{1, 1, {0.3, 0.1}}, {2, 4, {0.0, 0.1}}}) == 0u);
+TEST_CASE("an engine with one option for all batches gets that of least weighted regret") {
+  constexpr SchedulePrices one_option = {.several = std::numeric_limits<double>::infinity()};
+  const auto option = [&](double weight) {
+    const std::vector<Stretch> stretches = schedule({{1, 1, {0.3, 0.1}}, {2, weight, {0.0, 0.1}}}, one_option);
+    REQUIRE(stretches.size() == 1);
+    return stretches.front().option;
+  };
+  CHECK(option(1) == 1u);
+  CHECK(option(4) == 0u);
+}
+
+TEST_CASE("several stretches are taken where they save more than they cost the engine") {
+  const std::vector<BatchRegrets> batches = {{1, 1, {0.5, 0.0, 0.2}}, {2, 1, {0.5, 0.2, 0.0}}};
+  const auto stretches = [&](const SchedulePrices& prices) { return schedule(batches, prices).size(); };
+  CHECK(stretches({.several = 0.05}) == 2);
+  CHECK(stretches({.several = 0.14}) == 1);
+  CHECK(stretches({.per_rise = std::numeric_limits<double>::infinity()}) == 1);
+  CHECK(stretches({.per_pause = std::numeric_limits<double>::infinity()}) == 2);
+  // Not to draft at the second batch would be best, and pauses are not possible.
+  const std::vector<BatchRegrets> apart = {{1, 1, {0.5, 0.0}}, {2, 1, {0.0, 0.1}}};
+  CHECK(schedule(apart).size() == 2);
+  CHECK(schedule(apart, {.per_pause = std::numeric_limits<double>::infinity()}).size() == 1);
 }
 
 TEST_CASE("a schedule refuses batches that do not rise, and one that lacks an option") {
