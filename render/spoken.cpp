@@ -135,16 +135,18 @@ std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> a
   }
   constexpr std::int64_t most_lines = 15, most_rows = 6;
   const std::int64_t least_rows = !in_order.empty() && doubts_figures(in_order.front()) ? 0 : 3;
-  // Rows make room for the first warning.
-  const std::int64_t others = lines_of(text + spoken.note + next + (told.empty() ? "" : '\n' + told.front())) +
-                              (told.size() > 1 ? 1 : 0);
+  // Rows make room for the first warning; a note, such as the configuration that was asked for, stands beside all this.
+  const std::int64_t others =
+      lines_of(text + next + (told.empty() ? "" : '\n' + told.front())) + (told.size() > 1 ? 1 : 0);
   const auto rows = explain ? std::ssize(spoken.table.rows) : std::clamp(most_lines - others - 2, least_rows, most_rows);
   if (rows > 0 && !spoken.table.rows.empty())
     text += after_blank_line(text, text_of(shortened(spoken.table, static_cast<std::size_t>(rows))));
-  text += spoken.note;
-  if (explain) return text + after_blank_line(text, spoken.more) + after_blank_line(text, closing_text(assumptions, told)) + next;
-  const std::int64_t left = most_lines - lines_of(text + next) - 1;
-  return text + (left > 0 ? after_blank_line(text, fitting(told, left)) : "") + next;
+  if (explain) {
+    text += spoken.note;
+    return text + after_blank_line(text, spoken.more) + after_blank_line(text, closing_text(assumptions, told)) + next;
+  }
+  const std::int64_t left = std::max<std::int64_t>(1, most_lines - lines_of(text + next) - 1);
+  return text + after_blank_line(text, fitting(told, left)) + spoken.note + next;
 }
 
 std::string command_lines(const std::string& command) {

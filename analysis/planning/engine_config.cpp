@@ -42,12 +42,6 @@ void require_schedule(Engine engine, const EngineRequest& request) {
   }
 }
 
-/// "at batch 9 to 30".
-std::string batches_text(const ScheduleStretch& step) {
-  return step.batch_low == step.batch_high ? fmt::format("at batch {}", step.batch_low)
-                                           : fmt::format("at batch {} to {}", step.batch_low, step.batch_high);
-}
-
 /// Empty if it has none.
 std::string_view llamacpp_cache_type(NumberType type) {
   switch (type) {
@@ -231,18 +225,6 @@ std::string EngineWriter::command(const std::string& text, const std::string& op
 /// True if the output names a draft that is unknown.
 bool EngineWriter::has_draft_gap() const {
   return (config_.text + config_.command).find(draft_gap) != std::string::npos;
-}
-
-void EngineWriter::note_untold() {
-  std::vector<ScheduleStretch> untold;
-  for (const PlannedStretch& step : request_.schedule) {
-    if (step.gamma > 0 && worlds::certainty_of(step.share) > worlds::Certainty::likely)
-      append({step.batch_low, step.batch_high}, untold);
-  }
-  if (untold.empty()) return;
-  std::vector<std::string> parts;
-  for (const ScheduleStretch& step : untold) parts.push_back(batches_text(step));
-  note(fmt::format("{} drafts may well not gain what is asked for", fmt::join(parts, ", ")));
 }
 
 /// Notes what the engine does above the last batch of the plan where nothing keeps the server from going there.

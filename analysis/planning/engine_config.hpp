@@ -80,10 +80,9 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 ///             gamma num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1, or the tree
 ///   llamacpp  one draft length
 ///
-/// It covers the batches that have a price; a note names those at which drafts may well not gain enough. At the others
-/// vLLM and SGLang continue with the batch below, TensorRT-LLM drafts nothing above the last key, and an engine without
-/// a schedule drafts one length everywhere. A note says what the engine does above the last batch where no max_num_seqs
-/// limits the server.
+/// It covers the batches that have a price. At the others vLLM and SGLang continue with the batch below, TensorRT-LLM
+/// drafts nothing above the last key, and an engine without a schedule drafts one length everywhere. A note says what
+/// the engine does above the last batch where no max_num_seqs limits the server.
 ///
 /// Source:   the engines' own option descriptions; docs/reference/formats.md#configuration-for-an-engine
 /// @throws std::invalid_argument if the schedule is empty, has gaps, does not begin at batch 1 or is one that

@@ -41,7 +41,6 @@ class EngineWriter {
 
   EngineConfig write() {
     write_engine();
-    note_untold();
     note_end();
     note_assumptions();
     if (config_.text.find(draft_gap) != std::string::npos) {
@@ -118,7 +117,6 @@ class EngineWriter {
   std::string own_cache_type() const;
   bool quantizes_weights() const;
   bool has_draft_gap() const;
-  void note_untold();
   void note_end();
   void note_assumptions();
 

@@ -1581,7 +1581,7 @@ TEST_CASE("constants over batches are warned of, and one batch of 1 is not") {
   CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.05"), "constant_cost"));
 }
 
-TEST_CASE("a schedule and its configuration say where drafts may not gain") {
+TEST_CASE("a schedule says where drafts may not gain") {
   const ordered_json plan = json_of(
       "--alpha .7 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model eagle3-llama-3.3-70b "
       "--kernel-times none --batch 1,32,256 --emit sglang");
@@ -1590,21 +1590,10 @@ TEST_CASE("a schedule and its configuration say where drafts may not gain") {
   CHECK(schedule.front()["share"].get<double>() > 0.95);
   CHECK(schedule.back()["gamma"] == 0);
   CHECK(schedule.back()["from"] == plan["crossover_batch"]);
-  // Stretches of which less than three quarters of the worlds gain are noted.
-  const auto noted = [](const ordered_json& of) {
-    std::string notes;
-    for (const ordered_json& note : of["config"]["notes"]) notes += note.get<std::string>() + '\n';
-    return notes;
-  };
-  const ordered_json& last_drafts = schedule[schedule.size() - 2];
-  CHECK(last_drafts["share"].get<double>() < 0.75);
-  CHECK(noted(plan).find("at batch " + last_drafts["from"].dump() + " to " + last_drafts["to"].dump() +
-                         " drafts may well not gain what is asked for") != std::string::npos);
   // Exact costs leave nothing open.
   const ordered_json exact = json_of("--alpha 0.8 --c 0.05 --batch 1,16 --emit vllm --draft-model org/d --model org/t");
   for (const ordered_json& stretch : exact["schedule"]) CHECK(stretch["share"] == 1.0);
   CHECK(exact["crossover_batch"].is_null());
-  CHECK(noted(exact).find("may well not gain") == std::string::npos);
 }
 
 TEST_CASE("options that nothing would read are refused with what reads them") {
