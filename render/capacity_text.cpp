@@ -125,7 +125,9 @@ std::string most_text(const Capacity& r, std::size_t i, std::string_view unit) {
 std::string largest_load_action(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   constexpr std::string_view unit = " requests/s per replica";
-  if (best == plain) return fmt::format("Do not draft: up to {}.", most_text(r, best, unit));
+  if (best == plain)
+    return fmt::format("{}: up to {}.", r.acceptance.empty() ? "Without speculation" : "Do not draft",
+                       most_text(r, best, unit));
   return fmt::format("Draft {}: up to {}; without speculation {}.", drafts_of(r, best, "token", "with "),
                      most_text(r, best, unit),
                      most_text(r.of_plain(), r.of_plain().plain(), r.plain_elsewhere ? " per replica" : ""));
@@ -137,6 +139,7 @@ std::string gpus_action(const Capacity& r) {
   const ScenarioCapacity& chosen = r.scenarios()[best];
   const ScenarioCapacity& other = r.plain_scenario();
   const std::string gpus = gpus_text(r, chosen.gpus.value_or(0));
+  if (r.acceptance.empty()) return fmt::format("{} without speculation; name a draft to see what it saves.", gpus);
   if (best == plain) return fmt::format("{} without speculation: drafting saves none.", gpus);
   if (!other.meets_load || !other.gpus)
     return fmt::format("{} with {}; without speculation no number of GPUs does.", gpus, drafts_of(r, best, "draft token"));

@@ -102,9 +102,13 @@ class ModelArray {
                       space_ == RowSpace::probabilities ? "a probability" : "a log-probability, at most 0");
       }
       values_[i] = *logprob;
+      sum_ += std::exp(static_cast<double>(*logprob));
     }
     return values_;
   }
+
+  /// Whether the numbers read so far sum to 1, as those of a distribution do, and hardly those of different tokens.
+  bool is_distribution() const { return std::abs(sum_ - 1) < 1e-5; }
 
   static std::string row_name(std::int64_t position) { return fmt::format("row {}", position); }
 
@@ -112,6 +116,7 @@ class ModelArray {
   NpyArray array_;
   RowSpace space_;
   std::vector<float> values_;
+  double sum_ = 0;
 };
 
 class NumpySource : public PositionSource {
@@ -156,6 +161,10 @@ class NumpySource : public PositionSource {
       batch.draft_token_logprob = draft_.read_numbers(next_, batch.size);
     }
     next_ += batch.size;
+    if (next_ == rows() && rows() > 1 && !target_.whole_rows() && target_.is_distribution() && draft_.is_distribution())
+      target_.array().refuse("shape", fmt::format("[{}], of a distribution that sums to 1, as the draft's does", rows()),
+                             fmt::format("[1, {}], a row for each position: p[None, :]", rows()));
+
     return true;
   }
 
