@@ -80,11 +80,18 @@ bool compatible(const std::vector<CountLabel>& a, const std::vector<CountLabel>&
   });
 }
 
-std::optional<std::int64_t> position_in(const std::string& text) {
+std::optional<double> position_in(const std::string& text) {
   if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   const std::int64_t position = std::stoll(text);
   if (position >= most_scraped_positions) return std::nullopt;
-  return position;
+  return static_cast<double>(position);
+}
+
+/// Removes the elements that are marked.
+template <class Item>
+void erase_marked(std::vector<Item>& items, const std::vector<bool>& marked) {
+  std::size_t i = 0;
+  std::erase_if(items, [&](const Item&) { return marked[i++]; });
 }
 
 }  // namespace
@@ -107,6 +114,10 @@ bool ScrapedSeries::is_gauge(Metric metric) {
   return metric == Metric::tokens_per_round || metric == Metric::draft_steps || metric == Metric::verified_tokens;
 }
 
+bool ScrapedSeries::is_by_position(Metric metric) {
+  return metric == Metric::accepted_at || metric == Metric::drafted_at;
+}
+
 bool ScrapedSeries::is_of_times(Metric metric) {
   return metric == Metric::times || metric == Metric::time_seconds || metric == Metric::times_up_to ||
          metric == Metric::iterations || metric == Metric::first_tokens;
@@ -122,13 +133,18 @@ std::string ScrapedSeries::labels_text(const std::vector<CountLabel>& labels) {
 
 std::string ScrapedSeries::number(double value) { return fmt::format("{}", value); }
 
+const ScrapedSeries::Value* ScrapedSeries::Snapshot::find(Metric metric, double at) const {
+  const auto found = values.find({metric, at});
+  return found == values.end() ? nullptr : &found->second;
+}
+
+bool ScrapedSeries::Snapshot::has(Metric metric) const {
+  const auto first = begin_of(metric);
+  return first != values.end() && first->first.first == metric;
+}
+
 bool ScrapedSeries::LabelSet::has(Metric metric) const {
-  return std::any_of(snapshots.begin(), snapshots.end(), [&](const auto& entry) {
-    const Snapshot& now = entry.second;
-    if (metric == Metric::accepted_at) return !now.accepted_at.empty();
-    if (metric == Metric::drafted_at) return !now.drafted_at.empty();
-    return now.values.count(metric) != 0;
-  });
+  return std::any_of(snapshots.begin(), snapshots.end(), [&](const auto& entry) { return entry.second.has(metric); });
 }
 
 bool ScrapedSeries::LabelSet::shares_metric(const LabelSet& other) const {
@@ -138,24 +154,18 @@ bool ScrapedSeries::LabelSet::shares_metric(const LabelSet& other) const {
 }
 
 bool ScrapedSeries::LabelSet::speculates() const {
-  return std::any_of(snapshots.begin(), snapshots.end(), [](const auto& entry) {
-    const Snapshot& now = entry.second;
-    const auto of_rounds = [](const auto& value) {
-      return value.first != Metric::emitted && !is_of_times(value.first);
-    };
-    return std::any_of(now.values.begin(), now.values.end(), of_rounds) || !now.accepted_at.empty() ||
-           !now.drafted_at.empty();
+  const auto of_rounds = [](const auto& value) {
+    return value.first.first != Metric::emitted && !is_of_times(value.first.first);
+  };
+  return std::any_of(snapshots.begin(), snapshots.end(), [&](const auto& entry) {
+    return std::any_of(entry.second.values.begin(), entry.second.values.end(), of_rounds);
   });
 }
 
 void ScrapedSeries::LabelSet::take(LabelSet part) {
   for (auto& [key, from] : part.snapshots) {
     const auto [entry, is_new] = snapshots.try_emplace(key, from);
-    if (is_new) continue;
-    entry->second.values.merge(from.values);
-    entry->second.accepted_at.merge(from.accepted_at);
-    entry->second.drafted_at.merge(from.drafted_at);
-    entry->second.times_up_to.merge(from.times_up_to);
+    if (!is_new) entry->second.values.merge(from.values);
   }
   const auto known = [&](const CountLabel& label) {
     return std::find(labels.begin(), labels.end(), label) != labels.end();
@@ -192,27 +202,24 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
   };
   if (!name) return count_other();
   std::vector<CountLabel> labels;
-  std::optional<std::int64_t> position;
-  std::optional<double> edge;
+  std::optional<double> place;
   const bool by_edge = name->metric == Metric::times_up_to;
   for (const CountLabel& label : sample.labels) {
     if (name->engine == "sglang" && label.name == "engine_type" && label.value == "draft") return count_other();
-    if (by_edge && label.name == name->position_label) {
-      edge = edge_in(label.value);
-      if (!edge) refuse(fmt::format("of le \"{}\"", printable(label.value)), "of an edge above 0, or of +Inf");
-    } else if (!name->position_label.empty() && label.name == name->position_label) {
-      position = position_in(label.value);
-      if (!position) {
-        refuse(fmt::format("of {} \"{}\"", label.name, printable(label.value)),
-               fmt::format("of a position, an integer in [0, {}]", most_scraped_positions - 1));
-      }
-    } else {
+    if (name->position_label.empty() || label.name != name->position_label) {
       labels.push_back(label);
+      continue;
+    }
+    place = by_edge ? edge_in(label.value) : position_in(label.value);
+    if (!place) {
+      refuse(fmt::format("of {} \"{}\"", label.name, printable(label.value)),
+             by_edge ? "of an edge above 0, or of +Inf"
+                     : fmt::format("of a position, an integer in [0, {}]", most_scraped_positions - 1));
     }
   }
-  if (by_edge && !edge) refuse("without the label le", "of an upper edge");
-  if (!by_edge && !name->position_label.empty() && !position) {
-    refuse("without the label " + std::string(name->position_label), "of a position in the draft");
+  if (!name->position_label.empty() && !place) {
+    refuse("without the label " + std::string(name->position_label),
+           by_edge ? "of an upper edge" : "of a position in the draft");
   }
   const bool gauge = is_gauge(name->metric);
   if (gauge && !(sample.value > 0)) return;
@@ -232,11 +239,8 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
     refuse(number(sample.value), "the value of a counter, an integer in [0, 2^53] (and no rate() of it)");
   }
   Snapshot& now = snapshot(label_set(name->engine, std::move(labels)), sample);
-  const Value value = {sample.value, sample.line};
-  const bool is_new = name->metric == Metric::accepted_at  ? now.accepted_at.emplace(*position, value).second
-                      : name->metric == Metric::drafted_at ? now.drafted_at.emplace(*position, value).second
-                      : by_edge                            ? now.times_up_to.emplace(*edge, value).second
-                                                           : now.values.emplace(name->metric, value).second;
+  const bool is_new =
+      now.values.emplace(std::pair(name->metric, place.value_or(0)), Value{sample.value, sample.line}).second;
   if (!is_new) refuse("given twice with the same labels", "given once in a scrape");
 }
 
@@ -272,11 +276,7 @@ void ScrapedSeries::drop_repeating_ranks(const CountsSink& sink) {
                                                    place(sets_[lowest].snapshots.begin()->second), sets.size(),
                                                    labels_text(sets_[lowest].labels))});
   }
-  std::vector<LabelSet> kept;
-  for (std::size_t i = 0; i < sets_.size(); ++i) {
-    if (!dropped[i]) kept.push_back(std::move(sets_[i]));
-  }
-  sets_ = std::move(kept);
+  erase_marked(sets_, dropped);
 }
 
 /// SGLang counts tokens and verification rounds in different processes, so under different labels.
@@ -304,17 +304,16 @@ void ScrapedSeries::join_emitted(const CountsSink& sink) {
     // Newer releases count streamed tokens and others apart.
     for (auto& [key, now] : matches.front()->snapshots) {
       const auto found = tokens.snapshots.find(key);
-      if (found == tokens.snapshots.end()) continue;
-      const auto value = found->second.values.find(Metric::emitted);
-      if (value == found->second.values.end()) continue;
-      const auto [entry, is_new] = now.values.insert(*value);
-      if (!is_new) entry->second.value += value->second.value;
+      const Value* const value = found == tokens.snapshots.end() ? nullptr : found->second.find(Metric::emitted);
+      if (value == nullptr) continue;
+      const auto [entry, is_new] = now.values.emplace(std::pair(Metric::emitted, 0.0), *value);
+      if (!is_new) entry->second.value += value->value;
     }
   }
   const auto is_idle = [&](const LabelSet& set) {
     return !set.speculates() && !(sink.plain_windows && set.times_rounds());
   };
-  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), is_idle), sets_.end());
+  std::erase_if(sets_, is_idle);
 }
 
 /// SGLang's gauges are those of a scheduler, and stand under its rank; the counters of the same rounds do not.
@@ -330,16 +329,15 @@ void ScrapedSeries::join_gauges() {
       for (const auto& [key, from] : gauges.snapshots) {
         const auto now = rounds.snapshots.find(key);
         if (now == rounds.snapshots.end()) continue;
-        for (const auto& [metric, value] : from.values) {
-          const auto [entry, is_new] = now->second.values.try_emplace(metric, value);
+        for (const auto& [series, value] : from.values) {
+          const auto [entry, is_new] = now->second.values.try_emplace(series, value);
           // Schedulers that draft differently have no length in common.
           if (!is_new && entry->second.value != value.value) entry->second.value = 0;
         }
       }
     }
   }
-  std::size_t i = 0;
-  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [&](const LabelSet&) { return joined[i++]; }), sets_.end());
+  erase_marked(sets_, joined);
 }
 
 /// The counters of one server of TensorRT-LLM may stand under different labels, and would count its rounds twice.
@@ -377,11 +375,7 @@ void ScrapedSeries::join_positions(const CountsSink& sink) {
                                                  labels_text(sets_[part].labels), labels_text(whole.labels))});
   }
   for (const auto& [whole, part] : joined) sets_[whole].take(std::move(sets_[part]));
-  std::vector<LabelSet> kept;
-  for (std::size_t i = 0; i < sets_.size(); ++i) {
-    if (!left_out[i]) kept.push_back(std::move(sets_[i]));
-  }
-  sets_ = std::move(kept);
+  erase_marked(sets_, left_out);
 }
 
 std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, const CountsSink& sink) const {
@@ -398,11 +392,7 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
   bool warned = false;
   for (Snapshot& next : result) {
     const auto fits = [&](const Snapshot& last) {
-      const auto absent = [](const Positions& a, const Positions& b) {
-        return std::none_of(b.begin(), b.end(), [&](const auto& entry) { return a.count(entry.first) != 0; });
-      };
-      return *next.time_s - *last.time_s <= same_moment_s && absent(last.accepted_at, next.accepted_at) &&
-             absent(last.drafted_at, next.drafted_at) &&
+      return *next.time_s - *last.time_s <= same_moment_s &&
              std::none_of(next.values.begin(), next.values.end(),
                           [&](const auto& entry) { return last.values.count(entry.first) != 0; });
     };
@@ -417,9 +407,6 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
     }
     warned = true;
     merged.back().values.merge(next.values);
-    merged.back().accepted_at.merge(next.accepted_at);
-    merged.back().drafted_at.merge(next.drafted_at);
-    merged.back().times_up_to.merge(next.times_up_to);
   }
   return merged;
 }

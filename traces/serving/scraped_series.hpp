@@ -20,17 +20,17 @@ enum class ScrapedMetric {
   rounds,            ///< counter, verification rounds with a draft
   drafted,           ///< counter, drafted tokens
   accepted,          ///< counter, accepted drafts
-  accepted_at,       ///< counter by position in the draft
-  drafted_at,        ///< counter by position in the draft
   emitted,           ///< counter, tokens put out
   tokens_per_round,  ///< gauge, of the last interval of the engine
   draft_steps,       ///< gauge, how deep drafts go now
   verified_tokens,   ///< gauge, tokens that a round verifies now, the root included
   times,             ///< counter, times between two outputs of a request
   time_seconds,      ///< counter, their sum
-  times_up_to,       ///< counter by upper edge in seconds
   iterations,        ///< counter, iterations of the engine
   first_tokens,      ///< counter, requests that put out their first token
+  accepted_at,       ///< counter by position in the draft
+  drafted_at,        ///< counter by position in the draft
+  times_up_to,       ///< counter by upper edge in seconds
 };
 
 /// A series that is read:
@@ -93,8 +93,8 @@ class ScrapedSeries {
     double value = 0;
     std::int64_t line = 0;
   };
-  using Positions = std::map<std::int64_t, Value>;
-  using Edges = std::map<double, Value>;
+  /// By metric, and by position or upper edge where it has them; at 0 where it has none.
+  using Values = std::map<std::pair<ScrapedMetric, double>, Value>;
   /// Untimed samples of one scrape belong together, and samples of one time.
   using SnapshotKey = std::pair<std::int64_t, double>;
   struct Snapshot {
@@ -102,9 +102,15 @@ class ScrapedSeries {
     std::int64_t line = 0;
     std::int64_t scrape = 0;
     std::optional<double> time_s;
-    std::map<ScrapedMetric, Value> values;
-    Positions accepted_at, drafted_at;
-    Edges times_up_to;
+    Values values;
+
+    /// Null if it is not there.
+    const Value* find(ScrapedMetric metric, double at = 0) const;
+    /// The first at a place or behind it, of this metric or another; the first of all.
+    Values::const_iterator begin_of(ScrapedMetric metric, double at = 0) const {
+      return values.lower_bound({metric, at});
+    }
+    bool has(ScrapedMetric metric) const;
   };
   struct LabelSet {
     std::string_view engine;
@@ -134,6 +140,7 @@ class ScrapedSeries {
   static std::string_view metric_name(std::string_view engine, Metric metric);
   static bool is_gauge(Metric metric);
   static bool is_of_times(Metric metric);
+  static bool is_by_position(Metric metric);
   static std::string labels_text(const std::vector<CountLabel>& labels);
   static std::string number(double value);
 

@@ -22,18 +22,13 @@ class ScrapedSeries::Window {
   /// The counter that went down between two scrapes, with its values; null where none did. One process counts all
   /// series of a set, so that they restart together.
   static std::optional<Fall> fall_between(const Snapshot& before, const Snapshot& now) {
-    for (const auto& [metric, old] : before.values) {
-      const auto found = now.values.find(metric);
-      if (!is_gauge(metric) && found != now.values.end() && found->second.value < old.value)
-        return Fall{metric, old.value, found->second};
-    }
-    for (const auto& [metric, series] : {std::pair(Metric::accepted_at, &Snapshot::accepted_at),
-                                         std::pair(Metric::drafted_at, &Snapshot::drafted_at)}) {
-      for (const auto& [position, old] : before.*series) {
-        const auto found = (now.*series).find(position);
-        if ((now.*series).empty() || (found != (now.*series).end() && found->second.value >= old.value)) continue;
-        return Fall{metric, old.value, found == (now.*series).end() ? Value{0, now.line} : found->second};
-      }
+    for (const auto& [series, old] : before.values) {
+      const auto [metric, at] = series;
+      if (is_gauge(metric) || metric == Metric::times_up_to) continue;
+      const Value* const found = now.find(metric, at);
+      const bool is_gone = found == nullptr && is_by_position(metric) && now.has(metric);
+      if (is_gone) return Fall{metric, old.value, {0, now.line}};
+      if (found != nullptr && found->value < old.value) return Fall{metric, old.value, *found};
     }
     return std::nullopt;
   }
@@ -68,38 +63,37 @@ class ScrapedSeries::Window {
   /// A scrape that was cut off between two lines lacks those behind the cut.
   void require_all_series() const {
     if (before_ == nullptr) return;
-    for (const auto& [metric, value] : before_->values) {
-      if (is_gauge(metric) || is_of_times(metric) || now_.values.count(metric) != 0) continue;
+    for (const auto& [series, value] : before_->values) {
+      const Metric metric = series.first;
+      if (is_gauge(metric) || is_of_times(metric) || is_by_position(metric) || now_.has(metric)) continue;
       refuse(now_.line, std::string(name(metric)), "missing", fmt::format("given, as by {}", series_.place(*before_)));
     }
   }
 
   /// Absent where a scrape lacks the series.
   std::optional<double> change(Metric metric) const {
-    const auto found = now_.values.find(metric);
-    if (found == now_.values.end()) return std::nullopt;
-    if (before_ == nullptr) return found->second.value;
-    const auto old = before_->values.find(metric);
-    if (old == before_->values.end()) return std::nullopt;
-    return found->second.value - old->second.value;
+    const Value* const now = now_.find(metric);
+    if (now == nullptr || (before_ != nullptr && !before_->has(metric))) return std::nullopt;
+    return now->value - before(metric);
   }
 
-  std::vector<double> changes(Positions Snapshot::*series, Metric metric) const {
+  /// The value in the scrape before; 0 where it lacks the series.
+  double before(Metric metric, double at = 0) const {
+    const Value* const old = before_ == nullptr ? nullptr : before_->find(metric, at);
+    return old == nullptr ? 0 : old->value;
+  }
+
+  std::vector<double> changes(Metric metric) const {
     std::vector<double> result;
-    for (const auto& [position, value] : now_.*series) {
+    for (auto one = now_.begin_of(metric); one != now_.values.end() && one->first.first == metric; ++one) {
+      const double position = one->first.second;
       // TensorRT-LLM makes a position's series when it first counts there.
-      const auto expected = static_cast<std::int64_t>(result.size());
-      if (position != expected && set_.engine != "tensorrt-llm") {
-        refuse(value.line, std::string(name(metric)), fmt::format("missing at position {}", expected),
+      if (position != static_cast<double>(result.size()) && set_.engine != "tensorrt-llm") {
+        refuse(one->second.line, std::string(name(metric)), fmt::format("missing at position {}", result.size()),
                fmt::format("given for all positions up to {}", position));
       }
       result.resize(static_cast<std::size_t>(position));
-      double base = 0;
-      if (before_ != nullptr) {
-        const auto found = (before_->*series).find(position);
-        if (found != (before_->*series).end()) base = found->second.value;
-      }
-      result.push_back(value.value - base);
+      result.push_back(one->second.value - before(metric, position));
     }
     return result;
   }
@@ -116,11 +110,11 @@ class ScrapedSeries::Window {
     counts_.accepted = change(Metric::accepted);
     counts_.emitted = change(Metric::emitted);
     if (counts_.rounds) counts_.steps = change(Metric::times);
-    counts_.accepted_at = changes(&Snapshot::accepted_at, Metric::accepted_at);
-    counts_.drafted_at = changes(&Snapshot::drafted_at, Metric::drafted_at);
+    counts_.accepted_at = changes(Metric::accepted_at);
+    counts_.drafted_at = changes(Metric::drafted_at);
     if (!counts_.drafted_at.empty()) {
       if (counts_.accepted_at.size() > counts_.drafted_at.size()) {
-        refuse(line_at(now_.accepted_at, counts_.drafted_at.size()), std::string(name(Metric::accepted_at)),
+        refuse(line_at(Metric::accepted_at, counts_.drafted_at.size()), std::string(name(Metric::accepted_at)),
                fmt::format("given at {} positions", counts_.accepted_at.size()),
                fmt::format("given at the {} positions of {} at most", counts_.drafted_at.size(),
                            name(Metric::drafted_at)));
@@ -128,50 +122,44 @@ class ScrapedSeries::Window {
       counts_.accepted_at.resize(counts_.drafted_at.size());
       if (!counts_.rounds) counts_.rounds = counts_.drafted_at.front();
     }
-    const auto mean = now_.values.find(Metric::tokens_per_round);
-    if (mean == now_.values.end() || !(mean->second.value > 0)) return;
-    if (counts_.rounds && counts_.emitted) return state_mean(mean->second.value);
-    counts_.tokens_per_round = mean->second.value;
+    const Value* const mean = now_.find(Metric::tokens_per_round);
+    if (mean == nullptr || !(mean->value > 0)) return;
+    if (counts_.rounds && counts_.emitted) return state_mean(mean->value);
+    counts_.tokens_per_round = mean->value;
     counts_.from_rates = true;
   }
 
   /// The gauge is of the last interval of the engine, which need not be like the window.
   void state_mean(double now) {
     constexpr double of_another_moment = 1.5;
-    const auto old = before_ == nullptr ? now_.values.end() : before_->values.find(Metric::tokens_per_round);
-    const double then = before_ == nullptr || old == before_->values.end() ? now : old->second.value;
+    const bool known = before_ != nullptr && before_->has(Metric::tokens_per_round);
+    const double then = known ? before(Metric::tokens_per_round) : now;
     counts_.stated.push_back({"tokens per step", fmt::format("{}, {:g}", name(Metric::tokens_per_round), now),
                               std::min(now, then) / of_another_moment, std::max(now, then) * of_another_moment});
   }
 
   /// A gauge that is the same at both ends of the window; 0 where it is not, and where there is none.
   std::int64_t constant_gauge(Metric metric) const {
-    const auto found = now_.values.find(metric);
-    if (found == now_.values.end()) return 0;
-    if (before_ != nullptr) {
-      const auto old = before_->values.find(metric);
-      if (old == before_->values.end() || old->second.value != found->second.value) return 0;
-    }
-    return static_cast<std::int64_t>(found->second.value);
+    const Value* const now = now_.find(metric);
+    if (now == nullptr || (before_ != nullptr && before(metric) != now->value)) return 0;
+    return static_cast<std::int64_t>(now->value);
   }
 
   /// The times of rounds, and how many iterations they are of. An engine of another release lacks series of them.
   void read_times() {
     const auto count = change(Metric::times), seconds = change(Metric::time_seconds);
     const auto iterations = change(Metric::iterations), first_tokens = change(Metric::first_tokens);
-    if (!count || *count == 0 || !seconds || !iterations || !first_tokens || now_.times_up_to.empty()) return;
+    if (!count || *count == 0 || !seconds || !iterations || !first_tokens || !now_.has(Metric::times_up_to)) return;
     RoundTimes times = {*count, *seconds, *iterations, *first_tokens, {}};
-    double before = 0;
-    for (const auto& [edge, value] : now_.times_up_to) {
-      double up_to = value.value;
-      if (before_ != nullptr) {
-        const auto old = before_->times_up_to.find(edge);
-        if (old != before_->times_up_to.end()) up_to -= old->second.value;
-      }
+    double below = 0;
+    // The last of all metrics.
+    for (auto one = now_.begin_of(Metric::times_up_to); one != now_.values.end(); ++one) {
+      const double edge = one->first.second, up_to = one->second.value - before(Metric::times_up_to, edge);
+      const std::int64_t line = one->second.line;
       const std::string field = fmt::format("{} up to {}", name(Metric::times_up_to), edge);
-      if (up_to < before) refuse(value.line, field, number(up_to), fmt::format("at least {}, as below it", before));
-      if (up_to > *count) refuse_above(value.line, field, up_to, name(Metric::times), *count);
-      before = up_to;
+      if (up_to < below) refuse(line, field, number(up_to), fmt::format("at least {}, as below it", below));
+      if (up_to > *count) refuse_above(line, field, up_to, name(Metric::times), *count);
+      below = up_to;
       times.up_to.emplace(edge, up_to);
     }
     times.up_to[std::numeric_limits<double>::infinity()] = *count;
@@ -186,7 +174,7 @@ class ScrapedSeries::Window {
       least += bucket.count * bucket.low;
       most += bucket.count * bucket.high;
     }
-    const auto& sum = now_.values.at(Metric::time_seconds);
+    const Value& sum = *now_.find(Metric::time_seconds);
     // The loss to rounding in the difference of two sums.
     const double lost = 1e-9 * sum.value;
     if (least - lost <= times.seconds && times.seconds <= most + lost) return;
@@ -199,7 +187,7 @@ class ScrapedSeries::Window {
   void read_gauges() {
     const std::int64_t steps = constant_gauge(Metric::draft_steps), verified = constant_gauge(Metric::verified_tokens);
     if (steps == 0) {
-      if (now_.values.count(Metric::draft_steps) != 0) {
+      if (now_.has(Metric::draft_steps)) {
         warn("draft_length_varies",
              fmt::format("{} of {} is not the same throughout: the length of its drafts is taken as unknown",
                          name(Metric::draft_steps), labels_text(set_.labels)));
@@ -213,26 +201,28 @@ class ScrapedSeries::Window {
     if (counts_.shape == DraftShape::tree) counts_.verified_per_round = verified;
   }
 
-  static std::int64_t line_at(const Positions& values, std::size_t position) {
-    const auto found = values.lower_bound(static_cast<std::int64_t>(position));
-    return found == values.end() ? values.rbegin()->second.line : found->second.line;
+  /// Of a metric's series at a position, at the next, or else its last.
+  std::int64_t line_at(Metric metric, std::size_t position) const {
+    auto found = now_.begin_of(metric, static_cast<double>(position));
+    if (found == now_.values.end() || found->first.first != metric) --found;
+    return found->second.line;
   }
 
   /// No position has more than the one before it, and none more accepted than drafted.
   void check_positions() const {
-    check_falling(counts_.accepted_at, now_.accepted_at, Metric::accepted_at);
-    check_falling(counts_.drafted_at, now_.drafted_at, Metric::drafted_at);
+    check_falling(counts_.accepted_at, Metric::accepted_at);
+    check_falling(counts_.drafted_at, Metric::drafted_at);
     for (std::size_t j = 0; j < counts_.drafted_at.size(); ++j) {
       if (counts_.accepted_at[j] <= counts_.drafted_at[j]) continue;
-      refuse_above(line_at(now_.accepted_at, j), at_position(Metric::accepted_at, j), counts_.accepted_at[j],
+      refuse_above(line_at(Metric::accepted_at, j), at_position(Metric::accepted_at, j), counts_.accepted_at[j],
                    name(Metric::drafted_at), counts_.drafted_at[j]);
     }
   }
 
-  void check_falling(const std::vector<double>& at, const Positions& values, Metric metric) const {
+  void check_falling(const std::vector<double>& at, Metric metric) const {
     for (std::size_t j = 1; j < at.size(); ++j) {
       if (at[j] <= at[j - 1]) continue;
-      refuse(line_at(values, j), at_position(metric, j), number(at[j]),
+      refuse(line_at(metric, j), at_position(metric, j), number(at[j]),
              fmt::format("at most that at position {}, {}", j - 1, at[j - 1]));
     }
   }
@@ -255,27 +245,27 @@ class ScrapedSeries::Window {
       if (!counts_.accepted) counts_.accepted = accepted_sum;
     }
     if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
-      const auto found = now_.values.find(Metric::accepted);
-      refuse_above(found == now_.values.end() ? now_.line : found->second.line, std::string(name(Metric::accepted)),
-                   *counts_.accepted, name(Metric::drafted), *counts_.drafted);
+      const Value* const found = now_.find(Metric::accepted);
+      refuse_above(found == nullptr ? now_.line : found->line, std::string(name(Metric::accepted)), *counts_.accepted,
+                   name(Metric::drafted), *counts_.drafted);
     }
     if (counts_.rounds && !counts_.accepted_at.empty() && counts_.accepted_at.front() > *counts_.rounds) {
-      refuse_above(line_at(now_.accepted_at, 0), at_position(Metric::accepted_at, 0), counts_.accepted_at.front(),
+      refuse_above(line_at(Metric::accepted_at, 0), at_position(Metric::accepted_at, 0), counts_.accepted_at.front(),
                    name(Metric::rounds), *counts_.rounds);
     }
     if (counts_.accepted && !counts_.accepted_at.empty() && accepted_sum != *counts_.accepted) {
-      check_sum(Metric::accepted_at, now_.accepted_at, accepted_sum, Metric::accepted, *counts_.accepted);
+      check_sum(Metric::accepted_at, accepted_sum, Metric::accepted, *counts_.accepted);
     }
     if (counts_.drafted && drafted_sum > *counts_.drafted) {
-      check_sum(Metric::drafted_at, now_.drafted_at, drafted_sum, Metric::drafted, *counts_.drafted);
+      check_sum(Metric::drafted_at, drafted_sum, Metric::drafted, *counts_.drafted);
     }
   }
 
-  void check_sum(Metric at, const Positions& values, double sum, Metric whole, double total) const {
+  void check_sum(Metric at, double sum, Metric whole, double total) const {
     const std::string found = fmt::format("{} summed over positions", sum);
     const std::string expected = fmt::format("{}, {}", name(whole), total);
     if (std::abs(sum - total) > position_sum_tolerance * total) {
-      refuse(line_at(values, 0), std::string(name(at)), found, expected);
+      refuse(line_at(at, 0), std::string(name(at)), found, expected);
     }
     warn("positions_disagree_with_sum", fmt::format("{} is {}, but should be {}", name(at), found, expected));
   }
@@ -335,7 +325,7 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
   std::size_t restarts = 0;
   for (std::size_t i = 1; i < snapshots.size(); ++i) {
     // Only a server that is started anew begins or ceases to draft.
-    const auto drafts = [](const Snapshot& snapshot) { return snapshot.values.count(Metric::rounds) != 0; };
+    const auto drafts = [](const Snapshot& snapshot) { return snapshot.has(Metric::rounds); };
     if (set.engine == "vllm" && drafts(snapshots[i - 1]) != drafts(snapshots[i])) continue;
     if (const auto fall = Window::fall_between(snapshots[i - 1], snapshots[i])) {
       const std::string field(metric_name(set.engine, fall->metric));
