@@ -25,7 +25,7 @@ namespace specdec::traces {
 //   1,0,163.2,                                                   gamma 0: without speculation
 //   1,3,299.7,2.67
 //
-//   | bs | K        | tok/s        | AL       |                 Markdown, or columns between blanks
+//   | bs | K        | tok/s        | AL       |                 Markdown, or a grid of | and -
 //   |---:|----------|-------------:|----------|
 //   |  1 | baseline | 163.2 ± 0.4  |          |
 //   |  1 | 3        | **299.7**    | 2.67     |

@@ -100,51 +100,6 @@ Cells separated(std::string_view line, char separator) {
   return cells;
 }
 
-/// Words of a line with the columns where each begins and ends.
-struct Word {
-  std::string text;
-  std::size_t begin = 0, end = 0;
-};
-
-std::vector<Word> words_of(std::string_view line, std::size_t blanks_between) {
-  std::vector<Word> words;
-  for (std::size_t at = line.find_first_not_of(" \t"); at < line.size();) {
-    std::size_t end = at;
-    while (end < line.size()) {
-      const std::size_t next = std::min(line.find_first_not_of(" \t", end), line.size());
-      const bool apart = next - end >= blanks_between || (next > end && line.find('\t', end) < next);
-      if (next == line.size() || apart) break;
-      end = next + 1;
-    }
-    words.push_back({std::string(line.substr(at, end - at)), at, end});
-    at = line.find_first_not_of(" \t", end);
-  }
-  return words;
-}
-
-Cells texts_of(const std::vector<Word>& words) {
-  Cells cells;
-  for (const Word& word : words) cells.push_back(word.text);
-  return cells;
-}
-
-/// The cells of a row with gaps, each below the one heading that it overlaps, or else the words as they are.
-Cells below(const std::vector<Word>& headings, const std::vector<Word>& words) {
-  if (words.size() >= headings.size()) return texts_of(words);
-  Cells cells(headings.size());
-  for (const Word& word : words) {
-    std::optional<std::size_t> place;
-    for (std::size_t i = 0; i < headings.size(); ++i) {
-      if (word.end <= headings[i].begin || headings[i].end <= word.begin) continue;
-      if (place) return texts_of(words);
-      place = i;
-    }
-    if (!place || !cells[*place].empty()) return texts_of(words);
-    cells[*place] = word.text;
-  }
-  return cells;
-}
-
 struct Entry {
   std::string name, value;
 };
@@ -169,9 +124,7 @@ class TableSearch {
 
   std::vector<TextTable> tables() {
     while (at_ < lines_.size()) {
-      if (is_empty(lines_[at_]) || is_rule(lines_[at_]) ||
-          !(take_piped() || take_separated() || take_summary() || take_words()))
-        ++at_;
+      if (is_empty(lines_[at_]) || is_rule(lines_[at_]) || !(take_piped() || take_separated() || take_summary())) ++at_;
     }
     return std::move(found_);
   }
@@ -232,38 +185,6 @@ class TableSearch {
     return true;
   }
 
-  /// Blanks between the columns of a header at least; 0 if the line is none.
-  std::size_t header_blanks() const {
-    for (const std::size_t blanks : {std::size_t{2}, std::size_t{1}}) {
-      const std::vector<Word> headings = words_of(lines_[at_].text, blanks);
-      // "Running: 3 reqs, Waiting: 0" is a sentence.
-      const bool sentence = std::any_of(headings.begin(), headings.end(), [](const Word& word) {
-        return word.text.ends_with(',') || word.text.ends_with(':');
-      });
-      if (sentence || headings.size() < 2 || !is_header(texts_of(headings))) continue;
-      if (fits_below(headings, blanks)) return blanks;
-    }
-    return 0;
-  }
-
-  bool take_words() {
-    const std::size_t blanks = header_blanks();
-    if (blanks == 0) return false;
-    const std::vector<Word> headings = words_of(lines_[at_].text, blanks);
-    take_rows(begin_table(texts_of(headings)), true,
-              [&](const std::string& row) { return below(headings, words_of(row, blanks)); });
-    return true;
-  }
-
-  /// Whether the first row has as many cells as the header, or one below each heading.
-  bool fits_below(const std::vector<Word>& headings, std::size_t blanks) const {
-    for (std::size_t i = at_ + 1; i < lines_.size(); ++i) {
-      if (is_empty(lines_[i]) || is_rule(lines_[i])) continue;
-      return below(headings, words_of(lines_[i].text, blanks)).size() == headings.size();
-    }
-    return true;
-  }
-
   /// Takes `name: value` lines up to the end or another table, as one table a summary: a rule with a title begins
   /// another, and so does a known name that comes again.
   bool take_summary() {
@@ -281,7 +202,7 @@ class TableSearch {
         continue;
       }
       auto entry = entry_in(line.text);
-      if (!entry && (is_piped_header() || header_separator() != 0 || header_blanks() != 0)) return true;
+      if (!entry && (is_piped_header() || header_separator() != 0)) return true;
       if (!entry) continue;
       const std::size_t unit = entry->name.find('(');
       if (entry->value.empty()) {

@@ -10,8 +10,8 @@ namespace specdec::traces {
 
 // A header of the library's own sources; it is not installed.
 
-/// A table as people paste it: Markdown, a grid of `|` and dashes, fields between commas, semicolons or tabs, columns
-/// between blanks, or a summary of `name: value` lines, which is a table of one row.
+/// A table as people paste it: Markdown, a grid of `|` and dashes, fields between commas, semicolons or tabs, or a
+/// summary of `name: value` lines, which is a table of one row.
 struct TextTable {
   struct Row {
     std::int64_t line = 0;
