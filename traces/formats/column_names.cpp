@@ -105,25 +105,25 @@ std::optional<ModelColumn> model_column(std::string_view name) { return read_wor
 
 std::optional<RowSpace> space_named_in(std::string_view name) { return read_words(name).space(); }
 
-std::optional<IndexColumn> index_column(std::string_view name) {
+std::optional<PairColumn> index_column(std::string_view name) {
   struct Entry {
     std::string_view name;
-    IndexColumn column;
+    PairColumn column;
   };
-  static constexpr std::array<Entry, 14> entries = {{{"seq", IndexColumn::sequence},
-                                                     {"sequence", IndexColumn::sequence},
-                                                     {"sequence_id", IndexColumn::sequence},
-                                                     {"request", IndexColumn::sequence},
-                                                     {"request_id", IndexColumn::sequence},
-                                                     {"pos", IndexColumn::place},
-                                                     {"position", IndexColumn::place},
-                                                     {"place", IndexColumn::place},
-                                                     {"token", IndexColumn::token},
-                                                     {"token_id", IndexColumn::token},
-                                                     {"task", IndexColumn::task},
-                                                     {"category", IndexColumn::task},
-                                                     {"prompt", IndexColumn::prompt},
-                                                     {"overlap", IndexColumn::overlap}}};
+  static constexpr std::array<Entry, 14> entries = {{{"seq", PairColumn::sequence},
+                                                     {"sequence", PairColumn::sequence},
+                                                     {"sequence_id", PairColumn::sequence},
+                                                     {"request", PairColumn::sequence},
+                                                     {"request_id", PairColumn::sequence},
+                                                     {"pos", PairColumn::place},
+                                                     {"position", PairColumn::place},
+                                                     {"place", PairColumn::place},
+                                                     {"token", PairColumn::token},
+                                                     {"token_id", PairColumn::token},
+                                                     {"task", PairColumn::task},
+                                                     {"category", PairColumn::task},
+                                                     {"prompt", PairColumn::prompt},
+                                                     {"overlap", PairColumn::overlap}}};
   const std::string normalised = normalised_name(name);
   for (const Entry& entry : entries) {
     if (entry.name == normalised || entry.name == singular(normalised)) return entry.column;

@@ -31,10 +31,12 @@ std::optional<ModelColumn> model_column(std::string_view name);
 /// The kind of the numbers, for a name with other words in it, such as a file's.
 std::optional<RowSpace> space_named_in(std::string_view name);
 
-/// The other columns: seq sequence sequence_id request request_id | pos position place | token token_id | task
-/// category | prompt | overlap.
-enum class IndexColumn { sequence, place, token, task, prompt, overlap };
-std::optional<IndexColumn> index_column(std::string_view name);
+/// The columns of a recording: those of the two models, and the others.
+enum class PairColumn { sequence, place, token, task, prompt, overlap, target, draft, target_rank, draft_rank };
+
+/// The meaning of the name of a column that is no model's: seq sequence sequence_id request request_id | pos position
+/// place | token token_id | task category | prompt | overlap.
+std::optional<PairColumn> index_column(std::string_view name);
 
 /// "target" or "draft".
 std::string_view name_of(Role role);

@@ -50,7 +50,7 @@ struct Arrays {
   NpyArray draft;
   RowSpace target_space;
   RowSpace draft_space;
-  std::map<IndexColumn, NpyArray> index;
+  std::map<PairColumn, NpyArray> index;
 };
 
 /// One model's array: whole rows, or one number per position.
@@ -189,8 +189,7 @@ class NumpySource : public PositionSource {
         array.refuse("shape", shape_text(array.shape()),
                      fmt::format("[{}], one for each position of {}", rows(), printable(target.name())));
       }
-      const bool named =
-          column == IndexColumn::task || column == IndexColumn::sequence || column == IndexColumn::prompt;
+      const bool named = column == PairColumn::task || column == PairColumn::sequence || column == PairColumn::prompt;
       const bool text = named && array.type().is_string();
       if (!text && !array.type().is_integer()) array.refuse("element type", array.type().text(), "an integer");
     }
@@ -198,7 +197,7 @@ class NumpySource : public PositionSource {
 
   /// Reads the next rows of an optional array and passes each to `take`; false if there is no such array.
   template <class Take>
-  bool for_each(IndexColumn column, std::int64_t count, const Take& take) {
+  bool for_each(PairColumn column, std::int64_t count, const Take& take) {
     const auto found = index_.find(column);
     if (found == index_.end()) return false;
     NpyArray& array = found->second;
@@ -216,11 +215,11 @@ class NumpySource : public PositionSource {
     sequence_.resize(size);
     place_.resize(size);
     std::vector<std::string> labels;
-    for_each(IndexColumn::sequence, batch.size, [&](const NpyArray& array, std::int64_t, const std::byte* from) {
+    for_each(PairColumn::sequence, batch.size, [&](const NpyArray& array, std::int64_t, const std::byte* from) {
       labels.push_back(label_at(array, from));
     });
     const bool has_places =
-        for_each(IndexColumn::place, batch.size, [&](const NpyArray& array, std::int64_t i, const std::byte* from) {
+        for_each(PairColumn::place, batch.size, [&](const NpyArray& array, std::int64_t i, const std::byte* from) {
           place_[static_cast<std::size_t>(i)] = integer_at(array.type(), from);
         });
     for (std::size_t i = 0; i < size; ++i) {
@@ -235,7 +234,7 @@ class NumpySource : public PositionSource {
   }
 
   [[noreturn]] void refuse_label(const LabelError& error, std::int64_t position) const {
-    const auto column = error.field == "pos" ? IndexColumn::place : IndexColumn::sequence;
+    const auto column = error.field == "pos" ? PairColumn::place : PairColumn::sequence;
     index_.at(column).refuse(ModelArray::row_name(position), error.found, error.expected);
   }
 
@@ -251,7 +250,7 @@ class NumpySource : public PositionSource {
       }
       token_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(token);
     };
-    if (for_each(IndexColumn::token, batch.size, take)) batch.token = token_;
+    if (for_each(PairColumn::token, batch.size, take)) batch.token = token_;
   }
 
   void read_tasks(PositionBatch& batch) {
@@ -263,7 +262,7 @@ class NumpySource : public PositionSource {
       if (!id) array.refuse(ModelArray::row_name(next_ + i), printable(name), TaskIds::expected());
       task_[static_cast<std::size_t>(i)] = *id;
     };
-    if (for_each(IndexColumn::task, batch.size, take)) batch.task = task_;
+    if (for_each(PairColumn::task, batch.size, take)) batch.task = task_;
   }
 
   void read_prompts(PositionBatch& batch) {
@@ -277,7 +276,7 @@ class NumpySource : public PositionSource {
       }
       prompt_of_last_ = prompt_[at];
     };
-    if (for_each(IndexColumn::prompt, batch.size, take)) batch.prompt = prompt_;
+    if (for_each(PairColumn::prompt, batch.size, take)) batch.prompt = prompt_;
   }
 
   std::string format_;
@@ -285,7 +284,7 @@ class NumpySource : public PositionSource {
   std::shared_ptr<const void> open_;
   ModelArray target_;
   ModelArray draft_;
-  std::map<IndexColumn, NpyArray> index_;
+  std::map<PairColumn, NpyArray> index_;
   std::vector<Note> notes_;
   TraceMetadata metadata_;
   std::int64_t batch_rows_ = 1;
@@ -353,7 +352,7 @@ class ArchiveReader {
       candidates_[Role::draft] = {&entry};
     } else if (model && !model->rank && named_array(model->role).empty()) {
       candidates_[model->role].push_back(&entry);
-    } else if (column && *column != IndexColumn::overlap && index_.emplace(*column, &entry).second) {
+    } else if (column && *column != PairColumn::overlap && index_.emplace(*column, &entry).second) {
       return;
     } else {
       not_read_.push_back(printable(entry.name));
@@ -400,7 +399,7 @@ class ArchiveReader {
   std::shared_ptr<const ZipArchive> archive_;
   const NumpyOptions& options_;
   std::map<Role, std::vector<const ZipEntry*>> candidates_;
-  std::map<IndexColumn, const ZipEntry*> index_;
+  std::map<PairColumn, const ZipEntry*> index_;
   std::vector<std::string> not_read_;
 };
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "traces/formats/column_names.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/log_probability.hpp"
 #include "traces/formats/printable.hpp"
@@ -15,24 +14,6 @@
 
 namespace specdec::traces {
 namespace {
-
-PairColumn index_of(IndexColumn column) {
-  switch (column) {
-    case IndexColumn::sequence:
-      return PairColumn::sequence;
-    case IndexColumn::place:
-      return PairColumn::place;
-    case IndexColumn::token:
-      return PairColumn::token;
-    case IndexColumn::task:
-      return PairColumn::task;
-    case IndexColumn::prompt:
-      return PairColumn::prompt;
-    case IndexColumn::overlap:
-      break;
-  }
-  return PairColumn::overlap;
-}
 
 std::optional<float> logprob_of(double value, RowSpace space) {
   return space == RowSpace::probabilities ? log_of_probability(value) : log_probability_of(value);
@@ -58,8 +39,7 @@ std::optional<PairColumn> PairColumnNames::column_of(std::string_view name) {
     if (chosen.empty()) return target ? PairColumn::target : PairColumn::draft;
     return std::nullopt;
   }
-  if (const auto index = index_column(name)) return index_of(*index);
-  return std::nullopt;
+  return index_column(name);
 }
 
 std::optional<PairColumn> PairColumnNames::add(std::string_view name) {

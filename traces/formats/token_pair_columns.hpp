@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/column_names.hpp"
 #include "traces/formats/labels.hpp"
 #include "traces/formats/token_pairs.hpp"
 #include "traces/owned_batch.hpp"
@@ -20,8 +21,6 @@
 namespace specdec::traces {
 
 // Internal header of the library; it is not installed. Code shared by the two text formats of token_pairs.hpp.
-
-enum class PairColumn { target, draft, sequence, place, token, task, prompt, overlap, target_rank, draft_rank };
 
 /// Assigns the names of a file's columns.
 class PairColumnNames {

@@ -3,7 +3,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace specdec;
-using traces::IndexColumn;
+using traces::PairColumn;
 using traces::Role;
 using traces::RowSpace;
 
@@ -46,12 +46,12 @@ TEST_CASE("a file's name says what its numbers are among other words") {
 }
 
 TEST_CASE("the columns beside the models' are known by name") {
-  CHECK(traces::index_column("seq") == IndexColumn::sequence);
-  CHECK(traces::index_column("Request ID") == IndexColumn::sequence);
-  CHECK(traces::index_column("pos") == IndexColumn::place);
-  CHECK(traces::index_column("token_ids") == IndexColumn::token);
-  CHECK(traces::index_column("tasks") == IndexColumn::task);
-  CHECK(traces::index_column("overlap") == IndexColumn::overlap);
-  CHECK(traces::index_column("prompt") == IndexColumn::prompt);
+  CHECK(traces::index_column("seq") == PairColumn::sequence);
+  CHECK(traces::index_column("Request ID") == PairColumn::sequence);
+  CHECK(traces::index_column("pos") == PairColumn::place);
+  CHECK(traces::index_column("token_ids") == PairColumn::token);
+  CHECK(traces::index_column("tasks") == PairColumn::task);
+  CHECK(traces::index_column("overlap") == PairColumn::overlap);
+  CHECK(traces::index_column("prompt") == PairColumn::prompt);
   CHECK_FALSE(traces::index_column("note"));
 }
