@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/tails.hpp"
 #include "analysis/cost/measured_cost.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
@@ -228,8 +228,7 @@ bool batches_tell(std::span<const Cell> cells, std::span<const Knot> knots) {
   const std::optional<ContextSlope> slope = slope_within(cells, same_totals(knots));
   if (!slope || slope->value <= 0) return false;
   if (slope->degrees_of_freedom <= 0) return true;
-  const boost::math::students_t student(slope->degrees_of_freedom);
-  return slope->value > boost::math::quantile(student, 0.975) * slope->standard_error;
+  return slope->value > core::t_half_width_95(slope->degrees_of_freedom) * slope->standard_error;
 }
 
 /// The cells among which the context alone tells times apart; none where the context's cost is not told.

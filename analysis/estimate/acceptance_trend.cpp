@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "analysis/core/tails.hpp"
 #include "analysis/estimate/cluster_ratio.hpp"
 #include "analysis/estimate/neighbour_correlation.hpp"
 
@@ -99,8 +100,8 @@ AcceptanceTrend judged(const Fit& fit, double places) {
   trend.change = fit.after - fit.before;
   trend.p_value = trend.change != 0 ? 0 : 1;
   if (error.value > 0) {
-    const boost::math::students_t law(error.degrees_of_freedom);
-    trend.p_value = std::min(1.0, forms * places * 2 * cdf(complement(law, std::abs(trend.change) / error.value)));
+    const double p = 2 * core::t_tail(std::abs(trend.change) / error.value, error.degrees_of_freedom);
+    trend.p_value = std::min(1.0, forms * places * p);
   }
   return trend;
 }

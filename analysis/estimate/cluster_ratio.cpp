@@ -1,9 +1,10 @@
 #include "analysis/estimate/cluster_ratio.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <vector>
+
+#include "analysis/core/tails.hpp"
 
 namespace specdec::estimate {
 namespace {
@@ -27,10 +28,6 @@ double degrees_of_freedom(std::span<const double> c, std::span<const double> s, 
     pairs += c[k] * c[k] * w[k] * (w[k] + 2 * shared);
   }
   return std::clamp(all_w * all_w / pairs, 1.0, static_cast<double>(w.size() - 1));
-}
-
-double t_quantile_97_5(double degrees_of_freedom) {
-  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), 0.975);
 }
 
 }  // namespace
@@ -121,7 +118,7 @@ double effective_clusters(std::span<const RatioTerm> clusters) {
 }
 
 Interval t_interval(double value, const StandardError& error) {
-  const double half_width = t_quantile_97_5(error.degrees_of_freedom) * error.value;
+  const double half_width = core::t_half_width_95(error.degrees_of_freedom) * error.value;
   return {value - half_width, value + half_width};
 }
 
@@ -129,7 +126,7 @@ Interval bounded_t_interval(double value, const StandardError& error, double lo,
   const double width = hi - lo;
   const double x = (value - lo) / width;
   if (!(0 < x && x < 1) || error.value == 0) return {value, value};
-  const double t = t_quantile_97_5(error.degrees_of_freedom);
+  const double t = core::t_half_width_95(error.degrees_of_freedom);
   // t^2 / n, the only combination of the two that Wilson's formula needs.
   const double u = std::pow(t * error.value / width, 2) / (x * (1 - x));
   const double centre = (x + u / 2) / (1 + u);

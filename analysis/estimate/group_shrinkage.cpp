@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "analysis/core/bisection.hpp"
 #include "analysis/core/checks.hpp"
 
 namespace specdec::estimate {
@@ -11,7 +12,6 @@ namespace {
 
 /// Spreads at which the law of t is evaluated, the middles of as many equal parts of its range.
 constexpr int spreads = 400;
-constexpr int bisections = 100;
 constexpr double farthest_quantile = 40;
 
 double normal_below(double x, double mean, double variance) {
@@ -66,11 +66,7 @@ double NormalMixture::quantile(double p) const {
     lo = std::min(lo, part.mean - farthest_quantile * std::sqrt(part.variance));
     hi = std::max(hi, part.mean + farthest_quantile * std::sqrt(part.variance));
   }
-  for (int i = 0; i < bisections; ++i) {
-    const double middle = lo + (hi - lo) / 2;
-    (below(middle) < p ? lo : hi) = middle;
-  }
-  return hi;
+  return core::bisected(lo, hi, [&](double x) { return below(x) < p; }).second;
 }
 
 NormalMixture NormalMixture::with_variance(double added) const {

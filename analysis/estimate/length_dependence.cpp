@@ -1,9 +1,10 @@
 #include "analysis/estimate/length_dependence.hpp"
 
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstdint>
 #include <vector>
+
+#include "analysis/core/tails.hpp"
 
 namespace specdec::estimate {
 
@@ -44,11 +45,7 @@ std::optional<LengthDependence> length_dependence(std::span<const RatioTerm> clu
   const double degrees_of_freedom = count - 2;
   LengthDependence result{{slope, std::nullopt, "least squares on log2 of the length, HC3"}, 1};
   result.per_doubling.ci95 = t_interval(slope, {error, degrees_of_freedom});
-  if (slope != 0) {
-    const double t = std::abs(slope) / error;
-    result.p_value =
-        error > 0 ? 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), t)) : 0;
-  }
+  if (slope != 0) result.p_value = error > 0 ? 2 * core::t_tail(std::abs(slope) / error, degrees_of_freedom) : 0;
   return result;
 }
 

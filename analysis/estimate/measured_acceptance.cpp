@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "analysis/core/bisection.hpp"
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/theory/tokens.hpp"
 
@@ -29,13 +30,8 @@ double tokens_at_mean_length(double alpha, double drafted) {
 
 /// The rate in [bounds.lo, bounds.hi] that gives the counted tokens per step.
 double alpha_of_mean_length(double tokens, double drafted, const Interval& bounds) {
-  double low = bounds.lo, high = bounds.hi;
-  constexpr int halvings = 60;
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = low + (high - low) / 2;
-    (tokens_at_mean_length(middle, drafted) < tokens ? low : high) = middle;
-  }
-  return low;
+  const auto too_low = [&](double alpha) { return tokens_at_mean_length(alpha, drafted) < tokens; };
+  return core::bisected(bounds.lo, bounds.hi, too_low).first;
 }
 
 /// The survival of one rate.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/quantile.hpp"
 #include "analysis/estimate/population_posterior.hpp"
 
 namespace specdec::estimate {
@@ -14,14 +15,6 @@ namespace {
 constexpr std::int64_t first_table = 32;
 /// Tokens per step of longer drafts are those of this one.
 constexpr std::int64_t longest_drawn = 4096;
-
-/// The value below which a share of sorted values lies, between the two nearest.
-double quantile_of(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 /// Sorted, of one alternative.
 std::vector<double> values_of(const TokenWorlds& worlds, std::size_t gamma, int alternative) {
@@ -90,11 +83,11 @@ TokensPerStep tokens_of(const TokenWorlds& worlds, std::int64_t gamma) {
   const int alternatives = *std::max_element(worlds.alternative.begin(), worlds.alternative.end()) + 1;
   for (int alternative = 0; alternative < alternatives; ++alternative) {
     const std::vector<double> values = values_of(worlds, at, alternative);
-    const Interval central = {quantile_of(values, 0.025), quantile_of(values, 0.975)};
-    if (alternative == 0) tokens.value = quantile_of(values, 0.5);
+    const Interval central = {core::sorted_quantile(values, 0.025), core::sorted_quantile(values, 0.975)};
+    if (alternative == 0) tokens.value = core::sorted_quantile(values, 0.5);
     tokens.ci95 = alternative == 0 ? central : hull(tokens.ci95, central);
   }
-  const double before = gamma > 0 ? quantile_of(values_of(worlds, at - 1, 0), 0.5) : 0;
+  const double before = gamma > 0 ? core::sorted_quantile(values_of(worlds, at - 1, 0), 0.5) : 0;
   tokens.full_accepts = std::clamp(tokens.value - before, 0.0, 1.0);
   return tokens;
 }

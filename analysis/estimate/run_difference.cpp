@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "analysis/core/normal_interval.hpp"
+#include "analysis/core/tails.hpp"
 #include "analysis/estimate/unit_counts.hpp"
 
 namespace specdec::estimate {
@@ -211,8 +211,7 @@ class Pair {
  private:
   static double p_value(double value, const StandardError& error) {
     if (error.value == 0) return value == 0 ? 1 : 0;
-    const boost::math::students_t law(error.degrees_of_freedom);
-    return 2 * boost::math::cdf(boost::math::complement(law, std::abs(value) / error.value));
+    return 2 * core::t_tail(std::abs(value) / error.value, error.degrees_of_freedom);
   }
   static bool is_prompt(const std::string& key) { return key.front() != '\0'; }
   const RunCluster* in_b(const std::string& prompt) const {

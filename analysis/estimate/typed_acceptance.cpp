@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/core/bisection.hpp"
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/estimate/acceptance_counts.hpp"
@@ -20,8 +21,6 @@ using core::AcceptanceRate;
 
 /// A length that is held fixed is so within this.
 constexpr double held_within = 1e-11;
-/// Number of halvings after which a bisection has every digit.
-constexpr int halvings = 100;
 
 double tokens_of(const std::vector<double>& rates) {
   double tokens = 1, alive = 1;
@@ -50,12 +49,8 @@ bool have_law(const std::vector<theory::AcceptanceLength>& lengths) {
 
 /// The amount by which the half units of lengths must be widened for a survival function to give them.
 double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
-  double lo = 0, hi = static_cast<double>(lengths.back().gamma);
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = lo + (hi - lo) / 2;
-    (have_law(widened(lengths, middle)) ? hi : lo) = middle;
-  }
-  return hi;
+  const auto too_narrow = [&](double by) { return !have_law(widened(lengths, by)); };
+  return core::bisected(0, static_cast<double>(lengths.back().gamma), too_narrow).second;
 }
 
 /// The lengths with one of them held as near to `wanted` as the others' half units allow.
@@ -63,14 +58,11 @@ double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
 std::vector<theory::AcceptanceLength> held(std::vector<theory::AcceptanceLength> lengths, std::size_t k, double wanted,
                                            double legal) {
   const std::int64_t gamma = lengths[k].gamma;
-  lengths[k] = {gamma, wanted, held_within};
-  if (have_law(lengths)) return lengths;
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = wanted + (legal - wanted) / 2;
-    lengths[k] = {gamma, middle, held_within};
-    (have_law(lengths) ? legal : wanted) = middle;
-  }
-  lengths[k] = {gamma, legal, held_within};
+  const auto is_illegal = [&](double tokens) {
+    lengths[k] = {gamma, tokens, held_within};
+    return !have_law(lengths);
+  };
+  if (is_illegal(wanted)) lengths[k].tokens_per_step = core::bisected(wanted, legal, is_illegal).second;
   return lengths;
 }
 
@@ -84,13 +76,9 @@ AcceptanceProfile nearest_law(std::vector<theory::AcceptanceLength> lengths) {
     return result;
   };
   if (have_law(scaled(0))) return theory::profile_from_acceptance_lengths(lengths).profile;
-  double lo = 0, hi = 1;
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = lo + (hi - lo) / 2;
-    (have_law(scaled(middle)) ? hi : lo) = middle;
-  }
+  const double least = core::bisected(0, 1, [&](double share) { return !have_law(scaled(share)); }).second;
   const std::vector<theory::AcceptanceLength> typed = lengths;
-  lengths = scaled(hi);
+  lengths = scaled(least);
   for (theory::AcceptanceLength& length : lengths) length.half_unit += held_within;
   for (std::size_t k = 0; k < lengths.size(); ++k) {
     const AcceptanceProfile law = theory::profile_from_acceptance_lengths(lengths).profile;

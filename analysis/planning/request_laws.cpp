@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "analysis/core/acceptance_profile.hpp"
+#include "analysis/core/bisection.hpp"
 #include "analysis/core/checks.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "analysis/theory/tokens.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 /// Rates of 0 and 1 take part in the mixture with odds that can be moved.
 constexpr double nearly_certain = 1e-9;
-constexpr int halvings = 100;
 
 struct RateMoments {
   double weight = 0, mean = 0, variance = 0, error = 0, squared_weights = 0;
@@ -56,11 +56,8 @@ double accepted_at(double k, const std::vector<double>& odds, const std::vector<
 
 /// k_j by bisection over its logarithm.
 double factor_for(double wanted, const std::vector<double>& odds, const std::vector<double>& alive) {
-  double low = -60, high = 60;
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = (low + high) / 2;
-    (accepted_at(std::exp(middle), odds, alive) < wanted ? low : high) = middle;
-  }
+  const auto [low, high] =
+      core::bisected(-60, 60, [&](double log_k) { return accepted_at(std::exp(log_k), odds, alive) < wanted; });
   return std::exp((low + high) / 2);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "analysis/core/normal_interval.hpp"
+#include "analysis/core/tails.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/serving_summary.hpp"
@@ -369,7 +369,7 @@ class Examination {
       return error > 0 ? distance / error : distance > 0 ? INFINITY : 0.0;
     };
     const double z = z_of(*claimed);
-    const double p = 2 * boost::math::cdf(boost::math::complement(boost::math::normal(), std::min(z, 30.0)));
+    const double p = 2 * core::normal_tail(std::min(z, 30.0));
     std::optional<std::size_t> better;
     for (std::size_t rule = 0; rule < recording.alpha_by_rule.size(); ++rule) {
       const auto& other = recording.alpha_by_rule.at(rule);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "analysis/core/quantile.hpp"
+#include "analysis/core/tails.hpp"
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "planner/checkup/first_acceptance.hpp"
 #include "planner/number_text.hpp"
@@ -120,8 +119,6 @@ struct Rate {
 
 double conditional(const PositionAcceptance& position) { return position.accepted / *position.evaluated; }
 
-double upper_tail(double z) { return boost::math::cdf(boost::math::complement(boost::math::normal(), z)); }
-
 void check_rise(const ServingSummary& s, std::size_t known, double effect, Suspicions& suspicions) {
   const Rate first(s.positions[0], effect), second(s.positions[1], effect);
   const double rise = second.value - first.value;
@@ -130,7 +127,7 @@ void check_rise(const ServingSummary& s, std::size_t known, double effect, Suspi
   const double least = alone ? largest_rise : 2 * largest_rise;
   const double z = (rise - least) / std::sqrt(first.variance + second.variance);
   suspicions.test(
-      upper_tail(z),
+      core::normal_tail(z),
       {"first_position_below_second",
        Severity::warning,
        fmt::format("the first draft is accepted in {} of rounds, the second in {} of those that got there: the first "
@@ -148,7 +145,7 @@ void check_drop(const ServingSummary& s, std::size_t known, double effect, Suspi
     const double z = (cliff * before.value - after.value) / std::sqrt(cliff * cliff * before.variance + after.variance);
     const std::int64_t position = s.positions[j].position;
     suspicions.test(
-        upper_tail(z),
+        core::normal_tail(z),
         {"drop_behind_position",
          Severity::warning,
          fmt::format("behind position {0} acceptance drops from {1} to {2}: the draft seems to be trained for {0} {3}",
@@ -239,10 +236,7 @@ void check_first(const std::vector<TimedUnit>& units, Suspicions& suspicions) {
   const double deviation = std::log(first) - sum / count;
   const double error = std::sqrt(squares / (count - 1) * (1 + 1 / count));
   double p = 1;
-  if (first > least_excess * median) {
-    p = error > 0 ? boost::math::cdf(boost::math::complement(boost::math::students_t(count - 1), deviation / error))
-                  : 0;
-  }
+  if (first > least_excess * median) p = error > 0 ? core::t_tail(deviation / error, count - 1) : 0;
   const std::string file = units.front().unit->file.string();
   suspicions.test(
       p,

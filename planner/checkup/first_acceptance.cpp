@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "analysis/core/bisection.hpp"
 #include "analysis/estimate/request_population.hpp"
 #include "traces/formats/text_parts.hpp"
 
@@ -116,12 +117,8 @@ std::optional<double> shown_below(const FirstDrafts& drafts, std::optional<Draft
   }
   if (low < 1) return 1 - std::pow(0.9, 1 / drafts.rounds);
   // The rate at which nine of ten counts lie below that.
-  double least = 0, most = low / drafts.rounds;
-  for (int i = 0; i < 30; ++i) {
-    const double rate = (least + most) / 2;
-    (binomial_tail(std::floor(low), drafts.rounds, rate) >= 0.9 ? least : most) = rate;
-  }
-  return least;
+  const auto nine_of_ten = [&](double rate) { return binomial_tail(std::floor(low), drafts.rounds, rate) >= 0.9; };
+  return core::bisected(0, low / drafts.rounds, nine_of_ten, 30).first;
 }
 
 }  // namespace specdec::planner

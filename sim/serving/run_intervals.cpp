@@ -1,10 +1,10 @@
 #include "sim/serving/run_intervals.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 
+#include "analysis/core/tails.hpp"
 #include "sim/serving/request_percentiles.hpp"
 
 namespace specdec::sim {
@@ -42,7 +42,7 @@ double half_width_of(const std::vector<double>& deviations) {
   const auto count = static_cast<double>(deviations.size());
   double squares = 0;
   for (const double deviation : deviations) squares += deviation * deviation;
-  return boost::math::quantile(boost::math::students_t(count - 1), 0.975) * std::sqrt(squares / (count - 1) / count);
+  return core::t_half_width_95(count - 1) * std::sqrt(squares / (count - 1) / count);
 }
 
 SimulatedValue mean_of(const std::vector<double>& values) {
