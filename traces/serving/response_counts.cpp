@@ -184,40 +184,30 @@ class ResponseUnits {
   std::unordered_map<std::string, Known> by_id_;
 };
 
-/// Where an engine's counts stand in its responses, and how they are read.
-class ResponseReaderOfCounts {
+// Readers of one engine each: where its counts stand in its responses, and how they are read. `wanted` are the keys
+// that must be there, for messages; `read` takes the units that stand in an object itself, not in those inside, and
+// returns true if the others need no look.
+
+class VllmRequests {
  public:
-  virtual ~ResponseReaderOfCounts() = default;
-  virtual std::string_view engine() const = 0;
-  virtual std::string_view format() const = 0;
-  /// The keys that must be there, for messages.
-  virtual std::string_view wanted() const = 0;
-  /// Takes the units that stand in an object itself, not in those inside; true if the others need no look.
-  virtual bool read(const JsonLines& file, dom::object object, ResponseUnits& units) = 0;
-};
+  static constexpr std::string_view engine = "vllm";
+  static constexpr std::string_view format = "vllm requests";
+  static constexpr std::string_view wanted = "metrics.speculative_decoding";
 
-constexpr std::string_view vllm_object = "metrics.speculative_decoding.";
-constexpr std::string_view older_vllm_object = "speculative_decoding_stats.";
-constexpr std::string_view tensorrt_object = "speculative_decoding.";
-
-class VllmRequests : public ResponseReaderOfCounts {
- public:
-  std::string_view engine() const override { return "vllm"; }
-  std::string_view format() const override { return "vllm requests"; }
-  std::string_view wanted() const override { return "metrics.speculative_decoding"; }
-
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
     const auto metrics = find_member(object, "metrics");
     if (metrics && metrics->is_object()) {
       const dom::object members = *metrics;
       if (const auto counted = find_member(members, "speculative_decoding")) {
-        const CountedFields fields(file, read_object(file, *counted, {"metrics.speculative_decoding"}), vllm_object);
+        const CountedFields fields(file, read_object(file, *counted, {"metrics.speculative_decoding"}),
+                                   "metrics.speculative_decoding.");
         take(fields, tokens_of(file, object), units);
         return true;
       }
     }
     if (const auto counted = find_member(object, "speculative_decoding_stats")) {
-      const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding_stats"}), older_vllm_object);
+      const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding_stats"}),
+                                 "speculative_decoding_stats.");
       take(fields, tokens_of(file, object), units);
       return true;
     }
@@ -245,16 +235,16 @@ class VllmRequests : public ResponseReaderOfCounts {
   RequestCounts request_ = RequestCounts(vllm_request_keys());
 };
 
-class TensorrtRequests : public ResponseReaderOfCounts {
+class TensorrtRequests {
  public:
-  std::string_view engine() const override { return "tensorrt-llm"; }
-  std::string_view format() const override { return "tensorrt-llm requests"; }
-  std::string_view wanted() const override { return "choices[].speculative_decoding"; }
+  static constexpr std::string_view engine = "tensorrt-llm";
+  static constexpr std::string_view format = "tensorrt-llm requests";
+  static constexpr std::string_view wanted = "choices[].speculative_decoding";
 
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
     const auto counted = find_member(object, "speculative_decoding");
     if (!counted) return false;
-    const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding"}), tensorrt_object);
+    const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding"}), "speculative_decoding.");
     ServingCounts& counts = units.begin(file);
     request_.read(fields, counts);
     units.take();
@@ -271,13 +261,13 @@ class TensorrtRequests : public ResponseReaderOfCounts {
                                           .tree_by_drafts = true});
 };
 
-class SglangResponses : public ResponseReaderOfCounts {
+class SglangResponses {
  public:
-  std::string_view engine() const override { return "sglang"; }
-  std::string_view format() const override { return "sglang meta_info"; }
-  std::string_view wanted() const override { return "meta_info.spec_verify_ct"; }
+  static constexpr std::string_view engine = "sglang";
+  static constexpr std::string_view format = "sglang meta_info";
+  static constexpr std::string_view wanted = "meta_info.spec_verify_ct";
 
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
     if (const auto meta = find_member(object, "meta_info")) {
       if (meta->is_array()) {
         const dom::array list = *meta;
@@ -314,15 +304,15 @@ class SglangResponses : public ResponseReaderOfCounts {
                      .histograms = {"spec_correct_drafts_histogram", "spec_accept_histogram"}});
 };
 
-class LlamaTimings : public ResponseReaderOfCounts {
+class LlamaTimings {
   static constexpr double most_milliseconds = 1e12;
 
  public:
-  std::string_view engine() const override { return "llama.cpp"; }
-  std::string_view format() const override { return "llama.cpp timings"; }
-  std::string_view wanted() const override { return "timings.draft_n"; }
+  static constexpr std::string_view engine = "llama.cpp";
+  static constexpr std::string_view format = "llama.cpp timings";
+  static constexpr std::string_view wanted = "timings.draft_n";
 
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
     const CountedFields answer(file, object);
     if (const auto timings = find_member(object, "timings")) {
       take(answer, CountedFields(file, read_object(file, *timings, {"timings"}), "timings."), units);
@@ -391,9 +381,10 @@ bool holds_responses(std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
+template <class Reader>
 class ResponseWalk {
  public:
-  ResponseWalk(const JsonLines& file, ResponseReaderOfCounts& reader, ResponseUnits& units)
+  ResponseWalk(const JsonLines& file, Reader& reader, ResponseUnits& units)
       : file_(file), reader_(reader), units_(units) {}
 
   /// @param has_id  true if an object around it has one
@@ -460,18 +451,18 @@ class ResponseWalk {
   }
 
   const JsonLines& file_;
-  ResponseReaderOfCounts& reader_;
+  Reader& reader_;
   ResponseUnits& units_;
 };
 
 template <class Reader>
 void read_responses(std::span<const std::filesystem::path> files, const CountsSink& sink) {
   Reader reader;
-  ResponseUnits units(reader.engine(), reader.format(), sink);
+  ResponseUnits units(Reader::engine, Reader::format, sink);
   for (const std::filesystem::path& path : files) {
     JsonLines file(path);
     units.begin_file(path);
-    ResponseWalk walk(file, reader, units);
+    ResponseWalk<Reader> walk(file, reader, units);
     while (file.next()) {
       if (!file.document().is_object() && !file.document().is_array()) {
         file.refuse("document", file.document(), "an object");
@@ -480,13 +471,14 @@ void read_responses(std::span<const std::filesystem::path> files, const CountsSi
       walk.visit(file.document(), 0);
       units.end_document();
     }
-    units.end_file(reader.wanted());
+    units.end_file(Reader::wanted);
   }
 }
 
-template <class Reader>
-CountsFormat format_read_by(bool (*recognises)(const FileHead& head)) {
-  return {Reader().format(), recognises, read_responses<Reader>};
+template <class Reader, bool (*is_its)(std::string_view text)>
+CountsFormat format_read_by() {
+  return {Reader::format, [](const FileHead& head) { return first_document_passes(head, is_its); },
+          read_responses<Reader>};
 }
 
 bool is_vllm(std::string_view text) {
@@ -508,18 +500,9 @@ bool is_llama(std::string_view text) {
 
 }  // namespace
 
-CountsFormat vllm_requests_format() {
-  return format_read_by<VllmRequests>([](const FileHead& head) { return first_document_passes(head, is_vllm); });
-}
-CountsFormat tensorrt_llm_requests_format() {
-  return format_read_by<TensorrtRequests>(
-      [](const FileHead& head) { return first_document_passes(head, is_tensorrt); });
-}
-CountsFormat sglang_responses_format() {
-  return format_read_by<SglangResponses>([](const FileHead& head) { return first_document_passes(head, is_sglang); });
-}
-CountsFormat llama_server_timings_format() {
-  return format_read_by<LlamaTimings>([](const FileHead& head) { return first_document_passes(head, is_llama); });
-}
+CountsFormat vllm_requests_format() { return format_read_by<VllmRequests, is_vllm>(); }
+CountsFormat tensorrt_llm_requests_format() { return format_read_by<TensorrtRequests, is_tensorrt>(); }
+CountsFormat sglang_responses_format() { return format_read_by<SglangResponses, is_sglang>(); }
+CountsFormat llama_server_timings_format() { return format_read_by<LlamaTimings, is_llama>(); }
 
 }  // namespace specdec::traces
