@@ -153,39 +153,30 @@ class LogReader {
   LlamaCppLog llamacpp_;
 };
 
-bool is_engine_log(const FileHead& head) {
-  if (head.folder || head.bytes.find('\0') != std::string::npos) return false;
+/// Whether a file holds one of these marks.
+bool holds_any(const FileHead& head, std::initializer_list<Mark> wanted) {
+  if (head.folder || head.size == 0) return false;
   const MappedFile file(head.path);
   file.advise_sequential();
   const std::string_view text = text_of(file.bytes());
   return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
-    return mark.second != Mark::llamacpp_library && mark.second != Mark::sglang_prompts &&
-           mark.second != Mark::vllm_configuration && mark.second != Mark::sglang_arguments &&
+    return std::find(wanted.begin(), wanted.end(), mark.second) != wanted.end() &&
            find_text(text, mark.first, 0) != std::string_view::npos;
   });
 }
 
-}  // namespace
-
-bool has_engine_windows(const FileHead& head) {
-  if (head.folder || head.size == 0) return false;
-  const MappedFile file(head.path);
-  const std::string_view text = text_of(file.bytes());
-  return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
-    return (mark.second == Mark::vllm_engine || mark.second == Mark::sglang) &&
-           find_text(text, mark.first, 0) < text.size();
-  });
+bool is_engine_log(const FileHead& head) {
+  return head.bytes.find('\0') == std::string::npos &&
+         holds_any(head, {Mark::vllm_counts, Mark::vllm_engine, Mark::sglang, Mark::llamacpp_request,
+                          Mark::llamacpp_time, Mark::llamacpp_answer, Mark::llamacpp_print});
 }
 
+}  // namespace
+
+bool has_engine_windows(const FileHead& head) { return holds_any(head, {Mark::vllm_engine, Mark::sglang}); }
+
 bool times_answers(const FileHead& head) {
-  if (head.folder || head.size == 0) return false;
-  const MappedFile file(head.path);
-  const std::string_view text = text_of(file.bytes());
-  return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
-    return (mark.second == Mark::llamacpp_request || mark.second == Mark::llamacpp_time ||
-            mark.second == Mark::llamacpp_print) &&
-           find_text(text, mark.first, 0) < text.size();
-  });
+  return holds_any(head, {Mark::llamacpp_request, Mark::llamacpp_time, Mark::llamacpp_print});
 }
 
 CountsFormat engine_log_format() { return {"engine log", is_engine_log, read_each<LogReader>}; }
