@@ -91,11 +91,7 @@ class WordReader {
 WordReader read_words(std::string_view name) {
   const std::string normalised = normalised_name(name);
   WordReader words;
-  for (std::string_view left = normalised; !left.empty();) {
-    const std::string_view word = left.substr(0, left.find('_'));
-    words.read(singular(word));
-    left.remove_prefix(std::min(left.size(), word.size() + 1));
-  }
+  for (std::string_view left = normalised; !left.empty();) words.read(singular(take_part(left, '_')));
   return words;
 }
 

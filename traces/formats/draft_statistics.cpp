@@ -9,6 +9,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -17,11 +18,6 @@ constexpr std::string_view durations = "dur(b,g,a) =";
 constexpr std::string_view statistics = "statistics ";
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-std::string_view without_blanks_before(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  return text;
-}
 
 /// One line of statistics, behind the word.
 class StatisticsLine {
@@ -81,13 +77,12 @@ class StatisticsLine {
 std::map<std::string, TimedPass, std::less<>> last_passes(const std::filesystem::path& path, std::string_view text) {
   std::map<std::string, TimedPass, std::less<>> passes;
   std::int64_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view whole = text.substr(begin, end - begin);
-    begin = end + 1;
+  while (!text.empty()) {
+    const std::size_t left = text.size();
+    const std::string_view whole = take_part(text);
     ++number;
     const std::size_t at = whole.find(statistics);
-    const bool still_written = end == text.size() && !has(whole, " ms");
+    const bool still_written = whole.size() == left && !has(whole, " ms");
     if (at == std::string_view::npos || !has(whole, durations) || still_written) continue;
     const StatisticsLine line(path, number, whole.substr(at + statistics.size()));
     const std::string_view name = line.name();

@@ -27,6 +27,12 @@ inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 /// The text without the blanks at both ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r");
 
+/// The text without the blanks before it.
+std::string_view without_blanks_before(std::string_view text);
+
+/// Takes what stands before a separator, or all, off the front of the text, and the separator.
+std::string_view take_part(std::string_view& text, char separator = '\n');
+
 /// The text with the letters A to Z in lower case.
 std::string lower_case(std::string_view text);
 

@@ -168,21 +168,13 @@ TableRows json_rows(const fs::path& path) {
 /// The lines of a text, numbered from 1.
 template <class Take>
 void each_line(std::string_view text, const Take& take) {
-  for (std::int64_t line = 1; !text.empty(); ++line) {
-    const std::size_t length = std::min(text.find('\n'), text.size());
-    take(trimmed(text.substr(0, length)), line);
-    text.remove_prefix(std::min(length + 1, text.size()));
-  }
+  for (std::int64_t line = 1; !text.empty(); ++line) take(trimmed(take_part(text)), line);
 }
 
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   line.remove_prefix(1);
-  while (!line.empty()) {
-    const std::size_t length = std::min(line.find('|'), line.size());
-    cells.emplace_back(trimmed(line.substr(0, length)));
-    line.remove_prefix(std::min(length + 1, line.size()));
-  }
+  while (!line.empty()) cells.emplace_back(trimmed(take_part(line, '|')));
   return cells;
 }
 

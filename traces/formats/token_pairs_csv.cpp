@@ -134,11 +134,7 @@ PairColumnNames names_in_header(std::string_view head, const TokenPairOptions& o
   std::string_view line = head.substr(0, head.find_first_of("\r\n"));
   const char separator = csv_separator(line);
   PairColumnNames names(options);
-  while (!line.empty()) {
-    const std::string_view field = line.substr(0, line.find(separator));
-    line.remove_prefix(std::min(line.size(), field.size() + 1));
-    names.add(without_quotes(without_spaces(field)));
-  }
+  while (!line.empty()) names.add(without_quotes(without_spaces(take_part(line, separator))));
   return names;
 }
 

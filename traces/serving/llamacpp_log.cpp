@@ -48,7 +48,7 @@ std::optional<double> tokens_at_release(const LogLine& line, LogText text) {
     const std::string_view next = text.line();
     const std::size_t at = next.find(key);
     if (at == std::string_view::npos || slot_and_task(next) != slot_and_task(line.text())) continue;
-    const auto number = leading_number(without_blanks_before(next.substr(at + key.size())));
+    const auto number = leading_number(next.substr(at + key.size()));
     return number ? std::optional(number->value) : std::nullopt;
   }
   return std::nullopt;
@@ -63,8 +63,7 @@ LlamaCppLog::Drafted drafted_since_start(LogText text) {
       break;
     const auto counted = [&](std::string_view key) {
       const std::size_t at = line.find(key);
-      const auto number = at == std::string_view::npos ? std::nullopt
-                                                       : leading_number(without_blanks_before(line.substr(at + key.size())));
+      const auto number = at == std::string_view::npos ? std::nullopt : leading_number(line.substr(at + key.size()));
       return number ? number->value : 0;
     };
     if (line.find("statistics ") == std::string_view::npos) continue;

@@ -49,11 +49,6 @@ std::size_t find_text(std::string_view text, std::string_view what, std::size_t 
   return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
 }
 
-std::string_view without_blanks_before(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text;
-}
-
 std::optional<LeadingNumber> leading_number(std::string_view text) {
   text = without_blanks_before(text);
   LeadingNumber result;

@@ -18,8 +18,6 @@ inline constexpr std::size_t most_logged_positions = 1024;
 /// Where `what` begins in the text, at `from` or behind it; npos where it does not.
 std::size_t find_text(std::string_view text, std::string_view what, std::size_t from);
 
-std::string_view without_blanks_before(std::string_view text);
-
 /// A number at the beginning of a text, and what follows it.
 struct LeadingNumber {
   double value = 0;

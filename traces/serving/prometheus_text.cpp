@@ -44,7 +44,7 @@ bool is_sample(std::string_view line) {
   if (!is_blank(rest.front())) return false;
   int words = 0;
   while (true) {
-    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+    rest = without_blanks_before(rest);
     if (rest.empty() || rest.front() == '#') return words > 0;
     const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
     if (++words > 2 || !double_in(word)) return false;
@@ -88,7 +88,7 @@ class SampleLine {
     throw FileError(file_, FileError::line(number_), std::string(metric_), std::move(found), std::move(expected));
   }
 
-  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size())); }
+  void skip_blanks() { rest_ = without_blanks_before(rest_); }
 
   std::string_view word() {
     skip_blanks();
@@ -162,11 +162,11 @@ void read_scrape(const fs::path& path, ScrapedSeries& series) {
   text = without_byte_order_mark(text);
   bool has_samples = false;
   for (std::int64_t number = 1; !text.empty(); ++number) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    const bool is_cut = line.size() == text.size();
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::size_t left = text.size();
+    std::string_view line = take_part(text);
+    const bool is_cut = line.size() == left;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    line = without_blanks_before(line);
     if (line.empty() || line.front() == '#') continue;
     has_samples = true;
     const std::string_view metric = line.substr(0, length_of_name(line));
@@ -201,12 +201,10 @@ bool is_prometheus_text(const FileHead& head) {
   std::string_view text = head.bytes;
   text = without_byte_order_mark(text);
   while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    const std::string_view line = trimmed(take_part(text));
     if (line.empty()) continue;
     if (line.starts_with("# HELP ") || line.starts_with("# TYPE ") || line.starts_with("# EOF")) return true;
-    if (line.front() != '#') return is_sample(line.substr(0, line.find_last_not_of(" \t\r") + 1));
+    if (line.front() != '#') return is_sample(line);
   }
   return false;
 }

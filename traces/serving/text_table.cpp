@@ -46,11 +46,9 @@ std::vector<TextLine> lines_of(std::string_view text) {
   std::vector<TextLine> lines;
   text = without_byte_order_mark(text);
   for (std::int64_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string line = plain_text(text.substr(0, end));
+    std::string line = plain_text(take_part(text));
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     lines.push_back({number, std::move(line)});
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
 }
