@@ -20,7 +20,7 @@ using validation::MethodResult;
 
 /// The stated cost, with the ratio of operations as c where none is stated; empty if there is neither.
 std::optional<core::StepCost> cost_of(const StepTimes& times, const MethodContext& context, MethodRuns& runs) {
-  const std::optional<double> c = times.c ? times.c : validation::operations_ratio(context);
+  const std::optional<double> c = times.c ? times.c : context.operations_ratio();
   if (!c) {
     if (times.verify_factor) throw QuestionError("--verify-factor is given, but needs --c beside it");
     if (times.overhead) throw QuestionError("--overhead is given, but needs --c beside it");

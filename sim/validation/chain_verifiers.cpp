@@ -79,10 +79,7 @@ class ChainDecoder final : public MethodDecoder {
     sums_ = {};
     sim::Generation text = sim::decode_with_draft(bench_->target.ref(), *bench_->draft, prompt, options_, uniforms);
     if (in_hindsight_) count_in_hindsight(text);
-    MethodRun run{std::move(text.counters), sums_};
-    context_.price(run, text.steps, bench_->use ? bench_->use(run.counters) : DraftUse{});
-    run.text = std::move(text.tokens);
-    return run;
+    return context_.run_of(std::move(text), sums_, &*bench_);
   }
 
  private:

@@ -46,7 +46,7 @@ class MethodExperiment {
   void run(const Method& method, const std::function<void(double share)>& progress, ComparedMethods& compared) {
     method_ = method;
     const bool precise = decode(progress);
-    if (has_none()) return;
+    if (!has_sequences("")) return;
     if (settings_.until_relative_error && !precise) compared.imprecise.push_back(method);
     summarise(compared.results);
   }
@@ -72,16 +72,12 @@ class MethodExperiment {
         throw std::invalid_argument("results_of: share has sequences that the method has not");
       runs_[static_cast<std::size_t>(sequence)] = run;
     }
-    if (!has_none()) summarise(compared.results);
+    if (has_sequences("")) summarise(compared.results);
   }
 
  private:
   std::int64_t sequences() const {
     return (settings_.tokens + settings_.max_new_tokens - 1) / settings_.max_new_tokens;
-  }
-
-  bool has_none() const {
-    return std::ranges::all_of(runs_, [](const MethodRun& run) { return run.counters.tokens == 0; });
   }
 
   /// Over all tasks, then each of them if there are several.
@@ -97,13 +93,14 @@ class MethodExperiment {
 
   std::size_t prompt_of(std::size_t sequence) const { return sequence % source_.prompts.size(); }
 
-  bool belongs(std::size_t sequence, const std::string& task) const {
-    return task.empty() || source_.prompts[prompt_of(sequence)].task == task;
+  /// Whether a sequence was decoded and is of the task; an empty name: of any.
+  bool counts(std::size_t sequence, const std::string& task) const {
+    return runs_[sequence].counters.tokens > 0 && (task.empty() || source_.prompts[prompt_of(sequence)].task == task);
   }
 
   bool has_sequences(const std::string& task) const {
     for (std::size_t s = 0; s < runs_.size(); ++s)
-      if (belongs(s, task) && runs_[s].counters.tokens > 0) return true;
+      if (counts(s, task)) return true;
     return false;
   }
 
@@ -173,12 +170,6 @@ class MethodExperiment {
     return e.ci95 && e.ci95->hi - e.value <= *settings_.until_relative_error * e.value;
   }
 
-  estimate::Estimate tokens_per_step(const std::string& task) const {
-    return ratio(
-        task, [](const MethodRun& run) { return static_cast<double>(run.counters.tokens); },
-        [](const MethodRun& run) { return static_cast<double>(run.counters.steps); });
-  }
-
   MethodResult summary(const std::string& task) const {
     MethodResult result;
     result.method = method_;
@@ -186,7 +177,7 @@ class MethodExperiment {
     RoundSums rounds;
     double weight_reads = 0;
     for (std::size_t s = 0; s < runs_.size(); ++s) {
-      if (!belongs(s, task) || runs_[s].counters.tokens == 0) continue;
+      if (!counts(s, task)) continue;
       result.sequences += 1;
       result.counters.merge(runs_[s].counters);
       rounds.add(runs_[s].rounds);
@@ -195,7 +186,8 @@ class MethodExperiment {
     const auto steps = static_cast<double>(result.counters.steps);
     const auto tokens = static_cast<double>(result.counters.tokens);
     const auto tokens_of = [](const MethodRun& run) { return static_cast<double>(run.counters.tokens); };
-    result.tokens_per_step = tokens_per_step(task);
+    result.tokens_per_step =
+        ratio(task, tokens_of, [](const MethodRun& run) { return static_cast<double>(run.counters.steps); });
     if (result.counters.drafted > 0) {
       result.closed_form_tokens_per_step = 1 + rounds.accepted.expected / steps;
       if (rounds.accepted.variance >= least_variance)
@@ -223,7 +215,7 @@ class MethodExperiment {
   MethodTiming timing(const std::string& task, const MethodResult& result) const {
     std::vector<const RunTimes*> times;
     for (std::size_t s = 0; s < runs_.size(); ++s)
-      if (belongs(s, task) && runs_[s].times) times.push_back(runs_[s].times.get());
+      if (counts(s, task) && runs_[s].times) times.push_back(runs_[s].times.get());
     const std::optional<double> alpha =
         result.acceptance ? std::optional(std::clamp(result.acceptance->value, 0.0, 1.0)) : std::nullopt;
     return timing_of(times, result.counters, settings_.gamma, alpha,
@@ -234,7 +226,7 @@ class MethodExperiment {
   template <class Numerator, class Denominator>
   estimate::Estimate ratio(const std::string& task, const Numerator& numerator, const Denominator& denominator) const {
     return ratio_by_prompt(source_.prompts.size(), runs_.size(), [&](std::size_t s, double& sum, double& count) {
-      if (!belongs(s, task) || runs_[s].counters.tokens == 0) return;
+      if (!counts(s, task)) return;
       sum += numerator(runs_[s]);
       count += denominator(runs_[s]);
     });
@@ -261,11 +253,6 @@ std::vector<double> MethodResult::acceptance_by_position() const {
   for (std::size_t j = 0; j < counters.drafted_at.size(); ++j)
     shares.push_back(static_cast<double>(counters.accepted_at[j]) / static_cast<double>(counters.drafted_at[j]));
   return shares;
-}
-
-std::optional<double> operations_ratio(const MethodContext& context) {
-  if (context.target_operations() <= 0) return std::nullopt;
-  return context.draft_operations() / context.target_operations();
 }
 
 MethodSource synthetic_source(std::int64_t vocab_size, double noise, std::uint64_t seed) {

@@ -63,10 +63,6 @@ struct ComparedMethods {
   double seconds = 0;
 };
 
-/// c if every operation takes the same time: operations per token of the draft model over the target's. Empty if
-/// the target computes none.
-std::optional<double> operations_ratio(const MethodContext& context);
-
 /// A table pair drawn by the seed (sim/table_models.hpp), and prompts of one token each, the first 16 of the
 /// vocabulary.
 /// @param vocab_size  [2, 4096]

@@ -16,17 +16,14 @@ class KnownBetaDecoder final : public MethodDecoder {
       : context_(context), bench_(benches(context.standardisation(), sim::Proposing::sampled)) {}
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
-    std::vector<sim::Token> text =
+    const std::vector<sim::Token> text =
         sim::decode_autoregressively(bench_.target.ref(), prompt, context_.decoding(), uniforms).tokens;
     const std::vector<double> acceptance = acceptance_of(prompt, text);
     const std::vector<std::int64_t> gammas =
         theory::known_acceptance_program(acceptance, context_.settings().most_drafts, *context_.settings().cost).gammas;
-    MethodRun run;
-    sim::Generation rounds = play(text, acceptance, gammas, uniforms, run.rounds);
-    run.counters = std::move(rounds.counters);
-    context_.price(run, rounds.steps, bench_.use ? bench_.use(run.counters) : DraftUse{});
-    run.text = std::move(text);
-    return run;
+    RoundSums sums;
+    sim::Generation rounds = play(text, acceptance, gammas, uniforms, sums);
+    return context_.run_of(std::move(rounds), sums, &bench_);
   }
 
  private:

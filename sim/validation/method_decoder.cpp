@@ -38,21 +38,33 @@ sim::DecodingOptions MethodContext::decoding() const {
 void MethodContext::outside_the_clock(const std::function<void()>& work) const {
   const auto start = std::chrono::steady_clock::now();
   work();
-  if (clock_) clock_->exclude(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (clock_) clock_->exclude(seconds_since(start));
 }
 
-void MethodContext::price(MethodRun& run, std::span<const sim::Step> steps, const DraftUse& use) const {
-  const double ratio = target_operations_ > 0 ? draft_operations_ / target_operations_ : 0;
-  run.weight_reads = static_cast<double>(run.counters.target_calls) + ratio * use.model_calls + use.other_calls;
-  if (!settings_.cost) return;
+std::optional<double> MethodContext::operations_ratio() const {
+  return target_operations_ > 0 ? std::optional(draft_operations_ / target_operations_) : std::nullopt;
+}
+
+MethodRun MethodContext::run_of(sim::Generation text, const RoundSums& rounds, const DraftBench* bench) const {
+  MethodRun run{std::move(text.counters), rounds};
+  const DraftUse use = bench != nullptr && bench->use ? bench->use(run.counters) : DraftUse{};
+  run.weight_reads = static_cast<double>(run.counters.target_calls) + operations_ratio().value_or(0) * use.model_calls +
+                     use.other_calls;
+  if (settings_.cost) run.cost = cost_of(text.steps, static_cast<double>(run.counters.draft_calls), use);
+  run.text = std::move(text.tokens);
+  return run;
+}
+
+double MethodContext::cost_of(std::span<const sim::Step> steps, double draft_calls, const DraftUse& use) const {
   const core::StepCost& cost = *settings_.cost;
   const core::StepCost without_drafts{0, cost.overhead, cost.verification};
+  const double ratio = operations_ratio().value_or(0);
   const double per_operations = ratio > 0 ? cost.c / ratio : 1;
-  const double others = settings_.c_of_every_call && use.other_calls > 0
-                            ? cost.c * static_cast<double>(run.counters.draft_calls)
-                            : per_operations * use.other_calls;
-  run.cost = cost.c * use.model_calls + others;
-  for (const sim::Step& step : steps) run.cost += without_drafts(step.drafted);
+  const double others =
+      settings_.c_of_every_call && use.other_calls > 0 ? cost.c * draft_calls : per_operations * use.other_calls;
+  double sum = cost.c * use.model_calls + others;
+  for (const sim::Step& step : steps) sum += without_drafts(step.drafted);
+  return sum;
 }
 
 }  // namespace specdec::validation

@@ -43,6 +43,7 @@ struct DraftUse {
 };
 
 class MethodClock;
+struct DraftBench;
 struct RunTimes;
 
 /// One text of one method.
@@ -120,13 +121,19 @@ class MethodContext {
   /// Operations for one token, 0 for table models.
   double target_operations() const { return target_operations_; }
   double draft_operations() const { return draft_operations_; }
+  /// c if every operation takes the same time: those of the draft model over the target's. Empty if the target computes
+  /// none.
+  std::optional<double> operations_ratio() const;
 
-  /// Completes a run of rounds: steps' costs, and weights that were read. A step costs v(n) + overhead for n scored
-  /// tokens, and 1 if nothing is drafted. A call of the draft model costs c, one of another model proportionally to the
-  /// weights that it reads, or c with c_of_every_call.
-  void price(MethodRun& run, std::span<const sim::Step> steps, const DraftUse& use) const;
+  /// The run of a decoded text, with its steps' costs and the weights that were read. A step costs v(n) + overhead for
+  /// n scored tokens, and 1 if nothing is drafted. A call of the draft model costs c, one of another model
+  /// proportionally to the weights that it reads, or c with c_of_every_call.
+  /// @param bench  that drafted; null if nothing did
+  MethodRun run_of(sim::Generation text, const RoundSums& rounds, const DraftBench* bench) const;
 
  private:
+  double cost_of(std::span<const sim::Step> steps, double draft_calls, const DraftUse& use) const;
+
   const MethodSource& source_;
   const MethodSettings& settings_;
   std::shared_ptr<MethodClock> clock_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/core/quantile.hpp"
 #include "analysis/theory/walltime.hpp"
 #include "sim/decoding.hpp"
 
@@ -20,7 +21,7 @@ template <class Take>
 double median_over(std::span<const RunTimes* const> times, const Take& take) {
   std::vector<double> values;
   for (const RunTimes* run : times) take(*run, values);
-  return values.empty() ? 0 : median(std::move(values));
+  return values.empty() ? 0 : core::quantile(values, 0.5);
 }
 
 }  // namespace
@@ -113,7 +114,7 @@ MethodTiming timing_of(std::span<const RunTimes* const> times, const sim::Counte
   timing.c = counters.drafted > 0 ? drafting_seconds / static_cast<double>(counters.drafted) / plain : 0;
   double cost = drafting_seconds / plain + timing.overhead * static_cast<double>(counters.steps);
   for (const auto& [n, its] : calls) {
-    const double factor = n == 1 ? 1 : (median(its) + sampling) / plain;
+    const double factor = n == 1 ? 1 : (core::quantile(its, 0.5) + sampling) / plain;
     if (n > 1 && its.size() >= least_calls) timing.verification.push_back({n, factor});
     cost += factor * static_cast<double>(its.size());
   }

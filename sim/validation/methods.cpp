@@ -60,11 +60,8 @@ class PlainDecoder final : public MethodDecoder {
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
     sim::Generation text = sim::decode_autoregressively(target_.ref(), prompt, context_.decoding(), uniforms);
     text.steps.resize(text.tokens.size());
-    MethodRun run{std::move(text.counters)};
-    run.counters.steps = run.counters.tokens;
-    context_.price(run, text.steps, {});
-    run.text = std::move(text.tokens);
-    return run;
+    text.counters.steps = text.counters.tokens;
+    return context_.run_of(std::move(text), {}, nullptr);
   }
 
  private:

@@ -43,10 +43,7 @@ class TreeDecoder final : public MethodDecoder {
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
     sums_ = {};
     sim::Generation text = sim::decode_with_tree(bench_.target.ref(), bench_.model->ref(), prompt, options_, uniforms);
-    MethodRun run{std::move(text.counters), sums_};
-    context_.price(run, text.steps, bench_.use ? bench_.use(run.counters) : DraftUse{});
-    run.text = std::move(text.tokens);
-    return run;
+    return context_.run_of(std::move(text), sums_, &bench_);
   }
 
  private:

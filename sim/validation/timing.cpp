@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <chrono>
 
+#include "analysis/core/quantile.hpp"
 #include "sim/validation/method_timing.hpp"
 
 namespace specdec::validation {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+double median(std::span<const double> values) { return core::quantile(values, 0.5); }
 
 bool reads_prompt(const TimedModel::Call& call) { return call.rows == 0; }
 
@@ -31,13 +34,6 @@ double scoring_seconds(std::span<const TimedModel::Call> calls) {
   double sum = 0;
   for (const TimedModel::Call& call : calls) sum += reads_prompt(call) ? 0.0 : call.seconds;
   return sum;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
 void TimedModel::score(std::span<const sim::Token> block, std::span<double> rows) {

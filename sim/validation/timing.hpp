@@ -12,9 +12,6 @@ namespace specdec::validation {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 
-/// @param values  at least one
-double median(std::vector<double> values);
-
 /// A model that records how long each of its scoring calls took. The underlying model must outlive it.
 class TimedModel {
  public:
