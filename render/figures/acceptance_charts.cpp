@@ -18,8 +18,6 @@ namespace specdec::render {
 
 namespace {
 
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-
 /// The single rate as a line with its interval around it.
 void add_rate(const estimate::AcceptanceEstimate& alpha, const std::vector<double>& x, ChartPanel& panel) {
   if (!alpha.value) return;
@@ -44,9 +42,8 @@ ChartSeries observed_points(const std::vector<planning::PositionAcceptance>& pos
   ChartSeries points{.name = "observed", .mark = ChartMark::points, .x = x, .role = ChartRole::highlight, .colour = 0};
   bool any_interval = false;
   for (const planning::PositionAcceptance& row : positions) {
-    points.y.push_back(row.conditional ? row.conditional->lo : no_value);
-    points.low.push_back(row.conditional_ci95 ? row.conditional_ci95->lo : no_value);
-    points.high.push_back(row.conditional_ci95 ? row.conditional_ci95->hi : no_value);
+    points.y.push_back(row.conditional ? row.conditional->lo : chart_gap);
+    add_ends(row.conditional_ci95, points);
     any_interval = any_interval || row.conditional_ci95;
   }
   if (any_interval) {
@@ -61,10 +58,7 @@ ChartSeries observed_points(const std::vector<planning::PositionAcceptance>& pos
 ChartSeries observed_brackets(const std::vector<planning::PositionAcceptance>& positions,
                               const std::vector<double>& x) {
   ChartSeries band{.name = "observed, within brackets", .mark = ChartMark::band, .x = x, .colour = 0};
-  for (const planning::PositionAcceptance& row : positions) {
-    band.low.push_back(row.conditional ? row.conditional->lo : no_value);
-    band.high.push_back(row.conditional ? row.conditional->hi : no_value);
-  }
+  for (const planning::PositionAcceptance& row : positions) add_ends(row.conditional, band);
   return band;
 }
 

@@ -21,6 +21,11 @@ std::string_view name_of(ChartRole role) {
 
 std::size_t length_of(const ChartSeries& s) { return std::max({s.x.size(), s.y.size(), s.low.size(), s.x_low.size()}); }
 
+void add_ends(const std::optional<estimate::Interval>& interval, ChartSeries& series) {
+  series.low.push_back(interval ? interval->lo : chart_gap);
+  series.high.push_back(interval ? interval->hi : chart_gap);
+}
+
 ChartSeries reference_line(ChartMark mark, std::string name, std::vector<double> places) {
   ChartSeries line;
   line.name = std::move(name);

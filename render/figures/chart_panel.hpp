@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "analysis/estimate/estimate.hpp"
 
 /// Contents of a chart within one pair of axes.
 namespace specdec::render {
@@ -96,6 +99,12 @@ struct ChartPanel {
 /// Reference lines across the panel at some places.
 /// @param mark  horizontal or vertical
 ChartSeries reference_line(ChartMark mark, std::string name, std::vector<double> places);
+
+/// A place where a line or a band is interrupted.
+inline constexpr double chart_gap = std::numeric_limits<double>::quiet_NaN();
+
+/// Appends the ends of an interval to those of a series; a gap where there is none.
+void add_ends(const std::optional<estimate::Interval>& interval, ChartSeries& series);
 
 /// Number of marks of a series.
 std::size_t length_of(const ChartSeries& s);

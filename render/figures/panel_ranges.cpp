@@ -12,25 +12,17 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// The range of values on an axis; low > high if there are none.
-struct CoveredRange {
-  double low = infinite;
-  double high = -infinite;
+/// Of no values: low > high.
+constexpr AxisRange nothing = {infinite, -infinite};
 
-  void cover(double value, AxisScale scale) {
-    if (!std::isfinite(value) || (scale == AxisScale::logarithmic && value <= 0)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
+/// Extends a range by values as far as their axis can show them.
+void cover(AxisRange& range, const std::vector<double>& values, AxisScale scale) {
+  for (const double value : values) {
+    if (!std::isfinite(value) || (scale == AxisScale::logarithmic && value <= 0)) continue;
+    range.low = std::min(range.low, value);
+    range.high = std::max(range.high, value);
   }
-  void cover(const std::vector<double>& values, AxisScale scale) {
-    for (const double value : values) cover(value, scale);
-  }
-};
-
-struct CoveredPanel {
-  CoveredRange x;
-  CoveredRange y;
-};
+}
 
 bool has_mark(const ChartPanel& panel, ChartMark mark) {
   return std::any_of(panel.series.begin(), panel.series.end(), [&](const ChartSeries& s) { return s.mark == mark; });
@@ -51,28 +43,28 @@ double bar_spacing(const ChartPanel& panel) {
   return std::isfinite(spacing) ? spacing : 1;
 }
 
-CoveredPanel covered_by_marks(const ChartPanel& panel) {
-  CoveredPanel covered;
+PanelRanges covered_by_marks(const ChartPanel& panel) {
+  PanelRanges covered = {nothing, nothing};
   for (const ChartSeries& s : panel.series) {
-    for (const auto* values : {&s.x, &s.x_low, &s.x_high}) covered.x.cover(*values, panel.x.scale);
-    for (const auto* values : {&s.y, &s.low, &s.high}) covered.y.cover(*values, panel.y.scale);
+    for (const auto* values : {&s.x, &s.x_low, &s.x_high}) cover(covered.x, *values, panel.x.scale);
+    for (const auto* values : {&s.y, &s.low, &s.high}) cover(covered.y, *values, panel.y.scale);
     if (s.mark == ChartMark::cells) {
       const CellGrid grid = grid_of(panel, s);
-      covered.x.cover(grid.x_edges, panel.x.scale);
-      covered.y.cover(grid.y_edges, panel.y.scale);
+      cover(covered.x, grid.x_edges, panel.x.scale);
+      cover(covered.y, grid.y_edges, panel.y.scale);
     }
   }
   if (has_mark(panel, ChartMark::bars)) {
     const double half = bar_spacing(panel) / 2;
     covered.x.low -= half;
     covered.x.high += half;
-    covered.y.cover(0, panel.y.scale);
+    cover(covered.y, {0}, panel.y.scale);
   }
   return covered;
 }
 
 /// For no values a range to draw axes at; for a single value some room on both sides.
-CoveredRange widened(const CoveredRange& data, bool is_log) {
+AxisRange widened(const AxisRange& data, bool is_log) {
   if (!(data.low <= data.high)) return {is_log ? 1.0 : 0.0, is_log ? 10.0 : 1.0};
   if (data.low < data.high) return data;
   if (is_log) return {data.low / 2, data.high * 2};
@@ -81,7 +73,7 @@ CoveredRange widened(const CoveredRange& data, bool is_log) {
 }
 
 /// Keeps the outer marks off the panel's edge. Ranges that begin near 0 begin there.
-CoveredRange with_room(const CoveredRange& data, bool is_log) {
+AxisRange with_room(const AxisRange& data, bool is_log) {
   if (is_log) {
     const double room = std::pow(data.high / data.low, 0.04);
     return {data.low / room, data.high * room};
@@ -91,10 +83,10 @@ CoveredRange with_room(const CoveredRange& data, bool is_log) {
   return {from_zero ? 0 : data.low - room, data.high + room};
 }
 
-AxisRange range_of(const ChartAxis& axis, const CoveredRange& covered, bool needs_room) {
+AxisRange range_of(const ChartAxis& axis, const AxisRange& covered, bool needs_room) {
   if (!axis.categories.empty()) return {-0.5, static_cast<double>(axis.categories.size()) - 0.5};
   const bool is_log = is_logarithmic(axis);
-  CoveredRange data = widened(covered, is_log);
+  AxisRange data = widened(covered, is_log);
   if (needs_room) data = with_room(data, is_log);
   const double low = axis.low.value_or(data.low), high = axis.high.value_or(data.high);
   if (low < high) return {low, high};
@@ -119,13 +111,13 @@ bool is_logarithmic(const ChartAxis& axis) { return axis.scale == AxisScale::log
 bool has_cells(const ChartPanel& panel) { return has_mark(panel, ChartMark::cells); }
 
 PanelRanges ranges_of(const ChartPanel& panel) {
-  const CoveredPanel covered = covered_by_marks(panel);
+  const PanelRanges covered = covered_by_marks(panel);
   return {range_of(panel.x, covered.x, false), range_of(panel.y, covered.y, !has_cells(panel))};
 }
 
 AxisRange colour_range_of(const ChartAxis& z, const ChartSeries& cells) {
-  CoveredRange covered;
-  covered.cover(cells.z, z.scale);
+  AxisRange covered = nothing;
+  cover(covered, cells.z, z.scale);
   return range_of(z, covered, false);
 }
 

@@ -18,7 +18,6 @@ namespace specdec::render {
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
-constexpr double gap = std::numeric_limits<double>::quiet_NaN();
 
 /// `count` numbers from low to high, inclusive, at equal distances.
 std::vector<double> evenly(double low, double high, int count) {
@@ -63,8 +62,8 @@ std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
     }
     if (shown.size() < 2) continue;
     if (!lines.x.empty()) {
-      lines.x.push_back(gap);
-      lines.y.push_back(gap);
+      lines.x.push_back(chart_gap);
+      lines.y.push_back(chart_gap);
     }
     for (const std::size_t i : shown) {
       lines.x.push_back(rates[i]);

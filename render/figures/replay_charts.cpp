@@ -13,8 +13,6 @@ namespace specdec::render {
 
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
 ChartSeries replayed_line(const estimate::ReplayReport& report, std::string name, int colour) {
   ChartSeries line{.name = std::move(name), .role = ChartRole::highlight, .colour = colour};
   for (const estimate::GammaReplay& row : report.gammas) {
@@ -33,8 +31,8 @@ ChartSeries replayed_band(const planning::ReplayAnalysis& replay) {
     band.x.push_back(static_cast<double>(replay.lower.gammas[i].gamma));
     // Plain decoding is exact.
     const bool plain = replay.lower.gammas[i].gamma == 0;
-    band.low.push_back(low ? low->lo : plain ? 1 : not_a_number);
-    band.high.push_back(high ? high->hi : plain ? 1 : not_a_number);
+    band.low.push_back(low ? low->lo : plain ? 1 : chart_gap);
+    band.high.push_back(high ? high->hi : plain ? 1 : chart_gap);
   }
   return band;
 }
@@ -61,7 +59,7 @@ Chart tokens_over_gamma_chart(const TraceChartInputs& inputs) {
   ChartSeries iid{.name = "i.i.d. at α", .role = ChartRole::reference, .colour = 0};
   for (const estimate::GammaReplay& row : replay.lower.gammas) {
     iid.x.push_back(static_cast<double>(row.gamma));
-    iid.y.push_back(!replay.upper && row.iid_tokens_per_step ? *row.iid_tokens_per_step : not_a_number);
+    iid.y.push_back(!replay.upper && row.iid_tokens_per_step ? *row.iid_tokens_per_step : chart_gap);
   }
   const bool has_iid = !replay.upper && replay.lower.gammas.back().iid_tokens_per_step;
   if (has_iid) panel.series.push_back(std::move(iid));

@@ -13,8 +13,6 @@ namespace specdec::render {
 
 namespace {
 
-constexpr double unknown_value = std::numeric_limits<double>::quiet_NaN();
-
 /// A line over lenience and the band of its intervals, if there are any.
 void add_estimates(const std::vector<planning::LenienceEstimate>& rows, const std::string& name, int colour,
                    estimate::Estimate planning::LenienceEstimate::*what, ChartPanel& panel) {
@@ -26,8 +24,7 @@ void add_estimates(const std::vector<planning::LenienceEstimate>& rows, const st
     band.x.push_back(row.lenience);
     line.x.push_back(row.lenience);
     line.y.push_back(value.value);
-    band.low.push_back(value.ci95 ? value.ci95->lo : unknown_value);
-    band.high.push_back(value.ci95 ? value.ci95->hi : unknown_value);
+    add_ends(value.ci95, band);
     has_interval = has_interval || value.ci95;
   }
   if (has_interval) panel.series.push_back(std::move(band));
@@ -99,8 +96,7 @@ Chart calibration_chart(const TraceChartInputs& inputs) {
     if (!bin.acceptance) continue;
     points.x.push_back(*bin.confidence);
     points.y.push_back(bin.acceptance->value);
-    points.low.push_back(bin.acceptance->ci95 ? bin.acceptance->ci95->lo : unknown_value);
-    points.high.push_back(bin.acceptance->ci95 ? bin.acceptance->ci95->hi : unknown_value);
+    add_ends(bin.acceptance->ci95, points);
     if (bin.acceptance->ci95) method = bin.acceptance->method;
   }
   if (gaps) {
