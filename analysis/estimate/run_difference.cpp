@@ -62,18 +62,11 @@ class Run {
   bool is_grouped() const { return groups_.size() > 1 || !groups_.begin()->first.empty(); }
   std::size_t positions() const { return survived_.size(); }
   double survival(std::size_t j) const { return j < survived_.size() ? survived_[j] / rounds_ : 0; }
-  std::int64_t units_of(const std::string& group) const {
-    const auto found = groups_.find(group);
-    return found == groups_.end() ? 0 : found->second.units;
-  }
-  double share(const std::string& group) const {
-    const auto found = groups_.find(group);
-    return found == groups_.end() ? 0 : found->second.rounds / rounds_;
-  }
+  std::int64_t units_of(const std::string& group) const { return sums_of(group).units; }
+  double share(const std::string& group) const { return sums_of(group).rounds / rounds_; }
   std::optional<double> tokens_of(const std::string& group) const {
-    const auto found = groups_.find(group);
-    if (found == groups_.end()) return std::nullopt;
-    return 1 + found->second.accepted / found->second.rounds;
+    const GroupSums of = sums_of(group);
+    return of.units > 0 ? std::optional(1 + of.accepted / of.rounds) : std::nullopt;
   }
   double seconds_per_round() const { return seconds_ / rounds_; }
   double seconds_per_token() const { return seconds_per_round() / tokens(); }
@@ -88,10 +81,10 @@ class Run {
     return (in(k, group).denominator - share(group) * k.rounds) / rounds_;
   }
   double of_tokens_in(const RunCluster& k, const std::string& group) const {
-    const auto found = groups_.find(group);
-    if (found == groups_.end()) return 0;
+    const GroupSums of = sums_of(group);
+    if (of.units == 0) return 0;
     const RatioTerm own = in(k, group);
-    return (own.numerator - found->second.accepted / found->second.rounds * own.denominator) / found->second.rounds;
+    return (own.numerator - of.accepted / of.rounds * own.denominator) / of.rounds;
   }
   double of_log_round(const RunCluster& k) const { return (k.seconds - seconds_per_round() * k.rounds) / seconds_; }
   double of_log_tokens(const RunCluster& k) const { return of_tokens(k) / tokens(); }
@@ -105,6 +98,11 @@ class Run {
   }
 
  private:
+  /// Nothing of a group that the run has not.
+  GroupSums sums_of(const std::string& group) const {
+    const auto found = groups_.find(group);
+    return found == groups_.end() ? GroupSums() : found->second;
+  }
   static RatioTerm in(const RunCluster& k, const std::string& group) {
     const auto found = k.groups.find(group);
     return found == k.groups.end() ? RatioTerm{} : found->second;
@@ -326,29 +324,26 @@ TimeDifference time_difference(const Run& a, const Run& b, const Pair& pair) {
   time.seconds_per_token_b = b.seconds_per_token();
   time.seconds_per_round_a = a.seconds_per_round();
   time.seconds_per_round_b = b.seconds_per_round();
-  const auto round = [](const Run& run, double sign) {
-    return [&run, sign](const RunCluster& k) { return sign * run.of_log_round(k); };
+  const auto difference = [&](double value, const auto& influence) {
+    return pair.difference(
+        value, [&](const RunCluster& k) { return -influence(a, k); },
+        [&](const RunCluster& k) { return influence(b, k); });
   };
-  const auto tokens = [](const Run& run, double sign) {
-    return [&run, sign](const RunCluster& k) { return sign * run.of_log_tokens(k); };
-  };
-  const auto per_token = [](const Run& run, double sign) {
-    return [&run, sign](const RunCluster& k) { return sign * (run.of_log_round(k) - run.of_log_tokens(k)); };
-  };
-  time.log_round =
-      pair.difference(std::log(time.seconds_per_round_b / time.seconds_per_round_a), round(a, -1), round(b, 1));
-  time.log_tokens = pair.difference(std::log(b.tokens() / a.tokens()), tokens(a, -1), tokens(b, 1));
-  time.log_per_token = pair.difference(time.log_round.value - time.log_tokens.value, per_token(a, -1), per_token(b, 1));
+  const auto round = [](const Run& run, const RunCluster& k) { return run.of_log_round(k); };
+  const auto tokens = [](const Run& run, const RunCluster& k) { return run.of_log_tokens(k); };
+  const auto per_token = [&](const Run& run, const RunCluster& k) { return round(run, k) - tokens(run, k); };
+  time.log_round = difference(std::log(time.seconds_per_round_b / time.seconds_per_round_a), round);
+  time.log_tokens = difference(std::log(b.tokens() / a.tokens()), tokens);
+  time.log_per_token = difference(time.log_round.value - time.log_tokens.value, per_token);
   return time;
 }
 
 /// The other rule's effect is that of b's in a, and of a's in b.
 Difference rule_difference(const Run& a, const Run& b, const Pair& pair) {
   const double in_a = a.tokens_by_other_rule() - a.tokens(), in_b = b.tokens_by_other_rule() - b.tokens();
-  const auto half = [](const Run& run, double sign) {
-    return [&run, sign](const RunCluster& k) { return sign * (run.of_other_rule(k) - run.of_tokens(k)) / 2; };
-  };
-  return pair.difference((in_a - in_b) / 2, half(a, 1), half(b, -1));
+  return pair.difference((in_a - in_b) / 2,
+                         [&](const RunCluster& k) { return (a.of_other_rule(k) - a.of_tokens(k)) / 2; },
+                         [&](const RunCluster& k) { return -(b.of_other_rule(k) - b.of_tokens(k)) / 2; });
 }
 
 void take_power(const Difference& difference, const std::optional<StandardError>& error, RunDifference& result) {

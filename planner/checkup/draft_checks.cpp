@@ -17,6 +17,7 @@ struct ComparedPass {
   double roofline_seconds = 0;
 
   double ratio() const { return pass.seconds / roofline_seconds; }
+  friend bool operator<(const ComparedPass& a, const ComparedPass& b) { return a.ratio() < b.ratio(); }
 };
 
 /// The one with the middle ratio, of several models of a file the one whose passes take least: that is the draft.
@@ -27,12 +28,10 @@ ComparedPass middle_pass(const traces::TimingTable& table, const cost::RooflineC
     for (const traces::TimedPass& pass : table.passes_of(model))
       compared.push_back({pass, roofline.draft_pass(pass.batch, pass.tokens, pass.context).total()});
     const auto middle = compared.begin() + (std::ssize(compared) - 1) / 2;
-    const auto rises = [](const ComparedPass& a, const ComparedPass& b) { return a.ratio() < b.ratio(); };
-    std::nth_element(compared.begin(), middle, compared.end(), rises);
+    std::nth_element(compared.begin(), middle, compared.end());
     middles.push_back(*middle);
   }
-  const auto rises = [](const ComparedPass& a, const ComparedPass& b) { return a.ratio() < b.ratio(); };
-  return *std::min_element(middles.begin(), middles.end(), rises);
+  return *std::min_element(middles.begin(), middles.end());
 }
 
 void check_peaks(const std::string& file, const std::string& who, const traces::TimingTable& table,

@@ -261,6 +261,17 @@ class Interpreter {
     table_.passes.push_back(std::move(pass));
   }
 
+  /// A list of times, each above 0; empty if there is none.
+  std::vector<double> samples(const TableRow& row, std::string_view name) const {
+    const auto found = row.lists.find(name);
+    if (found == row.lists.end()) return {};
+    for (const double sample : found->second) {
+      if (!(sample > 0) || !std::isfinite(sample))
+        rows_.refuse(row, fmt::format("an element of {}", name), fmt::format("{}", sample), "a number above 0");
+    }
+    return found->second;
+  }
+
   /// A pass over more tokens than one micro-batch runs as several.
   bool fits(const TableRow& row, double tokens, double ubatch) {
     if (tokens <= ubatch) return true;
@@ -301,16 +312,9 @@ class OwnTable : public Interpreter {
 
  private:
   void take_samples(const TableRow& row, TimedPass& pass) {
-    const auto samples = row.lists.find("samples_seconds");
-    if (samples == row.lists.end() || samples->second.empty()) return;
-    pass.samples_seconds = samples->second;
-    double sum = 0;
-    for (const double seconds : pass.samples_seconds) {
-      if (!(seconds > 0) || !std::isfinite(seconds)) {
-        rows_.refuse(row, "an element of samples_seconds", fmt::format("{}", seconds), "a number above 0");
-      }
-      sum += seconds;
-    }
+    pass.samples_seconds = samples(row, "samples_seconds");
+    if (pass.samples_seconds.empty()) return;
+    const double sum = sum_of(pass.samples_seconds);
     const auto count = static_cast<std::int64_t>(pass.samples_seconds.size());
     if (pass.repetitions != 0 && pass.repetitions != count) {
       rows_.refuse(row, "repetitions", fmt::format("{}", pass.repetitions),
@@ -374,14 +378,7 @@ class LlamaBench : public Interpreter {
     test.ubatch = find_number(rows_, row, "n_ubatch", whole_positive).value_or(default_ubatch);
     test.test_seconds = number(rows_, row, "avg_ns", positive) * 1e-9;
     if (const auto stddev = find_number(rows_, row, "stddev_ns", non_negative)) test.stddev_seconds = *stddev * 1e-9;
-    if (const auto samples = row.lists.find("samples_ns"); samples != row.lists.end()) {
-      for (const double ns : samples->second) {
-        if (!(ns > 0) || !std::isfinite(ns)) {
-          rows_.refuse(row, "an element of samples_ns", fmt::format("{}", ns), "a number above 0");
-        }
-        test.samples_seconds.push_back(ns * 1e-9);
-      }
-    }
+    for (const double ns : samples(row, "samples_ns")) test.samples_seconds.push_back(ns * 1e-9);
     return test;
   }
 
