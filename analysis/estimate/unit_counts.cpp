@@ -260,6 +260,19 @@ class Normalisation {
     unit_.rounds = std::max(*unit_.rounds, fewest);
   }
 
+  /// [j] = rounds that went just so far, by how many went on from each position.
+  std::vector<double> rounds_up_to(std::string_view name, const std::vector<double>& going_on) const {
+    std::vector<double> rounds;
+    double left = *unit_.rounds;
+    for (std::size_t j = 0; j < going_on.size(); ++j) {
+      check_.at_most(fmt::format("{}[{}]", name, j), going_on[j], j == 0 ? "the rounds" : "the one before", left);
+      rounds.push_back(std::max(0.0, left - going_on[j]));
+      left = std::min(left, going_on[j]);
+    }
+    rounds.push_back(left);
+    return rounds;
+  }
+
   /// The law of lengths, if it was counted.
   void take_lengths() {
     std::vector<double>& lengths = unit_.rounds_by_drafted;
@@ -271,15 +284,7 @@ class Normalisation {
         lengths[size - 1] = traces::sum_of(histogram);
       }
     } else if (!counts_.drafted_at.empty() && unit_.rounds) {
-      lengths.resize(counts_.drafted_at.size() + 1);
-      double longer = *unit_.rounds;
-      for (std::size_t j = 0; j < counts_.drafted_at.size(); ++j) {
-        check_.at_most(fmt::format("drafted_at[{}]", j), counts_.drafted_at[j],
-                       j == 0 ? "the rounds" : "the one before", longer);
-        lengths[j] = std::max(0.0, longer - counts_.drafted_at[j]);
-        longer = std::min(longer, counts_.drafted_at[j]);
-      }
-      lengths.back() = longer;
+      lengths = rounds_up_to("drafted_at", counts_.drafted_at);
     }
     drop_empty_end(lengths);
     if (lengths.empty()) return;
@@ -313,15 +318,7 @@ class Normalisation {
       histogram = counts_.rounds_by_accepted;
       unit_.has_positions = true;
     } else if (!counts_.accepted_at.empty() && unit_.rounds) {
-      histogram.resize(counts_.accepted_at.size() + 1);
-      double alive = *unit_.rounds;
-      for (std::size_t j = 0; j < counts_.accepted_at.size(); ++j) {
-        check_.at_most(fmt::format("accepted_at[{}]", j), counts_.accepted_at[j],
-                       j == 0 ? "the rounds" : "the one before", alive);
-        histogram[j] = std::max(0.0, alive - counts_.accepted_at[j]);
-        alive = std::min(alive, counts_.accepted_at[j]);
-      }
-      histogram.back() = alive;
+      histogram = rounds_up_to("accepted_at", counts_.accepted_at);
       unit_.has_positions = true;
     }
     drop_empty_end(histogram);

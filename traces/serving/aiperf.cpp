@@ -169,8 +169,7 @@ void infer_drafts(ServingCounts& counts) {
   if (!counts.rounds || !counts.drafted || !(*counts.rounds > 0)) return;
   counts.engine = "vllm";
   counts.shape = DraftShape::chain;
-  if (std::fmod(*counts.drafted, *counts.rounds) != 0) return;
-  counts.gamma = static_cast<std::int64_t>(*counts.drafted / *counts.rounds);
+  counts.gamma = equal_drafts_of(counts);
 }
 
 void read_totals(const CountedFields& fields, const AiperfMetrics& metrics, ServingCounts& counts) {

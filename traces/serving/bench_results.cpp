@@ -239,9 +239,8 @@ class VllmSpeculation {
         fields_.refuse(drafted_key, shown(*counts_.drafted),
                        fmt::format("at most {} for each of {} {}", rates_.size(), shown(*counts_.rounds), rounds_key));
       }
-    } else if (counts_.rounds && counts_.drafted && *counts_.rounds > 0 &&
-               std::fmod(*counts_.drafted, *counts_.rounds) == 0) {
-      counts_.gamma = static_cast<std::int64_t>(*counts_.drafted / *counts_.rounds);
+    } else {
+      counts_.gamma = equal_drafts_of(counts_);
     }
   }
 

@@ -20,7 +20,7 @@ constexpr double rounded = 1.02;
 
 void RunAcceptance::require_draft_of(double gamma) const {
   if (gamma <= CountedFields::longest_draft) return;
-  cells_.refuse(cells_.has(RunColumn::gamma) ? cells_.heading(RunColumn::gamma) : "gamma", shown(gamma),
+  cells_.refuse(cells_.heading(RunColumn::gamma, "gamma"), shown(gamma),
                 fmt::format("at most {}", CountedFields::longest_draft));
 }
 
@@ -58,8 +58,7 @@ RunColumn RunAcceptance::acceptance_column() const {
 
 std::optional<CellNumber> RunAcceptance::tokens_per_step() const {
   if (cells_.has(RunColumn::tokens_per_step)) return cells_.number(RunColumn::tokens_per_step, 1);
-  auto drafts = cells_.text(RunColumn::drafts_per_step).empty() ? std::nullopt
-                                                                : cells_.number(RunColumn::drafts_per_step, -1);
+  auto drafts = cells_.number(RunColumn::drafts_per_step, -1);
   if (!drafts) return drafts;
   if (drafts->value < 0) cells_.refuse(RunColumn::drafts_per_step, shown(drafts->value), "0 or above");
   drafts->value += 1;
@@ -76,10 +75,9 @@ void RunAcceptance::take_counts() {
   }
   if (!counts_.gamma && !cells_.positions().empty()) {
     counts_.gamma = static_cast<std::int64_t>(cells_.positions().size());
-  } else if (!counts_.gamma && counts_.rounds && counts_.drafted &&
-             std::fmod(*counts_.drafted, *counts_.rounds) == 0) {
-    require_draft_of(*counts_.drafted / *counts_.rounds);
-    counts_.gamma = static_cast<std::int64_t>(*counts_.drafted / *counts_.rounds);
+  } else if (const auto drafts = counts_.gamma ? std::nullopt : equal_drafts_of(counts_)) {
+    require_draft_of(static_cast<double>(*drafts));
+    counts_.gamma = drafts;
   }
   if (!counts_.rounds && counts_.drafted.value_or(0) > 0 && counts_.accepted && counts_.gamma &&
       std::fmod(*counts_.drafted, static_cast<double>(*counts_.gamma)) == 0) {
@@ -212,9 +210,8 @@ void RunAcceptance::take_mean(std::optional<CellNumber> tokens) {
 }
 
 std::optional<CellNumber> RunAcceptance::acceptance_rate() const {
-  if (cells_.text(RunColumn::acceptance_rate).empty()) return std::nullopt;
-  auto rate = cells_.number(RunColumn::acceptance_rate, -1);
-  if (!(0 <= rate->value && rate->value <= 1))
+  const auto rate = cells_.number(RunColumn::acceptance_rate, -1);
+  if (rate && !(0 <= rate->value && rate->value <= 1))
     cells_.refuse(RunColumn::acceptance_rate, shown(rate->value), "in [0, 1], or a percentage");
   return rate;
 }

@@ -68,10 +68,8 @@ void RunCells::place(std::size_t i) {
       column.statistic == Statistic::median || table_->summary)
     return;
   if (before.statistic == column.statistic) {
-    throw FileError(path_, FileError::line(table_->line),
-                    fmt::format("column {}", printable(table_->names[i], longest_shown)),
-                    fmt::format("there twice, also as {}", printable(table_->names[placed->second], longest_shown)),
-                    "there once");
+    refuse_column(i, fmt::format("there twice, also as {}", printable(table_->names[placed->second], longest_shown)),
+                  "there once");
   }
   placed->second = i;
 }
@@ -81,7 +79,7 @@ void RunCells::take_unit_of_cells(std::size_t i) {
   NamedColumn& column = columns_[i];
   if (column.what != RunColumn::unclear || !column.unit.empty()) return;
   for (const TextTable::Row& row : table_->rows) {
-    const auto number = i < row.cells.size() ? number_of_cell(row.cells[i], false) : std::nullopt;
+    const auto number = any_number(row, i);
     if (!number || number->unit.empty()) continue;
     if (scale_of_unit(RunColumn::throughput, number->unit)) column.what = RunColumn::throughput;
     return;
@@ -95,7 +93,7 @@ void RunCells::resolve_steps() {
   // Nobody drafts as many tokens as a run has rounds.
   constexpr double longest = 64;
   const bool counts = std::any_of(table_->rows.begin(), table_->rows.end(), [&](const TextTable::Row& row) {
-    const auto number = found->second < row.cells.size() ? number_of_cell(row.cells[found->second], false) : std::nullopt;
+    const auto number = any_number(row, found->second);
     return number && number->value > longest;
   });
   column.what = counts ? RunColumn::rounds : RunColumn::gamma;
@@ -143,32 +141,28 @@ void RunCells::find_scale(const std::vector<std::size_t>& of) {
   for (const std::size_t i : of) {
     said = said || columns_[i].unit == "%";
     for (const TextTable::Row& row : table_->rows) {
-      const auto number = i < row.cells.size() ? number_of_cell(row.cells[i], decimal_comma_) : std::nullopt;
+      const auto number = any_number(row, i);
       if (!number) continue;
       said = said || number->unit == "%";
       largest = std::max(largest, number->value);
     }
   }
   if (said && 0 < largest && largest <= 1 && !(has(RunColumn::rounds) && has(RunColumn::accepted))) {
-    throw FileError(path_, FileError::line(table_->line),
-                    fmt::format("column {}", printable(table_->names[of.front()], longest_shown)),
-                    fmt::format("in per cent, but {} at most, as shares are", shown(largest)),
-                    "a percentage, or a share without %");
+    refuse_column(of.front(), fmt::format("in per cent, but {} at most, as shares are", shown(largest)),
+                  "a percentage, or a share without %");
   }
   // Lengths of drafts are as large.
   constexpr double clearly_percent = 20;
   if (!said && 1 < largest && largest <= clearly_percent) {
-    throw FileError(path_, FileError::line(table_->line),
-                    fmt::format("column {}", printable(table_->names[of.front()], longest_shown)),
-                    fmt::format("{} at most, no share and hardly a percentage", shown(largest)),
-                    "a share, a percentage with %, or tokens_per_step for a length");
+    refuse_column(of.front(), fmt::format("{} at most, no share and hardly a percentage", shown(largest)),
+                  "a share, a percentage with %, or tokens_per_step for a length");
   }
   for (const std::size_t i : of) scales_[i] = said || largest > 1 ? 0.01 : 1;
 }
 
-std::string RunCells::heading(RunColumn what) const {
+std::string RunCells::heading(RunColumn what, std::string_view otherwise) const {
   const auto found = places_.find(what);
-  return found == places_.end() ? std::string() : printable(table_->names[found->second], longest_shown);
+  return found == places_.end() ? std::string(otherwise) : printable(table_->names[found->second], longest_shown);
 }
 
 std::pair<std::string, std::string_view> RunCells::unclear() const {
@@ -200,6 +194,11 @@ void RunCells::read(const TextTable::Row& row) {
 std::string_view RunCells::text(RunColumn what) const {
   const auto found = places_.find(what);
   return found == places_.end() ? std::string_view() : bare_cell(row_->cells[found->second]);
+}
+
+/// A number in any unit; empty where there is none.
+std::optional<CellNumber> RunCells::any_number(const TextTable::Row& row, std::size_t i) const {
+  return i < row.cells.size() ? number_of_cell(row.cells[i], decimal_comma_) : std::nullopt;
 }
 
 CellNumber RunCells::number_in(std::size_t i, std::string_view cell) const {
@@ -252,6 +251,12 @@ std::optional<CellNumber> RunCells::share_at(std::size_t position) const {
   if (!(0 <= number.value && number.value <= 1 + 1e-9))
     refuse(printable(table_->names[i], longest_shown), printable(cell, longest_shown), "a share of the rounds");
   return number;
+}
+
+void RunCells::refuse_column(std::size_t i, std::string found, std::string expected) const {
+  throw FileError(path_, FileError::line(table_->line),
+                  fmt::format("column {}", printable(table_->names[i], longest_shown)), std::move(found),
+                  std::move(expected));
 }
 
 void RunCells::refuse(RunColumn what, std::string found, std::string expected) const {

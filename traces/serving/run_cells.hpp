@@ -26,8 +26,8 @@ class RunCells {
 
   bool has(RunColumn what) const { return places_.count(what) > 0; }
   const NamedColumn& column(RunColumn what) const { return columns_[places_.at(what)]; }
-  /// As the table writes it.
-  std::string heading(RunColumn what) const;
+  /// As the table writes it; `otherwise` where it has none.
+  std::string heading(RunColumn what, std::string_view otherwise = {}) const;
   /// Places of the columns of accepted positions, by position.
   const std::vector<std::size_t>& positions() const { return positions_; }
   /// The first column that could be several things, and what to write instead; empty if there is none.
@@ -38,7 +38,6 @@ class RunCells {
 
   /// A row of it. @throws FileError if the row is not as long as the header
   void read(const TextTable::Row& row);
-  std::int64_t line() const { return row_->line; }
   /// The cell without marks; empty where there is none.
   std::string_view text(RunColumn what) const;
   /// The number in the column's own unit. @throws FileError if it is none, or outside [least, most]
@@ -58,6 +57,8 @@ class RunCells {
   void find_setting();
   void find_scale(const std::vector<std::size_t>& of);
   CellNumber number_in(std::size_t i, std::string_view cell) const;
+  std::optional<CellNumber> any_number(const TextTable::Row& row, std::size_t i) const;
+  [[noreturn]] void refuse_column(std::size_t i, std::string found, std::string expected) const;
 
   const std::filesystem::path& path_;
   const TextTable* table_;

@@ -183,7 +183,7 @@ class RunTable {
                                  !cells_.text(RunColumn::drafts_per_step).empty() ||
                                  !cells_.text(RunColumn::acceptance_rate).empty();
     if (!gamma && !counted && !cells_.table().summary && !(cells_.has(RunColumn::strategy) && !says_acceptance)) {
-      cells_.refuse(cells_.has(RunColumn::gamma) ? cells_.heading(RunColumn::gamma) : "gamma", "missing",
+      cells_.refuse(cells_.heading(RunColumn::gamma, "gamma"), "missing",
                     "a whole number, 0 for a run without speculation");
     }
     plain_ = gamma == 0.0 || (!gamma && !says_acceptance);
@@ -209,9 +209,8 @@ class RunTable {
     if (!run.output_throughput && !run.mean_tpot_ms) take_time_between(run);
     if (!run.output_throughput && !run.mean_tpot_ms) {
       if (counts_.rounds) return take_steps(run);
-      cells_.refuse(cells_.has(RunColumn::throughput) ? cells_.heading(RunColumn::throughput)
-                                                      : std::string("output_tokens_per_second"),
-                    "missing", "a number above 0, or ms_per_token");
+      cells_.refuse(cells_.heading(RunColumn::throughput, "output_tokens_per_second"), "missing",
+                    "a number above 0, or ms_per_token");
     }
     take_littles_law(run);
     counts_.bench = run;
@@ -246,9 +245,7 @@ class RunTable {
     }
     if (one_request_) run.max_concurrency = 1;
     if (!load_known && !one_request_)
-      cells_.refuse(cells_.has(RunColumn::concurrency) ? cells_.heading(RunColumn::concurrency)
-                                                       : std::string("concurrency"),
-                    "missing", "a number above 0, or batch");
+      cells_.refuse(cells_.heading(RunColumn::concurrency, "concurrency"), "missing", "a number above 0, or batch");
     const double together = run.batch ? *run.batch : *run.max_concurrency;
     if (!run.mean_tpot_ms) {
       run.mean_tpot_ms = 1000 * together / *run.output_throughput;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <utility>
@@ -73,6 +74,12 @@ std::optional<std::int64_t> longest_draft_of(const ServingCounts& counts, std::o
   if (positions > 0) return positions;
   if (counts.rounds_by_accepted_and_drafted.empty()) return std::nullopt;
   return counts.rounds_by_accepted_and_drafted.rbegin()->first;
+}
+
+std::optional<std::int64_t> equal_drafts_of(const ServingCounts& counts) {
+  if (!counts.drafted || !(counts.rounds.value_or(0) > 0)) return std::nullopt;
+  if (std::fmod(*counts.drafted, *counts.rounds) != 0) return std::nullopt;
+  return static_cast<std::int64_t>(*counts.drafted / *counts.rounds);
 }
 
 ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> gamma) {

@@ -215,6 +215,9 @@ std::optional<double> steps_of(const ServingCounts& counts);
 std::optional<std::int64_t> longest_draft_of(const ServingCounts& counts,
                                              std::optional<std::int64_t> stated = std::nullopt);
 
+/// Drafted tokens of a round, where all rounds may have drafted as many; empty where they did not, or nothing tells.
+std::optional<std::int64_t> equal_drafts_of(const ServingCounts& counts);
+
 /// The same counts with every step for a round, as of a server that drafts gamma tokens in each: where a lookup finds
 /// nothing, or less than gamma tokens, the missing ones count as drafts that were rejected, and `made` says what was
 /// drafted. Without steps_of every round counts as a step; trees, and what counts no rounds, stay as they are.
