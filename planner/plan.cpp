@@ -306,7 +306,7 @@ void assume(const BenchFiles* runs, Plan& p) {
     all.push_back({"a schedule by batch",
                    std::isinf(prices.several) ? std::string("one length for all batches, as the engine has it")
                                               : fmt::format("would cost {:.0f}% of all speed", 100 * prices.several),
-                   "engine"});
+                   "default"});
   }
   for (const Draft& draft : p.drafts) append_new(all, draft.cost.assumptions);
   if (p.has_roofline() && p.question.context.empty()) all.push_back({"context", "0, an empty cache", "default"});

@@ -298,12 +298,18 @@ bool FittedCost::extrapolates(const RoundPoint& point) const {
   const auto outside = [](const Range& range, double value) {
     return value < range.lo * (1 - same_point) || value > range.hi * (1 + same_point);
   };
+  // One request at a time, with pauses between, is less than one that runs.
+  const auto batches_of = [](const FittedRanges& of) {
+    return Range{std::max(1.0, of.batches.lo), std::max(1.0, of.batches.hi)};
+  };
+  const double batch = std::max(1.0, point.batch);
   const bool drafts = point.gamma > 0;
-  const std::optional<FittedRanges>& its_kind = ranges_[drafts ? 1 : 0];
-  const bool far_from_its_kind =
-      its_kind ? point.batch * near_batches < its_kind->batches.lo || point.batch > near_batches * its_kind->batches.hi
-               : drafts;
-  return outside(all_.gammas, static_cast<double>(point.gamma)) || outside(all_.batches, point.batch) ||
+  bool far_from_its_kind = drafts;
+  if (const std::optional<FittedRanges>& its_kind = ranges_[drafts ? 1 : 0]) {
+    const Range batches = batches_of(*its_kind);
+    far_from_its_kind = batch * near_batches < batches.lo || batch > near_batches * batches.hi;
+  }
+  return outside(all_.gammas, static_cast<double>(point.gamma)) || outside(batches_of(all_), batch) ||
          far_from_its_kind || (all_.contexts && outside(*all_.contexts, point.context));
 }
 

@@ -1581,6 +1581,16 @@ TEST_CASE("constants over batches are warned of, and one batch of 1 is not") {
   CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.05"), "constant_cost"));
 }
 
+TEST_CASE("runs of one request at a time, with pauses between, are measured at batch 1") {
+  const ScratchFolder scratch;
+  const std::string runs = (scratch / "runs.csv").string();
+  std::ofstream(runs) << "concurrency,gamma,requests,output_tokens_per_second,ms_per_token,accept length\n"
+                         "1,0,8,79.2,10.1,\n1,4,8,87.5,8.93,1.18\n1,8,8,86.0,8.94,1.2\n";
+  const ordered_json point = json_of("--bench " + runs + " --draft-kind ngram --batch 1")["points"][0];
+  CHECK(point["basis"] == "measured");
+  CHECK(point["rows"][4]["extrapolated"] == false);
+}
+
 TEST_CASE("a schedule says where drafts may not gain") {
   const ordered_json plan = json_of(
       "--alpha .7 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model eagle3-llama-3.3-70b "
