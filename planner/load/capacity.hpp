@@ -176,8 +176,8 @@ struct Capacity {
   /// The recommended scenario, or if that is plain decoding the drafting one with the largest load, against
   /// plain_scenario(): the accelerators that both need in all worlds.
   sim::GpuShares gpus_against_plain() const;
-  /// What a comparison is of: accelerators, unless drafts are recommended and need as many by the estimate, or no number
-  /// is asked for; then times per token, if both take the load; else the largest loads of an accelerator.
+  /// What a comparison is of: accelerators, unless drafts are recommended and need as many by the estimate, or no
+  /// number is asked for; then times per token, if both take the load; else the largest loads of an accelerator.
   enum class Compared { gpus, times, loads };
   Compared compared() const;
   /// The share of worlds in which it needs fewer, or is better by at least 5%.

@@ -198,7 +198,10 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
   // Counters, too, may lack the gamma at which they counted.
   const bool is_read = (acceptance && !acceptance->stated) || leaves_gamma_open(question.runs) ||
                        leaves_gamma_open(question.windows) || leaves_gamma_open(question.holdout);
-  if (files.at && !is_read) throw QuestionError("--at is given, but no run leaves open how many tokens a round drafted: one without counts of drafts is taken as plain");
+  if (files.at && !is_read)
+    throw QuestionError(
+        "--at is given, but no run leaves open how many tokens a round drafted: one without counts of drafts is taken "
+        "as plain");
   const bool of_steps = take_drafts(files, q, question, p.warnings);
   require_runs(question);
   if (acceptance && take_typed_lengths(*acceptance, question.gamma, question.runs)) acceptance.reset();

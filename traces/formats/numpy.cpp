@@ -162,7 +162,8 @@ class NumpySource : public PositionSource {
     }
     next_ += batch.size;
     if (next_ == rows() && rows() > 1 && !target_.whole_rows() && target_.is_distribution() && draft_.is_distribution())
-      target_.array().refuse("shape", fmt::format("[{}], of a distribution that sums to 1, as the draft's does", rows()),
+      target_.array().refuse("shape",
+                             fmt::format("[{}], of a distribution that sums to 1, as the draft's does", rows()),
                              fmt::format("[1, {}], a row for each position: p[None, :]", rows()));
 
     return true;

@@ -98,8 +98,7 @@ TEST_CASE("shares that say how they are to be done wrongly are refused, and noth
   const std::string part = " --part " + (folder / "a.part").string();
   check_run_refused("analyze " + recording + " --shard 1/2",
                     "--shard is given, but needs --part beside it, where specdec merge finds what was found");
-  check_run_refused("analyze " + recording + " --shard 3" + part,
-                    "--shard is 3, but must be I/N, for instance 3/8");
+  check_run_refused("analyze " + recording + " --shard 3" + part, "--shard is 3, but must be I/N, for instance 3/8");
   check_run_refused("analyze " + recording + " --shard 0/2" + part,
                     "I in --shard is 0, but must be an integer in [1, 2]");
   check_run_refused("analyze " + recording + " --shard 3/2" + part,

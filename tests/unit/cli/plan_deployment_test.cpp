@@ -793,7 +793,9 @@ TEST_CASE("an acceptance beside runs that is not theirs is said, and --at where 
   CHECK(plan.dump().find("c1-k5.json:1 measured 1.74x") != std::string::npos);
   CHECK_FALSE(warns(json_of(bench + " --alpha 0.71"), "acceptance_contradicts_runs"));
   CHECK_FALSE(warns(json_of(bench), "acceptance_contradicts_runs"));
-  const std::string unread = "--at is given, but no run leaves open how many tokens a round drafted: one without counts of drafts is taken as plain";
+  const std::string unread =
+      "--at is given, but no run leaves open how many tokens a round drafted: one without counts of drafts is taken as "
+      "plain";
   check_refused(bench + " --at 3", unread);
   check_refused(bench + " --alpha 0.7 --at 3", unread);
   CHECK(json_of(bench + " --acceptance-length 2.6 --at 3")["runs"].size() == 12);

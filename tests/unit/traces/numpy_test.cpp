@@ -176,11 +176,13 @@ TEST_CASE("one number a position is a log-probability, or becomes one, and floor
              Contains("of a single one the normaliser is lost"));
   // A row of p and one of q, whose dimension of positions was forgotten, are no probabilities of four tokens.
   const auto refused = [](const std::string& last) {
-    return npz_refusal(zip_bytes({stored_entry("p.npy", npy_of<double>("<f8", "(4,)", {0.3, 0.2, 0.1, 0.4})),
-                                  stored_entry("q.npy", npy_of<double>("<f8", "(4,)", {0.4, 0.1, 0.1, std::stod(last)}))}));
+    return npz_refusal(
+        zip_bytes({stored_entry("p.npy", npy_of<double>("<f8", "(4,)", {0.3, 0.2, 0.1, 0.4})),
+                   stored_entry("q.npy", npy_of<double>("<f8", "(4,)", {0.4, 0.1, 0.1, std::stod(last)}))}));
   };
-  CHECK_THAT(refused("0.4"), Contains("shape is [4], of a distribution that sums to 1, as the draft's does, but must be "
-                                      "[1, 4], a row for each position: p[None, :]"));
+  CHECK_THAT(refused("0.4"),
+             Contains("shape is [4], of a distribution that sums to 1, as the draft's does, but must be "
+                      "[1, 4], a row for each position: p[None, :]"));
   CHECK(refused("0.3").empty());
 }
 

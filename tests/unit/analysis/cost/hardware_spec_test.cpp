@@ -312,7 +312,8 @@ TEST_CASE("a hardware file that is not what it must be is refused with the place
   CHECK(refusal(device("1e400", peaks)).find("a number beyond the range of double") != std::string::npos);
   CHECK(refusal(device("[[[[[[1]]]]]]", peaks)).find("nested deeper, but must be nested at most 4 deep") !=
         std::string::npos);
-  CHECK(refusal(std::string((1U << 20U) + 1, ' ')).find("longer, but must be of at most 1048576 bytes") != std::string::npos);
+  CHECK(refusal(std::string((1U << 20U) + 1, ' ')).find("longer, but must be of at most 1048576 bytes") !=
+        std::string::npos);
   const tests::TemporaryFolder folder;
   CHECK_THROWS_AS(cost::read_hardware_spec(folder.path() / "missing.json"), traces::FileError);
   CHECK_THROWS_AS(cost::read_hardware_spec(folder.path()), traces::FileError);
