@@ -95,7 +95,11 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
   take_limits(p, question);
-  question.schedule_prices = schedule_prices(q, p.engine, p.drafts.front().cost.rounds->kind());
+  // One schedule's rules for all drafts: the strictest.
+  for (const Draft& draft : p.drafts) {
+    const worlds::SchedulePrices its = schedule_prices(q, p.engine, draft.cost.rounds->kind());
+    if (its.several >= question.schedule_prices.several) question.schedule_prices = its;
+  }
   if (costs_hold_at_one_batch(p)) {
     question.batches.resize(1);
     if (q.emit) question.schedule_up_to = scheduled_up_to(q, question.batches);
