@@ -252,6 +252,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   require_known(p);
   for (const Draft& draft : p.drafts) p.misfits.push_back(why_not_served(draft, p));
   planning::DeploymentQuestion question = deployment_question(p);
+  p.schedule_prices = question.schedule_prices;
   const double longest = *std::max_element(question.contexts.begin(), question.contexts.end());
   for (const Draft& draft : p.drafts)
     append_new(p.warnings, calibration_doubts(draft.cost, &draft.acceptance, longest));
@@ -305,11 +306,10 @@ void assume(const BenchFiles* runs, Plan& p) {
     const auto& stated = draft.acceptance.stated;
     if (stated && stated->published != nullptr) all.push_back(assumption_of(*stated->published));
   }
-  const worlds::SchedulePrices prices = schedule_prices(p.question, p.engine, p.cost().kind());
-  if (prices.several > 0 && p.points().size() > 1) {
+  if (const double several = p.schedule_prices.several; several > 0 && p.points().size() > 1) {
     all.push_back({"a schedule by batch",
-                   std::isinf(prices.several) ? std::string("one length for all batches, as the engine has it")
-                                              : fmt::format("would cost {:.0f}% of all speed", 100 * prices.several),
+                   std::isinf(several) ? std::string("is nothing that the engine takes")
+                                       : fmt::format("would cost {:.0f}% of all speed", 100 * several),
                    "default"});
   }
   for (const Draft& draft : p.drafts) append_new(all, draft.cost.assumptions);

@@ -101,6 +101,8 @@ struct Plan {
   std::int64_t max_gamma = usual_max_gamma;
   /// The gammas in use, if stated.
   std::vector<planning::ScheduleStretch> deployed;
+  /// What schedules cost the engine to write for, else the one that was measured; nothing where neither is named.
+  worlds::SchedulePrices schedule_prices;
   std::optional<planning::EngineConfig> config;
   /// The server for the next run: that of `emit`, else the one named by runs, logs, counters or timings, in this
   /// order.

@@ -220,7 +220,7 @@ void FittedCost::check_gammas(std::span<const ObservedRound> runs) {
   if (drafts == runs.end() || looks_up(options_.kind)) return;
   const auto is_another = [&](const ObservedRound& run) { return run.gamma > 0 && !same(run.gamma, drafts->gamma); };
   if (std::any_of(runs.begin(), runs.end(), is_another)) return;
-  findings_.push_back({"rounds_of_one_gamma",
+  findings_.push_back({std::string(rounds_of_one_gamma),
                        fmt::format("all rounds with drafts have {:.3g} of them: how a round divides into drafts and "
                                    "verification, and so what another gamma costs, is what is usual of servers, and "
                                    "not measured; rounds of another gamma tell",

@@ -16,7 +16,8 @@
 
 namespace specdec::cost {
 
-/// Code of the finding that more drafts made a round cheaper.
+/// Codes of the findings that all rounds with drafts have as many, and that more drafts made a round cheaper.
+inline constexpr std::string_view rounds_of_one_gamma = "rounds_of_one_gamma";
 inline constexpr std::string_view rounds_fall_with_gamma = "rounds_fall_with_gamma";
 
 /// The rounds of one run as an outsider sees them; gamma, batch and context are the run's means. No figure may exceed

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <set>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -284,10 +283,6 @@ void BenchPlanner::fit() {
   options_.mean_drafts = cost::mean_drafts_of(counts);
   options_.experts = cost::named_with_experts(plan_.model);
   if (!question_.kind_told) options_.priors = cost::usual_rounds(std::nullopt, options_.experts);
-  std::set<std::int64_t> drafted;
-  for (const BenchFigures& run : plan_.runs)
-    if (run.gamma > 0) drafted.insert(run.gamma);
-  plan_.kind_would_tell = !question_.kind_told && drafted.size() == 1;
   const estimate::TokenWorlds drawn = draw_acceptance();
   cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
   take_worlds(drawn);
@@ -301,7 +296,10 @@ void BenchPlanner::fit() {
   }
   plan_.cost = as_deployed(plan_.cost);
   price_trees();
-  for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
+  for (const Note& finding : cost_->findings()) {
+    note(finding.code, finding.message);
+    if (finding.code == cost::rounds_of_one_gamma) plan_.kind_would_tell = !question_.kind_told;
+  }
   if (options_.prompt_tokens) note_prompts();
 }
 

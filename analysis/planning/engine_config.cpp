@@ -30,15 +30,16 @@ void require_schedule(Engine engine, const EngineRequest& request) {
   }
   const worlds::SchedulePrices prices = schedule_prices(engine, request.kind);
   const auto refuse = [&](std::string_view what) {
-    throw std::invalid_argument(fmt::format("engine_config: {} has {}", title_of(engine), what));
+    throw std::invalid_argument(fmt::format("engine_config: {} {}", title_of(engine), what));
   };
   for (std::size_t i = 1; i < schedule.size(); ++i) {
     const std::int64_t before = schedule[i - 1].gamma, here = schedule[i].gamma;
     if (before == here) continue;
-    if (is_never(prices.several) || request.tree) refuse("one draft length for all batches, and the schedule several");
-    if (is_never(prices.per_rise) && here > before) refuse("its longest drafts first, and the schedule rises");
+    if (is_never(prices.several) || request.tree)
+      refuse("takes one draft length for all batches, and the schedule has several");
+    if (is_never(prices.per_rise) && here > before) refuse("takes the longest drafts first, and the schedule rises");
     if (is_never(prices.per_pause) && (before == 0 || here == 0))
-      refuse("drafts at every batch or at none, and the schedule at some");
+      refuse("drafts at every batch or at none, and the schedule at some alone");
   }
 }
 

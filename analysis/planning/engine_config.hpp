@@ -58,11 +58,10 @@ struct EngineConfig {
 
 /// What a schedule costs the newest_release() of an engine, and what it cannot have:
 ///
-///   vllm      14% of its speed (graphs of the decoding pass in pieces, or drafts of the longest length at every
-///   batch),
-///             and no stretch without drafts, at which its throughput collapsed
-///   sglang    nothing for heads (eagle, mtp); one chain for all batches otherwise
-///   trtllm    its first stretch is the longest; no stretch without drafts, after which acceptance collapsed
+///   vllm      costs 14% of the speed: the pass's graphs in pieces, or the longest drafts at every batch;
+///             no stretch without drafts, at which its throughput collapsed
+///   sglang    costs nothing for heads (eagle, mtp); one length for all batches otherwise
+///   trtllm    the longest drafts first; no stretch without drafts, after which acceptance collapsed
 ///   llamacpp  one length for all batches
 ///
 /// Source:   vLLM's issues 49548, 49986 and 51510, TensorRT-LLM's issue 16888; the engines' own option descriptions

@@ -221,7 +221,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
   question.prompt_tokens_per_second = files.prompt_tokens_per_second;
   if (files.hardware) take_cost(*files.hardware, p);
   p.engine = engine_of(question.runs);
-  question.schedule_prices = schedule_prices(q, p.engine, question.kind);
+  p.schedule_prices = question.schedule_prices = schedule_prices(q, p.engine, question.kind);
   p.bench = planning::plan_bench(question);
   p.deployment = p.bench->plan;
   p.in_seconds = true;

@@ -1593,6 +1593,20 @@ TEST_CASE("runs of one request at a time, with pauses between, are measured at b
   CHECK(point["rows"][4]["extrapolated"] == false);
 }
 
+TEST_CASE("a plain run and one gamma ask for the kind of draft, which tells most, until it is told") {
+  const ScratchFolder scratch;
+  const std::string runs = (scratch / "runs.csv").string();
+  std::ofstream(runs) << "concurrency,gamma,tok/s,accept length\n1,0,26.4,\n1,1,36.4,1.89\n";
+  const auto certainty = [&](const std::string& options) {
+    return json_of("--bench " + runs + options)["decision"]["text"][1].get<std::string>();
+  };
+  const std::string asked = "Say how you draft: --draft-kind eagle, mtp, model or parallel tells most.";
+  CHECK(certainty("").ends_with(asked));
+  CHECK(certainty(" --draft-kind mtp").find("--draft-kind") == std::string::npos);
+  std::ofstream(runs, std::ios::app) << "1,4,30,2.9\n";
+  CHECK(certainty("").find("--draft-kind") == std::string::npos);
+}
+
 TEST_CASE("a schedule says where drafts may not gain") {
   const ordered_json plan = json_of(
       "--alpha .7 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model eagle3-llama-3.3-70b "

@@ -212,11 +212,11 @@ TEST_CASE("what an engine's schedules cannot be is priced out of plans, and refu
   const auto refused = [](Engine engine, std::vector<PlannedStretch> schedule, const std::string& words) {
     CHECK_THROWS_WITH(engine_config(engine, request_for(std::move(schedule))), Catch::Contains(words));
   };
-  refused(Engine::llamacpp, falling, "llama.cpp has one draft length for all batches");
-  refused(Engine::sglang, falling, "SGLang has one draft length for all batches");
-  refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 4}}, "TensorRT-LLM has its longest drafts first");
-  refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none");
-  refused(Engine::vllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none");
+  refused(Engine::llamacpp, falling, "llama.cpp takes one draft length for all batches");
+  refused(Engine::sglang, falling, "SGLang takes one draft length for all batches");
+  refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 4}}, "TensorRT-LLM takes the longest drafts first");
+  refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none, and the schedule at some alone");
+  refused(Engine::vllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none, and the schedule at some alone");
   CHECK(std::isinf(schedule_prices(Engine::llamacpp, DraftKind::eagle).several));
   CHECK(std::isinf(schedule_prices(Engine::sglang, DraftKind::model).several));
   CHECK(schedule_prices(Engine::sglang, DraftKind::eagle).several == 0);
