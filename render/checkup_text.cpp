@@ -40,7 +40,7 @@ std::string text_of(const Finding& finding) {
 std::string defect_text(const std::string& figure, double bound) {
   return fmt::format("{} {}",
                      figure == "first_draft_acceptance" ? "acceptance of the first draft below"
-                                                        : "tokens per step that change within a file by more than",
+                                                        : "tokens per step that change by more than",
                      percent(bound));
 }
 

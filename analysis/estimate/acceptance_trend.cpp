@@ -132,7 +132,7 @@ std::optional<AcceptanceTrend> acceptance_trend(std::span<const TrendCell> all, 
     if (parts.p_value < trend.p_value || (parts.p_value == trend.p_value && jump.squares < line.squares)) {
       trend = parts;
       trend.jump = true;
-      trend.units_before = cells[jump.first_after].place;
+      trend.turn = cells[jump.first_after];
     }
   }
   trend.mean = mean;

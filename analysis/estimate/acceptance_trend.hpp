@@ -1,18 +1,30 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace specdec::estimate {
 
 /// Rounds at one place of what orders them: a moment, a load, a context.
 struct TrendCell {
-  double place = 0, accepted = 0, rounds = 0;
+  /// That of the first part, and where it stands: the file's number and the line, 0 without one.
+  double place = 0;
+  std::size_t file = 0;
+  std::int64_t line = 0;
+  double accepted = 0, rounds = 0;
+  bool empty = true;
 
   void add(const TrendCell& other) {
-    place = other.place;
+    if (std::exchange(empty, false)) {
+      place = other.place;
+      file = other.file;
+      line = other.line;
+    }
     accepted += other.accepted;
     rounds += other.rounds;
   }
@@ -28,8 +40,11 @@ struct AcceptanceTrend {
   double before = 1, after = 1, mean = 1;
   /// Fitted, after - before.
   double change = 0;
-  /// Units in order, those before a jump, and the places of the first and the last cell.
-  double units = 0, units_before = 0, first_place = 0, last_place = 0;
+  /// Units in order, and the places of the first and the last cell.
+  double units = 0, first_place = 0, last_place = 0;
+  /// The first cell after a jump, and where it stands as a message names it.
+  TrendCell turn = {};
+  std::string turn_at = {};
   /// P(so large a change | none), both forms and all places of a jump counted.
   double p_value = 1;
   /// Standard error of the change, and its degrees of freedom.

@@ -69,9 +69,10 @@ double ClusterMoments::squared_deviations(double ratio) const {
 StandardError of_neighbours(const StandardError& independent, std::int64_t clusters,
                             const NeighbourCorrelation& neighbours) {
   if (neighbours.value == 0) return independent;
+  constexpr double fewest_windows = 3;
   const auto k = static_cast<double>(clusters);
-  const double inflation = std::min(neighbours.variance_inflation(), k - 1);
-  return {independent.value * std::sqrt(inflation * (k - 1) / (k - inflation)), std::max(1.0, k / inflation - 1)};
+  const double inflation = std::min(neighbours.variance_inflation(), std::max(1.0, k / fewest_windows));
+  return {independent.value * std::sqrt(inflation * (k - 1) / (k - inflation)), k / inflation - 1};
 }
 
 std::optional<StandardError> standard_error(const ClusterMoments& clusters) {

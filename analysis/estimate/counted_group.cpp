@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/estimate/serving_summary.hpp"
@@ -109,11 +110,17 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   }
   place(counts, scratch);
   if (counts.unit == CountUnit::window) {
-    Ends& its = ends[series_of(counts)];
+    const SeriesKey its = series_of(counts);
     const double tokens = scratch.rounds > 0 ? 1 + scratch.accepted / scratch.rounds : 1;
-    if (its.windows++ == 0) its.first = tokens;
-    its.last = tokens;
-    (normal.mean_tokens ? series_of_means : series)[series_of(counts)].add(scratch);
+    for (const SeriesKey& key : std::set{its, SeriesKey{its.source, ""}}) {
+      WindowsInOrder& windows = in_order[{key, normal.fixed_gamma}];
+      if (windows.cells.parts() == 0) windows.first = tokens;
+      windows.last = tokens;
+      const auto file = std::find(files.begin(), files.end(), counts.file.native()) - files.begin();
+      windows.cells.add({static_cast<double>(windows.cells.parts()), static_cast<std::size_t>(file), counts.line,
+                         scratch.accepted, scratch.rounds});
+    }
+    (normal.mean_tokens ? series_of_means : series)[its].add(scratch);
   } else {
     (normal.mean_tokens ? means : clusters).add(scratch);
   }
@@ -123,7 +130,7 @@ void CountedGroup::place(const ServingCounts& counts, const ClusterSums& sums) {
   const auto add = [&](std::string_view over, double value) {
     if (!(value >= 1) || !(sums.rounds > 0)) return;
     const int power = std::ilogb(value);
-    by_place[{over, power}].add({static_cast<double>(power), sums.accepted, sums.rounds});
+    by_place[{over, power}].add({static_cast<double>(power), 0, 0, sums.accepted, sums.rounds});
   };
   if (counts.window && counts.window->running) add("requests at once", *counts.window->running);
   if (counts.unit == CountUnit::request && counts.bench && counts.bench->total_input_tokens)
@@ -134,27 +141,24 @@ std::vector<AcceptanceTrend> CountedGroup::trends() const {
   std::vector<AcceptanceTrend> trends;
   std::optional<AcceptanceTrend> over_time;
   double tried = 0;
-  for (const auto* of_kind : {&series, &series_of_means}) {
-    for (const auto& [key, windows] : *of_kind) {
-      std::vector<TrendCell> cells;
-      double begin = 0;
-      const double of_cell = static_cast<double>(windows.parts()) / static_cast<double>(windows.cells().size());
-      for (const ClusterSums& cell : windows.cells()) {
-        cells.push_back({begin, cell.accepted, cell.rounds});
-        begin += of_cell;
-      }
-      auto trend = acceptance_trend(cells, true);
-      if (!trend) continue;
-      ++tried;
-      if (over_time && over_time->p_value <= trend->p_value) continue;
-      const Ends& its = ends.at(key);
-      trend->units = its.windows;
-      if (!trend->jump) {
-        trend->before = its.first;
-        trend->after = its.last;
-      }
-      over_time = trend;
+  for (const auto& [key, windows] : in_order) {
+    const auto& [of, gamma] = key;
+    const auto& of_all_logs = in_order.at({{of.source, ""}, gamma});
+    if (!of.log.empty() && of_all_logs.cells.parts() == windows.cells.parts()) continue;
+    auto trend = acceptance_trend(windows.cells.cells(), true);
+    if (!trend) continue;
+    ++tried;
+    if (over_time && over_time->p_value <= trend->p_value) continue;
+    trend->units = static_cast<double>(windows.cells.parts());
+    if (trend->jump) {
+      const TrendCell& turn = trend->turn;
+      if (turn.file < files.size()) trend->turn_at = files[turn.file];
+      if (turn.line > 0) trend->turn_at += fmt::format(":{}", turn.line);
+    } else {
+      trend->before = windows.first;
+      trend->after = windows.last;
     }
+    over_time = trend;
   }
   if (over_time) {
     over_time->p_value = std::min(1.0, tried * over_time->p_value);

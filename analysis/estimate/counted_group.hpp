@@ -108,11 +108,13 @@ struct CountedGroup {
   std::map<std::int64_t, std::vector<double>> by_length;
   ClusterTally clusters, means;
   std::map<SeriesKey, WindowCells> series, series_of_means;
-  /// Tokens per step of the first and of the last window of a series, and their number.
-  struct Ends {
-    double first = 0, last = 0, windows = 0;
+  /// Windows in order, and tokens per step of the first and of the last.
+  struct WindowsInOrder {
+    MergingCells<TrendCell, 40> cells;
+    double first = 0, last = 0;
   };
-  std::map<SeriesKey, Ends> ends;
+  /// Those of each log, and under an empty name those of all logs of a source one after the other, by gamma.
+  std::map<std::pair<SeriesKey, std::optional<std::int64_t>>, WindowsInOrder> in_order;
   /// Rounds by the load of their windows and by the prompt of their request, in powers of two.
   std::map<std::pair<std::string_view, int>, MergingCells<TrendCell, 8>> by_place;
 

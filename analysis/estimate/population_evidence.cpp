@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -195,6 +196,18 @@ LengthObservation PopulationEvidence::anchor() const {
     anchor = {counted.gamma, log_tokens(counted), survival_error + sampling};
   }
   return anchor;
+}
+
+double PopulationEvidence::drift_of(PopulationLaw law) const {
+  double least = lengths_.empty() ? std::numeric_limits<double>::infinity() : 0;
+  for (const CountEvidence& counted : counts_) {
+    if (!counted.relative_error) return 0;
+    const double explained = law.sampling_error(counted);
+    const double variance = std::max(0.0, *counted.relative_error * *counted.relative_error - explained * explained);
+    const double slope = law.solve(counted.gamma, law.tokens_per_step(counted.gamma).back());
+    least = std::min(least, std::sqrt(variance) / slope);
+  }
+  return std::isfinite(least) ? least : 0;
 }
 
 }  // namespace specdec::estimate

@@ -435,8 +435,9 @@ std::string_view name_of(IntervalBasis basis) {
 std::string text_of(const AcceptanceTrend& trend) {
   const char* const moves = trend.change < 0 ? "falls" : "rises";
   if (trend.over == "time" && trend.jump) {
-    return fmt::format("acceptance {} from {:.3g} to {:.3g} tokens per step after {:.0f} of {:.0f} windows", moves,
-                       trend.before, trend.after, trend.units_before, trend.units);
+    return fmt::format("acceptance {} from {:.3g} to {:.3g} tokens per step after {:.0f} of {:.0f} windows{}{}", moves,
+                       trend.before, trend.after, trend.turn.place, trend.units, trend.turn_at.empty() ? "" : ", at ",
+                       trend.turn_at);
   }
   if (trend.over == "time") {
     return fmt::format("acceptance {} from {:.3g} tokens per step in the first window to {:.3g} in the last of {:.0f}",

@@ -283,21 +283,26 @@ class Examination {
   }
 
   void summarise() {
-    estimate::ServingSummaries by_file({{"file"}, question_.gamma, false});
+    estimate::ServingSummaries by_file({{"file"}, question_.gamma, false}), of_all({{}, question_.gamma, false});
     for (const ServingCounts& unit : counts_) {
       try {
         by_file.add(unit);
+        of_all.add(unit);
       } catch (const FileError& error) {
         suspicions_.add(finding_of(error));
       }
     }
     summaries_ = by_file.summaries();
+    for (const estimate::ServingSummary& summary : of_all.summaries()) {
+      if (summary.files.size() > 1) check_trends(summary, suspicions_);
+    }
   }
 
   void check_acceptances() {
     for (const estimate::ServingSummary& summary : summaries_) {
       add_notes(summary.warnings, summary.files.empty() ? "" : summary.files.front());
       check_acceptance(summary, suspicions_);
+      check_trends(summary, suspicions_);
     }
     check_worst_unit(counts_, suspicions_);
     check_means(counts_, suspicions_);

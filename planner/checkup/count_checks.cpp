@@ -92,20 +92,6 @@ void check_first_acceptance(const ServingSummary& s, Suspicions& suspicions) {
                   "first_draft_acceptance", [=](double p) { return shown_below(*drafts, kind, p); });
 }
 
-void check_trends(const ServingSummary& s, Suspicions& suspicions) {
-  for (const estimate::AcceptanceTrend& trend : s.trends) {
-    const bool large = std::abs(trend.change) >= estimate::least_trend * trend.mean;
-    suspicions.test(
-        large ? trend.p_value : 1,
-        {std::string(estimate::acceptance_changes),
-         trend.over == "time" ? Severity::warning : Severity::note,
-         text_of(trend),
-         {evidence_of(s, "tokens_per_step_before", trend.before), evidence_of(s, "tokens_per_step_after", trend.after)},
-         "find what changed there (traffic, context, batch, a restart), and plan from the part of now alone"},
-        file_of(s), "change_of_tokens_per_step", [trend](double p) { return std::optional(trend.least_change(p)); });
-  }
-}
-
 /// A conditional rate with one success and one failure more, so that its error is not 0 at the ends.
 struct Rate {
   double value, variance;
@@ -251,9 +237,23 @@ void check_first(const std::vector<TimedUnit>& units, Suspicions& suspicions) {
 
 }  // namespace
 
+void check_trends(const ServingSummary& s, Suspicions& suspicions) {
+  for (const estimate::AcceptanceTrend& trend : s.trends) {
+    const bool large = std::abs(trend.change) >= estimate::least_trend * trend.mean;
+    suspicions.test(
+        large ? trend.p_value : 1,
+        {std::string(estimate::acceptance_changes),
+         trend.over == "time" ? Severity::warning : Severity::note,
+         text_of(trend),
+         {evidence_of(s, "tokens_per_step_before", trend.before), evidence_of(s, "tokens_per_step_after", trend.after)},
+         fmt::format("find what changed{}{} (traffic, context, batch, a restart), and plan from the part of now alone",
+                     trend.turn_at.empty() ? "" : " at ", trend.turn_at)},
+        file_of(s), "change_of_tokens_per_step", [trend](double p) { return std::optional(trend.least_change(p)); });
+  }
+}
+
 void check_acceptance(const ServingSummary& summary, Suspicions& suspicions) {
   check_first_acceptance(summary, suspicions);
-  check_trends(summary, suspicions);
   const auto unknown = std::find_if(summary.positions.begin(), summary.positions.end(), [](const auto& position) {
     return !position.evaluated || !(*position.evaluated > 0);
   });

@@ -26,12 +26,14 @@ inline constexpr double largest_rise = 0.15;
 ///
 /// - "draft_never_accepted", "draft_hardly_accepted": as_rare_as_published; an error below least_first_acceptance. For
 ///   means without counts, a length of 1 to the digits that are written;
-/// - "acceptance_changes": estimate::AcceptanceTrend, over time a warning, over load and prompts a note;
 /// - "first_position_below_second": the normal law's P of so large a rise of the conditional rates above largest_rise;
 /// - "drop_behind_position": the same of so deep a fall below `cliff` times the rate before.
 ///
 /// Source:   docs/reference/formats.md#what-doctor-checks
 void check_acceptance(const estimate::ServingSummary& summary, Suspicions& suspicions);
+
+/// "acceptance_changes": estimate::AcceptanceTrend, over time a warning, over load and prompts a note.
+void check_trends(const estimate::ServingSummary& summary, Suspicions& suspicions);
 
 /// "draft_never_accepted", "draft_hardly_accepted" of the worst window or run of a file that has several, so that a log
 /// never says less than one of its lines.

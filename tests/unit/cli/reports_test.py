@@ -176,6 +176,16 @@ class Reports(unittest.TestCase):
         self.assertIn("acceptance rises", self.findings(self.put(rise))["acceptance_changes"])
         self.assertEqual(self.findings(self.put(steady)), {})
 
+    def test_a_change_between_logs_is_told_like_one_within(self):
+        def log(rate: float, hour: int) -> pathlib.Path:
+            noisy = (rate + 0.02 * ((i * 7919) % 11 - 5) / 5 for i in range(20))
+            return self.put("".join(log_line([rate], minute=60 * hour + i) for i, rate in enumerate(noisy)))
+
+        before, after, again = log(0.8, 0), log(0.4, 1), log(0.8, 2)
+        self.assertIn(f"after 20 of 40 windows, at {after}:2", self.findings(before, after)["acceptance_changes"])
+        self.assertIn("acceptance falls", self.run_specdec("counters", before, after))
+        self.assertEqual(self.findings(before, again), {})
+
     def test_arguments_of_a_server_say_how_it_drafts(self):
         log = REPORTS / "k2.log"
         self.assertRegex(self.run_specdec("counters", log), r"with 3 draft tokens")

@@ -121,7 +121,7 @@ TEST_CASE("the corrected interval of texts of unequal lengths holds the truth, w
 
 TEST_CASE("windows that resemble their neighbours count for fewer, by the variance of an autoregression's mean") {
   // var(mean) / (var / n) by summing r^|i - j| over all pairs; and the mean of squared deviations loses that share.
-  const double r = 0.7;
+  const double r = 0.4;
   const int n = 12;
   double pairs = 0;
   for (int i = 0; i < n; ++i) {
@@ -133,8 +133,12 @@ TEST_CASE("windows that resemble their neighbours count for fewer, by the varian
   const double inflation = pairs / n;
   const StandardError error = of_neighbours({2, n - 1}, n, neighbours);
   CHECK(error.value == Approx(2 * std::sqrt(inflation * (n - 1) / (n - inflation))).epsilon(1e-12));
-  CHECK(error.degrees_of_freedom == Approx(std::max(1.0, n / inflation - 1)).epsilon(1e-12));
+  CHECK(error.degrees_of_freedom == Approx(n / inflation - 1).epsilon(1e-12));
   CHECK(of_neighbours({2, n - 1}, n, {}).value == 2);
+  // However alike they are, they tell as much as three: se^2 = se_0^2 (n / 3) (n - 1) / (n - n / 3).
+  const StandardError of_three = of_neighbours({2, n - 1}, n, {0.97, n});
+  CHECK(of_three.value == Approx(2 * std::sqrt((n - 1) / 2.0)).epsilon(1e-12));
+  CHECK(of_three.degrees_of_freedom == Approx(2).epsilon(1e-12));
 }
 
 TEST_CASE("the correlation of neighbours is estimated without bias, and from too few windows not at all") {

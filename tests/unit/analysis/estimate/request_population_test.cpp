@@ -230,6 +230,18 @@ TEST_CASE("a drop that was counted goes on behind the counts") {
   CHECK(quantile(worlds.tokens[8], 0.975) < 1.1 * law.tokens_per_step(8).back());
 }
 
+TEST_CASE("counts that err together for hours leave all gammas as open, about what was counted") {
+  CountEvidence counted{3, {0.71, 0.5, 0.36}, 300'000};
+  counted.requests = 5'000;
+  counted.relative_error = 0.1;
+  const TokenWorlds worlds = population_worlds(population_prior(), {}, {{counted}}, 5, {1000, 1});
+  CHECK(quantile(worlds.tokens[3], 0.5) == Approx(2.57).epsilon(0.02));
+  for (const std::size_t gamma : {3, 5}) {
+    const double ratio = quantile(worlds.tokens[gamma], 0.975) / quantile(worlds.tokens[gamma], 0.025);
+    CHECK(std::log(ratio) / (2 * 1.96) == Approx(gamma == 3 ? 0.1 : 0.13).epsilon(0.15));
+  }
+}
+
 // Of 120 servers, intervals of 95% hold 102 or fewer in 1 of 20,000 runs; the seeds are fixed. Without the covariance
 // between requests, as if each round were a request of its own, fewer than half hold where rounds were counted.
 TEST_CASE("worlds of counts hold the truth, and do not if rounds are taken for requests", "[long]") {
