@@ -7,6 +7,7 @@
 #include "cli/counters.hpp"
 #include "cli/files.hpp"
 #include "cli/given_options.hpp"
+#include "cli/plan_grammar.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/checkup/checkup.hpp"
 #include "render/checkup.hpp"
@@ -27,10 +28,7 @@ struct DoctorOptions {
     options.text("--draft", draft, "FILE", "the draft's half of it");
     options.integer("-k,--gamma,--num-speculative-tokens,--at", question.gamma, {1, largest_counted_gamma},
                     "gamma at which was counted, where the files do not say it");
-    options.choice(
-        "--draft-kind", {"model", "mirrored", "eagle", "mtp", "parallel"},
-        "how drafts are made, where the files do not say it",
-        [this](std::string_view, const std::string& kind) { question.draft_kind = cost::draft_kind_named(kind); });
+    declare_draft_kind(options, question.draft_kind, "how drafts are made, where the files do not say it");
     options.group("The draft against its roofline");
     options.texts("--draft-cost", draft_cost, "FILE",
                   "times of the draft: as for plan, or llama.cpp's log with\nstatistics of its drafts");

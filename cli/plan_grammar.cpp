@@ -9,8 +9,11 @@ namespace specdec::cli {
 using planning::ScheduleStretch;
 
 void declare_draft_kind(Options& options, std::optional<cost::DraftKind>& kind, const std::string& help) {
-  options.choice("--draft-kind", {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"}, help,
-                 [&kind](std::string_view, const std::string& name) { kind = cost::draft_kind_named(name); });
+  options.value("--draft-kind", "model|mirrored|eagle|mtp|parallel|ngram|suffix", help,
+                [&kind](std::string_view option, const std::string& text) {
+                  kind = cost::draft_kind_named(text);
+                  if (!kind) refuse(option, text, "one of model, mirrored, eagle, mtp, parallel, ngram, suffix");
+                });
 }
 
 void declare_emit(Options& options, std::optional<planning::Engine>& engine, const std::string& help) {

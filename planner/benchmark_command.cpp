@@ -43,10 +43,9 @@ PromptLengths lengths_around(double context) {
 
 std::string benchmark_command(const Plan& plan, const planning::NextMeasurement& next) {
   const Engine engine = engine_of(plan);
-  // Random prompts do not determine acceptance.
-  const bool asks_for_times = plan.has_roofline() && next.with_baseline && next.context >= 2;
+  const bool has_length = plan.has_roofline() && next.context >= 2;
   return benchmark_command(engine, served_name(engine, plan.target_model), next,
-                           asks_for_times ? std::optional(lengths_around(next.context)) : std::nullopt);
+                           has_length ? std::optional(lengths_around(next.context)) : std::nullopt);
 }
 
 std::string next_run_command(const Plan& plan) {
@@ -64,21 +63,6 @@ std::string next_run_command(const Plan& plan) {
   return benchmark_command(engine, served_name(engine, plan.target_model), next, lengths);
 }
 
-namespace {
-
-/// Random prompts and outputs of these mean lengths. Requests of one length would begin and end together, so that
-/// several at a time differ by up to a half: vLLM spreads them evenly about the lengths named by a ratio, SGLang from a
-/// ratio of those named up to them.
-std::string random_lengths(const PromptLengths& lengths, bool is_sglang, bool several) {
-  const double longest = is_sglang && several ? 1.5 : 1;
-  const std::string named = fmt::format(" --dataset-name random --random-input-len {:.0f} --random-output-len {:.0f}",
-                                        longest * lengths.prompt, longest * lengths.output);
-  if (is_sglang) return named + fmt::format(" --random-range-ratio {}", several ? "0.333" : "1");
-  return several ? named + " --random-range-ratio 0.5" : named;
-}
-
-}  // namespace
-
 std::string benchmark_command(Engine engine, std::string_view asked_model, const planning::NextMeasurement& next,
                               const std::optional<PromptLengths>& lengths) {
   const std::string_view model = asked_model.empty() ? "MODEL" : asked_model;
@@ -86,27 +70,27 @@ std::string benchmark_command(Engine engine, std::string_view asked_model, const
   constexpr double measured_above = 0.05;
   const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch - measured_above)));
   const std::int64_t requests = 8 * concurrency;
-  const bool is_sglang = engine == Engine::sglang;
-  const std::string random =
-      lengths ? random_lengths(*lengths, is_sglang, concurrency > 1) : " --dataset-name custom --dataset-path PROMPTS";
-  if (is_sglang) {
+  const std::string prompts = lengths ? fmt::format("PROMPTS_OF_{:.0f}_TOKENS", lengths->prompt) : "PROMPTS";
+  const std::string path = " --dataset-name custom --dataset-path " + prompts;
+  const std::string output = lengths ? fmt::format("{:.0f}", lengths->output) : "";
+  if (engine == Engine::sglang) {
     return fmt::format(
-        "python -m sglang.bench_serving --model {}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
-        model, random, requests, concurrency);
+        "python -m sglang.bench_serving --model {}{}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
+        model, path, output.empty() ? "" : " --sharegpt-output-len " + output, requests, concurrency);
   }
   if (engine == Engine::trtllm) {
     return fmt::format(
         "python -m tensorrt_llm.serve.scripts.benchmark_serving --model {} --dataset-name trtllm_custom "
-        "--dataset-path PROMPTS --num-prompts {} --max-concurrency {} --save-result",
-        model, requests, concurrency);
+        "--dataset-path {} --num-prompts {} --max-concurrency {} --save-result",
+        model, prompts, requests, concurrency);
   }
   if (engine == Engine::llamacpp) {
     return fmt::format(
         "python tools/server/bench/speed-bench/speed_bench.py --bench qualitative --concurrency {} --output run.json",
         concurrency);
   }
-  return fmt::format("vllm bench serve --model {}{} --num-prompts {} --max-concurrency {} --save-result", model, random,
-                     requests, concurrency);
+  return fmt::format("vllm bench serve --model {}{}{} --num-prompts {} --max-concurrency {} --save-result", model, path,
+                     output.empty() ? "" : " --custom-output-len " + output, requests, concurrency);
 }
 
 }  // namespace specdec::planner

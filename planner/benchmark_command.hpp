@@ -31,12 +31,11 @@ PromptLengths lengths_around(double context);
 
 /// "vllm bench serve ..." or another command that measures it.
 /// @param model  empty: "MODEL"
-/// @param lengths  lengths of random prompts; empty: prompts of the user's own, "PROMPTS", since random ones do not
-///                 determine acceptance
+/// Prompts are the user's own, "PROMPTS", since random ones do not determine acceptance.
+/// @param lengths  those of the prompts and of the outputs, where they matter
 std::string benchmark_command(planning::Engine engine, std::string_view model, const planning::NextMeasurement& next,
                               const std::optional<PromptLengths>& lengths = {});
-/// The same for a point of a plan, of random prompts around its context where hardware prices rounds and times are
-/// asked for.
+/// The same for a point of a plan, with prompts around its context where hardware prices rounds.
 std::string benchmark_command(const Plan& plan, const planning::NextMeasurement& next);
 /// The command for the next run, with the lengths of the runs nearest to its context if they have several.
 /// @param plan  with next_run

@@ -76,7 +76,10 @@ std::string action_at_point(const Plan& plan, const PointPlan& point) {
   const std::string requests = brief(planning::whole_batch(point.batch), 6);
   const std::string where = requests == "1" ? "" : fmt::format(" at {} requests", requests);
   const planning::DeploymentRow& best = point.optimal();
-  if (best.gamma == 0) return fmt::format("Do not draft{}: plain decoding loses least.", where);
+  if (best.gamma == 0) {
+    const bool gains = point.rows[point.drafting_row].speedup > 1;
+    return fmt::format("Do not draft{}: {}.", where, gains ? "the gain is too small" : "plain decoding loses least");
+  }
   const std::string draft =
       plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
   return fmt::format("Draft {}{}{}: about {} plain decoding.", drafts_text(plan, best.gamma), where, draft,

@@ -67,10 +67,19 @@ std::string joined(const std::vector<std::string>& words) { return fmt::format("
 
 // ---------------------------------------------------------------------------------------------------------- points
 
-std::string notes_on(const PointPlan& point, const DeploymentRow& row) {
+/// Whether a benchmark ran so many drafts at about this batch.
+bool has_run(const Plan& d, std::int64_t gamma, double batch) {
+  constexpr double about = 1.1;
+  return d.bench && std::any_of(d.bench->runs.begin(), d.bench->runs.end(), [&](const BenchFigures& run) {
+           return run.gamma == gamma && !run.tree && run.batch < about * batch && batch < about * run.batch;
+         });
+}
+
+std::string notes_on(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
   std::vector<std::string> words;
   if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
   if (row.gamma == point.optimal().gamma) words.push_back("recommended");
+  if (has_run(d, row.gamma, point.batch)) words.push_back("measured");
   if (row.extrapolated) words.push_back("not measured");
   return joined(words);
 }
@@ -136,18 +145,20 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
       shown.insert(point.drafting_row + step);
   }
   for (const std::size_t i : shown) rows.push_back(point.rows[i]);
-  Table table = make_table(
-      rows,
-      {{"draft tokens", [](const auto& row) { return fmt::format("{}", row.gamma); }},
-       {"tokens/step", [](const auto& row) { return brief(row.tokens_per_step, 3); }},
-       {"speedup (95%)", {Align::left}, speedup_with_range},
-       {"ms/token",
-        {.shown = d.in_seconds},
-        [&](const auto& row) { return brief(1000 * point.rows.front().time.total() / row.speedup, 3); }},
-       {"", {Align::left}, [&](const auto& row) { return notes_on(point, row); }}},
-      "", [&](const auto& row) { return row.gamma == point.optimal().gamma; });
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    table.rows[i].is_kept = rows[i].gamma == 0 || (point.deployed && rows[i].gamma == point.deployed->gamma);
+  Table table =
+      make_table(rows,
+                 {{"draft tokens", [](const auto& row) { return fmt::format("{}", row.gamma); }},
+                  {"tokens/step", [](const auto& row) { return brief(row.tokens_per_step, 3); }},
+                  {"speedup (95%)", {Align::left}, speedup_with_range},
+                  {"ms/token",
+                   {.shown = d.in_seconds},
+                   [&](const auto& row) { return brief(1000 * point.rows.front().time.total() / row.speedup, 3); }},
+                  {"", {Align::left}, [&](const auto& row) { return notes_on(d, point, row); }}},
+                 "", [&](const auto& row) { return row.gamma == point.optimal().gamma; });
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (point.deployed && rows[i].gamma == point.deployed->gamma) table.rows[i].distance = 0;
+    if (rows[i].gamma == 0) table.rows[i].distance = 1;
+  }
   return table;
 }
 
@@ -158,21 +169,22 @@ Table brief_points(const Plan& d) {
   for (std::size_t i = 0; i < shown; ++i) rows.push_back(d.points()[i * (count - 1) / (shown - 1)]);
   const bool contexts = has_several_contexts(d);
   Table table = make_table(
-      rows,
-      {{"requests", [](const auto& point) { return whole_or_brief(point.batch); }},
-       {"context", {.shown = contexts}, [](const auto& point) { return context_cell(point.context); }},
-       {"draft tokens", gamma_cell},
-       {"speedup (95%)",
-        {Align::left},
-        [](const auto& point) { return speedup_with_range(point.optimal()); }},
-       {"sure", {Align::left}, [](const auto& point) { return share_cell(point.share); }},
-       {"ms/token",
-        {Align::left, d.in_seconds},
-        [](const auto& point) {
-          return fmt::format("{} -> {}", brief(1000 * point.seconds_per_output_token->baseline, 3),
-                             brief(1000 * point.seconds_per_output_token->speculative, 3));
-        }}});
-  table.rows.back().is_kept = true;
+      rows, {{"requests", [](const auto& point) { return brief(planning::whole_batch(point.batch), 6); }},
+             {"context", {.shown = contexts}, [](const auto& point) { return context_cell(point.context); }},
+             {"draft tokens", gamma_cell},
+             {"speedup (95%)", {Align::left}, [](const auto& point) { return speedup_with_range(point.optimal()); }},
+             {"sure", {Align::left}, [](const auto& point) { return share_cell(point.share); }},
+             {"ms/token",
+              {Align::left, d.in_seconds},
+              [](const auto& point) {
+                return fmt::format("{} -> {}", brief(1000 * point.seconds_per_output_token->baseline, 3),
+                                   brief(1000 * point.seconds_per_output_token->speculative, 3));
+              }},
+             {"", {Align::left}, [&](const auto& point) {
+                const bool is_told = !d.bench && !point.optimal().extrapolated;
+                return is_told || has_run(d, point.optimal().gamma, point.batch) ? "" : "not measured";
+              }}});
+  table.rows.back().distance = 0;
   return table;
 }
 
@@ -226,7 +238,7 @@ Table gammas_table(const Plan& d, const PointPlan& point) {
                      {"bound",
                       {.align = Align::left, .shown = d.has_roofline()},
                       [&](const auto& row) { return std::string(bound_of(d, point, row.gamma).value_or("-")); }},
-                     {"", {Align::left}, [&](const auto& row) { return notes_on(point, row); }}},
+                     {"", {Align::left}, [&](const auto& row) { return notes_on(d, point, row); }}},
                     fmt::format("Every gamma at {}; the best one is marked", point_words(point.batch, point.context)),
                     [&](const auto& row) { return row.gamma == point.optimal().gamma; });
 }

@@ -57,20 +57,14 @@ bool doubts_figures(const Note& note) {
 
 std::int64_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
-/// At most two of the warnings, which take at most so many lines, and how many more there are.
-std::string fitting(const std::vector<std::string>& warnings, std::int64_t lines) {
-  constexpr std::size_t most = 2;
+/// So many of the warnings, and how many more there are.
+std::string first_of(const std::vector<std::string>& warnings, std::size_t shown) {
   std::string text;
-  std::size_t shown = 0;
-  for (const std::string& warning : warnings) {
-    const std::int64_t left_out = shown + 1 < warnings.size() ? 1 : 0;
-    if (shown == most || lines_of(text + warning) + left_out > lines) break;
-    text += warning;
-    ++shown;
-  }
+  for (std::size_t i = 0; i < shown; ++i) text += warnings[i];
   if (shown == warnings.size()) return text;
   const std::int64_t others = std::ssize(warnings) - static_cast<std::int64_t>(shown);
-  return text + fmt::format("{}: --explain\n", counted(others, shown == 0 ? "warning" : "more warning"));
+  const std::string rest = fmt::format("{}: --explain\n", counted(others, shown == 0 ? "warning" : "more warning"));
+  return text + rest;
 }
 
 /// `below`, with a blank line before it if there is something above.
@@ -133,20 +127,29 @@ std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> a
     const std::string code = explain ? fmt::format(" ({})", warning.code) : "";
     if (!warning.explains_null) told.push_back(wrapped(fmt::format("Warning{}: {}.", code, warning.message), 2) + '\n');
   }
-  constexpr std::int64_t most_lines = 15, most_rows = 6;
-  const std::int64_t least_rows = !in_order.empty() && doubts_figures(in_order.front()) ? 0 : 3;
-  // Rows make room for the first warning; a note, such as the configuration that was asked for, stands beside all this.
-  const std::int64_t others =
-      lines_of(text + next + (told.empty() ? "" : '\n' + told.front())) + (told.size() > 1 ? 1 : 0);
-  const auto rows = explain ? std::ssize(spoken.table.rows) : std::clamp(most_lines - others - 2, least_rows, most_rows);
-  if (rows > 0 && !spoken.table.rows.empty())
-    text += after_blank_line(text, text_of(shortened(spoken.table, static_cast<std::size_t>(rows))));
   if (explain) {
+    if (!spoken.table.rows.empty()) text += after_blank_line(text, text_of(spoken.table));
     text += spoken.note;
     return text + after_blank_line(text, spoken.more) + after_blank_line(text, closing_text(assumptions, told)) + next;
   }
-  const std::int64_t left = std::max<std::int64_t>(1, most_lines - lines_of(text + next) - 1);
-  return text + after_blank_line(text, fitting(told, left)) + spoken.note + next;
+  // A note, such as the configuration that was asked for, stands beside all this.
+  constexpr std::int64_t most_lines = 15, heading_lines = 2;
+  constexpr std::size_t most_rows = 6, least_rows = 3, most_warnings = 2;
+  const std::size_t rows = spoken.table.rows.size();
+  const auto rows_beside = [&](std::size_t warnings_shown) {
+    const std::string below = after_blank_line(text, first_of(told, warnings_shown));
+    const std::int64_t left = most_lines - lines_of(text + below + next) - (rows > 0 ? heading_lines : 0);
+    return std::min(std::min(rows, most_rows), static_cast<std::size_t>(std::max<std::int64_t>(left, 0)));
+  };
+  // The second warning makes way for rows, and the first for as many as decide, unless it doubts them.
+  std::size_t shown = std::min(told.size(), most_warnings);
+  if (shown == 2 && rows_beside(2) < std::min(rows, most_rows)) shown = 1;
+  const bool is_doubted = !in_order.empty() && doubts_figures(in_order.front());
+  if (shown == 1 && !is_doubted && rows_beside(1) < std::min(rows, least_rows)) shown = 0;
+  if (const std::size_t fitting = std::max(rows_beside(shown), is_doubted ? 0 : std::min(rows, least_rows));
+      fitting > 0)
+    text += after_blank_line(text, text_of(shortened(spoken.table, fitting)));
+  return text + after_blank_line(text, first_of(told, shown)) + spoken.note + next;
 }
 
 std::string command_lines(const std::string& command) {

@@ -53,12 +53,12 @@ Table shortened(Table table, std::size_t rows) {
   std::vector<std::size_t> distance(places.size(), places.size());
   const auto pass = [&](std::size_t place, std::size_t& from_marked) {
     from_marked = table.rows[place].is_marked ? 0 : from_marked + 1;
-    distance[place] = table.rows[place].is_kept ? 0 : std::min(distance[place], from_marked);
+    distance[place] = table.rows[place].distance.value_or(std::min(distance[place], from_marked));
   };
   std::size_t before = places.size(), behind = places.size();
   for (std::size_t i = 0; i < places.size(); ++i) pass(i, before);
   for (std::size_t i = places.size(); i-- > 0;) pass(i, behind);
-  // A marked row before one that is kept beside it. The page's compiler has no std::ranges::sort.
+  // A marked row before one as near. The page's compiler has no std::ranges::sort.
   const auto order = [&](std::size_t place) { return std::pair(distance[place], !table.rows[place].is_marked); };
   std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return order(a) < order(b); });
   places.resize(rows);

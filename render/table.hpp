@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,8 +50,8 @@ struct Table {
     std::vector<std::string> cells;
     /// True for what the table is about.
     bool is_marked = false;
-    /// True for what the marked rows are compared with: a shortened table keeps it.
-    bool is_kept = false;
+    /// Rows from a marked one, for what it is compared with: a shortened table leaves out the farthest. Else counted.
+    std::optional<std::size_t> distance = {};
   };
 
   /// On a page.

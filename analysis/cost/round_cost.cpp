@@ -6,11 +6,13 @@
 #include <array>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/quantile.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::cost {
 namespace {
@@ -31,8 +33,23 @@ std::string_view name_of(DraftKind kind) {
 }
 
 std::optional<DraftKind> draft_kind_named(std::string_view name) {
+  const std::string word = traces::lower_case(name);
   for (const auto& [its_name, kind] : draft_kinds) {
-    if (its_name == name) return kind;
+    if (its_name == word) return kind;
+  }
+  constexpr std::array<std::pair<std::string_view, DraftKind>, 11> engines_words = {{{"eagle", DraftKind::eagle},
+                                                                                     {"mtp", DraftKind::mtp},
+                                                                                     {"nextn", DraftKind::mtp},
+                                                                                     {"suffix", DraftKind::suffix},
+                                                                                     {"ngram", DraftKind::ngram},
+                                                                                     {"lookup", DraftKind::ngram},
+                                                                                     {"medusa", DraftKind::parallel},
+                                                                                     {"dflash", DraftKind::parallel},
+                                                                                     {"parallel", DraftKind::parallel},
+                                                                                     {"model", DraftKind::model},
+                                                                                     {"standalone", DraftKind::model}}};
+  for (const auto& [part, kind] : engines_words) {
+    if (word.find(part) != std::string::npos) return kind;
   }
   return std::nullopt;
 }

@@ -22,7 +22,6 @@ struct StandardError {
 /// squared deviations are too small as well:
 ///
 ///   se^2 = se_0^2 f (K - 1) / (K - f),   K / f - 1 degrees of freedom,   f at most K / 3
-///   least
 ///
 /// Source:   docs/theory.md#acceptance-from-counters
 StandardError of_neighbours(const StandardError& independent, std::int64_t clusters,

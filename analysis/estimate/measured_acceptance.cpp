@@ -131,6 +131,10 @@ void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
   counted.requests = requests_of(summary, counted.rounds);
   counted.length_variation = usual_length_variation;
   counted.relative_error = error_of(summary, counted);
+  if (basis_ == IntervalBasis::batch_means) {
+    const double explained = sampling_error(evidence_.prior, counted);
+    counted.drift = std::sqrt(std::max(0.0, std::pow(*counted.relative_error, 2) - explained * explained));
+  }
   if (all_made) made_.clear();
   counted_survival_ = counted.survival;
   if (measured_gamma_)

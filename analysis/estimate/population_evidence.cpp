@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -198,16 +197,13 @@ LengthObservation PopulationEvidence::anchor() const {
   return anchor;
 }
 
-double PopulationEvidence::drift_of(PopulationLaw law) const {
-  double least = lengths_.empty() ? std::numeric_limits<double>::infinity() : 0;
+void PopulationEvidence::drift(PopulationLaw& law, double standard) const {
   for (const CountEvidence& counted : counts_) {
-    if (!counted.relative_error) return 0;
-    const double explained = law.sampling_error(counted);
-    const double variance = std::max(0.0, *counted.relative_error * *counted.relative_error - explained * explained);
-    const double slope = law.solve(counted.gamma, law.tokens_per_step(counted.gamma).back());
-    least = std::min(least, std::sqrt(variance) / slope);
+    if (!(counted.drift > 0)) continue;
+    const double most = static_cast<double>(counted.gamma) + 1, margin = 1e-6 * most;
+    const double tokens = law.tokens_per_step(counted.gamma).back() * std::exp(counted.drift * standard);
+    law.solve(counted.gamma, std::clamp(tokens, 1 + margin, most - margin));
   }
-  return std::isfinite(least) ? least : 0;
 }
 
 }  // namespace specdec::estimate

@@ -353,7 +353,7 @@ std::vector<PopulationLaw> draw_populations(PopulationEvidence& evidence, const 
   }
   for (std::size_t world = 0; world < laws.size(); ++world) {
     const ReplicateDraws draws(options.seed, world_stream, static_cast<std::uint32_t>(world));
-    laws[world].mu += evidence.drift_of(laws[world]) * draws.standard_normal(4);
+    evidence.drift(laws[world], draws.standard_normal(4));
   }
   const std::int64_t trained = evidence.prior().trained_depth.value_or(evidence.longest());
   if (trained < 1 || (trained < evidence.longest() && !evidence.is_one_length())) return laws;

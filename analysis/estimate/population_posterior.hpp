@@ -56,9 +56,8 @@ class PopulationEvidence {
   LengthObservations observations(const PopulationLaw& law, std::span<const double> tokens, double weighing) const;
   /// The figure of the longest draft, with the error that it has as one of a population.
   LengthObservation anchor() const;
-  /// The standard deviation of mu in ways that neither the requests nor the rounds of the counts explain: windows that
-  /// resemble each other for hours err together.
-  double drift_of(PopulationLaw law) const;
+  /// Moves mu by the drift of the counts, at a standard normal number.
+  void drift(PopulationLaw& law, double standard) const;
 
  private:
   const PopulationPrior& prior_;

@@ -65,6 +65,9 @@ struct CountEvidence {
   double length_variation = 0;
   /// Standard deviation of ln(tokens per step) by sampling where it was counted, too; else that of the population.
   std::optional<double> relative_error = {};
+  /// That of it which neither the requests nor the rounds explain: windows that resemble each other for hours err
+  /// together.
+  double drift = 0;
 };
 
 /// The squared coefficient of variation of requests' lengths, where nothing tells.

@@ -46,25 +46,6 @@ double binomial_tail(double successes, double trials, double probability) {
 
 }  // namespace
 
-std::optional<DraftKind> kind_of_method(std::string_view method) {
-  const std::string word = traces::lower_case(method);
-  constexpr std::array<std::pair<std::string_view, DraftKind>, 12> words = {{{"eagle", DraftKind::eagle},
-                                                                             {"mtp", DraftKind::mtp},
-                                                                             {"nextn", DraftKind::mtp},
-                                                                             {"suffix", DraftKind::suffix},
-                                                                             {"ngram", DraftKind::ngram},
-                                                                             {"lookup", DraftKind::ngram},
-                                                                             {"medusa", DraftKind::parallel},
-                                                                             {"dflash", DraftKind::parallel},
-                                                                             {"parallel", DraftKind::parallel},
-                                                                             {"model", DraftKind::model},
-                                                                             {"mirrored", DraftKind::model},
-                                                                             {"standalone", DraftKind::model}}};
-  for (const auto& [part, kind] : words)
-    if (word.find(part) != std::string::npos) return kind;
-  return std::nullopt;
-}
-
 namespace {
 
 double as_rare(const FirstDrafts& drafts, const Published& published) {

@@ -140,8 +140,10 @@ void warn_of_length(const cost::ModelSpec& model, Capacity& c) {
       memory.state_bytes > 0 ? fmt::format(" beside {} of states", gigabytes(memory.state_bytes)) : "";
   const auto enough = planning::gpus_that_hold(holds);
   const std::string remedy =
-      enough ? fmt::format("divided over {} GPUs they leave room{}", *enough, without_link(placed.hardware))
-             : std::string("no number of GPUs up to 1024 has room");
+      enough
+          ? fmt::format("divided over {} GPUs they leave room{}; --gpus finds the best layout of those that you have",
+                        *enough, without_link(placed.hardware))
+          : std::string("no number of GPUs up to 1024 has room");
   const double missing = static_cast<double>(holds.block_size) * memory.bytes_per_token - memory.cache_bytes;
   throw QuestionError(fmt::format(
       "--tensor-parallel-size is {}, but {} of target weights per GPU{}{} leave no room for a cache in the {} that "

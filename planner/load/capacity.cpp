@@ -357,12 +357,9 @@ std::optional<sim::CapacityDoubt> Capacity::doubt() const {
 }
 
 std::string benchmark_command(const Capacity& c, const sim::CapacityDoubt& doubt) {
-  // Random prompts do not determine acceptance.
   std::optional<PromptLengths> lengths;
   const sim::Workload& workload = c.simulation.workload;
-  if (doubt.source == sim::UncertaintySource::cost && workload.recorded.empty()) {
-    lengths = PromptLengths{workload.prompt_tokens.mean, workload.output_tokens.mean};
-  }
+  if (workload.recorded.empty()) lengths = PromptLengths{workload.prompt_tokens.mean, workload.output_tokens.mean};
   const planning::Engine engine = planning::engine_or_vllm(c.engine);
   return benchmark_command(engine, served_name(engine, c.served_model), doubt.next, lengths);
 }

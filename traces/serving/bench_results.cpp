@@ -43,7 +43,7 @@ namespace specdec::traces {
 // The draft becomes the label draft where draft_model, speculative_model, speculative_draft_model_path or draft names
 // it, speculative_draft_model_path in server_info or server_args, or model in speculative_config.
 //
-// Without speculation keys a run is a baseline: its BenchRun alone.
+// Without speculation keys a run is a baseline, its BenchRun alone, unless count_chunks tells of drafts.
 
 namespace {
 
@@ -128,7 +128,10 @@ class VllmSpeculation {
     const auto percent = fields_.measure(rate_key);
     const auto length = fields_.measure(length_key);
     read_positions();
-    if (!counts_.rounds && !counts_.drafted && !counts_.accepted && !percent && !length && rates_.empty()) return;
+    if (!counts_.rounds && !counts_.drafted && !counts_.accepted && !percent && !length && rates_.empty()) {
+      count_chunks(counts_);
+      return;
+    }
     if (!counts_.rounds && (length || !rates_.empty())) {
       fields_.refuse(rounds_key, "missing", fmt::format("given beside {}", length ? length_key : positions_key));
     }
@@ -262,18 +265,11 @@ void read_sglang_speculation(const CountedFields& fields, ServingCounts& counts,
   if (counts.gamma && *length > static_cast<double>(*counts.gamma + 1)) {
     fields.refuse("accept_length", shown(*length), fmt::format("at most {}, one more than a draft", *counts.gamma + 1));
   }
-  const BenchRun& run = *counts.bench;
-  if (!run.total_output_tokens || !run.completed || *run.total_output_tokens <= *run.completed) {
-    sink.warn({"accept_length_without_tokens",
-               fmt::format("{}:{}: accept_length is {}, but total_output_tokens and completed do not say over how many "
-                           "tokens; no counts",
-                           counts.file.string(), counts.line, shown(*length))});
-    return;
-  }
-  counts.emitted = *run.total_output_tokens - *run.completed;
-  counts.rounds = std::max(1.0, std::round(*counts.emitted / *length));
-  counts.accepted = *counts.emitted - *counts.rounds;
-  counts.from_rates = true;
+  if (count_back(counts, *length)) return;
+  sink.warn({"accept_length_without_tokens",
+             fmt::format("{}:{}: accept_length is {}, but total_output_tokens and completed do not say over how many "
+                         "tokens; no counts",
+                         counts.file.string(), counts.line, shown(*length))});
 }
 
 /// Leaves out results that are there twice: two runs do not take the same time to the last digit.

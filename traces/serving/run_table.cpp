@@ -214,6 +214,7 @@ class RunTable {
     }
     take_littles_law(run);
     counts_.bench = run;
+    if (plain_ && counts_.engine == "vllm" && cells_.table().summary) count_chunks(counts_);
   }
 
   /// Those without a draft among them, where the tokens are told and nothing else of the run.

@@ -82,6 +82,22 @@ std::optional<std::int64_t> equal_drafts_of(const ServingCounts& counts) {
   return static_cast<std::int64_t>(*counts.drafted / *counts.rounds);
 }
 
+bool count_back(ServingCounts& run, double tokens_per_round) {
+  const BenchRun& bench = *run.bench;
+  if (!bench.total_output_tokens || !bench.completed || *bench.total_output_tokens <= *bench.completed) return false;
+  run.emitted = *bench.total_output_tokens - *bench.completed;
+  run.rounds = std::max(1.0, std::round(*run.emitted / tokens_per_round));
+  run.accepted = *run.emitted - *run.rounds;
+  run.from_rates = true;
+  return true;
+}
+
+void count_chunks(ServingCounts& run) {
+  constexpr double least = 1.25;
+  const double tokens = run.bench->mean_itl_ms.value_or(0) / run.bench->mean_tpot_ms.value_or(1);
+  if (tokens >= least && std::isfinite(tokens)) count_back(run, tokens);
+}
+
 ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> gamma) {
   if (!counts.rounds || counts.shape == DraftShape::tree) return counts;
   counts.gamma = longest_draft_of(counts, gamma);

@@ -210,6 +210,14 @@ struct ServingCounts {
 /// At most the last step of a request accepts tokens that its end cuts off. Empty where the source tells neither.
 std::optional<double> steps_of(const ServingCounts& counts);
 
+/// Counts of a benchmark run back from the mean tokens of its rounds; false where its totals do not tell its tokens.
+bool count_back(ServingCounts& run, double tokens_per_round);
+
+/// The same of a run of vLLM without counts: its mean_itl_ms is between chunks, and a chunk holds the tokens of a
+/// round, so that it is so many times mean_tpot_ms. Below 1.25 nothing, since means over requests and over chunks
+/// differ, too.
+void count_chunks(ServingCounts& run);
+
 /// ServingCounts::gamma, or else the one that is stated, or the longest draft that was counted by position; empty where
 /// nothing says it.
 std::optional<std::int64_t> longest_draft_of(const ServingCounts& counts,

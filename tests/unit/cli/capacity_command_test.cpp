@@ -139,7 +139,7 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   CHECK(next["with_baseline"] == true);
   const std::string command = next["command"];
   CHECK(command.rfind("vllm bench serve --model meta-llama/Llama-3.1-8B", 0) == 0);
-  CHECK(command.find("--dataset-name random") != std::string::npos);
+  CHECK(command.find("--dataset-name custom --dataset-path PROMPTS_OF_") != std::string::npos);
   const std::string out = run_specdec("capacity --explain " + options).out;
   CHECK(out.find("Next: run the server with num_speculative_tokens 2, and once without") != std::string::npos);
   CHECK(out.find("median of its pauses between outputs (ITL)") != std::string::npos);
@@ -408,7 +408,8 @@ TEST_CASE("capacity finds a layout on the GPUs that there are, and sizes prompts
 TEST_CASE("weights that do not fit are refused with the number of GPUs that hold them") {
   check_refused("--hardware h100-sxm --model llama-3.3-70b" + lengths,
                 "--tensor-parallel-size is 1, but 141.1 GB of target weights per GPU leave no room for a cache in the "
-                "75.1 GB that h100-sxm has to give to plain: 66.0 GB are missing; divided over 2 GPUs they leave room");
+                "75.1 GB that h100-sxm has to give to plain: 66.0 GB are missing; divided over 2 GPUs they leave "
+                "room; --gpus finds the best layout of those that you have");
 }
 
 TEST_CASE("capacity refuses options that contradict each other or miss one another") {

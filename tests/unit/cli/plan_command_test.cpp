@@ -326,7 +326,7 @@ TEST_CASE("a gain below --min-gain is not worth a draft, and its default may be 
   const std::string weak = "plan --alpha 0.5 --c 0.45";
   CHECK(run_specdec(weak).out == run_specdec(weak + " --min-gain 0.05").out);
   CHECK(run_specdec(weak).out.starts_with(
-      "Do not draft: plain decoding loses least.\nWith 1 token: sure not to gain 5%, 1.03x."));
+      "Do not draft: the gain is too small.\nWith 1 token: sure not to gain 5%, 1.03x."));
   CHECK(run_specdec(weak + " --min-gain 0.03").out.starts_with("Draft 1 token: about 1.03x"));
 }
 

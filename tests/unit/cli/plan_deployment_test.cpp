@@ -1431,10 +1431,10 @@ TEST_CASE("the run that would tell is made at the context that is asked for, and
   const std::string asked =
       "plan --hardware h100 --tp 8 --model llama-3.3-70b --draft-model llama-3.2-1b --alpha 0.42 --batch 32 --context ";
   const std::string text = run_specdec(asked + "16000 --explain").out;
-  CHECK(text.find("--random-input-len 15872") != std::string::npos);
-  CHECK(text.find("--random-output-len 256") != std::string::npos);
+  CHECK(text.find("PROMPTS_OF_15872_TOKENS") != std::string::npos);
+  CHECK(text.find("--custom-output-len 256") != std::string::npos);
   CHECK(text.find("batch=32,tpot_ms=P,context=16000") != std::string::npos);
-  CHECK(run_specdec(asked + "0").out.find("random") == std::string::npos);
+  CHECK(run_specdec(asked + "0").out.find("PROMPTS_OF") == std::string::npos);
 }
 
 TEST_CASE(

@@ -146,7 +146,8 @@ TEST_CASE("a result that names its draft has it as a label") {
 }
 
 TEST_CASE("results without speculation are baselines, and unknown values are nothing") {
-  const CountsTaken vllm = take_counts(traces::vllm_bench_format(), vllm_result(""));
+  const std::string plain = replaced(vllm_result(""), "17.5", "8.25");
+  const CountsTaken vllm = take_counts(traces::vllm_bench_format(), plain);
   REQUIRE(vllm.units.size() == 1);
   CHECK(!vllm.units[0].rounds);
   CHECK(!vllm.units[0].accepted);
@@ -163,6 +164,24 @@ TEST_CASE("results without speculation are baselines, and unknown values are not
   CHECK(sglang.units[1].bench.value().completed == 4);
   CHECK(sglang.units[1].bench.value().request_rate == 1.5);
   CHECK(sglang.warnings.empty());
+}
+
+TEST_CASE("a vLLM result without counts has the rounds that its chunks tell, from JSON and from what is printed") {
+  // 27 tokens after the first of each request, in chunks of 17.5 / 7.25 tokens.
+  const CountsTaken json = take_counts(traces::vllm_bench_format(), vllm_result(""));
+  const CountsTaken printed = take_counts(traces::run_table_format(),
+                                          "============ Serving Benchmark Result ============\n"
+                                          "Successful requests: 3\nMaximum request concurrency: 2\n"
+                                          "Total input tokens: 300\nTotal generated tokens: 30\n"
+                                          "Output token throughput (tok/s): 12.0\n"
+                                          "Mean TPOT (ms): 7.25\nMean ITL (ms): 17.5\n");
+  for (const CountsTaken* taken : {&json, &printed}) {
+    REQUIRE(taken->units.size() == 1);
+    CHECK(taken->units[0].emitted == 27);
+    CHECK(taken->units[0].rounds == 11);
+    CHECK(taken->units[0].accepted == 16);
+    CHECK_FALSE(taken->units[0].gamma);
+  }
 }
 
 TEST_CASE("nothing of one run stays for the next") {

@@ -233,7 +233,7 @@ TEST_CASE("a drop that was counted goes on behind the counts") {
 TEST_CASE("counts that err together for hours leave all gammas as open, about what was counted") {
   CountEvidence counted{3, {0.71, 0.5, 0.36}, 300'000};
   counted.requests = 5'000;
-  counted.relative_error = 0.1;
+  counted.relative_error = counted.drift = 0.1;
   const TokenWorlds worlds = population_worlds(population_prior(), {}, {{counted}}, 5, {1000, 1});
   CHECK(quantile(worlds.tokens[3], 0.5) == Approx(2.57).epsilon(0.02));
   for (const std::size_t gamma : {3, 5}) {
