@@ -9,36 +9,14 @@ using estimate::ServingSummary;
 using nlohmann::ordered_json;
 
 ordered_json rate_json(const std::optional<estimate::CountedRate>& rate) {
-  ordered_json json = {{"value", nullptr},
-                       {"bounds", nullptr},
-                       {"ci95", nullptr},
-                       {"iid_rounds_ci95", nullptr},
-                       {"design_effect_3_ci95", nullptr},
-                       {"estimator", nullptr},
-                       {"method", nullptr},
-                       {"weighting", "rounds"}};
+  ordered_json json = {
+      {"value", nullptr}, {"bounds", nullptr}, {"ci95", nullptr}, {"estimator", nullptr}, {"method", nullptr}};
   if (!rate) return json;
   json["value"] = number_or_null(rate->value);
   if (!rate->value) json["bounds"] = pair_of(rate->bounds);
   json["ci95"] = pair_of(rate->ci95);
-  json["iid_rounds_ci95"] = pair_of(rate->ci95_iid_rounds);
-  json["design_effect_3_ci95"] = pair_of(rate->ci95_design_effect_3);
   json["estimator"] = rate->estimator;
   json["method"] = rate->method;
-  return json;
-}
-
-ordered_json homogeneity_json(const std::optional<estimate::HomogeneityTest>& test) {
-  ordered_json json = {
-      {"chi_square", nullptr}, {"degrees_of_freedom", nullptr},       {"design_effect", nullptr},
-      {"p_value", nullptr},    {"tokens_per_step_observed", nullptr}, {"tokens_per_step_constant", nullptr}};
-  if (!test) return json;
-  json["chi_square"] = number_or_null(test->chi_square);
-  json["degrees_of_freedom"] = test->degrees_of_freedom;
-  json["design_effect"] = number_or_null(test->design_effect);
-  json["p_value"] = number_or_null(test->p_value);
-  json["tokens_per_step_observed"] = number_or_null(test->tokens_per_step_observed);
-  json["tokens_per_step_constant"] = number_or_null(test->tokens_per_step_constant);
   return json;
 }
 
@@ -99,7 +77,6 @@ ordered_json group_json(const CountersGroup& group) {
           {"shape", name_of(s.shape)},
           {"gamma", or_null(s.gamma)},
           {"longest_draft", or_null(s.longest_draft)},
-          {"fixed_length", s.fixed_length},
           {"verified_per_round", number_or_null(s.verified_per_round)},
           {"rounds", number_or_null(s.rounds)},
           {"drafted", number_or_null(s.drafted)},
@@ -110,7 +87,7 @@ ordered_json group_json(const CountersGroup& group) {
           {"alpha_pooled", estimate_json(group.alpha_pooled)},
           {"draft_acceptance_rate", estimate_json(s.draft_acceptance_rate)},
           {"draft_acceptance_rate_note", reason_against_alpha(s.shape)},
-          {"homogeneity", homogeneity_json(s.homogeneity)},
+          {"tokens_per_step_by_one_rate", number_or_null(s.tokens_by_one_rate)},
           {"design_effect", number_or_null(s.design_effect)},
           {"positions", positions_json(s)},
           {"histogram", histogram_json(s)},

@@ -63,7 +63,7 @@ std::string draft_text(const ServingSummary& s) {
     return text;
   }
   const std::string shape = s.shape == traces::DraftShape::chain ? "" : " of unknown shape";
-  if (s.gamma && s.fixed_length) return fmt::format("drafts of {}{}", *s.gamma, shape);
+  if (s.gamma) return fmt::format("drafts of {}{}", *s.gamma, shape);
   if (s.longest_draft) return fmt::format("drafts of up to {}{}", *s.longest_draft, shape);
   return fmt::format("drafts{} of unknown length", shape);
 }
@@ -87,24 +87,13 @@ std::string alpha_sentence(const ServingSummary& s) {
   if (!s.alpha_hat) return "";
   const estimate::CountedRate& alpha = *s.alpha_hat;
   const std::string value = alpha.value ? brief(*alpha.value) : interval_text(alpha.bounds);
-  std::string text = fmt::format("alpha_hat {}{}, weighted by rounds.", value, sure_text(alpha.ci95, alpha.method));
-  if (alpha.method == "iid_rounds" && alpha.ci95_design_effect_3) {
-    text += fmt::format(" At a design effect of 3: {}.", interval_text(*alpha.ci95_design_effect_3));
-  }
-  return text;
+  return fmt::format("alpha_hat {}{}, weighted by rounds.", value, sure_text(alpha.ci95, alpha.method));
 }
 
-std::string homogeneity_sentence(const ServingSummary& s) {
-  if (!s.homogeneity) return "";
-  const estimate::HomogeneityTest& test = *s.homogeneity;
-  return fmt::format(
-      "Is one rate enough for all positions? chi-square {} on {}, p {}{}; with it tokens per step would be {} instead "
-      "of {} as counted ({:+.1f}%).",
-      brief(test.chi_square, 3), counted(test.degrees_of_freedom, "degree") + " of freedom", brief(test.p_value, 2),
-      test.design_effect ? fmt::format(" at its design effect, {}", brief(std::max(1.0, *test.design_effect), 3))
-                         : " if rounds were independent",
-      brief(test.tokens_per_step_constant), brief(test.tokens_per_step_observed),
-      100 * (test.tokens_per_step_constant / test.tokens_per_step_observed - 1));
+/// How far one rate for all positions is from the counts, in percent.
+std::optional<double> error_of_one_rate(const ServingSummary& s) {
+  if (!s.tokens_by_one_rate) return std::nullopt;
+  return 100 * (*s.tokens_by_one_rate / s.tokens_per_step->value - 1);
 }
 
 std::string acceptance_lines(const ServingSummary& s) {
@@ -120,7 +109,10 @@ std::string acceptance_lines(const ServingSummary& s) {
     add(fmt::format("Accepted / drafted {} is {}.", brief(s.draft_acceptance_rate->value),
                     reason_against_alpha(s.shape)));
   }
-  add(homogeneity_sentence(s));
+  if (const auto error = error_of_one_rate(s)) {
+    add(fmt::format("With that rate at every position tokens per step would be {} ({:+.1f}%).",
+                    brief(*s.tokens_by_one_rate), *error));
+  }
   if (s.design_effect) {
     add(fmt::format("{}: the variance is {} times that of independent ones, over {}.",
                     *s.design_effect > 1 ? "Rounds cluster" : "Rounds do not cluster", brief(*s.design_effect, 3),
@@ -315,8 +307,8 @@ std::string certainty_sentence(const ServingSummary& s) {
     text += fmt::format("; not your engine's acceptance rate, accepted / drafted, {}",
                         percent(s.draft_acceptance_rate->value));
   if (s.alpha_hat && s.alpha_hat->value) text += '.';
-  constexpr double doubtful = 0.01;
-  if (s.homogeneity && s.homogeneity->p_value < doubtful)
+  constexpr double matters = 1;
+  if (const auto error = error_of_one_rate(s); error && std::abs(*error) >= matters)
     text += " Acceptance changes with depth: plan with these counts, not with one rate.";
   return text;
 }

@@ -38,7 +38,6 @@ bool infer_gamma(const CountedGroup& group, ServingSummary& summary) {
   const bool of_ends = drafts.least_gamma <= drafts.most_gamma;
   if (!of_ends || gamma * drafts.rounds - drafts.drafted > just_below * drafts.rounds) return false;
   summary.gamma = summary.longest_draft = drafts.least_gamma;
-  summary.fixed_length = true;
   summary.warnings.push_back(
       {"gamma_inferred",
        fmt::format("gamma is taken as {}: {:.4g} tokens were drafted a round, which falls short of it by no more than "
@@ -76,7 +75,6 @@ void describe(const CountedGroup& group, ServingSummary& summary) {
   }
   if (summary.shape != DraftShape::chain || group.fixed_gamma.differ()) return;
   summary.gamma = group.fixed_gamma.value_or(std::nullopt);
-  summary.fixed_length = summary.gamma.has_value();
 }
 
 void warn_of_units(const CountedGroup& group, ServingSummary& summary) {

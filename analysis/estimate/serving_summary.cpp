@@ -12,7 +12,6 @@
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
 #include "analysis/estimate/group_description.hpp"
-#include "analysis/estimate/homogeneity.hpp"
 #include "analysis/estimate/serving_clusters.hpp"
 #include "analysis/estimate/unit_counts.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
@@ -92,20 +91,18 @@ class RoundIntervals {
     return theory::tokens_variance(theory::alpha_from_acceptance_length(tokens, *summary_.gamma), *summary_.gamma);
   }
 
-  /// Tokens per step of independent rounds, whose variance is `design_effect` times that of the rounds.
-  std::optional<Interval> tokens_of_independent_rounds(double design_effect) const {
+  std::optional<Interval> tokens_of_independent_rounds() const {
     const std::optional<double> variance = variance_of_accepted();
     if (!variance) return std::nullopt;
-    const double rounds = rounds_ / design_effect;
     const double most = most_tokens();
     if (*variance > 0) {
-      return bounded_t_interval(tokens_, {std::sqrt(*variance / rounds), std::max(1.0, rounds - 1)}, 1, most);
+      return bounded_t_interval(tokens_, {std::sqrt(*variance / rounds_), std::max(1.0, rounds_ - 1)}, 1, most);
     }
     if (!summary_.gamma || *summary_.gamma < 1) return std::nullopt;
     // All rounds alike: that many trials without a failure, or without a success; otherwise the variance is unknown.
     const double accepted = tokens_ - 1;
     if (accepted > 0 && tokens_ < most) return std::nullopt;
-    const double trials = accepted > 0 ? accepted * rounds : rounds;
+    const double trials = accepted > 0 ? accepted * rounds_ : rounds_;
     const Interval alpha = clopper_pearson_interval_of_share(accepted > 0 ? trials : 0, trials);
     return Interval{theory::expected_tokens(core::AcceptanceRate(alpha.lo), *summary_.gamma),
                     theory::expected_tokens(core::AcceptanceRate(alpha.hi), *summary_.gamma)};
@@ -188,7 +185,7 @@ class Summarising {
     find_draft_acceptance_rate();
     find_positions();
     find_alpha();
-    find_homogeneity();
+    find_tokens_by_one_rate();
     warn_of_lengths(group_, summary_);
     warn_of_basis(group_, neighbours_, summary_);
     append(summary_.warnings, group_.warnings.list());
@@ -225,7 +222,7 @@ class Summarising {
     if (clusters.clusters() == 0) return;
     tokens_ = 1 + clusters.numerator() / clusters.denominator();
     // The same clusters counted as tokens, so that the interval lies in [1, gamma + 1].
-    const std::optional<Interval> iid = intervals().tokens_of_independent_rounds(1);
+    const std::optional<Interval> iid = intervals().tokens_of_independent_rounds();
     const double rejecting = rounds_of_one_ * clusters.denominator() * (intervals().most_tokens() - tokens_);
     const bool rare = rounds_of_one_ * clusters.numerator() < few_rejections || rejecting < few_rejections;
     const Ratio ratio{clusters, 1, intervals().most_tokens(), iid, rare};
@@ -261,7 +258,7 @@ class Summarising {
     const bool of_all = group_.drafted.units == group_.counted && group_.accepted.units == group_.counted;
     const bool rounds_known = tally_.accepted_per_round.clusters() > 0;
     if (of_all && rounds_known && summary_.gamma && *summary_.gamma > 0) {
-      if (const auto tokens = intervals().tokens_of_independent_rounds(1)) {
+      if (const auto tokens = intervals().tokens_of_independent_rounds()) {
         const auto gamma = static_cast<double>(*summary_.gamma);
         iid = Interval{(tokens->lo - 1) / gamma, (tokens->hi - 1) / gamma};
       }
@@ -308,10 +305,8 @@ class Summarising {
     const double accepted = std::min(moments.accepted(position.position), looked_at);
     const double rate = accepted / looked_at;
     const Interval iid = clopper_pearson_interval_of_share(accepted, looked_at);
-    std::vector<double> gradient(static_cast<std::size_t>(moments.positions()));
-    gradient[static_cast<std::size_t>(position.position - 1)] = 1;
     Estimate conditional{rate, iid, std::string(name_of(IntervalBasis::iid_rounds))};
-    if (const auto error = moments.standard_error(gradient)) {
+    if (const auto error = moments.standard_error(position.position)) {
       conditional.ci95 = bounded_t_interval(rate, *error, 0, 1);
       if (intervals().few_clusters() || rare(accepted, looked_at) || too_alike(*conditional.ci95, iid)) {
         conditional.ci95 = hull(*conditional.ci95, iid);
@@ -345,12 +340,11 @@ class Summarising {
     if (known) rate.value = rate.bounds.lo;
     rate.estimator = known ? "censored_geometric" : "bounds";
     rate.method = intervals().method(low);
-    rate.ci95_iid_rounds = trials_interval(low, high, 1);
-    rate.ci95_design_effect_3 = trials_interval(low, high, 3);
+    const Interval iid = hull(trials_interval(low), trials_interval(high));
     const auto part = [&](const ClusterMoments& clusters, double value) {
       const double rejections = clusters.denominator() - clusters.numerator();
       const bool few = clusters.numerator() < few_rejections || rejections < few_rejections;
-      return intervals().around(value, {clusters, 0, 1, rate.ci95_iid_rounds, few});
+      return intervals().around(value, {clusters, 0, 1, iid, few});
     };
     const auto lowest = part(low, rate.bounds.lo);
     const auto highest = part(high, rate.bounds.hi);
@@ -364,12 +358,8 @@ class Summarising {
              : "draft lengths vary, and how long each was is unknown: alpha is given within bounds");
   }
 
-  static Interval trials_interval(const ClusterMoments& low, const ClusterMoments& high, double design_effect) {
-    const auto of = [&](const ClusterMoments& trials) {
-      return clopper_pearson_interval_of_share(std::min(trials.numerator(), trials.denominator()) / design_effect,
-                                               trials.denominator() / design_effect);
-    };
-    return hull(of(low), of(high));
+  static Interval trials_interval(const ClusterMoments& trials) {
+    return clopper_pearson_interval_of_share(std::min(trials.numerator(), trials.denominator()), trials.denominator());
   }
 
   Interval inverted(const Interval& tokens) const {
@@ -387,28 +377,19 @@ class Summarising {
     rate.estimator = "moment_inversion";
     rate.method = summary_.tokens_per_step->method;
     if (summary_.tokens_per_step->ci95) rate.ci95 = inverted(*summary_.tokens_per_step->ci95);
-    if (const auto tokens = intervals().tokens_of_independent_rounds(1)) rate.ci95_iid_rounds = inverted(*tokens);
-    if (const auto tokens = intervals().tokens_of_independent_rounds(3)) rate.ci95_design_effect_3 = inverted(*tokens);
     summary_.alpha_hat = std::move(rate);
     warn("moment_inversion",
          "how often all drafts of a round were accepted is unknown: alpha is the rate that gives the tokens per step, "
          "which is approximate where acceptance varies");
   }
 
-  void find_homogeneity() {
+  void find_tokens_by_one_rate() {
     if (!summary_.alpha_hat || summary_.alpha_hat->estimator != "censored_geometric") return;
-    const double alpha = *summary_.alpha_hat->value;
-    summary_.homogeneity = homogeneity_test(tally_.moments, alpha);
-    if (!summary_.homogeneity) return;
-    const double rounds = traces::sum_of(group_.rounds_by_drafted);
-    summary_.homogeneity->tokens_per_step_observed = tokens_;
-    summary_.homogeneity->tokens_per_step_constant = 0;
-    for (std::size_t length = 0; length < group_.rounds_by_drafted.size(); ++length) {
-      if (!(group_.rounds_by_drafted[length] > 0)) continue;
-      summary_.homogeneity->tokens_per_step_constant +=
-          group_.rounds_by_drafted[length] / rounds *
-          theory::expected_tokens(core::AcceptanceRate(alpha), static_cast<std::int64_t>(length));
-    }
+    const core::AcceptanceRate alpha(*summary_.alpha_hat->value);
+    double tokens = 0;
+    for (std::size_t length = 0; length < group_.rounds_by_drafted.size(); ++length)
+      tokens += group_.rounds_by_drafted[length] * theory::expected_tokens(alpha, static_cast<std::int64_t>(length));
+    summary_.tokens_by_one_rate = tokens / traces::sum_of(group_.rounds_by_drafted);
   }
 
   const CountedGroup& group_;

@@ -37,9 +37,6 @@ struct CountedRate {
   Interval bounds;
   /// 95% interval on the basis that the group has; covers both bounds. Empty without a basis.
   std::optional<Interval> ci95;
-  /// Rounds taken as independent (Clopper and Pearson), and the same with a design effect of 3: a third of the
-  /// trials.
-  std::optional<Interval> ci95_iid_rounds, ci95_design_effect_3;
   /// "censored_geometric", "moment_inversion" or "bounds".
   std::string estimator;
   /// "iid_rounds", "clusters", "batch_means", "none".
@@ -57,32 +54,6 @@ struct PositionAcceptance {
   Estimate survival;
   /// accepted / evaluated; empty if that is unknown or 0.
   std::optional<Estimate> conditional;
-};
-
-/// Tests whether one rate for all positions fits, and the error from assuming it. Positions that few rounds reach are
-/// merged, so that in each cell of the test one rate expects at least 5 accepted drafts and 5 rejected ones.
-///
-///   chi-square = sum over cells (accepted - alpha_hat examined)^2 / (examined alpha_hat (1 - alpha_hat))
-///
-/// Rounds of one request resemble each other, so that chi-square follows a sum of scaled laws of one degree of freedom.
-/// With V the covariance over clusters of the cells' terms under the root, their scales are the eigenvalues of V, and
-///
-///   chi-square / tr V ~ F(f, f (clusters - 1)),   f = (tr V)^2 / tr V^2
-///
-/// approximately, in place of the chi-square law where V is larger than that of independent rounds.
-/// Source:   Pearson 1900; smallest expected counts: Cochran 1954; clusters: Rao and Scott 1984, Thomas and Rao 1987
-struct HomogeneityTest {
-  double chi_square = 0;
-  /// Number of cells minus one, >= 1.
-  std::int64_t degrees_of_freedom = 0;
-  /// tr V / degrees of freedom: how many times larger clusters make chi-square; empty for fewer than two clusters.
-  std::optional<double> design_effect;
-  /// P(chi-square at least this large | one rate). Without a design effect of independent rounds, and too small for
-  /// others.
-  double p_value = 1;
-  /// Tokens per step as counted, and from alpha_hat at the same gamma(s).
-  double tokens_per_step_observed = 1;
-  double tokens_per_step_constant = 1;
 };
 
 /// The counts of one model (and label), summed over everything else.
@@ -117,8 +88,6 @@ struct ServingSummary {
   std::optional<std::int64_t> longest_draft;
   /// Target positions per round, the root included, for a tree.
   std::optional<double> verified_per_round;
-  /// True if every round is known to have drafted `gamma` tokens.
-  bool fixed_length = false;
 
   /// Sums over the units that give them (warning "counts_missing" if some do not); empty if none does.
   std::optional<double> rounds, drafted, accepted, emitted;
@@ -140,14 +109,16 @@ struct ServingSummary {
   /// Weighted by rounds: rounds start after rejections, so hard stretches count more than their share of the text.
   /// Empty for a tree, for an unknown shape, or if no draft was examined.
   std::optional<CountedRate> alpha_hat;
-  std::optional<HomogeneityTest> homogeneity;
+  /// Tokens per step of rounds of these lengths with alpha_hat at every position, to be held against those counted;
+  /// empty unless every unit counts the drafts looked at.
+  std::optional<double> tokens_by_one_rate;
   /// Variance over clusters / variance of independent rounds, for tokens per step; empty with fewer than 2 clusters.
   std::optional<double> design_effect;
 
   /// Changes over the record, as far as units are enough to show them: whether one stands() or not.
   std::vector<AcceptanceTrend> trends;
 
-  /// Sums and covariances by position, over the units that count the examined drafts.
+  /// Sums and errors by position, over the units that count the examined drafts.
   RoundMoments moments;
   std::vector<Note> warnings;
 };

@@ -33,12 +33,6 @@ double design_effect_of(const ServingSummary& summary) {
   return std::max(least_design_effect, summary.design_effect.value_or(least_design_effect));
 }
 
-/// That of differences between positions, in which requests that are better or worse at all positions do not enter.
-double position_effect_of(const ServingSummary& summary) {
-  const auto effect = summary.homogeneity ? summary.homogeneity->design_effect : std::nullopt;
-  return effect ? std::max(least_design_effect, *effect) : design_effect_of(summary);
-}
-
 /// The first drafts of a group; those that an engine counts in sum alone are at most as many as all.
 std::optional<FirstDrafts> first_drafts_of(const ServingSummary& s) {
   if (!s.accepted || s.longest_draft == 0) return std::nullopt;
@@ -259,7 +253,7 @@ void check_acceptance(const ServingSummary& summary, Suspicions& suspicions) {
   });
   const auto known = static_cast<std::size_t>(unknown - summary.positions.begin());
   if (known < 2) return;
-  const double effect = position_effect_of(summary);
+  const double effect = design_effect_of(summary);
   check_rise(summary, known, effect, suspicions);
   check_drop(summary, known, effect, suspicions);
 }

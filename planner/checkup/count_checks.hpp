@@ -10,8 +10,7 @@
 /// the design effect leaves, which is never taken below least_design_effect.
 namespace specdec::planner {
 
-/// Counts without clusters are tested at this design effect; those with clusters at theirs, but at no smaller one. For
-/// rates of one position against another that is theirs of differences between positions (estimate::HomogeneityTest).
+/// Counts without clusters are tested at this design effect; those with clusters at theirs, but at no smaller one.
 inline constexpr double least_design_effect = 3;
 /// A draft of which fewer first tokens are accepted is taken for broken.
 inline constexpr double least_first_acceptance = 0.05;

@@ -310,7 +310,7 @@ def walk(value, path: str = ""):
 
 
 # What bounds lie around, where they are not called after it.
-BOUNDED = {"ci95": ["value"], "bounds": ["value"], "iid_rounds_ci95": ["value"], "design_effect_3_ci95": ["value"]}
+BOUNDED = {"ci95": ["value"], "bounds": ["value"]}
 
 
 def check_intervals(answer: dict) -> None:
@@ -480,7 +480,7 @@ def check_counters(answer: dict) -> None:
             require(None in (*low, high) or at_most(low[0], high), f"tokens fall at gamma {after['gamma']}")
         kept = [position["unconditional"]["value"] for position in group["positions"] or []]
         require(all(at_most(a, b) for b, a in zip(kept, kept[1:])), "positions rise")
-        if kept and group["fixed_length"]:
+        if kept and group["gamma"] is not None:
             require(same(1 + sum(kept), group["tokens_per_step"]["value"]), "tokens are not one more than the positions")
 
 
