@@ -39,7 +39,6 @@ struct AnalyzeOptions {
   std::string lenience = usual_leniences();
   std::string standardise = "auto";
   std::optional<std::string> by;
-  std::int64_t seed = 1;
   std::int64_t threads = default_threads();
 };
 
@@ -56,7 +55,6 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.text("--standardise,--standardize", o.standardise, "LIST",
                "other ways to sample: auto, none, or for instance\n"
                "\"temperature=0.7,top_p=0.9;draft:temperature=0.5\"; target:\nor draft: alone; whole rows only");
-  options.integer("--seed", o.seed, {.hi = unbounded}, "seed of all random numbers");
   options.integer("--threads", o.threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
   options.footer(
       "Examples:\n"
@@ -158,7 +156,6 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
   } else if (o.standardise != "auto") {
     question.standardise = sweep_of(o.standardise);
   }
-  question.seed = o.seed;
   question.threads = o.threads;
   return question;
 }

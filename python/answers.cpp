@@ -375,7 +375,7 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
   arguments.take("c", question.cost.c);
   arguments.take("verify_factor", question.cost.verify_factor);
   arguments.take("overhead", question.cost.overhead);
-  SPECDEC_TAKE_MEMBERS(question, gamma, lenience, standardise, seed, threads)
+  SPECDEC_TAKE_MEMBERS(question, gamma, lenience, standardise, threads)
   return question;
 }
 

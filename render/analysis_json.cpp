@@ -86,7 +86,6 @@ ordered_json gamma_json(const GammaReplay& low, const GammaReplay* high) {
   ordered_json& speedup = json["speedup"];
   speedup["replay"] = figure_json(low.speedup, high ? high->speedup : std::nullopt);
   speedup["iid"] = exact ? number_or_null(low.iid_speedup) : ordered_json();
-  json["share_best"] = exact ? number_or_null(low.share_best) : ordered_json();
   return json;
 }
 
@@ -96,7 +95,6 @@ ordered_json gamma_json(const planning::IidRow& iid) {
   json["tokens_per_step"] = {
       {"replay", figure_json({})}, {"iid", number_or_null(iid.tokens_per_step)}, {"iid_minus_replay", nullptr}};
   json["speedup"] = {{"replay", figure_json({})}, {"iid", number_or_null(iid.speedup)}};
-  json["share_best"] = nullptr;
   return json;
 }
 
@@ -117,14 +115,8 @@ const Report* pointer_to(const std::optional<Report>& report) {
 }
 
 ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
-  ordered_json json = {{"gamma", nullptr},
-                       {"speedup", bracket_json({})},
-                       {"bootstrap_share_best", nullptr},
-                       {"near_optimal_gammas", nullptr},
-                       {"expected_regret", nullptr},
-                       {"at_limit", nullptr},
-                       {"gamma_bounds", nullptr},
-                       {"break_even_c", nullptr},
+  ordered_json json = {{"gamma", nullptr},           {"speedup", bracket_json({})}, {"near_optimal_gammas", nullptr},
+                       {"at_limit", nullptr},        {"gamma_bounds", nullptr},     {"break_even_c", nullptr},
                        {"break_even_gamma", nullptr}};
   if (low && low->break_even && !high) {
     json["break_even_c"] = low->break_even->c;
@@ -141,9 +133,7 @@ ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
   json["gamma"] = best.gamma;
   const GammaReplay& row = *replayed(*low, best.gamma);
   json["speedup"] = bracket_json(estimate::exactly(best.speedup), row.speedup ? row.speedup->ci95 : std::nullopt);
-  json["bootstrap_share_best"] = number_or_null(row.share_best);
   if (best.near_optimal_gammas) json["near_optimal_gammas"] = *best.near_optimal_gammas;
-  json["expected_regret"] = number_or_null(best.expected_regret);
   json["at_limit"] = best.at_limit;
   return json;
 }

@@ -131,11 +131,9 @@ std::string sureness_of_best(const TraceAnalysis& t) {
   const auto& near = best.near_optimal_gammas;
   std::string text;
   if (near && near->size() > 1) text = fmt::format(" {} tokens cannot be told apart.", listed_ranges(*near));
-  if (best.at_limit && t.longest_draft) return text + " Longer drafts were not measured, and may be faster.";
-  const auto& share = low.gammas[static_cast<std::size_t>(best.gamma)].share_best;
-  if (!text.empty() || !share) return text;
-  const std::string name = best.gamma == 0 ? "Plain decoding" : fmt::format("{}", best.gamma);
-  return fmt::format(" {} is the fastest in {} of resamplings.", name, percent(*share));
+  if (near && near->size() == 1 && !best.at_limit) text = " Every other length is slower beyond its error.";
+  if (best.at_limit && t.longest_draft) text += " Longer drafts were not measured, and may be faster.";
+  return text;
 }
 
 void decide_by_replay(const planner::Analysis& a, planner::Decision& decision) {
@@ -279,11 +277,6 @@ Table gamma_table(const planner::Analysis& a, bool is_brief) {
        {"speedup", of_cost,
         [](const auto& row) { return figure_text(row.low.speedup, row.high ? row.high->speedup : std::nullopt); }},
        {"Thm3.8", of_both, [](const auto& row) { return fixed(row.exact(row.low.iid_speedup)); }},
-       {"wins", of_both,
-        [](const auto& row) {
-          const auto share = row.exact(row.low.share_best);
-          return share ? percent(*share) : "-";
-        }},
        {"",
         {.align = Align::left, .shown = a.cost.has_value()},
         [&](const auto& row) { return row.high ? "" : notes_on(lower, row.low.gamma); }}},

@@ -10,7 +10,6 @@
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/estimate/cluster_ratio.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
-#include "analysis/estimate/resampling.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::estimate {
@@ -162,42 +161,11 @@ bool told_apart(const Material& material, std::size_t gamma, std::size_t best) {
   return t_interval(difference(material.total) / material.total.tokens, *error).lo > 0;
 }
 
-std::size_t fastest(const Material& material, const Group& group) {
+std::size_t fastest(const Material& material) {
   std::size_t best = 0;
   for (std::size_t gamma = 1; gamma < material.gammas(); ++gamma)
-    if (material.cost(group, gamma) < material.cost(group, best)) best = gamma;
+    if (material.cost(material.total, gamma) < material.cost(material.total, best)) best = gamma;
   return best;
-}
-
-/// The results of resampling the groups for the best gamma.
-struct Resampled {
-  std::vector<double> share_best;
-  double expected_regret = 0;
-};
-
-Resampled resample(const Material& material, std::size_t recommended) {
-  struct Outcome {
-    std::size_t best;
-    double regret;
-  };
-  std::vector<Outcome> outcomes(size(material.options.resamplings));
-  core::for_each_index(
-      material.options.resamplings, material.options.threads, [&](std::int64_t resampling, std::int64_t) {
-        Group drawn = empty_group(material.gammas());
-        for (const Group& group : material.groups)
-          add_group(drawn, group,
-                    resampling_weight(material.options.seed, static_cast<std::uint64_t>(resampling), group.key));
-        const std::size_t best = fastest(material, drawn);
-        outcomes[size(resampling)] = {best, 1 - material.cost(drawn, best) / material.cost(drawn, recommended)};
-      });
-  Resampled result{std::vector<double>(material.gammas()), 0};
-  const auto times = static_cast<double>(outcomes.size());
-  for (const Outcome& outcome : outcomes) {
-    result.share_best[outcome.best] += 1;
-    result.expected_regret += outcome.regret / times;
-  }
-  for (double& share : result.share_best) share /= times;
-  return result;
 }
 
 std::optional<BreakEven> break_even(const Material& material) {
@@ -212,8 +180,8 @@ std::optional<BreakEven> break_even(const Material& material) {
   return best;
 }
 
-ReplayOptimum optimum(const Material& material, ReplayReport& report) {
-  const std::size_t best = fastest(material, material.total);
+ReplayOptimum optimum(const Material& material) {
+  const std::size_t best = fastest(material);
   ReplayOptimum result;
   result.gamma = static_cast<std::int64_t>(best);
   result.speedup = material.speedup(material.total, best);
@@ -224,18 +192,6 @@ ReplayOptimum optimum(const Material& material, ReplayReport& report) {
       if (gamma == best || !told_apart(material, gamma, best))
         result.near_optimal_gammas->push_back(static_cast<std::int64_t>(gamma));
   }
-  if (material.options.resamplings == 0) return result;
-  const std::int64_t clusters = material.sequences == 1 ? 1 : std::ssize(material.groups);
-  if (clusters < least_resampled_clusters) {
-    const std::string unit = clusters == 1 ? material.units.substr(0, material.units.size() - 1) : material.units;
-    report.notes.push_back(
-        fmt::format("{} {}: the best gamma is resampled from {} on", clusters, unit, least_resampled_clusters));
-    return result;
-  }
-  const Resampled resampled = resample(material, best);
-  result.expected_regret = resampled.expected_regret;
-  for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma)
-    report.gammas[gamma].share_best = resampled.share_best[gamma];
   return result;
 }
 
@@ -249,7 +205,7 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
     const char* const what = rejections ? "rejections" : "acceptances";
     report.notes.push_back(fmt::format(
         "{:.3g} expected {}: below {:g} the intervals of tokens per step and speedup hold Eq. 1 at both ends of "
-        "the interval of the acceptance rate, and what resampling says of the best gamma is too sure",
+        "the interval of the acceptance rate, and which gammas cannot be told from the best is too sure",
         std::max(0.0, std::min(material.total.rejections, material.acceptances())), what, few_rejections));
   }
   for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma) {
@@ -269,7 +225,7 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
     report.gammas.push_back(std::move(row));
   }
   report.break_even = break_even(material);
-  if (material.options.cost && report.looks_at_drafts()) report.optimum = optimum(material, report);
+  if (material.options.cost && report.looks_at_drafts()) report.optimum = optimum(material);
   return report;
 }
 
@@ -323,7 +279,6 @@ ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
       clusters_(columns_for(options_.replay)),
       last_gamma_(options_.replay.max_gamma),
       most_tokens_(size(options_.replay.max_gamma) + 1, 1.0) {
-  core::require_in("ReplayEstimates", "resamplings", options_.resamplings, 0, core::largest_integer);
   core::require_in("ReplayEstimates", "threads", options_.threads, 1, 1024);
   for (std::int64_t d = 0; options_.cost && d <= options_.replay.max_gamma; ++d) (*options_.cost)(d);  // or rejects it
 }

@@ -31,9 +31,6 @@ struct ReplayEstimateOptions {
   theory::ReplayOptions replay;
   /// The costs of steps; without them there are no speedups.
   std::optional<core::StepCost> cost;
-  /// Number of resamplings for the share of wins and the regret, which are left out at 0.
-  std::int64_t resamplings = 1000;
-  std::uint64_t seed = 0;
   std::int64_t threads = 1;
 };
 
@@ -48,8 +45,6 @@ struct GammaReplay {
   std::optional<double> difference;
   std::optional<Estimate> speedup;
   std::optional<double> iid_speedup;
-  /// Share of the resamplings of clusters in which this gamma was the fastest; empty for fewer than 8 clusters.
-  std::optional<double> share_best;
   /// Tokens per step if no text ended: 1 + sum over j of the product over i <= j of P(draft i is accepted | all before
   /// it are), drafts behind the end of a text being neither accepted nor rejected (Kaplan and Meier's estimate). For a
   /// whole recording with ReplayOptions::by_position; empty if no text is long enough to look at every draft.
@@ -67,8 +62,6 @@ struct ReplayOptimum {
   /// clusters (each against the best, no correction for their number); includes the best one. Empty if there is
   /// no interval.
   std::optional<std::vector<std::int64_t>> near_optimal_gammas;
-  /// Mean over the resamplings of 1 - S(gamma) / max_g S(g); empty for fewer than 8 clusters.
-  std::optional<double> expected_regret;
   /// True if the best gamma is the largest one that was replayed.
   bool at_limit = false;
 };
@@ -92,9 +85,6 @@ struct ReplayReport {
   bool looks_at_drafts() const { return tokens > sequences; }
 };
 
-/// With fewer clusters than this there is no resampling.
-inline constexpr std::int64_t least_resampled_clusters = 8;
-
 /// Memory for the sequences that are replayed concurrently: those of the threads, and the results that wait to be
 /// added in order.
 inline constexpr std::size_t most_replaying_bytes = std::size_t{64} << 20U;
@@ -115,9 +105,10 @@ ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_
 ///
 /// Intervals: that of a speedup is that of the tokens per step over the cost of a step. They are ratios of sums over
 /// the clusters with Student's t, bounded by 1 and by what the lengths T of the recorded texts allow,
-/// max over the texts of T / ceil(T / (gamma + 1)); a single sequence uses means of batches; texts of one token each give none. With fewer than few_rejections expected rejections, or acceptances,
-/// they are never narrower than Eq. 1 at the ends of Wilson's interval of the acceptance rate, within the same bounds;
-/// otherwise clusters without any variation give no interval. Resampling weights clusters by resampling_weight.
+/// max over the texts of T / ceil(T / (gamma + 1)); a single sequence uses means of batches; texts of one token each
+/// give none. With fewer than few_rejections expected rejections, or acceptances, they are never narrower than Eq. 1 at
+/// the ends of Wilson's interval of the acceptance rate, within the same bounds; otherwise clusters without any
+/// variation give no interval.
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
 class ReplayEstimates {

@@ -12,9 +12,7 @@ estimate::ReplayEstimateOptions replay_options(std::int64_t depths, const TraceA
   estimate::ReplayEstimateOptions replay;
   replay.replay = {options.max_gamma, depths, true};
   replay.cost = options.cost;
-  replay.seed = options.seed;
   replay.threads = options.observe.threads;
-  if (!options.judges_drafting) replay.resamplings = 0;
   return replay;
 }
 

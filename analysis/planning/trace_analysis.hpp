@@ -46,7 +46,7 @@ struct TraceAnalysisOptions {
   std::int64_t max_gamma = 16;
   /// If empty, there are no speedups.
   std::optional<core::StepCost> cost;
-  /// With a cost: resample the best gamma and judge adaptive drafting. If false, only find indistinguishable gammas.
+  /// With a cost: judge adaptive drafting.
   bool judges_drafting = true;
   std::vector<SweepSetting> sweep;
   /// Whether somebody asked for the leniences and for the sweep: if not, they may be missing without a note.
@@ -54,7 +54,6 @@ struct TraceAnalysisOptions {
   bool asked_for_sweep = true;
   /// Also replay a text that is not from the target.
   bool force_replay = false;
-  std::uint64_t seed = 0;
 };
 
 struct LenienceEstimate {

@@ -104,7 +104,6 @@ std::vector<Note> warnings_of(const Analysis& a) {
 
 Analysis empty_answer(const AnalysisQuestion& question) {
   require_in("--row-tolerance", question.row_tolerance, {.hi = 1, .lo_open = true});
-  require_in("--seed", question.seed, {.hi = 9e18});
   require_in("--threads", question.threads, {.lo = 1, .hi = 1024});
   Analysis answer;
   answer.question = question;

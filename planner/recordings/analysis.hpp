@@ -36,7 +36,6 @@ struct AnalysisQuestion {
   std::optional<std::vector<double>> lenience = {};
   /// Other ways to sample whole rows; empty: a few temperatures if rows are whole and their files small.
   std::optional<std::vector<planning::SweepSetting>> standardise = {};
-  std::int64_t seed = 1;
   /// >= 1; does not affect the answer.
   std::int64_t threads = 1;
 };

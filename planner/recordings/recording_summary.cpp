@@ -71,7 +71,6 @@ planning::TraceAnalysisOptions options_of(const Analysis& answer, bool sweeps_un
   options.asked_for_lenience = question.lenience.has_value();
   options.asked_for_sweep = question.standardise.has_value();
   options.force_replay = question.rules.force_replay;
-  options.seed = static_cast<std::uint64_t>(question.seed);
   return options;
 }
 
@@ -124,8 +123,8 @@ void exchange_sweep(Archive& archive, std::optional<std::vector<SweepSetting>>& 
 /// All that decides the answer: everything but the threads.
 template <class Archive>
 void exchange_question(Archive& archive, AnalysisQuestion& q) {
-  archive(q.rules.acceptance, q.rules.assume_processed, q.rules.force_replay, q.row_tolerance, q.by.label,
-          q.by.bounds, q.cost.c, q.cost.overhead, q.gamma, q.lenience, q.seed);
+  archive(q.rules.acceptance, q.rules.assume_processed, q.rules.force_replay, q.row_tolerance, q.by.label, q.by.bounds,
+          q.cost.c, q.cost.overhead, q.gamma, q.lenience);
   exchange_verification(archive, q.cost.verify_factor);
   exchange_sweep(archive, q.standardise);
 }

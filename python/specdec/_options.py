@@ -184,7 +184,6 @@ ANALYZE: Options = {
     "gamma": "1:16",
     "lenience": "0.9,0.7,0.5,0.3,0.1",
     "standardise": "auto",
-    "seed": 1,
     "threads": 1,
     "shard": None,
     "part": None,

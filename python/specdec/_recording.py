@@ -377,7 +377,6 @@ def analyze(
     force_replay: bool = False,
     row_tolerance: float | None = None,
     by: str | None = None,
-    seed: int = 1,
     threads: int | None = None,
     progress: Callable[[float], object] | None = None,
     executor: Executor | None = None,
@@ -414,7 +413,6 @@ def analyze(
         How far from 1 a row may sum, (0, 1]; by its type where it is not given.
     by : str, optional
         The groups: "task" where it is not given, or "context:N1,N2,..." for ranges of the place in a text.
-    seed : int
     threads : int, optional
         Those of the machine where it is not given; results do not depend on them.
     progress : callable, optional
@@ -465,7 +463,6 @@ def analyze(
             "force_replay": force_replay,
             "row_tolerance": as_float(row_tolerance),
             "by": by,
-            "seed": seed,
             "threads": threads or min(max(len(os.sched_getaffinity(0)), 1), 64),
         }
     )

@@ -385,7 +385,6 @@ class Estimates {
     estimate::ReplayEstimateOptions options;
     options.replay.max_gamma = max_gamma;
     options.cost = step_cost();
-    options.resamplings = 1;
     return options;
   }
 

@@ -188,7 +188,7 @@ def random_capacity(seed: int) -> Asked:
 
 def random_analysis(seed: int) -> Asked:
     rng = random.Random(seed)
-    question: dict[str, Any] = {"seed": seed, "threads": 2}
+    question: dict[str, Any] = {"threads": 2}
     several: list[tuple[str, Any]] = [
         ("c", rng.choice([0.0, 0.05, 0.4])),
         ("overhead", 0.02),

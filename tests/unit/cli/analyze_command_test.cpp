@@ -118,8 +118,6 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   // Steps that start within the last two tokens cost what two drafts do, too.
   CHECK(row["speedup"]["replay"]["value"].get<double>() == Approx(6 / 3.503 / 1.2).epsilon(1e-6));
   CHECK(json["optimal"]["gamma"].is_number_integer());
-  CHECK(json["optimal"]["bootstrap_share_best"] == 1);
-  CHECK(json["optimal"]["expected_regret"] == 0);
   // Two numbers a token do not tell what was rejected, which is said once.
   REQUIRE(json["adaptive"]["policies"].size() == 2);
   CHECK(json["adaptive"]["policies"][1]["threshold"].is_null());

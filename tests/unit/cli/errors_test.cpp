@@ -220,8 +220,6 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
                     "--percentile is given, but needs a limit beside it, --ttft-ms or --tpot-ms");
   check_run_refused("capacity" + placed + "--prompt-tokens 9 --output-tokens 9 --acceptance greedy-draft",
                     "--acceptance is given, but goes with --trace only");
-  // The sequences are resampled without the replay, too.
-  CHECK(run_specdec("analyze --c 0.05 --seed 3 " + recording).exit_code == 0);
   check_run_refused(
       "analyze --numbers logits " + recording,
       "--numbers is given, but goes with NPY pair, NPZ, JSONL of token pairs, CSV of token pairs only, and "

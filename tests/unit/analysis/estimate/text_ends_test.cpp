@@ -30,7 +30,6 @@ ReplayReport report_of(const std::vector<std::vector<double>>& texts, std::int64
   ReplayEstimateOptions options;
   options.replay = {.max_gamma = max_gamma, .by_position = true};
   if (c) options.cost = core::StepCost{.c = *c};
-  options.resamplings = 0;
   ReplayEstimates estimates(options);
   estimates.add({acceptance, PositionLabels{sequence, {}}});
   estimates.finish();
