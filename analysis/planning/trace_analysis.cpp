@@ -9,9 +9,8 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/state_archive.hpp"
-#include "analysis/estimate/sequence_mean.hpp"
-#include "analysis/planning/recording_replay.hpp"
 #include "analysis/planning/best_gamma.hpp"
+#include "analysis/planning/recording_replay.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::planning {
@@ -19,10 +18,7 @@ namespace {
 
 using estimate::AcceptanceEstimate;
 using estimate::Observations;
-using estimate::SequenceMean;
 using traces::Tier;
-
-constexpr estimate::Interval shares{0, 1};
 
 /// The rate of positions that are known exactly; empty if there are none.
 std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate) {
@@ -33,8 +29,7 @@ std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& ra
 
 /// One of several leniences: its columns of the observations.
 struct LenienceMeans {
-  estimate::RateAccumulator alpha;
-  SequenceMean strict{shares}, lenient{shares};
+  estimate::RateAccumulator alpha, strict, lenient;
 
   void merge(const LenienceMeans& other) {
     alpha.merge(other.alpha);
@@ -328,8 +323,8 @@ class TraceAnalyzer::State {
   void add_lenience() {
     for (std::size_t l = 0; l < lenience_.size() && l < seen_.lenient_acceptance.size(); ++l) {
       lenience_[l].alpha.add(seen_.labels(), seen_.lenient_acceptance[l], {});
-      lenience_[l].strict.add(seen_.labels(), seen_.lenient_distance_strict[l]);
-      lenience_[l].lenient.add(seen_.labels(), seen_.lenient_distance_lenient[l]);
+      lenience_[l].strict.add(seen_.labels(), seen_.lenient_distance_strict[l], {});
+      lenience_[l].lenient.add(seen_.labels(), seen_.lenient_distance_lenient[l], {});
     }
   }
 
@@ -410,7 +405,7 @@ class TraceAnalyzer::State {
       const auto alpha = exact_rate(lenience_[l].alpha);
       if (!alpha) continue;
       result.lenience.push_back(
-          {options_.observe.lenience[l], *alpha, *lenience_[l].strict.estimate(), *lenience_[l].lenient.estimate()});
+          {options_.observe.lenience[l], *alpha, *exact_rate(lenience_[l].strict), *exact_rate(lenience_[l].lenient)});
     }
     if (result.lenience.empty() && !lenience_.empty()) {
       notes_.push_back({"lenience_needs_full_tier", "lenience needs whole rows, which this recording lacks"});
