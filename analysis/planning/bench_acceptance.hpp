@@ -24,8 +24,6 @@ struct CountedRun {
 /// Source:   docs/theory.md#plans-over-batch-and-context
 class BenchAcceptance : public estimate::AcceptanceCurve {
  public:
-  static constexpr double lone_run_design_effect = 3;
-
   /// @param kind  that of the drafts
   /// @throws std::invalid_argument if there are no runs
   /// @throws traces::FileError if a run's counts contradict each other

@@ -9,8 +9,6 @@
 #include <map>
 #include <utility>
 
-#include "analysis/planning/contradicted_alpha.hpp"
-
 namespace specdec::planning::bench {
 namespace {
 
@@ -68,7 +66,6 @@ class Checks {
 
   std::vector<Note> notes() {
     check_acceptance();
-    check_constant_alpha();
     check_repeats();
     check_units();
     note_left_out_trees();
@@ -78,7 +75,6 @@ class Checks {
  private:
   void note(std::string code, std::string message) { notes_.push_back({std::move(code), std::move(message)}); }
   void check_acceptance();
-  void check_constant_alpha();
   void check_repeats();
   void check_units();
   void note_left_out_trees();
@@ -112,20 +108,6 @@ void Checks::check_acceptance() {
              : counted_runs(runs_).empty() ? "what is usual of such drafts"
                                            : "the other runs"));
   }
-}
-
-void Checks::check_constant_alpha() {
-  const std::vector<CountedRun> counted = counted_runs(runs_);
-  if (counted.empty()) return;
-  const auto found = contradicted_alpha(counted);
-  if (!found) return;
-  const char* at = found->by_position ? "draft" : "gamma";
-  note("constant_alpha_falsified",
-       fmt::format(
-           "a constant alpha is falsified by the runs: it would be {:.3g} at {} {} and {:.3g} at {} {}, which is "
-           "no error of sampling (p {:.1g}); {}formulas in one alpha do not hold for this draft",
-           found->first_rate, at, found->first_at, found->second_rate, at, found->second_at, found->p_value,
-           question_.acceptance ? "" : "the plan takes what was counted, and "));
 }
 
 void Checks::check_repeats() {

@@ -12,8 +12,8 @@ namespace specdec::planning::bench {
 
 // A header of the library's own sources; it is not installed.
 
-/// What is odd in the runs, or missing: acceptance that they do not count, rates that no constant alpha makes, repeats
-/// that differ, times in another unit, trees that are left out.
+/// What is odd in the runs, or missing: acceptance that they do not count, repeats that differ, times in another unit,
+/// trees that are left out.
 std::vector<Note> notes_of_runs(const Runs& runs, const BenchQuestion& question, const std::string& model);
 
 /// How a given acceptance differs from that of the runs, at the gamma at which they are furthest apart, with the

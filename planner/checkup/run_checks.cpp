@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "analysis/cost/observed_rounds.hpp"
-#include "analysis/planning/contradicted_alpha.hpp"
 #include "planner/number_text.hpp"
 #include "traces/file_error.hpp"
 
@@ -183,39 +182,6 @@ void check_gain(std::string_view model, const std::vector<TimedRun>& speculative
        "do not draft as it runs: specdec plan --bench with both files names the gamma that loses least"});
 }
 
-/// Counts of chains of one length each, by model.
-void check_constant_alpha(std::span<const ServingCounts> runs, Suspicions& suspicions) {
-  std::map<std::string_view, std::vector<planning::CountedRun>> by_model;
-  for (const ServingCounts& run : runs) {
-    const bool counts_chains = run.gamma.value_or(0) > 0 && run.rounds.value_or(0) > 0 && run.accepted &&
-                               run.shape != traces::DraftShape::tree;
-    if (counts_chains) by_model[run.label("model_name")].push_back({&run, *run.gamma});
-  }
-  for (const auto& [model, counted] : by_model) {
-    const auto found = planning::contradicted_alpha(counted);
-    if (!found) {
-      suspicions.test(1, {});
-      continue;
-    }
-    const char* at = found->by_position ? "draft" : "gamma";
-    const std::string file = counted.front().counts->file.string();
-    const auto rate = [&](std::int64_t place, double value) {
-      return Evidence{file, 0, fmt::format("alpha_at_{}_{}", at, place), value};
-    };
-    suspicions.test(
-        std::min(1.0, found->p_value),
-        {"constant_alpha_falsified",
-         Severity::note,
-         fmt::format("no one acceptance rate gives the runs' counts: it would be {} at {} {} and {} at {} {}",
-                     brief(found->first_rate, 3), at, found->first_at, brief(found->second_rate, 3), at,
-                     found->second_at),
-         {rate(found->first_at, found->first_rate), rate(found->second_at, found->second_rate)},
-         found->by_position ? "plan with the counts, not with one alpha"
-                            : "plan with the counts, not with one alpha; where the rate rises with gamma, see that "
-                              "tokens per step hold the target's own token"});
-  }
-}
-
 void check_throughput(std::span<const ServingCounts> runs, Suspicions& suspicions) {
   const auto falling = cost::falling_throughput(runs);
   if (!falling) return;
@@ -275,7 +241,6 @@ void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
   std::vector<TimedRun> speculative, plain;
   check_units(runs, suspicions);
   check_throughput(runs, suspicions);
-  check_constant_alpha(runs, suspicions);
   for (const ServingCounts& run : runs) {
     check_completed(run, suspicions);
     try {

@@ -26,7 +26,6 @@ inline constexpr double far_times = 20;
 /// - "drafting_loses": no run of a model with drafts comes within a factor of cost::rounds_agree of the plain run like
 /// it;
 /// - "round_above_its_yield": a round took longer than gamma + 1 plain steps at the same load;
-/// - "constant_alpha_falsified": planning::contradicted_alpha of the runs of a model, the one test among these;
 /// - "throughput_falls_with_load": cost::falling_throughput;
 /// - "requests_failed": a run that completed fewer requests than it sent;
 /// - "times_far_apart": times per token between which there is a gap of far_times, as if some were in another unit;

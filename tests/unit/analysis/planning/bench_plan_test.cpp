@@ -506,18 +506,6 @@ TEST_CASE("lengths without the number of their rounds are planned with, and said
   CHECK(plan.runs[1].tokens_per_step == Approx(server.tokens(2)));
 }
 
-TEST_CASE("a plan says that its runs falsify a constant alpha, where they do", "[long]") {
-  Server server;
-  CHECK_FALSE(has_note(planning::plan_bench(sweep(server, {0, 4}, {1, 8})), "constant_alpha_falsified"));
-  BenchQuestion question = sweep(server, {0, 4}, {1, 8});
-  for (ServingCounts& run : question.runs) {
-    if (!run.gamma) continue;
-    run.accepted_at = {7e7, 4.2e7, 2.1e7, 0.8e7};
-    run.accepted = 14.1e7;
-  }
-  CHECK(has_note(planning::plan_bench(question), "constant_alpha_falsified"));
-}
-
 TEST_CASE("an overhead beyond the runs' own slows the plan and held-out runs, and not the runs", "[long]") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
