@@ -159,26 +159,6 @@ estimate::LabelGroups groups_of(const CountersOptions& o) {
   return o.by ? planner::label_groups(*o.by) : estimate::LabelGroups{};
 }
 
-/// Draws the rates of each model's groups towards their mean.
-void pool_groups(CountersAnswer& answer) {
-  std::map<std::string, std::vector<CountersGroup*>> by_model;
-  for (CountersGroup& group : answer.groups) {
-    if (group.summary.group) by_model[group.summary.model_name].push_back(&group);
-  }
-  for (const auto& [model, groups] : by_model) {
-    std::vector<std::optional<estimate::Estimate>> rates;
-    for (const CountersGroup* group : groups) {
-      const auto& alpha = group->summary.alpha_hat;
-      rates.push_back(alpha && alpha->value ? std::optional(estimate::Estimate{*alpha->value, alpha->ci95, ""})
-                                            : std::nullopt);
-    }
-    const std::optional<estimate::PooledRates> pooled = estimate::pooled_rates(rates);
-    if (!pooled) continue;
-    for (std::size_t i = 0; i < groups.size(); ++i) groups[i]->alpha_pooled = pooled->groups[i];
-    answer.pooling.push_back({model, *pooled});
-  }
-}
-
 /// The files that can be read and summed up alone; each other one leaves a warning.
 std::vector<std::filesystem::path> readable_files(const std::vector<std::filesystem::path>& files,
                                                   const CountersOptions& o, const std::optional<Tree>& tree,
@@ -252,7 +232,6 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   for (estimate::ServingSummary& summary : summaries.summaries()) {
     answer.groups.push_back(group_of(std::move(summary), o));
   }
-  pool_groups(answer);
   if (answer.groups.empty()) {
     throw UsageError(fmt::format("{} {} no rounds of speculative decoding", fmt::join(answer.read, ", "),
                                  answer.read.size() == 1 ? "holds" : "hold"));

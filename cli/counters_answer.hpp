@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "analysis/estimate/measured_acceptance.hpp"
-#include "analysis/estimate/pooled_rates.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "cli/report.hpp"
 #include "cli/scraping.hpp"
@@ -42,14 +41,6 @@ struct CountersGroup {
   std::string method;
   /// Why there are no gammas; empty where there are.
   std::string no_gammas;
-  /// alpha_hat, drawn towards the groups of the same model; empty where it cannot be.
-  std::optional<estimate::Estimate> alpha_pooled = {};
-};
-
-/// The rates that the groups of a model share.
-struct CountersPooling {
-  std::string model_name;
-  estimate::PooledRates rates;
 };
 
 struct CountersAnswer {
@@ -59,8 +50,6 @@ struct CountersAnswer {
   std::vector<Note> notes;
   /// Those of the sources that were read.
   std::vector<std::string> read = {};
-  /// One for each model with several groups.
-  std::vector<CountersPooling> pooling = {};
 };
 
 /// Why accepted / drafted is printed but never used as alpha.

@@ -84,7 +84,6 @@ ordered_json group_json(const CountersGroup& group) {
           {"emitted", number_or_null(s.emitted)},
           {"tokens_per_step", estimate_json(s.tokens_per_step)},
           {"alpha_hat", rate_json(s.alpha_hat)},
-          {"alpha_pooled", estimate_json(group.alpha_pooled)},
           {"draft_acceptance_rate", estimate_json(s.draft_acceptance_rate)},
           {"draft_acceptance_rate_note", reason_against_alpha(s.shape)},
           {"tokens_per_step_by_one_rate", number_or_null(s.tokens_by_one_rate)},
@@ -111,12 +110,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_counts() {
 }
 
 ordered_json json_of(const CountersAnswer& answer) {
-  ordered_json json = {{"groups", ordered_json::array()}, {"pooling", ordered_json::array()}};
-  for (const CountersPooling& pooling : answer.pooling) {
-    ordered_json& row = json["pooling"].emplace_back();
-    row["model_name"] = pooling.model_name.empty() ? ordered_json() : ordered_json(pooling.model_name);
-    row.update(pooling_json(pooling.rates));
-  }
+  ordered_json json = {{"groups", ordered_json::array()}};
   for (const CountersGroup& group : answer.groups) json["groups"].push_back(group_json(group));
   return json;
 }

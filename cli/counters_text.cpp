@@ -239,37 +239,6 @@ Table group_table(const CountersAnswer& a) {
                                {"acc./drafted", of(&ServingSummary::draft_acceptance_rate, value)}});
 }
 
-/// The groups' rates beside those drawn towards the mean of their model's groups.
-std::string pooling_table(const CountersAnswer& a) {
-  std::vector<CountersGroup> pooled;
-  std::copy_if(a.groups.begin(), a.groups.end(), std::back_inserter(pooled),
-               [](const CountersGroup& group) { return group.alpha_pooled.has_value(); });
-  std::string text = text_of(
-      make_table(pooled, {group_column(),
-                          {"alpha_hat", [](const auto& group) { return fixed(*group.summary.alpha_hat->value); }},
-                          {"pooled", [](const auto& group) { return fixed(group.alpha_pooled->value); }},
-                          {"95%", [](const auto& group) { return fixed_interval(group.alpha_pooled->ci95); }}}));
-  for (const CountersPooling& pooling : a.pooling) {
-    const estimate::PooledRates& rates = pooling.rates;
-    const auto groups =
-        std::count_if(rates.groups.begin(), rates.groups.end(), [](const auto& one) { return one.has_value(); });
-    constexpr int few_groups = 5;
-    const std::string_view guessed =
-        groups < few_groups
-            ? "; of so few groups that is more what was assumed, anything up to 2, than what was counted"
-            : "";
-    text +=
-        wrapped(fmt::format("Pooled: drawn towards the mean of the groups{}, {}, the more the less a group was "
-                            "counted; groups differ by {} (95% {} to {}) in log-odds{}; one that was not counted "
-                            "accepts {}.",
-                            pooling.model_name.empty() ? "" : " of " + pooling.model_name, fixed(rates.common.value),
-                            brief(rates.spread.value, 2), brief(rates.spread.ci95->lo, 2),
-                            brief(rates.spread.ci95->hi, 2), guessed, interval_text(*rates.another.ci95))) +
-        '\n';
-  }
-  return text;
-}
-
 /// "Acceptance length 2.88 (2.7 to 3.1) with 4 draft tokens; 72% of the drafts looked at are accepted.": of traffic
 /// like this, as in the table's row of the counted gamma; without one of these rounds alone.
 std::string accepted_sentence(const CountersGroup& group) {
@@ -361,7 +330,6 @@ render::Spoken spoken(const CountersAnswer& a) {
     decision.next = fmt::format("specdec plan --counters {} --c 0.05", files);
     answer.reason = "with the time of your draft's step over the target's as --c:";
   }
-  if (!a.pooling.empty()) answer.more += pooling_table(a) + '\n';
   if (a.groups.size() > detailed_groups) return answer;
   std::vector<std::string> parts;
   for (const CountersGroup& group : a.groups) parts.push_back(group_text(group));

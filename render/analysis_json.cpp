@@ -222,26 +222,22 @@ ordered_json task_json(const planning::TaskAnalysis& task) {
           {"optimal", optimal_json(pointer_to(task.replay), pointer_to(task.replay_upper))}};
 }
 
-ordered_json task_row(const planning::TaskAnalysis& task, const std::optional<estimate::Estimate>& pooled) {
+ordered_json task_row(const planning::TaskAnalysis& task) {
   ordered_json row = {{"task", shown_name(task)}};
   row.update(task_json(task));
-  row["alpha_pooled"] = estimate_json(pooled);
   return row;
 }
 
 void put_tasks(ordered_json& json, const planner::Analysis& a) {
   // Keys that are added move those before them.
   ordered_json rows = ordered_json::array(), by_task = ordered_json::object();
-  const auto& pooled = a.recording.pooled_tasks;
-  for (std::size_t i = 0; i < a.recording.tasks.size(); ++i) {
-    const planning::TaskAnalysis& task = a.recording.tasks[i];
-    rows.push_back(task_row(task, pooled ? pooled->groups[i] : std::nullopt));
+  for (const planning::TaskAnalysis& task : a.recording.tasks) {
+    rows.push_back(task_row(task));
     ordered_json& entry = by_task[shown_name(task)] = task_json(task);
     entry["gammas"] = gamma_rows(a.gammas, pointer_to(task.replay), pointer_to(task.replay_upper), task.iid);
   }
   json["tasks"] = std::move(rows);
   json["by_task"] = std::move(by_task);
-  json["task_pooling"] = pooling_json(pooled);
 }
 
 template <class Rows, class Json>
@@ -260,7 +256,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
   task.alpha.emplace().value = 0;
   task.alpha_emitted = task.alpha;
   return {{"positions", position_json({})},          {"lenience", lenience_json({})},
-          {"standardisation", sweep_json(setting)},  {"tasks", task_row(task, estimate::Estimate{})},
+          {"standardisation", sweep_json(setting)},  {"tasks", task_row(task)},
           {"calibration", calibration_json("", {})}, {"adaptive", policy_json("")}};
 }
 

@@ -399,20 +399,16 @@ std::string adaptive_table(const TraceAnalysis& t) {
 }  // namespace
 
 Table task_table(const planner::Analysis& a) {
-  /// A task with its rate drawn towards the mean of all.
-  struct PooledTask {
+  struct Row {
     const planning::TaskAnalysis& task;
     std::optional<AcceptanceEstimate> alpha;
-    std::optional<Estimate> pooled;
     std::optional<estimate::ReplayOptimum> best;
   };
-  const auto& pooled = a.recording.pooled_tasks;
-  std::vector<PooledTask> rows;
-  for (std::size_t i = 0; i < a.recording.tasks.size(); ++i) {
-    const planning::TaskAnalysis& task = a.recording.tasks[i];
+  std::vector<Row> rows;
+  for (const planning::TaskAnalysis& task : a.recording.tasks) {
     const bool is_replayed = task.replay && !task.replay_upper;
-    rows.push_back({task, task.alpha ? task.alpha : task.alpha_emitted, pooled ? pooled->groups[i] : std::nullopt,
-                    is_replayed ? task.replay->optimum : std::nullopt});
+    rows.push_back(
+        {task, task.alpha ? task.alpha : task.alpha_emitted, is_replayed ? task.replay->optimum : std::nullopt});
   }
   const bool both =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.task.alpha && row.task.alpha_emitted; });
@@ -428,12 +424,6 @@ Table task_table(const planner::Analysis& a) {
        {"emitted",
         {.shown = both, .title = "Alpha of the emitted tokens", .page_only = true},
         [](const auto& row) { return row.task.alpha_emitted ? rate_text(*row.task.alpha_emitted) : "-"; }},
-       {"pooled",
-        {.shown = pooled.has_value()},
-        [](const auto& row) { return row.pooled ? fixed(row.pooled->value) : "-"; }},
-       {"95%",
-        {.shown = pooled.has_value(), .title = "95% interval of the pooled"},
-        [](const auto& row) { return row.pooled ? range_text(row.pooled->ci95) : "-"; }},
        {"gamma",
         {.shown = a.cost.has_value()},
         [](const auto& row) { return row.best ? fmt::format("{}", row.best->gamma) : "-"; }},

@@ -22,13 +22,6 @@ ordered_json estimate_json(const std::optional<estimate::Estimate>& estimate) {
           {"method", estimate ? ordered_json(estimate->method) : ordered_json()}};
 }
 
-ordered_json pooling_json(const std::optional<estimate::PooledRates>& pooled) {
-  using Figure = std::optional<estimate::Estimate>;
-  return {{"common", estimate_json(pooled ? Figure(pooled->common) : std::nullopt)},
-          {"another", estimate_json(pooled ? Figure(pooled->another) : std::nullopt)},
-          {"spread", estimate_json(pooled ? Figure(pooled->spread) : std::nullopt)}};
-}
-
 ordered_json bracket_json(const std::optional<estimate::Interval>& ends,
                           const std::optional<estimate::Interval>& ci95) {
   const bool exact = ends && ends->lo == ends->hi;

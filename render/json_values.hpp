@@ -6,7 +6,6 @@
 #include <string>
 
 #include "analysis/estimate/estimate.hpp"
-#include "analysis/estimate/pooled_rates.hpp"
 #include "traces/note.hpp"
 
 namespace specdec::render {
@@ -25,9 +24,6 @@ nlohmann::ordered_json pair_of(const std::optional<estimate::Interval>& interval
 
 /// {value, ci95, method}, its members null without an estimate.
 nlohmann::ordered_json estimate_json(const std::optional<estimate::Estimate>& estimate);
-
-/// {common, another, spread}, each {value, ci95, method}; `another` is the rate of a group that was not seen.
-nlohmann::ordered_json pooling_json(const std::optional<estimate::PooledRates>& pooled);
 
 /// {value, bounds, ci95}: of a bracket a value where its ends are equal, else null and both ends.
 nlohmann::ordered_json bracket_json(const std::optional<estimate::Interval>& ends,

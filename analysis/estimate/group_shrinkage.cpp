@@ -113,28 +113,10 @@ NormalMixture GroupShrinkage::new_group() const {
   return NormalMixture(std::move(parts));
 }
 
-NormalMixture GroupShrinkage::common_mean() const {
-  std::vector<NormalMixture::Part> parts;
-  for (const Node& node : nodes_) parts.push_back({node.weight, node.mean, node.variance});
-  return NormalMixture(std::move(parts));
-}
-
 double GroupShrinkage::spread() const {
   double sum = 0;
   for (const Node& node : nodes_) sum += node.weight * node.spread;
   return sum;
-}
-
-Interval GroupShrinkage::spread_ci95() const {
-  const auto quantile = [&](double p) {
-    double below = 0;
-    for (const Node& node : nodes_) {
-      below += node.weight;
-      if (below >= p) return node.spread;
-    }
-    return nodes_.back().spread;
-  };
-  return {quantile(0.025), quantile(0.975)};
 }
 
 double variance_between(std::span<const std::vector<GroupValue>> strata) {

@@ -75,11 +75,8 @@ class GroupShrinkage {
   NormalMixture group(std::size_t index) const;
   /// The law of the value of a group that was not measured.
   NormalMixture new_group() const;
-  /// The law of the common mean.
-  NormalMixture common_mean() const;
-  /// The mean of t, and its 0.025 and 0.975 quantiles: with two groups little more than the law beforehand.
+  /// The mean of t: with two groups little more than the law beforehand.
   double spread() const;
-  Interval spread_ci95() const;
 
  private:
   /// The weight of one spread, and the law of the common mean there.

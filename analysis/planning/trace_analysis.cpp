@@ -95,16 +95,6 @@ std::vector<IidRow> iid_rows(const AlphaEnds& alpha, const TraceAnalysisOptions&
   return rows;
 }
 
-std::vector<std::optional<estimate::Estimate>> rates_of(const std::vector<TaskAnalysis>& tasks) {
-  std::vector<std::optional<estimate::Estimate>> rates;
-  for (const TaskAnalysis& task : tasks) {
-    const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
-    rates.push_back(alpha && alpha->value ? std::optional(estimate::Estimate{*alpha->value, alpha->ci95, ""})
-                                          : std::nullopt);
-  }
-  return rates;
-}
-
 template <class Key>
 void add_counts(std::map<Key, std::int64_t>& counts, const std::map<Key, std::int64_t>& more) {
   for (const auto& [key, count] : more) counts[key] += count;
@@ -133,18 +123,6 @@ void note_alphas(const TraceAnalysis& result, std::vector<Note>& notes) {
   if (const AcceptanceEstimate* const alpha = result.best_alpha()) {
     for (const std::string& note : alpha->notes) notes.push_back({"alpha_interval", note});
   }
-}
-
-/// Draws the tasks' rates towards their mean, unless they err together.
-void pool_tasks(TraceAnalysis& result, std::vector<Note>& notes) {
-  if (!result.tasks_share_clusters) {
-    result.pooled_tasks = estimate::pooled_rates(rates_of(result.tasks));
-    return;
-  }
-  notes.push_back({"tasks_not_pooled",
-                   "some texts or prompts are in several groups, whose rates then err together: they are not drawn "
-                   "towards each other",
-                   true});
 }
 
 /// Notes that numbers of the tokens alone are taken for those of the law that the text was sampled from, where nothing
@@ -468,7 +446,6 @@ class TraceAnalyzer::State {
       result.tasks.push_back(std::move(task));
     }
     result.tasks_share_clusters = acceptance_.tasks_share_clusters();
-    pool_tasks(result, notes_);
   }
 
   TraceAnalysisOptions options_;

@@ -17,7 +17,6 @@
 #include "analysis/estimate/draft_calibration.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observe.hpp"
-#include "analysis/estimate/pooled_rates.hpp"
 #include "analysis/estimate/replay_estimates.hpp"
 #include "analysis/estimate/text_source_tests.hpp"
 #include "analysis/planning/position_acceptance.hpp"
@@ -149,9 +148,6 @@ struct TraceAnalysis {
   std::vector<TaskAnalysis> tasks;
   /// True if the tasks' figures are not independent: some text or prompt is in several tasks, or may be.
   bool tasks_share_clusters = false;
-  /// The tasks' rates (alpha, or alpha_emitted where that is unknown) drawn towards their mean, in the order of
-  /// `tasks`; empty if they are not independent.
-  std::optional<estimate::PooledRates> pooled_tasks;
   /// Notes on what is missing and why, and on the limitations of the results.
   std::vector<Note> notes;
 

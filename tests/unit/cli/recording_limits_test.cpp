@@ -245,8 +245,7 @@ TEST_CASE("a configuration for llama.cpp is planned by its own rule, where the r
                                " does not tell what that accepts: "));
 }
 
-TEST_CASE(
-    "tasks that continue the same prompts err together: a mix of them adds their widths, and they are not pooled") {
+TEST_CASE("tasks that continue the same prompts err together: a mix of them adds their widths") {
   const ScratchFolder folder;
   std::vector<double> acceptance;
   std::vector<std::int64_t> sequence, shared, apart;
@@ -272,8 +271,6 @@ TEST_CASE(
     return interval[1].get<double>() - interval[0].get<double>();
   };
   CHECK(width(together) == Approx(std::sqrt(2) * width(alone)).epsilon(0.1));
-  CHECK(document_of_run("analyze " + together)["task_pooling"]["common"]["value"].is_null());
-  CHECK_FALSE(document_of_run("analyze " + alone)["task_pooling"]["common"]["value"].is_null());
 }
 
 TEST_CASE("a mix is tested by the text of its groups: a foreign one decides nothing, and one left out does not count") {
