@@ -321,18 +321,11 @@ Assumption assumption_of(const planning::PublishedAcceptance& published) {
 
 std::vector<Note> warnings_of(const StatedAcceptance& a) {
   std::vector<Note> warnings;
-  if (a.typed && a.typed->misfit > 0) {
-    warnings.push_back(
-        {"non_monotone_survival",
-         fmt::format("the lengths typed contradict each other by more than their rounding: the chance that a draft is "
-                     "reached and accepted must not grow with its position; the nearest lengths of which that is true "
-                     "are used, which miss them by up to {} more",
-                     brief(a.typed->misfit, 2))});
-  } else if (a.typed && !a.typed->monotone) {
+  if (a.typed && !a.typed->monotone) {
     warnings.push_back(
         {"non_monotone_survival",
          "the chance that a draft is reached and accepted must not grow with its position, but does so in the input by "
-         "more than its rounding; the nearest legal values are used"});
+         "more than its rounding: the figures are of drafts or texts that differ, and the plan is as unsure"});
   }
   if (a.equal_positions) {
     warnings.push_back({"equal_positions",

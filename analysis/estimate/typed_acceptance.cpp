@@ -1,15 +1,14 @@
 #include "analysis/estimate/typed_acceptance.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
-#include "analysis/core/bisection.hpp"
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
-#include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
 #include "analysis/theory/tokens.hpp"
 
@@ -18,9 +17,6 @@ namespace {
 
 using core::AcceptanceProfile;
 using core::AcceptanceRate;
-
-/// A length that is held fixed is so within this.
-constexpr double held_within = 1e-11;
 
 double tokens_of(const std::vector<double>& rates) {
   double tokens = 1, alive = 1;
@@ -32,59 +28,26 @@ void require_rounds(const std::optional<double>& rounds) {
   if (rounds) core::require_in("typed acceptance", "rounds", *rounds, 1, std::numeric_limits<double>::max());
 }
 
-/// Accepted drafts per examined draft, the single rate equivalent to the measured positions.
-AcceptanceRate pooled(const AcceptanceProfile& measured, std::int64_t gamma) {
-  const double accepted = theory::expected_tokens(measured, gamma) - 1;
-  return AcceptanceRate(std::min(1.0, accepted / theory::expected_tokens(measured, gamma - 1)));
-}
-
-std::vector<theory::AcceptanceLength> widened(std::vector<theory::AcceptanceLength> lengths, double by) {
-  for (theory::AcceptanceLength& length : lengths) length.half_unit += by;
-  return lengths;
-}
-
-bool have_law(const std::vector<theory::AcceptanceLength>& lengths) {
-  return theory::profile_from_acceptance_lengths(lengths).monotone;
-}
-
-/// The amount by which the half units of lengths must be widened for a survival function to give them.
-double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
-  const auto too_narrow = [&](double by) { return !have_law(widened(lengths, by)); };
-  return core::bisected(0, static_cast<double>(lengths.back().gamma), too_narrow).second;
-}
-
-/// The lengths with one of them held as near to `wanted` as the others' half units allow.
-/// @param legal  the range that they allow
-std::vector<theory::AcceptanceLength> held(std::vector<theory::AcceptanceLength> lengths, std::size_t k, double wanted,
-                                           double legal) {
-  const std::int64_t gamma = lengths[k].gamma;
-  const auto is_illegal = [&](double tokens) {
-    lengths[k] = {gamma, tokens, held_within};
-    return !have_law(lengths);
-  };
-  if (is_illegal(wanted)) lengths[k].tokens_per_step = core::bisected(wanted, legal, is_illegal).second;
-  return lengths;
-}
-
-/// The law that minimises the largest miss of a length as a share of its half unit, then the next largest, and so on
-/// for the others in turn.
-/// @param lengths  given by some law within their half units
-AcceptanceProfile nearest_law(std::vector<theory::AcceptanceLength> lengths) {
-  const auto scaled = [&](double share) {
-    std::vector<theory::AcceptanceLength> result = lengths;
-    for (theory::AcceptanceLength& length : result) length.half_unit *= share;
-    return result;
-  };
-  if (have_law(scaled(0))) return theory::profile_from_acceptance_lengths(lengths).profile;
-  const double least = core::bisected(0, 1, [&](double share) { return !have_law(scaled(share)); }).second;
-  const std::vector<theory::AcceptanceLength> typed = lengths;
-  lengths = scaled(least);
-  for (theory::AcceptanceLength& length : lengths) length.half_unit += held_within;
-  for (std::size_t k = 0; k < lengths.size(); ++k) {
-    const AcceptanceProfile law = theory::profile_from_acceptance_lengths(lengths).profile;
-    lengths = held(lengths, k, typed[k].tokens_per_step, theory::expected_tokens(law, lengths[k].gamma));
+/// Whether some survival function gives the lengths within their half units: one whose tokens per step, from 1 at
+/// gamma 0 on, are concave in gamma and never fall. So no length is below an earlier one, nor below the chord of two
+/// beside it.
+bool have_law(std::span<const TypedLength> lengths) {
+  constexpr double rounding = 1e-12;
+  std::vector<TypedLength> points = {{0, 1, 0}};
+  points.insert(points.end(), lengths.begin(), lengths.end());
+  const auto lowest = [&](std::size_t i) { return points[i].tokens_per_step - points[i].half_unit; };
+  for (std::size_t k = 1; k < points.size(); ++k) {
+    const double highest = points[k].tokens_per_step + points[k].half_unit + rounding;
+    for (std::size_t i = 0; i < k; ++i) {
+      if (lowest(i) > highest) return false;
+      for (std::size_t j = k + 1; j < points.size(); ++j) {
+        const double share = static_cast<double>(points[k].gamma - points[i].gamma) /
+                             static_cast<double>(points[j].gamma - points[i].gamma);
+        if (std::lerp(lowest(i), lowest(j), share) > highest) return false;
+      }
+    }
   }
-  return theory::profile_from_acceptance_lengths(lengths).profile;
+  return true;
 }
 
 /// The relative error of tokens per step by rounding, as if it were even, and by sampling if the rounds are known.
@@ -124,28 +87,30 @@ double half_unit_of_tokens(std::span<const TypedRate> rates, bool conditional) {
 
 TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optional<double> rounds) {
   require_rounds(rounds);
-  std::vector<theory::AcceptanceLength> given;
-  for (const TypedLength& length : lengths) {
-    core::require_in("typed_lengths", "half_unit", length.half_unit, 0, 1);
-    given.push_back({length.gamma, length.tokens_per_step, length.half_unit});
-  }
+  if (lengths.empty()) throw std::invalid_argument("typed_lengths: lengths is empty");
   TypedAcceptance typed;
-  typed.monotone = have_law(given);
-  typed.misfit = typed.monotone ? 0 : least_misfit(given);
-  const AcceptanceProfile law = lengths.size() == 1
-                                    ? AcceptanceProfile(theory::alpha_from_acceptance_length(
-                                          lengths.front().tokens_per_step, lengths.front().gamma))
-                                    : nearest_law(widened(given, typed.misfit));
-  typed.measured_from = lengths.front().gamma;
-  typed.measured_at = lengths.back().gamma;
-  typed.rate = pooled(law, typed.measured_at);
+  typed.monotone = have_law(lengths);
   typed.is_sampled = rounds.has_value();
   typed.evidence.prior = population_prior();
+  TypedLength before = {0, 1, 0};
   for (const TypedLength& length : lengths) {
-    const double tokens = theory::expected_tokens(law, length.gamma);
-    const double error = relative_error(length.gamma, tokens, length.half_unit + typed.misfit, rounds);
-    typed.evidence.lengths.push_back({length.gamma, tokens, error});
-    add_measured(length.gamma, tokens, law.survival(length.gamma), error, typed);
+    const auto& [gamma, tokens, half_unit] = length;
+    core::require_in("typed_lengths", "half_unit", half_unit, 0, 1);
+    core::require_in("typed_lengths", "gamma", gamma, 1, longest_typed);
+    if (gamma <= before.gamma)
+      throw std::invalid_argument(
+          fmt::format("typed_lengths: gamma {} follows {}, but gammas must increase", gamma, before.gamma));
+    typed.rate = theory::alpha_from_acceptance_length(tokens, gamma);
+    double full_accepts = typed.rate.power(gamma);
+    if (gamma == before.gamma + 1) {
+      typed.rate = AcceptanceRate(std::min(1.0, (tokens - 1) / before.tokens_per_step));
+      full_accepts = std::clamp(tokens - before.tokens_per_step, 0.0, 1.0);
+    }
+    const double error = relative_error(gamma, tokens, half_unit, rounds);
+    typed.evidence.lengths.push_back({gamma, tokens, error});
+    add_measured(gamma, tokens, full_accepts, error, typed);
+    typed.measured_at = gamma;
+    before = length;
   }
   return typed;
 }
@@ -166,7 +131,6 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
     ceiling = std::min(ceiling, rate + half);
   }
   typed.measured_at = std::ssize(rates);
-  typed.rate = pooled(law, typed.measured_at);
   typed.is_sampled = rounds.has_value();
   typed.evidence.prior = population_prior();
   // Rates of unknown rounds are exact but for their rounding.
@@ -176,6 +140,7 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
   counted.requests = typed.evidence.prior.requests_of(counted.rounds);
   counted.length_variation = usual_length_variation;
   const double tokens = theory::expected_tokens(law, typed.measured_at);
+  typed.rate = AcceptanceRate(std::min(1.0, (tokens - 1) / (tokens - counted.survival.back())));
   counted.relative_error =
       relative_error(typed.measured_at, tokens, half_unit_of_tokens(rates, conditional), rounds);
   add_measured(typed.measured_at, tokens, counted.survival.back(), *counted.relative_error, typed);

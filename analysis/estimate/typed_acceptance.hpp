@@ -20,27 +20,26 @@ struct TypedLength {
 };
 
 struct TypedAcceptance {
-  /// The longest and the shortest draft that was typed.
+  /// The longest draft that was typed.
   std::int64_t measured_at = 1;
-  std::int64_t measured_from = 1;
-  /// Accepted drafts per examined draft, the one rate that is equivalent to the figures.
+  /// Accepted drafts per examined draft there; the one rate that gives as many tokens per step where no length of one
+  /// draft less is typed.
   core::AcceptanceRate rate = core::AcceptanceRate(0);
   /// False if no survival function gives the figures within their rounding.
   bool monotone = true;
-  /// The largest distance of the nearest survival function from a typed length, beyond that length's rounding.
-  double misfit = 0;
   /// True if the number of rounds is known, and with it the sampling error.
   bool is_sampled = false;
   /// What the figures say of the population of requests, by which they are carried to other gammas.
   PopulationCurve::Evidence evidence = {};
 };
 
-/// From tokens per step by gamma. Survival follows if some survival function lies within half a unit of every
-/// length; of those, the one nearest to the lengths is taken: each is met as closely as the others allow. If
-/// there is none, all half units are widened by the smallest number that admits one, the misfit.
+/// The longest draft that can be typed.
+inline constexpr std::int64_t longest_typed = 1'000'000;
+
+/// From tokens per step by gamma, which stand as they are typed, whether or not some survival function gives them all.
 ///
 /// Source:   docs/theory.md#typed-acceptance
-/// @param lengths  at least one, gammas rising, the last at most theory::longest_profile
+/// @param lengths  at least one, gammas rising, the last at most longest_typed
 /// @param rounds   the number of rounds behind each length, > 0
 /// @throws std::invalid_argument if lengths is empty or the gammas do not rise
 /// @throws std::domain_error if a length, a half unit or the rounds are outside their range

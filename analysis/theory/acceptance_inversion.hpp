@@ -20,33 +20,12 @@ namespace specdec::theory {
 /// Accuracy: expected_tokens(result, gamma) differs by at most 1e-13 relative
 core::AcceptanceRate alpha_from_acceptance_length(double tokens_per_step, std::int64_t gamma);
 
-struct AcceptanceLength {
-  std::int64_t gamma;      ///< drafted tokens per step at which it was measured, >= 1
-  double tokens_per_step;  ///< acceptance length, bonus token included, in [1, gamma + 1]
-  /// Largest rounding error of the length, >= 0.
-  double half_unit = 0;
-};
-
 struct InvertedProfile {
   core::AcceptanceProfile profile;
   /// False if the input is not a survival function: some survival would exceed the one before it or be negative. The
   /// profile then holds the nearest legal value at those positions.
   bool monotone = true;
 };
-
-/// The largest gamma among several lengths: the profile holds one entry per position.
-inline constexpr std::int64_t longest_profile = 1'000'000;
-
-/// Survival from one acceptance length per gamma: survival(g) = length(g) - length(g - 1), length(0) = 1. Over a gap
-/// in the gammas one conditional rate is held, chosen to meet the lengths, or one survival if that rate would end
-/// below the next; a single length gives one rate. Lengths of a survival function are concave in gamma. If these are
-/// not, but some within half a unit of each are, the least concave majorant of the lengths minus their half units takes
-/// their place, raised by as much as the half units allow.
-/// Source:   docs/theory.md#acceptance-inversion
-/// @param lengths  at least one, gammas strictly increasing, the last at most longest_profile
-/// @throws std::invalid_argument if lengths is empty or the gammas do not increase
-/// @throws std::domain_error as alpha_from_acceptance_length
-InvertedProfile profile_from_acceptance_lengths(std::span<const AcceptanceLength> lengths);
 
 /// Survival from unconditional rates per position, P(at least j drafts accepted), as vLLM reports them.
 /// Source:   docs/theory.md#acceptance-inversion

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "analysis/theory/acceptance_inversion.hpp"
-#include "analysis/theory/tokens.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace specdec;
@@ -39,7 +38,6 @@ double half_width(const TypedAcceptance& typed, std::int64_t gamma) {
 TEST_CASE("a typed length is met at its gamma, within its rounding") {
   const TypedAcceptance typed = one(3, 2.92);
   CHECK(typed.measured_at == 3);
-  CHECK(typed.measured_from == 3);
   CHECK(typed.monotone);
   CHECK_FALSE(typed.is_sampled);
   CHECK(typed.rate.alpha() == Approx(theory::alpha_from_acceptance_length(2.92, 3).alpha()).epsilon(1e-12));
@@ -63,32 +61,41 @@ TEST_CASE("lengths that differ from a survival function by their rounding alone 
   CHECK_FALSE(estimate::typed_lengths(by_gamma({1.84, 2.51, 3.01, 3.36, 3.61, 3.77, 3.73, 3.47})).monotone);
 }
 
-TEST_CASE("lengths of no survival function are met as nearly as one can") {
-  const std::vector<TypedLength> lengths = {{3, 2.9, 0.05}, {5, 2.95, 0.005}, {7, 4.1, 0.05}};
-  const TypedAcceptance typed = estimate::typed_lengths(lengths);
+TEST_CASE("lengths stand as they are typed, and those of no survival function are told by all chords and falls") {
+  const TypedAcceptance typed =
+      estimate::typed_lengths(std::vector<TypedLength>{{3, 2.9, 0.05}, {5, 2.95, 0.005}, {7, 4.1, 0.05}});
   CHECK_FALSE(typed.monotone);
-  // The middle one is to lie above the mean of the others: (2.9 + 4.1) / 2 - 0.05 - m <= 2.95 + 0.005 + m.
-  CHECK(typed.misfit == Approx(0.2475).epsilon(1e-9));
-  for (const TypedLength& length : lengths) {
-    const double missed = std::abs(taken(typed, length.gamma) - length.tokens_per_step);
-    CHECK(missed <= length.half_unit + typed.misfit + 1e-9);
-  }
-  CHECK(estimate::typed_lengths(by_gamma({1.84, 2.51, 3.01})).misfit == 0);
+  CHECK(taken(typed, 5) == 2.95);
+  CHECK(typed.rate == theory::alpha_from_acceptance_length(4.1, 7));
+  // The middle one may lie as low as the chord's (2.85 + 4.05) / 2.
+  CHECK(estimate::typed_lengths(std::vector<TypedLength>{{3, 2.9, 0.05}, {5, 3.4451, 0.005}, {7, 4.1, 0.05}}).monotone);
+  CHECK_FALSE(
+      estimate::typed_lengths(std::vector<TypedLength>{{3, 2.9, 0.05}, {5, 3.4449, 0.005}, {7, 4.1, 0.05}}).monotone);
+  CHECK(estimate::typed_lengths(by_gamma({1.8, 2.4, 2.3}, 0.05)).monotone);
+  CHECK_FALSE(estimate::typed_lengths(by_gamma({1.8, 2.4, 2.3}, 0.049)).monotone);
+  // No draft is accepted more often than always: the chord begins at 1.
+  CHECK_FALSE(estimate::typed_lengths(by_gamma({1.5, 2.25}, 0.005)).monotone);
+  CHECK(estimate::typed_lengths(by_gamma({1.7, 2.4, 3.1}, 0)).monotone);
+  CHECK(estimate::typed_lengths(by_gamma({1.9, 2.8, 3.7}, 0)).monotone);
 }
 
-TEST_CASE("lengths that only rounding makes legal move no further than they have to, and those in order not at all") {
-  const TypedAcceptance falling = estimate::typed_lengths(by_gamma({1.8, 2.4, 2.3}, 0.05));
-  CHECK(falling.monotone);
-  CHECK(taken(falling, 1) == Approx(1.8).epsilon(1e-7));
-  CHECK(taken(falling, 2) == Approx(2.35).epsilon(1e-7));
-  CHECK(taken(falling, 3) == Approx(2.35).epsilon(1e-7));
-
-  const std::vector<TypedLength> finer = {{1, 1.8, 0.05}, {2, 2.4, 0.05}, {3, 2.39, 0.005}};
-  const TypedAcceptance nearly = estimate::typed_lengths(finer);
-  CHECK(taken(nearly, 1) == Approx(1.8).epsilon(1e-7));
-  // Each is missed by 2/11 of its half unit.
-  CHECK(taken(nearly, 2) == Approx(2.39 + 0.01 / 11).epsilon(1e-7));
-  CHECK(taken(nearly, 3) == Approx(2.39 + 0.01 / 11).epsilon(1e-7));
+TEST_CASE("whatever survival function the lengths are of, rounding them to two digits leaves them one") {
+  std::uint64_t state = 7;
+  const auto uniform = [&] {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<double>(state >> 11) / 9007199254740992.0;
+  };
+  for (int trial = 0; trial < 500; ++trial) {
+    std::vector<TypedLength> lengths;
+    double survival = 1, length = 1;
+    const int step = trial % 3 + 1;
+    for (std::int64_t gamma = 1; gamma <= 12; ++gamma) {
+      survival *= 1 - 0.4 * uniform();
+      length += survival;
+      if (gamma % step == 0) lengths.push_back({gamma, std::round(100 * length) / 100, 0.005 + 1e-9});
+    }
+    CHECK(estimate::typed_lengths(lengths).monotone);
+  }
 }
 
 TEST_CASE("rates by position are counts of a population, and their rounding is no growth") {
@@ -120,6 +127,8 @@ TEST_CASE("conditional rates are rounded together, and their tokens by more than
 
 TEST_CASE("typed figures outside their ranges are refused") {
   CHECK_THROWS_AS(estimate::typed_lengths({}), std::invalid_argument);
+  CHECK_THROWS_WITH(estimate::typed_lengths(std::vector<TypedLength>{{2, 2, 0}, {2, 2.5, 0}}),
+                    "typed_lengths: gamma 2 follows 2, but gammas must increase");
   CHECK_THROWS_AS(estimate::typed_positions({}, false), std::invalid_argument);
   CHECK_THROWS_AS(one(3, 4.5), std::domain_error);
   CHECK_THROWS_AS(one(3, 2.5, -1), std::domain_error);
