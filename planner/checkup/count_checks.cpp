@@ -29,10 +29,6 @@ Evidence evidence_of(const ServingSummary& summary, std::string name, double val
   return {file_of(summary), 0, std::move(name), value};
 }
 
-double design_effect_of(const ServingSummary& summary) {
-  return std::max(least_design_effect, summary.design_effect.value_or(least_design_effect));
-}
-
 /// The first drafts of a group; those that an engine counts in sum alone are at most as many as all.
 std::optional<FirstDrafts> first_drafts_of(const ServingSummary& s) {
   if (!s.accepted || s.longest_draft == 0) return std::nullopt;
@@ -90,20 +86,20 @@ void check_first_acceptance(const ServingSummary& s, Suspicions& suspicions) {
 struct Rate {
   double value, variance;
 
-  Rate(const PositionAcceptance& position, double effect) {
-    const double trials = *position.evaluated / effect;
-    value = (position.accepted / effect + 1) / (trials + 2);
+  explicit Rate(const PositionAcceptance& position) {
+    const double trials = *position.evaluated / design_effect;
+    value = (position.accepted / design_effect + 1) / (trials + 2);
     variance = value * (1 - value) / (trials + 2);
   }
 };
 
 double conditional(const PositionAcceptance& position) { return position.accepted / *position.evaluated; }
 
-void check_rise(const ServingSummary& s, std::size_t known, double effect, Suspicions& suspicions) {
-  const Rate first(s.positions[0], effect), second(s.positions[1], effect);
+void check_rise(const ServingSummary& s, std::size_t known, Suspicions& suspicions) {
+  const Rate first(s.positions[0]), second(s.positions[1]);
   const double rise = second.value - first.value;
   // Requests that differ raise all rates, the later ones by less; a fault of the first token raises the second alone.
-  const bool alone = known > 2 && rise > 3 * (Rate(s.positions[2], effect).value - second.value);
+  const bool alone = known > 2 && rise > 3 * (Rate(s.positions[2]).value - second.value);
   const double least = alone ? largest_rise : 2 * largest_rise;
   const double z = (rise - least) / std::sqrt(first.variance + second.variance);
   suspicions.test(
@@ -119,9 +115,9 @@ void check_rise(const ServingSummary& s, std::size_t known, double effect, Suspi
        "n-gram drafts, which are all right or all wrong, it is as it should be"});
 }
 
-void check_drop(const ServingSummary& s, std::size_t known, double effect, Suspicions& suspicions) {
+void check_drop(const ServingSummary& s, std::size_t known, Suspicions& suspicions) {
   for (std::size_t j = 0; j + 1 < known; ++j) {
-    const Rate before(s.positions[j], effect), after(s.positions[j + 1], effect);
+    const Rate before(s.positions[j]), after(s.positions[j + 1]);
     const double z = (cliff * before.value - after.value) / std::sqrt(cliff * cliff * before.variance + after.variance);
     const std::int64_t position = s.positions[j].position;
     suspicions.test(
@@ -253,9 +249,8 @@ void check_acceptance(const ServingSummary& summary, Suspicions& suspicions) {
   });
   const auto known = static_cast<std::size_t>(unknown - summary.positions.begin());
   if (known < 2) return;
-  const double effect = design_effect_of(summary);
-  check_rise(summary, known, effect, suspicions);
-  check_drop(summary, known, effect, suspicions);
+  check_rise(summary, known, suspicions);
+  check_drop(summary, known, suspicions);
 }
 
 void check_worst_unit(std::span<const ServingCounts> counts, Suspicions& suspicions) {

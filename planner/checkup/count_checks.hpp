@@ -6,12 +6,12 @@
 #include "planner/checkup/finding.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// Faults seen in counts of acceptance. Rounds resemble each other, so every test takes them for fewer: as many as
-/// the design effect leaves, which is never taken below least_design_effect.
+/// Faults seen in counts of acceptance.
 namespace specdec::planner {
 
-/// Counts without clusters are tested at this design effect; those with clusters at theirs, but at no smaller one.
-inline constexpr double least_design_effect = 3;
+/// Rounds resemble each other: rates of one position are tested against another's as if rounds were so many times
+/// fewer. Requests that are better or worse at all positions do not enter.
+inline constexpr double design_effect = 3;
 /// A draft of which fewer first tokens are accepted is taken for broken.
 inline constexpr double least_first_acceptance = 0.05;
 /// Acceptance that falls to less than this share from one position to the next falls off a cliff; published drafts fall
