@@ -156,6 +156,9 @@ void declare_workload(Options& options, CapacityOptions& o) {
                "requests that arrived: Azure, Mooncake, or a table\n(docs/reference/formats.md)");
   options.number("--prefix-cache-hit-rate", o.question.prefix_cache_hit_rate, legal.prefix_cache_hit_rate,
                  "share of the prompts that is found in the cache");
+  options.integer(
+      "--shared-prefixes", o.question.shared_prefixes, legal.shared_prefixes,
+      "distinct prefixes of which that share is, on a\nreplica, each held once [each request holds its own]");
   options.flag("--decode-only", o.question.decode_only, "prompts are computed elsewhere");
   PlanOptions& s = o.shared;
   declare_acceptance(options, s, "at most one of; requests and sequences in files each have their own");

@@ -316,8 +316,8 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("prompt_tokens", question.workload.prompt_tokens);
   arguments.take("output_tokens", question.workload.output_tokens);
   arguments.take("num_requests", question.workload.requests);
-  SPECDEC_TAKE_MEMBERS(question, arrival_rate, concurrency, outside_ms, prefix_cache_hit_rate, decode_only,
-                       alpha_spread)
+  SPECDEC_TAKE_MEMBERS(question, arrival_rate, concurrency, outside_ms, prefix_cache_hit_rate, shared_prefixes,
+                       decode_only, alpha_spread)
   arguments.take("tensor_parallel_size", question.tensor_parallel);
   SPECDEC_TAKE_MEMBERS(question, prefill_tokens_per_second, gpus, replicas, price, gpu_memory_utilization,
                        activation_reserve_gb, kv_cache_tokens)

@@ -30,6 +30,15 @@ double ReplicaIterations::rounds_of_request(double sequences) const {
   return (load_.output_tokens - 1) / rounds(sequences).tokens_per_step;
 }
 
+/// The sequences k with k (tokens - prefix) + min(k, shared_prefixes) prefix = cache.
+double ReplicaIterations::sequences_in_cache(double cache, double tokens) const {
+  const double each_its_own = cache / tokens;
+  const auto prefixes = static_cast<double>(load_.shared_prefixes.value_or(std::numeric_limits<std::int64_t>::max()));
+  if (each_its_own <= prefixes) return each_its_own;
+  const double prefix = load_.prefix_cache_hit_rate * load_.prompt_tokens;
+  return (cache - prefixes * prefix) / (tokens - prefix);
+}
+
 LargestBatch ReplicaIterations::largest_batch(const ReplicaLimits& limits) const {
   LargestBatch largest;
   std::int64_t slots = 0;
@@ -42,7 +51,8 @@ LargestBatch ReplicaIterations::largest_batch(const ReplicaLimits& limits) const
     const double positions = static_cast<double>(stretch.gamma + 1);
     const double request = rounds_of_request(low);
     const double by_seqs = static_cast<double>(limits.max_num_seqs) * request / (request + passes);
-    const double by_cache = limits.cache_tokens / (load_.mean_context + positions + static_cast<double>(slots));
+    const double by_cache =
+        sequences_in_cache(limits.cache_tokens, load_.mean_context + positions + static_cast<double>(slots));
     const double by_budget = budget_ / (positions + prompt_ / request);
     const double end = i + 1 < rounds_.size() ? static_cast<double>(rounds_[i + 1].batch_low - 1) : unlimited;
     const double most = std::min({by_seqs, by_cache, by_budget, end});

@@ -48,6 +48,7 @@ class ReplicaIterations {
   double growth(double sequences, double requests_per_second);
 
  private:
+  double sequences_in_cache(double cache, double tokens) const;
   cost::Iteration iteration(double sequences, double prompt_positions) const;
   double piece(double sequences, double prompts_per_iteration) const;
 

@@ -19,6 +19,10 @@ void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::sp
   constexpr std::string_view function = "steady_state";
   core::require_in(function, "prompt_tokens", load.prompt_tokens, 1, largest_count);
   core::require_in(function, "prefix_cache_hit_rate", load.prefix_cache_hit_rate, 0, std::nextafter(1.0, 0.0));
+  if (load.shared_prefixes) {
+    core::require_in(function, "shared_prefixes", *load.shared_prefixes, std::int64_t{1},
+                     std::numeric_limits<std::int64_t>::max());
+  }
   core::require_in(function, "prompt_variation", load.prompt_variation, 0, 1e6);
   core::require_in(function, "prompt_pairs", load.prompt_pairs, 0, largest_count * largest_count);
   core::require_in(function, "output_tokens", load.output_tokens, std::nextafter(1.0, 2.0), largest_count);

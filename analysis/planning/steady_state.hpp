@@ -16,6 +16,9 @@ struct OfferedLoad {
   /// Tokens of a prompt, >= 1, and share of its positions that need not be computed, [0, 1); at least one always is.
   double prompt_tokens = 1;
   double prefix_cache_hit_rate = 0;
+  /// >= 1: the number of distinct prefixes of which these positions are; the cache holds each once, however many
+  /// sequences have it. Empty if each sequence has its own.
+  std::optional<std::int64_t> shared_prefixes = {};
   /// Standard deviation / mean of the prompts' tokens, >= 0.
   double prompt_variation = 0;
   /// Number of computed (position of a prompt, position that it attends to) pairs, >= 0.

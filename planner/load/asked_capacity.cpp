@@ -91,6 +91,7 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
       scenario.engine.max_num_batched_tokens = q.max_num_batched_tokens;
       scenario.engine.block_size = cache_block_tokens;
       scenario.engine.prefix_cache_hit_rate = q.prefix_cache_hit_rate;
+      scenario.engine.shared_prefixes = q.shared_prefixes;
       scenario.engine.decode_only = q.decode_only;
       scenario.engine.prefill_first = q.prefill_first;
     }
@@ -282,6 +283,11 @@ void add_assumptions(bool by_hardware, Capacity& c) {
   assume(c, "max_num_seqs", fmt::format("{}", fmt::join(q.max_num_seqs, ",")), q.max_num_seqs != usual.max_num_seqs);
   assume(c, "max_num_batched_tokens", q.max_num_batched_tokens,
          q.max_num_batched_tokens != usual.max_num_batched_tokens);
+  if (q.prefix_cache_hit_rate > 0)
+    assume(c, "found prefixes in memory",
+           q.shared_prefixes ? fmt::format("{} distinct ones, each held once", *q.shared_prefixes)
+                             : "each request holds its own (--shared-prefixes)",
+           q.shared_prefixes.has_value());
   if (q.prefill_first) assume(c, "iterations", "prompts alone, before rounds", true);
 }
 
@@ -338,6 +344,10 @@ void require_ranges(const CapacityQuestion& q) {
   require_in("--concurrency", q.concurrency, legal.concurrency);
   require_in("--outside-ms", q.outside_ms, legal.outside_ms);
   require_in("--prefix-cache-hit-rate", q.prefix_cache_hit_rate, legal.prefix_cache_hit_rate);
+  require_in("--shared-prefixes", q.shared_prefixes, legal.shared_prefixes);
+  if (q.shared_prefixes && q.prefix_cache_hit_rate == 0)
+    throw QuestionError(
+        "--shared-prefixes is given, but needs --prefix-cache-hit-rate, the share that they are found with");
   require_in("--alpha-spread", q.alpha_spread, legal.alpha_spread);
   require_in("--gpus", q.gpus, legal.gpus);
   require_in("--tensor-parallel-size", q.tensor_parallel, legal.tensor_parallel);

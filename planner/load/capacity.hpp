@@ -32,6 +32,8 @@ struct CapacityQuestion {
   double outside_ms = 0;
   /// Share of the prompts' tokens that is found in the cache, [0, 1).
   double prefix_cache_hit_rate = 0;
+  /// The number of distinct prefixes of which that share is, on a replica; if empty, each request has its own.
+  std::optional<std::int64_t> shared_prefixes = {};
   /// Prompts are computed elsewhere.
   bool decode_only = false;
   /// Standard deviation of a Beta law of the rate over requests, each of which keeps its own rate.
@@ -86,6 +88,7 @@ struct CapacityRanges {
   LegalRange concurrency = count;
   LegalRange outside_ms = {.hi = 1e9};
   LegalRange prefix_cache_hit_rate = {.hi = 0.999999};
+  LegalRange shared_prefixes = count;
   LegalRange alpha_spread = {.lo = 1e-4, .hi = 0.5};
   LegalRange gpus = {.lo = 1, .hi = 4096};
   LegalRange tensor_parallel = {.lo = 1, .hi = 1024};

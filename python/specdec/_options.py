@@ -135,6 +135,7 @@ CAPACITY: Options = {
     "output_tokens": None,
     "requests": None,
     "prefix_cache_hit_rate": 0.0,
+    "shared_prefixes": None,
     "decode_only": False,
     **_ACCEPTANCE,
     "alpha_spread": None,

@@ -410,6 +410,7 @@ def capacity(
     concurrency: int | None = None,
     outside_ms: float = 0.0,
     prefix_cache_hit_rate: float = 0.0,
+    shared_prefixes: int | None = None,
     decode_only: bool = False,
     alpha_spread: float | None = None,
     tensor_parallel_size: int | None = None,
@@ -457,6 +458,8 @@ def capacity(
         Of each request beside the engine, there and back: transport, tokenizer.
     prefix_cache_hit_rate : float
         Share of the prompts that is found in the cache, in [0, 1).
+    shared_prefixes : int, optional
+        Distinct prefixes of which that share is, on a replica, each held once; without it each request holds its own.
     decode_only : bool
         Prompts are computed elsewhere.
     alpha_spread : float, optional
@@ -524,6 +527,7 @@ def capacity(
             "concurrency": concurrency,
             "outside_ms": as_float(outside_ms),
             "prefix_cache_hit_rate": as_float(prefix_cache_hit_rate),
+            "shared_prefixes": shared_prefixes,
             "decode_only": decode_only,
             "alpha_spread": as_float(alpha_spread),
             "tensor_parallel_size": tensor_parallel_size,

@@ -12,6 +12,7 @@
 #include "sim/serving/draft_budget.hpp"
 #include "sim/serving/request_queue.hpp"
 #include "sim/serving/running_requests.hpp"
+#include "sim/serving/shared_prefixes.hpp"
 
 namespace specdec::sim {
 
@@ -77,6 +78,7 @@ struct EngineState {
       : queue(question, outcomes),
         running(std::min(question.requests.size(), static_cast<std::size_t>(question.engine.max_num_seqs))),
         blocks(question.engine.cache_blocks, question.engine.block_size),
+        prefixes(question),
         draft_budget(largest_gamma_of(question.engine),
                      question.engine.verification_budget ? running.request.size() : 0) {}
 
@@ -84,11 +86,18 @@ struct EngineState {
   std::size_t count_running() const { return running.size + count_in_step(); }
   std::size_t count_in_system() const { return queue.waiting() + count_running(); }
 
+  /// Frees the blocks of a request that ends or gives them up, apart from those that others hold.
+  void let_go(std::size_t request, std::int64_t held) {
+    prefixes.let_go(request);
+    blocks.give_back(held - prefixes.blocks_of_others(request));
+  }
+
   RequestQueue queue;
   /// All requests that run, or, while sequences are in step, those whose prompts are being computed.
   RunningRequests running;
   std::optional<DecodingInStep> in_step;
   CacheBlocks blocks;
+  SharedPrefixes prefixes;
   DraftBudget draft_budget;
   EngineIteration iteration;
 };

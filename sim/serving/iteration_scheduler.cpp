@@ -124,7 +124,7 @@ void IterationScheduler::hold(Index i, std::int64_t blocks) {
 void IterationScheduler::give_up_last() {
   const Index last = --running_.size;
   const std::size_t request = running_.request[last];
-  blocks_.give_back(running_.slots[last] / blocks_.tokens_per_block());
+  state_.let_go(request, running_.slots[last] / blocks_.tokens_per_block());
   outcomes_[request].output_tokens = running_.put_out[last];
   ++outcomes_[request].preemptions;
   state_.queue.give_up({request, running_.last_output[last]});
@@ -153,7 +153,8 @@ IterationScheduler::Admission IterationScheduler::next_admission() const {
   next.blocks = blocks_.blocks_for(next.found + next.positions + largest_gamma_);
   // Where rounds wait for a prompt they free no block meanwhile: what it takes to the end must be there.
   const std::int64_t ahead = engine_.prefill_first ? largest_gamma_ : 0;
-  next.fits = std::max(next.blocks, blocks_.blocks_for(next.tokens + ahead)) <= blocks_.free();
+  next.of_others = state_.prefixes.blocks_of_others(next.request);
+  next.fits = std::max(next.blocks, blocks_.blocks_for(next.tokens + ahead)) - next.of_others <= blocks_.free();
   return next;
 }
 
@@ -187,19 +188,18 @@ void IterationScheduler::begin(const Admission& admitted) {
   running_.prompt_left[i] = admitted.tokens - admitted.found;
   running_.put_out[i] = admitted.put_out;
   running_.wanted[i] = requests_[admitted.request].output_tokens;
-  running_.slots[i] = 0;
+  running_.slots[i] = admitted.blocks * blocks_.tokens_per_block();
   running_.last_output[i] = admitted.last_output;
   running_.fully_accepted[i] = 0;
   if (engine_.verification_budget) state_.draft_budget.forget(i);
-  hold(i, admitted.blocks);
+  blocks_.take(admitted.blocks - admitted.of_others);
+  state_.prefixes.hold(admitted.request);
   take(i, admitted.positions, admitted.positions);
 }
 
 std::int64_t IterationScheduler::found_in_cache(const SimulatedRequest& asked, bool again) const {
   if (engine_.decode_only && !again) return asked.prompt_tokens - 1;
-  const auto found =
-      static_cast<std::int64_t>(engine_.prefix_cache_hit_rate * static_cast<double>(asked.prompt_tokens));
-  return std::min(found, asked.prompt_tokens - 1);
+  return found_tokens(engine_, asked);
 }
 
 }  // namespace specdec::sim

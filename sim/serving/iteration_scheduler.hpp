@@ -31,7 +31,7 @@ class IterationScheduler {
   struct Admission {
     std::size_t request = 0;
     double last_output = 0;
-    std::int64_t put_out = 0, tokens = 0, found = 0, positions = 0, blocks = 0;
+    std::int64_t put_out = 0, tokens = 0, found = 0, positions = 0, blocks = 0, of_others = 0;
     bool fits = false;
   };
 

@@ -179,7 +179,7 @@ class ServingRun {
     served.output_tokens = put_out;
     served.last_token_seconds = since_sent(request);
     if (question_.clients) send_next();
-    state_.blocks.give_back(blocks);
+    state_.let_go(request, blocks);
     ++served_;
   }
 

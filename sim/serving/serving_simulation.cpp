@@ -100,6 +100,10 @@ void require_legal(const ServingQuestion& question) {
   core::require_in(simulation_function, "cache_blocks", engine.cache_blocks, 1, std::int64_t{1} << 40);
   core::require_in(simulation_function, "prefix_cache_hit_rate", engine.prefix_cache_hit_rate, 0,
                    std::nextafter(1.0, 0.0));
+  if (engine.shared_prefixes) {
+    core::require_in(simulation_function, "shared_prefixes", *engine.shared_prefixes, 1,
+                     std::numeric_limits<std::int64_t>::max());
+  }
   if (question.clients) {
     core::require_in(simulation_function, "clients", *question.clients, 1, std::numeric_limits<std::int64_t>::max());
   }

@@ -62,6 +62,9 @@ struct ServingEngine {
   /// Share of each prompt that is found in the cache and not recomputed, [0, 1), rounded down to whole tokens; the
   /// last token is always computed. The found part still takes its blocks.
   double prefix_cache_hit_rate = 0;
+  /// >= 1: distinct prefixes of all requests, which have them in turn. Running requests with the same one hold its
+  /// whole blocks once, as far as the longest of them found it; empty if no two have the same one.
+  std::optional<std::int64_t> shared_prefixes = {};
   /// Prompts are computed elsewhere: an admitted request takes the blocks of its prompt and computes only the prompt's
   /// last position, so that its first token comes with its first iteration here. A preempted one computes everything.
   bool decode_only = false;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/random.hpp"
+#include "sim/serving/shared_prefixes.hpp"
 #include "sim/variates.hpp"
 
 namespace specdec::sim {
@@ -94,8 +95,7 @@ planning::OfferedLoad offered_load(const std::vector<SimulatedRequest>& requests
   for (const SimulatedRequest& request : requests) {
     const auto prompt = static_cast<double>(request.prompt_tokens);
     const auto output = static_cast<double>(request.output_tokens);
-    const double found =
-        engine.decode_only ? prompt - 1 : std::min(std::floor(engine.prefix_cache_hit_rate * prompt), prompt - 1);
+    const double found = engine.decode_only ? prompt - 1 : static_cast<double>(found_tokens(engine, request));
     prompts += prompt;
     squares += prompt * prompt;
     pairs += (prompt * (prompt + 1) - found * (found + 1)) / 2;
@@ -108,6 +108,7 @@ planning::OfferedLoad offered_load(const std::vector<SimulatedRequest>& requests
   load.prompt_tokens = prompts / count;
   load.prompt_variation = std::sqrt(std::max(0.0, squares * count / (prompts * prompts) - 1));
   load.prefix_cache_hit_rate = engine.prefix_cache_hit_rate;
+  load.shared_prefixes = engine.shared_prefixes;
   load.prompt_pairs = pairs / count;
   load.output_tokens = outputs / count;
   load.mean_context = decoded > 0 ? contexts / decoded : prompts / count;

@@ -275,6 +275,20 @@ TEST_CASE("clients each keep one request in flight, evenly over the replicas, an
   CHECK(far["scenarios"][0]["at_requests_per_second_per_replica"].get<double>() < rate);
 }
 
+TEST_CASE("prefixes that requests share leave room for more of them, as far as the cache is the limit") {
+  const std::string asked =
+      "--hardware h100-sxm --tp 2 --model qwen3-32b --prompt-tokens 7200 --output-tokens 1000 --max-num-seqs 1024 "
+      "--replications 2 --prefix-cache-hit-rate 0.8333";
+  const auto most = [&](const std::string& prefixes) {
+    return value(json_of(asked + prefixes)["scenarios"][0]["saturated_requests_per_second_per_replica"]);
+  };
+  CHECK(most(" --shared-prefixes 1000000") == most(""));
+  CHECK(most(" --shared-prefixes 19") > 1.3 * most(""));
+  CHECK(most(" --shared-prefixes 1") > most(" --shared-prefixes 19"));
+  CHECK_THAT(run_specdec("capacity --hardware h100-sxm --model llama-3.1-8b --shared-prefixes 4" + lengths).err,
+             Catch::Matchers::Contains("--shared-prefixes is given, but needs --prefix-cache-hit-rate"));
+}
+
 TEST_CASE("a limit says how many clients share a replica, and the text names them") {
   const std::string asked = clients + " --concurrency 64 --tpot-ms 9 --percentile 90";
   const ordered_json limited = json_of(asked);

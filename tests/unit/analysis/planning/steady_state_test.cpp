@@ -116,6 +116,20 @@ TEST_CASE("prompts take their share of every second from those that decode") {
   CHECK(sustainable(linear(0.01, 0, 1e-4), load, room_for(8)) == Approx(1 / (1.0 / 8 + 0.005)).epsilon(1e-9));
 }
 
+TEST_CASE("sequences share the cache of a prefix that they have in common") {
+  // 101 tokens each, 40 of them of one of the prefixes.
+  planning::OfferedLoad load = hundred_rounds(1);
+  load.prefix_cache_hit_rate = 0.8;
+  const auto largest = [&](std::optional<std::int64_t> prefixes) {
+    load.shared_prefixes = prefixes;
+    return planning::steady_state(linear(0.01, 0, 0), load, room_for(10), plain)->largest_batch;
+  };
+  CHECK(largest({}) == 10);
+  CHECK(largest(10) == 10);
+  CHECK(largest(3) == Approx((1010 - 3 * 40) / 61.0));
+  CHECK(largest(1) == Approx((1010 - 40) / 61.0));
+}
+
 TEST_CASE("a rare prompt costs a whole pass, not its share of every pass") {
   // Free up to 200 positions: thinly spread over all iterations prompts would cost nothing.
   const PricedByFormula kneed([](const cost::Iteration& iteration) {
@@ -411,6 +425,7 @@ TEST_CASE("an equilibrium of what is no load is refused") {
   refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.output_tokens = 1; });
   refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.prompt_tokens = std::nan(""); });
   refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.prefix_cache_hit_rate = 1; });
+  refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.shared_prefixes = 0; });
   refuses([](OfferedLoad&, ReplicaLimits& limits, Rounds&) { limits.cache_tokens = 0; });
   refuses([](OfferedLoad&, ReplicaLimits& limits, Rounds&) { limits.max_num_seqs = 0; });
   refuses([](OfferedLoad&, ReplicaLimits&, Rounds& rounds) { rounds[0].tokens_per_step = 2; });

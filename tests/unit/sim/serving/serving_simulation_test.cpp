@@ -206,6 +206,31 @@ TEST_CASE("what is found in the cache is not computed, and prompts computed else
   CHECK(elsewhere.peak_blocks == half.peak_blocks);
 }
 
+TEST_CASE("running requests with one prefix hold its whole blocks once, and the last of them frees it") {
+  // Ten blocks each, of which eight are those of one of three prefixes.
+  ServingQuestion question = question_of(equal_requests(12, 0, 100, 1));
+  question.engine.block_size = 10;
+  question.engine.prefix_cache_hit_rate = 0.85;
+  CHECK(serve(question).peak_blocks == 12 * 10);
+  question.engine.shared_prefixes = 12;
+  CHECK(serve(question).peak_blocks == 12 * 10);
+  question.engine.shared_prefixes = 3;
+  CHECK(serve(question).peak_blocks == 3 * 8 + 12 * 2);
+  // A block less has room for eleven, again and again.
+  question.requests = equal_requests(1100, 0, 100, 1);
+  question.engine.cache_blocks = 3 * 8 + 12 * 2 - 1;
+  question.cost = priced(1);
+  const ServingResult full = serve(question);
+  CHECK(full.iterations == 100);
+  CHECK(full.peak_blocks == 3 * 8 + 11 * 2);
+  // As far as the longest of them found it: 5, 20 and 10 blocks of one prefix, and 1, 4 and 2 of their own.
+  question.requests = {{0, 60, 1}, {0, 240, 1}, {0, 120, 1}};
+  question.engine.prefix_cache_hit_rate = 1 / 1.2 + 1e-9;
+  question.engine.shared_prefixes = 1;
+  question.engine.cache_blocks = 100;
+  CHECK(serve(question).peak_blocks == 20 + 1 + 4 + 2);
+}
+
 TEST_CASE("gamma follows the schedule at the requests of the iteration before") {
   ServingQuestion question = question_of(equal_requests(3, 0, 1, 4));
   question.requests.push_back({2.5, 1, 4});
@@ -464,6 +489,7 @@ ServingQuestion any_question(std::uint64_t run) {
   question.warm_up_share = static_cast<double>(whole(0, 4)) / 10;
   if (whole(0, 1) == 0) question.clients = whole(1, 40);
   question.outside_seconds = static_cast<double>(whole(0, 2)) / 4;
+  if (whole(0, 1) == 0) engine.shared_prefixes = whole(1, 6);
   return question;
 }
 
@@ -618,6 +644,9 @@ TEST_CASE("a question that cannot be served is refused with what is wrong") {
   question = sound;
   question.engine.prefix_cache_hit_rate = 1;
   CHECK_THAT(message(question), Contains("prefix_cache_hit_rate is 1"));
+  question.engine.prefix_cache_hit_rate = 0;
+  question.engine.shared_prefixes = 0;
+  CHECK_THAT(message(question), Contains("shared_prefixes is 0"));
   question = sound;
   question.engine.max_num_seqs = 0;
   CHECK_THAT(message(question), Contains("max_num_seqs is 0"));
