@@ -87,6 +87,13 @@ SERVING = {
     "tensorrt-llm": {"layer_seconds": 5.5e-6, "iteration_seconds": 0.17e-3, "sequence_seconds": 12.6e-6},
     "vllm": {"layer_seconds": 15.8e-6, "iteration_seconds": 0.0, "sequence_seconds": 0.0},
 }
+# Of iterations with prompts: seconds of a layer at least, and how often the experts' measured time they take, as times to
+# the first token say.
+PROMPTS = {
+    "sglang": {"prompt_layer_seconds": 0.5e-3, "prompt_experts": 1.8},
+    "tensorrt-llm": {"prompt_layer_seconds": 0.5e-3, "prompt_experts": 1.0},
+    "vllm": {"prompt_layer_seconds": 0.5e-3, "prompt_experts": 1.8},
+}
 ERRORS = {"deployment_error": 0.25, "point_error": 0.09}
 # A fit beyond these says that the four numbers do not describe the table.
 WORST_MEDIAN, LEAST_BANDWIDTH, LONGEST_CALL = 0.25, 0.45, 1.8
@@ -356,7 +363,7 @@ def device_file(package: pathlib.Path, name: str, hardware: dict[str, Any], vers
             "experts": expert_fits(package, device, folder, table_version, bandwidth, peaks, drop),
             "all_reduces": all_reduces(reduced[0]),
             "all_to_alls": all_to_alls(package, device),
-            "serving": {**SERVING[engine], **ERRORS},
+            "serving": {**SERVING[engine], **PROMPTS[engine], **ERRORS},
         }
     # A call that takes much longer than another engine's of the same product holds kernels that serving fuses: activations
     # brought to 8 bits.

@@ -252,7 +252,11 @@ class RooflineCost::AllVersions {
 
   double seconds_by_itself(std::size_t version) {
     const double factor = cost_.error_factor(version, place_, iteration_.gamma);
-    const double round = cost_.between_timed(version, iteration_, factor * without_errors(version).total());
+    const RoundTime time = without_errors(version);
+    // What the host takes to launch layers is not what calibration timed, and errs as much as the rest.
+    const double least = work_.least * factor / cost_.error_factor(0, place_, iteration_.gamma);
+    const double launched = std::max(0.0, least - factor * (time.target + time.overhead));
+    const double round = cost_.between_timed(version, iteration_, factor * time.total() + launched);
     if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
     const double plain_factor = cost_.error_factor(version, plain_place_, 0);
     // Without errors no round is shorter than a plain step.

@@ -285,7 +285,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
     CollectiveTimes all_reduce_times = {}, all_to_all_times = {};
     std::vector<AttentionCalls> attention_calls = {};
     double attention_layers = 0, cache_heads = 0, reduced_bytes_per_position = 0;
-    double groups = 1, all_to_alls = 0, exchanged_bytes_per_position = 0;
+    double groups = 1, all_to_alls = 0, exchanged_bytes_per_position = 0, prompt_experts = 1;
 
     void add(const AttentionPart& part);
   };
@@ -307,6 +307,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
     double full_accepts = 0, draft_passes = 0;
     /// Seconds that an engine takes for the sequences, with measured kernels.
     double sequences = 0;
+    /// Seconds that the target's pass with its overhead takes at least, with measured kernels.
+    double least = 0;
   };
 
   class KernelProducts;

@@ -205,6 +205,7 @@ void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) c
     if (group.cached_values_per_token > 0) add_attention_calls(group, placed, priced);
   }
   priced.attention_times = kernels.attention_in(placed.cache_type);
+  priced.prompt_experts = kernels.prompt_experts;
   priced.reduced_bytes_per_position = activation_bytes * static_cast<double>(placed.model.width);
   if (const CollectiveTimes* const found = kernels.all_to_all_over(placed.accelerators())) {
     priced.all_to_all_times = *found;
@@ -268,7 +269,13 @@ void RooflineCost::add_kernels(const PricedModel& model, double routed, const Pa
     work.weights += weights / part.times.bandwidth_share;
     work.weight_products += operations / part.times.peak_share;
     rounded += part.times.rounded(weights, operations);
-    work.kernels += part.calls + its_positions * part.moved_per_position + headed * part.moved_per_headed_position;
+    const double beside = part.calls + its_positions * part.moved_per_position;
+    work.kernels += beside + headed * part.moved_per_headed_position;
+    if (part.log_missed) {
+      const double share_of_prompts = prompts.count * prompts.tokens / positions;
+      work.kernels +=
+          share_of_prompts * (model.prompt_experts - 1) * (part.times.rounded(weights, operations) + beside);
+    }
   }
   // >= 0: each rounded maximum is at least its own maximum.
   work.kernels += rounded - std::max(work.weights, work.weight_products);
@@ -318,6 +325,8 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
     work.sequences =
         (of_group(target_, decoding(1)).count + of_group(target_, prompts).count) * options_.kernels->sequence_seconds;
   }
+  if (options_.kernels && iteration.prompt_tokens > 0)
+    work.least = target_.layers * options_.kernels->prompt_layer_seconds;
   const double verified = iteration.verified && sequences > 0 ? *iteration.verified / sequences : gamma;
   work.target = work_of(target_, decoding(verified + 1), prompts);
   if (!draft_ || iteration.gamma == 0) return work;

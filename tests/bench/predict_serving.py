@@ -75,12 +75,14 @@ CONFIGURATIONS = {
 # Models for which a server may have run the next-token module, which the rows do not say.
 WITH_NEXT_TOKEN_MODULE = ("deepseek", "GLM", "Kimi", "MiniMax", "Qwen3.5")
 ACCELERATORS_PER_NODE = 8
-# Share of the nominal length, standard deviation over the mean, and milliseconds beside the engine. InferenceX's client
-# draws both lengths evenly from 0.8 of the nominal one up to it, and its shortest times to first token are 40 ms. The
-# others' lengths are constant, so that their requests stay in step, which a way of 40 ms between two would end: the
-# measured times say that they do.
-DRAWN_LENGTHS = (0.9, 0.064, 40)
-CONSTANT_LENGTHS = (1.0, 0, 0)
+# Share of the nominal length and standard deviation over the mean. InferenceX's client draws both lengths evenly from 0.8
+# of the nominal one up to it. The others' lengths are constant, so that their requests stay in step, which a way between
+# two would end: the measured times say that they do.
+DRAWN_LENGTHS = (0.9, 0.064)
+CONSTANT_LENGTHS = (1.0, 0)
+# Milliseconds beside the engine of InferenceX's requests, fitted to times to first token. Its SGLang takes up what came
+# only after some iterations (--scheduler-recv-interval).
+OUTSIDE_MS = {"vllm": 20, "trtllm": 20, "sglang": 180}
 # Rows of published_rounds.csv beside plain rounds on devices with kernels: target, draft, device, accelerators.
 # SpecBundle does not print the last: the number whose plain rounds are nearest.
 PUBLISHED = {
@@ -91,7 +93,7 @@ PUBLISHED = {
     "specbundle Kimi-K2-Instruct": ("kimi-k2", "eagle3-kimi-k2", "h200-sxm", 8),
     "vllm 16035": ("llama-3.1-8b", "eagle3-llama-3.1-8b", "h100-sxm", 1),
 }
-FIELDS = ["id", "tpot_ms", "tpot_low_ms", "tpot_high_ms", "ttft_ms", "refusal"]
+FIELDS = ["id", "tpot_ms", "tpot_low_ms", "tpot_high_ms", "ttft_ms", "ttft_low_ms", "ttft_high_ms", "refusal"]
 
 
 def package_folder(given: str | None) -> pathlib.Path:
@@ -203,7 +205,8 @@ def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | No
 
 def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | None = None) -> dict[str, Any]:
     constant = "aic-auto-gap-analysis" in row.silicon_data_source
-    share, variation, outside = CONSTANT_LENGTHS if constant else DRAWN_LENGTHS
+    share, variation = CONSTANT_LENGTHS if constant else DRAWN_LENGTHS
+    outside = 0 if constant else OUTSIDE_MS[row.backend]
     command = [specdec, "capacity", "--concurrency", f"{row.requests:g}", "--outside-ms", str(outside)]
     command += ["--prompt-tokens", f"{share * row.isl:g}:{variation}"]
     command += ["--output-tokens", f"{share * row.osl:g}:{variation}"]
@@ -217,13 +220,13 @@ def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str 
     tpot, ttft = scenario["tpot_seconds"]["mean"], scenario["ttft_seconds"]["mean"]
     if tpot["value"] is None:
         return {"refusal": "no time per output token"}
-    low, high = tpot.get("ci95") or (math.nan, math.nan)
-    return {
-        "tpot_ms": 1e3 * tpot["value"],
-        "tpot_low_ms": 1e3 * low,
-        "tpot_high_ms": 1e3 * high,
-        "ttft_ms": 1e3 * ttft["value"],
-    }
+    found = {}
+    for name, time in (("tpot", tpot), ("ttft", ttft)):
+        low, high = time.get("ci95") or (math.nan, math.nan)
+        # Without an upper end the queue grows in some world.
+        ends = (low, math.inf if high is None else high)
+        found |= {f"{name}_ms": 1e3 * time["value"], f"{name}_low_ms": 1e3 * ends[0], f"{name}_high_ms": 1e3 * ends[1]}
+    return found
 
 
 def server_of(package: pathlib.Path, row: Any, engine: str) -> Server | None:
@@ -581,8 +584,11 @@ def report(points: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> None:
                 )
     for name, found in answers.items():
         if found.tpot_low_ms.notna().any():
-            inside = points.silicon_tpot_ms.between(found.tpot_low_ms, found.tpot_high_ms)
-            print(f"\n{name}: the 95% interval of the time per output token holds {100 * inside.mean():.0f}% of the points")
+            held = [
+                100 * points[f"silicon_{time}_ms"].between(found[f"{time}_low_ms"], found[f"{time}_high_ms"]).mean()
+                for time in ("tpot", "ttft")
+            ]
+            print(f"\n{name}: 95% intervals of times per output token and to the first hold {held[0]:.0f} and {held[1]:.0f}%")
         for reason, count in collections.Counter(found.refusal.dropna()).most_common(12):
             print(f"  {name} refused {count}: {reason[:160]}")
 

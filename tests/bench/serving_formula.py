@@ -213,10 +213,15 @@ class Server:
         if reduced is None:
             return None
         total = self.products(positions, headed * sum(part.count for part in own) / sum(part.count for part in parts))
-        total += self.routed(routed) + self.attention(own)
+        served, prompts = self.kernels["serving"], sum(part.count * part.tokens for part in own if part.tokens > 1)
+        total += self.routed(routed) * (1 + prompts / positions * (served.get("prompt_experts", 1) - 1))
+        total += self.attention(own)
         travelling = [layers for layers in self.model.layers if layers.experts > 0 and self.groups > 1]
         total += sum(2 * layers.count * self.all_to_all(positions, layers.chosen) for layers in travelling)
-        return total + (2 * self.model.depth - sum(layers.count for layers in travelling)) * reduced
+        total += (2 * self.model.depth - sum(layers.count for layers in travelling)) * reduced
+        if prompts == 0:
+            return total
+        return max(total, self.model.depth * served.get("prompt_layer_seconds", 0) - self.constants(headed))
 
     def seconds_per_token(self, requests: float, prompt: float, output: float) -> float | None:
         """Kernels' seconds, in the mean over the output of requests that are always so many: the iterations that each

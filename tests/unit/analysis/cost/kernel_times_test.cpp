@@ -253,6 +253,37 @@ TEST_CASE("measured experts are one call of a layer, and touch what skewed choic
   CHECK_THAT(other.findings().front().message, Contains("measured no experts in mxfp4: priced with the shares"));
 }
 
+TEST_CASE("an iteration with prompts takes its layers' seconds at least, and their experts as often as is said") {
+  RooflineOptions options = with_kernels();
+  options.target = placed(mixtral_8x7b(), NumberType::bf16);
+  options.kernels = read(replaced(sound, "\"all_reduces\"", of_experts)).front();
+  cost::Iteration round, mixed;
+  round.sequences = mixed.sequences = 3;
+  round.context_tokens = mixed.context_tokens = 300;
+  mixed.prompt_tokens = 9;
+  mixed.prompts = 1;
+  mixed.prompt_pairs = 45;
+  const RooflineCost before(options);
+  options.kernels->prompt_experts = 1.5;
+  const RooflineCost longer(options);
+  // Of twelve positions, nine of which are the prompt's.
+  const double bandwidth = 0.5 * 3.35e12, peak = 0.4 * 989.4e12, expert = 3 * 4096.0 * 14336;
+  const double touched = 8 * (1 - std::pow(0.75, std::pow(12, 0.75)));
+  const double read_seconds = 2 * touched * expert / bandwidth, computed = 12 * 2 * 2 * expert / peak;
+  const double moved = 12 * 2 * 2 * (3 * 14336 + 2 * 4096.0) / bandwidth;
+  const double experts = 3e-5 + std::pow(std::pow(read_seconds, 1.5) + std::pow(computed, 1.5), 1 / 1.5) + moved;
+  CHECK(longer.seconds(mixed) - before.seconds(mixed) == Approx(32 * 0.5 * 9 / 12 * experts).epsilon(1e-9));
+  CHECK(longer.seconds(round) == before.seconds(round));
+  options.kernels->prompt_layer_seconds = 1e-2;
+  CHECK(RooflineCost(options).seconds(mixed) == Approx(0.32).epsilon(1e-12));
+  CHECK(RooflineCost(options).seconds(round) == before.seconds(round));
+  // A calibration of rounds does not lengthen what the host takes to launch layers.
+  const CalibrationPoint timed{.batch = 3, .round_seconds = 1.3 * before.seconds(round), .context = 100};
+  CHECK(RooflineCost(options).calibrated({&timed, 1}).seconds(mixed) == Approx(0.32).epsilon(1e-12));
+  options.kernels->prompt_layer_seconds = 1e-6;
+  CHECK(RooflineCost(options).seconds(mixed) == longer.seconds(mixed));
+}
+
 TEST_CASE("more positions, a longer context and a larger batch never take less time with measured kernels") {
   const RooflineCost price(with_kernels(2));
   double before = 0;
@@ -541,6 +572,8 @@ TEST_CASE("a file of kernels is refused by its file, place, value and what was e
       {"engines.own.all_reduces[0].seconds[1] is 1e-06 after 2e-06", {"[2e-6, 8e-6]", "[2e-6, 1e-6]"}},
       {"engines.own.all_reduces[0].seconds is 1 numbers, but must be as many as bytes, 2", {"[2e-6, 8e-6]", "[2e-6]"}},
       {"engines.own.all_reduces[0].accelerators is 1", {"\"accelerators\": 2", "\"accelerators\": 1"}},
+      {"engines.own.serving.prompt_experts is 0.5, but must be",
+       {"\"sequence_seconds\": 2e-6,", "\"sequence_seconds\": 2e-6, \"prompt_experts\": 0.5,"}},
       {"engines.own.serving.sequence_seconds is missing", {"\"sequence_seconds\": 2e-6, ", ""}},
       {"engines.own.experts.bf16.routing is missing",
        {"\"all_reduces\"", replaced(of_experts, ",\n  \"routing\": 0.75", "")}},
