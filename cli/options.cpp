@@ -158,8 +158,12 @@ void Options::add_choice(const std::string& names, Target& target, const std::ve
                          const std::string& help, const Parser& take) {
   const std::string value_name = fmt::format("{}", fmt::join(allowed, "|"));
   add(names, target, value_name, help, [&target, allowed, take](std::string_view option, const std::string& text) {
-    const auto found = std::ranges::find_if(allowed, [&text](const std::string& word) {
-      return std::ranges::equal(word, text, {}, lower, lower);
+    const auto plain = [](std::string word) {
+      std::erase(word, '.');
+      return word;
+    };
+    const auto found = std::ranges::find_if(allowed, [&](const std::string& word) {
+      return std::ranges::equal(plain(word), plain(text), {}, lower, lower);
     });
     if (found == allowed.end()) refuse(option, text, fmt::format("one of {}", fmt::join(allowed, ", ")));
     target = *found;

@@ -37,6 +37,10 @@ double parse_number(std::string_view option, std::string_view text, const LegalR
   const auto value = read_whole<double>(text);
   const auto percent = text.ends_with('%') ? read_whole<double>(text.substr(0, text.size() - 1)) : std::nullopt;
   if (percent) refuse(option, text, fmt::format("a number: {:g}", *percent / 100));
+  std::string with_point(text);
+  std::replace(with_point.begin(), with_point.end(), ',', '.');
+  const auto decimal = read_whole<double>(with_point);
+  if (!value && decimal) refuse(option, text, fmt::format("a number: {:g}", *decimal));
   if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
   if (std::fpclassify(*value) == FP_SUBNORMAL)
     refuse(option, text,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/estimate/label_groups.hpp"
@@ -33,6 +34,9 @@ struct DifferenceQuestion {
   /// Receives the share of the positions of a recording read so far.
   std::function<void(double share)> progress = {};
 };
+
+/// The warning of two runs that may be two scrapes of one server.
+inline constexpr std::string_view later_scrape = "later_scrape";
 
 /// Facts about one side of the comparison.
 struct ComparedRun {

@@ -89,6 +89,8 @@ std::string run_text(std::string_view name, const ComparedRun& run, std::int64_t
          '\n';
 }
 
+const std::string& name_of(const planner::ComparedFiles& run) { return run.draft_array ? *run.draft_array : run.file; }
+
 /// Which run is better, and by how much.
 std::string action_of(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
@@ -96,8 +98,12 @@ std::string action_of(const RunsDifference& answer) {
   if (answer.tells()) {
     const std::optional<estimate::Interval> range =
         tokens.value > 0 ? *tokens.ci95 : estimate::Interval{-tokens.ci95->hi, -tokens.ci95->lo};
-    return fmt::format("{} accepts more: {} tokens per step above {}.", tokens.value > 0 ? "B" : "A",
-                       with_range(std::abs(tokens.value), range), tokens.value > 0 ? "A" : "B");
+    const bool is_b = tokens.value > 0;
+    const std::pair most = {is_b ? "B" : "A", is_b ? found.tokens_b : found.tokens_a};
+    const std::pair least = {is_b ? "A" : "B", is_b ? found.tokens_a : found.tokens_b};
+    return fmt::format("{} accepts more: {} tokens per step, {} {}; {} - {} is {}.", most.first, brief(most.second, 3),
+                       least.first, brief(least.second, 3), most.first, least.first,
+                       with_range(std::abs(tokens.value), range));
   }
   return fmt::format("{}B {} tokens per step, A {}; B - A is {}.", tokens.ci95 ? "Not told apart: " : "",
                      brief(found.tokens_b, 3), brief(found.tokens_a, 3), with_range(tokens.value, tokens.ci95));
@@ -108,7 +114,8 @@ std::string certainty_of(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
   if (!answer.undecided.empty()) return fmt::format("This decides nothing: {}.", answer.undecided);
   if (!found.tokens.ci95) return "Nothing says how sure this is: give requests or windows of time, not totals.";
-  std::string text = fmt::format("p {}", p_value_text(found.tokens));
+  std::string text = fmt::format("A is {}, B {}; p {}", name_of(answer.question.a), name_of(answer.question.b),
+                                 p_value_text(found.tokens));
   if (found.paired > 0) text += fmt::format(", {} prompts paired", found.paired);
   if (found.time) {
     const Difference& log = found.time->log_per_token;
@@ -116,10 +123,10 @@ std::string certainty_of(const RunsDifference& answer) {
         log.ci95 ? std::optional(estimate::Interval{std::exp(log.ci95->lo), std::exp(log.ci95->hi)}) : std::nullopt;
     text += fmt::format("; a token of B takes {} times as long", with_range(std::exp(log.value), range));
   }
-  if (found.detectable) {
+  if (found.detectable && !answer.tells()) {
     text += fmt::format(". As many as these find a difference of {} in four runs of five", brief(*found.detectable, 2));
     const auto clusters = static_cast<double>(std::max(found.clusters_a, found.clusters_b));
-    if (!answer.tells() && found.clusters_to_tell && *found.clusters_to_tell > clusters)
+    if (found.clusters_to_tell && *found.clusters_to_tell > clusters)
       text += fmt::format("; this one takes {} of each", brief(*found.clusters_to_tell, 2));
   }
   return text + '.';

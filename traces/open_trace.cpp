@@ -22,6 +22,7 @@
 #include "traces/formats/text_parts.hpp"
 #include "traces/formats/token_pairs.hpp"
 #include "traces/joined_recordings.hpp"
+#include "traces/serving/read_serving_counts.hpp"
 #include "traces/trace_reader.hpp"
 #include "traces/unpaired_file.hpp"
 
@@ -60,6 +61,10 @@ TokenPairOptions token_pair_options(const OpenOptions& options) {
   return {options.space, options.target_array, options.draft_array};
 }
 
+/// What `analyze` reads.
+constexpr const char* readable =
+    "a recording, such as arrays p_logprobs and q_logprobs in NPZ, or JSONL or CSV with p_logprob and q_logprob: "
+    "docs/reference/formats.md";
 constexpr std::string_view npz = "NPZ", position_traces = "position traces", pairs_jsonl = "JSONL of token pairs",
                            pairs_csv = "CSV of token pairs";
 
@@ -81,35 +86,22 @@ std::vector<TraceFormat> all_formats() {
       {npz, [](const FileHead& head) { return is_npz(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
          return open_each(files, options, open_npz, numpy_options(options), npz);
-       },
-       "arrays such as p_logprobs and q_logprobs"},
+       }},
       {position_traces, [](const FileHead& head) { return is_position_traces(head.json()); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
          return open_each(files, options, open_position_traces, PositionTraceOptions{options.draft_array},
                           position_traces);
-       },
-       "objects acc_NAME that hold acc_len"},
+       }},
       {pairs_jsonl, [](const FileHead& head) { return is_token_pairs_jsonl(head.json()); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
          return open_each(files, options, open_token_pairs_jsonl, token_pair_options(options), pairs_jsonl);
-       },
-       "keys such as p_logprob and q_logprob"},
+       }},
       paired_recordings_format(),
       {pairs_csv, [](const FileHead& head) { return is_token_pairs_csv(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
          return open_each(files, options, open_token_pairs_csv, token_pair_options(options), pairs_csv);
-       },
-       "a first line of names such as p_logprob and q_logprob"},
+       }},
   };
-}
-
-std::string names_of(std::span<const TraceFormat> formats) {
-  std::string names;
-  for (const TraceFormat& format : formats) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
-    if (!format.columns.empty()) names += fmt::format(" ({})", format.columns);
-  }
-  return names;
 }
 
 /// The format of a table with a column of at least one model, by the names that the options give: its reader reports
@@ -131,7 +123,10 @@ TraceFormat format_of(std::span<const fs::path> files, const OpenOptions& option
                            [name = table_format(head, options)](const TraceFormat& f) { return f.name == name; });
     }
     if (found == formats.end()) {
-      head.refuse_format("one of: " + names_of(formats),
+      if (recognised_counts(head)) {
+        throw FileError(file, FileError::whole_file(), "content", "counts, which `specdec counters` reads", readable);
+      }
+      head.refuse_format(readable,
                          "a table whose first line names the target's and the draft's column, such as p_logprob and "
                          "q_logprob, or as target_array and draft_array say");
     }

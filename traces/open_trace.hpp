@@ -60,14 +60,11 @@ struct FileHead {
 
 /// A readable format; open_trace.cpp lists them all, specific ones before general ones.
 struct TraceFormat {
-  /// The name in the list of readable formats.
   std::string_view name;
   /// True if a file's content is in this format; never decided by the file's name.
   bool (*recognises)(const FileHead& head);
   /// Opens files of this format: one or several in order, or none with options.pair(), both of whose files have it.
   std::unique_ptr<PositionSource> (*open)(std::span<const std::filesystem::path> files, const OpenOptions& options);
-  /// The names of its columns, keys or arrays, for the list; empty if the format itself fixes them.
-  std::string_view columns = {};
 };
 
 /// True if a file that begins like this is a recording, or one model's half of one.

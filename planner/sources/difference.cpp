@@ -306,6 +306,22 @@ void compare_rules(const DifferenceQuestion& question, ReadRun& a, ReadRun& b, s
   }
 }
 
+/// Whether B counts on from where A stopped, as a later scrape of the same server does.
+bool counts_on(const ReadRun& a, const ReadRun& b) {
+  if (a.about.kind != "counts" || b.about.kind != "counts" || a.about.unit != "total" || b.about.unit != "total")
+    return false;
+  bool found = false;
+  traces::CountsSink sink;
+  sink.take = [&](const ServingCounts& counts) { found = found || counts.between_scrapes; };
+  const std::array<std::filesystem::path, 2> both = {a.about.file, b.about.file};
+  try {
+    traces::read_serving_counts(both, sink);
+  } catch (const traces::FileError&) {
+    return false;
+  }
+  return found;
+}
+
 void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDifference& found,
                   std::vector<Note>& warnings) {
   if (a.about.gamma && b.about.gamma && a.about.gamma != b.about.gamma) {
@@ -313,6 +329,12 @@ void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDiffere
         {"gammas_differ", fmt::format("{} drafts {} tokens a step, {} drafts {}: what is accepted behind "
                                       "the shorter draft is part of the difference",
                                       a.about.file, *a.about.gamma, b.about.file, *b.about.gamma)});
+  }
+  if (counts_on(a, b)) {
+    warnings.push_back({std::string(later_scrape),
+                        fmt::format("{} goes on from the counts of {}: if both are of one server, the rounds between "
+                                    "them are what `specdec counters {} {}` counts",
+                                    b.about.file, a.about.file, a.about.file, b.about.file)});
   }
   for (const auto& [run, clusters] : {std::pair(&a, found.clusters_a), std::pair(&b, found.clusters_b)}) {
     if (clusters > 1) continue;

@@ -10,6 +10,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/streams.hpp"
+#include "traces/open_trace.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -40,11 +41,9 @@ std::vector<CountsFormat> all_counts_formats() {
   };
 }
 
-std::string names_of(std::span<const CountsFormat> formats) {
-  std::string names;
-  for (const CountsFormat& format : formats) names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
-  return names;
-}
+/// What `counters` and `plan --bench` read.
+constexpr std::string_view readable =
+    "counters, a log or answers of a server, results of a benchmark or a table of runs: docs/reference/formats.md";
 
 /// Refuses JSON that holds lengths or rates and no counts, such as SpecForge's results and speculation_profile.json.
 void refuse_summaries(const FileHead& head) {
@@ -59,14 +58,18 @@ void refuse_summaries(const FileHead& head) {
 std::size_t index_of_format(const fs::path& file, std::span<const CountsFormat> formats) {
   const FileHead head = FileHead::of(file);
   if (head.folder) {
-    throw FileError(file, FileError::whole_file(), "file", "a folder", "a file in one of: " + names_of(formats));
+    throw FileError(file, FileError::whole_file(), "file", "a folder", std::string(readable));
   }
-  if (head.size == 0 || !head.compression().empty()) head.refuse_format("in one of: " + names_of(formats));
-  const auto found =
-      std::find_if(formats.begin(), formats.end(), [&](const CountsFormat& f) { return f.recognises(head); });
-  if (found == formats.end()) refuse_summaries(head);
-  if (found == formats.end()) head.refuse_format("in one of: " + names_of(formats), tables_of_counts);
-  return static_cast<std::size_t>(found - formats.begin());
+  const bool is_text = head.size > 0 && head.compression().empty();
+  const auto found = std::find_if(formats.begin(), formats.end(),
+                                  [&](const CountsFormat& f) { return is_text && f.recognises(head); });
+  if (found != formats.end()) return static_cast<std::size_t>(found - formats.begin());
+  if (head.size > 0 && recognised_trace(head)) {
+    throw FileError(file, FileError::whole_file(), "content", "a recording, which `specdec analyze` reads",
+                    std::string(readable));
+  }
+  if (is_text) refuse_summaries(head);
+  head.refuse_format(std::string(readable), tables_of_counts);
 }
 
 }  // namespace

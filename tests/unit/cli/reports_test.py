@@ -186,6 +186,17 @@ class Reports(unittest.TestCase):
         self.assertIn("acceptance falls", self.run_specdec("counters", before, after))
         self.assertEqual(self.findings(before, again), {})
 
+    def test_two_scrapes_of_one_server_are_not_two_runs(self):
+        before, after = self.put(vllm(1000, 3000, 1500)), self.put(vllm(1800, 5400, 2500))
+        self.assertIn(f"are what `specdec counters {before} {after}` counts", self.run_specdec("diff", before, after))
+        self.assertNotIn("goes on from", self.run_specdec("diff", after, before))
+
+    def test_words_of_engines_are_taken(self):
+        plan = ("plan", "--alpha", ".8", "--c", ".05")
+        self.assertEqual(self.run_specdec(*plan, "--draft-kind", "EAGLE3", "--emit", "llama.cpp"),
+                         self.run_specdec(*plan, "--draft-kind", "eagle", "--emit", "llamacpp"))
+        self.assertIn("write 1,8,64", self.run_specdec(*plan, "--batch", "1-64", code=2))
+
     def test_arguments_of_a_server_say_how_it_drafts(self):
         log = REPORTS / "k2.log"
         self.assertRegex(self.run_specdec("counters", log), r"with 3 draft tokens")

@@ -37,18 +37,20 @@ TEST_CASE("a trace is told by its content and not by its name, a folder is one t
   CHECK(source->files().size() == 2);
 }
 
-TEST_CASE("content in no known format is shown and answered with the formats there are") {
+TEST_CASE(
+    "content in no known format is shown and answered with what is read, and that of another command with its name") {
   const TemporaryFolder folder;
   const auto file = folder.write("a.safetensors", "GGUF\x01\n and more that is not shown");
   const std::string message = refusal({file});
   CHECK(message.find(file.string() +
                      ": content is in no known format (it begins \"GGUF\\x01\\x0a and more \"), but must "
-                     "be one of: ") == 0);
-  CHECK(message.find("specdec-trace (safetensors)") != std::string::npos);
-  CHECK(message.find("CSV of token pairs (a first line of names such as p_logprob and q_logprob)") !=
-        std::string::npos);
+                     "be a recording, such as arrays p_logprobs") == 0);
+  CHECK(message.find("docs/reference/formats.md") != std::string::npos);
   CHECK(message.find('\n') == std::string::npos);
-  CHECK(refusal({folder.write("empty", "")}).find("content is empty, but must be one of: ") != std::string::npos);
+  CHECK(refusal({folder.write("empty", "")}).find("content is empty, but must be a recording") != std::string::npos);
+  CHECK(refusal({folder.write("scrape", "vllm:spec_decode_num_drafts_total 100\n")})
+            .find("content is counts, which `specdec counters` reads") != std::string::npos);
+  CHECK(refusal({"http:/localhost/metrics"}).find("no such file") != std::string::npos);
   CHECK(refusal({"/nonexistent/a"}) ==
         "/nonexistent/a: no such file");
 }
@@ -78,7 +80,7 @@ TEST_CASE("compressed files are named so and answered with what to do") {
   CHECK(compression("{}").empty());
   CHECK(compression("\x1f").empty());
   CHECK(refusal({folder.write("trace.gz", "\x1f\x8b\x08rest")})
-            .find("trace.gz: content is gzip-compressed, but must be decompressed first, then one of: specdec-trace") !=
+            .find("trace.gz: content is gzip-compressed, but must be decompressed first, then a recording") !=
         std::string::npos);
 }
 

@@ -49,18 +49,20 @@ class StandardInput {
 
 }  // namespace
 
-TEST_CASE("counts in no known format are refused with the list of those that are known") {
-  CHECK_THAT(tests::counts_refusal({"hello\n"}),
-             StartsWith("1.txt: content is in no known format (it begins \"hello\\x0a\"), but must be in one of: "));
-  CHECK_THAT(tests::counts_refusal({"hello\n"}), Contains("Prometheus text"));
-  CHECK_THAT(tests::counts_refusal({""}), StartsWith("1.txt: content is empty, but must be in one of: "));
+TEST_CASE("counts in no known format are refused with what is read") {
+  CHECK_THAT(
+      tests::counts_refusal({"hello\n"}),
+      StartsWith("1.txt: content is in no known format (it begins \"hello\\x0a\"), but must be counters, a log"));
+  CHECK_THAT(tests::counts_refusal({"acceptance,p_logprob,q_logprob\n-1,-2,-3\n"}),
+             Contains("a recording, which `specdec analyze` reads"));
+  CHECK_THAT(tests::counts_refusal({""}), StartsWith("1.txt: content is empty, but must be counters"));
   CHECK_THAT(tests::counts_refusal({scrape, std::string("\0\1\2", 3)}), StartsWith("2.txt: content is in no known"));
   CHECK_THAT(tests::counts_refusal({"\x28\xb5\x2f\xfd"
                                     "SpecDecoding metrics:"}),
-             StartsWith("1.txt: content is zstd-compressed, but must be decompressed first, then in one of: "));
+             StartsWith("1.txt: content is zstd-compressed, but must be decompressed first, then counters"));
   const tests::TemporaryFolder folder;
   CHECK_THAT(tests::message_of<traces::FileError>([&] { tests::AllCounts counts({folder.path()}); }),
-             Contains("file is a folder, but must be a file in one of: "));
+             Contains("file is a folder, but must be counters"));
   CHECK_THAT(tests::message_of<traces::FileError>([&] { tests::AllCounts counts({folder.path() / "none"}); }),
              Contains("no such file"));
 }
