@@ -100,7 +100,8 @@ std::string source_text(const TraceAnalysis& t) {
   const AcceptanceEstimate* const alpha = t.best_alpha();
   const std::string texts = alpha && alpha->prompts ? counted(alpha->clusters, "prompt")
                                                     : counted(t.sequences, "sequence");
-  return fmt::format("From {} in {}.", counted(t.positions, "position"), texts);
+  return fmt::format("From {} in {}.{}", counted(t.positions, "position"), texts,
+                     t.d_lk ? fmt::format(" D_LK {}.", rate_text(*t.d_lk)) : "");
 }
 
 /// "53.5% of the drafts looked at are accepted (52.4% to 54.6%)".

@@ -125,6 +125,13 @@ std::string reasons(const std::vector<ordered_json>& rows) {
   return text;
 }
 
+/// "hardware h100, gpus 8": what tells a point from the others.
+std::string varied_text(const Sweep& sweep, const ordered_json& row) {
+  std::vector<std::string> parts;
+  for (const std::string& option : sweep.varied) parts.push_back(fmt::format("{} {}", option, cell(row.at(option))));
+  return parts.empty() ? fmt::format("point {}", row.at("point").dump()) : fmt::format("{}", fmt::join(parts, ", "));
+}
+
 }  // namespace
 
 ordered_json json_of(const Sweep& sweep, std::vector<ordered_json> rows) {
@@ -150,13 +157,15 @@ Spoken spoken(const Sweep& sweep, const std::vector<ordered_json>& rows) {
   if (best.empty()) {
     action = "No point has an answer.";
   } else if (!has_front) {
-    action =
-        fmt::format("Point {} gains most: {}x.", best.front()->at("point").dump(), cell(best.front()->at("speedup")));
+    action = fmt::format("{} gains most: {}x.", capitalised(varied_text(sweep, *best.front())),
+                         cell(best.front()->at("speedup")));
   } else {
-    action =
-        fmt::format("Point {} is the fastest, {} ms per token; {} not beaten in both time and cost.",
-                    best.front()->at("point").dump(), seconds_cell(best.front()->at("seconds_per_output_token")),
-                    best.size() == 1 ? "it is the only one" : fmt::format("{} are", counted(std::ssize(best), "row")));
+    const auto of = [&](const ordered_json& row) {
+      return fmt::format("{}, {} ms per token", varied_text(sweep, row),
+                         seconds_cell(row.at("seconds_per_output_token")));
+    };
+    action = best.size() == 1 ? fmt::format("Fastest and cheapest: {}.", of(*best.front()))
+                              : fmt::format("Fastest: {}. Cheapest: {}.", of(*best.front()), of(*best.back()));
   }
   std::string& text = answer.decision.certainty;
   text = fmt::format("{} of {}", counted(std::ssize(sweep.answers), "point"), sweep.points);
