@@ -158,7 +158,7 @@ void declare_workload(Options& options, CapacityOptions& o) {
                  "share of the prompts that is found in the cache");
   options.integer(
       "--shared-prefixes", o.question.shared_prefixes, legal.shared_prefixes,
-      "distinct prefixes of which that share is, on a\nreplica, each held once [each request holds its own]");
+      "different prefixes that requests of a replica share:\neach is held once [each request holds its own]");
   options.flag("--decode-only", o.question.decode_only, "prompts are computed elsewhere");
   PlanOptions& s = o.shared;
   declare_acceptance(options, s, "at most one of; requests and sequences in files each have their own");

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numeric>
 
 #include "cli/counters_answer.hpp"
@@ -276,9 +275,6 @@ std::string certainty_sentence(const ServingSummary& s) {
     text += fmt::format("; not your engine's acceptance rate, accepted / drafted, {}",
                         percent(s.draft_acceptance_rate->value));
   if (s.alpha_hat && s.alpha_hat->value) text += '.';
-  constexpr double matters = 1;
-  if (const auto error = error_of_one_rate(s); error && std::abs(*error) >= matters)
-    text += " Acceptance changes with depth: plan with these counts, not with one rate.";
   return text;
 }
 

@@ -40,7 +40,8 @@ double parse_number(std::string_view option, std::string_view text, const LegalR
   std::string with_point(text);
   std::replace(with_point.begin(), with_point.end(), ',', '.');
   const auto decimal = read_whole<double>(with_point);
-  if (!value && decimal) refuse(option, text, fmt::format("a number: {:g}", *decimal));
+  const bool groups_thousands = text.size() - text.find(',') == 4;
+  if (!value && decimal && !groups_thousands) refuse(option, text, fmt::format("a number: {:g}", *decimal));
   if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
   if (std::fpclassify(*value) == FP_SUBNORMAL)
     refuse(option, text,

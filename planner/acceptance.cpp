@@ -323,9 +323,10 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
   std::vector<Note> warnings;
   if (a.typed && !a.typed->monotone) {
     warnings.push_back(
-        {"non_monotone_survival",
+        {std::string(lengths_contradict),
          "the chance that a draft is reached and accepted must not grow with its position, but does so in the input by "
-         "more than its rounding: the figures are of drafts or texts that differ, and the plan is as unsure"});
+         "more than its rounding: they are of drafts or texts that differ: measure them together, or type those of "
+         "one"});
   }
   if (a.equal_positions) {
     warnings.push_back({"equal_positions",

@@ -33,6 +33,9 @@ class PositionSource;
 
 namespace specdec::planner {
 
+/// The warning of typed lengths that no one draft has.
+inline constexpr std::string_view lengths_contradict = "non_monotone_survival";
+
 /// A stated acceptance: a rate, an interval of rates, or figures by length or position.
 struct StatedAcceptance {
   /// The equivalent single rate.

@@ -100,8 +100,9 @@ std::string source_text(const TraceAnalysis& t) {
   const AcceptanceEstimate* const alpha = t.best_alpha();
   const std::string texts = alpha && alpha->prompts ? counted(alpha->clusters, "prompt")
                                                     : counted(t.sequences, "sequence");
+  const bool has_distance = t.d_lk && t.d_lk->value;
   return fmt::format("From {} in {}.{}", counted(t.positions, "position"), texts,
-                     t.d_lk ? fmt::format(" D_LK {}.", rate_text(*t.d_lk)) : "");
+                     has_distance ? fmt::format(" D_LK {}.", with_range(*t.d_lk->value, t.d_lk->ci95)) : "");
 }
 
 /// "53.5% of the drafts looked at are accepted (52.4% to 54.6%)".
@@ -132,7 +133,7 @@ std::string sureness_of_best(const TraceAnalysis& t) {
   const auto& near = best.near_optimal_gammas;
   std::string text;
   if (near && near->size() > 1) text = fmt::format(" {} tokens cannot be told apart.", listed_ranges(*near));
-  if (near && near->size() == 1 && !best.at_limit) text = " Every other length is slower beyond its error.";
+  if (near && near->size() == 1 && !best.at_limit) text = " Each other length is slower by more than its error.";
   if (best.at_limit && t.longest_draft) text += " Longer drafts were not measured, and may be faster.";
   return text;
 }

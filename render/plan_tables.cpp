@@ -79,8 +79,11 @@ std::string notes_on(const Plan& d, const PointPlan& point, const DeploymentRow&
   std::vector<std::string> words;
   if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
   if (row.gamma == point.optimal().gamma) words.push_back("recommended");
-  if (has_run(d, row.gamma, point.batch)) words.push_back("measured");
-  if (row.extrapolated) words.push_back("not measured");
+  if (row.extrapolated) {
+    words.push_back("not measured");
+  } else if (has_run(d, row.gamma, point.batch)) {
+    words.push_back("measured");
+  }
   return joined(words);
 }
 

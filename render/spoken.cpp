@@ -11,6 +11,7 @@
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "analysis/planning/bench_plan.hpp"
+#include "planner/acceptance.hpp"
 #include "planner/difference.hpp"
 #include "planner/lookup_drafts.hpp"
 #include "render/json_values.hpp"
@@ -49,10 +50,10 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, const
 
 /// Text shows it before other warnings.
 bool doubts_figures(const Note& note) {
-  constexpr std::array<std::string_view, 8> doubts = {planner::later_scrape,          estimate::figures_contradict,
-                                                      estimate::draft_never_accepted, estimate::acceptance_changes,
-                                                      planner::hit_rate_unknown,      planner::steps_without_drafts,
-                                                      planning::runs_disagree,        cost::rounds_fall_with_gamma};
+  constexpr std::array<std::string_view, 9> doubts = {
+      planner::later_scrape,          planner::lengths_contradict,  estimate::figures_contradict,
+      estimate::draft_never_accepted, estimate::acceptance_changes, planner::hit_rate_unknown,
+      planner::steps_without_drafts,  planning::runs_disagree,      cost::rounds_fall_with_gamma};
   return std::find(doubts.begin(), doubts.end(), note.code) != doubts.end();
 }
 

@@ -13,8 +13,9 @@ std::string message(const std::filesystem::path& path, FileError::Location locat
   if (location.kind == FileError::Location::Kind::line) where += fmt::format(":{}", location.number);
   if (location.kind == FileError::Location::Kind::byte) where += fmt::format(": byte {}", location.number);
   if (found == "unreadable (No such file or directory)")
-    return where +
-           (where.find("://") == std::string::npos ? ": no such file" : ": no such file; --scrape reads a server");
+    return where + (where.find("://") == std::string::npos
+                        ? ": no such file"
+                        : ": no such file; `specdec counters --scrape` reads a server");
   return fmt::format("{}: {} is {}, but must be {}", where, field, found, expected);
 }
 

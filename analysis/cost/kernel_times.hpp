@@ -104,8 +104,8 @@ struct KernelTimes {
   std::vector<CollectiveTimes> all_reduces = {}, all_to_alls = {};
   /// Seconds that an engine takes beside these kernels: of each layer, iteration and sequence of an iteration, >= 0.
   double layer_seconds = 0, iteration_seconds = 0, sequence_seconds = 0;
-  /// Iterations with prompts run without captured graphs: each layer takes at least so many seconds, >= 0. Experts of a
-  /// prompt's positions take so many times what was measured of them apart, >= 1.
+  /// Iterations with prompts and over 512 positions run without captured graphs: each layer takes at least so many
+  /// seconds, >= 0. Experts of a prompt's positions take so many times what was measured of them apart, >= 1.
   double prompt_layer_seconds = 0, prompt_experts = 1;
   /// Standard deviations of ln(measured / priced): of a deployment's mean, and of a point around it; >= 0.
   double deployment_error = 0, point_error = 0;

@@ -252,18 +252,22 @@ class RooflineCost::AllVersions {
 
   double seconds_by_itself(std::size_t version) {
     const double factor = cost_.error_factor(version, place_, iteration_.gamma);
-    const RoundTime time = without_errors(version);
-    // What the host takes to launch layers is not what calibration timed, and errs as much as the rest.
-    const double least = work_.least * factor / cost_.error_factor(0, place_, iteration_.gamma);
-    const double launched = std::max(0.0, least - factor * (time.target + time.overhead));
-    const double round = cost_.between_timed(version, iteration_, factor * time.total() + launched);
+    const double round = cost_.between_timed(version, iteration_, priced(work_, version, place_, iteration_.gamma));
     if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
     const double plain_factor = cost_.error_factor(version, plain_place_, 0);
     // Without errors no round is shorter than a plain step.
     if (factor >= plain_factor && cost_.timed_seconds_.empty()) return round;
     if (!plain_work_) plain_work_ = cost_.work_of(plain_);
-    const double step = plain_factor * seconds_of(*plain_work_, cost_.losses_[version]).total();
+    const double step = priced(*plain_work_, version, plain_place_, 0);
     return std::max(round, cost_.between_timed(version, plain_, step));
+  }
+
+  double priced(const IterationWork& work, std::size_t version, const PointPlace& place, std::int64_t gamma) const {
+    const double factor = cost_.error_factor(version, place, gamma);
+    const RoundTime time = seconds_of(work, cost_.losses_[version]);
+    // What the host takes to launch layers is not what calibration timed, and errs as much as the rest.
+    const double least = work.least * factor / cost_.error_factor(0, place, gamma);
+    return factor * time.total() + std::max(0.0, least - factor * (time.target + time.overhead));
   }
 
   const RooflineCost& cost_;

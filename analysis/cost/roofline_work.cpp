@@ -325,9 +325,12 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
     work.sequences =
         (of_group(target_, decoding(1)).count + of_group(target_, prompts).count) * options_.kernels->sequence_seconds;
   }
-  if (options_.kernels && iteration.prompt_tokens > 0)
-    work.least = target_.layers * options_.kernels->prompt_layer_seconds;
   const double verified = iteration.verified && sequences > 0 ? *iteration.verified / sequences : gamma;
+  // Engines capture graphs up to so many positions.
+  constexpr double captured = 512;
+  if (options_.kernels && iteration.prompt_tokens > 0 &&
+      iteration.prompt_tokens + sequences * (verified + 1) > captured)
+    work.least = target_.layers * options_.kernels->prompt_layer_seconds;
   work.target = work_of(target_, decoding(verified + 1), prompts);
   if (!draft_ || iteration.gamma == 0) return work;
   // A prompt alone takes one pass of the draft.

@@ -37,19 +37,17 @@ std::optional<DraftKind> draft_kind_named(std::string_view name) {
   for (const auto& [its_name, kind] : draft_kinds) {
     if (its_name == word) return kind;
   }
-  constexpr std::array<std::pair<std::string_view, DraftKind>, 11> engines_words = {{{"eagle", DraftKind::eagle},
-                                                                                     {"mtp", DraftKind::mtp},
-                                                                                     {"nextn", DraftKind::mtp},
-                                                                                     {"suffix", DraftKind::suffix},
-                                                                                     {"ngram", DraftKind::ngram},
-                                                                                     {"lookup", DraftKind::ngram},
-                                                                                     {"medusa", DraftKind::parallel},
-                                                                                     {"dflash", DraftKind::parallel},
-                                                                                     {"parallel", DraftKind::parallel},
-                                                                                     {"model", DraftKind::model},
-                                                                                     {"standalone", DraftKind::model}}};
-  for (const auto& [part, kind] : engines_words) {
-    if (word.find(part) != std::string::npos) return kind;
+  constexpr std::array<std::pair<std::string_view, DraftKind>, 9> engines_words = {{{"eagle2", DraftKind::eagle},
+                                                                                    {"eagle3", DraftKind::eagle},
+                                                                                    {"nextn", DraftKind::mtp},
+                                                                                    {"medusa", DraftKind::parallel},
+                                                                                    {"dflash", DraftKind::parallel},
+                                                                                    {"lookup", DraftKind::ngram},
+                                                                                    {"prompt_lookup", DraftKind::ngram},
+                                                                                    {"draft_model", DraftKind::model},
+                                                                                    {"standalone", DraftKind::model}}};
+  for (const auto& [its_name, kind] : engines_words) {
+    if (its_name == word) return kind;
   }
   return std::nullopt;
 }

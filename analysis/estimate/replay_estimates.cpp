@@ -205,7 +205,7 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
     const char* const what = rejections ? "rejections" : "acceptances";
     report.notes.push_back(fmt::format(
         "{:.3g} expected {}: below {:g} the intervals of tokens per step and speedup hold Eq. 1 at both ends of "
-        "the interval of the acceptance rate, and which gammas cannot be told from the best is too sure",
+        "the interval of the acceptance rate, and too few gammas count as near the best",
         std::max(0.0, std::min(material.total.rejections, material.acceptances())), what, few_rejections));
   }
   for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma) {

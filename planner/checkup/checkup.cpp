@@ -293,8 +293,10 @@ class Examination {
       }
     }
     summaries_ = by_file.summaries();
-    for (const estimate::ServingSummary& summary : of_all.summaries()) {
-      if (summary.files.size() > 1) check_trends(summary, suspicions_);
+    for (estimate::ServingSummary& summary : of_all.summaries()) {
+      if (summary.files.size() < 2) continue;
+      summary.files = {fmt::format("{}", fmt::join(summary.files, " and "))};
+      check_trends(summary, suspicions_);
     }
   }
 

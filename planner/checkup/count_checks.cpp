@@ -76,7 +76,7 @@ void check_first_acceptance(const ServingSummary& s, Suspicions& suspicions) {
   }
   const auto drafts = first_drafts_of(s);
   if (!drafts) return;
-  const auto kind = cost::draft_kind_named(s.draft_method);
+  const auto kind = kind_of_method(s.draft_method);
   suspicions.test(as_rare_as_published(*drafts, kind),
                   rare_acceptance(*drafts, kind, s.drafted.value_or(0), file_of(s), 0), file_of(s),
                   "first_draft_acceptance", [=](double p) { return shown_below(*drafts, kind, p); });
@@ -236,8 +236,9 @@ void check_trends(const ServingSummary& s, Suspicions& suspicions) {
          trend.over == "time" ? Severity::warning : Severity::note,
          text_of(trend),
          {evidence_of(s, "tokens_per_step_before", trend.before), evidence_of(s, "tokens_per_step_after", trend.after)},
-         fmt::format("find what changed{}{} (traffic, context, batch, a restart), and plan from the part of now alone",
-                     trend.turn_at.empty() ? "" : " at ", trend.turn_at)},
+         fmt::format(
+             "find what changed{}{} (traffic, context, batch, a restart), and plan from the part that you serve now",
+             trend.turn_at.empty() ? "" : " at ", trend.turn_at)},
         file_of(s), "change_of_tokens_per_step", [trend](double p) { return std::optional(trend.least_change(p)); });
   }
 }
@@ -281,7 +282,7 @@ void check_worst_unit(std::span<const ServingCounts> counts, Suspicions& suspici
   }
   for (const auto& [file, worst] : by_file) {
     if (worst.units < 2) continue;
-    const auto kind = cost::draft_kind_named(worst.unit->draft_method);
+    const auto kind = kind_of_method(worst.unit->draft_method);
     const double of_others = (worst.accepted - worst.drafts.accepted) / (worst.rounds - worst.drafts.rounds);
     // The file as a whole is tested by itself.
     if (of_others < least_published(kind)) continue;

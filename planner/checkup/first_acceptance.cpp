@@ -46,6 +46,15 @@ double binomial_tail(double successes, double trials, double probability) {
 
 }  // namespace
 
+std::optional<DraftKind> kind_of_method(std::string_view method) {
+  const std::string word = traces::lower_case(method);
+  if (const auto kind = cost::draft_kind_named(word)) return kind;
+  for (const std::string_view part :
+       {"eagle", "mtp", "nextn", "suffix", "ngram", "lookup", "medusa", "dflash", "parallel", "model"})
+    if (word.find(part) != std::string::npos) return cost::draft_kind_named(part);
+  return std::nullopt;
+}
+
 namespace {
 
 double as_rare(const FirstDrafts& drafts, const Published& published) {

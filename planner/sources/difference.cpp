@@ -330,11 +330,13 @@ void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDiffere
                                       "the shorter draft is part of the difference",
                                       a.about.file, *a.about.gamma, b.about.file, *b.about.gamma)});
   }
-  if (counts_on(a, b)) {
+  const bool is_later = counts_on(a, b);
+  if (is_later || counts_on(b, a)) {
+    const std::string &before = is_later ? a.about.file : b.about.file, &after = is_later ? b.about.file : a.about.file;
     warnings.push_back({std::string(later_scrape),
                         fmt::format("{} goes on from the counts of {}: if both are of one server, the rounds between "
                                     "them are what `specdec counters {} {}` counts",
-                                    b.about.file, a.about.file, a.about.file, b.about.file)});
+                                    after, before, before, after)});
   }
   for (const auto& [run, clusters] : {std::pair(&a, found.clusters_a), std::pair(&b, found.clusters_b)}) {
     if (clusters > 1) continue;

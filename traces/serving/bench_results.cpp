@@ -129,7 +129,7 @@ class VllmSpeculation {
     const auto length = fields_.measure(length_key);
     read_positions();
     if (!counts_.rounds && !counts_.drafted && !counts_.accepted && !percent && !length && rates_.empty()) {
-      count_chunks(counts_);
+      if (const auto note = count_chunks(counts_)) sink_.warn(*note);
       return;
     }
     if (!counts_.rounds && (length || !rates_.empty())) {

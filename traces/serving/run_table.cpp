@@ -214,7 +214,8 @@ class RunTable {
     }
     take_littles_law(run);
     counts_.bench = run;
-    if (plain_ && counts_.engine == "vllm" && cells_.table().summary) count_chunks(counts_);
+    if (!plain_ || counts_.engine != "vllm" || !cells_.table().summary) return;
+    if (const auto note = count_chunks(counts_)) sink_.warn(*note);
   }
 
   /// Those without a draft among them, where the tokens are told and nothing else of the run.

@@ -92,10 +92,15 @@ bool count_back(ServingCounts& run, double tokens_per_round) {
   return true;
 }
 
-void count_chunks(ServingCounts& run) {
-  constexpr double least = 1.25;
+std::optional<Note> count_chunks(ServingCounts& run) {
+  constexpr double least = 1.4;
   const double tokens = run.bench->mean_itl_ms.value_or(0) / run.bench->mean_tpot_ms.value_or(1);
-  if (tokens >= least && std::isfinite(tokens)) count_back(run, tokens);
+  if (!(tokens >= least) || !std::isfinite(tokens) || !count_back(run, tokens)) return std::nullopt;
+  return Note{
+      "counted_by_chunks",
+      fmt::format("{} has no counts of drafts, but its mean ITL is {:.3g} times its mean TPOT: taken as the tokens "
+                  "of a round; a plain server does the same with --stream-interval",
+                  run.place(), tokens)};
 }
 
 ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> gamma) {

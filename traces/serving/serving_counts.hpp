@@ -214,9 +214,10 @@ std::optional<double> steps_of(const ServingCounts& counts);
 bool count_back(ServingCounts& run, double tokens_per_round);
 
 /// The same of a run of vLLM without counts: its mean_itl_ms is between chunks, and a chunk holds the tokens of a
-/// round, so that it is so many times mean_tpot_ms. Below 1.25 nothing, since means over requests and over chunks
+/// round, so that it is so many times mean_tpot_ms. Below 1.4 nothing, since means over requests and over chunks
 /// differ, too.
-void count_chunks(ServingCounts& run);
+/// @return what was taken for what, if anything was
+std::optional<Note> count_chunks(ServingCounts& run);
 
 /// ServingCounts::gamma, or else the one that is stated, or the longest draft that was counted by position; empty where
 /// nothing says it.

@@ -71,7 +71,7 @@ TEST_CASE("capacity compares gammas with plain decoding at the load asked for, a
   }
   CHECK(answer["scenarios"][0]["gamma"] == 0);
   CHECK(answer["recommended"]["gpus"] <= answer["without_speculation"]["gpus"]);
-  CHECK(std::abs(answer["engines_agree"]["relative_difference"].get<double>()) < 0.2);
+  CHECK(std::abs(answer["engines_agree"]["relative_difference"].get<double>()) < 0.15);
 }
 
 TEST_CASE("a capacity's cache is what the weights of target and draft leave") {
@@ -540,7 +540,7 @@ TEST_CASE("the first lines of capacity say in how many worlds drafting saves GPU
       "0.9 --arrival-rate 600 --calibrate batch=64,tpot_ms=7 "
       "--calibrate batch=64,gamma=3,tpot_ms=3,tokens_per_step=3.4");
   INFO(all);
-  CHECK(all.starts_with("5 GPUs with 3 draft tokens; without speculation 24 GPUs. Sure: "));
+  CHECK(all.starts_with("4 GPUs with 3 draft tokens; without speculation 11 GPUs. Sure: "));
   CHECK(std::regex_search(all, std::regex("in (100|9[5-9])% of worlds and needs more in none\\. [34] to [5-7] GPUs, or ")));
 }
 

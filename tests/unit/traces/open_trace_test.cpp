@@ -50,7 +50,7 @@ TEST_CASE(
   CHECK(refusal({folder.write("empty", "")}).find("content is empty, but must be a recording") != std::string::npos);
   CHECK(refusal({folder.write("scrape", "vllm:spec_decode_num_drafts_total 100\n")})
             .find("content is counts, which `specdec counters` reads") != std::string::npos);
-  CHECK(refusal({"http:/localhost/metrics"}).find("no such file") != std::string::npos);
+  CHECK(refusal({"http://localhost/metrics"}).find("no such file; `specdec counters --scrape`") != std::string::npos);
   CHECK(refusal({"/nonexistent/a"}) ==
         "/nonexistent/a: no such file");
 }

@@ -275,6 +275,10 @@ TEST_CASE("an iteration with prompts takes its layers' seconds at least, and the
   CHECK(longer.seconds(mixed) - before.seconds(mixed) == Approx(32 * 0.5 * 9 / 12 * experts).epsilon(1e-9));
   CHECK(longer.seconds(round) == before.seconds(round));
   options.kernels->prompt_layer_seconds = 1e-2;
+  // Graphs are captured up to 512 positions.
+  CHECK(RooflineCost(options).seconds(mixed) == longer.seconds(mixed));
+  mixed.prompt_tokens = 600;
+  mixed.prompt_pairs = 600 * 601 / 2.0;
   CHECK(RooflineCost(options).seconds(mixed) == Approx(0.32).epsilon(1e-12));
   CHECK(RooflineCost(options).seconds(round) == before.seconds(round));
   // A calibration of rounds does not lengthen what the host takes to launch layers.
