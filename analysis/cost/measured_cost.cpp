@@ -96,18 +96,6 @@ double PassCurve::seconds(double batch, double tokens, double context, std::size
          priced.per_context_token * batch * context;
 }
 
-void PassCurve::seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const {
-  const Axis& axis = axis_for(batch);
-  core::require_same_size("seconds_of_replicates", "seconds", seconds.size(), "the replicates", replicates());
-  const Replicates& its = by_knot_[number_of(axis)];
-  const Place at(axis, batch * tokens);
-  const double* const below = its.seconds.data() + at.below * replicates();
-  const double* const above = its.seconds.data() + at.above * replicates();
-  const double cached = batch * context;
-  for (std::size_t i = 0; i < seconds.size(); ++i)
-    seconds[i] = at.seconds(below[i], above[i], its.ends[i]) + its.per_context_token[i] * cached;
-}
-
 MeasuredCost::MeasuredCost(std::span<const traces::TimedPass> target, std::span<const traces::TimedPass> draft,
                            MeasuredOptions options)
     : options_(options), target_("target", target, options_.curve) {
@@ -142,39 +130,11 @@ RoundTime MeasuredCost::price(std::size_t version, const RoundPoint& point) cons
   }
   const double pass = draft(1.0);
   time.draft = passes * pass;
-  if (const double tokens = longer_draft_pass(point); tokens > 1) {
-    time.draft += times_longer(point) * std::max(0.0, draft(tokens) - pass);
-  }
+  const bool mirrored = options_.kind == DraftKind::mirrored;
+  const double times_longer = mirrored ? 1 : point.full_accepts;
+  if (times_longer > 0)
+    time.draft += times_longer * std::max(0.0, draft(mirrored ? longest_draft_pass(options_.kind, gamma) : 2) - pass);
   return time;
-}
-
-double MeasuredCost::longer_draft_pass(const RoundPoint& point) const {
-  if (!draft_) return 1;
-  if (options_.kind == DraftKind::mirrored) return longest_draft_pass(options_.kind, static_cast<double>(point.gamma));
-  return point.full_accepts > 0 ? 2 : 1;
-}
-
-double MeasuredCost::times_longer(const RoundPoint& point) const {
-  return options_.kind == DraftKind::mirrored ? 1 : point.full_accepts;
-}
-
-void MeasuredCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
-  require_legal(point);
-  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
-  const auto gamma = static_cast<double>(point.gamma);
-  target_.seconds_of_replicates(point.batch, gamma + 1, point.context, totals);
-  if (point.gamma == 0) return;
-  const double passes = draft_passes(options_.kind, gamma);
-  std::vector<double> pass(passes == 0 ? 0 : totals.size());
-  if (passes > 0) (draft_ ? *draft_ : target_).seconds_of_replicates(point.batch, 1, point.context, pass);
-  const double factor = draft_ ? passes : passes * options_.c.value_or(0);
-  for (std::size_t i = 0; i < pass.size(); ++i) totals[i] += factor * pass[i];
-  for (double& total : totals) total += options_.overhead_seconds;
-  const double tokens = longer_draft_pass(point);
-  if (passes == 0 || tokens == 1) return;
-  std::vector<double> longer(totals.size());
-  draft_->seconds_of_replicates(point.batch, tokens, point.context, longer);
-  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += times_longer(point) * std::max(0.0, longer[i] - pass[i]);
 }
 
 template <class Condition>

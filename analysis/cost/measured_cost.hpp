@@ -53,8 +53,6 @@ class PassCurve {
   /// @param batch > 0  @param tokens  per sequence, > 0  @param context  per sequence, >= 0
   /// @param version  as in RoundCost::price
   double seconds(double batch, double tokens, double context, std::size_t version = 0) const;
-  /// All of them at once. Shape: seconds (replicates)
-  void seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const;
   /// The batch, the total tokens or the context lie outside those that were timed.
   bool extrapolates(double batch, double tokens, double context) const;
   /// As RoundCost::about.
@@ -89,15 +87,8 @@ class PassCurve {
     Ends ends = {};
   };
   class Place;
-  /// Versions knot by knot, so that all replicates of a knot lie together.
-  struct Replicates {
-    std::vector<double> seconds;  ///< (knots, replicates)
-    std::vector<double> per_context_token;
-    std::vector<Ends> ends;
-  };
 
   const Axis& axis_for(double batch) const;
-  static Replicates by_knot(std::span<const Version> versions);
   std::size_t number_of(const Axis& axis) const { return static_cast<std::size_t>(&axis - axes_.data()); }
 
   std::string role_;
@@ -105,7 +96,6 @@ class PassCurve {
   std::vector<Axis> axes_;
   /// [axis][0] is the estimate, [axis][1 + i] replicate i.
   std::vector<std::vector<Version>> versions_;
-  std::vector<Replicates> by_knot_;  ///< [axis]
   double usual_context_ = 0;
   std::vector<Note> findings_;
 };
@@ -145,18 +135,12 @@ class MeasuredCost final : public RoundCost {
   std::string about(double batch, double context) const override;
   double usual_context() const override { return target_.usual_context(); }
   std::size_t replicates() const override { return options_.curve.replicates; }
-  void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return findings_; }
 
  private:
   /// True if the condition holds for a curve at one of the round's passes.
   template <class Condition>
   bool some_pass(const RoundPoint& point, const Condition& condition) const;
-  /// Tokens per sequence of the pass of a round that is longer than one token: those that a mirrored draft decodes
-  /// again, or 2 where the draft catches up; 1 where there is none.
-  double longer_draft_pass(const RoundPoint& point) const;
-  /// Mean number of such passes in a round.
-  double times_longer(const RoundPoint& point) const;
 
   MeasuredOptions options_;
   PassCurve target_;
