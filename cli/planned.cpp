@@ -249,8 +249,6 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     how.context_bounds = planner::context_bounds(*o.by);
   }
   how.progress = o.progress;
-  const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft().kind;
-  if (constant && !o.roofline.hardware) how.cost = o.cost.cost();
   return Acceptance::from_recording(o.trace, how);
 }
 

@@ -44,15 +44,6 @@ void StepCostOptions::declare(Options& options, const std::string& c_note) {
   options.number("--overhead", overhead, {}, "other time of a speculative step / target step time [0]");
 }
 
-std::optional<core::StepCost> StepCostOptions::cost() const {
-  if (!c) {
-    if (verify_factor) throw UsageError("--verify-factor is given, but needs --c beside it");
-    if (overhead) throw UsageError("--overhead is given, but needs --c beside it");
-    return std::nullopt;
-  }
-  return times().with_c(*c);
-}
-
 planner::StepTimes StepCostOptions::times() const {
   planner::StepTimes times;
   times.c = c;

@@ -18,10 +18,6 @@ struct StepCostOptions {
   /// @param c_note  stands behind the help of --c, for instance "(required)"
   void declare(Options& options, const std::string& c_note);
 
-  /// Empty without --c.
-  /// @throws UsageError for a wrong value, or where another cost is given without --c
-  std::optional<core::StepCost> cost() const;
-
   /// The times that they state, whether there is a c or not.
   /// @throws UsageError for a wrong value
   planner::StepTimes times() const;

@@ -80,8 +80,6 @@ struct RecordingOptions {
   std::optional<planning::Engine> engine = {};
   /// The largest gamma to replay.
   std::int64_t max_gamma = 32;
-  /// The cost of a step, if it is the same everywhere: used to find the gammas that are indistinguishable.
-  std::optional<core::StepCost> cost = {};
   /// Also compute the rates of single sequences; none of a mix, or by context.
   bool by_request = false;
   /// The traffic to plan for, as shares of the recording's tasks or contexts; as it was recorded if not given.
@@ -172,9 +170,6 @@ struct Acceptance {
   std::string method;
   /// Rates of requests or sequences, if requested and available.
   std::vector<planning::RequestRate> request_rates;
-  /// Gammas that the recording cannot distinguish from the best one, paired over its texts; for a recording at a
-  /// constant cost.
-  std::vector<std::int64_t> not_told_apart;
   std::vector<std::string> files;
   /// The published lengths that a prior follows from.
   std::vector<UsedPreset> presets;

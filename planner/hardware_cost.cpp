@@ -105,7 +105,11 @@ cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& 
     cost.assumptions.push_back({"kernel_times", text, "preset"});
     return kernels;
   }
-  if (const auto spec = specs.kernels.find(name); spec != specs.kernels.end()) return spec->second;
+  const auto of_file = [&](const cost::KernelTimes& kernels) {
+    cost.assumptions.push_back({"kernel_times", fmt::format("{} {}", kernels.engine, kernels.version), "file"});
+    return kernels;
+  };
+  if (const auto spec = specs.kernels.find(name); spec != specs.kernels.end()) return of_file(spec->second);
   if (!std::filesystem::exists(name)) {
     const std::string measured =
         known.empty() ? fmt::format("a file: no kernels of {} come with the program, but of {}", hardware.name,
@@ -120,8 +124,7 @@ cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& 
            fmt::format("a file of {}, the hardware, not of {}", hardware.name, read.front().device));
   }
   cost.files.push_back(name);
-  cost.assumptions.push_back({"kernel_times", fmt::format("{} {}", read.front().engine, read.front().version), "file"});
-  return cost.specs.kernels[name] = read.front();
+  return of_file(cost.specs.kernels[name] = read.front());
 }
 
 /// The name of the roofline for --kernel-times.
@@ -265,32 +268,17 @@ void assume_losses(const HardwareOptions& o, const cost::RooflineOptions& priced
   for (const StatedLoss& loss : stated_losses) {
     if (is_of_all_reduces(loss) && !shared) continue;
     if (is_measured(loss) && priced.kernels) continue;
-    const std::optional<UncertainValue>& stated = o.*loss.stated;
-    const bool is_one_number = stated && stated->low == stated->high;
-    const bool fitted = !o.calibrate.empty() && !priced.kernels && !is_one_number;
     const bool of_kernels = priced.kernels && (loss.value == &RooflineLosses::layer_seconds ||
                                                loss.value == &RooflineLosses::scheduling_seconds);
     cost.assumptions.push_back({std::string(loss.name), json_of(losses.*loss.value),
-                                std::string(fitted       ? "fitted"
-                                            : stated     ? "user"
-                                            : of_kernels ? source_of_kernels
-                                                         : "default")});
+                                std::string(o.*loss.stated ? "user"
+                                            : of_kernels   ? source_of_kernels
+                                                           : "default")});
   }
   if (losses.draft_launch_seconds) {
     const char* const source = o.draft_launch_seconds ? "user" : "default";
     cost.assumptions.push_back({"draft_launch_seconds", json_of(*losses.draft_launch_seconds), source});
   }
-}
-
-/// Assumptions on the measured share of the target's plain iterations, and on the calibration of the rest.
-void assume_kernels(const cost::RooflineCost& priced, Cost& cost) {
-  if (!priced.options().kernels) return;
-  const auto percent = [&](double batch) { return 100 * priced.measured_share({.batch = batch}); };
-  cost.assumptions.push_back({"measured share",
-                              fmt::format("{:.0f}% of a plain iteration at batch 1, {:.0f}% at 64, the rest constants",
-                                          percent(1), percent(64)),
-                              "default"});
-  if (priced.is_calibrated()) cost.assumptions.push_back({"deployment factor", priced.factor(), "fitted"});
 }
 
 std::string name_of(const TimedIteration& timed) {
@@ -500,7 +488,7 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
     throw QuestionError(fmt::format("--calibrate: {}", error.what()));
   }
   assume_losses(o, priced->options(), shared, cost);
-  assume_kernels(*priced, cost);
+  if (priced->is_calibrated()) cost.assumptions.push_back({"deployment factor", priced->factor(), "fitted"});
   append(cost.warnings, priced->findings());
   cost.words = CostWords{{}, hardware, model, o};
   cost.words->options.known.hardware.insert(cost.specs.hardware.begin(), cost.specs.hardware.end());

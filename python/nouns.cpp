@@ -191,12 +191,6 @@ planner::RecordingOptions recording_options(const nb::dict& given) {
   arguments.take("max_gamma", options.max_gamma);
   arguments.take("by_request", options.by_request);
   arguments.take("engine", options.engine);
-  if (arguments.has("c")) {
-    core::StepCost& cost = options.cost.emplace();
-    arguments.take("c", cost.c);
-    arguments.take("overhead", cost.overhead);
-    arguments.take("verify_factor", cost.verification);
-  }
   options.progress = [](double) { end_if_interrupted(); };
   return options;
 }

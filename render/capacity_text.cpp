@@ -461,9 +461,9 @@ std::string certainty_text(const Capacity& r) {
                      : r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
                                          : "Each scenario is shown at its own largest load; with --arrival-rate they "
                                            "are compared at the same one.";
-  const bool by_kernels =
-      std::any_of(r.assumptions.begin(), r.assumptions.end(),
-                  [](const planner::Assumption& assumption) { return assumption.name == "measured share"; });
+  const bool by_kernels = std::any_of(r.assumptions.begin(), r.assumptions.end(), [](const auto& assumption) {
+    return assumption.name == "kernel_times" && !assumption.value.template get<std::string>().starts_with("none");
+  });
   if (r.calibrated) {
     text += fmt::format(" Costs are {}{}", by_kernels ? "measured kernels" : "a roofline",
                         r.in_worlds.interrupted ? "."

@@ -124,38 +124,7 @@ FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& op
   }
   check_plain_steps(complete);
   for (const ObservedRound& run : complete) fitted_.push_back(seconds(run));
-  describe_terms();
   check_physics(complete);
-}
-
-void FittedCost::describe_terms() {
-  const RoundPosterior& posterior = *posterior_;
-  const RoundPosterior::Mode& likeliest = posterior.likeliest();
-  const auto value = [](const LogTerms& terms, std::size_t term) {
-    const double its_log = terms[static_cast<Eigen::Index>(term)];
-    if (term == iteration) return std::exp(its_log);
-    return term >= knee ? std::exp(-its_log) : std::exp(terms[iteration] + its_log);
-  };
-  double told = 0;
-  for (std::size_t j = 0; j < cost_terms; ++j) {
-    const auto place = static_cast<Eigen::Index>(j);
-    const double left =
-        likeliest.uncertainty(place, place) / (likeliest.priors.spreads[place] * likeliest.priors.spreads[place]);
-    FittedTerm term;
-    term.value = value(likeliest.log_terms, j);
-    term.told = left < 0.25;
-    term.ci95 = {term.value, term.value};
-    std::vector<double> values;
-    for (std::size_t world = 0; world < replicates(); ++world)
-      values.push_back(value(posterior.log_terms_of(world), j));
-    if (!values.empty()) {
-      term.value = core::quantile(values, 0.5);
-      term.ci95 = central_95(std::move(values));
-    }
-    terms_.push_back(term);
-    told += 1 - left;
-  }
-  rank_ = static_cast<std::size_t>(std::llround(told));
 }
 
 void FittedCost::check_physics(std::span<const ObservedRound> runs) {

@@ -57,8 +57,6 @@ struct ObservedRound {
 /// The last two are no times: the total tokens of a round from which on the iteration grows with them, and those that
 /// meet 63% of a layer's experts, which are read one by one.
 inline constexpr std::size_t cost_terms = 12;
-/// The place of the seconds per prompt token among them.
-inline constexpr std::size_t prompt_token_term = 9;
 /// Seconds of an iteration, per sequence, per context token, per speculative round, per sequence of a round, per draft,
 /// per drafted token, per verified token, of all experts, per prompt token; knee and experts in tokens.
 using CostTerms = std::array<double, cost_terms>;
@@ -87,16 +85,6 @@ struct FitOptions {
   /// seconds per token: of each way the logarithms of the factors, one for each run. Replicates are drawn in them in
   /// proportion to how probable the runs are in each: FittedCost::factors_of_replicates().
   std::vector<std::vector<double>> log_factors = {};
-};
-
-/// A term, as far as the runs tell.
-struct FittedTerm {
-  /// > 0
-  double value = 0;
-  /// 95%, over replicates; the value alone without them.
-  Range ci95 = {};
-  /// The runs leave less than half of the spread that the term has among servers; else the value is mostly a usual one.
-  bool told = false;
 };
 
 /// Where runs were.
@@ -159,9 +147,6 @@ class FittedCost final : public RoundCost {
   /// Rounds that took less than a plain step beside them by more than runs differ.
   std::string impossible() const override { return impossible_; }
 
-  std::span<const FittedTerm> terms() const { return terms_; }
-  /// Number of terms that the runs tell, rounded: the sum over them of the share by which the runs narrow each.
-  std::size_t rank() const { return rank_; }
   /// The row of FitOptions::log_factors of each replicate; 0 where there are none.
   std::span<const std::size_t> factors_of_replicates() const;
   /// Their median factor of each run, by which findings take the runs' seconds.
@@ -186,7 +171,6 @@ class FittedCost final : public RoundCost {
   Place place_of(const RoundPoint& point) const;
   /// The median over replicates, where there are some.
   double middle(const Place& at, const Place& plain) const;
-  void describe_terms();
   void check_physics(std::span<const ObservedRound> runs);
   /// A round holds a pass of the target.
   void check_plain_steps(std::span<const ObservedRound> runs);
@@ -202,8 +186,6 @@ class FittedCost final : public RoundCost {
   FitOptions options_;
   std::shared_ptr<const RoundPosterior> posterior_;
   bool knows_contexts_ = false;
-  std::vector<FittedTerm> terms_;
-  std::size_t rank_ = 0;
   std::vector<double> usual_factors_;
   std::vector<double> fitted_;
   FittedRanges all_;

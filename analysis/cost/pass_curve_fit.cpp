@@ -299,11 +299,6 @@ void require_one_model(std::string_view role, std::span<const TimedPass> passes)
 using ReportPasses = std::function<void(std::string_view code, const std::string& message)>;
 
 void report_context(const std::optional<ContextSlope>& slope, const Range& contexts, const ReportPasses& report) {
-  if (slope && slope->value < 0) {
-    report("context_term_negative",
-           fmt::format("passes with more context were faster ({:.3g} s per token); the context is taken as free",
-                       slope->value));
-  }
   if (!slope && contexts.lo < contexts.hi) {
     report("context_term_unknown",
            "contexts differ only where tokens do, so what the context costs is not told; it is part of the passes");
@@ -374,18 +369,6 @@ void report_units(std::span<const Knot> knots, std::span<const double> seconds, 
       fmt::format("the fastest pass took {:.4g} s, as long as if milliseconds had been written for seconds", *fastest));
 }
 
-/// Where a prompt of one token gives way to generation.
-void report_one_token_prompts(std::span<const TimedPass> passes, const ReportPasses& report) {
-  const auto timed = [&](TimingAxis axis) {
-    return std::any_of(passes.begin(), passes.end(),
-                       [axis](const TimedPass& pass) { return pass.axis == axis && pass.batch * pass.tokens == 1; });
-  };
-  if (!timed(TimingAxis::generation) || !timed(TimingAxis::verification)) return;
-  report("one_token_prompt_left_out",
-         "a prompt of one token was timed beside generation; generation is what plain decoding does, and the other is "
-         "left out");
-}
-
 /// Where several sequences were timed, but none of them with several tokens each.
 void report_verification_of_batches(std::span<const TimedPass> passes, const ReportPasses& report) {
   const auto timed = [&](auto condition) { return std::any_of(passes.begin(), passes.end(), condition); };
@@ -407,7 +390,6 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
     findings_.push_back({std::string(code), fmt::format("{}: {}", role_, message)});
   };
   const CellsByAxis cells = cells_by_axis(passes);
-  report_one_token_prompts(passes, report);
   double context_sum = 0, context_weight = 0;
   for (const auto& [axis, of_axis] : cells) {
     Axis& curve = axes_.emplace_back();
@@ -450,21 +432,9 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
       const ReplicateDraws ends(options_.seed, role_ == "target" ? 32 : 48, index);
       versions.back().ends = {ends.uniform(0), ends.uniform(1)};
     }
-    by_knot_.push_back(by_knot(versions));
   }
   usual_context_ = context_sum / context_weight;
   report_verification_of_batches(passes, report);
-}
-
-PassCurve::Replicates PassCurve::by_knot(std::span<const Version> versions) {
-  Replicates together;
-  for (std::size_t knot = 0; knot < versions.front().seconds.size(); ++knot)
-    for (const Version& replicate : versions.subspan(1)) together.seconds.push_back(replicate.seconds[knot]);
-  for (const Version& replicate : versions.subspan(1)) {
-    together.per_context_token.push_back(replicate.per_context_token);
-    together.ends.push_back(replicate.ends);
-  }
-  return together;
 }
 
 }  // namespace specdec::cost

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "analysis/core/quantile.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 #include "analysis/cost/roofline_parts.hpp"
 
@@ -18,98 +17,6 @@ namespace specdec::cost {
 namespace {
 
 constexpr std::uint32_t calibration_error_stream = 49;
-
-/// The value and the central 95% of its replicates, which holds it.
-UncertainValue spread(double value, std::vector<double> replicates) {
-  if (replicates.empty()) return {value, value, value};
-  std::sort(replicates.begin(), replicates.end());
-  return {std::min(value, core::sorted_quantile(replicates, 0.025)), value,
-          std::max(value, core::sorted_quantile(replicates, 0.975))};
-}
-
-/// A loss that is fitted: y, its standard deviation before, and its bounds.
-struct FreeLoss {
-  std::size_t place = 0;
-  double deviation = 1, lowest = 0, highest = core::largest_double;
-
-  double of(double loss) const { return is_efficiency(place) ? std::log(loss) : loss; }
-  /// At the bound rounding may leave y a little below 0.
-  double loss(double y) const { return is_efficiency(place) ? std::exp(y) : std::max(y, 0.0); }
-};
-
-std::vector<FreeLoss> free_losses(const RooflineLosses& losses) {
-  std::vector<FreeLoss> found;
-  for (std::size_t place = 0; place < loss_names.size(); ++place) {
-    const UncertainValue* const loss = loss_at(losses, place);
-    if (!is_range(loss)) continue;
-    FreeLoss& free = found.emplace_back();
-    free.place = place;
-    free.deviation = (free.of(loss->high) - free.of(loss->low)) / std::sqrt(12.0);
-    free.lowest = free.of(loss->low);
-    free.highest = free.of(loss->high);
-  }
-  return found;
-}
-
-/// Minimises |residuals(z)|^2 + |z|^2 within bounds by Levenberg and Marquardt's method, bounds by projection.
-template <class Residuals>
-std::vector<double> least_moved(std::size_t size, const std::vector<double>& lowest, const std::vector<double>& highest,
-                                const Residuals& residuals) {
-  constexpr int most_steps = 200;
-  constexpr double difference = 1e-6, least_decrease = 1e-13;
-  using Matrix = Eigen::MatrixXd;
-  using Vector = Eigen::VectorXd;
-  const auto n = static_cast<Eigen::Index>(size);
-  const auto objective = [](const Vector& r, const std::vector<double>& z) {
-    double sum = r.squaredNorm();
-    for (const double one : z) sum += one * one;
-    return sum;
-  };
-  std::vector<double> z(size, 0.0);
-  Vector r = residuals(z);
-  double value = objective(r, z), damping = 1e-3;
-  for (int step = 0; step < most_steps && damping < 1e12; ++step) {
-    Matrix slopes(r.size(), n);
-    for (std::size_t k = 0; k < size; ++k) {
-      std::vector<double> moved = z;
-      // Backwards where the bound lies in front.
-      const double h = z[k] + difference <= highest[k] ? difference : -difference;
-      moved[k] += h;
-      slopes.col(static_cast<Eigen::Index>(k)) = (residuals(moved) - r) / h;
-    }
-    Vector gradient = slopes.transpose() * r;
-    Matrix normal = slopes.transpose() * slopes;
-    for (std::size_t k = 0; k < size; ++k) {
-      const auto i = static_cast<Eigen::Index>(k);
-      gradient(i) += z[k];
-      normal(i, i) += 1;
-      const bool held = (z[k] <= lowest[k] && gradient(i) > 0) || (z[k] >= highest[k] && gradient(i) < 0);
-      if (!held) continue;
-      gradient(i) = 0;
-      normal.row(i).setZero();
-      normal.col(i).setZero();
-      normal(i, i) = 1;
-    }
-    normal.diagonal() *= 1 + damping;
-    const Vector move = normal.ldlt().solve(gradient);
-    std::vector<double> next = z;
-    for (std::size_t k = 0; k < size; ++k)
-      next[k] = std::clamp(z[k] - move(static_cast<Eigen::Index>(k)), lowest[k], highest[k]);
-    const Vector next_r = residuals(next);
-    const double next_value = objective(next_r, next);
-    if (next_value < value) {
-      const bool done = value - next_value <= least_decrease * (1 + value);
-      z = next;
-      r = next_r;
-      value = next_value;
-      damping = std::max(damping / 10, 1e-9);
-      if (done) break;
-    } else {
-      damping *= 10;
-    }
-  }
-  return z;
-}
 
 /// Covariances of as many measured times, each with an error of its own; `covariance` is that of two places.
 template <class Covariance>
@@ -128,37 +35,6 @@ std::span<const double> span_of(const Eigen::VectorXd& values) {
 }
 
 }  // namespace
-
-RooflineCost::Losses RooflineCost::fitted(const Losses& start, std::span<const IterationWork> works,
-                                          std::span<const double> log_seconds, double relative_error) const {
-  const std::vector<FreeLoss> free = free_losses(options_.losses);
-  if (free.empty()) return start;
-  std::vector<double> lowest, highest;
-  for (const FreeLoss& one : free) {
-    const double y = one.of(start[one.place]);
-    lowest.push_back((one.lowest - y) / one.deviation);
-    highest.push_back((one.highest - y) / one.deviation);
-  }
-  const auto moved = [&](const std::vector<double>& z) {
-    Losses losses = start;
-    for (std::size_t k = 0; k < free.size(); ++k) {
-      if (z[k] == 0) continue;
-      losses[free[k].place] = free[k].loss(free[k].of(start[free[k].place]) + z[k] * free[k].deviation);
-    }
-    if (!options_.losses.draft_launch_seconds) losses[draft_launch] = losses[launch];
-    return losses;
-  };
-  const auto residuals = [&](const std::vector<double>& z) {
-    const Losses losses = moved(z);
-    Eigen::VectorXd r(static_cast<Eigen::Index>(works.size()));
-    for (std::size_t j = 0; j < works.size(); ++j) {
-      const double seconds = seconds_of(works[j], losses).total();
-      r(static_cast<Eigen::Index>(j)) = (std::log(seconds) - log_seconds[j]) / relative_error;
-    }
-    return r;
-  };
-  return moved(least_moved(free.size(), lowest, highest, residuals));
-}
 
 void RooflineCost::require_below_peaks(const CalibrationPoint& point, double relative_error) const {
   const Iteration iteration = iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context});
@@ -180,32 +56,8 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
     require_below_peaks(point, relative_error);
   }
   RooflineCost result = *this;
-  result.calibrated_ = true;
   const double shown_error = result.checked_error(points, relative_error);
-  if (options_.kernels) return result.conditioned(points, shown_error);
-  result.fit_losses(points, relative_error);
-  return result.conditioned(points, relative_error);
-}
-
-void RooflineCost::fit_losses(std::span<const CalibrationPoint> points, double relative_error) {
-  std::vector<IterationWork> works;
-  std::vector<double> logs;
-  for (const CalibrationPoint& point : points) {
-    works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
-    logs.push_back(std::log(point.round_seconds));
-  }
-  losses_.front() = fitted(losses_.front(), works, logs, relative_error);
-  for (std::size_t r = 0; r < replicates(); ++r) {
-    const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
-    std::vector<double> drawn = logs;
-    for (std::size_t j = 0; j < drawn.size(); ++j) drawn[j] += relative_error * draws.standard_normal(j);
-    losses_[1 + r] = fitted(losses_[1 + r], works, drawn, relative_error);
-  }
-  for (const FreeLoss& one : free_losses(options_.losses)) {
-    std::vector<double> values;
-    for (std::size_t r = 0; r < replicates(); ++r) values.push_back(losses_[1 + r][one.place]);
-    *loss_at(options_.losses, one.place) = spread(losses_.front()[one.place], std::move(values));
-  }
+  return result.conditioned(points, shown_error);
 }
 
 double RooflineCost::checked_error(std::span<const CalibrationPoint> points, double relative_error) {
@@ -350,10 +202,10 @@ void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::
                      "most at gamma {}, batch {:g} and context {:g}: {:.3g} times as long; the plan follows them with "
                      "intervals that are as much wider, and model, types of its weights, layout and tokens per step "
                      "are to be checked",
-                     options_.kernels ? "the kernels" : "the losses that fit best", points[worst].gamma,
-                     points[worst].batch, points[worst].context, std::exp(misses[worst]))});
+                     options_.kernels ? "the kernels" : "the roofline", points[worst].gamma, points[worst].batch,
+                     points[worst].context, std::exp(misses[worst]))});
   }
-  if (largest_miss > 0) draw_shape_factors(largest_miss);
+  if (largest_miss > 0) widen_by(largest_miss);
 }
 
 std::optional<RooflineCost::Rise> RooflineCost::rise_of(std::span<const CalibrationPoint> points,
@@ -377,7 +229,7 @@ void RooflineCost::report_rise(const Rise& rise) {
            "are taken to rise on, between not at all and twice as fast, so that rounds at large batches "
            "are little known; a time with drafts tells",
            rise.first_batch, rise.last_batch, std::exp(rise.log_ratio),
-           options_.kernels ? "those of the kernels" : "the losses explain")});
+           options_.kernels ? "those of the kernels" : "those of the roofline")});
 }
 
 double RooflineCost::deviation_by_losses(const IterationWork& work) const {

@@ -209,12 +209,6 @@ Iteration iteration_of(const RoundPoint& point) {
   return iteration;
 }
 
-double RooflineCost::measured_share(const RoundPoint& point) const {
-  if (!options_.kernels) return 0;
-  const RoundTime time = seconds_of(work_of(plain_of(iteration_of(point))), losses_.front());
-  return time.target / time.total();
-}
-
 /// An iteration with what all versions of its time share.
 class RooflineCost::AllVersions {
  public:
@@ -388,23 +382,24 @@ RooflineCost::PointPlace RooflineCost::place_of(const Iteration& iteration) cons
 
 double RooflineCost::error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const {
   if (version == 0) return expected_errors_ ? std::exp(expected_errors_->at(place, gamma > 0)) : 1;
-  const double shape = shape_factors_.empty() ? 1 : shape_factors_[version - 1][gamma > 0 ? 1 : 0];
-  return deployment_errors_.empty() ? shape : shape * std::exp(deployment_errors_[version - 1].at(place, gamma > 0));
+  return deployment_errors_.empty() ? 1 : std::exp(deployment_errors_[version - 1].at(place, gamma > 0));
 }
 
 bool RooflineCost::has_errors(std::size_t version) const {
-  return version == 0 ? expected_errors_.has_value() : !shape_factors_.empty() || !deployment_errors_.empty();
+  return version == 0 ? expected_errors_.has_value() : !deployment_errors_.empty();
 }
 
-void RooflineCost::draw_shape_factors(double largest_miss) {
-  // Losses without ranges have no replicates yet.
+void RooflineCost::widen_by(double largest_miss) {
+  // Without ranges and errors there are no replicates yet.
   if (replicates() == 0) losses_.resize(1 + options_.replicates, Losses(losses_.front()));
-  shape_factors_.clear();
+  const std::vector<double> nothing(point_nodes, 0);
+  deployment_errors_.resize(replicates(), {0, 0, nothing, nothing});
   const double deviation = largest_miss / core::normal_half_width_95;
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, shape_stream, static_cast<std::uint32_t>(r));
-    shape_factors_.push_back(
-        {std::exp(deviation * draws.standard_normal(0)), std::exp(deviation * draws.standard_normal(1))});
+    const double plain = deviation * draws.standard_normal(0);
+    deployment_errors_[r].all += plain;
+    deployment_errors_[r].drafting += deviation * draws.standard_normal(1) - plain;
   }
 }
 

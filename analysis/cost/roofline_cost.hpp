@@ -192,40 +192,27 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Seconds of a pass of the drafting model. @throws std::logic_error without one
   PassSeconds draft_pass(double batch, double tokens, double context) const;
 
-  /// Share of a plain step's time that is measured kernels, the rest being constants of layers, passes and iterations;
-  /// 0 without kernels.
-  double measured_share(const RoundPoint& point) const;
-
-  /// The same deployment with losses fitted to timed iterations. Each replicate starts from its own draw of the losses
-  /// that are ranges and minimises
+  /// The same deployment given timed iterations. Its losses stay. Its errors (see the class), normal before, are after
+  /// the points what they are given
   ///
-  ///   sum_j (ln(T_j / t_j) - e_j)^2 / relative_error^2 + sum_k (y_k - y_k of the draw)^2 / Var(y_k)
+  ///   ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j
   ///
-  /// over y, the logarithms of efficiencies and the seconds, within their ranges, with e normal of that error: what the
-  /// points do not tell keeps its range. Var is that of the range's law. The estimate is the same without e from the
-  /// losses' values; options().losses holds it with the central 95% of the replicates. With measured kernels the losses
-  /// stay.
-  ///
-  /// The rest are the errors of the deployment (see the class): normal before, and after the points what they
-  /// are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is
-  /// the deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its
-  /// draw given the points. Beyond the most positions m that were timed e is e(m) and what it has that e(m) does not
-  /// tell; where plain times rose with the batch b by a power k of it more than is priced, by over 1.1 in all, and none
-  /// had drafts, the rise goes on ("calibration_rises"): w e gains k ln(n / m), in replicates 2 u times that, u uniform
-  /// in (0, 1). At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an
-  /// independent e' and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach; the
-  /// estimate is no less than that at a shorter timed context, and no more than that at a longer one. Where
-  /// the points together are further from T than those of 999 in 1000 such deployments, s, w and v are larger by the
-  /// root of their mean squared standardised distance ("roofline_misfit"). Where even so a point is missed by more than
-  /// 3 relative_error, each replicate takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times
-  /// exp(m z_1 / 1.96), z normal and m the largest such miss.
+  /// where v is the deviation that the losses' ranges leave a speculative round: the estimate takes their mean, each
+  /// replicate its draw. Beyond the most positions m that were timed e is e(m) and what e(m) does not tell. Where plain
+  /// times rose with the batch b by a power k of it more than is priced, by over 1.1 in all, and none had drafts, the
+  /// rise goes on ("calibration_rises"): w e gains k ln(n / m), in replicates 2 u times that, u uniform in (0, 1). At
+  /// another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an independent e' and r the ratio of
+  /// the contexts, each + 500, to the power -1 / point_error_context_reach; the estimate is no less than that at a
+  /// shorter timed context, and no more than that at a longer one. Where the points together are further from T than
+  /// those of 999 in 1000 such deployments, s, w and v are larger by the root of their mean squared standardised
+  /// distance ("roofline_misfit"). Where even so a point is missed by more than 3 relative_error, replicates take plain
+  /// rounds times exp(m z_0 / 1.96) and others times exp(m z_1 / 1.96), z normal and m the largest such miss.
   ///
   /// Times of one gamma, batch and context (within 5%) that differ by more than three such errors are reported
-  /// ("calibration_contradicts_itself"), and with measured kernels each is taken to be off by half of that; so are
-  /// rounds that took less than a plain step beside them ("round_below_target_pass").
+  /// ("calibration_contradicts_itself"), and each is taken to be off by half of that; so are rounds that took less than
+  /// a plain step beside them ("round_below_target_pass").
   ///
-  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
-  ///           docs/theory.md#calibration
+  /// Source:   Rasmussen and Williams 2006, section 2.2; docs/theory.md#calibration
   /// @param points        at least one
   /// @param relative_error  standard deviation of a point's relative error, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
@@ -364,17 +351,12 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// False if error_factor of the version is 1 everywhere.
   bool has_errors(std::size_t version) const;
   class AllVersions;
-  /// Makes the replicates differ by formulas that miss a time by this much, too.
-  void draw_shape_factors(double largest_miss);
-  /// The losses nearest to `start` that explain the seconds of these iterations, as calibrated() weighs the two.
-  Losses fitted(const Losses& start, std::span<const IterationWork> works, std::span<const double> log_seconds,
-                double relative_error) const;
+  /// Makes the replicates differ by as much as a time is missed, plain rounds and those with drafts apart.
+  void widen_by(double largest_miss);
   void draw_losses();
   /// Replicates of deployments whose times differ by `deviation`, and those of their points by `around`.
   void draw_deployments(double deviation, double around);
-  /// The losses of calibrated() without measured kernels.
-  void fit_losses(std::span<const CalibrationPoint> points, double relative_error);
-  /// Learns the errors of the deployment beside the losses.
+  /// Learns the errors of the deployment.
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
                      std::span<const double> misses, bool unlike_others, double relative_error);
@@ -416,9 +398,6 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::optional<PricedModel> draft_;
   /// [0] is the estimate, [1 + i] replicate i.
   std::vector<Losses> losses_;
-  /// [i]: what replicate i takes plain and speculative rounds times; empty where the formulas meet all timed
-  /// iterations.
-  std::vector<std::array<double, 2>> shape_factors_;
   /// [i]: of replicate i; empty where losses are exact.
   std::vector<DeploymentErrors> deployment_errors_;
   /// Their mean given the points of a calibration.

@@ -23,9 +23,8 @@ inline constexpr std::array<std::string_view, 8> loss_names = {
 
 inline bool is_efficiency(std::size_t place) { return place <= compute || place == link; }
 
-/// Null for a draft_launch that is the launch of every pass. Either const or not, as the losses are.
-template <class AnyLosses>
-auto loss_at(AnyLosses& losses, std::size_t place) -> decltype(&losses.launch_seconds) {
+/// Null for a draft_launch that is the launch of every pass.
+inline const UncertainValue* loss_at(const RooflineLosses& losses, std::size_t place) {
   switch (place) {
     case bandwidth:
       return &losses.bandwidth_efficiency;

@@ -174,42 +174,10 @@ void Checks::note_left_out_trees() {
   }
 }
 
-/// "; at batch 8 ..." for the measured speedup that is furthest from the plan's, beyond both intervals; empty if there
-/// is none, or if the plan is for other points or other rounds than those of the runs.
-std::string contradicted_speedup(const Runs& runs, const BenchQuestion& question, const BenchPlan& plan) {
-  if (!question.batches.empty() || !question.contexts.empty()) return "";
-  if (question.overhead_seconds > 0 || question.overhead_steps > 0) return "";
-  const std::vector<PlanPoint> points = points_of(runs, has_plain_runs(runs));
-  double furthest = 1;
-  std::string found;
-  for (const BenchSpeedup& row : plan.speedups) {
-    const Run& run = runs[row.speculative];
-    if (run.figures.tree) continue;
-    const PlanPoint& at = points[nearest(points, runs[row.baseline].figures)];
-    const std::vector<PointPlan>& planned = plan.plan.drafts[0].points;
-    const auto its = std::find_if(planned.begin(), planned.end(), [&](const PointPlan& point) {
-      return point.batch == at.batch && point.context == at.context;
-    });
-    if (its == planned.end()) continue;
-    const PointPlan& point = *its;
-    const auto gamma = static_cast<std::size_t>(run.figures.gamma);
-    if (gamma >= point.rows.size()) continue;
-    const estimate::Interval& expected = point.rows[gamma].speedup_ci95;
-    const estimate::Interval measured = row.speedup.ci95.value_or(estimate::exactly(row.speedup.value));
-    const double apart = std::max(expected.lo / measured.hi, measured.lo / expected.hi);
-    if (apart <= furthest) continue;
-    furthest = apart;
-    found = fmt::format("; at batch {:.3g} it plans {:.2f}x{} for gamma {}, and {} measured {:.2f}x{}", point.batch,
-                        point.rows[gamma].speedup, interval_text(expected), gamma, run.counts->place(),
-                        row.speedup.value, interval_text(measured));
-  }
-  return found;
-}
-
 }  // namespace
 
 std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestion& question,
-                                            const estimate::AcceptanceCurve& of_runs, const BenchPlan& plan) {
+                                            const estimate::AcceptanceCurve& of_runs) {
   double furthest = same_acceptance;
   std::string found;
   for (const Run& run : runs) {
@@ -234,8 +202,7 @@ std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestio
   if (found.empty()) return std::nullopt;
   return Note{
       "acceptance_contradicts_runs",
-      fmt::format("{}{}; the plan takes what is given, which is right where its traffic is not that of the runs", found,
-                  contradicted_speedup(runs, question, plan))};
+      fmt::format("{}; the plan takes what is given, which is right where its traffic is not that of the runs", found)};
 }
 
 std::optional<OutOfStep> plain_out_of_step(const Runs& all) {

@@ -16,10 +16,10 @@ namespace specdec::planning::bench {
 /// trees that are left out.
 std::vector<Note> notes_of_runs(const Runs& runs, const BenchQuestion& question, const std::string& model);
 
-/// How a given acceptance differs from that of the runs, at the gamma at which they are furthest apart, with the
-/// measured speedup that is furthest from the plan's; empty where they agree.
+/// How a given acceptance differs from that of the runs, at the gamma at which they are furthest apart; empty where
+/// they agree.
 std::optional<Note> contradicted_acceptance(const Runs& runs, const BenchQuestion& question,
-                                            const estimate::AcceptanceCurve& of_runs, const BenchPlan& plan);
+                                            const estimate::AcceptanceCurve& of_runs);
 
 /// Plain steps that may take longer where requests do not end and begin together.
 struct OutOfStep {

@@ -43,7 +43,6 @@ class BenchPlanner {
   void leave_out_plain_runs();
   void take_out_prompts();
   void tell_prompts();
-  void note_prompts();
   void read_windows();
   void join_batches();
   void take_acceptance();
@@ -300,7 +299,6 @@ void BenchPlanner::fit() {
     note(finding.code, finding.message);
     if (finding.code == cost::rounds_of_one_gamma) plan_.kind_would_tell = !question_.kind_told;
   }
-  if (options_.prompt_tokens) note_prompts();
 }
 
 /// Plain steps out of step, and with the overhead of what is deployed.
@@ -334,33 +332,8 @@ void BenchPlanner::price_trees() {
   }
 }
 
-void BenchPlanner::note_prompts() {
-  const auto share = [](const Run& run) { return run.figures.input_tokens / run.figures.output_tokens; };
-  const auto [least, most] =
-      std::minmax_element(runs_.begin(), runs_.end(), [&](const Run& a, const Run& b) { return share(a) < share(b); });
-  if (same_length(share(*least), share(*most))) return;
-  const cost::FittedTerm& prompts = cost_->terms()[cost::prompt_token_term];
-  constexpr double per_1000_in_ms = 1e6;
-  const std::string found =
-      prompts.told
-          ? fmt::format("takes {:.3g} ms per 1000 tokens (95%: {:.3g} to {:.3g})", per_1000_in_ms * prompts.value,
-                        per_1000_in_ms * prompts.ci95.lo, per_1000_in_ms * prompts.ci95.hi)
-          : fmt::format("may take nothing, and at most {:.3g} ms per 1000 tokens, which is all that they tell",
-                        per_1000_in_ms * prompts.ci95.hi);
-  note("prompts_priced",
-       fmt::format("runs had {:.3g} to {:.3g} prompt tokens for each output token: reading the prompts "
-                   "of other requests {}; it is priced apart from the rounds that it delays",
-                   share(*least), share(*most), found));
-}
-
 void BenchPlanner::predict_left_out() {
   plan_.leave_one_out = bench::predict_left_out(runs_, rounds_, options_);
-  if (rounds_.size() <= cost_->rank()) {
-    note("cost_error_unknown",
-         fmt::format("the runs are no more than the terms of the cost, and hardly show its error: intervals assume "
-                     "{:.0f}% a run, and that servers differ",
-                     100 * options_.usual_error));
-  }
   std::vector<double> relative;
   for (const BenchPrediction& row : plan_.leave_one_out)
     if (row.relative_error) relative.push_back(std::abs(*row.relative_error));
@@ -445,7 +418,7 @@ BenchPlan BenchPlanner::plan() {
   plan_.speedups = bench::speedups_of(runs_, plan_.run_error, plan_.notes);
   ask();
   if (question_.acceptance && acceptance_) {
-    auto contradicted = contradicted_acceptance(runs_, question_, *acceptance_, plan_);
+    auto contradicted = contradicted_acceptance(runs_, question_, *acceptance_);
     if (contradicted) plan_.notes.push_back(*std::move(contradicted));
   }
   backtest();

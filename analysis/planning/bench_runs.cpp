@@ -304,16 +304,6 @@ std::vector<double> apart(std::vector<double> values) {
   return values;
 }
 
-std::size_t nearest(const std::vector<PlanPoint>& points, const BenchFigures& plain) {
-  const auto distance = [&](const PlanPoint& point) {
-    return std::abs(std::log(point.batch / plain.batch)) +
-           std::abs(std::log((point.context + 1) / (plain.context + 1)));
-  };
-  const auto least = std::min_element(
-      points.begin(), points.end(), [&](const PlanPoint& a, const PlanPoint& b) { return distance(a) < distance(b); });
-  return static_cast<std::size_t>(least - points.begin());
-}
-
 void leave_out_beyond(std::optional<std::int64_t> largest, std::vector<PlanPoint>& points) {
   if (!largest) return;
   const auto beyond = [&](const PlanPoint& point) { return whole_batch(point.batch) > static_cast<double>(*largest); };

@@ -84,8 +84,6 @@ std::string interval_text(const estimate::Interval& interval);
 std::vector<PlanPoint> points_of(const Runs& runs, bool has_plain);
 /// In increasing order; of values that differ by less than a workload's lengths only the first.
 std::vector<double> apart(std::vector<double> values);
-/// Index of the point of a plain run: repeated ones are one point.
-std::size_t nearest(const std::vector<PlanPoint>& points, const BenchFigures& plain);
 /// Leaves out points at larger batches than the server is to decode, unless all are.
 void leave_out_beyond(std::optional<std::int64_t> largest, std::vector<PlanPoint>& points);
 

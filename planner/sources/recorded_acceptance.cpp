@@ -164,7 +164,6 @@ planning::TraceAnalysis replay_of(traces::PositionSource& recording, const std::
   how.observe.rule = of_engine ? of_engine : options.acceptance;
   how.observe.lenience.clear();
   how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
-  how.cost = options.cost;
   how.judges_drafting = false;
   planning::TraceAnalyzer analyzer(recording.metadata(), recording.depths(), how);
   traces::PositionBatch batch;
@@ -214,10 +213,6 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
     acceptance.curve = mix->curve();
     acceptance.assumptions.push_back(
         assumption_of(*options.mix, options.mix->groups.label.empty() ? "task" : options.mix->groups.label));
-  }
-  const auto& optimum = analysis.replay->lower.optimum;
-  if (!options.mix && optimum && optimum->near_optimal_gammas && !analysis.replay->upper) {
-    acceptance.not_told_apart = *optimum->near_optimal_gammas;
   }
   acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
   acceptance.rule_source = options.acceptance                              ? "user"

@@ -49,14 +49,6 @@ class Cost:
     def _inputs(self) -> Options:
         return self._recipe[3]
 
-    @property
-    def _constants(self) -> Options:
-        """The constants of a step, where they are the same everywhere."""
-        make, _, options, _ = self._recipe
-        if make != "cost_of_constants" or "draft_kind" in options:
-            return {}
-        return {name: options[name] for name in ("c", "verify_factor", "overhead") if name in options}
-
     def _make(self, *, drafts: bool = True, draft_name: str | None = None) -> _core.Cost:
         """As a question has it: whether anything drafts."""
         make, arguments, options, _ = self._recipe

@@ -138,8 +138,7 @@ def plan(
 
     def made(name: str | None, one: Acceptance, its_cost: Cost) -> tuple[str | None, _core.Acceptance, _core.Cost]:
         _require_nouns(one, its_cost)
-        constants = {} if name else its_cost._constants
-        return name, one._make(max_gamma=largest, engine=emit, **constants), its_cost._make(draft_name=name)
+        return name, one._make(max_gamma=largest, engine=emit), its_cost._make(draft_name=name)
 
     if drafts is not None:
         if acceptance is not None or cost is not None:

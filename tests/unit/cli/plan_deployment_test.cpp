@@ -2091,7 +2091,7 @@ TEST_CASE(
   check_refused(counted + " --mix code=0.7", "--mix is code=0.7, but must be shares that sum to 1, not to 0.7");
 }
 
-TEST_CASE("losses that are one number each leave no interval, and those that were fitted are not the user's") {
+TEST_CASE("losses that are one number each leave no interval, and calibration leaves losses as they are") {
   const std::string options =
       "--alpha 0.8 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --kernel-times none ";
   const std::string one =
@@ -2102,7 +2102,8 @@ TEST_CASE("losses that are one number each leave no interval, and those that wer
   const ordered_json fitted = json_of(options + "--bandwidth-efficiency 0.8 --calibrate batch=1,tpot_ms=8,context=9");
   for (const ordered_json& assumption : fitted["assumptions"]) {
     if (assumption["name"] == "bandwidth_efficiency") CHECK(assumption["source"] == "user");
-    if (assumption["name"] == "compute_efficiency") CHECK(assumption["source"] == "fitted");
+    if (assumption["name"] == "compute_efficiency") CHECK(assumption["source"] == "default");
+    if (assumption["name"] == "deployment factor") CHECK(assumption["source"] == "fitted");
   }
 }
 

@@ -121,9 +121,6 @@ TEST_CASE("a pass with measured kernels is the sum of its products, attention, a
     const double engine = 1e-3 + batch * 2e-6;
     const double expected = products + attention + reduced + layers * 1e-5 + engine;
     CHECK(price.round({.batch = batch, .context = context}).total() == Approx(expected).epsilon(1e-12));
-    const double constants = layers * 1e-5 + engine;
-    CHECK(price.measured_share({.batch = batch, .context = context}) ==
-          Approx(1 - constants / expected).epsilon(1e-12));
     const cost::PassSeconds pass = price.target_pass(batch, 1, context);
     CHECK(pass.total() == Approx(expected - engine).epsilon(1e-12));
     CHECK(pass.kernels > 0);
@@ -439,7 +436,7 @@ TEST_CASE("calibration names times of one place that differ, and rounds below th
     };
     const RooflineCost twice = calibrated({.batch = 4, .round_seconds = 1.4 * plain, .context = 500});
     CHECK(found(twice, "calibration_contradicts_itself"));
-    CHECK(found(twice, "roofline_misfit") == !kernels);
+    CHECK_FALSE(found(twice, "roofline_misfit"));
     CHECK_FALSE(found(calibrated({.batch = 4, .round_seconds = 1.05 * plain, .context = 500}),
                       "calibration_contradicts_itself"));
     const RooflineCost below = calibrated({.batch = 4, .round_seconds = 0.9 * plain, .gamma = 3, .context = 500});

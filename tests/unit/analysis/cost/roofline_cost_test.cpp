@@ -562,31 +562,28 @@ TEST_CASE("a plain time says nothing of what a round with drafts takes beside it
   CHECK(std::log(steps[1950] / steps[50]) < 0.2);
 }
 
-TEST_CASE("one point bound by memory fixes the bandwidth and leaves the range of compute") {
+TEST_CASE("a time narrows rounds like it, leaves others as uncertain, and moves no loss") {
   RooflineOptions options = uncertain();
-  options.losses.launch_seconds = options.losses.scheduling_seconds = exactly(0);
+  options.deployment_error = 0.35;
+  options.point_error = 0.2;
   const RooflineCost before(options);
-  const std::vector<CalibrationPoint> points = {{.round_seconds = 14.619402e-3 / 0.82, .context = 2048}};
-  const RooflineCost after = before.calibrated(points, 0.01);
+  const RoundPoint timed{.context = 2048}, compute_bound{.batch = 800, .context = 10};
+  const double seconds = 1.2 * before.round(timed).total();
+  const RooflineCost after =
+      before.calibrated(std::vector<CalibrationPoint>{{.round_seconds = seconds, .context = 2048}}, 0.01);
   CHECK(after.is_calibrated());
   CHECK_FALSE(before.is_calibrated());
   CHECK(after.findings().empty());
-  const cost::RooflineLosses& losses = after.options().losses;
-  CHECK(losses.bandwidth_efficiency.value == Approx(0.82).epsilon(0.005));
-  CHECK(losses.bandwidth_efficiency.low == Approx(0.82 * 0.98).epsilon(0.01));
-  CHECK(losses.bandwidth_efficiency.high == Approx(0.82 * 1.02).epsilon(0.01));
-  CHECK(losses.compute_efficiency.value == Approx(0.5).epsilon(1e-12));
-  CHECK(losses.compute_efficiency.low == Approx(0.31).margin(0.015));
-  CHECK(losses.compute_efficiency.high == Approx(0.69).margin(0.015));
-  // Compute-bound rounds are as uncertain as before, memory-bound ones are not.
-  const RoundPoint compute_bound{.batch = 800, .context = 10}, memory_bound{.batch = 2};
+  CHECK(after.factor() == Approx(1.2).epsilon(0.01));
+  CHECK(after.round(timed).total() == Approx(seconds).epsilon(0.01));
+  CHECK(after.options().losses.bandwidth_efficiency.value == before.options().losses.bandwidth_efficiency.value);
   const auto width = [](const RooflineCost& price, const RoundPoint& point) {
     const std::vector<double> totals = sorted_totals(price, point);
     return totals[195] / totals[4];
   };
-  CHECK(width(after, compute_bound) == Approx(width(before, compute_bound)).epsilon(0.02));
-  CHECK(width(after, memory_bound) < 1.05);
-  CHECK(width(before, memory_bound) > 1.35);
+  CHECK(width(after, timed) < 1.06);
+  CHECK(width(after, compute_bound) > 1.5);
+  CHECK(width(after, compute_bound) < width(before, compute_bound));
 }
 
 TEST_CASE("times that rise more than is priced make no draft look better") {
@@ -612,7 +609,7 @@ TEST_CASE("times that rise more than is priced make no draft look better") {
   }
 }
 
-TEST_CASE("a time that no losses within their ranges explain is followed, and said to be strange") {
+TEST_CASE("a time that is far from all deployments is followed, and said to be strange") {
   RooflineOptions options = uncertain();
   options.deployment_error = 0.35;
   options.point_error = 0.2;
@@ -626,7 +623,6 @@ TEST_CASE("a time that no losses within their ranges explain is followed, and sa
       price.calibrated(std::vector<CalibrationPoint>{{.batch = 8, .round_seconds = 10 * estimate}});
   CHECK(has_roofline_finding(strange, "roofline_misfit"));
   CHECK(strange.round(plain).total() == Approx(10 * estimate).epsilon(0.02));
-  CHECK(strange.options().losses.bandwidth_efficiency.low >= 0.6 * (1 - 1e-9));
   // Its times of rounds are then as uncertain as it is strange.
   const auto width = [&](const RooflineCost& cost) {
     const cost::Range range = cost::central_range(cost, round);
@@ -635,27 +631,26 @@ TEST_CASE("a time that no losses within their ranges explain is followed, and sa
   CHECK(width(strange) > 2 * width(usual_time));
 }
 
-TEST_CASE("calibration keeps losses within their ranges, and says which times it cannot meet") {
-  const CalibrationPoint fast{.batch = 8, .round_seconds = 14.5e-3}, slow{.batch = 8, .round_seconds = 40e-3};
-  CHECK(RooflineCost(uncertain()).calibrated(std::vector{fast}).options().losses.bandwidth_efficiency.value ==
-        Approx(0.9).epsilon(1e-12));
-  const std::vector<CalibrationPoint> contradictory = {fast, slow};
-  const RooflineCost misfit = RooflineCost(uncertain()).calibrated(contradictory);
-  CHECK(has_roofline_finding(misfit, "roofline_misfit"));
-  CHECK_FALSE(has_roofline_finding(misfit, "roofline_uncalibrated"));
+TEST_CASE("times of one place that differ are said to, and count as little as they agree") {
+  const std::vector<CalibrationPoint> points = {{.batch = 8, .round_seconds = 14.5e-3},
+                                                {.batch = 8, .round_seconds = 40e-3}};
+  const RooflineCost doubted = RooflineCost(uncertain()).calibrated(points);
+  CHECK(has_roofline_finding(doubted, "calibration_contradicts_itself"));
+  CHECK_FALSE(has_roofline_finding(doubted, "roofline_misfit"));
+  CHECK_FALSE(has_roofline_finding(doubted, "roofline_uncalibrated"));
 }
 
 TEST_CASE("intervals of a calibration that misses a time reach as far as it missed, also without ranges") {
-  const std::vector<CalibrationPoint> contradictory = {{.batch = 8, .round_seconds = 18e-3},
-                                                       {.batch = 8, .round_seconds = 36e-3}};
+  const std::vector<CalibrationPoint> strange = {{.batch = 8, .round_seconds = 18e-3},
+                                                 {.batch = 8, .round_seconds = 45e-3, .context = 4000}};
   const RoundPoint plain{.batch = 8}, drafted{.gamma = 4, .batch = 8};
   for (const RooflineOptions& options : {uncertain(), usual()}) {
-    const RooflineCost misfit = RooflineCost(options).calibrated(contradictory);
+    const RooflineCost misfit = RooflineCost(options).calibrated(strange);
     REQUIRE(has_roofline_finding(misfit, "roofline_misfit"));
     REQUIRE(misfit.replicates() == 200);
     double largest = 1;
-    for (const CalibrationPoint& point : contradictory) {
-      const double ratio = point.round_seconds / misfit.round(plain).total();
+    for (const CalibrationPoint& point : strange) {
+      const double ratio = point.round_seconds / misfit.round({.batch = 8, .context = point.context}).total();
       largest = std::max({largest, ratio, 1 / ratio});
     }
     REQUIRE(largest > 1.3);
@@ -681,7 +676,7 @@ TEST_CASE("intervals of a calibration that misses a time reach as far as it miss
 
 TEST_CASE("intervals of a calibrated roofline hold the truth as often as they say", "[long]") {
   // 100 truths from the ranges, four points each with 3% noise, one prediction elsewhere. Of 95% intervals fewer than
-  // 88 hold the truth with probability 0.002. The twin takes the points as exact, which shortens its intervals.
+  // 88 hold the truth with probability 0.002.
   std::mt19937_64 bits(20'24);
   const auto uniform = [&](double low, double high) {
     return low + (high - low) * (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53;
@@ -692,7 +687,7 @@ TEST_CASE("intervals of a calibrated roofline hold the truth as often as they sa
     return sum;
   };
   const RoundPoint asked{.gamma = 3, .batch = 100, .context = 1500};
-  int held = 0, held_by_twin = 0;
+  int held = 0;
   std::vector<double> recovered;
   for (int truth = 0; truth < 100; ++truth) {
     RooflineOptions options = usual();
@@ -708,20 +703,18 @@ TEST_CASE("intervals of a calibrated roofline hold the truth as often as they sa
     }
     RooflineOptions before = uncertain();
     before.seed = static_cast<std::uint64_t>(truth);
+    before.deployment_error = 0.35;
+    before.point_error = 0.2;
     const double seconds = real.round(asked).total();
     const RooflineCost calibrated = RooflineCost(before).calibrated(points);
     held += interval_holds(calibrated, asked, seconds);
     recovered.push_back(calibrated.round(asked).total() / seconds);
-    before.replicates = 40;
-    held_by_twin += interval_holds(RooflineCost(before).calibrated(points, 1e-4), asked, seconds);
   }
-  CAPTURE(held, held_by_twin);
   CHECK(held >= 88);
-  CHECK(held_by_twin < 88);
   std::sort(recovered.begin(), recovered.end());
-  CHECK(recovered[50] == Approx(1).epsilon(0.01));
-  CHECK(recovered.front() > 0.9);
-  CHECK(recovered.back() < 1.1);
+  CHECK(recovered[50] == Approx(1).epsilon(0.03));
+  CHECK(recovered.front() > 0.75);
+  CHECK(recovered.back() < 1.25);
 }
 
 TEST_CASE("the central range of a round is that of its replicates") {
