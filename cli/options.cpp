@@ -69,14 +69,14 @@ void Options::add(const std::string& names, Target& target, const std::string& v
 }
 
 template <class Target>
-void Options::add_number(const std::string& names, Target& target, const LegalRange& range, const std::string& help) {
+void Options::number(const std::string& names, Target& target, const LegalRange& range, const std::string& help) {
   add(names, target, "X", help, [&target, range](std::string_view option, const std::string& text) {
     target = parse_number(option, text, range);
   });
 }
 
 template <class Target>
-void Options::add_integer(const std::string& names, Target& target, const LegalRange& range, const std::string& help) {
+void Options::integer(const std::string& names, Target& target, const LegalRange& range, const std::string& help) {
   add(names, target, "N", help, [&target, range](std::string_view option, const std::string& text) {
     const bool has_end = std::isfinite(range.hi);
     target = parse_integer(option, text, static_cast<std::int64_t>(range.lo),
@@ -85,8 +85,7 @@ void Options::add_integer(const std::string& names, Target& target, const LegalR
 }
 
 template <class Target>
-void Options::add_text(const std::string& names, Target& target, const std::string& value_name,
-                       const std::string& help) {
+void Options::text(const std::string& names, Target& target, const std::string& value_name, const std::string& help) {
   add(names, target, value_name, help, [&target](std::string_view, const std::string& text) { target = text; });
 }
 
@@ -101,35 +100,6 @@ void Options::value(const std::string& names, const std::string& value_name, con
 
 void Options::forget() {
   for (OwnText& own : texts_) own.text = own.usual;
-}
-
-void Options::number(const std::string& names, std::optional<double>& target, const LegalRange& range,
-                     const std::string& help) {
-  add_number(names, target, range, help);
-}
-
-void Options::number(const std::string& names, double& target, const LegalRange& range, const std::string& help) {
-  add_number(names, target, range, help);
-}
-
-void Options::integer(const std::string& names, std::optional<std::int64_t>& target, const LegalRange& range,
-                      const std::string& help) {
-  add_integer(names, target, range, help);
-}
-
-void Options::integer(const std::string& names, std::int64_t& target, const LegalRange& range,
-                      const std::string& help) {
-  add_integer(names, target, range, help);
-}
-
-void Options::text(const std::string& names, std::optional<std::string>& target, const std::string& value_name,
-                   const std::string& help) {
-  add_text(names, target, value_name, help);
-}
-
-void Options::text(const std::string& names, std::string& target, const std::string& value_name,
-                   const std::string& help) {
-  add_text(names, target, value_name, help);
 }
 
 void Options::texts(const std::string& names, std::vector<std::string>& target, const std::string& value_name,
@@ -154,8 +124,8 @@ void Options::flag(const std::string& names, bool& target, const std::string& he
 
 /// Names of engines and formats are found in whatever case they are typed.
 template <class Target>
-void Options::add_choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
-                         const std::string& help, const Parser& take) {
+void Options::choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
+                     const std::string& help, const Parser& take) {
   const std::string value_name = fmt::format("{}", fmt::join(allowed, "|"));
   add(names, target, value_name, help, [&target, allowed, take](std::string_view option, const std::string& text) {
     const auto plain = [](std::string word) {
@@ -173,34 +143,31 @@ void Options::add_choice(const std::string& names, Target& target, const std::ve
 
 void Options::choice(const std::string& names, const std::vector<std::string>& allowed, const std::string& help,
                      const Parser& take) {
-  add_choice(names, texts_.emplace_back().text, allowed, help, take);
+  choice(names, texts_.emplace_back().text, allowed, help, take);
 }
 
-void Options::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
-                     const std::string& help) {
-  add_choice(names, target, allowed, help);
-}
-
-void Options::choice(const std::string& names, std::optional<std::string>& target,
-                     const std::vector<std::string>& allowed, const std::string& help) {
-  add_choice(names, target, allowed, help);
-}
-
-template <class Target>
-void Options::add_argument(const std::string& name, const std::string& key, Target& target, const std::string& help,
-                           bool required) {
-  const CLI::Option* const option = app_->add_option(name, target, help)->required(required)->type_name("");
-  remember(
-      key, [&target] { return json_of(target); }, option);
-}
+using Words = std::vector<std::string>;
+template void Options::number(const std::string&, double&, const LegalRange&, const std::string&);
+template void Options::number(const std::string&, std::optional<double>&, const LegalRange&, const std::string&);
+template void Options::integer(const std::string&, std::int64_t&, const LegalRange&, const std::string&);
+template void Options::integer(const std::string&, std::optional<std::int64_t>&, const LegalRange&, const std::string&);
+template void Options::text(const std::string&, std::string&, const std::string&, const std::string&);
+template void Options::text(const std::string&, std::optional<std::string>&, const std::string&, const std::string&);
+template void Options::choice(const std::string&, std::string&, const Words&, const std::string&, const Parser&);
+template void Options::choice(const std::string&, std::optional<std::string>&, const Words&, const std::string&,
+                              const Parser&);
 
 void Options::argument(const std::string& name, std::string& target, const std::string& help) {
-  add_argument(name, json_key(name), target, help, true);
+  const CLI::Option* const option = app_->add_option(name, target, help)->required()->type_name("");
+  remember(
+      json_key(name), [&target] { return json_of(target); }, option);
 }
 
 void Options::arguments(const std::string& name, std::vector<std::string>& target, const std::string& help,
                         Least least) {
-  add_argument(name, json_key(name) + 's', target, help, least == Least::one);
+  const CLI::Option* const option = app_->add_option(name, target, help)->required(least == Least::one)->type_name("");
+  remember(
+      json_key(name) + 's', [&target] { return json_of(target); }, option);
 }
 
 void Options::footer(const std::string& text) { app_->footer(text); }

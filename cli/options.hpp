@@ -30,13 +30,12 @@ class Options {
  public:
   explicit Options(CLI::App& app) : app_(&app) {}
 
-  void number(const std::string& names, std::optional<double>& target, const LegalRange& range,
-              const std::string& help);
-  void number(const std::string& names, double& target, const LegalRange& range, const std::string& help);
+  // The targets of numbers, integers, texts and choices are double, std::int64_t and std::string, or optional ones.
+  template <class Target>
+  void number(const std::string& names, Target& target, const LegalRange& range, const std::string& help);
 
-  void integer(const std::string& names, std::optional<std::int64_t>& target, const LegalRange& range,
-               const std::string& help);
-  void integer(const std::string& names, std::int64_t& target, const LegalRange& range, const std::string& help);
+  template <class Target>
+  void integer(const std::string& names, Target& target, const LegalRange& range, const std::string& help);
 
   using Parser = std::function<void(std::string_view option, const std::string& text)>;
   /// A value in a form of its own, which `take` reads; the "inputs" have its text.
@@ -45,9 +44,8 @@ class Options {
              const std::optional<std::string>& usual = {});
 
   /// `value_name` stands for the value in the help text.
-  void text(const std::string& names, std::optional<std::string>& target, const std::string& value_name,
-            const std::string& help);
-  void text(const std::string& names, std::string& target, const std::string& value_name, const std::string& help);
+  template <class Target>
+  void text(const std::string& names, Target& target, const std::string& value_name, const std::string& help);
 
   /// Any number of values, behind one mention of the option or several.
   void texts(const std::string& names, std::vector<std::string>& target, const std::string& value_name,
@@ -55,12 +53,10 @@ class Options {
 
   void flag(const std::string& names, bool& target, const std::string& help);
 
-  /// One of a few words.
-  void choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
-              const std::string& help);
-  void choice(const std::string& names, std::optional<std::string>& target, const std::vector<std::string>& allowed,
-              const std::string& help);
-
+  /// One of a few words, which `take` is given, too.
+  template <class Target>
+  void choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
+              const std::string& help, const Parser& take = {});
   void choice(const std::string& names, const std::vector<std::string>& allowed, const std::string& help,
               const Parser& take);
 
@@ -113,20 +109,6 @@ class Options {
   };
   bool is_given(const Declared& declared) const;
   void remember(std::string key, std::function<nlohmann::ordered_json()> value, const CLI::Option* option);
-
-  template <class Target>
-  void add_number(const std::string& names, Target& target, const LegalRange& range, const std::string& help);
-  template <class Target>
-  void add_integer(const std::string& names, Target& target, const LegalRange& range, const std::string& help);
-  template <class Target>
-  void add_text(const std::string& names, Target& target, const std::string& value_name, const std::string& help);
-
-  template <class Target>
-  void add_choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
-                  const std::string& help, const Parser& take = {});
-  template <class Target>
-  void add_argument(const std::string& name, const std::string& key, Target& target, const std::string& help,
-                    bool required);
 
   template <class Target>
   void add(const std::string& names, Target& target, const std::string& value_name, const std::string& help,
