@@ -90,12 +90,8 @@ std::vector<std::int64_t> gammas_of(const std::string& list) {
 std::vector<double> leniences_of(const std::string& list) {
   std::vector<double> values;
   if (list == "none") return values;
-  for (const std::string_view part : split(list, ',')) {
-    const double lenience = parse_number("--lenience", part, {0.0, 1.0, true});
-    if (std::find(values.begin(), values.end(), lenience) != values.end())
-      refuse("--lenience", list, fmt::format("each l once; {} is there twice", lenience));
-    values.push_back(lenience);
-  }
+  for (const std::string& part : listed("--lenience", list))
+    values.push_back(parse_number("--lenience", part, {0.0, 1.0, true}));
   return values;
 }
 

@@ -22,13 +22,6 @@ planner::TreeShape tree_of(const std::string& text) {
           parse_integer("D in --tree", sides[1], 1, planner::largest_tree_side)};
 }
 
-std::vector<double> tree_acceptance_of(const std::string& list) {
-  std::vector<double> rates;
-  for (const std::string_view part : split(list, ','))
-    rates.push_back(parse_number("--tree-acceptance", part, {.lo = 0, .hi = 1}));
-  return rates;
-}
-
 }  // namespace
 
 MethodOptions::MethodOptions() { question.threads = default_threads(); }
@@ -79,11 +72,12 @@ void MethodOptions::declare_settings(Options& options) {
   options.text("--tree", tree, "CxD", "C children of every node, D levels: of tree and static-tree");
   options.integer("--tree-nodes", settings.tree_nodes, range_of_parameter("--tree-nodes"),
                   "of optimal-tree, and at most of best-tree; the root is one");
-  options.value(
-      "--tree-acceptance", "A,B,...",
-      "how often the child of each rank is the accepted one: what trees are planned\nfor, and these two "
-      "made for [the shipped pair's]",
-      [this](std::string_view, const std::string& text) { question.tree_acceptance = tree_acceptance_of(text); });
+  options.value("--tree-acceptance", "A,B,...",
+                "how often the child of each rank is the accepted one: what trees are planned\nfor, and these two "
+                "made for [the shipped pair's]",
+                [this](std::string_view option, const std::string& text) {
+                  question.tree_acceptance = parse_numbers(option, text, {.lo = 0, .hi = 1});
+                });
   options.integer("--exit-layer", settings.exit_layer, range_of_parameter("--exit-layer"),
                   "blocks of the draft early-exit");
   options.group("What to run");

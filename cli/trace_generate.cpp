@@ -53,12 +53,6 @@ void require_of_law(const GenerateOptions& o) {
   if (o.alpha && o.tasks) throw UsageError("--alpha and --tasks are both given, but --tasks names the alphas");
 }
 
-std::vector<double> numbers(std::string_view option, const std::string& list) {
-  std::vector<double> values;
-  for (const std::string_view part : split(list, ',')) values.push_back(parse_number(option, part, {.lo = 0, .hi = 1}));
-  return values;
-}
-
 template <class Law>
 Law pair_law(const GenerateOptions& o, double alpha) {
   Law law;
@@ -73,8 +67,8 @@ sim::SyntheticLaw law_of(const GenerateOptions& o, double alpha) {
                         .concentration = o.concentration.value_or(sim::BetaLaw{}.concentration)};
   if (o.law == "markov") {
     sim::MarkovLaw law;
-    if (o.betas) law.betas = numbers("--betas", *o.betas);
-    if (o.stay) law.stay = numbers("--stay", *o.stay);
+    if (o.betas) law.betas = parse_numbers("--betas", *o.betas, {.lo = 0, .hi = 1});
+    if (o.stay) law.stay = parse_numbers("--stay", *o.stay, {.lo = 0, .hi = 1});
     if (law.betas.size() != law.stay.size() || law.betas.size() < 2)
       throw UsageError(
           fmt::format("--betas has {} and --stay {} entries, but both must have one for each state, 2 or "

@@ -57,6 +57,12 @@ std::int64_t parse_integer(std::string_view option, std::string_view text, std::
   refuse(option, text, fmt::format("an integer in [{}, {}", lo, is_open ? "2^63)" : fmt::format("{}]", hi)));
 }
 
+std::vector<double> parse_numbers(std::string_view option, std::string_view list, const LegalRange& range) {
+  std::vector<double> values;
+  for (const std::string_view part : split(list, ',')) values.push_back(parse_number(option, part, range));
+  return values;
+}
+
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list) {
   std::vector<std::string> parts;
   if (!list) return parts;

@@ -24,6 +24,9 @@ double parse_number(std::string_view option, std::string_view text, const LegalR
 /// The same for integers in [lo, hi]; 1e9 is one.
 std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t lo, std::int64_t hi);
 
+/// The numbers of a list separated by commas.
+std::vector<double> parse_numbers(std::string_view option, std::string_view list, const LegalRange& range);
+
 /// The different entries of a list separated by commas; none where there is no list.
 /// @throws UsageError if an entry is empty or stands twice
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list);

@@ -184,7 +184,7 @@ TEST_CASE("a value given by another name of its option is refused by that name")
 TEST_CASE("what is named twice in a list is refused") {
   const std::string recording = specdec::tests::source_dir() + "/sim/models/recording.safetensors";
   check_run_refused("analyze " + recording + " --lenience 0.5,0.5",
-                    "--lenience is 0.5,0.5, but must be each l once; 0.5 is there twice");
+                    "--lenience is 0.5,0.5, but must be a list of different entries separated by commas");
   check_run_refused(
       "analyze " + recording + " --standardise temperature=0.7,temperature=0.8",
       "--standardise is temperature=0.7,temperature=0.8, but must be each key once; temperature is there twice");
