@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <limits>
 #include <string_view>
@@ -48,107 +47,6 @@ std::string NpyType::text() const {
   return fmt::format("{}{}{}", order, kind, kind == 'U' ? bytes / 4 : bytes);
 }
 
-/// Parses the Python literal of a header: a dictionary of a string, a truth value and a tuple of integers.
-class NpyArray::HeaderParser {
- public:
-  HeaderParser(const NpyArray& array, std::string_view text) : array_(array), left_(text) {}
-
-  std::string descr;
-  bool fortran_order = false;
-  std::vector<std::int64_t> shape;
-
-  void parse() {
-    expect("{");
-    while (!take("}")) {
-      const std::string key = string();
-      expect(":");
-      read_value(key);
-      if (!take(",")) {
-        expect("}");
-        break;
-      }
-    }
-    for (const char* key : {"descr", "fortran_order", "shape"}) {
-      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end()) {
-        array_.refuse("header", fmt::format("without '{}'", key), "a dictionary of descr, fortran_order and shape");
-      }
-    }
-  }
-
- private:
-  [[noreturn]] void refuse(const std::string& expected) const {
-    array_.refuse("header", left_.empty() ? "at its end" : fmt::format("at \"{}\"", printable(left_, 20)), expected);
-  }
-
-  void skip_space() { left_.remove_prefix(std::min(left_.find_first_not_of(" \t\r\n"), left_.size())); }
-
-  bool take(std::string_view token) {
-    skip_space();
-    if (!left_.starts_with(token)) return false;
-    left_.remove_prefix(token.size());
-    return true;
-  }
-  void expect(std::string_view token) {
-    if (!take(token)) refuse(fmt::format("'{}'", token));
-  }
-
-  std::string string() {
-    const std::string_view quote = take("'") ? "'" : "\"";
-    if (quote == "\"") expect(quote);
-    const std::size_t end = left_.find(quote);
-    if (end == std::string_view::npos) refuse("a string that ends");
-    std::string value(left_.substr(0, end));
-    left_.remove_prefix(end + 1);
-    return value;
-  }
-
-  void read_value(const std::string& key) {
-    if (std::find(seen_.begin(), seen_.end(), key) != seen_.end()) {
-      array_.refuse("header", fmt::format("one with '{}' twice", printable(key)), "a dictionary with each key once");
-    }
-    seen_.push_back(key);
-    if (key == "descr") {
-      skip_space();
-      if (left_.starts_with('[')) array_.refuse("element type", "structured", "floats, integers or strings");
-      descr = string();
-    } else if (key == "fortran_order") {
-      fortran_order = take("True");
-      if (!fortran_order) expect("False");
-    } else if (key == "shape") {
-      read_shape();
-    } else {
-      array_.refuse("header", fmt::format("one with the key '{}'", printable(key)),
-                    "a dictionary of descr, fortran_order and shape");
-    }
-  }
-
-  void read_shape() {
-    expect("(");
-    while (!take(")")) {
-      shape.push_back(size());
-      if (shape.size() > 32) refuse("at most 32 dimensions");
-      if (!take(",")) {
-        expect(")");
-        break;
-      }
-    }
-  }
-
-  std::int64_t size() {
-    skip_space();
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(left_.data(), left_.data() + left_.size(), value);
-    if (error != std::errc() || value < 0) refuse("a size in [0, 2^63)");
-    left_.remove_prefix(static_cast<std::size_t>(end - left_.data()));
-    take("L");  // Python 2 wrote it
-    return value;
-  }
-
-  const NpyArray& array_;
-  std::string_view left_;
-  std::vector<std::string> seen_;
-};
-
 NpyArray::NpyArray(const std::filesystem::path& path, std::string name, std::int64_t offset, ByteStream stream)
     : path_(path), name_(std::move(name)), offset_(offset), stream_(std::move(stream)) {
   read_header();
@@ -173,13 +71,14 @@ void NpyArray::read_header() {
   const std::int64_t length = major == 1 ? load<std::uint16_t>(length_at) : load<std::uint32_t>(length_at);
   const std::int64_t limit = std::min(longest_npy_header, stream_.left());
   if (length > limit) refuse("header length", fmt::format("{}", length), fmt::format("at most {}", limit));
-  HeaderParser header(*this, text_of(stream_.read(length)));
-  header.parse();
-  check_type(header.descr);
-  if (header.fortran_order && header.shape.size() > 1) {
+  const std::string_view header = text_of(stream_.read(length));
+  check_type(value_of(header, "descr"));
+  read_shape(value_of(header, "shape"));
+  const std::string_view fortran = value_of(header, "fortran_order");
+  if (!fortran.starts_with("False") && !fortran.starts_with("True")) refuse_value("fortran_order", fortran, "False");
+  if (fortran.starts_with("True") && shape_.size() > 1) {
     refuse("order", "Fortran's", "C order, as numpy.ascontiguousarray makes it");
   }
-  shape_ = std::move(header.shape);
   if (std::find(shape_.begin(), shape_.end(), 0) != shape_.end()) {
     refuse("shape", shape_text(shape_), "of at least one element");
   }
@@ -193,7 +92,43 @@ void NpyArray::read_header() {
   }
 }
 
-void NpyArray::check_type(const std::string& descr) {
+void NpyArray::refuse_value(std::string_view key, std::string_view value, std::string expected) const {
+  refuse("header", fmt::format("at '{}' {}", key, value.empty() ? "at its end" : printable(value, 20)),
+         std::move(expected));
+}
+
+/// A header is a dictionary in Python's words, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, whose keys
+/// may stand in any order. What stands behind one of them, to the end.
+std::string_view NpyArray::value_of(std::string_view header, std::string_view key) const {
+  constexpr std::string_view blanks = " \t\r\n";
+  for (const char quote : {'\'', '"'}) {
+    const std::size_t at = header.find(fmt::format("{0}{1}{0}", quote, key));
+    if (at == std::string_view::npos) continue;
+    const std::string_view behind = trimmed(header.substr(at + key.size() + 2), blanks);
+    if (!behind.starts_with(':')) refuse_value(key, behind, "followed by ':'");
+    return trimmed(behind.substr(1), blanks);
+  }
+  refuse("header", fmt::format("without '{}'", key), "a dictionary of descr, fortran_order and shape");
+}
+
+void NpyArray::read_shape(std::string_view tuple) {
+  const std::size_t end = tuple.find(')');
+  if (!tuple.starts_with('(') || end == std::string_view::npos) refuse_value("shape", tuple, "a tuple of sizes");
+  for (std::string_view left = tuple.substr(1, end - 1); !left.empty();) {
+    std::string_view part = trimmed(take_part(left, ','));
+    if (part.ends_with('L')) part.remove_suffix(1);  // Python 2 wrote it
+    if (part.empty()) continue;
+    const auto size = number_in<std::int64_t>(part);
+    if (!size || *size < 0) refuse_value("shape", part, "a size in [0, 2^63)");
+    shape_.push_back(*size);
+  }
+}
+
+void NpyArray::check_type(std::string_view value) {
+  if (value.starts_with('[')) refuse("element type", "structured", "floats, integers or strings");
+  const std::size_t end = value.empty() ? std::string_view::npos : value.find(value.front(), 1);
+  if (end == std::string_view::npos) refuse_value("descr", value, "a string that ends");
+  const std::string descr(value.substr(1, end - 1));
   const auto refuse_type = [&](const char* expected) {
     refuse("element type", fmt::format("\"{}\"", printable(descr)), expected);
   };

@@ -49,9 +49,11 @@ class NpyArray {
   [[noreturn]] void refuse(const std::string& field, std::string found, std::string expected) const;
 
  private:
-  class HeaderParser;
   void read_header();
-  void check_type(const std::string& descr);
+  std::string_view value_of(std::string_view header, std::string_view key) const;
+  void check_type(std::string_view descr);
+  void read_shape(std::string_view tuple);
+  [[noreturn]] void refuse_value(std::string_view key, std::string_view value, std::string expected) const;
 
   std::filesystem::path path_;
   std::string name_;

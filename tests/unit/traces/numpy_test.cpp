@@ -301,27 +301,20 @@ TEST_CASE("an NPY header that is damaged or claims what is not there is refused 
   CHECK_THAT(npy_refusal(std::string("\x93NUMPY\2\0\xff\xff\xff\xff{}", 14)),
              Contains("header length is 4294967295, but must be at most 2"));
   const auto header = [](const std::string& text) { return npy_refusal(npy_with_header(text, "1234")); };
-  CHECK_THAT(header("[1]"), Contains("header is at \"[1]\", but must be '{'"));
-  CHECK_THAT(header("{'descr': '<f4'"), Contains("header is at its end, but must be '}'"));
-  CHECK_THAT(header("{'descr': '<f4', }"), Contains("header is without 'fortran_order'"));
-  CHECK_THAT(header("{'descr': '<f4', 'descr': '<f4'}"), Contains("header is one with 'descr' twice"));
-  CHECK_THAT(header("{'shape': (-1,)}"), Contains("but must be a size in [0, 2^63)"));
-  CHECK_THAT(header("{'shape': (99999999999999999999,)}"), Contains("but must be a size in [0, 2^63)"));
-  CHECK_THAT(header("{'fortran_order': Maybe}"), Contains("header is at \"Maybe}\", but must be 'False'"));
+  CHECK_THAT(header("[1]"), Contains("header is without 'descr'"));
+  CHECK_THAT(header("{'descr': '<f4', }"), Contains("header is without 'shape'"));
+  CHECK_THAT(header("{'descr': '<f4', 'shape': (1,)}"), Contains("header is without 'fortran_order'"));
+  CHECK_THAT(header("{'descr' '<f4'}"), Contains("header is at 'descr' '<f4'}, but must be followed by ':'"));
+  CHECK_THAT(header("{'descr': '<f4"), Contains("but must be a string that ends"));
+  CHECK_THAT(header("{'descr': "), Contains("header is at 'descr' at its end, but must be a string that ends"));
   CHECK_THAT(header("{'descr': [('a', '<f4')]}"), Contains("element type is structured"));
-  CHECK_THAT(header("{'evil\n': 1}"), Contains("header is one with the key 'evil\\x0a'"));
-  CHECK_THAT(header("{'descr"), Contains("but must be a string that ends"));
-  CHECK(npy_refusal(npy("<f4", "(4611686018427387904, 4)", "1234")) ==
-        "p.npy: byte 0: p.npy: data is 4 bytes long, but must be more than 2^63 bytes long, as <f4 "
-        "[4611686018427387904, 4] is");
-  CHECK_THAT(npy_refusal(npy("<f4", "(2,)", "1234")), Contains("data is 4 bytes long, but must be 8 bytes long"));
-  CHECK_THAT(npy_refusal(npy("<f4", "(2,)", "123456789")), Contains("data is 9 bytes long, but must be 8 bytes long"));
-  CHECK_THAT(npy_refusal(npy("<f4", "(0, 4611686018427387904, 4)", "")),
-             Contains("but must be of at least one element"));
-  for (const char* type : {"<c8", "<f3", "f", "", "<i16", "|V4", "<U0", "<U999999999", "<M8[ns]", "<f44"}) {
-    INFO(type);
-    CHECK_THAT(npy_refusal(npy(type, "(1,)", "1234")), Contains(fmt::format("element type is \"{}\"", type)));
-  }
+  const auto rest = [&](const std::string& text) { return header("{'descr': '<f4', " + text); };
+  CHECK_THAT(rest("'shape': (-1,)}"), Contains("header is at 'shape' -1, but must be a size in [0, 2^63)"));
+  CHECK_THAT(rest("'shape': (99999999999999999999,)}"), Contains("but must be a size in [0, 2^63)"));
+  CHECK_THAT(rest("'shape': (1,"), Contains("but must be a tuple of sizes"));
+  CHECK_THAT(rest("'shape': (1,), 'fortran_order': Maybe}"),
+             Contains("header is at 'fortran_order' Maybe}, but must be False"));
+  CHECK(rest("'fortran_order': True, \"shape\": ( 1L, ), 'more': 1}").empty());
 }
 
 TEST_CASE("a zip archive with 64-bit fields is read like one without") {
