@@ -54,72 +54,44 @@ struct DateTime {
   bool has_offset = false;
 };
 
+/// Whether a text has digits where the form has zeros, and the form's own characters elsewhere.
+bool has_form(std::string_view text, std::string_view form) {
+  return std::equal(text.begin(), text.end(), form.begin(), form.end(),
+                    [](char c, char of_form) { return of_form == '0' ? '0' <= c && c <= '9' : c == of_form; });
+}
+
 /// 2023-11-16 18:17:03.9799600 or 2024-05-10T00:00:00.009930+00:00: the fraction, of up to nine digits, and the offset
 /// from UTC, which may be Z, are optional.
-class DateReader {
- public:
-  explicit DateReader(std::string_view text) : left_(text) {}
-
-  std::optional<DateTime> read() {
-    namespace chrono = std::chrono;
-    const auto year = digits(4), month = after('-', 2), day = after('-', 2);
-    if (left_.empty() || (left_.front() != ' ' && left_.front() != 'T')) return std::nullopt;
-    left_.remove_prefix(1);
-    const auto hour = digits(2), minute = after(':', 2), second = after(':', 2);
-    if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-    const chrono::year_month_day date{chrono::year(static_cast<int>(*year)),
-                                      chrono::month(static_cast<unsigned>(*month)),
-                                      chrono::day(static_cast<unsigned>(*day))};
-    if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
-    DateTime time;
-    time.seconds =
-        chrono::sys_days(date).time_since_epoch().count() * std::int64_t{86400} + *hour * 3600 + *minute * 60 + *second;
-    if (!read_fraction(time) || !read_offset(time)) return std::nullopt;
-    return left_.empty() ? std::optional(time) : std::nullopt;
+std::optional<DateTime> date_of(std::string_view text) {
+  namespace chrono = std::chrono;
+  constexpr std::size_t length = std::string_view("0000-00-00 00:00:00").size();
+  const std::string_view main = text.substr(0, length);
+  if (!has_form(main, "0000-00-00 00:00:00") && !has_form(main, "0000-00-00T00:00:00")) return std::nullopt;
+  const auto number = [&](std::size_t at, std::size_t digits = 2) {
+    return *number_in<std::int64_t>(text.substr(at, digits));
+  };
+  const chrono::year_month_day date{chrono::year(static_cast<int>(number(0, 4))),
+                                    chrono::month(static_cast<unsigned>(number(5))),
+                                    chrono::day(static_cast<unsigned>(number(8)))};
+  if (!date.ok() || number(11) > 23 || number(14) > 59 || number(17) > 59) return std::nullopt;
+  DateTime time;
+  time.seconds = chrono::sys_days(date).time_since_epoch().count() * std::int64_t{86400} + number(11) * 3600 +
+                 number(14) * 60 + number(17);
+  std::size_t end = length;
+  if (text.substr(end).starts_with('.')) {
+    end = std::min(text.find_first_not_of("0123456789", length + 1), text.size());
+    const std::size_t digits = end - length - 1;
+    if (digits < 1 || digits > 9) return std::nullopt;
+    time.fraction = static_cast<double>(number(length + 1, digits)) / std::pow(10.0, static_cast<double>(digits));
   }
-
- private:
-  std::optional<std::int64_t> digits(std::size_t count) {
-    const std::string_view text = left_.substr(0, count);
-    if (text.size() < count || text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
-    left_.remove_prefix(count);
-    return number_in<std::int64_t>(text);
-  }
-
-  std::optional<std::int64_t> after(char mark, std::size_t count) {
-    if (!left_.starts_with(mark)) return std::nullopt;
-    left_.remove_prefix(1);
-    return digits(count);
-  }
-
-  bool read_fraction(DateTime& time) {
-    if (!left_.starts_with('.')) return true;
-    left_.remove_prefix(1);
-    const std::size_t count = std::min(left_.find_first_not_of("0123456789"), left_.size());
-    if (count < 1 || count > 9) return false;
-    time.fraction = static_cast<double>(*digits(count)) / std::pow(10.0, static_cast<double>(count));
-    return true;
-  }
-
-  bool read_offset(DateTime& time) {
-    time.has_offset = !left_.empty();
-    if (left_ == "Z") {
-      left_.remove_prefix(1);
-      return true;
-    }
-    if (left_.empty()) return true;
-    const bool west = left_.front() == '-';
-    if (!west && left_.front() != '+') return false;
-    left_.remove_prefix(1);
-    const auto hours = digits(2), minutes = after(':', 2);
-    if (!hours || !minutes || *hours > 23 || *minutes > 59) return false;
-    const std::int64_t offset = *hours * 3600 + *minutes * 60;
-    time.seconds -= west ? -offset : offset;
-    return true;
-  }
-
-  std::string_view left_;
-};
+  const std::string_view offset = text.substr(end);
+  time.has_offset = !offset.empty();
+  if (offset.empty() || offset == "Z") return time;
+  const bool west = has_form(offset, "-00:00");
+  if ((!west && !has_form(offset, "+00:00")) || number(end + 1) > 23 || number(end + 4) > 59) return std::nullopt;
+  time.seconds += (west ? 1 : -1) * (number(end + 1) * 3600 + number(end + 4) * 60);
+  return time;
+}
 
 /// A field of a request, as far as it can be read.
 struct RequestField {
@@ -284,7 +256,7 @@ class RequestReader {
   }
 
   double seconds_of_date(const RequestField& time) {
-    const auto date = DateReader(time.text).read();
+    const auto date = date_of(time.text);
     if (!date) refuse(0, time.shown, "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-10 00:00:00.009930+00:00");
     if (!first_date_) first_date_ = *date;
     if (date->has_offset != first_date_->has_offset)
