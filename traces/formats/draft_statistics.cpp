@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <string>
@@ -10,6 +9,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/text_parts.hpp"
+#include "traces/serving/log_line.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -19,59 +19,14 @@ constexpr std::string_view statistics = "statistics ";
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-/// One line of statistics, behind the word.
-class StatisticsLine {
- public:
-  StatisticsLine(const std::filesystem::path& path, std::int64_t number, std::string_view text)
-      : path_(path), number_(number), text_(text) {}
-
-  std::string_view name() const { return without_blanks_before(text_.substr(0, text_.find(':'))); }
-
-  double count(std::string_view key) const {
-    std::string_view rest = behind(key);
-    const double value = number_at(key, rest);
-    if (value < 0 || value != std::floor(value)) refuse(key, fmt::format("{}", value), "a whole number, 0 or more");
-    return value;
-  }
-
-  /// The second of the three durations, in seconds.
-  double drafting_seconds() const {
-    std::string_view rest = behind(durations);
-    number_at(durations, rest);
-    if (!rest.starts_with(',')) refuse(durations, printable(rest, 40), "followed by three numbers and ms");
-    rest.remove_prefix(1);
-    const double milliseconds = number_at(durations, rest);
-    if (milliseconds < 0) refuse(durations, fmt::format("{}", milliseconds), "0 or more");
-    return milliseconds / 1000;
-  }
-
-  std::int64_t number() const { return number_; }
-
- private:
-  [[noreturn]] void refuse(std::string_view field, std::string found, std::string expected) const {
-    throw FileError(path_, FileError::line(number_), std::string(field), std::move(found), std::move(expected));
-  }
-
-  std::string_view behind(std::string_view key) const {
-    const std::size_t at = text_.find(key);
-    if (at == std::string_view::npos) refuse(key, "missing", "given on a line of statistics");
-    return text_.substr(at + key.size());
-  }
-
-  /// Takes a finite number from the front.
-  double number_at(std::string_view key, std::string_view& rest) const {
-    rest = without_blanks_before(rest);
-    double value = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (error != std::errc() || !std::isfinite(value)) refuse(key, printable(rest, 40), "a number");
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    return value;
-  }
-
-  const std::filesystem::path& path_;
-  std::int64_t number_;
-  std::string_view text_;
-};
+/// The second of the three durations on a line, in seconds.
+double drafting_seconds(const LogLine& line) {
+  const std::string_view behind = line.after(durations).value_or("");
+  const auto begun = leading_number(behind);
+  const auto drafting = begun && begun->rest.starts_with(',') ? leading_number(begun->rest.substr(1)) : std::nullopt;
+  if (drafting && 0 <= drafting->value && std::isfinite(drafting->value)) return drafting->value / 1000;
+  line.refuse(durations, printable(behind, 40), "followed by three numbers, 0 or above, and ms");
+}
 
 /// The last line of each way to draft with a model.
 std::map<std::string, TimedPass, std::less<>> last_passes(const std::filesystem::path& path, std::string_view text) {
@@ -84,12 +39,12 @@ std::map<std::string, TimedPass, std::less<>> last_passes(const std::filesystem:
     const std::size_t at = whole.find(statistics);
     const bool still_written = whole.size() == left && !has(whole, " ms");
     if (at == std::string_view::npos || !has(whole, durations) || still_written) continue;
-    const StatisticsLine line(path, number, whole.substr(at + statistics.size()));
-    const std::string_view name = line.name();
+    const LogLine line(path, number, whole.substr(at + statistics.size()));
+    const std::string_view name = without_blanks_before(line.text().substr(0, line.text().find(':')));
     if (has(name, "ngram") || has(name, "suffix")) continue;
     const bool at_once = has(name, "dflash") || has(name, "dspark");
     const double count = line.count(at_once ? "#gen drafts =" : "#gen tokens =");
-    const double seconds = line.drafting_seconds();
+    const double seconds = drafting_seconds(line);
     if (!(count > 0 && seconds > 0)) continue;
     TimedPass pass;
     pass.model = name;

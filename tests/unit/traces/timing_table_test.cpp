@@ -287,9 +287,9 @@ TEST_CASE("statistics of drafts that lack a figure, or of lookups alone, are ref
     return refusal(text.replace(text.find(from), from.size(), to));
   };
   CHECK_THAT(changed("#gen tokens = 18, ", ""), Contains(":2") && Contains("#gen tokens"));
-  CHECK_THAT(changed("18", "1.5"), Contains("a whole number"));
-  CHECK_THAT(changed("50.0", "fast"), Contains("fast") && Contains("a number"));
-  CHECK_THAT(changed("50.0", "-1"), Contains("0 or more"));
+  CHECK_THAT(changed("18", "1.5"), Contains("an integer"));
+  CHECK_THAT(changed("50.0", "fast"), Contains("fast") && Contains("three numbers"));
+  CHECK_THAT(changed("50.0", "-1"), Contains("0 or above"));
   CHECK_THAT(changed("1.0, 50.0", "1.0 50.0"), Contains("three numbers"));
   CHECK_THAT(changed("draft:", "ngram_mod:"), Contains("no draft that is a model"));
   CHECK_THAT(changed("18", "0"), Contains("no draft that is a model"));
