@@ -42,20 +42,13 @@ constexpr std::string_view spec_bench_name = "spec-bench";
 constexpr std::string_view eagle_name = "eagle";
 constexpr std::string_view prefix = "choices[].";
 
-/// One file format's choices, summed over a question.
-class StoredChoices {
- public:
-  virtual ~StoredChoices() = default;
-  virtual void begin(ServingCounts& counts) = 0;
-  virtual void add(const CountedFields& choice, ServingCounts& counts) = 0;
-  virtual void end(const CountedFields& question, ServingCounts& counts) = 0;
-};
+// Readers of one format's choices each, which sum them over a question.
 
-class SpecBenchChoices : public StoredChoices {
+class SpecBenchChoices {
  public:
-  void begin(ServingCounts& counts) override { counts.rounds = counts.accepted = counts.emitted = 0; }
+  void begin(ServingCounts& counts) { counts.rounds = counts.accepted = counts.emitted = 0; }
 
-  void add(const CountedFields& choice, ServingCounts& counts) override {
+  void add(const CountedFields& choice, ServingCounts& counts) {
     if (!choice.list("accept_lengths", lengths_)) choice.refuse("accept_lengths", "missing", "given");
     const bool parted = choice.list("decoding_steps", steps_);
     if (parted && sum_of(steps_) != static_cast<double>(lengths_.size())) {
@@ -70,7 +63,7 @@ class SpecBenchChoices : public StoredChoices {
     }
   }
 
-  void end(const CountedFields& /*question*/, ServingCounts& /*counts*/) override {}
+  void end(const CountedFields& /*question*/, ServingCounts& /*counts*/) {}
 
  private:
   void add_round(const CountedFields& choice, std::size_t i, bool last, ServingCounts& counts) {
@@ -91,15 +84,15 @@ class SpecBenchChoices : public StoredChoices {
   std::vector<double> lengths_, steps_;
 };
 
-class EagleChoices : public StoredChoices {
+class EagleChoices {
  public:
-  void begin(ServingCounts& counts) override {
+  void begin(ServingCounts& counts) {
     counts.rounds = counts.emitted = 0;
     accepted_.clear();
     attempted_.clear();
   }
 
-  void add(const CountedFields& choice, ServingCounts& counts) override {
+  void add(const CountedFields& choice, ServingCounts& counts) {
     if (!choice.list("idxs", last_)) choice.refuse("idxs", "missing", "given");
     if (!choice.list("new_tokens", tokens_)) choice.refuse("new_tokens", "missing", "given");
     if (last_.size() != tokens_.size()) {
@@ -125,7 +118,7 @@ class EagleChoices : public StoredChoices {
     add_counts(attempted_, alpha_num_);
   }
 
-  void end(const CountedFields& question, ServingCounts& counts) override {
+  void end(const CountedFields& question, ServingCounts& counts) {
     if (attempted_.empty()) {
       counts.accepted = *counts.emitted - *counts.rounds;
       return;
