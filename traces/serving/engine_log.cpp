@@ -46,139 +46,108 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Mark {
-  vllm_configuration,
-  vllm_counts,
-  vllm_engine,
-  sglang_arguments,
-  sglang,
-  sglang_prompts,
-  llamacpp_request,
-  llamacpp_time,
-  llamacpp_answer,
-  llamacpp_print,
-  llamacpp_library
+/// The readers of one file.
+struct LogReaders {
+  LogReaders(const fs::path& path, const CountsSink& sink, std::string_view log)
+      : text(log), found(path, sink), vllm(found), sglang(found), llamacpp(found) {}
+  LogText text;
+  LogCounts found;
+  VllmLog vllm;
+  SglangLog sglang;
+  LlamaCppLog llamacpp;
 };
 
-constexpr std::array<std::pair<std::string_view, Mark>, 12> marks = {{
-    {"speculative_config", Mark::vllm_configuration},
-    {"server_args=", Mark::sglang_arguments},
-    {"SpecDecoding metrics:", Mark::vllm_counts},
-    {"Avg generation throughput:", Mark::vllm_engine},
-    {"Decode batch", Mark::sglang},
-    {"Prefill batch", Mark::sglang_prompts},
-    {"draft acceptance =", Mark::llamacpp_request},
-    {"draft acceptance rate =", Mark::llamacpp_request},
-    {"eval time =", Mark::llamacpp_time},
-    {" acc=", Mark::llamacpp_answer},
-    {"n_draft ", Mark::llamacpp_print},
-    {"common_speculative", Mark::llamacpp_library},
+/// What lines with a mark tell of.
+enum class Tells { settings, rounds, windows, answers };
+
+struct Mark {
+  std::string_view text;
+  Tells tells;
+  void (*read)(LogReaders& of, const LogLine& line);
+};
+
+constexpr std::array<Mark, 12> marks = {{
+    {"speculative_config", Tells::settings, [](auto& of, const auto& line) { of.vllm.read_configuration(line); }},
+    {"server_args=", Tells::settings, [](auto& of, const auto& line) { of.sglang.read_arguments(line); }},
+    {"SpecDecoding metrics:", Tells::rounds, [](auto& of, const auto& line) { of.vllm.read_counts(line); }},
+    {"Avg generation throughput:", Tells::windows, [](auto& of, const auto& line) { of.vllm.read_engine(line); }},
+    {"Decode batch", Tells::windows, [](auto& of, const auto& line) { of.sglang.read_decoding(line); }},
+    {"Prefill batch", Tells::settings, [](auto& of, const auto& line) { of.sglang.read_prompts(line); }},
+    {"draft acceptance =", Tells::answers, [](auto& of, const auto& line) { of.llamacpp.read_request(line, of.text); }},
+    {"draft acceptance rate =", Tells::answers,
+     [](auto& of, const auto& line) { of.llamacpp.read_request(line, of.text); }},
+    {"eval time =", Tells::answers, [](auto& of, const auto& line) { of.llamacpp.read_time(line, of.text); }},
+    {" acc=", Tells::rounds, [](auto& of, const auto& line) { of.llamacpp.read_answer(line); }},
+    {"n_draft ", Tells::answers, [](auto& of, const auto& line) { of.llamacpp.read_print(line, of.text); }},
+    {"common_speculative", Tells::settings, [](auto& of, const auto& /*line*/) { of.llamacpp.see_library(); }},
 }};
 
 /// Reads one file.
 class LogReader {
  public:
-  LogReader(const fs::path& path, const CountsSink& sink)
-      : file_(path),
-        text_(text_of(file_.bytes())),
-        found_(path, sink),
-        vllm_(found_),
-        sglang_(found_),
-        llamacpp_(found_) {
+  LogReader(const fs::path& path, const CountsSink& sink) : file_(path), of_(path, sink, text_of(file_.bytes())) {
     file_.advise_sequential();
   }
 
   void read() {
-    const std::string_view text = text_.text();
+    const std::string_view text = of_.text.text();
     std::array<std::size_t, marks.size()> next = {};
-    for (std::size_t i = 0; i < marks.size(); ++i) next[i] = find_text(text, marks[i].first, 0);
+    for (std::size_t i = 0; i < marks.size(); ++i) next[i] = find_text(text, marks[i].text, 0);
     while (true) {
       const auto first = static_cast<std::size_t>(std::min_element(next.begin(), next.end()) - next.begin());
       if (next[first] == std::string_view::npos) break;
-      text_.go_to(next[first]);
-      read_line(marks[first].second);
+      of_.text.go_to(next[first]);
+      read_line(marks[first]);
       for (std::size_t i = 0; i < marks.size(); ++i) {
-        if (next[i] < text_.end()) next[i] = find_text(text, marks[i].first, text_.end());
+        if (next[i] < of_.text.end()) next[i] = find_text(text, marks[i].text, of_.text.end());
       }
     }
-    vllm_.finish();
-    llamacpp_.finish();
-    if (found_.taken() || found_.any_window()) return;
-    throw FileError(found_.path(), FileError::whole_file(), "content",
-                    found_.speculates() ? "an engine's log in which nothing was drafted"
-                                        : "an engine's log without speculative decoding",
+    of_.vllm.finish();
+    of_.llamacpp.finish();
+    if (of_.found.taken() || of_.found.any_window()) return;
+    throw FileError(of_.found.path(), FileError::whole_file(), "content",
+                    of_.found.speculates() ? "an engine's log in which nothing was drafted"
+                                           : "an engine's log without speculative decoding",
                     "a log with lines of vLLM's SpecDecoding metrics, SGLang's accept len, or llama.cpp's draft "
                     "acceptance or n_drafted");
   }
 
  private:
-  void read_line(Mark mark) {
-    if (mark == Mark::llamacpp_library) return llamacpp_.see_library();
-    const LogLine line(found_.path(), text_.line_number(), text_.line());
+  void read_line(const Mark& mark) {
+    const LogLine line(of_.found.path(), of_.text.line_number(), of_.text.line());
+    const bool is_last = of_.text.is_last_line();
     try {
-      switch (mark) {
-        case Mark::vllm_configuration:
-          return vllm_.read_configuration(line);
-        case Mark::sglang_arguments:
-          return sglang_.read_arguments(line);
-        case Mark::vllm_counts:
-          return vllm_.read_counts(line);
-        case Mark::vllm_engine:
-          return vllm_.read_engine(line);
-        case Mark::sglang:
-          return sglang_.read_decoding(line);
-        case Mark::sglang_prompts:
-          return sglang_.read_prompts(line);
-        case Mark::llamacpp_request:
-          return llamacpp_.read_request(line, text_);
-        case Mark::llamacpp_time:
-          return llamacpp_.read_time(line, text_);
-        case Mark::llamacpp_answer:
-          return llamacpp_.read_answer(line);
-        case Mark::llamacpp_print:
-          return llamacpp_.read_print(line, text_);
-        case Mark::llamacpp_library:
-          return;
-      }
+      mark.read(of_, line);
     } catch (const FileError& error) {
-      if (!text_.is_last_line() || mark == Mark::llamacpp_print) throw;
-      found_.warn({"truncated_line", fmt::format("{}; the last line of the file is left out", error.what())});
+      if (!is_last) throw;
+      of_.found.warn({"truncated_line", fmt::format("{}; the last line of the file is left out", error.what())});
     }
   }
 
   MappedFile file_;
-  LogText text_;
-  LogCounts found_;
-  VllmLog vllm_;
-  SglangLog sglang_;
-  LlamaCppLog llamacpp_;
+  LogReaders of_;
 };
 
-/// Whether a file holds one of these marks.
-bool holds_any(const FileHead& head, std::initializer_list<Mark> wanted) {
+bool holds_any(const FileHead& head, std::initializer_list<Tells> wanted) {
   if (head.folder || head.size == 0) return false;
   const MappedFile file(head.path);
   file.advise_sequential();
   const std::string_view text = text_of(file.bytes());
-  return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
-    return std::find(wanted.begin(), wanted.end(), mark.second) != wanted.end() &&
-           find_text(text, mark.first, 0) != std::string_view::npos;
+  return std::any_of(marks.begin(), marks.end(), [&](const Mark& mark) {
+    return std::find(wanted.begin(), wanted.end(), mark.tells) != wanted.end() &&
+           find_text(text, mark.text, 0) != std::string_view::npos;
   });
 }
 
 bool is_engine_log(const FileHead& head) {
-  return head.bytes.find('\0') == std::string::npos &&
-         holds_any(head, {Mark::vllm_counts, Mark::vllm_engine, Mark::sglang, Mark::llamacpp_request,
-                          Mark::llamacpp_time, Mark::llamacpp_answer, Mark::llamacpp_print});
+  return head.bytes.find('\0') == std::string::npos && holds_any(head, {Tells::rounds, Tells::windows, Tells::answers});
 }
 
 }  // namespace
 
-bool has_engine_windows(const FileHead& head) { return holds_any(head, {Mark::vllm_engine, Mark::sglang}); }
+bool has_engine_windows(const FileHead& head) { return holds_any(head, {Tells::windows}); }
 
-bool times_answers(const FileHead& head) {
-  return holds_any(head, {Mark::llamacpp_request, Mark::llamacpp_time, Mark::llamacpp_print});
-}
+bool times_answers(const FileHead& head) { return holds_any(head, {Tells::answers}); }
 
 CountsFormat engine_log_format() { return {"engine log", is_engine_log, read_each<LogReader>}; }
 
