@@ -35,23 +35,6 @@ std::size_t length_of_name(std::string_view line) {
   return line.empty() || !is_name_start(line.front()) ? 0 : length;
 }
 
-/// Whether a line is `NAME VALUE`, with or without a time behind, or begins like `NAME{LABEL="`.
-bool is_sample(std::string_view line) {
-  const std::size_t name = length_of_name(line);
-  if (name == 0 || name == line.size() || line[name - 1] == ':') return false;
-  std::string_view rest = line.substr(name);
-  if (rest.front() == '{') return rest.find("=\"") != std::string_view::npos || rest.starts_with("{}");
-  if (!is_blank(rest.front())) return false;
-  int words = 0;
-  while (true) {
-    rest = without_blanks_before(rest);
-    if (rest.empty() || rest.front() == '#') return words > 0;
-    const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
-    if (++words > 2 || !double_in(word)) return false;
-    rest.remove_prefix(word.size());
-  }
-}
-
 /// Takes a sample line apart from front to end.
 class SampleLine {
  public:
@@ -204,7 +187,7 @@ bool is_prometheus_text(const FileHead& head) {
     const std::string_view line = trimmed(take_part(text));
     if (line.empty()) continue;
     if (line.starts_with("# HELP ") || line.starts_with("# TYPE ") || line.starts_with("# EOF")) return true;
-    if (line.front() != '#') return is_sample(line);
+    if (scraped_name(line.substr(0, length_of_name(line)))) return true;
   }
   return false;
 }
