@@ -54,8 +54,6 @@ class ByteStream::Inflater {
   std::span<const std::byte> read(std::size_t count) {
     buffer_.resize(count);
     for (std::size_t done = 0; done < count;) done += inflate_into(std::span(buffer_).subspan(done));
-    inflated_ += static_cast<std::int64_t>(count);
-    if (inflated_ == deflated_.size) check_end();
     return buffer_;
   }
 
@@ -98,24 +96,9 @@ class ByteStream::Inflater {
     return room - stream_.avail_out;
   }
 
-  void check_end() {
-    std::byte beyond{};
-    while (!ended_) {
-      if (step({&beyond, 1}) > 0) {
-        refuse("longer than that", fmt::format("{} bytes, as the archive says", deflated_.size));
-      }
-      if (!ended_ && consumed_ == deflated_.bytes.size()) refuse("deflated data without an end", "deflated data");
-    }
-    if (consumed_ != deflated_.bytes.size()) {
-      refuse(fmt::format("followed by {} bytes of something else", deflated_.bytes.size() - consumed_),
-             "all of the archive's entry");
-    }
-  }
-
   ArchivedBytes deflated_;
   z_stream stream_{};
   std::size_t consumed_ = 0;
-  std::int64_t inflated_ = 0;
   bool ended_ = false;
   std::vector<std::byte> buffer_;
 };

@@ -39,8 +39,8 @@ class ByteStream {
   std::int64_t left() const noexcept { return left_; }
 
   /// The next `count` bytes, count <= left(); valid until the next read. Memory: for inflated bytes, `count`.
-  /// @throws FileError if deflated bytes are damaged, end early or continue after the last, or at the end of an archive's
-  ///   bytes, if they fail their checksum
+  /// @throws FileError if deflated bytes are damaged or end early, or at the end of an archive's bytes, if they fail
+  ///   their checksum
   std::span<const std::byte> read(std::int64_t count);
 
  private:
