@@ -171,10 +171,6 @@ class TraceWriter::State {
     metadata_.task_names = std::move(names);
   }
 
-  void end_shard() {
-    if (!single_file_) close_shard();
-  }
-
   void finish() {
     if (resumed_positions_ + positions_ == 0) {
       throw FileError(path_, FileError::whole_file(), "trace", "without positions", "at least one position long");
@@ -331,7 +327,6 @@ std::int64_t TraceWriter::resumed_positions() const { return state_->resumed_pos
 std::int64_t TraceWriter::positions() const { return state_->positions(); }
 void TraceWriter::write(const PositionBatch& batch) { state_->write(batch); }
 void TraceWriter::set_task_names(std::vector<std::string> names) { state_->set_task_names(std::move(names)); }
-void TraceWriter::end_shard() { state_->end_shard(); }
 void TraceWriter::finish() { state_->finish(); }
 
 }  // namespace specdec::traces

@@ -54,10 +54,6 @@ class TraceWriter {
   /// Sets the names of the task ids, if they became known only while reading; those given before must not change.
   void set_task_names(std::vector<std::string> names);
 
-  /// Completes the shard being written, if there is one; later positions begin the next. Without effect on a
-  /// single file.
-  void end_shard();
-
   /// Completes the trace.
   /// @throws FileError if no position was ever written, or the disk reports an error
   void finish();

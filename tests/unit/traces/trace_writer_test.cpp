@@ -215,9 +215,8 @@ TEST_CASE("a trace that was broken off is gone on with after its last shard") {
   TraceMetadata metadata;
   metadata.task_names = {"a"};
   {
-    TraceWriter writer(path, metadata);
+    TraceWriter writer(path, metadata, {.shard_positions = 5});
     writer.write(ScalarBatch(5, 5, 0).batch());
-    writer.end_shard();
     writer.write(ScalarBatch(5, 5, 5).batch());
   }
   // The shard that was never ended is lost; a partial one of a crash would be removed.
