@@ -78,19 +78,18 @@ class AiperfRecords {
   void read_record(dom::object record) {
     ++records_;
     const CountedFields fields(file_, record);
-    const auto metadata = fields.value("metadata");
+    const auto metadata = fields.part("metadata", "metadata.");
     if (!metadata) fields.refuse("metadata", "missing", "given in every record");
-    const CountedFields about(file_, read_object(file_, *metadata, {"metadata"}), "metadata.");
-    if (const auto phase = about.text("benchmark_phase"); phase && *phase != "profiling") {
+    if (const auto phase = metadata->text("benchmark_phase"); phase && *phase != "profiling") {
       ++of_warmup_;
       return;
     }
-    const auto counted = fields.value(record_key);
+    const auto counted = fields.part(record_key, "spec_decode_acceptance.");
     if (!counted) {
       ++without_;
       return;
     }
-    take(CountedFields(file_, read_object(file_, *counted, {record_key}), "spec_decode_acceptance."));
+    take(*counted);
   }
 
   void take(const CountedFields& fields) {
@@ -140,15 +139,12 @@ class AiperfMetrics {
 
   /// The mean; empty if there is no such metric, or no number in it.
   std::optional<double> mean(std::string_view key, std::string_view unit) const {
-    const auto found = summary_.value(key);
-    if (!found) return std::nullopt;
     const std::string prefix = std::string(key) + ".";
-    const CountedFields metric(summary_.file(), read_object(summary_.file(), *found, {key}), prefix);
-    const auto its_unit = metric.text("unit");
-    if (!its_unit || *its_unit != unit) {
-      metric.refuse("unit", its_unit ? std::string(*its_unit) : "missing", std::string(unit));
-    }
-    return metric.measure("avg");
+    const auto metric = summary_.part(key, prefix);
+    if (!metric) return std::nullopt;
+    const auto its_unit = metric->text("unit");
+    if (its_unit != unit) metric->refuse("unit", std::string(its_unit.value_or("missing")), std::string(unit));
+    return metric->measure("avg");
   }
 
   /// A mean that must be a count.

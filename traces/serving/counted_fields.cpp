@@ -42,6 +42,12 @@ std::string shown(double number) {
 
 std::optional<dom::element> CountedFields::value(std::string_view key) const { return find_member(object_, key); }
 
+std::optional<CountedFields> CountedFields::part(std::string_view key, std::string_view prefix) const {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  return CountedFields(*file_, read_object(*file_, *found, {name(key)}), prefix);
+}
+
 std::optional<double> CountedFields::count(std::string_view key) const {
   const auto found = value(key);
   if (!found) return std::nullopt;

@@ -47,6 +47,8 @@ class CountedFields {
   /// The same where it is a string, and nothing where it is something else.
   std::optional<std::string_view> text_if_any(std::string_view key) const;
   std::optional<simdjson::dom::element> value(std::string_view key) const;
+  /// The object under a key, whose own keys messages name behind `prefix`; refused where it is something else.
+  std::optional<CountedFields> part(std::string_view key, std::string_view prefix) const;
 
   /// Counts by the number of accepted drafts, as a list or as an object with the numbers as its keys; false, and an
   /// empty list, where the key is missing or null.

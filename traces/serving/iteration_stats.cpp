@@ -91,13 +91,11 @@ void read_iterations(std::span<const std::filesystem::path> files, const CountsS
     for (; file.next(); ++iterations) {
       const CountedFields fields(file, read_object(file, file.document(), {"document"}));
       const auto rank = fields.count("attentionDpRank");
-      const auto stats = fields.value(stats_key);
+      const auto stats = fields.part(stats_key, "specDecodingStats.");
       if (!stats || (rank && *rank != 0)) continue;
       clear_counts(counts);
       counts.line = file.line();
-      if (!read_counts(CountedFields(file, read_object(file, *stats, {stats_key}), "specDecodingStats."), counts)) {
-        continue;
-      }
+      if (!read_counts(*stats, counts)) continue;
       read_shape(fields, counts);
       read_window(fields, counts);
       any = true;

@@ -198,20 +198,15 @@ class VllmRequests {
     const auto metrics = find_member(object, "metrics");
     if (metrics && metrics->is_object()) {
       const dom::object members = *metrics;
-      if (const auto counted = find_member(members, "speculative_decoding")) {
-        const CountedFields fields(file, read_object(file, *counted, {"metrics.speculative_decoding"}),
-                                   "metrics.speculative_decoding.");
-        take(fields, tokens_of(file, object), units);
+      const CountedFields fields(file, members, "metrics.");
+      if (const auto counted = fields.part("speculative_decoding", "metrics.speculative_decoding.")) {
+        take(*counted, tokens_of(file, object), units);
         return true;
       }
     }
-    if (const auto counted = find_member(object, "speculative_decoding_stats")) {
-      const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding_stats"}),
-                                 "speculative_decoding_stats.");
-      take(fields, tokens_of(file, object), units);
-      return true;
-    }
-    return false;
+    const auto counted = CountedFields(file, object).part("speculative_decoding_stats", "speculative_decoding_stats.");
+    if (counted) take(*counted, tokens_of(file, object), units);
+    return counted.has_value();
   }
 
  private:
@@ -242,11 +237,10 @@ class TensorrtRequests {
   static constexpr std::string_view wanted = "choices[].speculative_decoding";
 
   bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
-    const auto counted = find_member(object, "speculative_decoding");
+    const auto counted = CountedFields(file, object).part("speculative_decoding", "speculative_decoding.");
     if (!counted) return false;
-    const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding"}), "speculative_decoding.");
     ServingCounts& counts = units.begin(file);
-    request_.read(fields, counts);
+    request_.read(*counted, counts);
     units.take();
     return true;
   }
@@ -314,8 +308,8 @@ class LlamaTimings {
 
   bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
     const CountedFields answer(file, object);
-    if (const auto timings = find_member(object, "timings")) {
-      take(answer, CountedFields(file, read_object(file, *timings, {"timings"}), "timings."), units);
+    if (const auto timings = answer.part("timings", "timings.")) {
+      take(answer, *timings, units);
       return true;
     }
     if (!find_member(object, "draft_n") || !find_member(object, "predicted_n")) return false;

@@ -74,11 +74,8 @@ class SpeedBenchRun {
     const CountedFields fields(file_, config, "config.");
     concurrency_ = fields.above_zero("concurrency");
     set_label(counts_, "model_name", fields.text("model"));
-    const auto inputs = fields.value("extra_inputs");
-    const auto temperature =
-        inputs ? CountedFields(file_, read_object(file_, *inputs, {"config.extra_inputs"}), "config.extra_inputs.")
-                     .measure("temperature")
-               : std::nullopt;
+    const auto inputs = fields.part("extra_inputs", "config.extra_inputs.");
+    const auto temperature = inputs ? inputs->measure("temperature") : std::nullopt;
     set_label(counts_, "temperature", temperature ? std::optional(shown(*temperature)) : std::nullopt);
   }
 
