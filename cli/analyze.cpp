@@ -80,11 +80,7 @@ std::vector<std::int64_t> gammas_of(const std::string& list) {
     for (std::int64_t gamma = first; gamma <= last; ++gamma) gammas.push_back(gamma);
     return gammas;
   }
-  for (const std::string_view part : split(list, ',')) {
-    const std::int64_t above = gammas.empty() ? 1 : gammas.back() + 1;
-    gammas.push_back(parse_integer(option, part, above, theory::largest_replayed_gamma));
-  }
-  return gammas;
+  return rising_integers(option, list, 1, theory::largest_replayed_gamma);
 }
 
 std::vector<double> leniences_of(const std::string& list) {

@@ -130,16 +130,6 @@ std::vector<std::int64_t> parse_gammas(const std::string& text) {
   return gammas;
 }
 
-std::vector<std::int64_t> num_seqs(std::string_view option, const std::string& text) {
-  constexpr auto most = static_cast<std::int64_t>(planner::capacity_ranges.max_num_seqs.hi);
-  std::vector<std::int64_t> found;
-  for (const std::string_view part : split(text, ',')) {
-    found.push_back(parse_integer(option, part, 1, most));
-    if (found.size() > 1 && found.back() <= found[found.size() - 2]) refuse(option, text, "a rising list");
-  }
-  return found;
-}
-
 /// With the acceptance of its requests and the hardware that serves them.
 void declare_workload(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
@@ -206,7 +196,9 @@ void declare_engine(Options& options, CapacityOptions& o) {
                   "tokens that a replica's cache holds, without --hardware");
   options.value(
       "--max-num-seqs", "N1,N2,...", "sequences that run together; each is tried",
-      [&q = o.question](std::string_view option, const std::string& text) { q.max_num_seqs = num_seqs(option, text); },
+      [&q = o.question](std::string_view option, const std::string& text) {
+        q.max_num_seqs = rising_integers(option, text, 1, static_cast<std::int64_t>(legal.max_num_seqs.hi));
+      },
       "256");
   options.integer("--max-num-batched-tokens", o.question.max_num_batched_tokens, legal.max_num_batched_tokens,
                   "positions of an iteration");

@@ -63,6 +63,14 @@ std::vector<double> parse_numbers(std::string_view option, std::string_view list
   return values;
 }
 
+std::vector<std::int64_t> rising_integers(std::string_view option, std::string_view list, std::int64_t lo,
+                                          std::int64_t hi) {
+  std::vector<std::int64_t> values;
+  for (const std::string_view part : split(list, ','))
+    values.push_back(parse_integer(option, part, values.empty() ? lo : values.back() + 1, hi));
+  return values;
+}
+
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list) {
   std::vector<std::string> parts;
   if (!list) return parts;

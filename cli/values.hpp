@@ -27,6 +27,10 @@ std::int64_t parse_integer(std::string_view option, std::string_view text, std::
 /// The numbers of a list separated by commas.
 std::vector<double> parse_numbers(std::string_view option, std::string_view list, const LegalRange& range);
 
+/// "2,4,8": integers in [lo, hi], each above the one before it.
+std::vector<std::int64_t> rising_integers(std::string_view option, std::string_view list, std::int64_t lo,
+                                          std::int64_t hi);
+
 /// The different entries of a list separated by commas; none where there is no list.
 /// @throws UsageError if an entry is empty or stands twice
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list);

@@ -258,7 +258,6 @@ TraceDescription describe_trace(PositionSource& source) {
   while (source.read(batch)) describer.add(batch);
   describer.finish();
   description.metadata = source.metadata();
-  description.notes = source.notes();
   return description;
 }
 

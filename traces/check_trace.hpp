@@ -64,7 +64,6 @@ struct TraceDescription {
   /// Columns that occur, by the names of docs/reference/formats.md, each with its type and shape in the first batch that has
   /// it, for instance "F32 (positions, 32000)".
   std::map<std::string, std::string> columns;
-  std::vector<Note> notes;
 };
 
 /// Reads a recording to its end, without its rows, and describes its contents. @throws FileError

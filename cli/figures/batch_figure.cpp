@@ -32,10 +32,7 @@ Chart from_options(BatchFigureOptions o) {
   std::vector<Assumption> assumptions = default_deployment(o.plan);
   require_consistent(o.plan);
   SpeedupOverBatchInputs inputs;
-  for (const double gamma : rising_list("--gamma", o.gammas, {1, static_cast<double>(planner::largest_max_gamma)})) {
-    if (gamma != static_cast<double>(static_cast<std::int64_t>(gamma))) refuse("--gamma", o.gammas, "whole numbers");
-    inputs.gammas.push_back(static_cast<std::int64_t>(gamma));
-  }
+  inputs.gammas = rising_integers("--gamma", o.gammas, 1, planner::largest_max_gamma);
   const bool by_runs = !o.plan.bench.empty();
   planner::PlanQuestion& question = o.plan.question;
   if (!by_runs && question.batch.empty()) question.batch = usual_figure_batches;
