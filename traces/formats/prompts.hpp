@@ -7,12 +7,13 @@
 
 namespace specdec::traces {
 
-// Prompts, one JSON object per line, each with either a text or token ids; `task` may be left out. For instance:
+// Prompts, JSON objects as JsonLines reads them, mostly one a line, each with either a text or token ids; `task` may be
+// left out. For instance:
 //
 //   {"task": "prose", "text": "It was a dark and stormy night"}
 //   {"task": "code", "tokens": [1, 733, 16289, 28793]}
 //
-// Other keys are not read. Every line must be such an object.
+// Other keys are not read.
 //
 // Or plain text, in a file whose name ends in .txt: each nonblank line is a text.
 
