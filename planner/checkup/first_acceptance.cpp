@@ -1,11 +1,9 @@
 #include "planner/checkup/first_acceptance.hpp"
 
 #include <algorithm>
-#include <array>
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "analysis/core/bisection.hpp"
 #include "analysis/estimate/request_population.hpp"
