@@ -59,8 +59,8 @@ SPECDEC_MEMBERS(cost::VerificationTimes, floor_seconds, position_seconds, tile_s
 SPECDEC_MEMBERS(cost::AttentionTimes, floor_seconds, sequence_seconds, bandwidth_share, peak_share, verification)
 SPECDEC_MEMBERS(cost::CollectiveTimes, accelerators, bytes, seconds)
 SPECDEC_MEMBERS(cost::KernelTimes, device, engine, version, products, attention, experts, all_reduces, all_to_alls,
-                layer_seconds, iteration_seconds, sequence_seconds, prompt_layer_seconds, prompt_experts, deployment_error,
-                point_error)
+                layer_seconds, iteration_seconds, sequence_seconds, prompt_layer_seconds, prompt_experts,
+                deployment_error, point_error)
 /// The parts of an Acceptance that are no pointers.
 SPECDEC_MEMBERS(Acceptance, rule, clusters, text, alpha, alpha_ci95, engine, method, warnings)
 

@@ -27,7 +27,7 @@ def test_every_combination_is_a_row_as_plan_answers_it(tmp_path: pathlib.Path) -
     )
     assert again.from_cache == 4
     assert again.rows() == rows
-    assert str(table).startswith("Point 1 is the fastest")
+    assert str(table).startswith("Fastest: hardware h100, batch 1, ")
 
 
 def test_sections_are_asked_one_after_the_other() -> None:

@@ -198,7 +198,7 @@ class Sweeping(unittest.TestCase):
                                             .replace("draft-kind = ngram", "price = 1").replace("gamma = 3", "gamma = 1")
                                             .replace("tpot-ms = 10", "tpot-ms = 40")))
         self.assertEqual([(row["gpus"], row["plain_gpus"], row["verdict"]) for row in swept["rows"]],
-                         [(1, 1, "open"), (1, 1, "sure")])
+                         [(1, 1, "open"), (1, 1, "likely")])
 
     def test_more_gpus_than_are_given_have_a_why_and_each_row_says_what_was_given(self):
         load = LOADS.replace("arrival-rate = [1, 20]", "arrival-rate = 2000").replace("tpot-ms = [0.001, 100]", "tpot-ms = 100")
