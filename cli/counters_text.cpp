@@ -89,12 +89,6 @@ std::string alpha_sentence(const ServingSummary& s) {
   return fmt::format("alpha_hat {}{}, weighted by rounds.", value, sure_text(alpha.ci95, alpha.method));
 }
 
-/// How far one rate for all positions is from the counts, in percent.
-std::optional<double> error_of_one_rate(const ServingSummary& s) {
-  if (!s.tokens_by_one_rate) return std::nullopt;
-  return 100 * (*s.tokens_by_one_rate / s.tokens_per_step->value - 1);
-}
-
 std::string acceptance_lines(const ServingSummary& s) {
   std::string text;
   const auto add = [&](const std::string& sentence) {
@@ -108,9 +102,9 @@ std::string acceptance_lines(const ServingSummary& s) {
     add(fmt::format("Accepted / drafted {} is {}.", brief(s.draft_acceptance_rate->value),
                     reason_against_alpha(s.shape)));
   }
-  if (const auto error = error_of_one_rate(s)) {
+  if (s.tokens_by_one_rate) {
     add(fmt::format("With that rate at every position tokens per step would be {} ({:+.1f}%).",
-                    brief(*s.tokens_by_one_rate), *error));
+                    brief(*s.tokens_by_one_rate), 100 * (*s.tokens_by_one_rate / s.tokens_per_step->value - 1)));
   }
   if (s.design_effect) {
     add(fmt::format("{}: the variance is {} times that of independent ones, over {}.",

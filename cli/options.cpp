@@ -125,25 +125,22 @@ void Options::flag(const std::string& names, bool& target, const std::string& he
 /// Names of engines and formats are found in whatever case they are typed.
 template <class Target>
 void Options::choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
-                     const std::string& help, const Parser& take) {
+                     const std::string& help, const Parser& take, const Translation& translate) {
   const std::string value_name = fmt::format("{}", fmt::join(allowed, "|"));
-  add(names, target, value_name, help, [&target, allowed, take](std::string_view option, const std::string& text) {
-    const auto plain = [](std::string word) {
-      std::erase(word, '.');
-      return word;
-    };
-    const auto found = std::ranges::find_if(allowed, [&](const std::string& word) {
-      return std::ranges::equal(plain(word), plain(text), {}, lower, lower);
-    });
+  const auto choose = [&target, allowed, take, translate](std::string_view option, const std::string& text) {
+    const std::string meant = translate ? translate(text) : text;
+    const auto found = std::ranges::find_if(
+        allowed, [&meant](const std::string& word) { return std::ranges::equal(word, meant, {}, lower, lower); });
     if (found == allowed.end()) refuse(option, text, fmt::format("one of {}", fmt::join(allowed, ", ")));
     target = *found;
     if (take) take(option, *found);
-  });
+  };
+  add(names, target, value_name, help, choose);
 }
 
 void Options::choice(const std::string& names, const std::vector<std::string>& allowed, const std::string& help,
-                     const Parser& take) {
-  choice(names, texts_.emplace_back().text, allowed, help, take);
+                     const Parser& take, const Translation& translate) {
+  choice(names, texts_.emplace_back().text, allowed, help, take, translate);
 }
 
 using Words = std::vector<std::string>;
@@ -153,9 +150,10 @@ template void Options::integer(const std::string&, std::int64_t&, const LegalRan
 template void Options::integer(const std::string&, std::optional<std::int64_t>&, const LegalRange&, const std::string&);
 template void Options::text(const std::string&, std::string&, const std::string&, const std::string&);
 template void Options::text(const std::string&, std::optional<std::string>&, const std::string&, const std::string&);
-template void Options::choice(const std::string&, std::string&, const Words&, const std::string&, const Parser&);
+template void Options::choice(const std::string&, std::string&, const Words&, const std::string&, const Parser&,
+                              const Translation&);
 template void Options::choice(const std::string&, std::optional<std::string>&, const Words&, const std::string&,
-                              const Parser&);
+                              const Parser&, const Translation&);
 
 void Options::argument(const std::string& name, std::string& target, const std::string& help) {
   const CLI::Option* const option = app_->add_option(name, target, help)->required()->type_name("");

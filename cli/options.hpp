@@ -53,12 +53,14 @@ class Options {
 
   void flag(const std::string& names, bool& target, const std::string& help);
 
+  using Translation = std::function<std::string(const std::string& word)>;
   /// One of a few words, which `take` is given, too.
+  /// @param translate  makes one of them of another word
   template <class Target>
   void choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
-              const std::string& help, const Parser& take = {});
+              const std::string& help, const Parser& take = {}, const Translation& translate = {});
   void choice(const std::string& names, const std::vector<std::string>& allowed, const std::string& help,
-              const Parser& take);
+              const Parser& take, const Translation& translate = {});
 
   /// A value that stands on the command line without a name, for instance a file; it must be given. `name` is in
   /// capitals, as in a configuration file, and in lower-case the key of the "inputs": argument("TRACE", ...) is

@@ -3,22 +3,34 @@
 #include <fmt/format.h>
 
 #include "planner/plan.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::cli {
 
 using planning::ScheduleStretch;
 
+namespace {
+
+/// Our name of what an engine's word means; the word itself if it means nothing.
+template <class Value>
+std::string our_name(const std::optional<Value>& meant, const std::string& word) {
+  return meant ? std::string(name_of(*meant)) : word;
+}
+
+}  // namespace
+
 void declare_draft_kind(Options& options, std::optional<cost::DraftKind>& kind, const std::string& help) {
-  options.value("--draft-kind", "model|mirrored|eagle|mtp|parallel|ngram|suffix", help,
-                [&kind](std::string_view option, const std::string& text) {
-                  kind = cost::draft_kind_named(text);
-                  if (!kind) refuse(option, text, "one of model, mirrored, eagle, mtp, parallel, ngram, suffix");
-                });
+  options.choice(
+      "--draft-kind", {"model", "mirrored", "eagle", "mtp", "parallel", "ngram", "suffix"}, help,
+      [&kind](std::string_view, const std::string& name) { kind = cost::draft_kind_named(name); },
+      [](const std::string& word) { return our_name(cost::draft_kind_named(word), word); });
 }
 
 void declare_emit(Options& options, std::optional<planning::Engine>& engine, const std::string& help) {
-  options.choice("--emit", {"vllm", "sglang", "trtllm", "llamacpp"}, help,
-                 [&engine](std::string_view, const std::string& name) { engine = planning::engine_named(name); });
+  options.choice(
+      "--emit", {"vllm", "sglang", "trtllm", "llamacpp"}, help,
+      [&engine](std::string_view, const std::string& name) { engine = planning::engine_named(name); },
+      [](const std::string& word) { return our_name(planning::engine_named(traces::lower_case(word)), word); });
 }
 
 std::vector<double> rising_list(std::string_view option, const std::string& text, const LegalRange& range) {

@@ -37,11 +37,12 @@ double parse_number(std::string_view option, std::string_view text, const LegalR
   const auto value = read_whole<double>(text);
   const auto percent = text.ends_with('%') ? read_whole<double>(text.substr(0, text.size() - 1)) : std::nullopt;
   if (percent) refuse(option, text, fmt::format("a number: {:g}", *percent / 100));
-  std::string with_point(text);
-  std::replace(with_point.begin(), with_point.end(), ',', '.');
-  const auto decimal = read_whole<double>(with_point);
-  const bool groups_thousands = text.size() - text.find(',') == 4;
-  if (!value && decimal && !groups_thousands) refuse(option, text, fmt::format("a number: {:g}", *decimal));
+  if (const std::size_t comma = text.find(','); comma != std::string_view::npos && text.size() - comma != 4) {
+    std::string with_point(text);
+    with_point[comma] = '.';
+    if (const auto decimal = read_whole<double>(with_point))
+      refuse(option, text, fmt::format("a number: {:g}", *decimal));
+  }
   if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
   if (std::fpclassify(*value) == FP_SUBNORMAL)
     refuse(option, text,

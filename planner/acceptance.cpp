@@ -322,11 +322,10 @@ Assumption assumption_of(const planning::PublishedAcceptance& published) {
 std::vector<Note> warnings_of(const StatedAcceptance& a) {
   std::vector<Note> warnings;
   if (a.typed && !a.typed->monotone) {
-    warnings.push_back(
-        {std::string(lengths_contradict),
-         "the chance that a draft is reached and accepted must not grow with its position, but does so in the input by "
-         "more than its rounding: they are of drafts or texts that differ: measure them together, or type those of "
-         "one"});
+    warnings.push_back({std::string(lengths_contradict),
+                        "the figures typed contradict each other: a later draft would be accepted more often than one "
+                        "before it, by more "
+                        "than their rounding; type figures of one draft and the same texts"});
   }
   if (a.equal_positions) {
     warnings.push_back({"equal_positions",

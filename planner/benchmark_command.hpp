@@ -29,9 +29,9 @@ std::string server_setting(planning::Engine engine, const planning::NextMeasurem
 /// Lengths of requests that have so many tokens in the cache halfway through the output. @param context  >= 2
 PromptLengths lengths_around(double context);
 
-/// "vllm bench serve ..." or another command that measures it.
+/// "vllm bench serve ..." or another command that measures it. Prompts are the user's own, "PROMPTS", since random ones
+/// do not determine acceptance.
 /// @param model  empty: "MODEL"
-/// Prompts are the user's own, "PROMPTS", since random ones do not determine acceptance.
 /// @param lengths  those of the prompts and of the outputs, where they matter
 std::string benchmark_command(planning::Engine engine, std::string_view model, const planning::NextMeasurement& next,
                               const std::optional<PromptLengths>& lengths = {});

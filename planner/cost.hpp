@@ -83,7 +83,7 @@ struct HardwareOptions {
   std::optional<cost::UncertainValue> draft_launch_seconds = {};
   std::optional<cost::UncertainValue> layer_seconds = {};
   std::optional<cost::UncertainValue> scheduling_seconds = {};
-  /// Measured times that narrow the losses.
+  /// Measured times that tell the deployment's errors.
   std::vector<TimedIteration> calibrate = {};
   /// Files that have been read and need not be read again.
   NamedSpecs known = {};

@@ -17,13 +17,23 @@
 namespace specdec::cost {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DraftKind>, 7> draft_kinds = {{{"model", DraftKind::model},
-                                                                                {"mirrored", DraftKind::mirrored},
-                                                                                {"eagle", DraftKind::eagle},
-                                                                                {"mtp", DraftKind::mtp},
-                                                                                {"parallel", DraftKind::parallel},
-                                                                                {"ngram", DraftKind::ngram},
-                                                                                {"suffix", DraftKind::suffix}}};
+/// Our name of each kind first, then engines' words.
+constexpr std::array<std::pair<std::string_view, DraftKind>, 16> draft_kinds = {{{"model", DraftKind::model},
+                                                                                 {"mirrored", DraftKind::mirrored},
+                                                                                 {"eagle", DraftKind::eagle},
+                                                                                 {"mtp", DraftKind::mtp},
+                                                                                 {"parallel", DraftKind::parallel},
+                                                                                 {"ngram", DraftKind::ngram},
+                                                                                 {"suffix", DraftKind::suffix},
+                                                                                 {"eagle2", DraftKind::eagle},
+                                                                                 {"eagle3", DraftKind::eagle},
+                                                                                 {"nextn", DraftKind::mtp},
+                                                                                 {"medusa", DraftKind::parallel},
+                                                                                 {"dflash", DraftKind::parallel},
+                                                                                 {"lookup", DraftKind::ngram},
+                                                                                 {"prompt_lookup", DraftKind::ngram},
+                                                                                 {"draft_model", DraftKind::model},
+                                                                                 {"standalone", DraftKind::model}}};
 
 }  // namespace
 
@@ -35,18 +45,6 @@ std::string_view name_of(DraftKind kind) {
 std::optional<DraftKind> draft_kind_named(std::string_view name) {
   const std::string word = traces::lower_case(name);
   for (const auto& [its_name, kind] : draft_kinds) {
-    if (its_name == word) return kind;
-  }
-  constexpr std::array<std::pair<std::string_view, DraftKind>, 9> engines_words = {{{"eagle2", DraftKind::eagle},
-                                                                                    {"eagle3", DraftKind::eagle},
-                                                                                    {"nextn", DraftKind::mtp},
-                                                                                    {"medusa", DraftKind::parallel},
-                                                                                    {"dflash", DraftKind::parallel},
-                                                                                    {"lookup", DraftKind::ngram},
-                                                                                    {"prompt_lookup", DraftKind::ngram},
-                                                                                    {"draft_model", DraftKind::model},
-                                                                                    {"standalone", DraftKind::model}}};
-  for (const auto& [its_name, kind] : engines_words) {
     if (its_name == word) return kind;
   }
   return std::nullopt;

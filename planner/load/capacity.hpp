@@ -158,7 +158,7 @@ struct Capacity {
   bool is_range = false;
   /// Number of requests or sequences with a law of their own, if more than one; 0 otherwise.
   std::size_t acceptance_laws = 0;
-  /// True if timed iterations narrowed the losses; empty if the cost is not a roofline.
+  /// True if timed iterations told the deployment's errors; empty if the cost is not a roofline.
   std::optional<bool> calibrated;
   /// Names for a server: that of the target, and of the engine that counted, if one did.
   std::string served_model, engine;

@@ -197,6 +197,10 @@ class Reports(unittest.TestCase):
         plan = ("plan", "--alpha", ".8", "--c", ".05")
         self.assertEqual(self.run_specdec(*plan, "--draft-kind", "EAGLE3", "--emit", "llama.cpp"),
                          self.run_specdec(*plan, "--draft-kind", "eagle", "--emit", "llamacpp"))
+        inputs = json.loads(self.run_specdec(*plan, "--draft-kind", "NEXTN", "--emit", "llama.cpp", "--format", "json"))["inputs"]
+        self.assertEqual((inputs["draft_kind"], inputs["emit"]), ("mtp", "llamacpp"))
+        self.run_specdec(*plan, "--draft-kind", "supermodel", code=2)
+        self.run_specdec(*plan, "--format", "j.son", code=2)
         self.assertIn("write 1,8,64", self.run_specdec(*plan, "--batch", "1-64", code=2))
 
     def test_arguments_of_a_server_say_how_it_drafts(self):

@@ -280,6 +280,21 @@ int held_at(std::int64_t gamma) {
 
 }  // namespace
 
+TEST_CASE("acceptance that moves from window to window leaves other gammas as open as the counted one") {
+  std::vector<ServingCounts> units;
+  for (int i = 0; i < 40; ++i) {
+    units.push_back(counts_with(i < 20 ? std::vector{0.75, 0.6, 0.5} : std::vector{0.6, 0.4, 0.3}, 10'000));
+    units.back().unit = CountUnit::window;
+  }
+  const MeasuredAcceptance curve(summary_of(units));
+  const auto width = [&](std::int64_t gamma) {
+    const Interval& ci95 = curve.tokens_per_step(gamma).ci95;
+    return std::log(ci95.hi / ci95.lo);
+  };
+  CHECK(width(3) > 0.3);
+  for (const std::int64_t gamma : {2, 4}) CHECK(width(gamma) > 0.6 * width(3));
+}
+
 // With 95% coverage 86 of 100 or fewer happen in 1 of 2000 runs; the seeds are fixed.
 TEST_CASE("intervals at another gamma hold the truth of a sticky chain", "[long]") {
   for (const std::int64_t gamma : {1, 8}) {
