@@ -31,18 +31,16 @@ class BatchColumns {
 
  private:
   void read_vocab_map();
-  void read_index(PositionBatch& batch);
-  void read_prompts(PositionBatch& batch);
+  void read_columns(PositionBatch& batch);
+  void number_sequences(PositionBatch& batch);
+  void check_labels(const PositionBatch& batch);
+  void check_prompts(const PositionBatch& batch);
   std::int32_t last_id() const;
-  void read_rows(PositionBatch& batch);
-  void read_rows(const ModelTensors& model, std::int64_t count, std::vector<float>& buffer, Rows& rows);
-  void read_top_k(PositionBatch& batch);
-  void read_top_k(const ModelTensors& model, OwnedBatch::TopKColumns& buffers, TopK& top);
-  void require_padding_without_mass(const ModelTensors& model, const TopK& top);
-  void require_ids_once(const ModelTensors& model, const TopK& top);
-  void read_scalars(PositionBatch& batch);
-  void read_draft_token_logprob(PositionBatch& batch);
-  void read_rounds(PositionBatch& batch);
+  void read_rows(const ShardRows& stored, std::int64_t count, std::vector<float>& buffer, Rows& rows);
+  void check_top_k(const column::Model& names, const TopK& top);
+  void check_scalars(const PositionBatch& batch);
+  void check_draft_token_logprob(const PositionBatch& batch);
+  void check_rounds(const PositionBatch& batch);
 
   ColumnReader reader_;
   std::optional<std::int64_t> vocab_size_;
@@ -57,7 +55,6 @@ class BatchColumns {
   std::int32_t inside_round_ = 0;
 
   OwnedBatch columns_;
-  std::vector<std::int64_t> seq_, pos_;
   std::vector<std::int32_t> vocab_map_;
   std::vector<float> target_rows_, draft_rows_;
 };

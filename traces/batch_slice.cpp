@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,8 +32,9 @@ PositionBatch slice_of(const PositionBatch& batch, std::int64_t start, std::int6
   slice.size = count;
   cut(slice.target_rows, start, count);
   cut(slice.draft_rows, start, count);
-  each_column(slice, batch,
-              [&](auto& to, const auto& from, std::int64_t width) { to = rows_of(from, start, count, width); });
+  each_column(slice, batch, [&](const char*, auto& to, const auto& from, std::int64_t width) {
+    to = rows_of(from, start, count, std::max<std::int64_t>(width, 1));
+  });
   return slice;
 }
 

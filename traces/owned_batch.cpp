@@ -18,20 +18,21 @@ void copy_sizes(To& to, const From& from) {
 PositionBatch OwnedBatch::view() const {
   PositionBatch batch;
   copy_sizes(batch, *this);
-  each_column(batch, *this, [](auto& to, const auto& from, std::int64_t) { to = from; });
+  each_column(batch, *this, [](const char*, auto& to, const auto& from, std::int64_t) { to = from; });
   return batch;
 }
 
 void OwnedBatch::clear() {
   first += size;
   size = 0;
-  each_column(*this, *this, [](auto& column, auto&, std::int64_t) { column.clear(); });
+  each_column(*this, *this, [](const char*, auto& column, auto&, std::int64_t) { column.clear(); });
 }
 
 OwnedBatch copy_of(const PositionBatch& batch) {
   OwnedBatch copy;
   copy_sizes(copy, batch);
-  each_column(copy, batch, [](auto& to, const auto& from, std::int64_t) { to.assign(from.begin(), from.end()); });
+  each_column(copy, batch,
+              [](const char*, auto& to, const auto& from, std::int64_t) { to.assign(from.begin(), from.end()); });
   return copy;
 }
 

@@ -69,68 +69,71 @@ struct DraftRows : Rows {
 /// The k most probable tokens of each position, natural logarithms. Shape: ids, logprobs (positions, k). The ids are
 /// the target's even for a draft of a reduced vocabulary, no id occurs twice in a row, and a row with fewer tokens ends
 /// with ids of -1 and a logprob of -infinity. At or below -9999 a logprob means probability 0.
-struct TopK {
+template <template <class> class Column>
+struct TopKOf {
   std::int64_t k = 0;
-  std::span<const std::int32_t> ids;
-  std::span<const float> logprobs;
+  Column<std::int32_t> ids;
+  Column<float> logprobs;
   /// (positions); the log of all other tokens' mass, NaN if unknown; empty if never recorded.
-  std::span<const float> tail_logprob;
+  Column<float> tail_logprob;
   /// This model's log-probabilities at the OTHER model's top tokens, (positions, k of the other); may be empty.
-  std::span<const float> at_other;
+  Column<float> at_other;
 
   bool empty() const { return k == 0; }
 };
-struct TargetTopK : TopK {};
-struct DraftTopK : TopK {};
 
-/// Consecutive positions of a trace, as columns. A column that was not recorded is empty. Everything is a view that the
-/// source owns, valid until the next read.
-struct PositionBatch {
+/// Consecutive positions of a trace without whole rows, as columns. A column that was not recorded is empty.
+template <template <class> class Column>
+struct PositionsOf {
   /// Number of the first position, counted over the whole trace.
   std::int64_t first = 0;
   std::int64_t size = 0;
   Tier tier = Tier::scalar;
 
   /// Sequences are numbered 0, 1, 2, ... in reading order; never empty. A sequence may continue in the next batch.
-  std::span<const std::int64_t> sequence;
+  Column<std::int64_t> sequence;
   /// Place within the sequence; never empty, and rises by one within a sequence.
-  std::span<const std::int64_t> place;
+  Column<std::int64_t> place;
   /// The emitted token, -1 if unknown.
-  std::span<const std::int32_t> token;
+  Column<std::int32_t> token;
   /// Index into TraceMetadata::task_names, -1 for none.
-  std::span<const std::int32_t> task;
+  Column<std::int32_t> task;
   /// The prompt that the sequence continues, no_prompt if unknown; one for all of a sequence. Texts of one prompt
   /// are not independent observations.
-  std::span<const std::int64_t> prompt;
+  Column<std::int64_t> prompt;
 
+  /// Top-k tier.
+  TopKOf<Column> target_top_k, draft_top_k;
+
+  /// Scalar tier; these may accompany the richer tiers too.
+  Column<float> target_token_logprob;
+  /// (positions, depths): column j is the draft's log-probability at depth j + 1 of its round; NaN if the sequence
+  /// has fewer than j positions before it.
+  Column<float> draft_token_logprob;
+  std::int64_t depths = 1;
+  /// sum min(p, q) as recorded, NaN if unknown.
+  Column<float> overlap;
+  /// Rank of the emitted token, 1 = argmax, 0 if unknown.
+  Column<std::int32_t> target_token_rank, draft_token_rank;
+
+  /// Recorded rounds: drafted and accepted tokens of the round that begins here, -1 inside a round.
+  Column<std::int32_t> step_drafted, step_accepted;
+  Column<std::int64_t> step_time_ns;
+
+  /// Accepted-length tier: tokens that a round from here would emit, its own correction included, >= 1.
+  Column<std::int32_t> accepted_length;
+};
+
+template <class Value>
+using ColumnView = std::span<const Value>;
+using TopK = TopKOf<ColumnView>;
+
+/// Everything is a view that the source owns, valid until the next read.
+struct PositionBatch : PositionsOf<ColumnView> {
   /// Full tier. draft_rows may be over a reduced vocabulary: column i is then the token draft_vocab_map[i].
   TargetRows target_rows;
   DraftRows draft_rows;
   std::span<const std::int32_t> draft_vocab_map;
-
-  /// Top-k tier.
-  TargetTopK target_top_k;
-  DraftTopK draft_top_k;
-
-  /// Scalar tier; these may accompany the richer tiers too.
-  std::span<const float> target_token_logprob;
-  /// (positions, depths): column j is the draft's log-probability at depth j + 1 of its round; NaN if the sequence
-  /// has fewer than j positions before it.
-  std::span<const float> draft_token_logprob;
-  std::int64_t depths = 1;
-  /// sum min(p, q) as recorded, NaN if unknown.
-  std::span<const float> overlap;
-  /// Rank of the emitted token, 1 = argmax, 0 if unknown.
-  std::span<const std::int32_t> target_token_rank;
-  std::span<const std::int32_t> draft_token_rank;
-
-  /// Recorded rounds: drafted and accepted tokens of the round that begins here, -1 inside a round.
-  std::span<const std::int32_t> step_drafted;
-  std::span<const std::int32_t> step_accepted;
-  std::span<const std::int64_t> step_time_ns;
-
-  /// Accepted-length tier: tokens that a round from here would emit, its own correction included, >= 1.
-  std::span<const std::int32_t> accepted_length;
 };
 
 }  // namespace specdec::traces

@@ -105,12 +105,12 @@ std::optional<TraceShard> ShardList::checked_alone(const fs::path& path) {
 void ShardList::check_with_others(ListedShard& entry, const TraceShard& shard, MetadataMerger& merger) {
   merger.add(entry.path, shard.metadata());
   if (shard.vocab()) merger.add_vocab(entry.path, *shard.vocab());
-  require_same_index(entry.path, shard.tensors());
+  require_same_index(entry.path, shard);
   entry.positions = shard.positions();
   positions_ += entry.positions;
   if (shard.tier() == Tier::accepted_length) depths_ = every_depth;
   if (shard.tier() == Tier::scalar)
-    depths_ = std::max(depths_, ColumnReader::width_of(*shard.tensors().draft.token_logprob));
+    depths_ = std::max(depths_, ColumnReader::width_of(*shard.find(column::draft.token_logprob)));
   for (const auto& [name, reason] : shard.unread()) {
     if (!unread_.insert(name).second) continue;
     notes_.push_back({"tensor_not_read", fmt::format("{}: {} is not read: {}", entry.path.string(), name, reason)});
@@ -118,9 +118,9 @@ void ShardList::check_with_others(ListedShard& entry, const TraceShard& shard, M
 }
 
 /// Sequences cannot be determined if only some shards have seq or pos.
-void ShardList::require_same_index(const fs::path& path, const ShardTensors& tensors) {
-  const bool has_seq = tensors.seq != nullptr;
-  const bool has_pos = tensors.pos != nullptr;
+void ShardList::require_same_index(const fs::path& path, const TraceShard& shard) {
+  const bool has_seq = shard.find(column::seq) != nullptr;
+  const bool has_pos = shard.find(column::pos) != nullptr;
   if (index_from_.empty()) {
     index_from_ = path;
     has_seq_ = has_seq;

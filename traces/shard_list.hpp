@@ -44,7 +44,7 @@ class ShardList {
   void check_headers();
   std::optional<TraceShard> checked_alone(const std::filesystem::path& path);
   void check_with_others(ListedShard& entry, const TraceShard& shard, MetadataMerger& merger);
-  void require_same_index(const std::filesystem::path& path, const ShardTensors& tensors);
+  void require_same_index(const std::filesystem::path& path, const TraceShard& shard);
   FileError with_hint(const FileError& error) const;
 
   const ReaderOptions& options_;

@@ -59,12 +59,10 @@ class TraceReader : public PositionSource {
   }
 
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
-    const ShardTensors& t = shard_->tensors();
-    const ModelTensors& model = role == Role::target ? t.target : t.draft;
-    const Tensor* tensor = model.rows;
-    if (tensor == nullptr) tensor = model.topk_logprobs;
-    if (tensor == nullptr) tensor = model.token_logprob;
-    if (tensor == nullptr) tensor = t.accepted_length;
+    const column::Model& names = role == Role::target ? column::target : column::draft;
+    const Tensor* tensor = (role == Role::target ? shard_->target_rows() : shard_->draft_rows()).tensor;
+    for (const char* name : {names.topk_logprobs, names.token_logprob, column::accepted_length})
+      if (tensor == nullptr) tensor = shard_->find(name);
     const std::int64_t row = position - first_of_shard_;
     const std::int64_t row_bytes = ColumnReader::width_of(*tensor) * size_of(tensor->type);
     return {shard_->file().path(), FileError::byte(tensor->offset + row * row_bytes),
@@ -85,7 +83,7 @@ class TraceReader : public PositionSource {
     }
     if (entry.positions == 0) return true;
     shard_->file().advise_sequential();
-    const bool numbered = shard_->tensors().seq != nullptr && shard_->tensors().pos != nullptr;
+    const bool numbered = shard_->find(column::seq) != nullptr && shard_->find(column::pos) != nullptr;
     if (entry.after_gap || (entry.in_new_argument && !numbered)) columns_.break_sequence();
     batch_rows_ = std::clamp<std::int64_t>(options_.batch_bytes / std::max<std::int64_t>(wide_row_bytes(), 1), 1,
                                            std::max<std::int64_t>(options_.batch_positions, 1));
@@ -95,14 +93,16 @@ class TraceReader : public PositionSource {
 
   /// For the columns with many numbers per position.
   std::int64_t wide_row_bytes() const {
-    const ShardTensors& t = shard_->tensors();
     std::int64_t bytes = 0;
-    for (const ModelTensors* model : {&t.target, &t.draft}) {
-      for (const Tensor* tensor :
-           {model->rows, model->topk_ids, model->topk_logprobs, model->at_other_topk, model->token_logprob}) {
-        if (tensor != nullptr)
-          bytes += ColumnReader::width_of(*tensor) * std::min(size_of(tensor->type), std::int64_t{4});
-      }
+    const auto add = [&](const Tensor* tensor) {
+      if (tensor != nullptr)
+        bytes += ColumnReader::width_of(*tensor) * std::min(size_of(tensor->type), std::int64_t{4});
+    };
+    add(shard_->target_rows().tensor);
+    add(shard_->draft_rows().tensor);
+    for (const column::Model& names : {column::target, column::draft}) {
+      for (const char* name : {names.topk_ids, names.topk_logprobs, names.at_other_topk, names.token_logprob})
+        add(shard_->find(name));
     }
     return bytes;
   }

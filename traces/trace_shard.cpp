@@ -46,8 +46,8 @@ class TraceShard::Binder {
   void bind() {
     read_metadata();
     bind_index();
-    bind_model(column::target, shard_.tensors_.target);
-    bind_model(column::draft, shard_.tensors_.draft);
+    bind_model(column::target, shard_.target_rows_);
+    bind_model(column::draft, shard_.draft_rows_);
     note_unknown();
     choose_tier();
     if (!shard_.good_) return;
@@ -75,8 +75,8 @@ class TraceShard::Binder {
     auto strings = shard_.file_.metadata();
     const auto& path = shard_.file_.path();
     try {
-      shard_.tensors_.target.sum_tolerance = take_sum_tolerance(strings, column::target.sum_tolerance, path);
-      shard_.tensors_.draft.sum_tolerance = take_sum_tolerance(strings, column::draft.sum_tolerance, path);
+      shard_.target_rows_.sum_tolerance = take_sum_tolerance(strings, column::target.sum_tolerance, path);
+      shard_.draft_rows_.sum_tolerance = take_sum_tolerance(strings, column::draft.sum_tolerance, path);
       shard_.metadata_ = metadata_from_strings(strings, path);
     } catch (const FileError& error) {
       report(error);
@@ -84,37 +84,35 @@ class TraceShard::Binder {
   }
 
   void bind_index() {
-    ShardTensors& t = shard_.tensors_;
-    t.seq = column(column::seq, Kind::integer);
-    t.pos = column(column::pos, Kind::integer);
-    t.token = column(column::token, Kind::integer);
-    t.task = column(column::task, Kind::integer);
-    t.prompt = column(column::prompt, Kind::integer);
-    t.step_drafted = column(column::step_drafted, Kind::integer);
-    t.step_accepted = column(column::step_accepted, Kind::integer);
-    t.step_time_ns = column(column::step_time_ns, Kind::integer);
-    t.overlap = column(column::overlap, Kind::floating);
-    t.accepted_length = column(column::accepted_length, Kind::integer);
-    t.vocab_map = bound(column::vocab_map, Kind::integer);
-    if (t.vocab_map != nullptr && t.vocab_map->shape.size() != 1) report_shape(*t.vocab_map, "[reduced vocabulary]");
+    for (const char* name : {column::seq, column::pos, column::token, column::task, column::prompt,
+                             column::step_drafted, column::step_accepted, column::step_time_ns})
+      take(column(name, Kind::integer));
+    take(column(column::overlap, Kind::floating));
+    take(column(column::accepted_length, Kind::integer));
+    const Tensor* map = bound(column::vocab_map, Kind::integer);
+    take(map);
+    if (map != nullptr && map->shape.size() != 1) report_shape(*map, "[reduced vocabulary]");
   }
 
-  void bind_model(const column::Model& names, ModelTensors& model) {
+  void bind_model(const column::Model& names, ShardRows& rows) {
     for (const RowSpace space : {RowSpace::logits, RowSpace::log_probabilities, RowSpace::probabilities}) {
-      if (model.rows != nullptr) {
-        leave_out(names.rows(space), fmt::format("{} is read instead", model.rows->name));
-      } else if ((model.rows = columns(names.rows(space), Kind::floating, largest_vocab)) != nullptr) {
-        model.space = space;
+      if (rows.tensor != nullptr) {
+        leave_out(names.rows(space), fmt::format("{} is read instead", rows.tensor->name));
+      } else if ((rows.tensor = columns(names.rows(space), Kind::floating, largest_vocab)) != nullptr) {
+        rows.space = space;
       }
     }
-    model.topk_ids = columns(names.topk_ids, Kind::integer);
-    model.topk_logprobs = columns(names.topk_logprobs, Kind::floating);
-    model.tail_logprob = column(names.tail_logprob, Kind::floating);
-    model.at_other_topk = columns(names.at_other_topk, Kind::floating);
-    model.token_rank = column(names.token_rank, Kind::integer);
-    const bool by_depth = &model == &shard_.tensors_.draft && rank_of(names.token_logprob) == 2;
-    model.token_logprob =
-        by_depth ? columns(names.token_logprob, Kind::floating) : column(names.token_logprob, Kind::floating);
+    take(columns(names.topk_ids, Kind::integer));
+    take(columns(names.topk_logprobs, Kind::floating));
+    take(column(names.tail_logprob, Kind::floating));
+    take(columns(names.at_other_topk, Kind::floating));
+    take(column(names.token_rank, Kind::integer));
+    const bool by_depth = &names == &column::draft && rank_of(names.token_logprob) == 2;
+    take(by_depth ? columns(names.token_logprob, Kind::floating) : column(names.token_logprob, Kind::floating));
+  }
+
+  void take(const Tensor* tensor) {
+    if (tensor != nullptr) shard_.read_.emplace(tensor->name, tensor);
   }
 
   std::size_t rank_of(const char* name) const {
@@ -178,28 +176,37 @@ class TraceShard::Binder {
     }
   }
 
+  bool have(std::initializer_list<const char*> names) const {
+    return std::all_of(names.begin(), names.end(), [&](const char* name) { return shard_.find(name) != nullptr; });
+  }
+
   void choose_tier() {
-    ModelTensors& p = shard_.tensors_.target;
-    ModelTensors& q = shard_.tensors_.draft;
-    const bool scalar = p.token_logprob != nullptr && q.token_logprob != nullptr;
-    if (p.rows != nullptr && q.rows != nullptr) {
+    const column::Model &p = column::target, &q = column::draft;
+    const bool scalar = have({p.token_logprob, q.token_logprob});
+    if (shard_.target_rows_.tensor != nullptr && shard_.draft_rows_.tensor != nullptr) {
       shard_.tier_ = Tier::full;
-    } else if (p.has_topk() && q.has_topk()) {
+    } else if (have({p.topk_ids, p.topk_logprobs, q.topk_ids, q.topk_logprobs})) {
       shard_.tier_ = Tier::top_k;
     } else if (scalar) {
       shard_.tier_ = Tier::scalar;
-    } else if (shard_.tensors_.accepted_length != nullptr) {
+    } else if (have({column::accepted_length})) {
       shard_.tier_ = Tier::accepted_length;
     } else if (shard_.good_) {
       report(FileError(shard_.file_.path(), FileError::whole_file(), "content", what_there_is(),
                        "a trace: p.logits, .logprobs or .probs, or p.topk_ids and p.topk_logprobs, or "
                        "p.token_logprob, and the same of q; or acc_len"));
     }
-    if (!scalar) drop({&p.token_logprob, &q.token_logprob}, "the other model's is missing");
-    if (shard_.tier_ != Tier::full) drop({&p.rows, &q.rows}, "the other model's rows are missing");
+    if (!scalar) drop({p.token_logprob, q.token_logprob}, "the other model's is missing");
+    if (shard_.tier_ != Tier::full) {
+      for (ShardRows* rows : {&shard_.target_rows_, &shard_.draft_rows_}) {
+        if (rows->tensor != nullptr)
+          shard_.unread_.emplace_back(rows->tensor->name, "the other model's rows are missing");
+        rows->tensor = nullptr;
+      }
+    }
     if (shard_.tier_ != Tier::top_k) {
-      drop({&p.topk_ids, &q.topk_ids, &p.topk_logprobs, &q.topk_logprobs, &p.tail_logprob, &q.tail_logprob,
-            &p.at_other_topk, &q.at_other_topk},
+      drop({p.topk_ids, q.topk_ids, p.topk_logprobs, q.topk_logprobs, p.tail_logprob, q.tail_logprob, p.at_other_topk,
+            q.at_other_topk},
            shard_.tier_ == Tier::full ? "whole rows are read instead" : "ids and log-probabilities of both are needed");
     }
   }
@@ -214,21 +221,16 @@ class TraceShard::Binder {
     return names.empty() ? "without tensors" : "only " + names;
   }
 
-  void drop(std::initializer_list<const Tensor**> slots, const char* reason) {
-    for (const Tensor** slot : slots) {
-      if (*slot != nullptr) shard_.unread_.emplace_back((*slot)->name, reason);
-      *slot = nullptr;
+  void drop(std::initializer_list<const char*> names, const char* reason) {
+    for (const char* name : names) {
+      if (shard_.read_.erase(name) > 0) shard_.unread_.emplace_back(name, reason);
     }
   }
 
   void check_vocabularies() {
-    const Tensor* map = shard_.tensors_.vocab_map;
-    const Tensor* p = shard_.tensors_.target.rows;
-    const Tensor* q = shard_.tensors_.draft.rows;
-    if (shard_.tier_ != Tier::full) {
-      drop({&shard_.tensors_.vocab_map}, "there are no whole rows");
-      return;
-    }
+    if (shard_.tier_ != Tier::full) return drop({column::vocab_map}, "there are no whole rows");
+    const Tensor* map = shard_.find(column::vocab_map);
+    const Tensor *p = shard_.target_rows_.tensor, *q = shard_.draft_rows_.tensor;
     const std::int64_t draft_vocab = map == nullptr ? p->shape[1] : map->shape[0];
     if (q->shape[1] != draft_vocab) {
       report_shape(*q,
@@ -243,26 +245,23 @@ class TraceShard::Binder {
 
   void check_top_k() {
     if (shard_.tier_ != Tier::top_k) return;
-    const std::array<const ModelTensors*, 2> models = {&shard_.tensors_.target, &shard_.tensors_.draft};
-    for (std::size_t i = 0; i < 2; ++i) {
-      const ModelTensors& model = *models[i];
-      const ModelTensors& other = *models[1 - i];
-      require_same_shape(*model.topk_logprobs, *model.topk_ids);
-      if (model.at_other_topk != nullptr) require_same_shape(*model.at_other_topk, *other.topk_ids);
+    for (const auto& [model, other] : {std::pair(column::target, column::draft), {column::draft, column::target}}) {
+      require_same_shape(model.topk_logprobs, model.topk_ids);
+      if (have({model.at_other_topk})) require_same_shape(model.at_other_topk, other.topk_ids);
     }
   }
 
-  void require_same_shape(const Tensor& tensor, const Tensor& like) {
+  void require_same_shape(const char* name, const char* like_name) {
+    const Tensor &tensor = *shard_.find(name), &like = *shard_.find(like_name);
     if (tensor.shape != like.shape) report_shape(tensor, fmt::format("{} as {}", shape_text(like.shape), like.name));
   }
 
   void check_steps() {
-    ShardTensors& t = shard_.tensors_;
-    if ((t.step_drafted == nullptr) != (t.step_accepted == nullptr)) {
-      const Tensor& one = t.step_drafted == nullptr ? *t.step_accepted : *t.step_drafted;
-      report(FileError(shard_.file_.path(), FileError::byte(one.offset), one.name, "alone",
-                       "together with step.drafted and step.accepted"));
-    }
+    const Tensor *drafted = shard_.find(column::step_drafted), *accepted = shard_.find(column::step_accepted);
+    if ((drafted == nullptr) == (accepted == nullptr)) return;
+    const Tensor& one = drafted == nullptr ? *accepted : *drafted;
+    report(FileError(shard_.file_.path(), FileError::byte(one.offset), one.name, "alone",
+                     "together with step.drafted and step.accepted"));
   }
 
   TraceShard& shard_;
@@ -275,9 +274,14 @@ TraceShard::TraceShard(const std::filesystem::path& path, const ErrorSink& sink)
   Binder(*this, sink).bind();
 }
 
+const Tensor* TraceShard::find(const char* name) const {
+  const auto found = read_.find(name);
+  return found == read_.end() ? nullptr : found->second;
+}
+
 std::optional<std::int64_t> TraceShard::vocab() const {
-  if (tensors_.target.rows == nullptr) return std::nullopt;
-  return tensors_.target.rows->shape[1];
+  if (target_rows_.tensor == nullptr) return std::nullopt;
+  return target_rows_.tensor->shape[1];
 }
 
 }  // namespace specdec::traces

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,36 +20,11 @@ namespace specdec::traces {
 /// Handles an inconsistency: throws it, or stores it so that reading goes on.
 using ErrorSink = std::function<void(const FileError&)>;
 
-/// One model's tensors of a shard; null where absent.
-struct ModelTensors {
-  const Tensor* rows = nullptr;
+/// The whole rows of one model in a shard; the tensor is null where there are none.
+struct ShardRows {
+  const Tensor* tensor = nullptr;
   RowSpace space = RowSpace::logits;
   double sum_tolerance = 0;
-  const Tensor* topk_ids = nullptr;
-  const Tensor* topk_logprobs = nullptr;
-  const Tensor* tail_logprob = nullptr;
-  const Tensor* at_other_topk = nullptr;
-  const Tensor* token_logprob = nullptr;
-  const Tensor* token_rank = nullptr;
-
-  bool has_topk() const { return topk_ids != nullptr && topk_logprobs != nullptr; }
-};
-
-/// The tensors of a shard; null where absent.
-struct ShardTensors {
-  ModelTensors target;
-  ModelTensors draft;
-  const Tensor* seq = nullptr;
-  const Tensor* pos = nullptr;
-  const Tensor* token = nullptr;
-  const Tensor* task = nullptr;
-  const Tensor* prompt = nullptr;
-  const Tensor* step_drafted = nullptr;
-  const Tensor* step_accepted = nullptr;
-  const Tensor* step_time_ns = nullptr;
-  const Tensor* vocab_map = nullptr;
-  const Tensor* overlap = nullptr;
-  const Tensor* accepted_length = nullptr;
 };
 
 /// One file of a trace, mapped, with its own header checked.
@@ -59,7 +35,10 @@ class TraceShard {
   TraceShard(const std::filesystem::path& path, const ErrorSink& sink);
 
   const SafetensorsFile& file() const noexcept { return file_; }
-  const ShardTensors& tensors() const noexcept { return tensors_; }
+  const ShardRows& target_rows() const noexcept { return target_rows_; }
+  const ShardRows& draft_rows() const noexcept { return draft_rows_; }
+  /// A tensor other than whole rows, null if it is absent or not read.
+  const Tensor* find(const char* name) const;
   const TraceMetadata& metadata() const noexcept { return metadata_; }
   /// False if the sink received anything: then nothing else may be used.
   bool good() const noexcept { return good_; }
@@ -75,7 +54,8 @@ class TraceShard {
   class Binder;
 
   SafetensorsFile file_;
-  ShardTensors tensors_;
+  ShardRows target_rows_, draft_rows_;
+  std::map<std::string_view, const Tensor*> read_;
   TraceMetadata metadata_;
   bool good_ = true;
   std::optional<std::int64_t> positions_;
