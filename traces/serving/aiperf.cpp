@@ -51,8 +51,6 @@ namespace specdec::traces {
 
 namespace {
 
-namespace dom = simdjson::dom;
-
 constexpr std::string_view records_name = "aiperf records";
 constexpr std::string_view summary_name = "aiperf summary";
 constexpr std::string_view record_key = "spec_decode_acceptance";
@@ -70,21 +68,19 @@ class AiperfRecords {
       : file_(path), sink_(sink), counts_(no_counts({}, records_name, CountUnit::request, path)) {}
 
   void read() {
-    while (file_.next()) read_record(read_object(file_, file_.document(), {"document"}));
+    while (file_.next()) read_record(CountedFields(file_));
     warn();
   }
 
  private:
-  void read_record(dom::object record) {
+  void read_record(const CountedFields& fields) {
     ++records_;
-    const CountedFields fields(file_, record);
-    const auto metadata = fields.part("metadata", "metadata.");
-    if (!metadata) fields.refuse("metadata", "missing", "given in every record");
-    if (const auto phase = metadata->text("benchmark_phase"); phase && *phase != "profiling") {
+    const auto phase = fields.at("metadata", "given in every record").text("benchmark_phase");
+    if (phase && *phase != "profiling") {
       ++of_warmup_;
       return;
     }
-    const auto counted = fields.part(record_key, "spec_decode_acceptance.");
+    const auto counted = fields.part(record_key);
     if (!counted) {
       ++without_;
       return;
@@ -139,8 +135,7 @@ class AiperfMetrics {
 
   /// The mean; empty if there is no such metric, or no number in it.
   std::optional<double> mean(std::string_view key, std::string_view unit) const {
-    const std::string prefix = std::string(key) + ".";
-    const auto metric = summary_.part(key, prefix);
+    const auto metric = summary_.part(key);
     if (!metric) return std::nullopt;
     const auto its_unit = metric->text("unit");
     if (its_unit != unit) metric->refuse("unit", std::string(its_unit.value_or("missing")), std::string(unit));
@@ -214,38 +209,19 @@ class AiperfSummary {
   void read_input(const CountedFields& fields) {
     set_label(counts_, "model_name", std::nullopt);
     set_label(counts_, "dataset_name", std::nullopt);
-    const auto input = fields.value("input_config");
-    if (!input) return;
-    const dom::object config = read_object(file_, *input, {"input_config"});
-    if (const auto models = find_member(config, "models"); models && models->is_object()) {
-      const dom::object members = *models;
-      const auto first = first_of(members, "items");
-      if (first)
-        set_label(counts_, "model_name", CountedFields(file_, *first, "input_config.models.items[].").text("name"));
-    }
-    if (const auto data = first_of(config, "datasets")) {
-      set_label(counts_, "dataset_name", CountedFields(file_, *data, "input_config.datasets[].").text("type"));
-    }
-    const auto phases = find_member(config, "phases");
-    if (!phases || !phases->is_array()) return;
-    const dom::array list = *phases;
-    for (const dom::element entry : list) {
-      const CountedFields phase(file_, read_object(file_, entry, {"input_config.phases[]"}), "input_config.phases[].");
+    const auto config = fields.part("input_config");
+    if (!config) return;
+    const auto label = [&](const CountedFields& in, std::string_view list, std::string_view key,
+                           std::string_view name) {
+      in.each(list, [&](const CountedFields& entry) {
+        if (counts_.label(name).empty()) set_label(counts_, name, entry.text(key));
+      });
+    };
+    if (const auto models = config->part_if_any("models")) label(*models, "items", "name", "model_name");
+    label(*config, "datasets", "type", "dataset_name");
+    config->each("phases", [&](const CountedFields& phase) {
       if (phase.text("kind") == "profiling") counts_.bench->max_concurrency = phase.measure("concurrency");
-    }
-  }
-
-  /// The first object of a list.
-  static std::optional<dom::object> first_of(dom::object object, std::string_view key) {
-    const auto found = find_member(object, key);
-    if (!found || !found->is_array()) return std::nullopt;
-    const dom::array list = *found;
-    for (const dom::element entry : list) {
-      if (!entry.is_object()) return std::nullopt;
-      const dom::object first = entry;
-      return first;
-    }
-    return std::nullopt;
+    });
   }
 
   JsonLines file_;

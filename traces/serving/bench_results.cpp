@@ -99,10 +99,8 @@ std::optional<std::string_view> draft_of(const CountedFields& fields) {
        {"server_args", "speculative_draft_model_path"},
        {"speculative_config", "model"}}};
   for (const auto& [member, key] : members) {
-    const auto found = fields.value(member);
-    if (!found || !found->is_object()) continue;
-    const dom::object object = *found;
-    if (const auto draft = name_in(CountedFields(fields.file(), object), key)) return draft;
+    const auto object = fields.part_if_any(member);
+    if (const auto draft = object ? name_in(*object, key) : std::nullopt) return draft;
   }
   return std::nullopt;
 }

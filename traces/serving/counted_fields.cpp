@@ -42,10 +42,36 @@ std::string shown(double number) {
 
 std::optional<dom::element> CountedFields::value(std::string_view key) const { return find_member(object_, key); }
 
-std::optional<CountedFields> CountedFields::part(std::string_view key, std::string_view prefix) const {
+CountedFields::CountedFields(const JsonLines& file)
+    : CountedFields(file, read_object(file, file.document(), {"document"})) {}
+
+std::optional<CountedFields> CountedFields::part(std::string_view key) const {
   const auto found = value(key);
   if (!found) return std::nullopt;
-  return CountedFields(*file_, read_object(*file_, *found, {name(key)}), prefix);
+  return CountedFields(*file_, read_object(*file_, *found, {name(key)}), name(key) + ".");
+}
+
+CountedFields CountedFields::at(std::string_view key, std::string_view expected) const {
+  auto found = part(key);
+  if (!found) refuse(key, "missing", std::string(expected));
+  return *found;
+}
+
+std::optional<CountedFields> CountedFields::part_if_any(std::string_view key) const {
+  const auto found = value(key);
+  return found && found->is_object() ? part(key) : std::nullopt;
+}
+
+std::int64_t CountedFields::each(std::string_view key, const std::function<void(const CountedFields&)>& take) const {
+  const auto found = value(key);
+  if (!found || !found->is_array()) return 0;
+  std::int64_t count = 0;
+  const dom::array list = *found;
+  for (const dom::element entry : list) {
+    const std::string place = fmt::format("{}[{}]", name(key), count++);
+    if (entry.is_object()) take(CountedFields(*file_, dom::object(entry), place + "."));
+  }
+  return count;
 }
 
 std::optional<double> CountedFields::count(std::string_view key) const {
@@ -203,7 +229,7 @@ void each_document(JsonLines& file, ServingCounts& counts, std::string_view expe
   for (; file.next(); any = true) {
     clear_counts(counts);
     counts.line = file.line();
-    take(CountedFields(file, read_object(file, file.document(), {"document"})));
+    take(CountedFields(file));
   }
   if (!any) throw FileError(file.path(), FileError::whole_file(), "file", "empty", std::string(expected));
 }

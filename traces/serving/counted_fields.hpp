@@ -25,8 +25,10 @@ class CountedFields {
   /// Longer histograms are refused: no engine drafts that much, and a wrong key must not take memory.
   static constexpr std::size_t longest_draft = 4096;
 
-  CountedFields(const JsonLines& file, simdjson::dom::object object, std::string_view prefix = {})
-      : file_(&file), object_(object), prefix_(prefix) {}
+  CountedFields(const JsonLines& file, simdjson::dom::object object, std::string prefix = {})
+      : file_(&file), object_(object), prefix_(std::move(prefix)) {}
+  /// Those of the file's document, which is refused where it is no object.
+  explicit CountedFields(const JsonLines& file);
 
   /// An integer in [0, 2^53], also written as 22.0.
   std::optional<double> count(std::string_view key) const;
@@ -47,8 +49,14 @@ class CountedFields {
   /// The same where it is a string, and nothing where it is something else.
   std::optional<std::string_view> text_if_any(std::string_view key) const;
   std::optional<simdjson::dom::element> value(std::string_view key) const;
-  /// The object under a key, whose own keys messages name behind `prefix`; refused where it is something else.
-  std::optional<CountedFields> part(std::string_view key, std::string_view prefix) const;
+  /// The object under a key, whose own keys messages name behind it; refused where it is something else.
+  std::optional<CountedFields> part(std::string_view key) const;
+  /// The same, refused where it is missing too.
+  CountedFields at(std::string_view key, std::string_view expected = "given") const;
+  /// The same where it is an object, and nothing where it is something else.
+  std::optional<CountedFields> part_if_any(std::string_view key) const;
+  /// Calls with each object of a list, and returns how many entries it has; 0 where it is missing or no list.
+  std::int64_t each(std::string_view key, const std::function<void(const CountedFields&)>& take) const;
 
   /// Counts by the number of accepted drafts, as a list or as an object with the numbers as its keys; false, and an
   /// empty list, where the key is missing or null.
@@ -68,7 +76,7 @@ class CountedFields {
                    const std::optional<double>& told) const;
 
   /// The key as messages name it.
-  std::string name(std::string_view key) const { return std::string(prefix_) + std::string(key); }
+  std::string name(std::string_view key) const { return prefix_ + std::string(key); }
   [[noreturn]] void refuse(std::string_view key, std::string found, std::string expected) const {
     file_->refuse(name(key), std::move(found), std::move(expected));
   }
@@ -80,7 +88,7 @@ class CountedFields {
 
   const JsonLines* file_;
   simdjson::dom::object object_;
-  std::string_view prefix_;
+  std::string prefix_;
 };
 
 /// A count: an integer in [0, 2^53], also written as 22.0.

@@ -42,52 +42,9 @@ namespace specdec::traces {
 
 namespace {
 
-namespace dom = simdjson::dom;
-
-constexpr std::string_view report_name = "guidellm report";
+constexpr std::string_view report_name = "guidellm report", given = "given in every benchmark";
 /// A report holds every request's text.
 constexpr std::size_t longest_report = std::size_t{2} << 30U;
-
-/// An object of a report with its place in it, as messages name it: "benchmarks[1].metrics.".
-class ReportPart {
- public:
-  ReportPart(const JsonLines& file, dom::object object, std::string place)
-      : file_(file), object_(object), place_(std::move(place)) {}
-
-  /// Valid as long as this part.
-  CountedFields fields() const& { return {file_, object_, place_}; }
-  CountedFields fields() const&& = delete;
-
-  std::optional<ReportPart> find(std::string_view key) const {
-    const auto found = find_member(object_, key);
-    if (!found) return std::nullopt;
-    return ReportPart(file_, read_object(file_, *found, {place_, -1, key}), fmt::format("{}{}.", place_, key));
-  }
-
-  ReportPart at(std::string_view key) const {
-    auto part = find(key);
-    if (!part) fields().refuse(key, "missing", "given in every benchmark");
-    return *part;
-  }
-
-  /// Calls with each object of a list, and returns how many it has; 0 where it is missing.
-  template <class Take>
-  std::int64_t each(std::string_view key, Take take) const {
-    const auto found = find_member(object_, key);
-    if (!found) return 0;
-    std::int64_t count = 0;
-    for (const dom::element entry : read_array(file_, *found, {place_, -1, key})) {
-      const std::string place = fmt::format("{}{}[{}]", place_, key, count++);
-      take(ReportPart(file_, read_object(file_, entry, {place}), place + "."));
-    }
-    return count;
-  }
-
- private:
-  const JsonLines& file_;
-  dom::object object_;
-  std::string place_;
-};
 
 /// Adds the counts of one request to those of its benchmark. What one of them lacks no sum has.
 void add_request(const ServingCounts& request, bool first, ServingCounts& sums) {
@@ -127,9 +84,9 @@ class GuidellmReport {
   void read() {
     std::int64_t benchmarks = 0;
     while (file_.next()) {
-      const ReportPart report(file_, read_object(file_, file_.document(), {"document"}), "");
+      const CountedFields report(file_);
       dataset_ = dataset_of(report);
-      benchmarks += report.each("benchmarks", [&](const ReportPart& benchmark) { read_benchmark(benchmark); });
+      benchmarks += report.each("benchmarks", [&](const CountedFields& benchmark) { read_benchmark(benchmark); });
     }
     if (benchmarks > 0) return;
     throw FileError(file_.path(), FileError::whole_file(), "benchmarks", "missing or empty",
@@ -138,54 +95,52 @@ class GuidellmReport {
 
  private:
   /// The kind of a report's first data set.
-  static std::optional<std::string_view> dataset_of(const ReportPart& report) {
+  static std::optional<std::string_view> dataset_of(const CountedFields& report) {
     std::optional<std::string_view> kind;
-    const auto config = report.find("config");
-    const auto spec = config ? config->find("spec") : std::nullopt;
+    const auto config = report.part("config");
+    const auto spec = config ? config->part("spec") : std::nullopt;
     if (!spec) return kind;
-    spec->each("data", [&](const ReportPart& data) {
-      if (!kind) kind = data.fields().text("kind");
+    spec->each("data", [&](const CountedFields& data) {
+      if (!kind) kind = data.text("kind");
     });
     return kind;
   }
 
-  void read_benchmark(const ReportPart& benchmark) {
+  void read_benchmark(const CountedFields& benchmark) {
     counts_ = no_counts(guidellm_engine, report_name, CountUnit::run, file_.path());
     counts_.line = file_.line();
-    read_config(benchmark.at("config"));
+    read_config(benchmark.at("config", given));
     read_run(benchmark);
-    if (const auto requests = benchmark.find("requests")) read_requests(*requests);
+    if (const auto requests = benchmark.part("requests")) read_requests(*requests);
     sink_.take(counts_);
   }
 
-  void read_config(const ReportPart& config) {
+  void read_config(const CountedFields& config) {
     BenchRun& run = counts_.bench.emplace();
-    const ReportPart strategy = config.at("strategy");
-    const auto kind = strategy.fields().text("type_");
-    run.max_concurrency = strategy.fields().measure(kind == "concurrent" ? "streams" : "max_concurrency");
+    const CountedFields strategy = config.at("strategy", given);
+    const auto kind = strategy.text("type_");
+    run.max_concurrency = strategy.measure(kind == "concurrent" ? "streams" : "max_concurrency");
     if (kind == "synchronous") run.max_concurrency = 1;
-    run.request_rate = strategy.fields().rate("rate");
-    const auto backend = config.find("backend");
-    set_label(counts_, "model_name", backend ? backend->fields().text("model") : std::nullopt);
+    run.request_rate = strategy.rate("rate");
+    const auto backend = config.part("backend");
+    set_label(counts_, "model_name", backend ? backend->text("model") : std::nullopt);
     set_label(counts_, "dataset_name", dataset_);
   }
 
-  void read_run(const ReportPart& benchmark) {
+  void read_run(const CountedFields& benchmark) {
     BenchRun& run = *counts_.bench;
-    const ReportPart metrics = benchmark.at("metrics");
-    const ReportPart totals = metrics.at("request_totals");
-    const CountedFields requests = totals.fields();
+    const CountedFields metrics = benchmark.at("metrics", given), requests = metrics.at("request_totals", given);
     run.completed = requests.required("successful", "given: the requests that were answered");
     run.num_prompts = requests.count("total");
-    run.duration_s = benchmark.fields().measure("duration");
+    run.duration_s = benchmark.measure("duration");
     if (run.duration_s.value_or(0) == 0 && *run.completed > 0) {
-      benchmark.fields().refuse("duration", run.duration_s ? "0" : "missing",
-                                fmt::format("above 0 where {} requests were answered", shown(*run.completed)));
+      benchmark.refuse("duration", run.duration_s ? "0" : "missing",
+                       fmt::format("above 0 where {} requests were answered", shown(*run.completed)));
     }
     const auto of_successful = [&](std::string_view metric, std::string_view key) -> std::optional<double> {
-      const auto distribution = metrics.find(metric);
-      const auto part = distribution ? distribution->find("successful") : std::nullopt;
-      return part ? part->fields().measure(key) : std::nullopt;
+      const auto distribution = metrics.part(metric);
+      const auto part = distribution ? distribution->part("successful") : std::nullopt;
+      return part ? part->measure(key) : std::nullopt;
     };
     run.total_input_tokens = of_successful("prompt_token_count", "total_sum");
     run.total_output_tokens = of_successful("output_token_count", "total_sum");
@@ -196,15 +151,14 @@ class GuidellmReport {
     if (between.value_or(0) > 0) run.mean_tpot_ms = between;
   }
 
-  void read_requests(const ReportPart& requests) {
+  void read_requests(const CountedFields& requests) {
     std::int64_t counted = 0;
-    const std::int64_t kept = requests.each("successful", [&](const ReportPart& request) {
-      const auto said = request.find("response_metrics");
-      const auto speculation = said ? said->find("speculative_decoding") : std::nullopt;
+    const std::int64_t kept = requests.each("successful", [&](const CountedFields& request) {
+      const auto said = request.part("response_metrics");
+      const auto speculation = said ? said->part("speculative_decoding") : std::nullopt;
       if (!speculation) return;
-      const CountedFields fields = speculation->fields();
       ServingCounts counts;
-      request_.read(fields, counts);
+      request_.read(*speculation, counts);
       add_request(counts, counted++ == 0, counts_);
     });
     if (counted == 0) return;

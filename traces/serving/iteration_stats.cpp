@@ -27,19 +27,13 @@ namespace specdec::traces {
 
 namespace {
 
-namespace dom = simdjson::dom;
-
 constexpr std::string_view iterations_format = "tensorrt-llm iterations";
 constexpr std::string_view stats_key = "specDecodingStats";
 
-std::optional<double> count_of_either(const CountedFields& fields, std::string_view first, std::string_view second) {
-  const std::array names = {first, second};
-  return fields.count(names);
-}
-
 void read_shape(const CountedFields& fields, ServingCounts& counts) {
-  const auto length = count_of_either(fields, "max_draft_len", "maxDraftLen");
-  const auto total = count_of_either(fields, "max_total_draft_tokens", "maxTotalDraftTokens");
+  using Names = std::array<std::string_view, 2>;
+  const auto length = fields.count(Names{"max_draft_len", "maxDraftLen"});
+  const auto total = fields.count(Names{"max_total_draft_tokens", "maxTotalDraftTokens"});
   if (length) counts.gamma = static_cast<std::int64_t>(*length);
   if (!length || !total) return;
   counts.shape = *total > *length ? DraftShape::tree : DraftShape::chain;
@@ -51,13 +45,11 @@ void read_window(const CountedFields& fields, ServingCounts& counts) {
   window.running = fields.count("numActiveRequests");
   window.waiting = fields.count("numQueuedRequests");
   const auto milliseconds = fields.measure("iterLatencyMS");
-  const auto batching = fields.value("inflightBatchingStats");
-  if (!milliseconds || *milliseconds == 0 || !batching || !batching->is_object()) return;
-  const dom::object members = *batching;
-  const CountedFields batch(fields.file(), members, "inflightBatchingStats.");
+  const auto batch = fields.part_if_any("inflightBatchingStats");
+  if (!milliseconds || *milliseconds == 0 || !batch) return;
   const double seconds = *milliseconds / 1000;
-  if (const auto tokens = batch.count("numCtxTokens")) window.prompt_tokens_per_second = *tokens / seconds;
-  if (const auto generating = batch.count("numGenRequests")) {
+  if (const auto tokens = batch->count("numCtxTokens")) window.prompt_tokens_per_second = *tokens / seconds;
+  if (const auto generating = batch->count("numGenRequests")) {
     window.generation_tokens_per_second = (*generating + *counts.accepted) / seconds;
   }
 }
@@ -89,9 +81,9 @@ void read_iterations(std::span<const std::filesystem::path> files, const CountsS
     std::int64_t iterations = 0;
     bool any = false;
     for (; file.next(); ++iterations) {
-      const CountedFields fields(file, read_object(file, file.document(), {"document"}));
+      const CountedFields fields(file);
       const auto rank = fields.count("attentionDpRank");
-      const auto stats = fields.part(stats_key, "specDecodingStats.");
+      const auto stats = fields.part(stats_key);
       if (!stats || (rank && *rank != 0)) continue;
       clear_counts(counts);
       counts.line = file.line();

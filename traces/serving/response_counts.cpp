@@ -194,28 +194,17 @@ class VllmRequests {
   static constexpr std::string_view format = "vllm requests";
   static constexpr std::string_view wanted = "metrics.speculative_decoding";
 
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
-    const auto metrics = find_member(object, "metrics");
-    if (metrics && metrics->is_object()) {
-      const dom::object members = *metrics;
-      const CountedFields fields(file, members, "metrics.");
-      if (const auto counted = fields.part("speculative_decoding", "metrics.speculative_decoding.")) {
-        take(*counted, tokens_of(file, object), units);
-        return true;
-      }
-    }
-    const auto counted = CountedFields(file, object).part("speculative_decoding_stats", "speculative_decoding_stats.");
-    if (counted) take(*counted, tokens_of(file, object), units);
-    return counted.has_value();
+  bool read(const CountedFields& response, ResponseUnits& units) {
+    const auto metrics = response.part_if_any("metrics");
+    auto counted = metrics ? metrics->part("speculative_decoding") : std::nullopt;
+    if (!counted) counted = response.part("speculative_decoding_stats");
+    if (!counted) return false;
+    const auto usage = response.part_if_any("usage");
+    take(*counted, usage ? usage->count("completion_tokens") : std::nullopt, units);
+    return true;
   }
 
  private:
-  static std::optional<double> tokens_of(const JsonLines& file, dom::object response) {
-    const auto usage = find_member(response, "usage");
-    if (!usage || !usage->is_object()) return std::nullopt;
-    return CountedFields(file, dom::object(*usage), "usage.").count("completion_tokens");
-  }
-
   /// @param tokens  put out, the first one included
   void take(const CountedFields& fields, const std::optional<double>& tokens, ResponseUnits& units) {
     ServingCounts& counts = units.begin(fields.file());
@@ -236,10 +225,10 @@ class TensorrtRequests {
   static constexpr std::string_view format = "tensorrt-llm requests";
   static constexpr std::string_view wanted = "choices[].speculative_decoding";
 
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
-    const auto counted = CountedFields(file, object).part("speculative_decoding", "speculative_decoding.");
+  bool read(const CountedFields& response, ResponseUnits& units) {
+    const auto counted = response.part("speculative_decoding");
     if (!counted) return false;
-    ServingCounts& counts = units.begin(file);
+    ServingCounts& counts = units.begin(response.file());
     request_.read(*counted, counts);
     units.take();
     return true;
@@ -261,29 +250,27 @@ class SglangResponses {
   static constexpr std::string_view format = "sglang meta_info";
   static constexpr std::string_view wanted = "meta_info.spec_verify_ct";
 
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
-    if (const auto meta = find_member(object, "meta_info")) {
+  bool read(const CountedFields& response, ResponseUnits& units) {
+    if (const auto meta = response.value("meta_info")) {
       if (meta->is_array()) {
-        const dom::array list = *meta;
-        for (const dom::element entry : list) take(file, object, read_object(file, entry, {"meta_info[]"}), units);
+        response.each("meta_info", [&](const CountedFields& fields) { take(response, fields, units); });
       } else {
-        take(file, object, read_object(file, *meta, {"meta_info"}), units);
+        take(response, *response.part("meta_info"), units);
       }
       return true;
     }
-    if (!find_member(object, "spec_verify_ct")) return false;
-    take(file, object, object, units);
+    if (!response.value("spec_verify_ct")) return false;
+    take(response, response, units);
     return true;
   }
 
  private:
-  /// `response` holds `object`, and the server's arguments where somebody kept them.
-  void take(const JsonLines& file, dom::object response, dom::object object, ResponseUnits& units) {
-    const CountedFields fields(file, object, "meta_info.");
+  /// `response` holds `fields`, and the server's arguments where somebody kept them.
+  void take(const CountedFields& response, const CountedFields& fields, ResponseUnits& units) {
     if (!fields.value("spec_verify_ct")) return;
-    ServingCounts& counts = units.begin(file);
+    ServingCounts& counts = units.begin(fields.file());
     request_.read(fields, counts);
-    read_sglang_arguments(CountedFields(file, response), counts);
+    read_sglang_arguments(response, counts);
     if (const auto tokens = fields.count("completion_tokens")) {
       counts.emitted = std::max(0.0, *tokens - 1);
       if (!counts.accepted) counts.accepted = std::max(0.0, *counts.emitted - *counts.rounds);
@@ -306,14 +293,10 @@ class LlamaTimings {
   static constexpr std::string_view format = "llama.cpp timings";
   static constexpr std::string_view wanted = "timings.draft_n";
 
-  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) {
-    const CountedFields answer(file, object);
-    if (const auto timings = answer.part("timings", "timings.")) {
-      take(answer, *timings, units);
-      return true;
-    }
-    if (!find_member(object, "draft_n") || !find_member(object, "predicted_n")) return false;
-    take(answer, CountedFields(file, object, "timings."), units);
+  bool read(const CountedFields& answer, ResponseUnits& units) {
+    const auto timings = answer.part("timings");
+    if (!timings && (!answer.value("draft_n") || !answer.value("predicted_n"))) return false;
+    take(answer, timings ? *timings : answer, units);
     return true;
   }
 
@@ -418,7 +401,7 @@ class ResponseWalk {
       label(dom::object(*usage), "prompt_tokens", "prompt_tokens");
     }
     label(object, "prompt_tokens", "prompt_tokens");
-    if (reader_.read(file_, object, units_)) return;
+    if (reader_.read(CountedFields(file_, object), units_)) return;
     for (const auto [key, value] : object) {
       if (value.is_object() ? key != "logprobs" : value.is_array() && holds_responses(key)) {
         visit(value, depth + 1, has_id);

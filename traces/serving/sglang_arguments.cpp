@@ -6,8 +6,6 @@
 namespace specdec::traces {
 namespace {
 
-namespace dom = simdjson::dom;
-
 void read_from(const CountedFields& fields, ServingCounts& counts) {
   set_sglang_drafts(fields.count("speculative_num_steps"), fields.count("speculative_eagle_topk"),
                     fields.count("speculative_num_draft_tokens"), counts);
@@ -29,13 +27,8 @@ void set_sglang_drafts(std::optional<double> steps, std::optional<double> top_k,
 
 void read_sglang_arguments(const CountedFields& fields, ServingCounts& counts) {
   read_from(fields, counts);
-  constexpr std::array<std::string_view, 2> members = {"server_info", "server_args"};
-  constexpr std::array<std::string_view, 2> prefixes = {"server_info.", "server_args."};
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const auto found = fields.value(members[i]);
-    if (!found || !found->is_object()) continue;
-    const dom::object object = *found;
-    read_from(CountedFields(fields.file(), object, prefixes[i]), counts);
+  for (const std::string_view member : {"server_info", "server_args"}) {
+    if (const auto arguments = fields.part_if_any(member)) read_from(*arguments, counts);
   }
 }
 

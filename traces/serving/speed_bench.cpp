@@ -36,8 +36,6 @@ namespace specdec::traces {
 
 namespace {
 
-namespace dom = simdjson::dom;
-
 constexpr std::string_view speed_bench_name = "llama.cpp speed_bench";
 
 class SpeedBenchRun {
@@ -46,35 +44,32 @@ class SpeedBenchRun {
       : file_(path), sink_(sink), counts_(no_counts("llama.cpp", speed_bench_name, CountUnit::request, path)) {}
 
   void read() {
-    while (file_.next()) read_run(read_object(file_, file_.document(), {"document"}));
+    while (file_.next()) read_run(CountedFields(file_));
     warn_or_refuse();
   }
 
  private:
-  void read_run(dom::object run) {
-    const CountedFields fields(file_, run);
-    read_config(read_object(file_, member_of(file_, run, "config", {"config"}), {"config"}));
+  void read_run(const CountedFields& run) {
+    read_config(run.at("config"));
     drafted_ = accepted_ = 0;
-    std::size_t index = 0;
-    for (const dom::element entry : read_array(file_, member_of(file_, run, "results", {"results"}), {"results"})) {
-      const std::string place = fmt::format("results[{}]", index++);
-      const std::string prefix = place + ".";
-      const CountedFields result(file_, read_object(file_, entry, {place}), prefix);
-      ++results_;
+    results_ += run.each("results", [&](const CountedFields& result) {
       if (is_ok(result)) {
         take(result);
       } else {
         ++failed_;
       }
-    }
-    if (const auto summary = fields.value("summary")) check_summary(*summary);
+    });
+    run.each("summary", [&](const CountedFields& row) {
+      if (row.text("category") != "overall") return;
+      check_sum(row, "draft_n", drafted_);
+      check_sum(row, "accepted", accepted_);
+    });
   }
 
-  void read_config(dom::object config) {
-    const CountedFields fields(file_, config, "config.");
-    concurrency_ = fields.above_zero("concurrency");
-    set_label(counts_, "model_name", fields.text("model"));
-    const auto inputs = fields.part("extra_inputs", "config.extra_inputs.");
+  void read_config(const CountedFields& config) {
+    concurrency_ = config.above_zero("concurrency");
+    set_label(counts_, "model_name", config.text("model"));
+    const auto inputs = config.part("extra_inputs");
     const auto temperature = inputs ? inputs->measure("temperature") : std::nullopt;
     set_label(counts_, "temperature", temperature ? std::optional(shown(*temperature)) : std::nullopt);
   }
@@ -136,18 +131,6 @@ class SpeedBenchRun {
     run.total_input_tokens = result.count("prompt_tokens");
   }
 
-  void check_summary(dom::element summary) const {
-    std::size_t index = 0;
-    for (const dom::element entry : read_array(file_, summary, {"summary"})) {
-      const std::string place = fmt::format("summary[{}]", index++);
-      const std::string prefix = place + ".";
-      const CountedFields row(file_, read_object(file_, entry, {place}), prefix);
-      if (row.text("category") != "overall") continue;
-      check_sum(row, "draft_n", drafted_);
-      check_sum(row, "accepted", accepted_);
-    }
-  }
-
   static void check_sum(const CountedFields& row, std::string_view key, double sum) {
     const auto told = row.count(key);
     if (told && *told != sum) row.refuse(key, shown(*told), fmt::format("{}, the sum over results", shown(sum)));
@@ -175,7 +158,7 @@ class SpeedBenchRun {
   const CountsSink& sink_;
   ServingCounts counts_;
   double concurrency_ = 0;
-  std::size_t results_ = 0, failed_ = 0, stopped_ = 0, taken_ = 0;
+  std::int64_t results_ = 0, failed_ = 0, stopped_ = 0, taken_ = 0;
   /// Drafted and accepted tokens of one document.
   double drafted_ = 0, accepted_ = 0;
 };

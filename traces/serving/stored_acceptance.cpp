@@ -36,11 +36,8 @@ namespace specdec::traces {
 
 namespace {
 
-namespace dom = simdjson::dom;
-
 constexpr std::string_view spec_bench_name = "spec-bench";
 constexpr std::string_view eagle_name = "eagle";
-constexpr std::string_view prefix = "choices[].";
 
 // Readers of one format's choices each, which sum them over a question.
 
@@ -175,10 +172,8 @@ void read_questions(std::span<const std::filesystem::path> files, const CountsSi
       set_label(counts, "model_name", question.text_if_any("model_id"));
       set_label(counts, "category", question.text_if_any("category"));
       choices.begin(counts);
-      const dom::element list = member_of(file, question.object(), "choices", {});
-      for (const dom::element choice : read_array(file, list, {"choices"})) {
-        choices.add(CountedFields(file, read_object(file, choice, {"choices[]"}), prefix), counts);
-      }
+      if (!question.value("choices")) question.refuse("choices", "missing", "given");
+      question.each("choices", [&](const CountedFields& choice) { choices.add(choice, counts); });
       choices.end(question, counts);
       accepted = accepted || *counts.accepted > 0;
       if (*counts.rounds > 0) sink.take(counts);
