@@ -13,26 +13,10 @@
 #include "traces/formats/json_fields.hpp"
 #include "traces/serving/counted_fields.hpp"
 #include "traces/serving/counts_formats.hpp"
-#include "traces/serving/request_counts.hpp"
 
 namespace specdec::traces {
 
-// Output of AIPerf (https://github.com/ai-dynamo/aiperf, 0.13).
-//
-// Records, profile_export.jsonl of --export-level records: JSON lines, one a request, of which these keys are read:
-//
-//   {"metadata": {"benchmark_phase": "profiling", "was_cancelled": false},
-//    "metrics": {"output_sequence_length": {"value": 41, "unit": "tokens"}},
-//    "spec_decode_acceptance": {"engine": "vllm", "mean_acceptance_length": 2.25,
-//     "draft_acceptance_rate": 0.4166666666666667, "acceptance_histogram": {"0": 5, "1": 2, "2": 2, "3": 3},
-//     "num_accepted_draft_tokens": 15, "num_draft_tokens": 36, "num_spec_steps": 12, "num_spec_tokens": 3,
-//     "per_step_accepted": null, "per_step_drafted": null},
-//    "error": null}
-//
-// CountUnit::request. The length includes the bonus token, the rate is a fraction, the histogram leaves out numbers of
-// accepted drafts that no round had. Requests of another phase than "profiling" are left out with the warning
-// "warmup_left_out", those without spec_decode_acceptance with "requests_without_speculation"; a file of nothing else
-// is refused. Drafts of vLLM are chains; of others the shape is unknown.
+// Output of AIPerf (https://github.com/ai-dynamo/aiperf, 0.13) but its records, which response_counts.cpp reads.
 //
 // The summary, profile_export_aiperf.json: one object a run, of whose metrics the mean is read ("avg"):
 //
@@ -51,82 +35,8 @@ namespace specdec::traces {
 
 namespace {
 
-constexpr std::string_view records_name = "aiperf records";
 constexpr std::string_view summary_name = "aiperf summary";
-constexpr std::string_view record_key = "spec_decode_acceptance";
 constexpr std::string_view histogram_key = "pooled_spec_decode_acceptance_histogram";
-
-/// The engine's name where the counts are its own, else AIPerf's.
-std::string_view engine_of(const CountedFields& fields) {
-  const auto engine = fields.text("engine");
-  return engine && !engine->empty() ? *engine : aiperf_engine;
-}
-
-class AiperfRecords {
- public:
-  AiperfRecords(const std::filesystem::path& path, const CountsSink& sink)
-      : file_(path), sink_(sink), counts_(no_counts({}, records_name, CountUnit::request, path)) {}
-
-  void read() {
-    while (file_.next()) read_record(CountedFields(file_));
-    warn();
-  }
-
- private:
-  void read_record(const CountedFields& fields) {
-    ++records_;
-    const auto phase = fields.at("metadata", "given in every record").text("benchmark_phase");
-    if (phase && *phase != "profiling") {
-      ++of_warmup_;
-      return;
-    }
-    const auto counted = fields.part(record_key);
-    if (!counted) {
-      ++without_;
-      return;
-    }
-    take(*counted);
-  }
-
-  void take(const CountedFields& fields) {
-    clear_counts(counts_);
-    counts_.line = file_.line();
-    counts_.engine = engine_of(fields);
-    counts_.shape = counts_.engine == "vllm" ? DraftShape::chain : DraftShape::unknown;
-    request_.read(fields, counts_);
-    if (*counts_.rounds == 0) {
-      ++without_;
-      return;
-    }
-    ++taken_;
-    sink_.take(counts_);
-  }
-
-  void warn() const {
-    const std::string path = counts_.file.string();
-    if (taken_ == 0) {
-      throw FileError(counts_.file, FileError::whole_file(), std::string(record_key),
-                      fmt::format("missing or without rounds in all of {} requests", records_),
-                      "given where a request speculated");
-    }
-    if (of_warmup_ > 0) {
-      sink_.warn({"warmup_left_out", fmt::format("{}: {} of {} requests are not of the phase that was measured and are "
-                                                 "left out",
-                                                 path, of_warmup_, records_)});
-    }
-    if (without_ > 0) {
-      sink_.warn({"requests_without_speculation",
-                  fmt::format("{}: {} of {} documents have no counts of speculation ({}) and are left out", path,
-                              without_, records_, record_key)});
-    }
-  }
-
-  JsonLines file_;
-  const CountsSink& sink_;
-  ServingCounts counts_;
-  std::int64_t records_ = 0, of_warmup_ = 0, without_ = 0, taken_ = 0;
-  RequestCounts request_ = RequestCounts(vllm_request_keys());
-};
 
 /// The metrics of a summary, each an object with its unit and its mean.
 class AiperfMetrics {
@@ -229,20 +139,11 @@ class AiperfSummary {
   ServingCounts counts_;
 };
 
-bool is_aiperf_record(std::string_view text) {
-  return mentions_key(text, "benchmark_phase") && mentions_key(text, "metadata") && mentions_key(text, "metrics");
-}
-
 bool is_aiperf_summary(std::string_view text) {
   return mentions_key(text, "aiperf_version") && mentions_key(text, "request_count");
 }
 
 }  // namespace
-
-CountsFormat aiperf_records_format() {
-  return {records_name, [](const FileHead& head) { return first_document_passes(head, is_aiperf_record); },
-          read_each<AiperfRecords>};
-}
 
 CountsFormat aiperf_summary_format() {
   return {summary_name, [](const FileHead& head) { return is_aiperf_summary(head.json()); }, read_each<AiperfSummary>};

@@ -68,6 +68,22 @@ namespace specdec::traces {
 // proposes its most probable token, which is accepted where the target's sampled token is the same. Where times are
 // wanted (CountsSink::plain_windows) every answer is a BenchRun of one request, also one without drafts, which has no
 // rounds, and the label "slot" says which of the server's slots decoded it (`id_slot`).
+//
+// AIPerf (https://github.com/ai-dynamo/aiperf, 0.13), profile_export.jsonl of --export-level records: JSON lines, one a
+// request, of which these keys are read:
+//
+//   {"metadata": {"benchmark_phase": "profiling", "was_cancelled": false},
+//    "metrics": {"output_sequence_length": {"value": 41, "unit": "tokens"}},
+//    "spec_decode_acceptance": {"engine": "vllm", "mean_acceptance_length": 2.25,
+//     "draft_acceptance_rate": 0.4166666666666667, "acceptance_histogram": {"0": 5, "1": 2, "2": 2, "3": 3},
+//     "num_accepted_draft_tokens": 15, "num_draft_tokens": 36, "num_spec_steps": 12, "num_spec_tokens": 3,
+//     "per_step_accepted": null, "per_step_drafted": null},
+//    "error": null}
+//
+// CountUnit::request. The length includes the bonus token, the rate is a fraction, the histogram leaves out numbers of
+// accepted drafts that no round had. Requests of another phase than "profiling" are left out with the warning
+// "warmup_left_out", those without spec_decode_acceptance with "requests_without_speculation"; a file of nothing else
+// is refused. Drafts of vLLM are chains; of others the shape is unknown.
 
 namespace {
 
@@ -107,6 +123,11 @@ class ResponseUnits {
     ++stopped_;
     found_ = true;
   }
+  /// Leaves out one that was sent before the measurement began.
+  void leave_out_warmup() {
+    ++of_warmup_;
+    found_ = true;
+  }
 
   /// True for a request that was read before: its id and its whole text are there again.
   bool is_repeated(dom::object request, const std::string& id) {
@@ -125,7 +146,7 @@ class ResponseUnits {
 
   void begin_file(const std::filesystem::path& path) {
     counts_.file = path;
-    documents_ = without_ = stopped_ = taken_ = repeated_ = of_one_id_ = 0;
+    documents_ = without_ = stopped_ = of_warmup_ = taken_ = repeated_ = of_one_id_ = 0;
   }
   void begin_document() {
     found_ = false;
@@ -163,6 +184,11 @@ class ResponseUnits {
                               "their rounds; they are left out",
                               path.string(), stopped_, documents_)});
     }
+    if (of_warmup_ > 0) {
+      sink_.warn({"warmup_left_out", fmt::format("{}: {} of {} requests are not of the phase that was measured and are "
+                                                 "left out",
+                                                 path.string(), of_warmup_, documents_)});
+    }
     if (without_ > 0) {
       sink_.warn({"requests_without_speculation",
                   fmt::format("{}: {} of {} documents have no counts of speculation ({}) and are left out",
@@ -175,7 +201,8 @@ class ResponseUnits {
  private:
   const CountsSink& sink_;
   ServingCounts counts_;
-  std::int64_t documents_ = 0, without_ = 0, stopped_ = 0, taken_ = 0, repeated_ = 0, of_one_id_ = 0;
+  std::int64_t documents_ = 0, without_ = 0, stopped_ = 0, of_warmup_ = 0;
+  std::int64_t taken_ = 0, repeated_ = 0, of_one_id_ = 0;
   bool found_ = false;
   struct Known {
     std::size_t text;  ///< a hash
@@ -216,6 +243,33 @@ class VllmRequests {
     units.take();
   }
 
+  RequestCounts request_ = RequestCounts(vllm_request_keys());
+};
+
+class AiperfRecords {
+ public:
+  static constexpr std::string_view engine = aiperf_engine;
+  static constexpr std::string_view format = "aiperf records";
+  static constexpr std::string_view wanted = "spec_decode_acceptance";
+
+  bool read(const CountedFields& record, ResponseUnits& units) {
+    const auto metadata = record.part("metadata");
+    if (!metadata) return false;
+    const auto phase = metadata->text("benchmark_phase");
+    if (phase && *phase != "profiling") {
+      units.leave_out_warmup();
+    } else if (const auto fields = record.part(wanted)) {
+      ServingCounts& counts = units.begin(record.file());
+      const auto named = fields->text("engine");
+      counts.engine = named && !named->empty() ? *named : engine;
+      counts.shape = counts.engine == "vllm" ? DraftShape::chain : DraftShape::unknown;
+      request_.read(*fields, counts);
+      units.take();
+    }
+    return true;
+  }
+
+ private:
   RequestCounts request_ = RequestCounts(vllm_request_keys());
 };
 
@@ -464,6 +518,10 @@ bool is_vllm(std::string_view text) {
          (mentions_key(text, "num_accepted_draft_tokens") || mentions_key(text, "num_draft_tokens") ||
           mentions_key(text, "draft_acceptance_rate"));
 }
+bool is_aiperf(std::string_view text) {
+  return mentions_key(text, "benchmark_phase") && mentions_key(text, "metadata") && mentions_key(text, "metrics");
+}
+
 bool is_tensorrt(std::string_view text) {
   return mentions_key(text, "speculative_decoding") &&
          (mentions_key(text, "total_accepted_draft_tokens") || mentions_key(text, "total_draft_tokens"));
@@ -478,6 +536,7 @@ bool is_llama(std::string_view text) {
 }  // namespace
 
 CountsFormat vllm_requests_format() { return format_read_by<VllmRequests, is_vllm>(); }
+CountsFormat aiperf_records_format() { return format_read_by<AiperfRecords, is_aiperf>(); }
 CountsFormat tensorrt_llm_requests_format() { return format_read_by<TensorrtRequests, is_tensorrt>(); }
 CountsFormat sglang_responses_format() { return format_read_by<SglangResponses, is_sglang>(); }
 CountsFormat llama_server_timings_format() { return format_read_by<LlamaTimings, is_llama>(); }
