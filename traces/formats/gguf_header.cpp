@@ -15,24 +15,11 @@
 namespace specdec::traces {
 namespace {
 
-enum GgufValueType : std::uint32_t {
-  value_u8,
-  value_i8,
-  value_u16,
-  value_i16,
-  value_u32,
-  value_i32,
-  value_f32,
-  value_bool,
-  value_string,
-  value_array,
-  value_u64,
-  value_i64,
-  value_f64,
-  value_types
-};
+/// Types of values, by their number: unsigned ('u', a flag too) and signed integers, floats, strings and arrays.
+constexpr std::string_view value_kinds = "uiuiuifusauif";
 /// 0 if the size is not fixed.
-constexpr std::array<std::uint64_t, value_types> value_bytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+constexpr std::array<std::uint8_t, value_kinds.size()> value_bytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+constexpr std::size_t value_string = value_kinds.find('s'), value_array = value_kinds.find('a');
 
 struct GgmlType {
   std::uint32_t id;
@@ -54,38 +41,6 @@ constexpr std::array<GgmlType, 34> ggml_types = {
 constexpr std::uint64_t default_alignment = 32;
 constexpr std::uint64_t most_alignment = std::uint64_t{1} << 20U;
 constexpr int deepest_array = 4;
-
-template <class T>
-std::int64_t clamped(const std::byte* from) {
-  const T value = load<T>(from);
-  return std::in_range<std::int64_t>(value) ? static_cast<std::int64_t>(value)
-                                            : std::numeric_limits<std::int64_t>::max();
-}
-
-/// The integer or flag at `from`; empty for other types.
-std::optional<std::int64_t> integer_at(const std::byte* from, std::uint32_t type) {
-  switch (type) {
-    case value_u8:
-    case value_bool:
-      return clamped<std::uint8_t>(from);
-    case value_i8:
-      return clamped<std::int8_t>(from);
-    case value_u16:
-      return clamped<std::uint16_t>(from);
-    case value_i16:
-      return clamped<std::int16_t>(from);
-    case value_u32:
-      return clamped<std::uint32_t>(from);
-    case value_i32:
-      return clamped<std::int32_t>(from);
-    case value_u64:
-      return clamped<std::uint64_t>(from);
-    case value_i64:
-      return clamped<std::int64_t>(from);
-    default:
-      return std::nullopt;
-  }
-}
 
 }  // namespace
 
@@ -153,7 +108,7 @@ class GgufHeaderReader {
   std::uint32_t take_type(std::string_view key) {
     const std::uint64_t at = at_;
     const auto type = take_number<std::uint32_t>(key);
-    if (type >= value_types) refuse(at, "type of " + printable(key), fmt::format("{}", type), "in [0, 12]");
+    if (type >= value_kinds.size()) refuse(at, "type of " + printable(key), fmt::format("{}", type), "in [0, 12]");
     return type;
   }
 
@@ -318,13 +273,14 @@ std::vector<std::int64_t> GgufHeader::integers(std::string_view key) const {
   if (found == values_.end()) return result;
   const Value& value = found->second;
   const std::uint64_t size = value_bytes.at(value.type);
+  const char kind = value_kinds[value.type];
+  constexpr const char* expected = "an integer in [0, 2147483647]";
   for (std::uint64_t i = 0; i < value.count; ++i) {
-    const auto number = integer_at(value.bytes.data() + i * size, value.type);
-    if (!number) refuse(key, "something else", "an integer in [0, 2147483647]");
-    if (*number < 0 || *number > std::numeric_limits<std::int32_t>::max()) {
-      refuse(key, fmt::format("{}", *number), "an integer in [0, 2147483647]");
-    }
-    result.push_back(*number);
+    if (kind != 'u' && kind != 'i') refuse(key, "something else", expected);
+    const std::int64_t number = load_integer(value.bytes.data() + i * size, value_bytes[value.type], kind == 'i');
+    if (number < 0 || number > std::numeric_limits<std::int32_t>::max())
+      refuse(key, fmt::format("{}", number), expected);
+    result.push_back(number);
   }
   return result;
 }

@@ -155,22 +155,7 @@ std::int64_t NpyArray::row_elements() const {
 }
 
 std::int64_t integer_at(NpyType type, const std::byte* from) {
-  const auto of = [&](auto as_signed, auto as_unsigned) -> std::int64_t {
-    if (type.kind == 'i') return load<decltype(as_signed)>(from);
-    const std::uint64_t value = load<decltype(as_unsigned)>(from);
-    constexpr std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
-    return static_cast<std::int64_t>(std::min(value, largest));
-  };
-  switch (type.bytes) {
-    case 1:
-      return of(std::int8_t{}, std::uint8_t{});
-    case 2:
-      return of(std::int16_t{}, std::uint16_t{});
-    case 4:
-      return of(std::int32_t{}, std::uint32_t{});
-    default:
-      return of(std::int64_t{}, std::uint64_t{});
-  }
+  return load_integer(from, type.bytes, type.kind == 'i');
 }
 
 std::string string_at(NpyType type, const std::byte* from) {
