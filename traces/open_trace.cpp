@@ -38,27 +38,23 @@ void require_pair(std::span<const fs::path> files, const char* content) {
                      "given as a pair, the target's and the draft's");
 }
 
-/// Opens files of a format that holds both models in one, and reads them one after the other.
-template <class Open, class FormatOptions>
-std::unique_ptr<PositionSource> open_each(std::span<const fs::path> files, const OpenOptions& options, Open open,
-                                          const FormatOptions& format_options, std::string_view format) {
-  if (options.pair()) {
-    throw FileError(options.target, FileError::whole_file(), "file", fmt::format("{}, no half of a pair", format),
-                    fmt::format("one model's, as NPY, llama.cpp logits and the answers of engines are: {} holds both "
-                                "models and is given alone",
-                                format));
-  }
-  if (files.size() == 1) return open(files.front(), format_options);
-  std::vector<std::unique_ptr<PositionSource>> sources;
-  for (const fs::path& file : files) sources.push_back(open(file, format_options));
-  return std::make_unique<JoinedRecordings>(std::move(sources));
+void refuse_half(const OpenOptions& options, std::string_view format) {
+  if (!options.pair()) return;
+  throw FileError(options.target, FileError::whole_file(), "file", fmt::format("{}, no half of a pair", format),
+                  fmt::format("one model's, as NPY, llama.cpp logits and the answers of engines are: {} holds both "
+                              "models and is given alone",
+                              format));
 }
 
-NumpyOptions numpy_options(const OpenOptions& options) {
-  return {options.space, options.target_array, options.draft_array};
-}
-TokenPairOptions token_pair_options(const OpenOptions& options) {
-  return {options.space, options.target_array, options.draft_array};
+/// Opens files of a format that holds both models in one, and reads them one after the other.
+template <class Open>
+std::unique_ptr<PositionSource> open_each(std::span<const fs::path> files, const OpenOptions& options, Open open,
+                                          std::string_view format) {
+  refuse_half(options, format);
+  if (files.size() == 1) return open(files.front(), options);
+  std::vector<std::unique_ptr<PositionSource>> sources;
+  for (const fs::path& file : files) sources.push_back(open(file, options));
+  return std::make_unique<JoinedRecordings>(std::move(sources));
 }
 
 /// What `analyze` reads.
@@ -71,8 +67,20 @@ constexpr std::string_view npz = "NPZ", position_traces = "position traces", pai
 /// Every readable format, specific ones before general ones.
 std::vector<TraceFormat> all_formats() {
   return {
-      trace_format(),
-      request_record_format(),
+      {"specdec-trace (safetensors)", [](const FileHead& head) { return head.folder || is_safetensors(head.bytes); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         refuse_half(options, "a specdec-trace");
+         ReaderOptions reader_options;
+         reader_options.salvage = options.salvage;
+         reader_options.on_error = options.on_error;
+         return read_trace(files, std::move(reader_options));
+       }},
+      {"record of requests (scripts/record_openai.py)",
+       [](const FileHead& head) { return is_request_record(head.json()); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         const auto open = [](const fs::path& file, const OpenOptions&) { return open_request_record(file); };
+         return open_each(files, options, open, "a record of requests");
+       }},
       {"llama.cpp logits", [](const FileHead& head) { return is_llamacpp_logits(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
          require_pair(files, "llama.cpp logits");
@@ -81,25 +89,32 @@ std::vector<TraceFormat> all_formats() {
       {"NPY", [](const FileHead& head) { return is_npy(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
          require_pair(files, "an array");
-         return open_npy_pair(options.target, options.draft, numpy_options(options));
+         return open_npy_pair(options.target, options.draft, options);
        }},
       {npz, [](const FileHead& head) { return is_npz(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_npz, numpy_options(options), npz);
+         return open_each(files, options, open_npz, npz);
        }},
       {position_traces, [](const FileHead& head) { return is_position_traces(head.json()); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_position_traces, PositionTraceOptions{options.draft_array},
-                          position_traces);
+         return open_each(files, options, open_position_traces, position_traces);
        }},
       {pairs_jsonl, [](const FileHead& head) { return is_token_pairs_jsonl(head.json()); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_token_pairs_jsonl, token_pair_options(options), pairs_jsonl);
+         return open_each(files, options, open_token_pairs_jsonl, pairs_jsonl);
        }},
-      paired_recordings_format(),
+      {"log-probabilities of one model, two files (vLLM, SGLang, llama-server, OpenAI)",
+       [](const FileHead& head) { return is_model_recording(head.json()); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         if (!options.pair()) {
+           throw FileError(files.front(), FileError::whole_file(), "file", "log-probabilities of one model",
+                           "one of two: the target's and the draft's of the same texts");
+         }
+         return open_paired_recordings(options.target, options.draft);
+       }},
       {pairs_csv, [](const FileHead& head) { return is_token_pairs_csv(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_token_pairs_csv, token_pair_options(options), pairs_csv);
+         return open_each(files, options, open_token_pairs_csv, pairs_csv);
        }},
   };
 }
@@ -107,8 +122,8 @@ std::vector<TraceFormat> all_formats() {
 /// The format of a table with a column of at least one model, by the names that the options give: its reader reports
 /// what is missing.
 std::string_view table_format(const FileHead& head, const OpenOptions& options) {
-  if (!head.json().empty()) return names_a_model_jsonl(head.json(), token_pair_options(options)) ? pairs_jsonl : "";
-  return names_a_model_csv(head.bytes, token_pair_options(options)) ? pairs_csv : "";
+  if (!head.json().empty()) return names_a_model_jsonl(head.json(), options) ? pairs_jsonl : "";
+  return names_a_model_csv(head.bytes, options) ? pairs_csv : "";
 }
 
 /// The format of each file, which must be the same for all.

@@ -15,7 +15,7 @@
 namespace specdec::traces {
 
 /// Options for reading files, as far as they do not state them themselves.
-struct OpenOptions {
+struct OpenOptions : ArrayNames {
   /// Leave out shards that are unreadable instead of refusing the trace.
   bool salvage = false;
   /// Called for each inconsistency by the readers that can continue after one (specdec-trace); the others throw.
@@ -23,11 +23,6 @@ struct OpenOptions {
   /// A pair recorded separately, one file per model; both or neither. There are no other files then.
   std::filesystem::path target;
   std::filesystem::path draft;
-  /// For arrays (NPY, NPZ) and token pairs (CSV, JSONL): the kind of the numbers, and the names of the two arrays or
-  /// columns. For position traces, draft_array is the draft's name.
-  std::optional<RowSpace> space;
-  std::string target_array;
-  std::string draft_array;
 
   bool pair() const { return !target.empty(); }
 };

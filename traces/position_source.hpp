@@ -20,6 +20,16 @@ enum class Role { target, draft };
 /// PositionSource::depths() of accepted lengths.
 inline constexpr std::int64_t every_depth = std::numeric_limits<std::int64_t>::max();
 
+/// What files of arrays, of token pairs or of position traces leave open.
+struct ArrayNames {
+  /// The kind of the numbers, if the names do not state it; arrays named `p` and `q` alone hold probabilities.
+  std::optional<RowSpace> space;
+  /// Names of the two arrays or columns, if they differ from the usual ones or there are several. For position traces,
+  /// draft_array is the draft's `acc_...` object, with or without its "acc_"; required if a file has several.
+  std::string target_array;
+  std::string draft_array;
+};
+
 /// A recording, read once from front to end in bounded memory, whatever its file format.
 class PositionSource {
  public:

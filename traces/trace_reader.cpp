@@ -16,11 +16,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void throw_it(const FileError& error) { throw error; }
 
-/// 8 bytes of the header's length, then the header.
-bool is_safetensors(const FileHead& head) {
-  return head.bytes.size() > 8 && head.bytes[8] == '{' && head.bytes[7] == 0;
-}
-
 class TraceReader : public PositionSource {
  public:
   TraceReader(std::span<const fs::path> paths, ReaderOptions options)
@@ -128,18 +123,6 @@ std::unique_ptr<PositionSource> read_trace(const fs::path& path, ReaderOptions o
   return read_trace(std::span(&path, 1), std::move(options));
 }
 
-TraceFormat trace_format() {
-  return {"specdec-trace (safetensors)", [](const FileHead& head) { return head.folder || is_safetensors(head); },
-          [](std::span<const fs::path> files, const OpenOptions& options) -> std::unique_ptr<PositionSource> {
-            if (options.pair()) {
-              throw FileError(options.target, FileError::whole_file(), "file", "a specdec-trace",
-                              "given alone: a trace holds both models");
-            }
-            ReaderOptions reader_options;
-            reader_options.salvage = options.salvage;
-            reader_options.on_error = options.on_error;
-            return read_trace(files, std::move(reader_options));
-          }};
-}
+bool is_safetensors(std::string_view head) { return head.size() > 8 && head[8] == '{' && head[7] == 0; }
 
 }  // namespace specdec::traces

@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 
-#include "traces/open_trace.hpp"
 #include "traces/position_source.hpp"
 
 namespace specdec::traces {
@@ -31,7 +30,7 @@ struct ReaderOptions {
 std::unique_ptr<PositionSource> read_trace(std::span<const std::filesystem::path> paths, ReaderOptions options = {});
 std::unique_ptr<PositionSource> read_trace(const std::filesystem::path& path, ReaderOptions options = {});
 
-/// The entry of open_trace: any safetensors file.
-TraceFormat trace_format();
+/// True if a file that begins like this is in safetensors.
+bool is_safetensors(std::string_view head);
 
 }  // namespace specdec::traces

@@ -301,7 +301,7 @@ class NumpySource : public PositionSource {
 };
 
 /// The kind of an array's numbers, from its name or the options.
-RowSpace space_of(const std::filesystem::path& path, const std::string& name, const NumpyOptions& options) {
+RowSpace space_of(const std::filesystem::path& path, const std::string& name, const ArrayNames& options) {
   const auto named = space_named_in(name);
   if (named && options.space && *named != *options.space) {
     throw FileError(path, FileError::whole_file(), printable(name), fmt::format("{} by name", name_of(*named)),
@@ -317,7 +317,7 @@ RowSpace space_of(const std::filesystem::path& path, const std::string& name, co
 /// Assigns the arrays of one archive by their names.
 class ArchiveReader {
  public:
-  ArchiveReader(std::shared_ptr<const ZipArchive> archive, const NumpyOptions& options)
+  ArchiveReader(std::shared_ptr<const ZipArchive> archive, const ArrayNames& options)
       : archive_(std::move(archive)), options_(options) {
     for (const ZipEntry& entry : archive_->entries()) assign(entry);
   }
@@ -398,7 +398,7 @@ class ArchiveReader {
   }
 
   std::shared_ptr<const ZipArchive> archive_;
-  const NumpyOptions& options_;
+  const ArrayNames& options_;
   std::map<Role, std::vector<const ZipEntry*>> candidates_;
   std::map<PairColumn, const ZipEntry*> index_;
   std::vector<std::string> not_read_;
@@ -410,12 +410,12 @@ bool is_npy(std::string_view head) { return head.starts_with(npy_magic); }
 
 bool is_npz(std::string_view head) { return head.starts_with(zip_magic) || head.starts_with(empty_zip_magic); }
 
-std::unique_ptr<PositionSource> open_npz(const std::filesystem::path& path, const NumpyOptions& options) {
+std::unique_ptr<PositionSource> open_npz(const std::filesystem::path& path, const ArrayNames& options) {
   return ArchiveReader(std::make_shared<const ZipArchive>(path), options).open();
 }
 
 std::unique_ptr<PositionSource> open_npy_pair(const std::filesystem::path& target, const std::filesystem::path& draft,
-                                              const NumpyOptions& options) {
+                                              const ArrayNames& options) {
   auto files = std::make_shared<const std::pair<MappedFile, MappedFile>>(MappedFile(target), MappedFile(draft));
   const auto array = [](const std::filesystem::path& path, const MappedFile& file) {
     return NpyArray(path, path.filename().string(), 0, ByteStream(file.bytes()));

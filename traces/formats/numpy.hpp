@@ -36,14 +36,6 @@ namespace specdec::traces {
 // Float64 is rounded to float32, logits after subtracting their row's largest, so that a probability loses at most
 // 1e-6 of itself. Big-endian and Fortran-ordered arrays are rejected, and so are Python objects (|O).
 
-struct NumpyOptions {
-  /// The kind of the numbers of p and q, if the names do not state it; `p` and `q` alone are probabilities.
-  std::optional<RowSpace> space;
-  /// Names of the two arrays of an archive, if they differ from those above.
-  std::string target_array;
-  std::string draft_array;
-};
-
 /// True if a file that begins like this is an NPY file.
 bool is_npy(std::string_view head);
 /// True if a file that begins like this is a zip archive.
@@ -51,12 +43,12 @@ bool is_npz(std::string_view head);
 
 /// One archive with both models' arrays.
 /// @throws FileError naming the archive's entry or byte
-std::unique_ptr<PositionSource> open_npz(const std::filesystem::path& path, const NumpyOptions& options = {});
+std::unique_ptr<PositionSource> open_npz(const std::filesystem::path& path, const ArrayNames& options = {});
 
 /// Two NPY files, the same positions by the target and by the draft. The file names state what the numbers are
 /// (for instance p_logits.npy), else the options must.
 /// @throws FileError
 std::unique_ptr<PositionSource> open_npy_pair(const std::filesystem::path& target, const std::filesystem::path& draft,
-                                              const NumpyOptions& options = {});
+                                              const ArrayNames& options = {});
 
 }  // namespace specdec::traces

@@ -277,31 +277,17 @@ class PairedRecordings : public PositionSource {
   std::vector<std::int32_t> translation_;
 };
 
-/// True if a JSON text that begins like this may be one model's responses.
+}  // namespace
+
 bool is_model_recording(std::string_view head) {
   constexpr std::array keys = {"choices",     "prompt_logprobs", "meta_info", "completion_probabilities",
                                "topk_logits", "logprobs_b64"};
   return std::any_of(keys.begin(), keys.end(), [head](const char* key) { return mentions_key(head, key); });
 }
 
-}  // namespace
-
 std::unique_ptr<PositionSource> open_paired_recordings(const std::filesystem::path& target,
                                                        const std::filesystem::path& draft) {
   return std::make_unique<PairedRecordings>(target, draft);
-}
-
-TraceFormat paired_recordings_format() {
-  return {
-      "log-probabilities of one model, two files (vLLM, SGLang, llama-server, OpenAI)",
-      [](const FileHead& head) { return is_model_recording(head.json()); },
-      [](std::span<const std::filesystem::path> files, const OpenOptions& options) -> std::unique_ptr<PositionSource> {
-        if (!options.pair()) {
-          throw FileError(files.front(), FileError::whole_file(), "file", "log-probabilities of one model",
-                          "one of two: the target's and the draft's of the same texts");
-        }
-        return open_paired_recordings(options.target, options.draft);
-      }};
 }
 
 }  // namespace specdec::traces

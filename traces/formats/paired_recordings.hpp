@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "traces/open_trace.hpp"
 #include "traces/position_source.hpp"
 
 namespace specdec::traces {
@@ -27,7 +26,7 @@ namespace specdec::traces {
 std::unique_ptr<PositionSource> open_paired_recordings(const std::filesystem::path& target,
                                                        const std::filesystem::path& draft);
 
-/// For open_trace(): a pair only, since one file has one model.
-TraceFormat paired_recordings_format();
+/// True if a JSON text that begins like this is a response with log-probabilities.
+bool is_model_recording(std::string_view head);
 
 }  // namespace specdec::traces

@@ -65,11 +65,11 @@ class IntegerArray {
 
 class PositionTraces : public PositionSource {
  public:
-  PositionTraces(const std::filesystem::path& path, const PositionTraceOptions& options) : file_(path) {
+  PositionTraces(const std::filesystem::path& path, const ArrayNames& options) : file_(path) {
     if (!file_.next()) {
       throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each sequence");
     }
-    key_ = choose_draft(options.draft);
+    key_ = choose_draft(options.draft_array);
     metadata_.draft_kind = key_.substr(position_trace_draft_prefix.size());
     file_.rewind();
   }
@@ -221,8 +221,7 @@ bool is_position_traces(std::string_view head) {
          head.find('\n') == std::string_view::npos;
 }
 
-std::unique_ptr<PositionSource> open_position_traces(const std::filesystem::path& path,
-                                                     const PositionTraceOptions& options) {
+std::unique_ptr<PositionSource> open_position_traces(const std::filesystem::path& path, const ArrayNames& options) {
   return std::make_unique<PositionTraces>(path, options);
 }
 

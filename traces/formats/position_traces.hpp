@@ -20,17 +20,11 @@ namespace specdec::traces {
 
 inline constexpr std::string_view position_trace_draft_prefix = "acc_";
 
-struct PositionTraceOptions {
-  /// The `acc_...` object to read, with or without its "acc_"; required if a file has several.
-  std::string draft;
-};
-
 /// True if a text that begins like this has such an object on its first line.
 bool is_position_traces(std::string_view head);
 
 /// Tier accepted_length.
 /// @throws FileError naming the line and the key
-std::unique_ptr<PositionSource> open_position_traces(const std::filesystem::path& path,
-                                                     const PositionTraceOptions& options = {});
+std::unique_ptr<PositionSource> open_position_traces(const std::filesystem::path& path, const ArrayNames& options = {});
 
 }  // namespace specdec::traces

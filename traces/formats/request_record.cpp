@@ -11,7 +11,6 @@
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/labels.hpp"
 #include "traces/formats/position_columns.hpp"
-#include "traces/joined_recordings.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -37,12 +36,6 @@ TraceMetadata read_metadata(const JsonLines& file) {
     strings[name] = value.is_string() ? std::string(read_string(file, value, {key})) : simdjson::minify(value);
   }
   return metadata_from_strings(strings, file.path());
-}
-
-/// True if a JSON text that begins like this is a record.
-bool is_record(std::string_view head) {
-  const std::size_t format = head.find("\"specdec-record\"");
-  return format != std::string_view::npos && mentions_key(head, "format") && format < head.find('\n');
 }
 
 class RequestRecord : public PositionSource {
@@ -139,23 +132,13 @@ class RequestRecord : public PositionSource {
 
 }  // namespace
 
-std::unique_ptr<PositionSource> open_request_record(const std::filesystem::path& path) {
-  return std::make_unique<RequestRecord>(path);
+bool is_request_record(std::string_view head) {
+  const std::size_t format = head.find("\"specdec-record\"");
+  return format != std::string_view::npos && mentions_key(head, "format") && format < head.find('\n');
 }
 
-TraceFormat request_record_format() {
-  return {
-      "record of requests (scripts/record_openai.py)", [](const FileHead& head) { return is_record(head.json()); },
-      [](std::span<const std::filesystem::path> files, const OpenOptions& options) -> std::unique_ptr<PositionSource> {
-        if (options.pair()) {
-          throw FileError(options.target, FileError::whole_file(), "file", "a record of requests",
-                          "given alone: a record holds both models");
-        }
-        if (files.size() == 1) return open_request_record(files.front());
-        std::vector<std::unique_ptr<PositionSource>> sources;
-        for (const std::filesystem::path& file : files) sources.push_back(open_request_record(file));
-        return std::make_unique<JoinedRecordings>(std::move(sources));
-      }};
+std::unique_ptr<PositionSource> open_request_record(const std::filesystem::path& path) {
+  return std::make_unique<RequestRecord>(path);
 }
 
 }  // namespace specdec::traces

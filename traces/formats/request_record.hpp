@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "traces/open_trace.hpp"
 #include "traces/position_source.hpp"
 
 namespace specdec::traces {
@@ -50,7 +49,7 @@ namespace specdec::traces {
 ///   others
 std::unique_ptr<PositionSource> open_request_record(const std::filesystem::path& path);
 
-/// For open_trace(): one record or several.
-TraceFormat request_record_format();
+/// True if a JSON text that begins like this is a record.
+bool is_request_record(std::string_view head);
 
 }  // namespace specdec::traces

@@ -30,12 +30,12 @@ std::optional<float> overlap_of(double value) {
 }  // namespace
 
 std::optional<PairColumn> PairColumnNames::column_of(std::string_view name) {
-  if (!name.empty() && name == options_.target_column) return PairColumn::target;
-  if (!name.empty() && name == options_.draft_column) return PairColumn::draft;
+  if (!name.empty() && name == options_.target_array) return PairColumn::target;
+  if (!name.empty() && name == options_.draft_array) return PairColumn::draft;
   if (const auto model = model_column(name)) {
     const bool target = model->role == Role::target;
     if (model->rank) return target ? PairColumn::target_rank : PairColumn::draft_rank;
-    const std::string& chosen = target ? options_.target_column : options_.draft_column;
+    const std::string& chosen = target ? options_.target_array : options_.draft_array;
     if (chosen.empty()) return target ? PairColumn::target : PairColumn::draft;
     return std::nullopt;
   }

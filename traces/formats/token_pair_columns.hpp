@@ -25,7 +25,7 @@ namespace specdec::traces {
 /// Assigns the names of a file's columns.
 class PairColumnNames {
  public:
-  explicit PairColumnNames(const TokenPairOptions& options) : options_(options) {}
+  explicit PairColumnNames(const ArrayNames& options) : options_(options) {}
 
   /// Takes a name; empty if the column is not read. If two columns mean the same, the later one is `ambiguous`.
   std::optional<PairColumn> add(std::string_view name);
@@ -46,7 +46,7 @@ class PairColumnNames {
  private:
   std::optional<PairColumn> column_of(std::string_view name);
 
-  TokenPairOptions options_;
+  ArrayNames options_;
   std::map<PairColumn, std::string> names_;
   std::map<PairColumn, RowSpace> spaces_;
   std::vector<std::string> not_read_;
@@ -136,8 +136,7 @@ class TokenPairSource : public PositionSource {
   }
 
  protected:
-  TokenPairSource(const std::filesystem::path& path, const TokenPairOptions& options)
-      : records_(path), names_(options) {}
+  TokenPairSource(const std::filesystem::path& path, const ArrayNames& options) : records_(path), names_(options) {}
 
   virtual bool next_record() = 0;
   virtual bool next_row() { return next_record(); }

@@ -40,26 +40,17 @@ namespace specdec::traces {
 // log-probabilities: the first number that is not 0 decides for both, and every other must fit. A number above its
 // limit by at most 1e-4 is read as the limit. Other columns are not read, and a note names them.
 
-struct TokenPairOptions {
-  /// The kind of the numbers, if the names do not state it: probabilities or log_probabilities.
-  std::optional<RowSpace> space;
-  /// Names of the two columns, if they differ from those above or there are several.
-  std::string target_column;
-  std::string draft_column;
-};
-
 /// True if a text that begins like this is a CSV file whose header names both models.
 bool is_token_pairs_csv(std::string_view head);
 /// True if a text that begins like this has a JSON object on its first line that names both models.
 bool is_token_pairs_jsonl(std::string_view head);
 /// The same for at least one model, including by the options' names.
-bool names_a_model_csv(std::string_view head, const TokenPairOptions& options);
-bool names_a_model_jsonl(std::string_view head, const TokenPairOptions& options);
+bool names_a_model_csv(std::string_view head, const ArrayNames& options);
+bool names_a_model_jsonl(std::string_view head, const ArrayNames& options);
 
 /// @throws FileError naming the line and the column
-std::unique_ptr<PositionSource> open_token_pairs_csv(const std::filesystem::path& path,
-                                                     const TokenPairOptions& options = {});
+std::unique_ptr<PositionSource> open_token_pairs_csv(const std::filesystem::path& path, const ArrayNames& options = {});
 std::unique_ptr<PositionSource> open_token_pairs_jsonl(const std::filesystem::path& path,
-                                                       const TokenPairOptions& options = {});
+                                                       const ArrayNames& options = {});
 
 }  // namespace specdec::traces

@@ -24,7 +24,7 @@ std::string_view without_quotes(std::string_view text) {
 
 class CsvPairs final : public TokenPairSource<CsvRecords> {
  public:
-  CsvPairs(const std::filesystem::path& path, const TokenPairOptions& options) : TokenPairSource(path, options) {
+  CsvPairs(const std::filesystem::path& path, const ArrayNames& options) : TokenPairSource(path, options) {
     read_header();
     if (!records_.next()) records_.refuse("file", "at its end", "a line for each token");
     decide_spaces();
@@ -129,7 +129,7 @@ class CsvPairs final : public TokenPairSource<CsvRecords> {
   std::vector<std::optional<PairColumn>> order_;
 };
 
-PairColumnNames names_in_header(std::string_view head, const TokenPairOptions& options) {
+PairColumnNames names_in_header(std::string_view head, const ArrayNames& options) {
   head = without_byte_order_mark(head);
   std::string_view line = head.substr(0, head.find_first_of("\r\n"));
   const char separator = csv_separator(line);
@@ -142,12 +142,11 @@ PairColumnNames names_in_header(std::string_view head, const TokenPairOptions& o
 
 bool is_token_pairs_csv(std::string_view head) { return names_in_header(head, {}).has_both_models(); }
 
-bool names_a_model_csv(std::string_view head, const TokenPairOptions& options) {
+bool names_a_model_csv(std::string_view head, const ArrayNames& options) {
   return names_in_header(head, options).has_a_model();
 }
 
-std::unique_ptr<PositionSource> open_token_pairs_csv(const std::filesystem::path& path,
-                                                     const TokenPairOptions& options) {
+std::unique_ptr<PositionSource> open_token_pairs_csv(const std::filesystem::path& path, const ArrayNames& options) {
   return std::make_unique<CsvPairs>(path, options);
 }
 

@@ -67,7 +67,7 @@ class KeyColumns {
 
 class JsonPairs final : public TokenPairSource<JsonLines> {
  public:
-  JsonPairs(const std::filesystem::path& path, const TokenPairOptions& options)
+  JsonPairs(const std::filesystem::path& path, const ArrayNames& options)
       : TokenPairSource(path, options), keys_(names_) {
     if (!next_record())
       throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each token or sequence");
@@ -253,7 +253,7 @@ class FirstObjectKeys {
   std::int64_t depth_ = 0;
 };
 
-PairColumnNames names_in_first_object(std::string_view head, const TokenPairOptions& options) {
+PairColumnNames names_in_first_object(std::string_view head, const ArrayNames& options) {
   if (head.starts_with('[')) head.remove_prefix(1);
   PairColumnNames names(options);
   FirstObjectKeys keys(head);
@@ -263,7 +263,7 @@ PairColumnNames names_in_first_object(std::string_view head, const TokenPairOpti
 
 }  // namespace
 
-bool names_a_model_jsonl(std::string_view head, const TokenPairOptions& options) {
+bool names_a_model_jsonl(std::string_view head, const ArrayNames& options) {
   return names_in_first_object(head, options).has_a_model();
 }
 
@@ -275,8 +275,7 @@ bool is_token_pairs_jsonl(std::string_view head) {
   return names.has_both_models() || (names.has_a_model() && goes_on);
 }
 
-std::unique_ptr<PositionSource> open_token_pairs_jsonl(const std::filesystem::path& path,
-                                                       const TokenPairOptions& options) {
+std::unique_ptr<PositionSource> open_token_pairs_jsonl(const std::filesystem::path& path, const ArrayNames& options) {
   return std::make_unique<JsonPairs>(path, options);
 }
 

@@ -98,7 +98,7 @@ void read_traces(std::span<const std::filesystem::path> files, const CountsSink&
     counts.file = path;
     for (const std::string& draft : drafts_of(path)) {
       set_label(counts, "model_name", std::string_view(draft).substr(position_trace_draft_prefix.size()));
-      const auto source = open_position_traces(path, {draft});
+      const auto source = open_position_traces(path, {{}, {}, draft});
       RoundWalk(counts, sink).read(*source);
       for (const Note& note : source->notes())
         sink.warn({note.code, fmt::format("{}: {}", path.string(), note.message)});

@@ -20,7 +20,7 @@ using tests::deflated_entry;
 using tests::stored_entry;
 using tests::zip_bytes;
 using tests::ZipBytesEntry;
-using traces::NumpyOptions;
+using traces::ArrayNames;
 using traces::RowSpace;
 
 namespace {
@@ -71,20 +71,20 @@ std::string archive_with(std::vector<ZipBytesEntry> more, const std::string& mod
   return zip_bytes(entries);
 }
 
-std::string npz_refusal(const std::string& content, const NumpyOptions& options = {}) {
+std::string npz_refusal(const std::string& content, const ArrayNames& options = {}) {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("x.npz", content);
   return tests::refusal_of(folder.path(), [&] { return traces::open_npz(path, options); });
 }
 
 /// The error in an NPY file that is read as both models of a pair.
-std::string npy_refusal(const std::string& content, const NumpyOptions& options = {}) {
+std::string npy_refusal(const std::string& content, const ArrayNames& options = {}) {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("p.npy", content);
   return tests::refusal_of(folder.path(), [&] { return traces::open_npy_pair(path, path, options); });
 }
 
-tests::WholeTrace read_npz(const std::string& content, const NumpyOptions& options = {}) {
+tests::WholeTrace read_npz(const std::string& content, const ArrayNames& options = {}) {
   const tests::TemporaryFolder folder;
   return tests::WholeTrace(*traces::open_npz(folder.write("x.npz", content), options));
 }

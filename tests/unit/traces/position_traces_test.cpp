@@ -23,13 +23,13 @@ const std::string example =
 
 WholeTrace read(const std::string& content, const std::string& draft = "") {
   const tests::TemporaryFolder folder;
-  return WholeTrace(*traces::open_position_traces(folder.write("x.jsonl", content), {draft}));
+  return WholeTrace(*traces::open_position_traces(folder.write("x.jsonl", content), {{}, {}, draft}));
 }
 
 std::string refusal(const std::string& content, const std::string& draft = "") {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("x.jsonl", content);
-  return tests::refusal_of(folder.path(), [&] { return traces::open_position_traces(path, {draft}); });
+  return tests::refusal_of(folder.path(), [&] { return traces::open_position_traces(path, {{}, {}, draft}); });
 }
 
 }  // namespace

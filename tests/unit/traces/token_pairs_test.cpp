@@ -16,8 +16,8 @@ using namespace specdec;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 using tests::WholeTrace;
+using traces::ArrayNames;
 using traces::RowSpace;
-using traces::TokenPairOptions;
 using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
 using Longs = std::vector<std::int64_t>;
@@ -29,7 +29,7 @@ constexpr float none = -std::numeric_limits<float>::infinity();
 /// A recording in a file of its own.
 class Recording {
  public:
-  Recording(const std::string& content, bool json, const TokenPairOptions& options)
+  Recording(const std::string& content, bool json, const ArrayNames& options)
       : path_(folder_.write(json ? "x.jsonl" : "x.csv", content)),
         source_(json ? traces::open_token_pairs_jsonl(path_, options) : traces::open_token_pairs_csv(path_, options)) {}
 
@@ -41,21 +41,21 @@ class Recording {
   std::unique_ptr<traces::PositionSource> source_;
 };
 
-Recording csv(const std::string& content, const TokenPairOptions& options = {}) { return {content, false, options}; }
-Recording jsonl(const std::string& content, const TokenPairOptions& options = {}) { return {content, true, options}; }
-WholeTrace read_csv(const std::string& content, const TokenPairOptions& options = {}) {
+Recording csv(const std::string& content, const ArrayNames& options = {}) { return {content, false, options}; }
+Recording jsonl(const std::string& content, const ArrayNames& options = {}) { return {content, true, options}; }
+WholeTrace read_csv(const std::string& content, const ArrayNames& options = {}) {
   return WholeTrace(csv(content, options).source());
 }
-WholeTrace read_jsonl(const std::string& content, const TokenPairOptions& options = {}) {
+WholeTrace read_jsonl(const std::string& content, const ArrayNames& options = {}) {
   return WholeTrace(jsonl(content, options).source());
 }
 
-std::string csv_refusal(const std::string& content, const TokenPairOptions& options = {}) {
+std::string csv_refusal(const std::string& content, const ArrayNames& options = {}) {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("x.csv", content);
   return tests::refusal_of(folder.path(), [&] { return traces::open_token_pairs_csv(path, options); });
 }
-std::string jsonl_refusal(const std::string& content, const TokenPairOptions& options = {}) {
+std::string jsonl_refusal(const std::string& content, const ArrayNames& options = {}) {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("x.jsonl", content);
   return tests::refusal_of(folder.path(), [&] { return traces::open_token_pairs_jsonl(path, options); });
