@@ -200,15 +200,6 @@ class MemoryRecording::Reader final : public PositionSource {
     return true;
   }
 
-  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
-    const char* const model = role == Role::target ? "target" : "draft";
-    return {{},
-            FileError::whole_file(),
-            fmt::format("the {}'s row at position {}", model, position),
-            std::move(found),
-            std::move(expected)};
-  }
-
  private:
   void show(const MemoryPositions& given, const std::byte* rows, std::vector<float>& narrowed, std::int64_t count,
             Rows& shown) const {

@@ -26,19 +26,13 @@ constexpr std::size_t most_sequences_at_once = 512;
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-void add_to(std::vector<double>& sums, const std::vector<double>& terms, double factor = 1) {
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += factor * terms[i];
-}
-
-Group empty_group(std::size_t gammas, std::int32_t task = -1) {
-  return {task, 0, 0, 0, 0, std::vector<double>(gammas)};
-}
+Group empty_group(std::size_t gammas) { return {0, 0, 0, std::vector<double>(gammas)}; }
 
 void add_group(Group& sum, const Group& term, double factor = 1) {
   sum.sequences += term.sequences;
   sum.tokens += factor * term.tokens;
   sum.rejections += factor * term.rejections;
-  add_to(sum.steps, term.steps, factor);
+  for (std::size_t i = 0; i < sum.steps.size(); ++i) sum.steps[i] += factor * term.steps[i];
 }
 
 Group sum_of(const Groups& groups, std::size_t gammas) {
@@ -333,7 +327,7 @@ void ReplayEstimates::add_to_current(std::span<const double> acceptance) {
 void ReplayEstimates::cover_first(std::int64_t tokens) {
   const double seen = cells_.empty() ? 0 : cells_.back().tokens;
   if (static_cast<double>(tokens) < seen + static_cast<double>(cell_tokens_)) return;
-  Group cell = empty_group(size(options_.replay.max_gamma) + 1, current_task_);
+  Group cell = empty_group(size(options_.replay.max_gamma) + 1);
   cell.tokens = static_cast<double>(tokens);
   for (std::int64_t gamma = 0; gamma <= options_.replay.max_gamma; ++gamma) {
     cell.steps[size(gamma)] = stream_.steps_so_far(gamma);
@@ -452,7 +446,7 @@ theory::ReplayedRounds ReplayEstimates::total() const {
 
 Group ReplayEstimates::group_of(const Cluster& cluster) const {
   const auto steps = cluster.sums.begin() + 2;
-  return {cluster.task, cluster.key, cluster.texts, cluster.sums[0], cluster.sums[1], {steps, steps + last_gamma_ + 1}};
+  return {cluster.texts, cluster.sums[0], cluster.sums[1], {steps, steps + last_gamma_ + 1}};
 }
 
 Groups ReplayEstimates::groups_of(const std::vector<Cluster>& clusters) const {
@@ -468,7 +462,7 @@ Groups ReplayEstimates::batches_of_only_sequence() const {
   const std::int64_t batches = std::min(most_batches, cells);
   if (batches < 2) return {whole};
   Groups result;
-  Group before = empty_group(size(last_gamma_) + 1, whole.task);
+  Group before = empty_group(size(last_gamma_) + 1);
   for (std::int64_t batch = 1; batch <= batches; ++batch) {
     const Group& until = batch == batches ? whole : cells_[size(batch * cells / batches) - 1];
     result.push_back(until);

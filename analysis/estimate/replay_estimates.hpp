@@ -159,8 +159,6 @@ class ReplayEstimates {
 
   /// The totals of one cluster or of several, for each gamma.
   struct Group {
-    std::int32_t task = -1;
-    std::uint64_t key = 0;
     std::int64_t sequences = 0;
     double tokens = 0;
     double rejections = 0;      // sum of 1 - a_t, the mean over its depths
@@ -168,7 +166,7 @@ class ReplayEstimates {
 
     template <class Archive>
     void exchange(Archive& archive) {
-      archive(task, key, sequences, tokens, rejections, steps);
+      archive(sequences, tokens, rejections, steps);
     }
   };
 

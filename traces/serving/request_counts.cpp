@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 
 #include "traces/formats/json_fields.hpp"
@@ -15,13 +14,6 @@ namespace specdec::traces {
 namespace {
 
 namespace dom = simdjson::dom;
-
-/// Largest number of accepted drafts that any round had.
-std::size_t deepest(const std::vector<double>& histogram) {
-  std::size_t j = histogram.size();
-  while (j > 0 && histogram[j - 1] == 0) --j;
-  return j == 0 ? 0 : j - 1;
-}
 
 /// The key of several that is given, for messages.
 std::string_view given_key(const CountedFields& fields, const RequestKeys::Names& keys) {
@@ -51,18 +43,13 @@ void RequestCounts::read(const CountedFields& fields, ServingCounts& counts) {
   counts.accepted = fields.count(keys_.accepted);
   counts.drafted = fields.count(keys_.drafted);
   read_histogram(fields, counts);
-  if (counts.accepted && counts.drafted && *counts.accepted > *counts.drafted) {
-    fields.refuse(given_key(fields, keys_.accepted), shown(*counts.accepted),
-                  fmt::format("at most {}, the drafted tokens", shown(*counts.drafted)));
-  }
   if (!keys_.gamma.empty()) {
     if (const auto gamma = fields.count(keys_.gamma)) counts.gamma = static_cast<std::int64_t>(*gamma);
   }
   read_histogram_by_length(fields, counts);
   read_rounds(fields, counts);
-  check_histogram_by_length(fields, counts);
   check_means(fields, counts);
-  find_shape(fields, counts);
+  find_shape(counts);
   if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
 }
 
@@ -92,11 +79,6 @@ void RequestCounts::read_histogram_by_length(const CountedFields& fields, Servin
     }
     std::vector<double> of_length;
     fields.histogram(histogram, keys_.histogram_by_length, text, of_length);
-    if (deepest(of_length) > *length) {
-      fields.refuse(keys_.histogram_by_length,
-                    fmt::format("{} accepted of {} drafts", deepest(of_length), printable(text)),
-                    "at most as many as were drafted");
-    }
     if (of_length.empty()) continue;
     counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(*length)] = std::move(of_length);
   }
@@ -110,60 +92,21 @@ void RequestCounts::read_rounds(const CountedFields& fields, ServingCounts& coun
     fields.refuse(keys_.accepted_by_round, fmt::format("{} long", accepted_by_round_.size()),
                   fmt::format("{} long, as {} is", drafted_by_round_.size(), keys_.drafted_by_round));
   }
-  for (std::size_t i = 0; i < accepted_by_round_.size(); ++i) {
-    if (accepted_by_round_[i] <= drafted_by_round_[i]) continue;
-    fields.refuse(fmt::format("{}[{}]", keys_.accepted_by_round, i), shown(accepted_by_round_[i]),
-                  fmt::format("at most {}, what was drafted", shown(drafted_by_round_[i])));
-  }
   const auto listed = static_cast<double>(accepted_by_round_.size());
-  if (counts.rounds && listed > *counts.rounds) {
-    fields.refuse(keys_.accepted_by_round, fmt::format("{} long", accepted_by_round_.size()),
-                  fmt::format("at most {} long, the number of rounds", shown(*counts.rounds)));
-  }
-  if (counts.rounds && listed < *counts.rounds) return;
-  counts.rounds = listed;
+  if (listed < counts.rounds.value_or(listed)) return;
+  if (!counts.rounds) counts.rounds = listed;
   if (!counts.accepted) counts.accepted = sum_of(accepted_by_round_);
   if (!counts.drafted) counts.drafted = sum_of(drafted_by_round_);
-  for (const auto& [key, list, total] : {std::tuple(keys_.accepted_by_round, &accepted_by_round_, *counts.accepted),
-                                         std::tuple(keys_.drafted_by_round, &drafted_by_round_, *counts.drafted)}) {
-    if (sum_of(*list) == total) continue;
-    fields.refuse(key, fmt::format("{} in sum", shown(sum_of(*list))), fmt::format("{} in sum", shown(total)));
-  }
   if (!counts.rounds_by_accepted_and_drafted.empty()) return;
   for (std::size_t i = 0; i < accepted_by_round_.size(); ++i) {
-    if (drafted_by_round_[i] > static_cast<double>(CountedFields::longest_draft)) {
-      fields.refuse(fmt::format("{}[{}]", keys_.drafted_by_round, i), shown(drafted_by_round_[i]),
+    const double longest = std::max(drafted_by_round_[i], accepted_by_round_[i]);
+    if (longest > static_cast<double>(CountedFields::longest_draft)) {
+      fields.refuse(fmt::format("{}[{}]", keys_.drafted_by_round, i), shown(longest),
                     fmt::format("at most {}", CountedFields::longest_draft));
     }
-    const auto length = static_cast<std::size_t>(drafted_by_round_[i]);
-    auto& of_length = counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(length)];
-    if (of_length.size() <= length) of_length.resize(length + 1, 0);
+    auto& of_length = counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(drafted_by_round_[i])];
+    of_length.resize(std::max(of_length.size(), static_cast<std::size_t>(longest) + 1), 0);
     of_length[static_cast<std::size_t>(accepted_by_round_[i])] += 1;
-  }
-}
-
-void RequestCounts::check_histogram_by_length(const CountedFields& fields, const ServingCounts& counts) {
-  if (counts.rounds_by_accepted_and_drafted.empty()) return;
-  sums_.clear();
-  double drafted = 0;
-  double rounds = 0;
-  for (const auto& [length, of_length] : counts.rounds_by_accepted_and_drafted) {
-    add_counts(sums_, of_length);
-    drafted += static_cast<double>(length) * sum_of(of_length);
-    rounds += sum_of(of_length);
-  }
-  const std::string_view key = keys_.histogram_by_length;
-  fields.require_sum(key, "drafts", drafted, given_key(fields, keys_.drafted), counts.drafted);
-  fields.require_sum(key, "rounds", rounds, given_key(fields, keys_.rounds), counts.rounds);
-  fields.require_sum(key, "accepted drafts", weighted_sum(sums_), given_key(fields, keys_.accepted), counts.accepted);
-  if (counts.rounds_by_accepted.empty()) return;
-  const std::size_t size = std::max(sums_.size(), counts.rounds_by_accepted.size());
-  const auto at = [](const std::vector<double>& list, std::size_t j) { return j < list.size() ? list[j] : 0; };
-  for (std::size_t j = 0; j < size; ++j) {
-    if (at(sums_, j) == at(counts.rounds_by_accepted, j)) continue;
-    fields.refuse(
-        keys_.histogram_by_length, fmt::format("{} rounds with {} accepted in sum", shown(at(sums_, j)), j),
-        fmt::format("{}, as in {}", shown(at(counts.rounds_by_accepted, j)), given_key(fields, keys_.histograms)));
   }
 }
 
@@ -189,23 +132,10 @@ void RequestCounts::check_means(const CountedFields& fields, const ServingCounts
   }
 }
 
-void RequestCounts::find_shape(const CountedFields& fields, ServingCounts& counts) const {
-  if (!counts.gamma) return;
-  const auto gamma = static_cast<double>(*counts.gamma);
-  if (static_cast<double>(deepest(counts.rounds_by_accepted)) > gamma) {
-    fields.refuse(given_key(fields, keys_.histograms),
-                  fmt::format("{} accepted drafts in a round", deepest(counts.rounds_by_accepted)),
-                  fmt::format("at most {}, as {} is", shown(gamma), keys_.gamma));
-  }
-  if (!counts.rounds || !counts.drafted) return;
-  const bool more = *counts.drafted > gamma * *counts.rounds;
-  if (keys_.tree_by_drafts) {
-    counts.shape = more ? DraftShape::tree : DraftShape::chain;
-  } else if (more) {
-    fields.refuse(
-        given_key(fields, keys_.drafted), shown(*counts.drafted),
-        fmt::format("at most {} in each of {} rounds, as {} is", shown(gamma), shown(*counts.rounds), keys_.gamma));
-  }
+void RequestCounts::find_shape(ServingCounts& counts) const {
+  if (!keys_.tree_by_drafts || !counts.gamma || !counts.rounds || !counts.drafted) return;
+  const bool more = *counts.drafted > static_cast<double>(*counts.gamma) * *counts.rounds;
+  counts.shape = more ? DraftShape::tree : DraftShape::chain;
 }
 
 }  // namespace specdec::traces

@@ -21,16 +21,16 @@ struct RequestKeys {
   std::string_view rate = {}, length = {};
   /// Lists with an entry a round.
   std::string_view accepted_by_round = {}, drafted_by_round = {};
-  /// More drafts than gamma a round are a tree's; an error otherwise.
+  /// More drafts than gamma a round are a tree's.
   bool tree_by_drafts = false;
 };
 
 /// The keys that vLLM writes in a request's metrics.speculative_decoding; AIPerf writes some of them.
 RequestKeys vllm_request_keys();
 
-/// Reads a request's counts, and holds all that is given twice against each other. Rounds and accepted drafts that are
-/// not given are summed from the histogram, the histogram by length is made from the lists by round. Refuses a request
-/// that tells its rounds in neither way.
+/// Reads a request's counts, and holds rates and lengths against them; whoever sums counts holds these against each
+/// other. Rounds and accepted drafts that are not given are summed from the histogram, the histogram by length is made
+/// from the lists by round. Refuses a request that tells its rounds in neither way.
 class RequestCounts {
  public:
   explicit RequestCounts(const RequestKeys& keys) : keys_(keys) {}
@@ -41,13 +41,11 @@ class RequestCounts {
  private:
   void read_histogram(const CountedFields& fields, ServingCounts& counts);
   void read_histogram_by_length(const CountedFields& fields, ServingCounts& counts);
-  void check_histogram_by_length(const CountedFields& fields, const ServingCounts& counts);
   void read_rounds(const CountedFields& fields, ServingCounts& counts);
   void check_means(const CountedFields& fields, const ServingCounts& counts) const;
-  void find_shape(const CountedFields& fields, ServingCounts& counts) const;
+  void find_shape(ServingCounts& counts) const;
 
   RequestKeys keys_;
-  std::vector<double> sums_;
   std::vector<double> accepted_by_round_, drafted_by_round_;
 };
 
