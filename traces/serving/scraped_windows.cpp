@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -9,12 +8,6 @@
 #include "traces/serving/scraped_series.hpp"
 
 namespace specdec::traces {
-namespace {
-
-/// Counters of one scrape are not read at one instant.
-constexpr double position_sum_tolerance = 0.01;
-
-}  // namespace
 
 /// The counts of one label set between two scrapes, or until one where there is none before it.
 class ScrapedSeries::Window {
@@ -236,38 +229,19 @@ class ScrapedSeries::Window {
     refuse(line, std::move(field), number(found), fmt::format("at most {}, {}", limit_name, limit));
   }
 
-  /// Infers what the sums over positions say, and compares the counters of whole drafts with them.
+  /// Infers what the sums over positions say. Whoever sums counts compares them with the counters of whole drafts.
   void check_totals() {
-    const double accepted_sum = sum_of(counts_.accepted_at), drafted_sum = sum_of(counts_.drafted_at);
     if (!counts_.drafted_at.empty()) {
       // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
-      if (counts_.drafted) counts_.shape = *counts_.drafted > drafted_sum ? DraftShape::tree : DraftShape::chain;
-      if (!counts_.accepted) counts_.accepted = accepted_sum;
+      if (counts_.drafted)
+        counts_.shape = *counts_.drafted > sum_of(counts_.drafted_at) ? DraftShape::tree : DraftShape::chain;
+      if (!counts_.accepted) counts_.accepted = sum_of(counts_.accepted_at);
     }
     if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
       const Value* const found = now_.find(Metric::accepted);
       refuse_above(found == nullptr ? now_.line : found->line, std::string(name(Metric::accepted)), *counts_.accepted,
                    name(Metric::drafted), *counts_.drafted);
     }
-    if (counts_.rounds && !counts_.accepted_at.empty() && counts_.accepted_at.front() > *counts_.rounds) {
-      refuse_above(line_at(Metric::accepted_at, 0), at_position(Metric::accepted_at, 0), counts_.accepted_at.front(),
-                   name(Metric::rounds), *counts_.rounds);
-    }
-    if (counts_.accepted && !counts_.accepted_at.empty() && accepted_sum != *counts_.accepted) {
-      check_sum(Metric::accepted_at, accepted_sum, Metric::accepted, *counts_.accepted);
-    }
-    if (counts_.drafted && drafted_sum > *counts_.drafted) {
-      check_sum(Metric::drafted_at, drafted_sum, Metric::drafted, *counts_.drafted);
-    }
-  }
-
-  void check_sum(Metric at, double sum, Metric whole, double total) const {
-    const std::string found = fmt::format("{} summed over positions", sum);
-    const std::string expected = fmt::format("{}, {}", name(whole), total);
-    if (std::abs(sum - total) > position_sum_tolerance * total) {
-      refuse(line_at(at, 0), std::string(name(at)), found, expected);
-    }
-    warn("positions_disagree_with_sum", fmt::format("{} is {}, but should be {}", name(at), found, expected));
   }
 
   void infer_shape() {

@@ -390,13 +390,6 @@ TEST_CASE("counters that contradict each other are refused with line and name") 
   CHECK(counts_refusal({vllm(22, 66, 30, {12, 18})}) ==
         "1.txt:5: vllm:spec_decode_num_accepted_tokens_per_pos_total at position 1 is 18, but must be at most that at "
         "position 0, 12");
-  CHECK(counts_refusal({vllm(22, 66, 30, {23, 7})}) ==
-        "1.txt:4: vllm:spec_decode_num_accepted_tokens_per_pos_total at position 0 is 23, but must be at most "
-        "vllm:spec_decode_num_drafts_total, 22");
-  CHECK(counts_refusal({vllm(22, 66, 30, {18, 9})}) ==
-        "1.txt:4: vllm:spec_decode_num_accepted_tokens_per_pos_total is 27 summed over positions, but must be "
-        "vllm:spec_decode_num_accepted_tokens_total, 30");
-  CHECK(counts_of({vllm(2200, 6600, 3000, {1800, 1199})}).warns("positions_disagree_with_sum"));
   CHECK(counts_refusal({vllm(22, 66, 30), vllm(23, 68, 33)}) ==
         "2.txt:3: vllm:spec_decode_num_accepted_tokens_total since the scrape before is 3, but must be at most "
         "vllm:spec_decode_num_draft_tokens_total, 2");
