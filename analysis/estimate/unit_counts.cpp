@@ -285,6 +285,10 @@ class Normalisation {
       }
     } else if (!counts_.drafted_at.empty() && unit_.rounds) {
       lengths = rounds_up_to("drafted_at", counts_.drafted_at);
+      for (std::size_t j = 0; j < counts_.accepted_at.size(); ++j) {
+        check_.at_most(fmt::format("accepted_at[{}]", j), counts_.accepted_at[j], "the drafts there",
+                       j < counts_.drafted_at.size() ? counts_.drafted_at[j] : 0);
+      }
     }
     drop_empty_end(lengths);
     if (lengths.empty()) return;

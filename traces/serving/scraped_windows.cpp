@@ -33,8 +33,6 @@ class ScrapedSeries::Window {
   ServingCounts counts() {
     require_all_series();
     read_counters();
-    check_positions();
-    check_totals();
     infer_shape();
     if (sink_.plain_windows) read_times();
     return std::move(counts_);
@@ -106,13 +104,7 @@ class ScrapedSeries::Window {
     counts_.accepted_at = changes(Metric::accepted_at);
     counts_.drafted_at = changes(Metric::drafted_at);
     if (!counts_.drafted_at.empty()) {
-      if (counts_.accepted_at.size() > counts_.drafted_at.size()) {
-        refuse(line_at(Metric::accepted_at, counts_.drafted_at.size()), std::string(name(Metric::accepted_at)),
-               fmt::format("given at {} positions", counts_.accepted_at.size()),
-               fmt::format("given at the {} positions of {} at most", counts_.drafted_at.size(),
-                           name(Metric::drafted_at)));
-      }
-      counts_.accepted_at.resize(counts_.drafted_at.size());
+      counts_.accepted_at.resize(std::max(counts_.accepted_at.size(), counts_.drafted_at.size()));
       if (!counts_.rounds) counts_.rounds = counts_.drafted_at.front();
     }
     const Value* const mean = now_.find(Metric::tokens_per_round);
@@ -151,7 +143,8 @@ class ScrapedSeries::Window {
       const std::int64_t line = one->second.line;
       const std::string field = fmt::format("{} up to {}", name(Metric::times_up_to), edge);
       if (up_to < below) refuse(line, field, number(up_to), fmt::format("at least {}, as below it", below));
-      if (up_to > *count) refuse_above(line, field, up_to, name(Metric::times), *count);
+      if (up_to > *count)
+        refuse(line, field, number(up_to), fmt::format("at most {}, {}", name(Metric::times), *count));
       below = up_to;
       times.up_to.emplace(edge, up_to);
     }
@@ -194,56 +187,6 @@ class ScrapedSeries::Window {
     if (counts_.shape == DraftShape::tree) counts_.verified_per_round = verified;
   }
 
-  /// Of a metric's series at a position, at the next, or else its last.
-  std::int64_t line_at(Metric metric, std::size_t position) const {
-    auto found = now_.begin_of(metric, static_cast<double>(position));
-    if (found == now_.values.end() || found->first.first != metric) --found;
-    return found->second.line;
-  }
-
-  /// No position has more than the one before it, and none more accepted than drafted.
-  void check_positions() const {
-    check_falling(counts_.accepted_at, Metric::accepted_at);
-    check_falling(counts_.drafted_at, Metric::drafted_at);
-    for (std::size_t j = 0; j < counts_.drafted_at.size(); ++j) {
-      if (counts_.accepted_at[j] <= counts_.drafted_at[j]) continue;
-      refuse_above(line_at(Metric::accepted_at, j), at_position(Metric::accepted_at, j), counts_.accepted_at[j],
-                   name(Metric::drafted_at), counts_.drafted_at[j]);
-    }
-  }
-
-  void check_falling(const std::vector<double>& at, Metric metric) const {
-    for (std::size_t j = 1; j < at.size(); ++j) {
-      if (at[j] <= at[j - 1]) continue;
-      refuse(line_at(metric, j), at_position(metric, j), number(at[j]),
-             fmt::format("at most that at position {}, {}", j - 1, at[j - 1]));
-    }
-  }
-
-  std::string at_position(Metric metric, std::size_t position) const {
-    return fmt::format("{} at position {}", name(metric), position);
-  }
-
-  [[noreturn]] void refuse_above(std::int64_t line, std::string field, double found, std::string_view limit_name,
-                                 double limit) const {
-    refuse(line, std::move(field), number(found), fmt::format("at most {}, {}", limit_name, limit));
-  }
-
-  /// Infers what the sums over positions say. Whoever sums counts compares them with the counters of whole drafts.
-  void check_totals() {
-    if (!counts_.drafted_at.empty()) {
-      // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
-      if (counts_.drafted)
-        counts_.shape = *counts_.drafted > sum_of(counts_.drafted_at) ? DraftShape::tree : DraftShape::chain;
-      if (!counts_.accepted) counts_.accepted = sum_of(counts_.accepted_at);
-    }
-    if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
-      const Value* const found = now_.find(Metric::accepted);
-      refuse_above(found == nullptr ? now_.line : found->line, std::string(name(Metric::accepted)), *counts_.accepted,
-                   name(Metric::drafted), *counts_.drafted);
-    }
-  }
-
   void infer_shape() {
     if (set_.engine == "vllm" || set_.engine == "llama.cpp") {
       counts_.shape = DraftShape::chain;
@@ -254,6 +197,11 @@ class ScrapedSeries::Window {
       }
     } else if (!counts_.drafted_at.empty()) {
       counts_.gamma = static_cast<std::int64_t>(counts_.drafted_at.size());
+      // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
+      if (counts_.drafted) {
+        counts_.shape = *counts_.drafted > sum_of(counts_.drafted_at) ? DraftShape::tree : DraftShape::chain;
+      }
+      if (!counts_.accepted) counts_.accepted = sum_of(counts_.accepted_at);
     }
     if (set_.engine == "llama.cpp") counts_.rule = AcceptanceRule::greedy_draft;
     if (set_.engine == "sglang") read_gauges();

@@ -71,12 +71,9 @@ TEST_CASE("broken records and summaries of AIPerf are refused by key") {
   CHECK_THAT(tests::counts_refusal({record(R"({"engine":"vllm","acceptance_histogram":{"0":5,"3":2},)"
                                            R"("num_spec_steps":8})")}),
              Contains("spec_decode_acceptance.acceptance_histogram is 7 rounds in sum, but must be 8 in sum"));
-  CHECK_THAT(tests::counts_refusal({record("null")}), Contains("missing or without rounds in all of 1 requests"));
+  CHECK_THAT(tests::counts_refusal({record("null")}), Contains("missing or without rounds in all of 1 documents"));
   CHECK_THAT(tests::counts_refusal({record(R"({"engine":"vllm"})")}),
              Contains("spec_decode_acceptance.num_spec_steps is missing"));
-  CHECK_THAT(tests::counts_refusal({record(R"({"num_spec_steps":4,"num_accepted_draft_tokens":9,)"
-                                           R"("num_draft_tokens":8})")}),
-             Contains("spec_decode_acceptance.num_accepted_draft_tokens is 9, but must be at most 8"));
   const auto summary = [](const std::string& metrics) {
     return R"({"aiperf_version":"0.13.0","request_count":{"unit":"requests","avg":12.0})" + metrics + "}";
   };

@@ -342,15 +342,6 @@ TEST_CASE("vLLM counts that contradict themselves are refused with line and key"
         "num_spec_steps is");
   CHECK_THAT(refusal(R"("num_accepted_draft_tokens":10)", R"("num_accepted_draft_tokens":11)"),
              Contains("acceptance_histogram is 10 accepted drafts in sum, but must be 11 in sum"));
-  CHECK_THAT(refusal(R"("num_draft_tokens":129)", R"("num_draft_tokens":9)"),
-             Contains("num_accepted_draft_tokens is 10, but must be at most 9, the drafted tokens"));
-  CHECK_THAT(refusal(R"("num_draft_tokens":129)", R"("num_draft_tokens":128)"),
-             Contains("acceptance_histogram_by_draft_length is 129 drafts in sum, but must be 128 in sum"));
-  CHECK_THAT(refusal(R"({"3":[39,1,0,3]})", R"({"3":[38,1,0,3]})"), Contains("126 drafts in sum"));
-  CHECK_THAT(refusal(R"({"3":[39,1,0,3]})", R"({"3":[39,0,1,3]})"),
-             Contains("acceptance_histogram_by_draft_length is 11 accepted drafts in sum"));
-  CHECK_THAT(refusal(R"({"3":[39,1,0,3]})", R"({"2":[39,1,0,3]})"),
-             Contains("acceptance_histogram_by_draft_length is 3 accepted of 2 drafts, but must be at most"));
   CHECK_THAT(refusal(R"({"3":[39,1,0,3]})", R"({"three":[39,1,0,3]})"), Contains("is an object with three"));
   CHECK_THAT(refusal(R"({"3":[39,1,0,3]})", R"({"3":[39,1,0,-3]})"),
              Contains("acceptance_histogram_by_draft_length[3][3] is -3, but must be a count"));
@@ -366,11 +357,6 @@ TEST_CASE("vLLM counts that contradict themselves are refused with line and key"
              Contains("draft_acceptance_rate is 0.0875194, but must be the fraction 0.0775194"));
   CHECK_THAT(refusal(R"("mean_acceptance_length":1.23)", R"("mean_acceptance_length":0.23)"),
              Contains("mean_acceptance_length is 0.232558, but must be 1.23256 = 1 + 10 / 43"));
-  CHECK_THAT(
-      refusal(R"("num_spec_tokens":3)", R"("num_spec_tokens":2)"),
-      Contains("acceptance_histogram is 3 accepted drafts in a round, but must be at most 2, as num_spec_tokens"));
-  CHECK_THAT(refusal(R"("per_step_accepted":[0,1])", R"("per_step_accepted":[0,4])"),
-             Contains("per_step_accepted[1] is 4, but must be at most 3, what was drafted"));
   CHECK_THAT(refusal(R"("per_step_accepted":[0,1])", R"("per_step_accepted":[0])"),
              Contains("per_step_accepted is 1 long, but must be 2 long, as per_step_drafted is"));
   CHECK_THAT(refusal(R"({"speculative_decoding":{)", R"({"speculative_decoding":3,"x":{)"),
