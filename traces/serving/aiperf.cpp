@@ -74,17 +74,10 @@ void infer_drafts(ServingCounts& counts) {
 }
 
 void read_totals(const CountedFields& fields, const AiperfMetrics& metrics, ServingCounts& counts) {
-  constexpr std::string_view rounds_key = "total_spec_decode_steps", accepted_key = "total_accepted_draft_tokens";
-  counts.rounds = metrics.count(rounds_key, "count");
-  counts.accepted = metrics.count(accepted_key, "tokens");
+  counts.rounds = metrics.count("total_spec_decode_steps", "count");
+  counts.accepted = metrics.count("total_accepted_draft_tokens", "tokens");
   counts.drafted = metrics.count("total_draft_tokens", "tokens");
-  fields.require_at_most(accepted_key, counts.accepted, "total_draft_tokens", counts.drafted);
-  if (!fields.histogram(histogram_key, counts.rounds_by_accepted)) return infer_drafts(counts);
-  const double rounds = sum_of(counts.rounds_by_accepted), accepted = weighted_sum(counts.rounds_by_accepted);
-  fields.require_sum(histogram_key, "rounds", rounds, rounds_key, counts.rounds);
-  fields.require_sum(histogram_key, "accepted drafts", accepted, accepted_key, counts.accepted);
-  counts.rounds = rounds;
-  counts.accepted = accepted;
+  if (fields.histogram(histogram_key, counts.rounds_by_accepted)) add_totals(counts);
   infer_drafts(counts);
 }
 

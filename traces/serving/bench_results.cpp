@@ -134,17 +134,10 @@ class VllmSpeculation {
       fields_.refuse(rounds_key, "missing", fmt::format("given beside {}", length ? length_key : positions_key));
     }
     counts_.shape = DraftShape::chain;
-    for (const auto& [key, count] :
-         {std::pair(drafted_key, counts_.drafted), std::pair(accepted_key, counts_.accepted)}) {
-      if (counts_.rounds == 0 && count.value_or(0) > 0) {
-        fields_.refuse(rounds_key, "0", fmt::format("above 0 where {} is {}", key, shown(*count)));
-      }
-    }
-    fields_.require_at_most(accepted_key, counts_.accepted, drafted_key, counts_.drafted);
     if (percent) take_percent(*percent);
     if (length) take_length(*length);
     take_positions();
-    find_gamma();
+    counts_.gamma = rates_.empty() ? equal_drafts_of(counts_) : std::optional(std::ssize(rates_));
   }
 
  private:
@@ -229,19 +222,6 @@ class VllmSpeculation {
     if (std::abs(sum - expected) > three_decimals * static_cast<double>(rates_.size()) + 1e-6) {
       fields_.refuse(positions_key, fmt::format("{} in sum", shown(sum)),
                      fmt::format("{} = {} / {} in sum", shown(expected), accepted_key, rounds_key));
-    }
-  }
-
-  void find_gamma() {
-    if (!rates_.empty()) {
-      counts_.gamma = static_cast<std::int64_t>(rates_.size());
-      if (counts_.rounds && counts_.drafted &&
-          *counts_.drafted > *counts_.rounds * static_cast<double>(rates_.size())) {
-        fields_.refuse(drafted_key, shown(*counts_.drafted),
-                       fmt::format("at most {} for each of {} {}", rates_.size(), shown(*counts_.rounds), rounds_key));
-      }
-    } else {
-      counts_.gamma = equal_drafts_of(counts_);
     }
   }
 

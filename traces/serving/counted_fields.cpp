@@ -135,19 +135,6 @@ std::optional<std::string_view> CountedFields::text_if_any(std::string_view key)
   return found && found->get(result) == simdjson::SUCCESS ? std::optional(result) : std::nullopt;
 }
 
-void CountedFields::require_at_most(std::string_view key, const std::optional<double>& count,
-                                    std::string_view other_key, const std::optional<double>& most) const {
-  if (!count || !most || *count <= *most) return;
-  refuse(key, shown(*count), fmt::format("at most {}, as {} is", shown(*most), other_key));
-}
-
-void CountedFields::require_sum(std::string_view key, std::string_view what, double sum, std::string_view other_key,
-                                const std::optional<double>& told) const {
-  if (!told || *told == sum) return;
-  refuse(key, fmt::format("{} {} in sum", shown(sum), what),
-         fmt::format("{} in sum, as {} is", shown(*told), other_key));
-}
-
 bool CountedFields::list(std::string_view key, std::vector<double>& counts) const {
   counts.clear();
   const auto found = key.empty() ? std::nullopt : value(key);
@@ -221,6 +208,16 @@ void clear_counts(ServingCounts& counts) {
   cleared.id = std::move(counts.id);
   cleared.labels = std::move(counts.labels);
   counts = std::move(cleared);
+}
+
+void add_round(std::vector<double>& rounds_by_accepted, std::size_t accepted) {
+  rounds_by_accepted.resize(std::max(rounds_by_accepted.size(), accepted + 1));
+  rounds_by_accepted[accepted] += 1;
+}
+
+void add_totals(ServingCounts& counts) {
+  if (!counts.rounds) counts.rounds = sum_of(counts.rounds_by_accepted);
+  if (!counts.accepted) counts.accepted = weighted_sum(counts.rounds_by_accepted);
 }
 
 void each_document(JsonLines& file, ServingCounts& counts, std::string_view expected,

@@ -68,13 +68,6 @@ class CountedFields {
   /// A list of counts, one a round; false, and an empty list, where the key is empty, missing or null.
   bool list(std::string_view key, std::vector<double>& counts) const;
 
-  /// Refuses a count above another, where both are known.
-  void require_at_most(std::string_view key, const std::optional<double>& count, std::string_view other_key,
-                       const std::optional<double>& most) const;
-  /// Refuses a list whose sum of `what` ("rounds") is another than the one that is told, where it is.
-  void require_sum(std::string_view key, std::string_view what, double sum, std::string_view other_key,
-                   const std::optional<double>& told) const;
-
   /// The key as messages name it.
   std::string name(std::string_view key) const { return prefix_ + std::string(key); }
   [[noreturn]] void refuse(std::string_view key, std::string found, std::string expected) const {
@@ -110,6 +103,11 @@ ServingCounts no_counts(std::string_view engine, std::string_view format, CountU
 
 /// Forgets one record's counts; file, engine, format, unit, id and labels stay.
 void clear_counts(ServingCounts& counts);
+
+/// Counts one more round in which so many drafts were accepted.
+void add_round(std::vector<double>& rounds_by_accepted, std::size_t accepted);
+/// The rounds and accepted drafts of rounds_by_accepted, where nothing else says them.
+void add_totals(ServingCounts& counts);
 
 /// Calls with each document of a file, its counts cleared and its line set. An empty file is refused: it must hold what
 /// `expected` says.

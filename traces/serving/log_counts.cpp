@@ -27,11 +27,6 @@ void LogCounts::take_window(const ServingCounts& counts) {
   sink_.take(counts);
 }
 
-void require_at_most(const LogLine& line, std::string_view what, double accepted, double drafted) {
-  if (accepted <= drafted) return;
-  line.refuse(what, fmt::format("{} accepted", accepted), fmt::format("at most the {} drafted", drafted));
-}
-
 void require_ratio(const LogLine& line, std::string_view field, double printed, double exact, double unit) {
   if (std::abs(printed - exact) <= 0.51 * unit) return;  // a ratio in single precision
   line.refuse(field, fmt::format("{}", printed), fmt::format("{:.6g}, as the counts on the line say", exact));

@@ -39,8 +39,6 @@ class LogCounts {
   bool speculates_ = false;
 };
 
-void require_at_most(const LogLine& line, std::string_view what, double accepted, double drafted);
-
 /// A printed ratio must be that of the counts beside it. `unit` of its last digit.
 void require_ratio(const LogLine& line, std::string_view field, double printed, double exact, double unit);
 

@@ -134,10 +134,6 @@ std::vector<double> LogLine::rates(std::string_view field, std::string_view text
     if (!(0 <= next->value && next->value <= 1)) {
       refuse(field, fmt::format("{} at position {}", next->value, result.size()), "a fraction in [0, 1]");
     }
-    if (!result.empty() && next->value > result.back()) {
-      refuse(field, fmt::format("{} at position {}", next->value, result.size()),
-             fmt::format("at most that at position {}, {}", result.size() - 1, result.back()));
-    }
     if (result.size() == most_logged_positions)
       refuse(field, "longer", fmt::format("of {} positions at most", most_logged_positions));
     result.push_back(next->value);

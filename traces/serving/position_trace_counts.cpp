@@ -49,7 +49,7 @@ class RoundWalk {
         const auto at = static_cast<std::size_t>(i);
         if (batch.sequence[at] != sequence_) begin(batch.sequence[at]);
         if (!batch.task.empty()) task_ = task_name(source.metadata().task_names, batch.task[at]);
-        if (batch.place[at] == next_round_) add_round(source, batch.first + i, batch.accepted_length[at]);
+        if (batch.place[at] == next_round_) take_round(source, batch.first + i, batch.accepted_length[at]);
       }
     }
     end();
@@ -59,28 +59,24 @@ class RoundWalk {
   void begin(std::int64_t sequence) {
     end();
     clear_counts(counts_);
-    counts_.rounds = counts_.accepted = counts_.emitted = 0;
     sequence_ = sequence;
     next_round_ = 0;
     task_.clear();
   }
 
-  void add_round(const PositionSource& source, std::int64_t position, std::int64_t tokens) {
+  void take_round(const PositionSource& source, std::int64_t position, std::int64_t tokens) {
     if (tokens > static_cast<std::int64_t>(CountedFields::longest_draft)) {
       throw source.refusal(position, Role::draft, fmt::format("acc_len {}", tokens),
                            fmt::format("at most {}", CountedFields::longest_draft));
     }
-    const auto accepted = static_cast<std::size_t>(tokens - 1);
-    if (counts_.rounds_by_accepted.size() <= accepted) counts_.rounds_by_accepted.resize(accepted + 1, 0);
-    counts_.rounds_by_accepted[accepted] += 1;
-    *counts_.rounds += 1;
-    *counts_.accepted += static_cast<double>(accepted);
-    *counts_.emitted += static_cast<double>(tokens);
+    add_round(counts_.rounds_by_accepted, static_cast<std::size_t>(tokens - 1));
     next_round_ += tokens;
   }
 
   void end() {
     if (sequence_ < 0) return;
+    add_totals(counts_);
+    counts_.emitted = *counts_.rounds + *counts_.accepted;
     set_label(counts_, "category", task_.empty() ? std::nullopt : std::optional<std::string_view>(task_));
     sink_.take(counts_);
   }

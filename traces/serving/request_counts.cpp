@@ -15,14 +15,6 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-/// The key of several that is given, for messages.
-std::string_view given_key(const CountedFields& fields, const RequestKeys::Names& keys) {
-  for (const std::string_view key : keys) {
-    if (!key.empty() && fields.value(key)) return key;
-  }
-  return keys.front();
-}
-
 }  // namespace
 
 RequestKeys vllm_request_keys() {
@@ -54,14 +46,9 @@ void RequestCounts::read(const CountedFields& fields, ServingCounts& counts) {
 }
 
 void RequestCounts::read_histogram(const CountedFields& fields, ServingCounts& counts) {
-  const std::string_view key = given_key(fields, keys_.histograms);
-  if (key.empty() || !fields.histogram(key, counts.rounds_by_accepted)) return;
-  const double rounds = sum_of(counts.rounds_by_accepted);
-  const double accepted = weighted_sum(counts.rounds_by_accepted);
-  fields.require_sum(key, "rounds", rounds, given_key(fields, keys_.rounds), counts.rounds);
-  fields.require_sum(key, "accepted drafts", accepted, given_key(fields, keys_.accepted), counts.accepted);
-  counts.rounds = rounds;
-  counts.accepted = accepted;
+  for (const std::string_view key : keys_.histograms) {
+    if (!key.empty() && fields.histogram(key, counts.rounds_by_accepted)) return add_totals(counts);
+  }
 }
 
 void RequestCounts::read_histogram_by_length(const CountedFields& fields, ServingCounts& counts) {
@@ -104,9 +91,8 @@ void RequestCounts::read_rounds(const CountedFields& fields, ServingCounts& coun
       fields.refuse(fmt::format("{}[{}]", keys_.drafted_by_round, i), shown(longest),
                     fmt::format("at most {}", CountedFields::longest_draft));
     }
-    auto& of_length = counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(drafted_by_round_[i])];
-    of_length.resize(std::max(of_length.size(), static_cast<std::size_t>(longest) + 1), 0);
-    of_length[static_cast<std::size_t>(accepted_by_round_[i])] += 1;
+    add_round(counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(drafted_by_round_[i])],
+              static_cast<std::size_t>(accepted_by_round_[i]));
   }
 }
 

@@ -363,7 +363,6 @@ class LlamaTimings {
     const auto predicted = timings.count("predicted_n");
     if (!accepted) timings.refuse("draft_n_accepted", "missing", "given beside draft_n");
     if (!predicted) timings.refuse("predicted_n", "missing", drafts ? "given beside draft_n" : "given");
-    timings.require_at_most("draft_n_accepted", accepted, "draft_n", drafted);
     // The prompt's token, and for every pass its accepted drafts and one token more, unless a stop cut them off.
     if (*predicted < *accepted + 2) return units.leave_out_stopped();
     ServingCounts& counts = units.begin(timings.file());

@@ -69,10 +69,6 @@ void RunAcceptance::take_counts() {
   counts_.rounds = cells_.value(RunColumn::rounds, 1);
   counts_.drafted = cells_.value(RunColumn::drafted, 0, true);
   counts_.accepted = cells_.value(RunColumn::accepted, 0, true);
-  if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
-    cells_.refuse(RunColumn::accepted, shown(*counts_.accepted),
-                  fmt::format("at most {}, as {} is", shown(*counts_.drafted), cells_.heading(RunColumn::drafted)));
-  }
   if (!counts_.gamma && !cells_.positions().empty()) {
     counts_.gamma = static_cast<std::int64_t>(cells_.positions().size());
   } else if (const auto drafts = counts_.gamma ? std::nullopt : equal_drafts_of(counts_)) {
@@ -83,10 +79,6 @@ void RunAcceptance::take_counts() {
       std::fmod(*counts_.drafted, static_cast<double>(*counts_.gamma)) == 0) {
     counts_.rounds = *counts_.drafted / static_cast<double>(*counts_.gamma);
   }
-  if (!counts_.rounds || !counts_.drafted || !counts_.gamma) return;
-  if (*counts_.drafted <= *counts_.rounds * static_cast<double>(*counts_.gamma)) return;
-  cells_.refuse(RunColumn::drafted, shown(*counts_.drafted),
-                fmt::format("at most {} for each of {} rounds", *counts_.gamma, shown(*counts_.rounds)));
 }
 
 void RunAcceptance::take_counted(const std::optional<CellNumber>& tokens) {

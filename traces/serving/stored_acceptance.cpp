@@ -43,7 +43,7 @@ constexpr std::string_view eagle_name = "eagle";
 
 class SpecBenchChoices {
  public:
-  void begin(ServingCounts& counts) { counts.rounds = counts.accepted = counts.emitted = 0; }
+  void begin(ServingCounts& /*counts*/) {}
 
   void add(const CountedFields& choice, ServingCounts& counts) {
     if (!choice.list("accept_lengths", lengths_)) choice.refuse("accept_lengths", "missing", "given");
@@ -56,26 +56,24 @@ class SpecBenchChoices {
     std::size_t i = 0;
     for (const double steps : steps_) {
       const std::size_t end = i + static_cast<std::size_t>(steps);
-      for (; i < end; ++i) add_round(choice, i, i + 1 == end, counts);
+      for (; i < end; ++i) take_round(choice, i, i + 1 == end, counts);
     }
   }
 
-  void end(const CountedFields& /*question*/, ServingCounts& /*counts*/) {}
+  void end(const CountedFields& /*question*/, ServingCounts& counts) {
+    add_totals(counts);
+    counts.emitted = *counts.rounds + *counts.accepted;
+  }
 
  private:
-  void add_round(const CountedFields& choice, std::size_t i, bool last, ServingCounts& counts) {
+  void take_round(const CountedFields& choice, std::size_t i, bool last, ServingCounts& counts) {
     const double tokens = lengths_[i];
     if (tokens == 0 && last) return;
     if (tokens < 1 || tokens > static_cast<double>(CountedFields::longest_draft)) {
       choice.refuse(fmt::format("accept_lengths[{}]", i), shown(tokens),
                     fmt::format("in [1, {}], the bonus token included", CountedFields::longest_draft));
     }
-    const auto accepted = static_cast<std::size_t>(tokens) - 1;
-    if (counts.rounds_by_accepted.size() <= accepted) counts.rounds_by_accepted.resize(accepted + 1, 0);
-    counts.rounds_by_accepted[accepted] += 1;
-    *counts.rounds += 1;
-    *counts.accepted += tokens - 1;
-    *counts.emitted += tokens;
+    add_round(counts.rounds_by_accepted, static_cast<std::size_t>(tokens) - 1);
   }
 
   std::vector<double> lengths_, steps_;

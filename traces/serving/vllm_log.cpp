@@ -37,7 +37,6 @@ void VllmLog::read_counts(const LogLine& line) {
   counts.drafted = line.count("Drafted:", " tokens");
   const double length = line.needed("Mean acceptance length:");
   const double percent = line.needed("raft acceptance rate:", "%");
-  require_at_most(line, "Accepted", *counts.accepted, *counts.drafted);
   found_.see_speculation();
   if (*counts.drafted == 0) {  // its ratios are 0/0
     if (idle_intervals_++ == 0) first_idle_line_ = line.number();

@@ -707,7 +707,7 @@ TEST_CASE("counts that contradict each other are refused with file, line, field,
   CHECK(message_of(counts) == "metrics.txt:3: accepted_at[2] is 600, but must be at most 480, the one before");
   counts = worked_example();
   counts.drafted_at = {1000, 1000, 200, 200};
-  CHECK(message_of(counts) == "metrics.txt:3: accepted_at[2] is 300, but must be at most 200, the drafts there");
+  CHECK(message_of(counts) == "metrics.txt:3: accepted_at[2] is 350, but must be at most 200, the drafts there");
   counts = worked_example();
   counts.gamma = 3;
   CHECK(message_of(counts) == "metrics.txt:3: drafted is 4000, but must be at most 3000, gamma = 3 times the rounds");
