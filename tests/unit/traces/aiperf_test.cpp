@@ -68,9 +68,6 @@ TEST_CASE("broken records and summaries of AIPerf are refused by key") {
   const auto record = [](const std::string& acceptance) {
     return R"({"metadata":{"benchmark_phase":"profiling"},"metrics":{},"spec_decode_acceptance":)" + acceptance + "}";
   };
-  CHECK_THAT(tests::counts_refusal({record(R"({"engine":"vllm","acceptance_histogram":{"0":5,"3":2},)"
-                                           R"("num_spec_steps":8})")}),
-             Contains("spec_decode_acceptance.acceptance_histogram is 7 rounds in sum, but must be 8 in sum"));
   CHECK_THAT(tests::counts_refusal({record("null")}), Contains("missing or without rounds in all of 1 documents"));
   CHECK_THAT(tests::counts_refusal({record(R"({"engine":"vllm"})")}),
              Contains("spec_decode_acceptance.num_spec_steps is missing"));
@@ -81,7 +78,4 @@ TEST_CASE("broken records and summaries of AIPerf are refused by key") {
              Contains("inter_token_latency.unit is sec, but must be ms"));
   CHECK_THAT(tests::counts_refusal({summary(R"(,"total_isl":{"unit":"tokens","avg":0.5})")}),
              Contains("total_isl.avg is 0.5, but must be a whole number"));
-  CHECK_THAT(tests::counts_refusal({summary(R"(,"total_spec_decode_steps":{"unit":"count","avg":5},)"
-                                            R"("pooled_spec_decode_acceptance_histogram":{"0":4})")}),
-             Contains("pooled_spec_decode_acceptance_histogram is 4 rounds in sum, but must be 5 in sum"));
 }

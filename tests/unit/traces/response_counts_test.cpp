@@ -337,11 +337,6 @@ TEST_CASE("vLLM counts that contradict themselves are refused with line and key"
   const auto refusal = [&](const std::string& what, const std::string& by) {
     return refusal_of_counts(traces::vllm_requests_format(), good + "\n" + replaced(good, what, by) + "\n");
   };
-  CHECK(refusal(R"("num_spec_steps":43)", R"("num_spec_steps":44)") ==
-        "x.json:2: metrics.speculative_decoding.acceptance_histogram is 43 rounds in sum, but must be 44 in sum, as "
-        "num_spec_steps is");
-  CHECK_THAT(refusal(R"("num_accepted_draft_tokens":10)", R"("num_accepted_draft_tokens":11)"),
-             Contains("acceptance_histogram is 10 accepted drafts in sum, but must be 11 in sum"));
   CHECK_THAT(refusal(R"({"3":[39,1,0,3]})", R"({"three":[39,1,0,3]})"), Contains("is an object with three"));
   CHECK_THAT(refusal(R"({"3":[39,1,0,3]})", R"({"3":[39,1,0,-3]})"),
              Contains("acceptance_histogram_by_draft_length[3][3] is -3, but must be a count"));
@@ -392,10 +387,6 @@ TEST_CASE("SGLang's oldest counts are what was put out beyond one token a round"
   CHECK(taken.units.at(0).accepted == 15);
   CHECK(!taken.units.at(0).drafted);
   CHECK(taken.units.at(0).shape == traces::DraftShape::unknown);
-  CHECK_THAT(
-      refusal_of_counts(traces::sglang_responses_format(),
-                        R"({"meta_info":{"spec_verify_ct":12,"spec_accept_histogram":[5,2]}})"),
-      Contains("meta_info.spec_accept_histogram is 7 rounds in sum, but must be 12 in sum, as spec_verify_ct is"));
 }
 
 TEST_CASE("SGLang's server arguments beside the counts of a response give the shape and gamma") {
@@ -442,8 +433,6 @@ TEST_CASE("llama.cpp's timings count the prompt's token apart, and say the rule 
   const auto refusal = [](const std::string& timings) {
     return refusal_of_counts(traces::llama_server_timings_format(), R"({"timings":{)" + timings + "}}");
   };
-  CHECK_THAT(refusal(R"("predicted_n":9,"draft_n":4,"draft_n_accepted":5)"),
-             Contains("timings.draft_n_accepted is 5, but must be at most 4, as draft_n is"));
   // A stop within the accepted drafts: tokens are put out up to it, drafts are counted all.
   const std::string stopped = R"({"timings":{"predicted_n":5,"draft_n":8,"draft_n_accepted":5}})";
   const CountsTaken beside =

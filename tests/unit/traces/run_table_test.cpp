@@ -133,9 +133,6 @@ TEST_CASE("what a table of runs lacks or contradicts is refused with line and co
   const std::string counts =
       "num_drafts,num_draft_tokens,num_accepted_tokens,acceptance_at_pos_0,acceptance_at_pos_1\n";
   CHECK(refusal(counts + "40.0,80.0,60.0,0.875,0.625\n").empty());
-  CHECK_THAT(refusal(counts + "40,50,60,0.875,0.625\n"), StartsWith("runs.csv:2: num_accepted_tokens is 60"));
-  CHECK_THAT(refusal(counts + "40,90,60,0.875,0.625\n"),
-             StartsWith("runs.csv:2: num_draft_tokens is 90, but must be at most 2 for each of 40 rounds"));
   CHECK_THAT(refusal(counts + "40,80,60,0.875,0.8812\n"),
              StartsWith("runs.csv:2: acceptance_at_pos_1 is 0.8812, but must be a whole number of 40 rounds"));
   CHECK_THAT(refusal(counts + "40,80,60,0.625,0.875\n"),

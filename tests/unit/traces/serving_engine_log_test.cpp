@@ -363,14 +363,10 @@ TEST_CASE("lines of several engines in one log are read in their order") {
 TEST_CASE("log lines that contradict themselves are refused with both figures") {
   CHECK(counts_refusal({replaced(vllm_counts, "69.1%", "71.1%")}) ==
         "1.txt:1: Draft acceptance rate in percent is 71.1, but must be 69.1176, as the counts on the line say");
-  CHECK(counts_refusal({replaced(vllm_counts, "141 tokens", "241 tokens")}) ==
-        "1.txt:1: Accepted is 241 accepted, but must be at most the 204 drafted");
   CHECK(
       counts_refusal({replaced(vllm_counts, "3.07", "2.07")}) ==
       "1.txt:1: mean acceptance length is 2.07, but must be 1 + the rates by position, 3.073, with 141 accepted of 204 "
       "drafted");
-  CHECK_THAT(counts_refusal({replaced(vllm_counts, "0.897", "0.597")}),
-             Contains("is 0.676 at position 1, but must be at most that at position 0, 0.597"));
   CHECK_THAT(counts_refusal({replaced(vllm_counts, "0.897", "89.7")}),
              Contains("Per-position acceptance rate is 89.7 at position 0, but must be a fraction in [0, 1]"));
   CHECK_THAT(counts_refusal({replaced(llamacpp_new, "0.64479", "64.479")}),
@@ -378,12 +374,8 @@ TEST_CASE("log lines that contradict themselves are refused with both figures") 
                       "the line say"));
   CHECK_THAT(counts_refusal({replaced(llamacpp_new, "0.64479", "0.74479")}),
              Contains("draft acceptance is 0.74479, but must be 0.644788, as the counts on the line say"));
-  CHECK(counts_refusal({replaced(llamacpp_old, "171", "371")}) ==
-        "1.txt:1: accepted is 371 accepted, but must be at most the 297 drafted");
   CHECK(counts_refusal({replaced(print, "18.732", "81.732")}) ==
         "1.txt:4: n_accept is 65, but must be 81.732% of n_drafted, 347");
-  CHECK(counts_refusal({replaced(print, "= 65", "= 365")}) ==
-        "1.txt:4: n_accept is 365, but must be at most n_drafted, 347");
   CHECK(counts_refusal({replaced(print, "= 200", "= 50")}) ==
         "1.txt:4: n_accept is 65, but must be at most n_predict, 50");
 }

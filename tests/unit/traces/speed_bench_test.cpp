@@ -102,8 +102,6 @@ TEST_CASE("results of speed_bench that failed, or ended within a draft, are left
 TEST_CASE("broken files of speed_bench are refused by result and key") {
   const auto refusal = [](auto change) { return tests::counts_refusal({small_speed_bench(change)}, true); };
   CHECK(refusal(speed_bench_as_it_is).empty());
-  CHECK_THAT(refusal([](json& run) { run["results"][1]["draft_n_accepted"] = 61; }),
-             Contains("1.txt:1: results[1].draft_n_accepted is 61, but must be at most 60, as draft_n is"));
   CHECK_THAT(refusal([](json& run) { run["results"][0].erase("turns"); }),
              Contains("results[0].turns is missing, but must be given in every result"));
   CHECK_THAT(refusal([](json& run) { run["results"][0]["turns"] = 0; }), Contains("results[0].turns is 0"));

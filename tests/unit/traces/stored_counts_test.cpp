@@ -150,9 +150,6 @@ TEST_CASE("iteration statistics that contradict themselves or never drafted are 
   CHECK(refusal("null") ==
         "x.json: specDecodingStats is null or without drafts in all of 1 iterations, but must be given where an "
         "iteration drafted");
-  CHECK_THAT(
-      refusal(R"({"numDraftTokens":3,"numAcceptedTokens":4,"numRequestsWithDraftTokens":1})"),
-      Contains("x.json:1: specDecodingStats.numAcceptedTokens is 4, but must be at most 3, as numDraftTokens is"));
   CHECK_THAT(refusal(R"({"numDraftTokens":3,"numAcceptedTokens":1,"numRequestsWithDraftTokens":0})"),
              Contains("numRequestsWithDraftTokens is 0, but must be at least 1, as tokens were drafted"));
   CHECK_THAT(
