@@ -97,6 +97,8 @@ void RequestCounts::read_rounds(const CountedFields& fields, ServingCounts& coun
 }
 
 void RequestCounts::check_means(const CountedFields& fields, const ServingCounts& counts) const {
+  // Whoever sums the counts refuses them.
+  if (counts.accepted && counts.drafted && *counts.accepted > *counts.drafted) return;
   if (!keys_.rate.empty()) {
     const auto rate = fields.measure(keys_.rate);
     const bool known = rate && counts.accepted && counts.drafted && *counts.drafted > 0;

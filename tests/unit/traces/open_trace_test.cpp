@@ -102,7 +102,9 @@ TEST_CASE("a trace is no half of a pair") {
   options.target = write_trace(folder.path() / "p.safetensors");
   options.draft = write_trace(folder.path() / "q.safetensors");
   CHECK(refusal({}, options) ==
-        options.target.string() + ": file is a specdec-trace, but must be given alone: a trace holds both models");
+        options.target.string() +
+            ": file is a specdec-trace, no half of a pair, but must be one model's, as NPY, llama.cpp logits and the "
+            "answers of engines are: a specdec-trace holds both models and is given alone");
 }
 
 TEST_CASE("arrays, logits of llama.cpp, token pairs and position traces are told by their content") {

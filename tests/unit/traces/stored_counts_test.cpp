@@ -185,13 +185,13 @@ TEST_CASE("a turn's last round may be trimmed to nothing, and another's not") {
   CHECK(taken.units.at(0).rounds == 3);
   CHECK(taken.units.at(0).accepted == 5);
   CHECK(refusal_of_counts(traces::spec_bench_format(), spec_bench_question("[0,3,4,1]", "[2,2]", "c")) ==
-        "x.json:1: choices[].accept_lengths[0] is 0, but must be in [1, 4096], the bonus token included");
+        "x.json:1: choices[0].accept_lengths[0] is 0, but must be in [1, 4096], the bonus token included");
   CHECK(refusal_of_counts(traces::spec_bench_format(), spec_bench_question("[3,4,1]", "[57,49]", "c")) ==
-        "x.json:1: choices[].accept_lengths is 3 long, but must be 106 long, the sum of decoding_steps");
+        "x.json:1: choices[0].accept_lengths is 3 long, but must be 106 long, the sum of decoding_steps");
   CHECK_THAT(refusal_of_counts(traces::spec_bench_format(), R"({"choices":[{"index":0}]})"),
-             Contains("choices[].accept_lengths is missing"));
+             Contains("choices[0].accept_lengths is missing"));
   CHECK_THAT(refusal_of_counts(traces::spec_bench_format(), R"({"choices":[{"accept_lengths":[1.5]}]})"),
-             Contains("choices[].accept_lengths[0] is 1.5, but must be a count"));
+             Contains("choices[0].accept_lengths[0] is 1.5, but must be a count"));
 }
 
 TEST_CASE("files in which every round put out one token are read with a warning that they may be baselines") {
@@ -231,14 +231,14 @@ TEST_CASE("EAGLE counts that contradict themselves are refused") {
     return refusal_of_counts(traces::eagle_format(), eagle_question(more));
   };
   CHECK(refusal(R"("idxs":[4],"new_tokens":[4])") ==
-        "x.json:1: choices[].new_tokens[0] is 4, but must be at least 5, one of each round");
-  CHECK_THAT(refusal(R"("idxs":[4,2],"new_tokens":[9])"), Contains("choices[].idxs is 2 long, but must be 1 long"));
-  CHECK_THAT(refusal(R"("new_tokens":[9])"), Contains("choices[].idxs is missing"));
-  CHECK_THAT(refusal(R"("idxs":[4],"new_tokens":[9],"alpha":[3])"), Contains("choices[].alpha is 1 long"));
+        "x.json:1: choices[0].new_tokens[0] is 4, but must be at least 5, one of each round");
+  CHECK_THAT(refusal(R"("idxs":[4,2],"new_tokens":[9])"), Contains("choices[0].idxs is 2 long, but must be 1 long"));
+  CHECK_THAT(refusal(R"("new_tokens":[9])"), Contains("choices[0].idxs is missing"));
+  CHECK_THAT(refusal(R"("idxs":[4],"new_tokens":[9],"alpha":[3])"), Contains("choices[0].alpha is 1 long"));
   CHECK_THAT(refusal(R"("idxs":[4],"new_tokens":[9],"alpha":[6],"alpha_num":[5])"),
-             Contains("choices[].alpha[0] is 6, but must be at most 5"));
+             Contains("choices[0].alpha[0] is 6, but must be at most 5"));
   CHECK_THAT(refusal(R"("idxs":[4],"new_tokens":[9],"alpha":[3,1],"alpha_num":[5,4])"),
-             Contains("choices[].alpha_num[1] is 4, but must be at most 3"));
+             Contains("choices[0].alpha_num[1] is 4, but must be at most 3"));
   CHECK_THAT(refusal(R"("idxs":[4],"new_tokens":[9],"alpha":[3],"alpha_num":[6])"),
              Contains("alpha_num[0] is 6 in sum over choices, but must be at most 5, the rounds of idxs"));
 }
