@@ -217,7 +217,7 @@ Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, con
 
 void warn_of_gpus(Capacity& c) {
   const std::optional<std::int64_t> needed = c.scenarios()[c.shown()].gpus;
-  c.exceeds_gpus = c.asks_for_load() && needed && *needed > *c.question.gpus;
+  c.exceeds_gpus = c.asks_for_load() && needed && c.question.gpus && *needed > *c.question.gpus;
   if (!c.exceeds_gpus) return;
   c.warnings.push_back({"more_gpus_than_given",
                         fmt::format("{} GPUs are wanted for the load, where {} {} given: no layout takes it on fewer",
@@ -248,6 +248,14 @@ void compare_with_plain_elsewhere(const Cost& cost, const core::RunHooks& hooks,
   c.plain_elsewhere = std::move(plain);
 }
 
+/// True if nothing but the load says on how many accelerators a target is to lie.
+bool leaves_layout_open(const Cost& cost, const CapacityQuestion& question) {
+  if (!cost.roofline || !cost.words || question.concurrency || question.replicas) return false;
+  const HardwareOptions& o = cost.words->options;
+  return (question.arrival_rate || question.workload.requests_per_second) && !o.tensor_parallel && !o.data_parallel &&
+         !o.expert_parallel && o.calibrate.empty();
+}
+
 }  // namespace
 
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
@@ -255,11 +263,14 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
   require_ranges(question);
   if (acceptance && acceptance->is_of_llamacpp() && !cost.draft.of_llamacpp)
     return capacity(acceptance, with_drafts_of_llamacpp(cost), question, hooks);
-  if (!question.gpus) return capacity_in_layout(acceptance, cost, question, hooks);
-  if (cost.draft.states_lookups() ||
-      (cost::looks_up(cost.kind) && acceptance && acceptance->lookups && acceptance->lookups->hit_rate))
+  const bool has_hit_rate = cost.draft.states_lookups() || (cost::looks_up(cost.kind) && acceptance &&
+                                                            acceptance->lookups && acceptance->lookups->hit_rate);
+  if (question.gpus && has_hit_rate)
     throw QuestionError("--gpus is given, but does not go with hit rates, stated or counted");
-  LayoutSearch search = search_layouts(acceptance, cost, question, {{}, hooks.interrupt});
+  LayoutSearch search;
+  if (question.gpus || (leaves_layout_open(cost, question) && !has_hit_rate))
+    search = search_layouts(acceptance, cost, question, {{}, hooks.interrupt});
+  if (search.layouts.empty()) return capacity_in_layout(acceptance, cost, question, hooks);
   const Cost chosen = in_layout(cost, search.layouts[search.chosen].layout);
   Capacity c = capacity_in_layout(acceptance, chosen, question, hooks);
   c.layouts = std::move(search);

@@ -485,9 +485,10 @@ void search_without_bound(const std::optional<Acceptance>& acceptance, const Cos
     needed = likeliest.cheapest->replicas * likeliest.layout.accelerators();
   }
   if (!needed) return;
-  search = narrowed(std::max(*needed, *question.gpus), wide, std::move(layouts));
+  const std::int64_t given = question.gpus.value_or(*needed);
+  search = narrowed(std::max(*needed, given), wide, std::move(layouts));
   // Where the formulas err by more than is allowed for.
-  search.is_within_limits = *needed <= *question.gpus;
+  search.is_within_limits = *needed <= given;
 }
 
 /// The layout in which plain decoding takes the load on the fewest accelerators, however many.
@@ -513,14 +514,15 @@ CapacityQuestion without_drafts(CapacityQuestion question) {
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks) {
   LayoutSearch search;
-  const std::vector<SearchedLayout> layouts =
-      priced_layouts(acceptance, cost, question, question.gpus.value_or(0), search);
-  choose(question, layouts, hooks, search);
+  if (question.gpus) {
+    const std::vector<SearchedLayout> layouts = priced_layouts(acceptance, cost, question, *question.gpus, search);
+    choose(question, layouts, hooks, search);
+  }
   const bool asks_for_load = question.arrival_rate || question.workload.requests_per_second;
   if (asks_for_load && !search.is_within_limits) search_without_bound(acceptance, cost, question, hooks, search);
   if (asks_for_load && search.is_within_limits && !search.plain)
     search.plain_beyond = plain_without_bound(cost, question, hooks);
-  require_serving(search);
+  if (question.gpus) require_serving(search);
   return search;
 }
 

@@ -88,10 +88,11 @@ std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& 
 /// chooses by simulation: scenarios of all layouts in the order of the least that they may cost by the
 /// formulas and their error, those left out that by this cannot be cheaper than the best one simulated. A load that is
 /// too large for the accelerators given is searched for again without a bound on them, also if it is so without
-/// speculation alone.
+/// speculation alone; one for which none are given, at once, and the search is empty where no layout serves.
 /// Source:   docs/theory.md#search-for-a-layout
 /// @param cost  that of hardware; the layout that its words state is kept
-/// @throws QuestionError without hardware, for a value outside its range, if no layout serves except for such a load, or
+/// @throws QuestionError without hardware, for a value outside its range, if no layout serves except for such a load,
+/// or
 ///   if it was interrupted
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks = {});
