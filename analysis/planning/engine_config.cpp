@@ -268,10 +268,12 @@ worlds::SchedulePrices schedule_prices(Engine engine, DraftKind kind) {
   constexpr double never = std::numeric_limits<double>::infinity();
   worlds::SchedulePrices prices;
   if (engine == Engine::vllm || engine == Engine::trtllm) prices.per_pause = never;
-  if (engine == Engine::vllm) prices.several = 0.14;
   if (engine == Engine::trtllm) prices.per_rise = never;
-  const bool adapts = engine == Engine::sglang && (kind == DraftKind::eagle || kind == DraftKind::mtp);
-  if (engine == Engine::llamacpp || (engine == Engine::sglang && !adapts)) prices.several = never;
+  const bool is_head = kind == DraftKind::eagle || kind == DraftKind::mtp;
+  const bool drafts_longest = kind == DraftKind::model || kind == DraftKind::suffix;
+  if (engine == Engine::llamacpp || (engine == Engine::sglang && !is_head) ||
+      (engine == Engine::vllm && drafts_longest))
+    prices.several = never;
   return prices;
 }
 

@@ -58,13 +58,14 @@ struct EngineConfig {
 
 /// What a schedule costs the newest_release() of an engine, and what it cannot have:
 ///
-///   vllm      costs 14% of the speed: the pass's graphs in pieces, or the longest drafts at every batch;
+///   vllm      costs nothing, but one length for draft models, which draft the longest at every batch, and suffixes;
 ///             no stretch without drafts, at which its throughput collapsed
 ///   sglang    costs nothing for heads (eagle, mtp); one length for all batches otherwise
 ///   trtllm    the longest drafts first; no stretch without drafts, after which acceptance collapsed
 ///   llamacpp  one length for all batches
 ///
-/// Source:   vLLM's issues 49548, 49986 and 51510, TensorRT-LLM's issue 16888; the engines' own option descriptions
+/// Source:   vLLM 0.33.0 (config/vllm.py, v1/worker/gpu/spec_decode) and its issues 49548 and 49986, TensorRT-LLM's
+///           issue 16888; the engines' own option descriptions
 worlds::SchedulePrices schedule_prices(Engine engine, cost::DraftKind kind);
 
 /// A demand of the request for which the engine has no option, a sentence without its full stop; empty if there is none.
