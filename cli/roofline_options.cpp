@@ -43,7 +43,7 @@ void declare_loss(Options& options, const std::string& name, std::optional<Uncer
   });
 }
 
-/// "batch=8,tpot_ms=15.9,gamma=3,tokens_per_step=2.6,context=1000".
+/// "batch=8,tpot_ms=15.9,gamma=3,tokens_per_step=2.6,context=1000" or "prompt=2000,ttft_ms=120".
 planner::TimedIteration timed_iteration(const std::string& text) {
   constexpr std::string_view option = "--calibrate";
   planner::TimedIteration timed;
@@ -58,26 +58,33 @@ planner::TimedIteration timed_iteration(const std::string& text) {
     const std::string name = fmt::format("{} in {}", key, option);
     if (key == "batch") {
       timed.batch = parse_number(name, value, positive_number);
-    } else if (key == "tpot_ms") {
+    } else if (key == "tpot_ms" || key == "ttft_ms") {
       milliseconds = parse_number(name, value, positive_number);
     } else if (key == "gamma") {
       timed.gamma = parse_integer(name, value, 0, largest_calibrated_gamma);
     } else if (key == "tokens_per_step") {
       timed.tokens_per_step = parse_number(name, value, {.lo = 1});
+    } else if (key == "prompt") {
+      timed.prompt_tokens = parse_number(name, value, {.lo = 1});
     } else if (key == "context") {
       timed.context = parse_number(name, value, {});
     } else {
-      refuse(option, part, "KEY=VALUE with a key of batch, tpot_ms, gamma, tokens_per_step, context");
+      refuse(option, part, "KEY=VALUE with a key of batch, tpot_ms, gamma, tokens_per_step, context, prompt, ttft_ms");
     }
   }
-  if (keys.count("batch") == 0 || !milliseconds) refuse(option, text, "a list that has batch=B,tpot_ms=T");
+  if (timed.prompt_tokens || keys.count("ttft_ms") > 0) {
+    if (keys != std::set<std::string_view>{"prompt", "ttft_ms"})
+      refuse(option, text, "a list of prompt=N,ttft_ms=T alone, of an idle server");
+  } else if (keys.count("batch") == 0 || !milliseconds) {
+    refuse(option, text, "a list that has batch=B,tpot_ms=T");
+  }
   if (timed.gamma > 0 && !timed.tokens_per_step) refuse(option, text, "a list that has tokens_per_step beside gamma");
   if (timed.tokens_per_step.value_or(1) > 1 && keys.count("gamma") == 0)
     refuse(option, text, "a list that has gamma beside tokens_per_step");
   if (timed.tokens_per_step.value_or(1) > static_cast<double>(timed.gamma) + 1) {
     refuse(option, text, fmt::format("a list whose tokens_per_step is at most gamma + 1, {}", timed.gamma + 1));
   }
-  timed.seconds_per_output_token = 1e-3 * *milliseconds;
+  timed.seconds = 1e-3 * *milliseconds;
   return timed;
 }
 
@@ -117,7 +124,7 @@ void declare(Options& options, RooflineArguments& a) {
   declare_loss(options, "--scheduling-seconds", o.scheduling_seconds, {}, "of each iteration of the engine");
   options.texts("--calibrate", a.calibrate, "batch=B,tpot_ms=T,...",
                 "a measured time per output token that the seven above\nare fitted to, repeatedly; also gamma=G with\n"
-                "tokens_per_step=E, context=N");
+                "tokens_per_step=E, context=N; or prompt=N,ttft_ms=T\nof an idle server");
 }
 
 GivenOptions given_beside_hardware(const RooflineArguments& a) {

@@ -38,12 +38,14 @@ struct StepTimes {
   std::vector<Note> warnings() const;
 };
 
-/// A time per output token that was measured on a server, for calibration.
+/// A time that was measured on a server, for calibration.
 struct TimedIteration {
   /// Number of sequences, > 0.
   double batch = 1;
-  /// > 0.
-  double seconds_per_output_token = 0;
+  /// Of an output token, or to the first one after prompt_tokens; > 0.
+  double seconds = 0;
+  /// If given, what an idle server read, >= 1; of the others only the name means anything.
+  std::optional<double> prompt_tokens = {};
   std::int64_t gamma = 0;
   /// [1, gamma + 1]; required if gamma > 0.
   std::optional<double> tokens_per_step = {};

@@ -310,7 +310,7 @@ CalibrationPoint calibration_point(const TimedIteration& timed, Cost& cost) {
   point.batch = timed.batch;
   point.gamma = timed.gamma;
   point.context = timed.context.value_or(0);
-  point.round_seconds = timed.seconds_per_output_token * timed.tokens_per_step.value_or(1);
+  point.round_seconds = timed.seconds * timed.tokens_per_step.value_or(1);
   return point;
 }
 
@@ -480,10 +480,17 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   assume_placement(o, options, cost);
 
   std::vector<CalibrationPoint> points;
-  for (const TimedIteration& timed : o.calibrate) points.push_back(calibration_point(timed, cost));
+  std::vector<cost::TimedPrompt> prompts;
+  for (const TimedIteration& timed : o.calibrate) {
+    if (timed.prompt_tokens)
+      prompts.push_back({*timed.prompt_tokens, timed.seconds});
+    else
+      points.push_back(calibration_point(timed, cost));
+  }
   auto priced = std::make_shared<cost::RooflineCost>(std::move(options));
   try {
     if (!points.empty()) priced = std::make_shared<cost::RooflineCost>(priced->calibrated(points));
+    priced = std::make_shared<cost::RooflineCost>(priced->with_prompts(prompts));
   } catch (const std::domain_error& error) {
     throw QuestionError(fmt::format("--calibrate: {}", error.what()));
   }
@@ -502,6 +509,7 @@ std::vector<Note> calibration_doubts(const Cost& cost, const Acceptance* accepta
   std::vector<Note> doubts;
   if (!cost.words) return doubts;
   for (const TimedIteration& timed : cost.words->options.calibrate) {
+    if (timed.prompt_tokens) continue;
     if (!timed.context && context > 0) {
       doubts.push_back(
           {"calibration_without_context",

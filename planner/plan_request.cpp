@@ -134,8 +134,9 @@ void list_members(Members& members, AcceptanceWords& words) {
 
 template <class Members>
 void list_members(Members& members, TimedIteration& timed) {
-  members("batch", timed.batch, positive);
-  members("seconds_per_output_token", timed.seconds_per_output_token, positive);
+  members.optional("batch", timed.batch, positive);
+  members("seconds", timed.seconds, positive);
+  members.optional("prompt_tokens", timed.prompt_tokens, LegalRange{1});
   members.optional("gamma", timed.gamma, LegalRange{0, 1e6});
   members.optional("tokens_per_step", timed.tokens_per_step, LegalRange{1});
   members.optional("context", timed.context, LegalRange{});

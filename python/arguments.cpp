@@ -164,11 +164,14 @@ void convert(const char* name, nb::handle given, planning::SweepSetting& member)
 
 void convert(const char* name, nb::handle given, planner::TimedIteration& member) {
   nb::dict keys;
-  if (!nb::try_cast(given, keys)) refuse_type(name, given, "a dict with batch and tpot_ms");
+  constexpr const char* expected = "a dict with batch and tpot_ms, or with prompt and ttft_ms";
+  if (!nb::try_cast(given, keys)) refuse_type(name, given, expected);
   const Arguments arguments(keys);
-  if (!arguments.has("batch") || !arguments.has("tpot_ms")) refuse_type(name, given, "a dict with batch and tpot_ms");
+  const bool of_prompt = arguments.has("prompt") && arguments.has("ttft_ms");
+  if (of_prompt == (arguments.has("batch") && arguments.has("tpot_ms"))) refuse_type(name, given, expected);
   SPECDEC_TAKE_MEMBERS(member, batch, gamma, tokens_per_step, context, name)
-  member.seconds_per_output_token = 1e-3 * arguments.get<double>("tpot_ms");
+  member.prompt_tokens = arguments.get<std::optional<double>>("prompt");
+  member.seconds = 1e-3 * arguments.get<double>(of_prompt ? "ttft_ms" : "tpot_ms");
 }
 
 }  // namespace specdec::python

@@ -49,7 +49,7 @@ void convert(const char* name, nanobind::handle given, planning::ScheduleStretch
 void convert(const char* name, nanobind::handle given, planning::SweepSetting& member);
 /// (children of every node, levels).
 void convert(const char* name, nanobind::handle given, planner::TreeShape& member);
-/// {"batch", "tpot_ms", "gamma", "tokens_per_step", "context"}.
+/// {"batch", "tpot_ms", "gamma", "tokens_per_step", "context"} or {"prompt", "ttft_ms"}.
 void convert(const char* name, nanobind::handle given, planner::TimedIteration& member);
 
 template <class Value>

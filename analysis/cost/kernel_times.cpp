@@ -144,7 +144,7 @@ KernelTimes engine_of(const KernelTimes& common, const std::string& name, const 
   if (engine.has("all_to_alls")) times.all_to_alls = collectives_of(engine, "all_to_alls");
   const PresetFields serving = engine.object("serving");
   serving.require_keys({"layer_seconds", "iteration_seconds", "sequence_seconds", "deployment_error", "point_error",
-                        "note", "prompt_layer_seconds", "prompt_experts"});
+                        "prompt_error", "note", "prompt_layer_seconds", "prompt_experts"});
   serving.text_if_any("note");
   times.layer_seconds = serving.number("layer_seconds", of_call);
   times.iteration_seconds = serving.number("iteration_seconds", of_iteration);
@@ -154,6 +154,7 @@ KernelTimes engine_of(const KernelTimes& common, const std::string& name, const 
   if (serving.has("prompt_experts")) times.prompt_experts = serving.number("prompt_experts", {1, 10});
   times.deployment_error = serving.number("deployment_error", {0, 3});
   times.point_error = serving.number("point_error", {0, 3});
+  if (serving.has("prompt_error")) times.prompt_error = serving.number("prompt_error", {0, 3});
   return times;
 }
 

@@ -107,8 +107,9 @@ struct KernelTimes {
   /// Iterations with prompts and over 512 positions run without captured graphs: each layer takes at least so many
   /// seconds, >= 0. Experts of a prompt's positions take so many times what was measured of them apart, >= 1.
   double prompt_layer_seconds = 0, prompt_experts = 1;
-  /// Standard deviations of ln(measured / priced): of a deployment's mean, and of a point around it; >= 0.
-  double deployment_error = 0, point_error = 0;
+  /// Standard deviations of ln(measured / priced): of a deployment's mean, of a point around it, and of what prompts
+  /// add to an iteration; >= 0.
+  double deployment_error = 0, point_error = 0, prompt_error = 0;
 
   /// Those of the type, else those of bf16.
   const ProductTimes& products_in(NumberType weights) const;

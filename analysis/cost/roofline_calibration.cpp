@@ -16,7 +16,7 @@
 namespace specdec::cost {
 namespace {
 
-constexpr std::uint32_t calibration_error_stream = 49;
+constexpr std::uint32_t calibration_error_stream = 49, prompt_error_stream = 52;
 
 /// Covariances of as many measured times, each with an error of its own; `covariance` is that of two places.
 template <class Covariance>
@@ -113,8 +113,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   result.expected_errors_.reset();
   result.timed_contexts_.clear();
   ErrorDeviations deviations{options_.deployment_error, options_.point_error, 0};
-  if (options_.kernels) deviations = {options_.kernels->deployment_error, options_.kernels->point_error, 0};
-  result.draw_deployments(deviations.deployments, deviations.points);
+  result.draw_deployments();
   const auto count = static_cast<Eigen::Index>(points.size());
   std::vector<IterationWork> works;
   const std::vector<TimedPlace> places = timed_places(points);
@@ -169,6 +168,28 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   result.report_misfit(points, places, span_of(misses), unlike_others, relative_error);
   if (rise) result.report_rise(*rise);
   result.remember(points);
+  return result;
+}
+
+RooflineCost RooflineCost::with_prompts(std::span<const TimedPrompt> prompts, double relative_error) const {
+  RooflineCost result = *this;
+  if (prompts.empty()) return result;
+  const std::vector<double> nothing(point_nodes, 0);
+  if (!result.expected_errors_) result.expected_errors_ = DeploymentErrors{0, 0, nothing, nothing};
+  for (std::size_t version = 0; version < result.losses_.size(); ++version) {
+    const ReplicateDraws draws(options_.seed, prompt_error_stream, static_cast<std::uint32_t>(version));
+    double missed = 0;
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const double n = prompts[i].tokens;
+      const Iteration alone{.prompt_tokens = n, .prompts = 1, .prompt_pairs = n * (n + 1) / 2};
+      missed += std::log(prompts[i].seconds / result.price(version, alone));
+      if (version > 0) missed += relative_error * draws.standard_normal(i);
+    }
+    DeploymentErrors* const errors =
+        version == 0 ? &*result.expected_errors_
+                     : (result.deployment_errors_.empty() ? nullptr : &result.deployment_errors_[version - 1]);
+    if (errors != nullptr) errors->prompts += missed / static_cast<double>(prompts.size());
+  }
   return result;
 }
 

@@ -58,6 +58,12 @@ Iteration plain_of(Iteration iteration) {
   return iteration;
 }
 
+/// The same sequences beside no prompt.
+Iteration without_prompts(Iteration iteration) {
+  iteration.prompt_tokens = iteration.prompts = iteration.prompt_pairs = 0;
+  return iteration;
+}
+
 /// True if an iteration has nothing that another one of the same gamma has not.
 bool holds_no_more(const Iteration& fewer, const Iteration& more) {
   return fewer.sequences <= more.sequences && fewer.decoded_positions() <= more.decoded_positions() &&
@@ -81,13 +87,15 @@ RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options
   UncertainValue& latency_loss = options_.losses.all_reduce_latency_seconds;
   if (!reduces) latency_loss = {latency_loss.value, latency_loss.value, latency_loss.value};
   draw_losses();
-  if (!options_.kernels && replicates() > 0) draw_deployments(options_.deployment_error, options_.point_error);
   if (options_.kernels) {
     require_ideal_shares(options_.losses);
-    draw_deployments(options_.kernels->deployment_error, options_.kernels->point_error);
+    options_.deployment_error = options_.kernels->deployment_error;
+    options_.point_error = options_.kernels->point_error;
+    options_.prompt_error = options_.kernels->prompt_error;
     find_unmeasured(options_.target);
     if (options_.draft) find_unmeasured(*options_.draft);
   }
+  if (options_.kernels || replicates() > 0) draw_deployments();
   find_uncalibrated();
 }
 
@@ -245,6 +253,14 @@ class RooflineCost::AllVersions {
   RoundTime without_errors(std::size_t version) const { return seconds_of(work_, cost_.losses_[version]); }
 
   double seconds_by_itself(std::size_t version) {
+    const double seconds = seconds_of_pass(version);
+    if (iteration_.prompt_tokens == 0 || !cost_.has_errors(version)) return seconds;
+    const Iteration decoding = without_prompts(iteration_);
+    const double alone = is_empty(decoding) ? 0 : AllVersions(cost_, decoding).seconds_of_pass(version);
+    return alone + (seconds - alone) * std::exp(cost_.errors_of(version)->prompts);
+  }
+
+  double seconds_of_pass(std::size_t version) {
     const double factor = cost_.error_factor(version, place_, iteration_.gamma);
     const double round = cost_.between_timed(version, iteration_, priced(work_, version, place_, iteration_.gamma));
     if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
@@ -319,19 +335,21 @@ void RooflineCost::remember(std::span<const CalibrationPoint> points) {
   timed_seconds_ = std::move(timed);
 }
 
-void RooflineCost::draw_deployments(double deviation, double around) {
+void RooflineCost::draw_deployments() {
   const double next = std::exp(-point_step / point_error_reach), new_part = std::sqrt(1 - next * next);
   deployment_errors_.clear();
-  if (deviation == 0 && around == 0 && replicates() == 0) return;
+  if (replicates() == 0 && std::max({options_.deployment_error, options_.point_error, options_.prompt_error}) == 0)
+    return;
   if (replicates() == 0) losses_.resize(1 + options_.replicates, Losses(losses_.front()));
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, deployment_stream, static_cast<std::uint32_t>(r));
     DeploymentErrors& errors = deployment_errors_.emplace_back();
-    errors.all = deviation * draws.standard_normal(0);
+    errors.all = options_.deployment_error * draws.standard_normal(0);
+    errors.prompts = options_.prompt_error * draws.standard_normal(3 + 2 * point_nodes);
     const auto draw = [&](std::size_t first, std::vector<double>& points) {
       double point = draws.standard_normal(first);
       for (std::size_t node = 0; node < point_nodes; ++node) {
-        points.push_back(around * point);
+        points.push_back(options_.point_error * point);
         point = next * point + new_part * draws.standard_normal(first + 1 + node);
       }
     };
@@ -381,13 +399,15 @@ RooflineCost::PointPlace RooflineCost::place_of(const Iteration& iteration) cons
 }
 
 double RooflineCost::error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const {
-  if (version == 0) return expected_errors_ ? std::exp(expected_errors_->at(place, gamma > 0)) : 1;
-  return deployment_errors_.empty() ? 1 : std::exp(deployment_errors_[version - 1].at(place, gamma > 0));
+  return has_errors(version) ? std::exp(errors_of(version)->at(place, gamma > 0)) : 1;
 }
 
-bool RooflineCost::has_errors(std::size_t version) const {
-  return version == 0 ? expected_errors_.has_value() : !deployment_errors_.empty();
+const RooflineCost::DeploymentErrors* RooflineCost::errors_of(std::size_t version) const {
+  if (version == 0) return expected_errors_ ? &*expected_errors_ : nullptr;
+  return deployment_errors_.empty() ? nullptr : &deployment_errors_[version - 1];
 }
+
+bool RooflineCost::has_errors(std::size_t version) const { return errors_of(version) != nullptr; }
 
 void RooflineCost::widen_by(double largest_miss) {
   // Without ranges and errors there are no replicates yet.

@@ -77,10 +77,10 @@ struct RooflineOptions {
   /// in `losses`, which then are ideal.
   std::optional<KernelTimes> kernels = {};
   /// Without kernels and with ranges in the losses, standard deviations of ln(measured / priced), >= 0: between
-  /// deployments that nothing timed, and at a point around its deployment. By default what published times of devices
-  /// without kernels show.
+  /// deployments that nothing timed, at a point around its deployment, and of what prompts add to an iteration. By
+  /// default what published times of devices without kernels show.
   /// Source:   docs/validation.md#published-timings
-  double deployment_error = 0.35, point_error = 0.2;
+  double deployment_error = 0.35, point_error = 0.2, prompt_error = 0.5;
   /// 0 for none; without ranges in the losses there is none either.
   std::size_t replicates = 500;
   std::uint64_t seed = 0;
@@ -106,6 +106,11 @@ struct CalibrationPoint {
   std::int64_t gamma = 0;
   /// Tokens in the cache per sequence, >= 0.
   double context = 0;
+};
+
+/// A prompt that an idle server took so long to read: tokens >= 1, seconds to its first token > 0.
+struct TimedPrompt {
+  double tokens = 1, seconds = 0;
 };
 
 /// Seconds from what a model reads and computes and what the hardware can do:
@@ -150,7 +155,8 @@ struct CalibrationPoint {
 /// exp(s z + w e(n)), z normal, s and w the deviations between deployments and between points of one, n = B (gamma + 1)
 /// positions that are decoded, at least 1, and e a stationary normal process of deviation 1 whose values at n and m > n
 /// have the correlation (n / m)^(1 / point_error_reach). No round is shorter than a plain step of the same sequences
-/// with the same errors.
+/// with the same errors. What prompts add to an iteration is taken exp(prompt_error z'') times, z'' normal, since
+/// decoding tells little of it.
 /// Source:   Williams et al. 2009 (roofline); Uhlenbeck and Ornstein 1930; docs/theory.md#roofline,
 ///           docs/theory.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
@@ -217,6 +223,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// @param relative_error  standard deviation of a point's relative error, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
+  /// The same deployment, in every version of which prompts take what was measured, in the geometric mean.
+  /// @param relative_error  standard deviation of a time's relative error, > 0
+  /// @throws std::domain_error if a value is outside its range
+  RooflineCost with_prompts(std::span<const TimedPrompt> prompts, double relative_error = 0.05) const;
   bool is_calibrated() const { return calibrated_; }
   /// Rounds given to calibrated() that took less than a plain step beside them by more than two errors of 2%.
   std::string impossible() const override { return impossible_; }
@@ -323,10 +333,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
     std::array<std::pair<std::size_t, double>, 2> nodes() const { return {{{left, of_left}, {left + 1, of_right}}}; }
   };
   /// ln of what iterations take more than the kernels say, with these: all of them, those with drafts, and by positions
-  /// beside, at the contexts that were timed and independently of them.
+  /// beside, at the contexts that were timed and independently of them; and of what prompts add, beside these.
   struct DeploymentErrors {
     double all = 0, drafting = 0;
     std::vector<double> points = {}, elsewhere = {};
+    double prompts = 0;
     double at(const PointPlace& place, bool drafts) const;
   };
   struct ErrorDeviations {
@@ -348,14 +359,15 @@ class RooflineCost final : public RoundCost, public IterationCost {
   PointPlace place_of(const Iteration& iteration) const;
   /// The factor of a version on iterations at the place, by their errors.
   double error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const;
-  /// False if error_factor of the version is 1 everywhere.
+  /// Null if the version has none.
+  const DeploymentErrors* errors_of(std::size_t version) const;
   bool has_errors(std::size_t version) const;
   class AllVersions;
   /// Makes the replicates differ by as much as a time is missed, plain rounds and those with drafts apart.
   void widen_by(double largest_miss);
   void draw_losses();
   /// Replicates of deployments whose times differ by `deviation`, and those of their points by `around`.
-  void draw_deployments(double deviation, double around);
+  void draw_deployments();
   /// Learns the errors of the deployment.
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,

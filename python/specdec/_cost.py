@@ -167,7 +167,7 @@ class Cost:
             What passes lose beside that.
         calibrate : sequence of mappings, optional
             Measured times per output token: {"batch": 8, "tpot_ms": 15.9}, with "context", and with "gamma" and
-            "tokens_per_step" where drafts were made.
+            "tokens_per_step" where drafts were made; and of an idle server {"prompt": 2000, "ttft_ms": 120}.
         """
         losses: Options = {
             "bandwidth_efficiency": bandwidth_efficiency,

@@ -25,8 +25,9 @@ namespace {
 
 /// Beyond each end of an interval of 95%.
 constexpr double tail = 0.025;
-/// Worlds of an alternative that are simulated, if it has as many.
-constexpr std::size_t simulated_worlds = 7;
+/// Worlds of an alternative that are simulated, if it has as many: at steps of the load, and both ends of prompts'
+/// time.
+constexpr std::size_t worlds_by_load = 7, worlds_by_prompt = 2;
 
 /// One replicate of a cost, as a cost of its own.
 class ReplicateCost final : public cost::IterationCost {
@@ -80,28 +81,36 @@ void leave_out_unpriced(const CapacityQuestion& question, std::vector<CapacityWo
 struct Expected {
   /// F, and 1 / seconds per output token where the answer's figures are for.
   double rate = 0, speed = 0;
+  /// Of an iteration with a prompt as long as the middle context.
+  double prompt_seconds = 0;
 };
+
+double prompt_seconds(const CapacityQuestion& question) {
+  const double n = std::max(1.0, question.workload.middle_context());
+  return question.cost->seconds({.prompt_tokens = n, .prompts = 1, .prompt_pairs = n * (n + 1) / 2});
+}
 
 /// Of one scenario at the cost and acceptance of a question. @param own  the scenario in the question's own answer
 Expected expected_of(const CapacityQuestion& question, const PlannedScenario& planned, const RoundsToCover& cover,
                      const ScenarioCapacity& own) {
-  if (!planned.saturation()) return {1 / question.cost->seconds({.sequences = 1}), 0};
+  const double prompt = prompt_seconds(question);
+  if (!planned.saturation()) return {1 / question.cost->seconds({.sequences = 1}), 0, prompt};
   std::vector<planning::RoundsFrom> rounds;
   for (const GammaFrom& stretch : planned.scenario().engine.schedule)
     rounds.push_back(cover.rounds(question.acceptance, stretch.batch_low, stretch.gamma));
   if (question.workload.clients) {
     const double rate = planned.balanced_rate(*question.cost, rounds, own.mean_batch.value);
-    return {rate, rate};
+    return {rate, rate, prompt};
   }
   const BalancedLoads loads = planned.balanced_loads(*question.cost, rounds);
   const double at = own.at_requests_per_second.value;
   const double speed = at > 0 && at <= loads.most ? 1 / loads.tpot_at(at) : 0;
-  if (!own.search_end) return {loads.most, speed};
+  if (!own.search_end) return {loads.most, speed, prompt};
   const double load = std::exp(loads.scale.log_load_at(own.search_end->expected));
-  if (load < least_load * loads.most) return {0, speed};
+  if (load < least_load * loads.most) return {0, speed, prompt};
   // At a lower share of what saturates, requests differ less in their times.
   const double share = own.requests_per_second_per_replica.value / own.saturated_requests_per_second_per_replica.value;
-  return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed};
+  return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed, prompt};
 }
 
 /// ln(simulated) over ln(expected): a parabola by least squares, of few points or parallel ones a line.
@@ -174,21 +183,22 @@ class Correction {
   double middle_ = 0, width_ = 0, lean_ = 0, scatter_ = 0, least_ = 0;
 };
 
-/// The worlds that are simulated: of each alternative those at equal steps of F between both tails; none where all are
-/// alike. Shape: alternatives, expected (worlds)
-std::vector<std::size_t> told_worlds(std::span<const int> alternatives, const std::vector<double>& expected) {
-  std::vector<std::size_t> told;
-  if (std::adjacent_find(expected.begin(), expected.end(), std::not_equal_to<>()) == expected.end()) return told;
+/// Adds worlds that are to be simulated: of each alternative `most` at equal steps of a figure between both tails; none
+/// where all are alike. Shape: alternatives, expected (worlds)
+void tell_worlds(std::span<const int> alternatives, const std::vector<double>& expected, std::size_t most,
+                 std::vector<std::size_t>& told) {
+  if (std::adjacent_find(expected.begin(), expected.end(), std::not_equal_to<>()) == expected.end()) return;
   for (std::vector<std::size_t>& places : estimate::worlds_of_alternatives(alternatives)) {
     std::stable_sort(places.begin(), places.end(),
                      [&](std::size_t a, std::size_t b) { return expected[a] < expected[b]; });
-    const std::size_t count = std::min(simulated_worlds, places.size());
+    const std::size_t count = std::min(most, places.size());
     for (std::size_t i = 0; i < count; ++i) {
       const double p = count > 1 ? tail + (1 - 2 * tail) * static_cast<double>(i) / static_cast<double>(count - 1) : 0.5;
-      told.push_back(places[static_cast<std::size_t>(std::lround(p * static_cast<double>(places.size() - 1)))]);
+      const std::size_t world =
+          places[static_cast<std::size_t>(std::lround(p * static_cast<double>(places.size() - 1)))];
+      if (std::find(told.begin(), told.end(), world) == told.end()) told.push_back(world);
     }
   }
-  return told;
 }
 
 double uniform_of(std::uint64_t seed, std::size_t world, std::int64_t slot) {
@@ -334,18 +344,20 @@ class ScenarioOverWorlds {
       enter(world, asked_, alone_);
       return expected_of(alone_, planned.front(), cover, own_);
     };
-    std::vector<double> expected, expected_speeds;
+    std::vector<double> expected, expected_speeds, prompts;
     for (const CapacityWorld& world : worlds_) {
       const Expected here = expected_in(world);
       expected.push_back(here.rate);
       expected_speeds.push_back(here.speed);
+      prompts.push_back(here.prompt_seconds);
     }
     const ScenarioCapacity own = simulate({});
     const Expected own_expected = expected_in({});
     std::vector<double> x = {own_expected.rate}, rates = {rate_of(own)}, most = {most_of(own)};
     std::vector<double> speed_x = {own_expected.speed}, speeds = {speed_of(own)};
     ScenarioInWorlds found;
-    found.simulated = told_worlds(alternatives, expected);
+    tell_worlds(alternatives, expected, worlds_by_load, found.simulated);
+    tell_worlds(alternatives, prompts, worlds_by_prompt, found.simulated);
     ScenarioCapacity covered = own_;
     for (const std::size_t w : found.simulated) {
       const ScenarioCapacity there = simulate(worlds_[w]);
