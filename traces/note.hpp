@@ -16,6 +16,10 @@ struct Note {
   bool explains_null = false;
 
   friend bool operator==(const Note&, const Note&) = default;
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(code, message, explains_null);
+  }
 };
 
 inline void append(std::vector<Note>& notes, std::span<const Note> more) {

@@ -39,164 +39,116 @@ FixedLength<Value> fixed_length(std::vector<Value>& values) {
   return {values};
 }
 
-/// Appends states to a string.
-class StateWriter {
+/// Appends states to a string, or takes them from bytes in the order in which they were written.
+template <bool reading>
+class StateArchive {
  public:
-  static constexpr bool reads = false;
+  static constexpr bool reads = reading;
 
-  template <class... Values>
-  void operator()(Values&&... values) {
-    (put(values), ...);
-  }
-  void require(bool) const {}
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void append(const void* data, std::size_t size) { bytes_.append(static_cast<const char*>(data), size); }
-  void put_length(std::uint64_t length) { append(&length, sizeof length); }
-
-  template <class Value>
-  void put(Value& value) {
-    if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value>) {
-      append(&value, sizeof value);
-    } else {
-      value.exchange(*this);
-    }
-  }
-  void put(std::string& text) {
-    put_length(text.size());
-    append(text.data(), text.size());
-  }
-  template <class Value>
-  void put(std::vector<Value>& values) {
-    put_length(values.size());
-    for (Value& value : values) put(value);
-  }
-  template <class Value>
-  void put(FixedLength<Value>& fixed) {
-    put(fixed.values);
-  }
-  template <class Value, std::size_t size>
-  void put(std::array<Value, size>& values) {
-    for (Value& value : values) put(value);
-  }
-  template <class Value>
-  void put(std::optional<Value>& value) {
-    bool has_value = value.has_value();
-    put(has_value);
-    if (value) put(*value);
-  }
-  template <class First, class Second>
-  void put(std::pair<First, Second>& pair) {
-    (*this)(pair.first, pair.second);
-  }
-  template <class Key, class Value>
-  void put(std::map<Key, Value>& entries) {
-    put_length(entries.size());
-    for (auto& [key, value] : entries) {
-      Key copy = key;
-      (*this)(copy, value);
-    }
-  }
-
-  std::string bytes_;
-};
-
-/// Takes states from bytes, in the order in which they were written.
-class StateReader {
- public:
-  static constexpr bool reads = true;
-
-  /// @param bytes  must outlive the reader
-  explicit StateReader(std::string_view bytes) : left_(bytes) {}
+  StateArchive() = default;
+  /// @param bytes  must outlive a reader
+  explicit StateArchive(std::string_view bytes) : bytes_(bytes) {}
 
   /// @throws std::out_of_range if there are fewer bytes than a state takes
   /// @throws std::invalid_argument if they cannot be those of a state
   template <class... Values>
   void operator()(Values&&... values) {
-    (take(values), ...);
+    (exchange(values), ...);
   }
   /// @throws std::invalid_argument if what was read does not belong together
   void require(bool holds) const {
-    if (!holds) throw std::invalid_argument("StateReader: values do not belong together");
+    if (reading && !holds) throw std::invalid_argument("StateReader: values do not belong together");
   }
-  bool at_end() const { return left_.empty(); }
+  /// What was written.
+  const std::string& bytes() const { return bytes_; }
+  /// True if nothing is left to be read.
+  bool at_end() const { return bytes_.empty(); }
 
  private:
-  void take_bytes(void* data, std::size_t size) {
-    if (left_.size() < size) throw std::out_of_range("StateReader: the bytes end within a state");
-    std::memcpy(data, left_.data(), size);
-    left_.remove_prefix(size);
+  void exchange_bytes(void* data, std::size_t size) {
+    if constexpr (reading) {
+      if (bytes_.size() < size) throw std::out_of_range("StateReader: the bytes end within a state");
+      std::memcpy(data, bytes_.data(), size);
+      bytes_.remove_prefix(size);
+    } else {
+      bytes_.append(static_cast<const char*>(data), size);
+    }
   }
   /// Every element takes a byte at least.
-  std::size_t take_length() {
-    std::uint64_t length = 0;
-    take_bytes(&length, sizeof length);
-    if (left_.size() < length) throw std::out_of_range("StateReader: a length exceeds the bytes that are left");
+  std::size_t exchange_length(std::uint64_t length) {
+    exchange(length);
+    if (reading && bytes_.size() < length)
+      throw std::out_of_range("StateReader: a length exceeds the bytes that are left");
     return length;
   }
 
   template <class Value>
-  void take(Value& value) {
+  void exchange(Value& value) {
     if constexpr (std::is_enum_v<Value>) {
-      std::underlying_type_t<Value> number{};
-      take(number);
-      if (number < 0 || number > static_cast<std::underlying_type_t<Value>>(last_enumerator(Value{})))
+      auto number = static_cast<std::underlying_type_t<Value>>(value);
+      exchange(number);
+      if (reading && (number < 0 || number > static_cast<std::underlying_type_t<Value>>(last_enumerator(Value{}))))
         throw std::invalid_argument("StateReader: an enumerator is unknown");
       value = static_cast<Value>(number);
     } else if constexpr (std::is_arithmetic_v<Value>) {
-      take_bytes(&value, sizeof value);
+      exchange_bytes(&value, sizeof value);
     } else {
       value.exchange(*this);
     }
   }
-  void take(bool& value) {
-    std::uint8_t byte = 0;
-    take_bytes(&byte, sizeof byte);
+  void exchange(bool& value) {
+    std::uint8_t byte = value ? 1 : 0;
+    exchange(byte);
     if (byte > 1) throw std::invalid_argument("StateReader: a flag is neither 0 nor 1");
     value = byte == 1;
   }
-  void take(std::string& text) {
-    text.resize(take_length());
-    take_bytes(text.data(), text.size());
+  void exchange(std::string& text) {
+    text.resize(exchange_length(text.size()));
+    exchange_bytes(text.data(), text.size());
   }
   template <class Value>
-  void take(std::vector<Value>& values) {
-    values.clear();
-    for (std::size_t left = take_length(); left > 0; --left) take(values.emplace_back());
+  void exchange(std::vector<Value>& values) {
+    const std::size_t count = exchange_length(values.size());
+    if (reading) values.clear();
+    for (std::size_t i = 0; i < count; ++i) exchange(reading ? values.emplace_back() : values[i]);
   }
   template <class Value>
-  void take(FixedLength<Value>& fixed) {
-    require(take_length() == fixed.values.size());
-    for (Value& value : fixed.values) take(value);
+  void exchange(FixedLength<Value>& fixed) {
+    require(exchange_length(fixed.values.size()) == fixed.values.size());
+    for (Value& value : fixed.values) exchange(value);
   }
   template <class Value, std::size_t size>
-  void take(std::array<Value, size>& values) {
-    for (Value& value : values) take(value);
+  void exchange(std::array<Value, size>& values) {
+    for (Value& value : values) exchange(value);
   }
   template <class Value>
-  void take(std::optional<Value>& value) {
-    bool has_value = false;
-    take(has_value);
-    value.reset();
-    if (has_value) take(value.emplace());
+  void exchange(std::optional<Value>& value) {
+    bool has_value = value.has_value();
+    exchange(has_value);
+    if (!has_value) return value.reset();
+    exchange(reading ? value.emplace() : *value);
   }
   template <class First, class Second>
-  void take(std::pair<First, Second>& pair) {
+  void exchange(std::pair<First, Second>& pair) {
     (*this)(pair.first, pair.second);
   }
   template <class Key, class Value>
-  void take(std::map<Key, Value>& entries) {
-    entries.clear();
-    for (std::size_t left = take_length(); left > 0; --left) {
-      Key key{};
-      take(key);
+  void exchange(std::map<Key, Value>& entries) {
+    std::size_t left = exchange_length(entries.size());
+    if (reading) entries.clear();
+    for (auto entry = entries.begin(); left > 0; --left) {
+      Key key = reading ? Key{} : entry->first;
+      exchange(key);
       require(entries.empty() || entries.rbegin()->first < key);
-      take(entries.emplace_hint(entries.end(), key, Value{})->second);
+      if (reading) entry = entries.emplace_hint(entries.end(), key, Value{});
+      exchange(entry++->second);
     }
   }
 
-  std::string_view left_;
+  std::conditional_t<reading, std::string_view, std::string> bytes_;
 };
+
+using StateWriter = StateArchive<false>;
+using StateReader = StateArchive<true>;
 
 }  // namespace specdec::core

@@ -13,6 +13,11 @@ class VerificationCost {
   struct Point {
     std::int64_t tokens;  ///< n >= 1
     double factor;        ///< v(n) > 0
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(tokens, factor);
+    }
   };
 
   VerificationCost() = default;
@@ -48,6 +53,13 @@ class VerificationCost {
   std::span<const Point> points() const { return points_; }
   /// >= 0, per token
   long double last_slope() const { return last_slope_; }
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(measured_, points_);
+    if (!Archive::reads) return;
+    *this = measured_ ? table(points_) : points_.size() == 2 ? constant(points_[1].factor) : VerificationCost();
+  }
 
  private:
   std::vector<Point> points_ = {{1, 1.0}};

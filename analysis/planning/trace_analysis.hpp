@@ -31,6 +31,12 @@ struct SweepSetting {
   enum class Applies { both, target, draft };
   Applies applies = Applies::both;
   core::Standardisation standardisation;
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    core::Standardisation& s = standardisation;
+    archive(applies, s.temperature, s.top_k, s.top_p, s.min_p, s.temperature_last);
+  }
 };
 
 constexpr SweepSetting::Applies last_enumerator(SweepSetting::Applies) { return SweepSetting::Applies::draft; }

@@ -1,15 +1,10 @@
 #include "planner/recordings/recording_summary.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <map>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "analysis/core/standardisation.hpp"
 #include "analysis/core/state_archive.hpp"
@@ -81,57 +76,11 @@ void leave_out_above(std::int64_t longest, std::vector<std::int64_t>& gammas) {
   gammas.erase(std::upper_bound(gammas.begin(), gammas.end(), longest), gammas.end());
 }
 
-template <class Archive>
-void exchange_verification(Archive& archive, std::optional<core::VerificationCost>& verification) {
-  using Point = core::VerificationCost::Point;
-  std::vector<std::pair<std::int64_t, double>> points;
-  bool is_given = verification.has_value();
-  bool is_table = is_given && verification->extrapolates(std::numeric_limits<std::int64_t>::max());
-  if (is_given) {
-    for (const Point& point : verification->points().subspan(1)) points.emplace_back(point.tokens, point.factor);
-  }
-  archive(is_given, is_table, points);
-  verification.reset();
-  if (!is_given) return;
-  std::vector<Point> all = {{1, 1.0}};
-  for (const auto& [tokens, factor] : points) all.push_back({tokens, factor});
-  verification = is_table         ? core::VerificationCost::table(all)
-                 : points.empty() ? core::VerificationCost()
-                                  : core::VerificationCost::constant(points.front().second);
-}
-
-/// A vector whose elements `exchange` takes one by one.
-template <class Archive, class Value, class Exchange>
-void exchange_each(Archive& archive, std::vector<Value>& values, const Exchange& exchange) {
-  std::uint64_t count = values.size();
-  archive(count);
-  for (std::uint64_t i = 0; i < count; ++i) exchange(Archive::reads ? values.emplace_back() : values[i]);
-}
-
-template <class Archive>
-void exchange_sweep(Archive& archive, std::optional<std::vector<SweepSetting>>& sweep) {
-  bool is_given = sweep.has_value();
-  archive(is_given);
-  if (!is_given) return;
-  if (!sweep) sweep.emplace();
-  exchange_each(archive, *sweep, [&](SweepSetting& setting) {
-    core::Standardisation& s = setting.standardisation;
-    archive(setting.applies, s.temperature, s.top_k, s.top_p, s.min_p, s.temperature_last);
-  });
-}
-
 /// All that decides the answer: everything but the threads.
 template <class Archive>
 void exchange_question(Archive& archive, AnalysisQuestion& q) {
   archive(q.rules.acceptance, q.rules.assume_processed, q.rules.force_replay, q.row_tolerance, q.by.label, q.by.bounds,
-          q.cost.c, q.cost.overhead, q.gamma, q.lenience);
-  exchange_verification(archive, q.cost.verify_factor);
-  exchange_sweep(archive, q.standardise);
-}
-
-template <class Archive>
-void exchange_notes(Archive& archive, std::vector<Note>& notes) {
-  exchange_each(archive, notes, [&](Note& note) { archive(note.code, note.message, note.explains_null); });
+          q.cost.c, q.cost.overhead, q.gamma, q.lenience, q.cost.verify_factor, q.standardise);
 }
 
 std::vector<std::string> names_of(const std::vector<std::filesystem::path>& files) {
@@ -215,8 +164,7 @@ void RecordingSummary::exchange_identity(Archive& archive) {
 template <class Archive>
 void RecordingSummary::exchange(Archive& archive) {
   exchange_identity(archive);
-  archive(answer_.files, answer_.partial);
-  exchange_notes(archive, notes_);
+  archive(answer_.files, answer_.partial, notes_);
   if constexpr (Archive::reads) {
     Analysis asked = empty_answer(answer_.question);
     asked.metadata = std::move(answer_.metadata);
