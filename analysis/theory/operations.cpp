@@ -13,14 +13,6 @@ double operations_factor(const core::AcceptanceProfile& acceptance, std::int64_t
   return static_cast<double>((drafts * c_hat + drafts + 1) / extended::expected_tokens(acceptance, gamma));
 }
 
-void operations_factor(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
-                       std::span<const double> c_hats, std::span<double> out) {
-  core::require_same_size("operations_factor", "gammas", gammas.size(), "rates", rates.size());
-  core::require_same_size("operations_factor", "c_hats", c_hats.size(), "rates", rates.size());
-  core::require_same_size("operations_factor", "out", out.size(), "rates", rates.size());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = operations_factor(rates[i], gammas[i], c_hats[i]);
-}
-
 double memory_access_factor(const core::AcceptanceProfile& acceptance, std::int64_t gamma) {
   core::require_in("memory_access_factor", "gamma", gamma, 0, core::largest_integer);
   return static_cast<double>(1 / extended::expected_tokens(acceptance, gamma));

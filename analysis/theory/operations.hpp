@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "analysis/core/acceptance_profile.hpp"
 
@@ -18,11 +17,6 @@ namespace specdec::theory {
 /// @throws std::domain_error if gamma < 0, or c_hat is NaN, negative or infinite
 /// Accuracy: relative error <= 1e-13
 double operations_factor(const core::AcceptanceProfile& acceptance, std::int64_t gamma, double c_hat);
-
-/// The same for arrays: out[i] = operations_factor(rates[i], gammas[i], c_hats[i]).
-/// @throws std::invalid_argument if the lengths differ
-void operations_factor(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
-                       std::span<const double> c_hats, std::span<double> out);
 
 /// Factor by which the reads of the target's weights and key-value cache shrink: 1 / E[K].
 ///

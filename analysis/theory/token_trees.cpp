@@ -9,7 +9,6 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
-#include "analysis/theory/tokens.hpp"
 
 namespace specdec::theory {
 namespace {
@@ -199,21 +198,6 @@ TreePlan best_tree(const ChildAcceptance& acceptance, const core::StepCost& cost
     reached = tree.depth();
   }
   return {optimal_tree(acceptance, best), speedup, best.nodes == limits.nodes && limits.nodes > 1};
-}
-
-FullTree full_tree(double acceptance, std::int64_t k, std::int64_t depth) {
-  core::require_in("full_tree", "k", k, 1, core::largest_integer);
-  core::require_in("full_tree", "depth", depth, 0, core::largest_integer - 1);
-  std::int64_t nodes = k == 1 ? depth + 1 : 1;
-  std::int64_t level = 1;
-  for (std::int64_t d = 0; k > 1 && d < depth; ++d) {
-    if (level > core::largest_integer / k || level * k > core::largest_integer - nodes)
-      throw std::domain_error(
-          fmt::format("full_tree: {} children at each of {} depths are more nodes than can be counted", k, depth));
-    level *= k;
-    nodes += level;
-  }
-  return {expected_tokens(core::AcceptanceRate(acceptance), depth), nodes};
 }
 
 }  // namespace specdec::theory

@@ -91,18 +91,4 @@ struct TreePlan {
 /// @throws std::domain_error if a limit or a cost is out of range
 TreePlan best_tree(const ChildAcceptance& acceptance, const core::StepCost& cost, const TreeLimits& limits);
 
-/// The tree in which every node above the last level has k children.
-struct FullTree {
-  double expected_tokens;  ///< sum_{j=0}^{depth} alpha_k^j
-  std::int64_t nodes;      ///< sum_{j=0}^{depth} k^j
-};
-
-/// @param acceptance  alpha_k: P(one of k drafts of a node is accepted), [0, 1], the same at every node
-/// @param k           >= 1
-/// @param depth       >= 0
-/// @throws std::domain_error if an argument is out of range, or the tree has more nodes than 2^63 - 1
-/// Source:   docs/theory.md#token-trees
-/// Accuracy: relative error <= 1e-13
-FullTree full_tree(double acceptance, std::int64_t k, std::int64_t depth);
-
 }  // namespace specdec::theory

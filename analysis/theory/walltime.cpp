@@ -15,14 +15,6 @@ double walltime_improvement(const core::AcceptanceProfile& acceptance, std::int6
   return walltime_improvement(acceptance, gamma, core::StepCost{.c = c});
 }
 
-void walltime_improvement(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
-                          std::span<const double> costs, std::span<double> out) {
-  core::require_same_size("walltime_improvement", "gammas", gammas.size(), "rates", rates.size());
-  core::require_same_size("walltime_improvement", "costs", costs.size(), "rates", rates.size());
-  core::require_same_size("walltime_improvement", "out", out.size(), "rates", rates.size());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = walltime_improvement(rates[i], gammas[i], costs[i]);
-}
-
 bool some_gamma_helps(const core::AcceptanceRate& rate, double c) {
   core::require_in("some_gamma_helps", "c", c, 0, core::largest_double);
   return c < 0.5 ? rate.alpha() > c : rate.rejection() < 1 - c;

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/core/step_cost.hpp"
@@ -26,11 +25,6 @@ double walltime_improvement(const core::AcceptanceProfile& acceptance, std::int6
 /// The paper's form, with the draft-to-target cost ratio alone.
 /// @param c  draft step time / target step time, dimensionless, >= 0
 double walltime_improvement(const core::AcceptanceProfile& acceptance, std::int64_t gamma, double c);
-
-/// The same for arrays: out[i] = walltime_improvement(rates[i], gammas[i], costs[i]).
-/// @throws std::invalid_argument if the lengths differ
-void walltime_improvement(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
-                          std::span<const double> costs, std::span<double> out);
 
 /// True iff some gamma >= 1 improves the wall time: alpha > c.
 /// Source:   Leviathan et al. 2023, Corollary 3.9

@@ -37,17 +37,6 @@ TEST_CASE("the wasted fraction counts positions scored in vain") {
         Approx((0.25 + 0.5 + 2.0 / 3) / 4).epsilon(1e-15));
 }
 
-TEST_CASE("operations are evaluated over arrays, whose lengths must agree") {
-  const std::vector<AcceptanceRate> rates = {AcceptanceRate(0.5)};
-  const std::vector<std::int64_t> drafts = {3};
-  const std::vector<double> ratios = {0.0};
-  std::vector<double> out(1);
-  operations_factor(rates, drafts, ratios, out);
-  CHECK(out[0] == Approx(4 / 1.875).epsilon(1e-15));
-  CHECK_THROWS_WITH(operations_factor(rates, drafts, std::vector<double>{}, out),
-                    "operations_factor: c_hats has 0 entries, but rates has 1");
-}
-
 TEST_CASE("a negative gamma or operations ratio is refused by name") {
   CHECK_THROWS_AS(operations_factor(AcceptanceRate(0.5), 1, -1), std::domain_error);
   CHECK_THROWS_WITH(operations_factor(AcceptanceRate(0.5), 1, -1),

@@ -99,18 +99,6 @@ TEST_CASE("the break-even rate of a general cost is the lowest one of all gammas
   CHECK(break_even_alpha(cost)->alpha() == Approx(lowest).epsilon(1e-12));
 }
 
-TEST_CASE("improvements are evaluated over arrays, whose lengths must agree") {
-  const std::vector<AcceptanceRate> rates = {AcceptanceRate(0), AcceptanceRate(1)};
-  const std::vector<std::int64_t> drafts = {4, 4};
-  const std::vector<double> costs = {0.25, 0.25};
-  std::vector<double> out(2);
-  walltime_improvement(rates, drafts, costs, out);
-  CHECK(out == std::vector{0.5, 2.5});
-  CHECK_THROWS_AS(walltime_improvement(rates, std::vector<std::int64_t>{4}, costs, out), std::invalid_argument);
-  CHECK_THROWS_WITH(walltime_improvement(rates, std::vector<std::int64_t>{4}, costs, out),
-                    "walltime_improvement: gammas has 1 entries, but rates has 2");
-}
-
 TEST_CASE("illegal costs and gammas are refused by name") {
   CHECK_THROWS_AS(walltime_improvement(AcceptanceRate(0.5), 1, nan), std::domain_error);
   CHECK_THROWS_WITH(walltime_improvement(AcceptanceRate(0.5), -1, 0.1),
