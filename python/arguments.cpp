@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <exception>
 #include <stdexcept>
 #include <tuple>
 #include <utility>

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/acceptance.hpp"
 #include "planner/cost.hpp"
 #include "planner/number_text.hpp"
 #include "planner/sources/recording_files.hpp"

@@ -10,12 +10,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "planner/acceptance.hpp"
 #include "planner/question_error.hpp"
@@ -26,7 +22,6 @@
 #include "traces/position_batch.hpp"
 #include "traces/prompt_id.hpp"
 #include "traces/trace_columns.hpp"
-#include "traces/trace_metadata.hpp"
 #include "traces/trace_writer.hpp"
 
 namespace nb = nanobind;

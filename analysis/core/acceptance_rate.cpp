@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"

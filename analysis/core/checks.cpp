@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <stdexcept>
 
 namespace specdec::core {

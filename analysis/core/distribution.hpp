@@ -6,14 +6,6 @@
 
 namespace specdec::core {
 
-/// The largest accepted distance of a row's sum from 1, by the format in which its probabilities were stored.
-namespace row_sum_tolerance {
-inline constexpr double f64 = 1e-5;
-inline constexpr double f32 = 1e-5;
-inline constexpr double f16 = 2e-3;
-inline constexpr double bf16 = 1e-2;
-}  // namespace row_sum_tolerance
-
 /// A validated, non-owning view of next-token probabilities. The row stays as stored: it is checked, not
 /// rescaled. Only its two roles below can be constructed, so that target and draft cannot be swapped silently.
 class Distribution {
@@ -35,18 +27,18 @@ class Distribution {
 class TargetDistribution : public Distribution {
  public:
   /// @param probabilities  viewed, not copied; must outlive the view
-  /// @param tolerance      largest accepted |sum - 1|, dimensionless, [0, 1]; see row_sum_tolerance
+  /// @param tolerance      largest accepted |sum - 1|, dimensionless, [0, 1]; see traces::row_sum_tolerance
   /// @throws std::invalid_argument if the row is empty
   /// @throws std::domain_error naming the position and the value if an entry is NaN, negative or above 1 + tolerance;
   ///         naming the sum and the tolerance if the row is not normalised
-  explicit TargetDistribution(std::span<const double> probabilities, double tolerance = row_sum_tolerance::f64)
+  explicit TargetDistribution(std::span<const double> probabilities, double tolerance = 1e-5)
       : Distribution("target distribution", probabilities, tolerance) {}
 };
 
 /// The draft model's distribution (q in the paper). Checked like TargetDistribution.
 class DraftDistribution : public Distribution {
  public:
-  explicit DraftDistribution(std::span<const double> probabilities, double tolerance = row_sum_tolerance::f64)
+  explicit DraftDistribution(std::span<const double> probabilities, double tolerance = 1e-5)
       : Distribution("draft distribution", probabilities, tolerance) {}
 };
 

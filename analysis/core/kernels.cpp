@@ -1,10 +1,7 @@
 #include "analysis/core/kernels.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"

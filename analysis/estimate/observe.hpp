@@ -23,7 +23,7 @@ struct ObserveOptions {
   std::optional<traces::AcceptanceRule> rule;
   /// Treat stored log-probabilities as those of the distributions that were sampled from, whatever the recording says.
   bool assume_processed = false;
-  /// Largest distance of a row's sum from 1; if empty, the tolerance of the stored type (core::row_sum_tolerance).
+  /// Largest distance of a row's sum from 1; if empty, the tolerance of the stored type (traces::row_sum_tolerance).
   std::optional<double> tolerance;
   /// Values of l in (0, 1]. Full tier only.
   std::vector<double> lenience;

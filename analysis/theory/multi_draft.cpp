@@ -6,7 +6,6 @@
 #include <boost/math/tools/roots.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
-#include <cstdint>
 #include <set>
 #include <stdexcept>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/math/special_functions/log1p.hpp>
 #include <cmath>
-#include <limits>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/theory/extended.hpp"

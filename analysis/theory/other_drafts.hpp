@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/core/acceptance_rate.hpp"

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <vector>
 
 /// Verification within a budget: the drafts of a batch compete for the tokens that one call of the target verifies.

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <memory>
-#include <utility>
-
 #include "planner/methods/checkpoint_pair.hpp"
 #include "planner/methods/method_parameters.hpp"
 #include "planner/planning_steps.hpp"
