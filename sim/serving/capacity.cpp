@@ -124,7 +124,6 @@ RequestSets requests_of(const CapacityQuestion& question) {
 }
 
 std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question) {
-  require_legal(question);
   RequestSets requests = requests_of(question);
   std::vector<ScenarioFormulas> formulas;
   for (const PlannedScenario& planned : plan_scenarios(question, planned_requests(question, requests)))

@@ -23,55 +23,42 @@ bool DecodingInStep::suits(const ServingQuestion& question, std::size_t most_run
          most_running <= RoundSum::most_sequences && longest_output(question.requests) <= most_rounds;
 }
 
-DecodingInStep::DecodingInStep(const ServingQuestion& question, const CountedRequests& counted,
-                               DrawnAcceptance& acceptance, RequestRounds* shared)
+DecodingInStep::DecodingInStep(const ServingQuestion& question, const CountedRequests& counted, RequestRounds& rounds)
     : requests_(question.requests),
       counted_requests_(counted),
-      acceptance_(acceptance),
-      shared_(shared),
-      sequences_(requests_.size(), static_cast<std::size_t>(longest_output(requests_))) {
-  if (!shared)
-    own_.emplace(requests_, question.acceptance, acceptance.largest_gamma(), question.engine.block_size,
-                 acceptance.draws(), 0);
-}
+      rounds_(rounds),
+      sequences_(requests_.size(), static_cast<std::size_t>(longest_output(requests_))) {}
 
 void DecodingInStep::begin(std::size_t request) {
   context_tokens_ += requests_[request].prompt_tokens;
   counted_ += counted_requests_.contains(request) ? 1 : 0;
-  sequences_.begin(request, rounds().of(request));
+  sequences_.begin(request, rounds_.of(request));
 }
 
 void DecodingInStep::move_to(RunningRequests& running, std::size_t admitted, const CacheBlocks& blocks, double now) {
+  RunningRequests decoding;
+  for (std::size_t request = 0; request < admitted; ++request)
+    if (const auto since = sequences_.rounds_of(request)) decoding.push_back(alone(request, *since, blocks, now));
   // Prompts came last.
-  for (std::size_t i = running.size; i-- > 0;) running.move(i, size() + i);
-  running.size += size();
-  std::size_t at = 0;
-  for (std::size_t request = 0; request < admitted; ++request) {
-    const auto since = sequences_.rounds_of(request);
-    if (!since) continue;
-    running.last_output[at] = now;
-    place(running, at++, request, *since, blocks);
-  }
+  running.insert(running.begin(), decoding.begin(), decoding.end());
 }
 
-void DecodingInStep::place(RunningRequests& running, std::size_t at, std::size_t request, std::size_t since,
-                           const CacheBlocks& blocks) {
+RunningRequest DecodingInStep::alone(std::size_t request, std::size_t since, const CacheBlocks& blocks, double now) {
   const SimulatedRequest& asked = requests_[request];
-  std::int64_t emitted = 0, held = blocks.blocks_for(asked.prompt_tokens + acceptance_.largest_gamma());
-  const std::span<const RoundSum> all = rounds().of(request);
+  std::int64_t emitted = 0, held = blocks.blocks_for(asked.prompt_tokens + rounds_.largest_gamma());
+  const std::span<const RoundSum> all = rounds_.of(request);
   for (const RoundSum& round : all.first(since)) {
     emitted += round.emitted();
     held += round.blocks();
   }
-  running.request[at] = request;
-  running.computed[at] = asked.prompt_tokens + emitted;
-  running.prompt_left[at] = 0;
-  running.put_out[at] = 1 + emitted;
-  running.wanted[at] = asked.output_tokens;
-  running.slots[at] = held * blocks.tokens_per_block();
-  running.scheduled[at] = 0;
-  running.fully_accepted[at] = all[since].following_full_accepts() > 0;
-  running.law[at] = acceptance_.law_of(request);
+  return {.request = request,
+          .law = rounds_.law_of(request),
+          .computed = asked.prompt_tokens + emitted,
+          .put_out = 1 + emitted,
+          .wanted = asked.output_tokens,
+          .slots = held * blocks.tokens_per_block(),
+          .last_output = now,
+          .fully_accepted = all[since].following_full_accepts() > 0};
 }
 
 }  // namespace specdec::sim

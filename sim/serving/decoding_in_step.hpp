@@ -2,11 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "sim/serving/cache_blocks.hpp"
 #include "sim/serving/counted_requests.hpp"
-#include "sim/serving/drawn_acceptance.hpp"
 #include "sim/serving/request_rounds.hpp"
 #include "sim/serving/running_requests.hpp"
 
@@ -20,9 +18,8 @@ class DecodingInStep {
   /// Whether rounds of a request depend on nothing else, and sums of them have room. @param most_running  at once
   static bool suits(const ServingQuestion& question, std::size_t most_running);
 
-  /// References must outlive the object. @param shared  rounds of runs of the same requests; null for own ones
-  DecodingInStep(const ServingQuestion& question, const CountedRequests& counted, DrawnAcceptance& acceptance,
-                 RequestRounds* shared);
+  /// References must outlive the object. @param rounds  those of the requests
+  DecodingInStep(const ServingQuestion& question, const CountedRequests& counted, RequestRounds& rounds);
 
   std::size_t size() const { return sequences_.size(); }
   /// The sum of the rounds of the coming iteration.
@@ -45,7 +42,7 @@ class DecodingInStep {
       const SimulatedRequest& asked = requests_[request];
       context_tokens_ -= asked.prompt_tokens + asked.output_tokens - 1;
       counted_ -= counted_requests_.contains(request) ? 1 : 0;
-      ended(request, rounds().last_blocks(request));
+      ended(request, rounds_.last_blocks(request));
     });
     return emitted;
   }
@@ -55,16 +52,12 @@ class DecodingInStep {
   void move_to(RunningRequests& running, std::size_t admitted, const CacheBlocks& blocks, double now);
 
  private:
-  RequestRounds& rounds() { return shared_ ? *shared_ : *own_; }
   /// A sequence that was in step so many rounds.
-  void place(RunningRequests& running, std::size_t at, std::size_t request, std::size_t since,
-             const CacheBlocks& blocks);
+  RunningRequest alone(std::size_t request, std::size_t since, const CacheBlocks& blocks, double now);
 
   const std::vector<SimulatedRequest>& requests_;
   const CountedRequests counted_requests_;
-  DrawnAcceptance& acceptance_;
-  RequestRounds* shared_;
-  std::optional<RequestRounds> own_;
+  RequestRounds& rounds_;
   SequencesInStep sequences_;
   std::int64_t context_tokens_ = 0, counted_ = 0;
 };

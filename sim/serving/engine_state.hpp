@@ -28,8 +28,6 @@ struct EngineIteration {
   /// Requests in it, those of them that decode, and of these those whose previous round was fully accepted.
   std::int64_t batch = 0, decoding = 0;
   std::int64_t fully_accepted = 0;
-  /// Drafts that are verified in it.
-  std::int64_t verified = 0;
 
   /// So many positions of a prompt, behind so many that are computed.
   void take_prompt(std::int64_t positions, std::int64_t computed) {
@@ -47,7 +45,6 @@ struct EngineIteration {
     const double share = positions == wanted ? 1 : static_cast<double>(positions) / static_cast<double>(wanted);
     work.sequences += share;
     if (work.verified) *work.verified += share * static_cast<double>(wanted - 1);
-    verified += positions - 1;
     work.context_tokens += static_cast<double>(context);
     fully_accepted += follows_full_accept ? 1 : 0;
     ++decoding;
@@ -61,7 +58,6 @@ struct EngineIteration {
     work.sequences = static_cast<double>(count);
     work.context_tokens = static_cast<double>(in_step.context_tokens());
     fully_accepted = in_step.round().following_full_accepts();
-    verified = count * gamma;
   }
 
  private:
@@ -76,14 +72,18 @@ struct EngineState {
   /// @param outcomes  [request]; must outlive the object
   EngineState(const ServingQuestion& question, std::vector<ServedRequest>& outcomes)
       : queue(question, outcomes),
-        running(std::min(question.requests.size(), static_cast<std::size_t>(question.engine.max_num_seqs))),
         blocks(question.engine.cache_blocks, question.engine.block_size),
         prefixes(question),
         draft_budget(largest_gamma_of(question.engine),
-                     question.engine.verification_budget ? running.request.size() : 0) {}
+                     question.engine.verification_budget ? most_running(question) : 0) {}
+
+  /// The most requests that run at once.
+  static std::size_t most_running(const ServingQuestion& question) {
+    return std::min(question.requests.size(), static_cast<std::size_t>(question.engine.max_num_seqs));
+  }
 
   std::size_t count_in_step() const { return in_step ? in_step->size() : 0; }
-  std::size_t count_running() const { return running.size + count_in_step(); }
+  std::size_t count_running() const { return running.size() + count_in_step(); }
   std::size_t count_in_system() const { return queue.waiting() + count_running(); }
 
   /// Frees the blocks of a request that ends or gives them up, apart from those that others hold.

@@ -4,19 +4,6 @@
 
 namespace specdec::sim {
 
-IterationScheduler::IterationScheduler(const ServingQuestion& question, DrawnAcceptance& acceptance,
-                                       std::vector<ServedRequest>& outcomes, EngineState& state)
-    : question_(question),
-      engine_(question.engine),
-      requests_(question.requests),
-      largest_gamma_(acceptance.largest_gamma()),
-      acceptance_(acceptance),
-      outcomes_(outcomes),
-      state_(state),
-      running_(state.running),
-      blocks_(state.blocks),
-      iteration_(state.iteration) {}
-
 void IterationScheduler::schedule(double now) {
   if (state_.in_step && !stays_in_step()) {
     // From now on every sequence is taken by itself.
@@ -52,8 +39,8 @@ bool IterationScheduler::stays_in_step() const {
   const std::int64_t positions = static_cast<std::int64_t>(state_.in_step->size()) * (largest_gamma_ + 1);
   if (positions > engine_.max_num_batched_tokens) return false;
   std::int64_t blocks = state_.in_step->round().blocks();
-  for (Index i = 0; i < running_.size; ++i)
-    blocks += blocks_wanted(i, std::min(running_.prompt_left[i], engine_.max_num_batched_tokens - positions));
+  for (Index i = 0; i < running_.size(); ++i)
+    blocks += blocks_wanted(i, std::min(running_[i].prompt_left, engine_.max_num_batched_tokens - positions));
   return blocks <= blocks_.free();
 }
 
@@ -62,18 +49,18 @@ void IterationScheduler::schedule_running(bool prompts_alone) {
   const bool budgeted = engine_.verification_budget && iteration_.gamma > 0 && !prompts_alone;
   if (budgeted) choose_verified();
   Index i = 0;
-  for (; i < running_.size && iteration_.budget > 0; ++i) {
-    const std::int64_t prompt = running_.prompt_left[i];
+  for (; i < running_.size() && iteration_.budget > 0; ++i) {
+    const std::int64_t prompt = running_[i].prompt_left;
     if (prompts_alone && prompt == 0) {
-      running_.scheduled[i] = 0;
+      running_[i].scheduled = 0;
       continue;
     }
-    const std::int64_t wanted = prompt > 0 ? prompt : budgeted ? running_.scheduled[i] : iteration_.gamma + 1;
+    const std::int64_t wanted = prompt > 0 ? prompt : budgeted ? running_[i].scheduled : iteration_.gamma + 1;
     const std::int64_t positions = std::min(wanted, iteration_.budget);
     if (!make_room(i, blocks_wanted(i, positions))) break;
     take(i, positions, wanted);
   }
-  for (; i < running_.size; ++i) running_.scheduled[i] = 0;
+  for (; i < running_.size(); ++i) running_[i].scheduled = 0;
 }
 
 /// The positions that each request that decodes is to take, into those scheduled.
@@ -81,10 +68,10 @@ void IterationScheduler::choose_verified() {
   std::vector<Index> deciding;
   cost::Iteration rounds;
   rounds.gamma = iteration_.gamma;
-  for (Index i = 0; i < running_.size; ++i) {
-    if (running_.prompt_left[i] > 0) continue;
+  for (Index i = 0; i < running_.size(); ++i) {
+    if (running_[i].prompt_left > 0) continue;
     deciding.push_back(i);
-    rounds.context_tokens += static_cast<double>(running_.computed[i]);
+    rounds.context_tokens += static_cast<double>(running_[i].computed);
   }
   if (deciding.empty()) return;
   rounds.sequences = static_cast<double>(deciding.size());
@@ -94,14 +81,14 @@ void IterationScheduler::choose_verified() {
     seconds.push_back(question_.cost->seconds(rounds));
   }
   const std::vector<std::int64_t> verified = state_.draft_budget.verified(deciding, iteration_.gamma, seconds);
-  for (Index d = 0; d < deciding.size(); ++d) running_.scheduled[deciding[d]] = verified[d] + 1;
+  for (Index d = 0; d < deciding.size(); ++d) running_[deciding[d]].scheduled = verified[d] + 1;
   iteration_.work.verified = 0;
 }
 
 /// Blocks beside its own that a running request needs for so many positions.
 std::int64_t IterationScheduler::blocks_wanted(Index i, std::int64_t positions) const {
-  const std::int64_t needed = running_.computed[i] + positions + largest_gamma_;
-  return needed <= running_.slots[i] ? 0 : blocks_.blocks_for(needed) - running_.slots[i] / blocks_.tokens_per_block();
+  const std::int64_t needed = running_[i].computed + positions + largest_gamma_;
+  return needed <= running_[i].slots ? 0 : blocks_.blocks_for(needed) - running_[i].slots / blocks_.tokens_per_block();
 }
 
 /// Gives a running request blocks, taking those of the last ones if there are not enough; false if it had to give up
@@ -110,33 +97,29 @@ bool IterationScheduler::make_room(Index i, std::int64_t wanted) {
   if (wanted == 0) return true;
   while (wanted > blocks_.free()) {
     give_up_last();
-    if (running_.size == i) return false;
+    if (running_.size() == i) return false;
   }
-  hold(i, wanted);
+  blocks_.take(wanted);
+  running_[i].slots += wanted * blocks_.tokens_per_block();
   return true;
 }
 
-void IterationScheduler::hold(Index i, std::int64_t blocks) {
-  blocks_.take(blocks);
-  running_.slots[i] += blocks * blocks_.tokens_per_block();
-}
-
 void IterationScheduler::give_up_last() {
-  const Index last = --running_.size;
-  const std::size_t request = running_.request[last];
-  state_.let_go(request, running_.slots[last] / blocks_.tokens_per_block());
-  outcomes_[request].output_tokens = running_.put_out[last];
-  ++outcomes_[request].preemptions;
-  state_.queue.give_up({request, running_.last_output[last]});
+  const RunningRequest last = running_.back();
+  running_.pop_back();
+  state_.let_go(last.request, last.slots / blocks_.tokens_per_block());
+  outcomes_[last.request].output_tokens = last.put_out;
+  ++outcomes_[last.request].preemptions;
+  state_.queue.give_up({last.request, last.last_output});
 }
 
 /// Adds positions of a running request to the iteration, of those that it wants.
 void IterationScheduler::take(Index i, std::int64_t positions, std::int64_t wanted) {
-  running_.scheduled[i] = positions;
-  if (running_.prompt_left[i] > 0) {
-    iteration_.take_prompt(positions, running_.computed[i]);
+  running_[i].scheduled = positions;
+  if (running_[i].prompt_left > 0) {
+    iteration_.take_prompt(positions, running_[i].computed);
   } else {
-    iteration_.take_round(positions, wanted, running_.computed[i], running_.fully_accepted[i] != 0);
+    iteration_.take_round(positions, wanted, running_[i].computed, running_[i].fully_accepted);
   }
 }
 
@@ -165,8 +148,8 @@ bool IterationScheduler::may_admit() const {
 
 /// Whether a prompt is being computed, or one that waits finds room.
 bool IterationScheduler::has_prompts() const {
-  for (Index i = 0; i < running_.size; ++i) {
-    if (running_.prompt_left[i] > 0) return true;
+  for (Index i = 0; i < running_.size(); ++i) {
+    if (running_[i].prompt_left > 0) return true;
   }
   return may_admit() && next_admission().fits;
 }
@@ -181,16 +164,15 @@ void IterationScheduler::admit() {
 }
 
 void IterationScheduler::begin(const Admission& admitted) {
-  const Index i = running_.size++;
-  running_.request[i] = admitted.request;
-  running_.law[i] = acceptance_.law_of(admitted.request);
-  running_.computed[i] = admitted.found;
-  running_.prompt_left[i] = admitted.tokens - admitted.found;
-  running_.put_out[i] = admitted.put_out;
-  running_.wanted[i] = requests_[admitted.request].output_tokens;
-  running_.slots[i] = admitted.blocks * blocks_.tokens_per_block();
-  running_.last_output[i] = admitted.last_output;
-  running_.fully_accepted[i] = 0;
+  const Index i = running_.size();
+  running_.push_back({.request = admitted.request,
+                      .law = rounds_.law_of(admitted.request),
+                      .computed = admitted.found,
+                      .prompt_left = admitted.tokens - admitted.found,
+                      .put_out = admitted.put_out,
+                      .wanted = requests_[admitted.request].output_tokens,
+                      .slots = admitted.blocks * blocks_.tokens_per_block(),
+                      .last_output = admitted.last_output});
   if (engine_.verification_budget) state_.draft_budget.forget(i);
   blocks_.take(admitted.blocks - admitted.of_others);
   state_.prefixes.hold(admitted.request);

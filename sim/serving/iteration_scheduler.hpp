@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/serving/drawn_acceptance.hpp"
 #include "sim/serving/engine_state.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
@@ -18,8 +17,9 @@ class IterationScheduler {
  public:
   /// References must outlive the object. @param outcomes  [request]: tokens that requests had put out when they gave up
   /// their blocks, and how often they did
-  IterationScheduler(const ServingQuestion& question, DrawnAcceptance& acceptance, std::vector<ServedRequest>& outcomes,
-                     EngineState& state);
+  IterationScheduler(const ServingQuestion& question, const RequestRounds& rounds, std::vector<ServedRequest>& outcomes,
+                     EngineState& state)
+      : question_(question), rounds_(rounds), outcomes_(outcomes), state_(state) {}
 
   /// Makes the engine's next iteration, which begins now; nobody takes part if all gave up their blocks.
   void schedule(double now);
@@ -41,7 +41,6 @@ class IterationScheduler {
   void choose_verified();
   std::int64_t blocks_wanted(Index i, std::int64_t positions) const;
   bool make_room(Index i, std::int64_t wanted);
-  void hold(Index i, std::int64_t blocks);
   void give_up_last();
   void take(Index i, std::int64_t positions, std::int64_t wanted);
   Admission next_admission() const;
@@ -52,15 +51,15 @@ class IterationScheduler {
   std::int64_t found_in_cache(const SimulatedRequest& asked, bool again) const;
 
   const ServingQuestion& question_;
-  const ServingEngine& engine_;
-  const std::vector<SimulatedRequest>& requests_;
-  const std::int64_t largest_gamma_;
-  DrawnAcceptance& acceptance_;
+  const RequestRounds& rounds_;
   std::vector<ServedRequest>& outcomes_;
   EngineState& state_;
-  RunningRequests& running_;
-  CacheBlocks& blocks_;
-  EngineIteration& iteration_;
+  const ServingEngine& engine_ = question_.engine;
+  const std::vector<SimulatedRequest>& requests_ = question_.requests;
+  const std::int64_t largest_gamma_ = rounds_.largest_gamma();
+  RunningRequests& running_ = state_.running;
+  CacheBlocks& blocks_ = state_.blocks;
+  EngineIteration& iteration_ = state_.iteration;
 };
 
 }  // namespace specdec::sim

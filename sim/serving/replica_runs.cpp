@@ -36,8 +36,7 @@ ServingResult ReplicaRuns::serve(std::size_t replication, const ReplicaLoad& loa
   serving.acceptance = question_.acceptance;
   serving.seed = seed_of_replication(question_.seed, static_cast<std::int64_t>(replication));
   serving.warm_up_share = warm_up_share;
-  const SharedByRuns shared = {&requests_.draws(replication), &rounds_[replication]};
-  return serve_requests(serving, {.finds_gaps = finds_gaps, .shared = shared});
+  return simulate_serving(serving, rounds_[replication], {.finds_gaps = finds_gaps});
 }
 
 ServingResult ReplicaRuns::run(std::size_t replication, const ReplicaLoad& load, bool finds_gaps) {

@@ -18,9 +18,9 @@ std::vector<double> seconds_per_token(const ServingResult& run);
 double percentile_of(std::vector<double>& values, double percent);
 
 /// `asked`, in RequestPercentiles, is that percentile, (0, 100). Empty if there are no values; reorders them.
-std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values, double asked = 99);
+std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values, double asked);
 
 /// The same of values that occur several times.
-std::optional<RequestPercentiles> percentiles_of(std::vector<GapCount>& gaps, double asked = 99);
+std::optional<RequestPercentiles> percentiles_of(std::vector<GapCount>& gaps, double asked);
 
 }  // namespace specdec::sim

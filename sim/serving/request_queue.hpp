@@ -33,7 +33,6 @@ class RequestQueue {
   /// When the next request arrives that was sent.
   double next_arrival() const { return arrival_of(arrived_); }
 
-  std::size_t arrived() const { return arrived_; }
   /// Requests that have been admitted once.
   std::size_t admitted() const { return admitted_; }
   std::size_t waiting() const { return arrived_ - admitted_ + given_up_.size(); }

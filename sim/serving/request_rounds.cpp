@@ -64,18 +64,18 @@ std::size_t AcceptanceLaws::stretch_of(double uniform) const {
 }
 
 RequestRounds::RequestRounds(const std::vector<SimulatedRequest>& requests, const std::vector<RequestAcceptance>& laws,
-                             std::int64_t gamma, std::int64_t block_size, RequestDraws& draws, std::size_t most_kept)
+                             const ServingEngine& engine, RequestDraws& draws, std::size_t most_kept)
     : requests_(requests),
-      laws_(laws, gamma),
-      gamma_(gamma),
-      block_size_(block_size),
+      gamma_(largest_gamma_of(engine)),
+      block_size_(engine.block_size),
+      laws_(laws, gamma_),
       draws_(draws),
       most_kept_(most_kept),
       places_(requests.size()) {}
 
 std::int64_t RequestRounds::find(std::size_t request, std::vector<RoundSum>& rounds) {
   const SimulatedRequest& asked = requests_[request];
-  std::size_t stretch = gamma_ > 0 ? laws_.stretch_of(draws_.law(request)) : 0;
+  std::size_t stretch = law_of(request);
   std::int64_t context = asked.prompt_tokens;
   std::int64_t blocks = blocks_for(context + gamma_);
   bool was_full = false;
@@ -135,8 +135,7 @@ void RequestSets::extend_to(std::int64_t count) {
 
 RequestRounds RequestSets::rounds(std::size_t replication, const std::vector<RequestAcceptance>& laws,
                                   const ServingEngine& engine) {
-  return {requests_[replication],        laws, largest_gamma_of(engine), engine.block_size, draws_[replication],
-          most_rounds / requests_.size()};
+  return {requests_[replication], laws, engine, draws_[replication], most_rounds / requests_.size()};
 }
 
 SequencesInStep::SequencesInStep(std::size_t requests, std::size_t most_rounds)

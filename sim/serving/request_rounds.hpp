@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/serving/capacity.hpp"
+#include "sim/serving/running_requests.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
 namespace specdec::sim {
@@ -111,8 +112,16 @@ class RequestRounds {
  public:
   /// References must outlive the object. @param most_kept  rounds in memory
   RequestRounds(const std::vector<SimulatedRequest>& requests, const std::vector<RequestAcceptance>& laws,
-                std::int64_t gamma, std::int64_t block_size, RequestDraws& draws, std::size_t most_kept);
+                const ServingEngine& engine, RequestDraws& draws, std::size_t most_kept);
 
+  std::int64_t largest_gamma() const { return gamma_; }
+  /// The first stretch of a request's law.
+  std::size_t law_of(std::size_t request) const { return laws_.stretch_of(draws_.law(request)); }
+  /// Accepted drafts out of so many of a running request; moves its stretch to the one of its context.
+  std::int64_t accepted(RunningRequest& running, std::int64_t drafts) {
+    const double u = draws_.acceptance(running.request, running.put_out);
+    return laws_.accepted(running.law, running.computed, u, drafts);
+  }
   /// From the one after the request's prompt to its last one; until the next call.
   std::span<const RoundSum> of(std::size_t request);
   /// The blocks that it holds when it ends.
@@ -129,8 +138,8 @@ class RequestRounds {
   };
 
   const std::vector<SimulatedRequest>& requests_;
-  AcceptanceLaws laws_;
   std::int64_t gamma_, block_size_;
+  AcceptanceLaws laws_;
   RequestDraws& draws_;
   std::size_t most_kept_;
   std::vector<Kept> places_;
@@ -147,7 +156,6 @@ class RequestSets {
   std::size_t replications() const { return requests_.size(); }
   /// At one per second.
   const std::vector<SimulatedRequest>& requests(std::size_t replication) const { return requests_[replication]; }
-  RequestDraws& draws(std::size_t replication) { return draws_[replication]; }
   /// The rounds of one replication's requests; references must outlive it.
   RequestRounds rounds(std::size_t replication, const std::vector<RequestAcceptance>& laws,
                        const ServingEngine& engine);

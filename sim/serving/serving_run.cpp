@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/serving/drawn_acceptance.hpp"
 #include "sim/serving/engine_state.hpp"
 #include "sim/serving/iteration_scheduler.hpp"
 #include "sim/serving/run_measures.hpp"
@@ -22,19 +21,17 @@ constexpr double clock_error = 1e-4;
 /// A run from iteration to iteration: its clock, and what requests put out.
 class ServingRun {
  public:
-  ServingRun(const ServingQuestion& question, const RunOptions& options)
+  ServingRun(const ServingQuestion& question, RequestRounds& rounds, const RunOptions& options)
       : question_(question),
         requests_(question.requests),
         outcomes_(requests_.size()),
-        acceptance_(question, options.shared ? options.shared->draws : nullptr),
+        rounds_(rounds),
         measures_(question, options.finds_gaps),
         state_(question, outcomes_),
-        scheduler_(question, acceptance_, outcomes_, state_),
+        scheduler_(question, rounds, outcomes_, state_),
         now_(question.clients ? 0 : requests_.front().arrival_seconds) {
-    if (options.decoding == Decoding::in_step && DecodingInStep::suits(question, running_.request.size())) {
-      state_.in_step.emplace(question, measures_.counted_requests(), acceptance_,
-                             options.shared ? options.shared->rounds : nullptr);
-    }
+    if (options.decoding == Decoding::in_step && DecodingInStep::suits(question, EngineState::most_running(question)))
+      state_.in_step.emplace(question, measures_.counted_requests(), rounds);
   }
 
   ServingResult run() {
@@ -58,8 +55,7 @@ class ServingRun {
 
   /// Tokens of an iteration; outputs of counted requests whose gap is its length; whether requests may end.
   struct PutOut {
-    std::int64_t tokens = 0, round_tokens = 0;
-    std::int64_t gaps = 0;
+    std::int64_t tokens = 0, gaps = 0;
     bool some_end = false;
   };
 
@@ -78,75 +74,67 @@ class ServingRun {
           "tell an iteration of {:.4g} seconds",
           began_, duration));
     }
-    measures_.pass(began_, now_, duration, {state_.iteration.decoding, queue_.waiting(), state_.count_in_system()});
-    const std::size_t before = queue_.arrived();
+    measures_.pass(began_, now_, state_.iteration.decoding);
     queue_.take_arrivals(now_);
-    for (std::size_t i = before; i < queue_.arrived(); ++i) measures_.arrive(queue_.arrival_of(i), now_);
   }
 
   void put_out_tokens() {
     PutOut all;
-    for (Index i = 0; i < running_.size; ++i) {
-      if (running_.scheduled[i] > 0) put_out(i, all);
+    for (Index i = 0; i < running_.size(); ++i) {
+      if (running_[i].scheduled > 0) put_out(i, all);
     }
     if (state_.in_step) put_out_in_step(all);
     measures_.add_gaps(now_ - began_, all.gaps);
-    measures_.put_out({.round_tokens = all.round_tokens,
-                       .tokens = all.tokens,
-                       .rounds = state_.iteration.decoding,
-                       .verified = state_.iteration.verified});
+    measures_.put_out(all.tokens);
     if (all.some_end) end_requests();
     if (state_.in_step && question_.clients) queue_.take_arrivals(now_);
   }
 
   /// Puts out the tokens of a running request for the positions that were scheduled.
   void put_out(Index i, PutOut& all) {
-    const std::int64_t positions = running_.scheduled[i];
-    if (running_.prompt_left[i] > 0) {
-      running_.computed[i] += positions;
-      running_.prompt_left[i] -= positions;
-      if (running_.prompt_left[i] > 0) return;
-      if (running_.put_out[i]++ == 0) {
+    const std::int64_t positions = running_[i].scheduled;
+    if (running_[i].prompt_left > 0) {
+      running_[i].computed += positions;
+      running_[i].prompt_left -= positions;
+      if (running_[i].prompt_left > 0) return;
+      if (running_[i].put_out++ == 0) {
         note_first_token(i);
       } else {
         all.gaps += note_output(i);
       }
       ++all.tokens;
     } else {
-      const std::int64_t accepted = positions > 1 ? acceptance_.accepted(running_, i, positions - 1) : 0;
-      const std::int64_t emitted = std::min(accepted + 1, running_.wanted[i] - running_.put_out[i]);
-      running_.fully_accepted[i] = accepted > 0 && accepted == state_.iteration.gamma;
+      const std::int64_t accepted = positions > 1 ? rounds_.accepted(running_[i], positions - 1) : 0;
+      const std::int64_t emitted = std::min(accepted + 1, running_[i].wanted - running_[i].put_out);
+      running_[i].fully_accepted = accepted > 0 && accepted == state_.iteration.gamma;
       if (question_.engine.verification_budget) state_.draft_budget.count(i, positions - 1, accepted);
-      running_.computed[i] += emitted;
-      running_.put_out[i] += emitted;
+      running_[i].computed += emitted;
+      running_[i].put_out += emitted;
       all.gaps += note_output(i);
       all.tokens += emitted;
-      all.round_tokens += emitted;
     }
-    all.some_end = all.some_end || running_.put_out[i] == running_.wanted[i] || state_.in_step;
+    all.some_end = all.some_end || running_[i].put_out == running_[i].wanted || state_.in_step;
   }
 
   void put_out_in_step(PutOut& all) {
     all.gaps += state_.in_step->counted();
-    const std::int64_t emitted = state_.in_step->pass([this](std::size_t request, std::int64_t blocks) {
+    all.tokens += state_.in_step->pass([this](std::size_t request, std::int64_t blocks) {
       end_request(request, requests_[request].output_tokens, blocks);
     });
-    all.tokens += emitted;
-    all.round_tokens += emitted;
   }
 
   double since_sent(std::size_t request) const { return now_ - queue_.arrival_of(request) + question_.outside_seconds; }
 
   void note_first_token(Index i) {
-    const std::size_t request = running_.request[i];
+    const std::size_t request = running_[i].request;
     outcomes_[request].first_token_seconds = since_sent(request);
-    running_.last_output[i] = now_;
+    running_[i].last_output = now_;
   }
 
   /// 1 if a counted request's gap is the length of this iteration; another length is noted at once.
   std::int64_t note_output(Index i) {
-    const double last = std::exchange(running_.last_output[i], now_);
-    if (!measures_.counted_requests().contains(running_.request[i])) return 0;
+    const double last = std::exchange(running_[i].last_output, now_);
+    if (!measures_.counted_requests().contains(running_[i].request)) return 0;
     if (last == began_) return 1;
     measures_.add_gaps(now_ - last, 1);
     return 0;
@@ -155,22 +143,22 @@ class ServingRun {
   /// Those that have put out all, and, where rounds go in step, those that go on in step.
   void end_requests() {
     Index kept = 0;
-    for (Index i = 0; i < running_.size; ++i) {
-      if (running_.put_out[i] == running_.wanted[i]) {
-        end_request(running_.request[i], running_.put_out[i], running_.slots[i] / state_.blocks.tokens_per_block());
-      } else if (state_.in_step && running_.prompt_left[i] == 0) {
-        state_.in_step->begin(running_.request[i]);
+    for (Index i = 0; i < running_.size(); ++i) {
+      if (running_[i].put_out == running_[i].wanted) {
+        end_request(running_[i].request, running_[i].put_out, running_[i].slots / state_.blocks.tokens_per_block());
+      } else if (state_.in_step && running_[i].prompt_left == 0) {
+        state_.in_step->begin(running_[i].request);
       } else {
         if (kept != i) move(i, kept);
         ++kept;
       }
     }
-    running_.size = kept;
+    running_.resize(kept);
     if (question_.clients) queue_.take_arrivals(now_);
   }
 
   void move(Index from, Index to) {
-    running_.move(from, to);
+    running_[to] = running_[from];
     if (question_.engine.verification_budget) state_.draft_budget.move(from, to);
   }
 
@@ -194,7 +182,7 @@ class ServingRun {
     result.requests = std::move(outcomes_);
     for (const ServedRequest& request : result.requests) result.preemptions += request.preemptions;
     result.peak_blocks = state_.blocks.peak();
-    measures_.fill(result, now_, question_.outside_seconds);
+    measures_.fill(result, now_);
     return result;
   }
 
@@ -202,7 +190,7 @@ class ServingRun {
   const std::vector<SimulatedRequest>& requests_;
   /// [request]
   std::vector<ServedRequest> outcomes_;
-  DrawnAcceptance acceptance_;
+  RequestRounds& rounds_;
   RunMeasures measures_;
   EngineState state_;
   RequestQueue& queue_ = state_.queue;
@@ -216,8 +204,8 @@ class ServingRun {
 
 }  // namespace
 
-ServingResult run_serving(const ServingQuestion& question, const RunOptions& options) {
-  return ServingRun(question, options).run();
+ServingResult run_serving(const ServingQuestion& question, RequestRounds& rounds, const RunOptions& options) {
+  return ServingRun(question, rounds, options).run();
 }
 
 }  // namespace specdec::sim

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string_view>
 
 #include "analysis/core/checks.hpp"
@@ -118,28 +117,20 @@ void require_legal(const ServingQuestion& question) {
   }
 }
 
-void summarise(ServingResult& result) {
-  std::vector<double> all;
-  for (std::size_t i = result.first_counted; i < result.first_counted + result.counted_requests; ++i)
-    all.push_back(result.requests[i].last_token_seconds);
-  std::vector<double> first = first_token_seconds(result);
-  std::vector<double> per_token = seconds_per_token(result);
-  result.ttft_seconds = percentiles_of(first);
-  result.tpot_seconds = percentiles_of(per_token);
-  result.end_to_end_seconds = percentiles_of(all);
-}
-
 }  // namespace
 
-ServingResult serve_requests(const ServingQuestion& question, const RunOptions& options) {
+ServingResult simulate_serving(const ServingQuestion& question) { return simulate_serving(question, RunOptions()); }
+
+ServingResult simulate_serving(const ServingQuestion& question, const RunOptions& options) {
   require_legal(question);
-  return run_serving(question, options);
+  RequestDraws draws(question.requests, question.seed, 0);
+  RequestRounds rounds(question.requests, question.acceptance, question.engine, draws, 0);
+  return run_serving(question, rounds, options);
 }
 
-ServingResult simulate_serving(const ServingQuestion& question) {
-  ServingResult result = serve_requests(question, {});
-  summarise(result);
-  return result;
+ServingResult simulate_serving(const ServingQuestion& question, RequestRounds& rounds, const RunOptions& options) {
+  require_legal(question);
+  return run_serving(question, rounds, options);
 }
 
 }  // namespace specdec::sim

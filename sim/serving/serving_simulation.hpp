@@ -126,35 +126,19 @@ struct ServingResult {
   std::vector<ServedRequest> requests;
   /// The counted requests: counted_requests of them from first_counted on, at least one.
   std::size_t first_counted = 0, counted_requests = 0;
-  /// Over the counted requests; empty if none has one. Time per output token is (last - first) / (output
-  /// tokens - 1), for requests of two tokens or more.
-  std::optional<RequestPercentiles> ttft_seconds, tpot_seconds, end_to_end_seconds;
   /// Between the outputs of the counted requests, in increasing order. Accuracy: relative error <= 2^-15.
   std::vector<GapCount> gaps;
 
-  // The counted time: from the first counted arrival to the last counted one, or, if these are one, from the
+  // Over the counted time: from the first counted arrival to the last counted one, or, if these are one, from the
   // first arrival to the end.
-  double counted_seconds = 0;
   double output_tokens_per_second = 0;
-  /// Averages over all of that time, idle or not: decoding sequences, waiting requests, and requests in the system,
-  /// whether they wait, compute their prompts or decode.
-  double mean_batch = 0, mean_waiting = 0, mean_in_system = 0;
-  /// Share of that time in which iterations were under way, and their mean length; 0 if none ended.
-  double busy_share = 0;
-  double mean_iteration_seconds = 0;
-  /// Tokens emitted per round, the last round of a request cut to the requested number; 1 if no round ended.
-  double tokens_per_step = 1;
-  /// Drafts verified per round.
-  double verified_per_step = 0;
+  /// Decoding sequences, averaged over all of that time, idle or not.
+  double mean_batch = 0;
 
   // In the whole run.
   /// Largest number of blocks in use at once.
   std::int64_t peak_blocks = 0;
   std::int64_t iterations = 0, preemptions = 0;
-  /// Earlier requests still in the system when the last one arrived, and when the middle one did.
-  std::int64_t backlog_at_end = 0, backlog_at_middle = 0;
-  /// Requests in the system, integrated over time; by Little's law the sum of the requests' times in the system.
-  double request_seconds = 0;
   double seconds = 0;  ///< when the last request was served
 };
 

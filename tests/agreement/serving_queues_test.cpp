@@ -75,7 +75,11 @@ double p_value_of_time(double rate, double expected, const Lengths& lengths,
   for (std::int64_t replication = 0; replication < replications; ++replication) {
     ServingQuestion question = single_server(replication, requests, rate, lengths);
     question.cost = priced(price);
-    means.push_back(simulate_serving(question).end_to_end_seconds->mean);
+    const ServingResult run = simulate_serving(question);
+    double sum = 0;
+    for (std::size_t i = run.first_counted; i < run.first_counted + run.counted_requests; ++i)
+      sum += run.requests[i].last_token_seconds;
+    means.push_back(sum / static_cast<double>(run.counted_requests));
   }
   return p_value_of_mean(means, expected);
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -10,21 +9,17 @@
 
 namespace specdec::test_support {
 
-/// What holds of every run of a serving engine: each request got the tokens that it asked for, its times are in order,
-/// and Little's law holds. Positions, sequences and the cache of its iterations are within the engine's limits.
+/// What holds of every run of a serving engine: each request got the tokens that it asked for, and its times are in
+/// order. Positions, sequences and the cache of its iterations are within the engine's limits.
 /// @param iterations  the last of them are the run's
 inline void check_sound(const sim::ServingQuestion& question, const sim::ServingResult& result,
                         std::span<const cost::Iteration> iterations) {
-  double seconds = 0;
   for (std::size_t i = 0; i < question.requests.size(); ++i) {
     const sim::ServedRequest& served = result.requests[i];
-    seconds += served.last_token_seconds - question.outside_seconds;
     REQUIRE(served.output_tokens == question.requests[i].output_tokens);
     REQUIRE(0 <= served.first_token_seconds);
     REQUIRE(served.first_token_seconds <= served.last_token_seconds);
   }
-  const auto count = static_cast<double>(question.requests.size());
-  REQUIRE(std::abs(seconds - result.request_seconds) <= 1e-9 * seconds + 1e-12 * count * result.seconds);
   const sim::ServingEngine& engine = question.engine;
   REQUIRE(result.peak_blocks <= engine.cache_blocks);
   const auto positions = static_cast<double>(engine.max_num_batched_tokens);

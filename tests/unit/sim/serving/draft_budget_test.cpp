@@ -130,16 +130,16 @@ TEST_CASE("where verification is free a budget verifies every draft, and serves 
   const auto question = [] { return drafting_question(12, 60, [](const Iteration&) { return 1.0; }); };
   const ServingResult fixed = served(question(), false), budgeted = served(question(), true);
   CHECK(budgeted.iterations == fixed.iterations);
-  CHECK(budgeted.tokens_per_step == fixed.tokens_per_step);
-  CHECK(budgeted.verified_per_step == longest);
-  CHECK(fixed.verified_per_step == longest);
+  for (std::size_t i = 0; i < 12; ++i)
+    CHECK(budgeted.requests[i].last_token_seconds == fixed.requests[i].last_token_seconds);
 }
 
 TEST_CASE("where verification is dear a budget verifies nothing, and every round puts out one token") {
   const auto dear = [](const Iteration& i) { return 1 + i.decoded_positions() * i.decoded_positions(); };
-  const ServingResult budgeted = served(drafting_question(12, 60, dear), true);
-  CHECK(budgeted.tokens_per_step == 1);
-  CHECK(budgeted.verified_per_step == 0);
+  const ServingQuestion question = drafting_question(12, 60, dear);
+  CHECK(served(question, true).iterations == 60);
+  for (const Iteration& iteration : dynamic_cast<const PricedIterations&>(*question.cost).seen)
+    CHECK(iteration.decoded_positions() == iteration.sequences);
 }
 
 TEST_CASE("a budget serves requests that differ faster than any gamma for all") {
