@@ -7,16 +7,11 @@
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
-#include "sim/random.hpp"
 
 namespace specdec::sim {
 namespace {
 
 constexpr std::int64_t most_gamma = std::int64_t{1} << 24U;
-
-bool looks_at_probabilities(const ReplayedPolicy& policy) {
-  return policy.policy == DraftPolicy::threshold || policy.policy == DraftPolicy::product;
-}
 
 void require_probability(const ReplayedText& text, std::size_t place, const char* name, double value) {
   if (0 <= value && value <= 1) return;
@@ -27,18 +22,17 @@ void require_probability(const ReplayedText& text, std::size_t place, const char
 /// Requires columns of the right lengths, and every probability that a round could use to be in [0, 1].
 void require_valid(const ReplayedPolicy& policy, const ReplayedText& text) {
   core::require_in("replay", "gamma", policy.gamma, 0, most_gamma);
-  core::require_in("replay", "threshold", policy.threshold, 0, 1);
   core::require_in("replay", "depths", text.depths, 1, most_gamma);
   const auto depths = static_cast<std::size_t>(text.depths);
   const std::size_t tokens = text.acceptance.size() / depths;
   core::require_same_size("replay", "acceptance", text.acceptance.size(), "whole rows", tokens * depths);
   const std::size_t looked_at =
-      policy.policy == DraftPolicy::feedback ? depths : std::min(depths, static_cast<std::size_t>(policy.gamma));
+      policy.policy.next_gamma ? depths : std::min(depths, static_cast<std::size_t>(policy.gamma));
   // No round reaches depth j + 1 before place j.
   for (std::size_t place = 0; place < tokens; ++place)
     for (std::size_t j = 0; j < std::min(place + 1, looked_at); ++j)
       require_probability(text, place, "acceptance", text.acceptance[place * depths + j]);
-  if (!looks_at_probabilities(policy)) return;
+  if (!policy.policy.stops_after) return;
   core::require_same_size("replay", "draft_probability", text.draft_probability.size(), "the text", tokens);
   for (std::size_t place = 0; place < tokens; ++place)
     require_probability(text, place, "draft_probability", text.draft_probability[place]);
@@ -63,14 +57,13 @@ std::vector<ReplayedRound> replay_rounds(const ReplayedPolicy& policy, std::uint
       round.rejected = luck.uniform(t, 0, Purpose::acceptance) >= acceptance;
       if (round.rejected) break;
       ++round.accepted;
-      if (!looks_at_probabilities(policy)) continue;
+      if (!policy.policy.stops_after) continue;
       const double own = text.draft_probability[static_cast<std::size_t>(t)];
       product *= own;
-      stopped = (policy.policy == DraftPolicy::threshold ? own : product) < policy.threshold;
+      stopped = policy.policy.stops_after(own, product);
     }
     round.emitted = round.accepted + 1;
-    if (policy.policy == DraftPolicy::feedback)
-      gamma = round.accepted < gamma ? std::max<std::int64_t>(1, gamma - 1) : gamma + 2;
+    if (policy.policy.next_gamma) gamma = policy.policy.next_gamma(gamma, {round.drafted, round.accepted});
     rounds.push_back(round);
   }
   return rounds;

@@ -1,30 +1,17 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
+#include "sim/drafting.hpp"
 
 /// Algorithm 1 simulated over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number
 /// of its own. A replay discards nothing, so the number is a function of (seed, sequence, place) alone: runs of
 /// different gammas and policies share their random numbers.
 namespace specdec::sim {
 
-/// Rule that ends a round's drafts. Threshold and product use the draft's probability of the token it has sampled,
-/// and stop AFTER it: the token is still submitted, since leaving it out because of its own probability would not be
-/// lossless.
-enum class DraftPolicy {
-  fixed,      ///< never stops
-  threshold,  ///< stops if that probability is below the threshold
-  product,    ///< stops if the product of the round's probabilities so far is below the threshold
-  feedback,   ///< stops at gamma, which rises by 2 after a fully accepted round, else falls by 1, to at least 1
-};
-
 struct ReplayedPolicy {
-  /// Largest number of drafted tokens of a round, >= 0; with feedback, of a sequence's first round.
+  /// Largest number of drafted tokens of a round, >= 0; if the policy changes it, of a sequence's first round.
   std::int64_t gamma = 5;
-  DraftPolicy policy = DraftPolicy::fixed;
-  /// [0, 1]; for the policies that have one.
-  double threshold = 0.5;
+  /// What it stops before, which needs rows, is not replayed.
+  DraftingPolicy policy = {};
 };
 
 /// One round over a recorded text.
@@ -35,8 +22,8 @@ struct ReplayedRound {
   /// accepted + 1: the target's own token is the last.
   std::int64_t emitted = 0;
   bool rejected = false;
-  /// Tokens drafted by policies without a threshold, min(gamma, tokens left - 1). Where others stop behind a rejected
-  /// token the recording does not tell.
+  /// Tokens drafted by policies that stop after no token, min(gamma, tokens left - 1). Where others stop behind a
+  /// rejected token the recording does not tell.
   std::int64_t drafted = 0;
 
   friend bool operator==(const ReplayedRound&, const ReplayedRound&) = default;

@@ -30,23 +30,20 @@ class NotRecorded : public std::invalid_argument {
 /// The data to be played: the acceptance's column, and the policy.
 struct RecordedPlay {
   std::string_view verifier;
-  std::string_view policy;
   sim::ReplayedPolicy replayed;
   double threshold = 0;
-
-  bool needs_probability() const { return verifier == "matching" || policy == "threshold" || policy == "product"; }
   bool knows_drafted = true;
+
+  bool needs_probability() const { return verifier == "matching" || replayed.policy.stops_after; }
+  /// Positions at which the draft is not sure enough are left out.
+  bool leaves_out() const { return static_cast<bool>(replayed.policy.stops_before); }
+  bool changes_gamma() const { return static_cast<bool>(replayed.policy.next_gamma); }
 };
 
 RecordedPlay play_of(const Method& method, const MethodSettings& settings) {
-  RecordedPlay play{method.verifier->name, method.policy->name, {.gamma = settings.gamma}, settings.threshold};
-  play.knows_drafted = recording_tells_drafts(method);
-  play.replayed.threshold = settings.threshold;
-  if (play.policy == "threshold") play.replayed.policy = sim::DraftPolicy::threshold;
-  if (play.policy == "product") play.replayed.policy = sim::DraftPolicy::product;
-  if (play.policy == "heuristic") play.replayed.policy = sim::DraftPolicy::feedback;
-  if (play.policy == "batch") play.replayed.gamma = method.policy->length(settings).gamma;
-  return play;
+  const DraftedLength length =
+      method.policy->length == nullptr ? DraftedLength{settings.gamma} : method.policy->length(settings);
+  return {method.verifier->name, {length.gamma, length.policy}, settings.threshold, recording_tells_drafts(method)};
 }
 
 /// The acceptances of a recording's positions, batch by batch.
@@ -78,7 +75,7 @@ class RecordedAcceptance {
   std::span<const double> acceptance() const { return acceptance_; }
   /// Positions at which the policy confidence drafts nothing.
   bool is_left_out(std::size_t i) const {
-    return play_.policy == "confidence" && seen_.draft_top_probability[i] < play_.threshold;
+    return play_.leaves_out() && seen_.draft_top_probability[i] < play_.threshold;
   }
   std::vector<Note> notes() const {
     std::vector<Note> notes = observer_.notes();
@@ -114,7 +111,7 @@ class RecordedAcceptance {
       throw NotRecorded("the recording holds no whole rows, of which min q / p is taken");
     if (play_.needs_probability() && seen_.draft_token_probability.empty())
       throw NotRecorded("the recording does not hold the draft's probability of each token");
-    if (play_.policy == "confidence" && seen_.draft_top_probability.empty())
+    if (play_.leaves_out() && seen_.draft_top_probability.empty())
       throw NotRecorded("the recording does not hold the draft's largest probability");
     if (!own_column && !columns_->exact())
       throw NotRecorded("the recording knows acceptance within bounds alone; specdec analyze replays both ends");
@@ -124,9 +121,9 @@ class RecordedAcceptance {
     if (!seen_.accepted_length.empty() && !rule_known())
       throw NotRecorded(
           "the recording does not name the rule of its accepted lengths, which are taken for rejection's");
-    if (depths() > 1 && (own_column || play_.policy == "heuristic" || play_.replayed.gamma > depths()))
+    if (depths() > 1 && (own_column || play_.changes_gamma() || play_.replayed.gamma > depths()))
       throw NotRecorded(fmt::format("drafts are recorded to depth {}, and this needs other ones", depths()));
-    if (play_.policy == "heuristic" && !seen_.accepted_length.empty())
+    if (play_.changes_gamma() && !seen_.accepted_length.empty())
       throw NotRecorded("accepted lengths are those of a fixed gamma");
   }
 
@@ -267,15 +264,15 @@ class RecordedExperiment {
   /// The drafts of the policy from each position, if its drafts are accepted.
   std::vector<std::int64_t> limits_of(const RecordedSequence& sequence) const {
     std::vector<std::int64_t> limits(sequence.tokens(), play_.replayed.gamma);
-    const bool product = play_.policy == "product";
-    if (!product && play_.policy != "threshold") return limits;
+    const auto& stops_after = play_.replayed.policy.stops_after;
+    if (!stops_after) return limits;
     for (std::size_t t = 0; t < limits.size(); ++t) {
-      double probability = 1;
+      double product = 1;
       for (std::int64_t drafted = 1; drafted < play_.replayed.gamma; ++drafted) {
         const std::size_t at = t + static_cast<std::size_t>(drafted) - 1;
         if (at >= limits.size()) break;
-        probability = sequence.probability[at] * (product ? probability : 1);
-        if (probability >= play_.threshold) continue;
+        product *= sequence.probability[at];
+        if (!stops_after(sequence.probability[at], product)) continue;
         limits[t] = drafted;
         break;
       }
@@ -316,7 +313,7 @@ class RecordedExperiment {
     }
     counters.draft_calls = counters.draft_positions = counters.drafted;
     counters.accepted_at.resize(counters.drafted_at.size());
-    if (play_.policy != "heuristic")
+    if (!play_.changes_gamma())
       result.exact = theory::replay_steps_within(sequence.acceptance, depths, limits_of(sequence));
     sequences_.push_back(std::move(result));
   }

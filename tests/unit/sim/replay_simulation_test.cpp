@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/random.hpp"
+#include "sim/policies.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace specdec::sim;
@@ -32,8 +32,7 @@ std::vector<ReplayedRound> play(const ReplayedText& text, const ReplayedPolicy& 
       }
       ++round.accepted;
       product *= text.draft_probability[i];
-      if (policy.policy == DraftPolicy::threshold) more = text.draft_probability[i] >= policy.threshold;
-      if (policy.policy == DraftPolicy::product) more = product >= policy.threshold;
+      if (policy.policy.stops_after) more = !policy.policy.stops_after(text.draft_probability[i], product);
     }
     round.emitted = round.accepted + 1;
     round.drafted = limit;
@@ -57,7 +56,7 @@ TEST_CASE("feedback drafts two more after a full accept and one less after anoth
   const std::vector<double> acceptance = {0, 0, 1, 0, 1, 1, 1, 0, 1, 1};
   const std::vector<ReplayedRound> expected = {
       {0, 0, 1, true, 2}, {1, 0, 1, true, 1}, {2, 1, 2, false, 1}, {4, 3, 4, false, 3}, {8, 1, 2, false, 1}};
-  CHECK(replay_rounds({.gamma = 2, .policy = DraftPolicy::feedback}, 1, {4, acceptance}) == expected);
+  CHECK(replay_rounds({.gamma = 2, .policy = feedback_policy()}, 1, {4, acceptance}) == expected);
 }
 
 TEST_CASE("a replay accepts by the documented numbers, for every policy") {
@@ -70,9 +69,9 @@ TEST_CASE("a replay accepts by the documented numbers, for every policy") {
         probability.push_back(stream.uniform(t, depths, Purpose::test));
       }
       const ReplayedText text{length, acceptance, depths, probability};
-      for (const DraftPolicy kind : {DraftPolicy::fixed, DraftPolicy::threshold, DraftPolicy::product}) {
+      for (const DraftingPolicy& kind : {DraftingPolicy(), threshold_policy(0.2), threshold_policy(0, 0.2)}) {
         for (const std::int64_t gamma : {0, 1, 2, 5, 400}) {
-          const ReplayedPolicy policy{.gamma = gamma, .policy = kind, .threshold = 0.2};
+          const ReplayedPolicy policy{.gamma = gamma, .policy = kind};
           CHECK(replay_rounds(policy, 17, text) == play(text, policy, 17));
         }
       }
@@ -85,9 +84,8 @@ TEST_CASE("a replay refuses acceptances that are none, and missing columns") {
   CHECK_THROWS_WITH(replay_rounds({.gamma = 2}, 1, {3, wrong}),
                     "replay: acceptance at place 1 of sequence 3 is nan, but must be in [0, 1]");
   const std::vector<double> right = {0.5, 0.5};
-  CHECK_THROWS_AS(replay_rounds({.gamma = 2, .policy = DraftPolicy::threshold}, 1, {3, right}), std::invalid_argument);
+  CHECK_THROWS_AS(replay_rounds({.gamma = 2, .policy = threshold_policy(0.5)}, 1, {3, right}), std::invalid_argument);
   CHECK_THROWS_AS(replay_rounds({.gamma = -1}, 1, {3, right}), std::domain_error);
-  CHECK_THROWS_AS(replay_rounds({.gamma = 1, .threshold = 1.5}, 1, {3, right}), std::domain_error);
 }
 
 TEST_CASE("a column of a depth that no round can have reached is not looked at") {
