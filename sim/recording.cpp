@@ -11,6 +11,7 @@
 #include "analysis/core/parallel.hpp"
 #include "analysis/estimate/tier_conversion.hpp"
 #include "sim/decoding.hpp"
+#include "sim/full_batch.hpp"
 #include "sim/text_scoring.hpp"
 #include "traces/prompt_id.hpp"
 
@@ -20,66 +21,28 @@ namespace {
 constexpr std::string_view recording_function = "record_texts";
 
 /// A model whose rows are rounded to the stored precision of a recording.
-class StoredModel {
+class StoredModel final : public LanguageModel {
  public:
-  explicit StoredModel(LanguageModelRef model) : model_(model) {}
+  explicit StoredModel(OwnedModel model) : model_(std::move(model)) {}
 
-  std::int64_t vocab_size() const { return model_.vocab_size(); }
-  std::int64_t max_length() const { return model_.max_length(); }
-  std::int64_t length() const { return model_.length(); }
-  double operations_per_token() const { return model_.operations_per_token(); }
-  void score(std::span<const Token> block, std::span<double> rows) {
-    model_.score(block, rows);
+  std::int64_t vocab_size() const override { return model_->vocab_size(); }
+  std::int64_t max_length() const override { return model_->max_length(); }
+  std::int64_t length() const override { return model_->length(); }
+  double operations_per_token() const override { return model_->operations_per_token(); }
+  void score(std::span<const Token> block, std::span<double> rows) override {
+    model_->score(block, rows);
     for (double& x : rows) x = static_cast<float>(x);
   }
-  void roll_back(std::int64_t length) { model_.roll_back(length); }
+  void roll_back(std::int64_t length) override { model_->roll_back(length); }
 
  private:
-  LanguageModelRef model_;
-};
-
-/// One text with the rows before its tokens. Shape of the rows: (tokens, vocab).
-struct RecordedText {
-  std::vector<std::int64_t> sequence, place, prompt;
-  std::vector<std::int32_t> token, task;
-  std::vector<float> target_rows, draft_rows;
-  std::int64_t vocab = 0;
-
-  traces::PositionBatch view() const {
-    traces::PositionBatch batch;
-    batch.size = static_cast<std::int64_t>(token.size());
-    batch.tier = traces::Tier::full;
-    batch.sequence = sequence;
-    batch.place = place;
-    batch.token = token;
-    batch.task = task;
-    batch.prompt = prompt;
-    static_cast<traces::Rows&>(batch.target_rows) = rows(target_rows);
-    static_cast<traces::Rows&>(batch.draft_rows) = rows(draft_rows);
-    return batch;
-  }
-
- private:
-  traces::Rows rows(const std::vector<float>& values) const {
-    traces::Rows found;
-    found.space = traces::RowSpace::probabilities;
-    found.type = traces::ElementType::f32;
-    found.vocab = vocab;
-    found.bytes = std::as_bytes(std::span(values));
-    return found;
-  }
+  OwnedModel model_;
 };
 
 /// Both models of one thread.
 struct Worker {
-  explicit Worker(const ModelPair& models)
-      : target_model(models.target(1)),
-        draft_model(models.draft(1)),
-        target(target_model.ref()),
-        draft(draft_model.ref()) {}
+  explicit Worker(const ModelPair& models) : target(models.target(1)), draft(models.draft(1)) {}
 
-  OwnedModel target_model;
-  OwnedModel draft_model;
   StoredModel target;
   StoredModel draft;
 };
@@ -93,7 +56,7 @@ class Recorder {
       prompt_ids_.push_back(traces::prompt_id(fmt::format("{}", fmt::join(prompt.tokens, " "))));
   }
 
-  RecordedText record(Worker& worker, std::int64_t sequence) const {
+  FullBatch record(Worker& worker, std::int64_t sequence) const {
     const std::size_t number = static_cast<std::size_t>(sequence) % prompts_.size();
     const Prompt& prompt = prompts_[number];
     DecodingOptions decoding;
@@ -102,8 +65,17 @@ class Recorder {
     decoding.standardisation = options_.standardisation;
     const RandomStream stream(options_.seed, static_cast<std::uint64_t>(sequence));
     const Generation text = decode_autoregressively(worker.target, prompt.tokens, decoding, stream);
-    RecordedText recorded = empty(text.tokens, prompt, sequence);
-    recorded.prompt.assign(text.tokens.size(), prompt_ids_[number]);
+    const std::size_t size = text.tokens.size();
+    FullBatch recorded;
+    recorded.first = sequence * options_.max_new_tokens;
+    recorded.size = std::ssize(text.tokens);
+    recorded.tier = traces::Tier::full;
+    recorded.token = text.tokens;
+    recorded.sequence.assign(size, sequence);
+    recorded.place.resize(size);
+    std::iota(recorded.place.begin(), recorded.place.end(), 0);
+    recorded.task.assign(size, static_cast<std::int32_t>(std::ranges::find(tasks_, prompt.task) - tasks_.begin()));
+    recorded.prompt.assign(size, prompt_ids_[number]);
     recorded.vocab = worker.target.vocab_size();
     const bool processed = options_.tier != traces::Tier::full;
     for_each_prefix(worker.target, worker.draft, prompt.tokens, text.tokens,
@@ -119,17 +91,6 @@ class Recorder {
   }
 
  private:
-  RecordedText empty(const std::vector<Token>& tokens, const Prompt& prompt, std::int64_t sequence) const {
-    RecordedText recorded;
-    recorded.token = tokens;
-    recorded.sequence.assign(tokens.size(), sequence);
-    recorded.place.resize(tokens.size());
-    std::iota(recorded.place.begin(), recorded.place.end(), 0);
-    const auto task = std::find(tasks_.begin(), tasks_.end(), prompt.task) - tasks_.begin();
-    recorded.task.assign(tokens.size(), static_cast<std::int32_t>(task));
-    return recorded;
-  }
-
   static void append(std::vector<float>& rows, std::span<const double> row) {
     std::transform(row.begin(), row.end(), std::back_inserter(rows), [](double x) { return static_cast<float>(x); });
   }
@@ -188,7 +149,7 @@ void record_texts(const ModelPair& models, std::span<const Prompt> prompts, cons
   std::vector<Worker> workers;
   for (std::int64_t w = 0; w < portion; ++w) workers.emplace_back(models);
   const Recorder recorder(prompts, options);
-  std::vector<RecordedText> texts(static_cast<std::size_t>(portion));
+  std::vector<FullBatch> texts(static_cast<std::size_t>(portion));
   const estimate::ConversionOptions conversion{.tier = options.tier, .k = options.k, .threads = options.threads};
   for (std::int64_t sequence = first; sequence < options.sequences; sequence += portion) {
     const std::int64_t count = std::min(portion, options.sequences - sequence);
@@ -196,8 +157,7 @@ void record_texts(const ModelPair& models, std::span<const Prompt> prompts, cons
       texts[static_cast<std::size_t>(i)] = recorder.record(workers[static_cast<std::size_t>(worker)], sequence + i);
     });
     for (std::int64_t i = 0; i < count; ++i) {
-      traces::PositionBatch batch = texts[static_cast<std::size_t>(i)].view();
-      batch.first = (sequence + i) * options.max_new_tokens;
+      const traces::PositionBatch batch = texts[static_cast<std::size_t>(i)].view();
       if (options.tier == traces::Tier::full) {
         consume(batch);
       } else {

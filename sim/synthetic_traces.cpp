@@ -9,32 +9,26 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
+#include "sim/full_batch.hpp"
 #include "sim/synthetic_worlds.hpp"
 #include "sim/variates.hpp"
-#include "traces/owned_batch.hpp"
 
 namespace specdec::sim {
 namespace {
 
 constexpr std::string_view trace_function = "synthetic_trace";
-/// For the scalar laws: the certain or accepted token, the one that is always rejected, and one for the draft alone.
+/// For the scalar laws: the certain token, and two for the draft alone.
 constexpr std::int64_t scalar_vocab = 3;
 
-std::string_view name_of(EmittedAcceptance emitted) {
-  return emitted == EmittedAcceptance::certain ? "certain" : "all-or-nothing";
-}
-
 std::string text_of(const BetaLaw& law) {
-  return fmt::format("beta(alpha={}, concentration={}, emitted={})", law.alpha, law.concentration,
-                     name_of(law.emitted));
+  return fmt::format("beta(alpha={}, concentration={}, emitted=certain)", law.alpha, law.concentration);
 }
 std::string text_of(const MarkovLaw& law) {
-  return fmt::format("markov(betas={}, stay={}, emitted={})", law.betas, law.stay, name_of(law.emitted));
+  return fmt::format("markov(betas={}, stay={}, emitted=certain)", law.betas, law.stay);
 }
 std::string text_of(const LogitNoiseLaw& law) {
   return fmt::format("logit-noise(alpha={}, vocab={}, contexts={}, exponent={})", law.alpha, law.vocab, law.contexts,
@@ -92,11 +86,6 @@ class TaskMaker {
     if (law.alpha == 0 || rejected == 0) return law.alpha;
     if (law.concentration == 0) return variates.uniform() < law.alpha ? 1 : 0;
     return variates.beta(law.alpha * law.concentration, rejected * law.concentration);
-  }
-
-  EmittedAcceptance emitted() const {
-    if (const auto* markov = std::get_if<MarkovLaw>(&task_.law)) return markov->emitted;
-    return std::get<BetaLaw>(task_.law).emitted;
   }
 
  private:
@@ -173,7 +162,7 @@ class SyntheticTrace : public traces::PositionSource {
       const std::int64_t end = std::min(size, (number + 1) * block);
       for (std::int64_t i = number * block; i < end; ++i) make(static_cast<std::size_t>(i));
     });
-    batch = view();
+    batch = made_.view();
     return true;
   }
 
@@ -232,8 +221,11 @@ class SyntheticTrace : public traces::PositionSource {
       made_.target_token_rank.resize(size);
       made_.draft_token_rank.resize(size);
     } else {
-      target_rows_.resize(size * static_cast<std::size_t>(makers_.front().world()->vocab()));
-      draft_rows_.resize(target_rows_.size());
+      made_.tier = traces::Tier::full;
+      made_.space = makers_.front().world()->space();
+      made_.vocab = makers_.front().world()->vocab();
+      made_.target_rows.resize(size * static_cast<std::size_t>(made_.vocab));
+      made_.draft_rows.resize(made_.target_rows.size());
     }
   }
 
@@ -269,49 +261,18 @@ class SyntheticTrace : public traces::PositionSource {
     made_.token[i] = world.sample(context, variates.uniform());
     const auto vocab = static_cast<std::ptrdiff_t>(world.vocab());
     const auto at = static_cast<std::ptrdiff_t>(i) * vocab;
-    std::copy_n(world.target_row(context).data(), vocab, target_rows_.begin() + at);
-    std::copy_n(world.draft_row(context).data(), vocab, draft_rows_.begin() + at);
+    std::copy_n(world.target_row(context).data(), vocab, made_.target_rows.begin() + at);
+    std::copy_n(world.draft_row(context).data(), vocab, made_.draft_rows.begin() + at);
   }
 
   void make_scalar(std::size_t i, const TaskMaker& maker, Variates& variates) {
     const double beta = maker.beta(state_[i], variates);
     made_.overlap[i] = static_cast<float>(beta);
-    if (maker.emitted() == EmittedAcceptance::certain) return put(i, 0, {1, 1}, {beta, beta >= 0.5 ? 1 : 2});
-    const bool accepted = variates.uniform() < beta;
-    if (accepted) return put(i, 0, {beta, beta >= 0.5 ? 1 : 2}, {1, 1});
-    put(i, 1, {1 - beta, beta >= 0.5 ? 2 : 1}, {0, 2});
-  }
-
-  struct Judgement {
-    double probability;
-    std::int32_t rank;
-  };
-
-  void put(std::size_t i, Token token, Judgement target, Judgement draft) {
-    made_.token[i] = token;
-    made_.target_token_logprob[i] = static_cast<float>(std::log(target.probability));
-    made_.draft_token_logprob[i] = static_cast<float>(std::log(draft.probability));
-    made_.target_token_rank[i] = target.rank;
-    made_.draft_token_rank[i] = draft.rank;
-  }
-
-  traces::PositionBatch view() const {
-    traces::PositionBatch batch = made_.view();
-    if (scalar()) return batch;
-    const SyntheticWorld& world = *makers_.front().world();
-    batch.tier = traces::Tier::full;
-    static_cast<traces::Rows&>(batch.target_rows) = rows(world, target_rows_);
-    static_cast<traces::Rows&>(batch.draft_rows) = rows(world, draft_rows_);
-    return batch;
-  }
-
-  static traces::Rows rows(const SyntheticWorld& world, const std::vector<float>& values) {
-    traces::Rows rows;
-    rows.space = world.space();
-    rows.type = traces::ElementType::f32;
-    rows.vocab = world.vocab();
-    rows.bytes = std::as_bytes(std::span(values));
-    return rows;
+    made_.token[i] = 0;
+    made_.target_token_logprob[i] = 0;
+    made_.draft_token_logprob[i] = static_cast<float>(std::log(beta));
+    made_.target_token_rank[i] = 1;
+    made_.draft_token_rank[i] = beta >= 0.5 ? 1 : 2;
   }
 
   SyntheticOptions options_;
@@ -319,9 +280,8 @@ class SyntheticTrace : public traces::PositionSource {
   traces::TraceMetadata metadata_;
 
   std::size_t last_state_ = 0;
-  traces::OwnedBatch made_;
+  FullBatch made_;
   std::vector<std::size_t> state_;
-  std::vector<float> target_rows_, draft_rows_;
 };
 
 }  // namespace

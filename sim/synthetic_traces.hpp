@@ -12,21 +12,12 @@
 /// metadata hold the true values under "truth.": the law of every task and the mean acceptance rate alpha.
 namespace specdec::sim {
 
-/// The distribution of a_t = min(1, q_t(x_t) / p_t(x_t)) about beta_t = E[a_t | prefix] given two numbers per token.
-enum class EmittedAcceptance {
-  /// a_t = beta_t: the target is certain of its token, p_t(x_t) = 1, and q_t(x_t) = beta_t.
-  certain,
-  /// a_t = 1 with probability beta_t, else 0: the target has two tokens, of probabilities beta_t, to which the draft
-  /// gives 1, and 1 - beta_t, to which it gives 0.
-  all_or_nothing,
-};
-
 /// Scalar tier: independent betas of a Beta law of shapes alpha m and (1 - alpha) m; m = concentration. m = 0 is its
-/// limit, betas of 1 with probability alpha, else 0, as at temperature 0.
+/// limit, betas of 1 with probability alpha, else 0, as at temperature 0. The target is certain of its token,
+/// p_t(x_t) = 1, and q_t(x_t) = beta_t.
 struct BetaLaw {
   double alpha = 0.8;         ///< [0, 1]
   double concentration = 10;  ///< >= 0
-  EmittedAcceptance emitted = EmittedAcceptance::certain;
 };
 
 /// Scalar tier: a Markov chain independent of the text, started in its stationary law; beta_t is that of its
@@ -34,7 +25,6 @@ struct BetaLaw {
 struct MarkovLaw {
   std::vector<double> betas{0.9, 0.3};  ///< two or more states, each in [0, 1]
   std::vector<double> stay{0.9, 0.8};   ///< one per state, each in [0, 1)
-  EmittedAcceptance emitted = EmittedAcceptance::certain;
 };
 
 /// Full tier: a world of `contexts` pairs of rows; each position takes one at random, independently. So alpha is

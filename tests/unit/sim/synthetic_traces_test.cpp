@@ -151,11 +151,10 @@ void check_text() {
 }  // namespace
 
 TEST_CASE("a synthetic recording is the same for any number of threads") {
-  const std::vector<std::vector<SyntheticTask>> recordings = {
-      {{"", BetaLaw{}}},
-      {{"a", MarkovLaw{}}, {"b", BetaLaw{.emitted = EmittedAcceptance::all_or_nothing}}},
-      {{"", with_alpha<LogitNoiseLaw>(0.8, 32, 8)}},
-      {{"", with_alpha<DirichletLaw>(0.8, 32, 8)}}};
+  const std::vector<std::vector<SyntheticTask>> recordings = {{{"", BetaLaw{}}},
+                                                              {{"a", MarkovLaw{}}, {"b", BetaLaw{}}},
+                                                              {{"", with_alpha<LogitNoiseLaw>(0.8, 32, 8)}},
+                                                              {{"", with_alpha<DirichletLaw>(0.8, 32, 8)}}};
   for (const auto& tasks : recordings) {
     const Recording one = record(tasks, {.sequences = 3, .tokens = 3001, .seed = 5, .threads = 1});
     const Recording three = record(tasks, {.sequences = 3, .tokens = 3001, .seed = 5, .threads = 3});
@@ -206,33 +205,23 @@ TEST_CASE("concentration 0 is temperature 0: betas are 1 or 0") {
   CHECK(std::abs(found.mean - 0.97) < 5 * found.standard_error);
 }
 
-TEST_CASE("acceptance at the emitted token is beta itself, or all or nothing with the same mean") {
+TEST_CASE("acceptance at the emitted token is beta itself") {
   const Recording certain = record(BetaLaw{}, 5, 20'000);
   double worst = 0;
   for (std::size_t i = 0; i < certain.overlap.size(); ++i)
     worst = std::max(worst, std::abs(certain.acceptance[i] - certain.overlap[i]));
   CHECK(worst < 1e-6);
-
-  const Recording all = record(BetaLaw{.emitted = EmittedAcceptance::all_or_nothing}, 5, 20'000);
-  CHECK(std::all_of(all.acceptance.begin(), all.acceptance.end(), [](double a) { return a == 0 || a == 1; }));
-  std::vector<double> difference;
-  for (std::size_t i = 0; i < all.overlap.size(); ++i) difference.push_back(all.acceptance[i] - all.overlap[i]);
-  const Moments found = moments_of(difference);
-  CHECK(std::abs(found.mean) < 5 * found.standard_error);
-  CHECK(all.overlap == certain.overlap);
 }
 
 TEST_CASE("the ranks of a scalar law are those of its two rows") {
-  for (const EmittedAcceptance emitted : {EmittedAcceptance::certain, EmittedAcceptance::all_or_nothing}) {
-    const Recording all = record(BetaLaw{.alpha = 0.5, .concentration = 2, .emitted = emitted}, 1, 2000);
-    bool sound = true;
-    for (std::size_t i = 0; i < all.token.size(); ++i) {
-      const double own = std::exp(double{all.target_logprob[i]});
-      const double drafted = std::exp(double{all.draft_logprob[i]});
-      sound = sound && (all.target_rank[i] == 1) == (own >= 0.5) && (all.draft_rank[i] == 1) == (drafted >= 0.5);
-    }
-    CHECK(sound);
+  const Recording all = record(BetaLaw{.alpha = 0.5, .concentration = 2}, 1, 2000);
+  bool sound = true;
+  for (std::size_t i = 0; i < all.token.size(); ++i) {
+    const double own = std::exp(double{all.target_logprob[i]});
+    const double drafted = std::exp(double{all.draft_logprob[i]});
+    sound = sound && (all.target_rank[i] == 1) == (own >= 0.5) && (all.draft_rank[i] == 1) == (drafted >= 0.5);
   }
+  CHECK(sound);
 }
 
 // Two states: the second eigenvalue of the chain, 0.9 + 0.8 - 1, is the autocorrelation at lag 1; its shares 2/3, 1/3.
