@@ -83,7 +83,7 @@ ShownText decode_shown_text(const ShownTextOptions& options) {
   const sim::RandomStream stream(static_cast<std::uint64_t>(options.seed), 0);
   ShownText shown;
   shown.prompt = tokenizer.decode(prompt);
-  shown.text = sim::decode_speculatively(target.ref(), draft.ref(), prompt, decoding, stream);
+  shown.text = sim::decode_speculatively(*target, *draft, prompt, decoding, stream);
   shown.steps = figure_steps(shown.text, tokenizer);
   shown.files = facts_of(pair.files());
   shown.assumptions = pair.assumptions();

@@ -54,11 +54,6 @@ class BatchRule {
   /// @param accepted  number for each text; shape (texts of the batch)
   virtual void observe(std::span<const BatchedPlace> batch, const BatchDecision& decision,
                        std::span<const std::int64_t> accepted) = 0;
-
- protected:
-  BatchRule() = default;
-  BatchRule(const BatchRule&) = default;
-  BatchRule& operator=(const BatchRule&) = default;
 };
 
 /// The cost of a round: `sequences` texts, `drafted` tokens drafted for each, `verified` drafts verified of all

@@ -14,7 +14,7 @@ namespace specdec::sim {
 namespace {
 
 /// Empties the model and lets it read the prompt except its last token, which is part of the first step.
-void read_prompt(LanguageModelRef& model, std::span<const Token> prompt) {
+void read_prompt(LanguageModel& model, std::span<const Token> prompt) {
   model.roll_back(0);
   if (prompt.size() > 1) model.score(prompt.first(prompt.size() - 1), {});
 }
@@ -22,7 +22,7 @@ void read_prompt(LanguageModelRef& model, std::span<const Token> prompt) {
 /// The state of one speculative run. `text_` is the prompt and everything generated so far.
 class SpeculativeRun {
  public:
-  SpeculativeRun(LanguageModelRef target, Draft& draft, std::span<const Token> prompt, const DecodingOptions& options,
+  SpeculativeRun(LanguageModel& target, Draft& draft, std::span<const Token> prompt, const DecodingOptions& options,
                  const UniformSource& uniforms)
       : target_(target),
         draft_(draft),
@@ -92,7 +92,7 @@ class SpeculativeRun {
     result_.emit(token, options_.end_token);
   }
 
-  LanguageModelRef target_;
+  LanguageModel& target_;
   Draft& draft_;
   const DecodingOptions& options_;
   const UniformSource& uniforms_;
@@ -106,7 +106,7 @@ class SpeculativeRun {
   std::vector<double> target_rows_;
 };
 
-void require_valid(std::string_view function, const LanguageModelRef& target, std::int64_t draft_vocab,
+void require_valid(std::string_view function, const LanguageModel& target, std::int64_t draft_vocab,
                    std::int64_t draft_max_length, std::span<const Token> prompt, const DecodingOptions& options) {
   require_one_vocabulary(function, target.vocab_size(), draft_vocab);
   for (const std::int64_t max_length : {target.max_length(), draft_max_length})
@@ -117,21 +117,21 @@ void require_valid(std::string_view function, const LanguageModelRef& target, st
 
 }  // namespace
 
-Generation decode_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+Generation decode_speculatively(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
                                 const DecodingOptions& options, const UniformSource& uniforms) {
   require_valid("decode_speculatively", target, draft.vocab_size(), draft.max_length(), prompt, options);
-  ModelDraft model_draft(draft, options.draft_standardisation.value_or(options.standardisation), options.proposing);
+  ModelDraft model_draft(draft, options.standardisation);
   return SpeculativeRun(target, model_draft, prompt, options, uniforms).finish();
 }
 
-Generation decode_with_draft(LanguageModelRef target, Draft& draft, std::span<const Token> prompt,
+Generation decode_with_draft(LanguageModel& target, Draft& draft, std::span<const Token> prompt,
                              const DecodingOptions& options, const UniformSource& uniforms) {
   require_valid("decode_with_draft", target, draft.vocab_size(), draft.max_length(), prompt, options);
   return SpeculativeRun(target, draft, prompt, options, uniforms).finish();
 }
 
-Generation decode_autoregressively(LanguageModelRef target, std::span<const Token> prompt,
-                                   const DecodingOptions& options, const UniformSource& uniforms) {
+Generation decode_autoregressively(LanguageModel& target, std::span<const Token> prompt, const DecodingOptions& options,
+                                   const UniformSource& uniforms) {
   require_room_for_text("decode_autoregressively", target.max_length(), prompt, options.max_new_tokens);
   core::require_valid(options.standardisation);
   read_prompt(target, prompt);

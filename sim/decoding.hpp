@@ -22,10 +22,6 @@ struct DecodingOptions {
   /// The token that ends a text; it is emitted too.
   std::optional<Token> end_token;
   core::Standardisation standardisation;
-  /// The draft model's own, if it differs from the target's.
-  std::optional<core::Standardisation> draft_standardisation;
-  /// Rule by which a draft model's rows become proposals.
-  Proposing proposing = Proposing::sampled;
   Verifier verifier = verify_tokens;
   DraftingPolicy policy;
 };
@@ -49,20 +45,20 @@ struct DecodingOptions {
 /// @throws std::invalid_argument if the models' vocabularies differ in size
 /// @throws std::domain_error if the prompt is empty or too long, an option is out of range, or
 ///         prompt and max_new_tokens do not fit into a model's max_length
-Generation decode_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+Generation decode_speculatively(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
                                 const DecodingOptions& options, const UniformSource& uniforms);
 
-/// The same with any kind of draft, which has its own standardisation and `proposing`.
+/// The same with any kind of draft, which has its own standardisation.
 ///
 /// Each step requests min(gamma, tokens still wanted - 1) tokens, and takes what the draft proposes: no token means a
 /// step of the target alone. The draft's calls, positions and operations are those that it reports.
 /// @throws std::domain_error if the draft proposes more than requested, or the policy's gamma is below 0
-Generation decode_with_draft(LanguageModelRef target, Draft& draft, std::span<const Token> prompt,
+Generation decode_with_draft(LanguageModel& target, Draft& draft, std::span<const Token> prompt,
                              const DecodingOptions& options, const UniformSource& uniforms);
 
 /// Plain decoding, one target call per token: the baseline. Token t uses the uniform (t, 0, target).
 /// Parameters, counting and errors as for decode_speculatively; `steps` stays empty, as do the draft's counters.
-Generation decode_autoregressively(LanguageModelRef target, std::span<const Token> prompt,
-                                   const DecodingOptions& options, const UniformSource& uniforms);
+Generation decode_autoregressively(LanguageModel& target, std::span<const Token> prompt, const DecodingOptions& options,
+                                   const UniformSource& uniforms);
 
 }  // namespace specdec::sim

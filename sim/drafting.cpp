@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -66,7 +65,7 @@ bool RowProposer::propose() {
   return !(request_.policy.stops_after && request_.policy.stops_after(probability, product_));
 }
 
-ModelDraft::ModelDraft(LanguageModelRef model, const core::Standardisation& standardisation, Proposing proposing)
+ModelDraft::ModelDraft(LanguageModel& model, const core::Standardisation& standardisation, Proposing proposing)
     : model_(model), standardisation_(standardisation), proposing_(proposing) {
   require_valid(standardisation);
 }
@@ -131,8 +130,6 @@ LookupDraft::LookupDraft(std::int64_t vocab_size, std::int64_t shortest, std::in
   core::require_in("LookupDraft", "shortest", shortest, 1, unbounded);
   core::require_in("LookupDraft", "longest", longest, shortest, unbounded);
 }
-
-std::int64_t LookupDraft::max_length() const { return unbounded; }
 
 void LookupDraft::propose(const DraftRequest& request, Proposal& proposal) {
   std::int64_t continuation = length_of(request.text);

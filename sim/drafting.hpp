@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -59,20 +60,15 @@ class Draft {
   virtual ~Draft() = default;
   virtual std::int64_t vocab_size() const = 0;
   /// Longest text that it can continue, in tokens.
-  virtual std::int64_t max_length() const = 0;
+  virtual std::int64_t max_length() const { return std::numeric_limits<std::int64_t>::max(); }
   /// Resets the draft and reads the prompt, which has at least one token.
-  virtual void begin(std::span<const Token> prompt) = 0;
+  virtual void begin(std::span<const Token>) {}
   /// Overwrites the proposal with tokens that may follow the text; fewer than the limit, or none, if it has no more
   /// to propose or the policy stops it.
   virtual void propose(const DraftRequest& request, Proposal& proposal) = 0;
   /// Discards everything beyond the first `length` tokens, which are the text and the accepted drafts.
-  virtual void keep(std::int64_t length) = 0;
-  virtual DraftWork work() const = 0;
-
- protected:
-  Draft() = default;
-  Draft(const Draft&) = default;
-  Draft& operator=(const Draft&) = default;
+  virtual void keep(std::int64_t) {}
+  virtual DraftWork work() const { return {}; }
 };
 
 /// Rule by which a model's row is turned into a proposed token.
@@ -112,7 +108,7 @@ class RowProposer {
 class ModelDraft final : public Draft {
  public:
   /// @throws std::domain_error if a field of `standardisation` is out of range
-  ModelDraft(LanguageModelRef model, const core::Standardisation& standardisation,
+  ModelDraft(LanguageModel& model, const core::Standardisation& standardisation,
              Proposing proposing = Proposing::sampled);
 
   std::int64_t vocab_size() const override { return model_.vocab_size(); }
@@ -123,7 +119,7 @@ class ModelDraft final : public Draft {
   DraftWork work() const override;
 
  private:
-  LanguageModelRef model_;
+  LanguageModel& model_;
   core::Standardisation standardisation_;
   Proposing proposing_;
   std::int64_t calls_ = 0;
@@ -165,11 +161,7 @@ class LookupDraft final : public Draft {
   LookupDraft(std::int64_t vocab_size, std::int64_t shortest, std::int64_t longest);
 
   std::int64_t vocab_size() const override { return vocab_size_; }
-  std::int64_t max_length() const override;
-  void begin(std::span<const Token>) override {}
   void propose(const DraftRequest& request, Proposal& proposal) override;
-  void keep(std::int64_t) override {}
-  DraftWork work() const override { return {}; }
 
  private:
   std::int64_t vocab_size_;

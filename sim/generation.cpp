@@ -19,16 +19,9 @@ void add(std::vector<std::int64_t>& into, const std::vector<std::int64_t>& from)
 }  // namespace
 
 void Counters::merge(const Counters& other) {
-  steps += other.steps;
-  tokens += other.tokens;
-  drafted += other.drafted;
-  accepted += other.accepted;
+  for (const auto count : counts()) this->*count += other.*count;
   add(drafted_at, other.drafted_at);
   add(accepted_at, other.accepted_at);
-  draft_calls += other.draft_calls;
-  target_calls += other.target_calls;
-  draft_positions += other.draft_positions;
-  target_positions += other.target_positions;
   operations += other.operations;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -37,6 +38,12 @@ struct Counters {
   /// Arithmetic operations of both models over those positions.
   double operations = 0;
 
+  /// The whole numbers among them.
+  static constexpr auto counts() {
+    return std::array{&Counters::steps,           &Counters::tokens,          &Counters::drafted,
+                      &Counters::accepted,        &Counters::draft_calls,     &Counters::target_calls,
+                      &Counters::draft_positions, &Counters::target_positions};
+  }
   /// Adds another run's counters to this one.
   void merge(const Counters& other);
   friend bool operator==(const Counters&, const Counters&) = default;

@@ -142,6 +142,4 @@ void NgramModel::score(std::span<const Token> block, std::span<double> rows) {
   score_by(block, rows, [this](Gram prefix, std::span<double> row) { levels_->write(prefix, row); });
 }
 
-static_assert(LanguageModel<NgramModel>);
-
 }  // namespace specdec::sim

@@ -36,7 +36,7 @@ class NgramModel : public TokenPrefix {
   ///         not a distribution, or the discount is out of range
   explicit NgramModel(const NgramTables& tables, std::int64_t max_length = unlimited_length);
 
-  void score(std::span<const Token> block, std::span<double> rows);
+  void score(std::span<const Token> block, std::span<double> rows) override;
 
  private:
   struct Levels;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numeric>

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "sim/drafting.hpp"
 
 /// Rules of engines for the length of drafts. Each keeps the text's law. For fixed gamma use a default

@@ -9,7 +9,6 @@
 #include <numeric>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "sim/random.hpp"
@@ -171,7 +170,5 @@ TablePair synthetic_bigram_pair(std::int64_t vocab_size, double noise, std::uint
                       std::span(draft).subspan(index(c) * vocab, vocab));
   return {ContextTableModel(vocab_size, 1, std::move(target)), ContextTableModel(vocab_size, 1, std::move(draft))};
 }
-
-static_assert(LanguageModel<ContextTableModel>);
 
 }  // namespace specdec::sim

@@ -12,18 +12,18 @@
 namespace specdec::sim {
 
 /// What table models have in common: the tokens read, with the checks that every model makes.
-class TokenPrefix {
+class TokenPrefix : public LanguageModel {
  public:
   TokenPrefix(std::int64_t vocab_size, std::int64_t max_length);
 
-  std::int64_t vocab_size() const { return vocab_size_; }
-  std::int64_t max_length() const { return max_length_; }
-  std::int64_t length() const { return static_cast<std::int64_t>(tokens_.size()); }
-  double operations_per_token() const { return 0; }
-  void roll_back(std::int64_t length);
+  std::int64_t vocab_size() const override { return vocab_size_; }
+  std::int64_t max_length() const override { return max_length_; }
+  std::int64_t length() const override { return static_cast<std::int64_t>(tokens_.size()); }
+  double operations_per_token() const override { return 0; }
+  void roll_back(std::int64_t length) override;
 
  protected:
-  /// LanguageModelRef::score, where `write(prefix, row)` writes the row after a prefix.
+  /// LanguageModel::score, where `write(prefix, row)` writes the row after a prefix.
   template <class Write>
   void score_by(std::span<const Token> block, std::span<double> rows, const Write& write) {
     const std::size_t count = append(block, rows.size()), vocab = static_cast<std::size_t>(vocab_size_);
@@ -61,7 +61,7 @@ class ContextTableModel : public TokenPrefix {
   ContextTableModel(std::int64_t vocab_size, std::int64_t order, std::vector<double> rows,
                     std::int64_t max_length = unlimited_length);
 
-  void score(std::span<const Token> block, std::span<double> rows);
+  void score(std::span<const Token> block, std::span<double> rows) override;
 
   /// The distribution after `prefix`, which has at least one token unless the order is 0.
   std::span<const double> row(std::span<const Token> prefix) const;

@@ -5,7 +5,7 @@
 
 namespace specdec::sim {
 
-void for_each_prefix(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+void for_each_prefix(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
                      std::span<const Token> text, const PrefixVisitor& visit) {
   constexpr std::size_t block_size = 12;
   target.roll_back(0);

@@ -16,7 +16,7 @@ using PrefixVisitor = std::function<void(std::size_t t, std::span<double> target
 ///
 /// @param prompt  at least one token
 /// @param text    the tokens after it
-void for_each_prefix(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+void for_each_prefix(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
                      std::span<const Token> text, const PrefixVisitor& visit);
 
 }  // namespace specdec::sim

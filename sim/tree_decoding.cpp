@@ -28,12 +28,6 @@ std::vector<Token> most_probable(std::span<const double> row, std::size_t count)
   return tokens;
 }
 
-CandidateVerifier verifier_of(SiblingDrafts siblings) {
-  if (siblings == SiblingDrafts::independent) return verify_recursively;
-  if (siblings == SiblingDrafts::without_replacement) return verify_recursively_without_replacement;
-  return verify_by_membership;
-}
-
 /// A node of the tree drafted in a step.
 struct DraftedNode {
   std::size_t in_tree = 0;
@@ -47,13 +41,11 @@ struct DraftedNode {
 
 class TreeRun {
  public:
-  TreeRun(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+  TreeRun(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
           const TreeDecodingOptions& options, const UniformSource& uniforms)
       : target_(target),
         draft_(draft),
         options_(options),
-        draft_standardisation_(options.draft_standardisation.value_or(options.standardisation)),
-        verify_(options.verifier ? options.verifier : verifier_of(options.siblings)),
         uniforms_(uniforms),
         vocab_(static_cast<std::size_t>(target.vocab_size())),
         children_in_tree_(options.parents.size()),
@@ -61,7 +53,7 @@ class TreeRun {
         draft_has_read_(length_of(prompt) - 1) {
     for (std::size_t i = 1; i < options.parents.size(); ++i)
       children_in_tree_[static_cast<std::size_t>(options.parents[i])].push_back(i);
-    for (LanguageModelRef* model : {&target_, &draft_}) {
+    for (LanguageModel* model : {&target_, &draft_}) {
       model->roll_back(0);
       if (prompt.size() > 1) model->score(prompt.first(prompt.size() - 1), {});
     }
@@ -119,7 +111,7 @@ class TreeRun {
       for (std::size_t n = node; n != 0; n = nodes_[n].parent) unread.insert(unread.begin(), nodes_[n].token);
     }
     draft_.score(unread, row);
-    core::standardise(row, draft_standardisation_);
+    core::standardise(row, options_.standardisation);
     return row;
   }
 
@@ -158,7 +150,7 @@ class TreeRun {
         return walk;
       }
       const std::vector<double>& q = rows_[*nodes_[nodes_[children.front()].parent].row];
-      const CandidateVerdict verdict = verify_({p, q, tokens}, uniforms_, round, slot);
+      const CandidateVerdict verdict = options_.verifier({p, q, tokens}, uniforms_, round, slot);
       last = verdict.token;
       if (!verdict.accepted) {
         walk.extra = last;
@@ -190,11 +182,9 @@ class TreeRun {
     result_.emit(token, options_.end_token);
   }
 
-  LanguageModelRef target_;
-  LanguageModelRef draft_;
+  LanguageModel& target_;
+  LanguageModel& draft_;
   const TreeDecodingOptions& options_;
-  core::Standardisation draft_standardisation_;
-  CandidateVerifier verify_;
   const UniformSource& uniforms_;
   std::size_t vocab_;
   std::vector<std::vector<std::size_t>> children_in_tree_;
@@ -234,18 +224,17 @@ std::vector<std::int64_t> full_tree(std::int64_t children, std::int64_t depth) {
   return parents;
 }
 
-Generation decode_with_tree(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+Generation decode_with_tree(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
                             const TreeDecodingOptions& options, const UniformSource& uniforms) {
   constexpr std::string_view function = "decode_with_tree";
   require_one_vocabulary(function, target.vocab_size(), draft.vocab_size());
-  for (const LanguageModelRef& model : {target, draft})
-    require_room_for_text(function, model.max_length(), prompt, options.max_new_tokens);
+  for (LanguageModel* const model : {&target, &draft})
+    require_room_for_text(function, model->max_length(), prompt, options.max_new_tokens);
   core::require_in(function, "nodes", static_cast<std::int64_t>(options.parents.size()), 1, most_nodes);
   core::require_in(function, "parent of the root", options.parents.front(), -1, -1);
   for (std::size_t i = 1; i < options.parents.size(); ++i)
     core::require_in(function, "parent", options.parents[i], 0, static_cast<std::int64_t>(i) - 1);
   core::require_valid(options.standardisation);
-  if (options.draft_standardisation) core::require_valid(*options.draft_standardisation);
   return TreeRun(target, draft, prompt, options, uniforms).finish();
 }
 

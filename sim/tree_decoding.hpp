@@ -16,7 +16,7 @@ namespace specdec::sim {
 
 /// Rule by which the children of a node are proposed, and so their verification by default.
 enum class SiblingDrafts {
-  independent,          ///< each sampled from the draft's row; verify_recursively
+  independent,          ///< each sampled from the draft's row; verify_recursively or verify_k_sequentially
   without_replacement,  ///< all distinct; verify_recursively_without_replacement
   most_probable         ///< the draft's most probable tokens; verify_by_membership
 };
@@ -25,13 +25,12 @@ struct TreeDecodingOptions {
   /// The parent of each node, which must precede it; node 0 is the root, the text's last token, with parent -1.
   std::vector<std::int64_t> parents = {-1};
   SiblingDrafts siblings = SiblingDrafts::without_replacement;
-  /// Another rule for these siblings, for instance verify_k_sequentially for independent ones; may be empty.
-  CandidateVerifier verifier = {};
+  /// A rule for these siblings.
+  CandidateVerifier verifier = verify_recursively_without_replacement;
   /// As in DecodingOptions.
   std::int64_t max_new_tokens = 128;
   std::optional<Token> end_token;
   core::Standardisation standardisation;
-  std::optional<core::Standardisation> draft_standardisation;
 };
 
 /// k chains of gamma drafts from one root. @throws std::domain_error if chains < 1 or gamma < 0, or the tree has more
@@ -59,7 +58,7 @@ std::vector<std::int64_t> full_tree(std::int64_t children, std::int64_t depth);
 /// Source:   Miao et al. 2024, "SpecInfer"; Chen et al. 2024, "Sequoia"; docs/reference/methods.md#token-trees
 /// @param target, draft, prompt  as for decode_speculatively
 /// @throws as decode_speculatively; std::domain_error if a parent does not precede its child
-Generation decode_with_tree(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+Generation decode_with_tree(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
                             const TreeDecodingOptions& options, const UniformSource& uniforms);
 
 }  // namespace specdec::sim

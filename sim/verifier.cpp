@@ -1,7 +1,5 @@
 #include "sim/verifier.hpp"
 
-#include <cstddef>
-
 #include "analysis/core/checks.hpp"
 #include "sim/sampling.hpp"
 

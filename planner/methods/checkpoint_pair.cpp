@@ -34,7 +34,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 
 sim::ModelFactory transformer_factory(std::shared_ptr<const sim::TransformerWeights> weights) {
   return [weights = std::move(weights)](std::int64_t threads) {
-    return sim::OwnedModel(sim::Transformer(weights, {.threads = static_cast<int>(threads)}));
+    return std::make_shared<sim::Transformer>(weights, sim::TransformerOptions{.threads = static_cast<int>(threads)});
   };
 }
 
@@ -90,12 +90,7 @@ CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) const
   const fs::path path = *tables_named(name);
   const sim::NgramTables tables = sim::read_ngram_tables(path);
   const auto draft = [&](const auto& model) {
-    return Draft{name,
-                 {path},
-                 model.vocab_size(),
-                 model.max_length(),
-                 [model](std::int64_t) { return sim::OwnedModel(model); },
-                 nullptr};
+    return Draft{name, {path}, model.vocab_size(), model.max_length(), sim::factory_of(model), nullptr};
   };
   if (name.starts_with("unigram")) return draft(sim::unigram_model(tables.unigram));
   return draft(sim::NgramModel(tables));

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "sim/drafts/target_features.hpp"
-#include "sim/transformer/transformer_pass.hpp"
 #include "sim/transformer/weight_reader.hpp"
-#include "sim/transformer/weights.hpp"
 #include "traces/file_error.hpp"
 
 namespace specdec::sim {
@@ -61,91 +58,24 @@ double operations_of(const EagleHead& head) {
   return operations_of(head.fc) + operations_of(head.block.blocks.front()) + operations_of(head.block.head);
 }
 
-/// The head's cache, and the vectors that are fed into it.
-class EagleDraft::Round {
- public:
-  Round(std::shared_ptr<const EagleHead> head, const Transformer& target)
-      : head_(std::move(head)),
-        target_(target),
-        width_(static_cast<std::size_t>(head_->block.config.width)),
-        model_(std::shared_ptr<const TransformerWeights>(head_, &head_->block), {.keep_features = true}) {}
-
-  double operations_per_position() const {
-    return operations_of(head_->fc) + operations_of(head_->block.blocks.front());
-  }
-  double operations_per_row() const { return operations_of(head_->block.head); }
-
-  void clear() { cut(0); }
-  /// Keeps at most the first `entries` of the entries with true features.
-  void cut(std::int64_t entries) {
-    verified_ = std::min(verified_, std::max(entries, std::int64_t{0}));
-    model_.roll_back(verified_);
-  }
-
-  /// Reads the text's entries up to `entries`, where entry t has token t + 1 and the target's feature of t, and
-  /// writes the row after the last one, if one is wanted. Returns the number of new ones.
-  std::int64_t read(std::span<const Token> text, std::int64_t entries, std::span<double> row) {
-    const std::int64_t first = verified_;
-    begin_vectors(static_cast<std::size_t>(entries - first));
-    for (std::int64_t t = first; t < entries; ++t)
-      add_vector(text[static_cast<std::size_t>(t + 1)], target_.features(t));
-    score(row);
-    verified_ = entries;
-    return entries - first;
-  }
-
-  /// The same for a drafted token, with the head's own feature.
-  void extend(Token drafted, std::span<double> row) {
-    begin_vectors(1);
-    add_vector(drafted, model_.features(model_.length() - 1));
-    score(row);
-  }
-
- private:
-  void begin_vectors(std::size_t count) {
-    count_ = 0;
-    vectors_.resize(count * width_);
-  }
-
-  void add_vector(Token token, std::span<const float> feature) {
-    const float* embedding = head_->target->token_embedding.data() + static_cast<std::size_t>(token) * width_;
-    float* pair = pair_.row(0);
-    std::copy_n(embedding, width_, pair);
-    std::copy_n(feature.begin(), width_, pair + width_);
-    const Panels panels = head_->fc.matrix.panels();
-    multiply(panels, 0, panels.count(), 1, pair_.inputs(), vector_.rows(), false);
-    std::copy_n(vector_.row(0), width_, vectors_.begin() + static_cast<std::ptrdiff_t>(count_++ * width_));
-  }
-
-  void score(std::span<double> row) { model_.score_vectors(vectors_, row); }
-
-  std::shared_ptr<const EagleHead> head_;
-  const Transformer& target_;
-  std::size_t width_;
-  Transformer model_;
-  /// Number of entries in the cache with true features.
-  std::int64_t verified_ = 0;
-  std::size_t count_ = 0;
-  /// Shape: (count, width).
-  std::vector<float> vectors_;
-  Activations pair_{1, 2 * width_};
-  Activations vector_{1, head_->fc.matrix.padded_rows()};
-};
-
 EagleDraft::EagleDraft(std::shared_ptr<const EagleHead> head, const Transformer& target,
                        const core::Standardisation& standardisation, Proposing proposing)
-    : target_(target), standardisation_(standardisation), proposing_(proposing) {
+    : head_(std::move(head)),
+      target_(target),
+      standardisation_(standardisation),
+      proposing_(proposing),
+      width_(static_cast<std::size_t>(head_->block.config.width)),
+      model_(std::shared_ptr<const TransformerWeights>(head_, &head_->block), {.keep_features = true}),
+      pair_(1, 2 * width_),
+      vector_(1, head_->fc.matrix.padded_rows()) {
   require_valid(standardisation);
-  require_features("EagleDraft", target, head->target->config);
-  round_ = std::make_unique<Round>(std::move(head), target);
+  require_features("EagleDraft", target, head_->target->config);
 }
-
-EagleDraft::~EagleDraft() = default;
 
 void EagleDraft::begin(std::span<const Token> prompt) {
   work_ = {};
-  round_->clear();
-  if (prompt.size() > 2) round_->read(prompt, static_cast<std::int64_t>(prompt.size()) - 2, {});
+  keep(0);
+  if (prompt.size() > 2) read(prompt, static_cast<std::int64_t>(prompt.size()) - 2, {});
 }
 
 void EagleDraft::propose(const DraftRequest& request, Proposal& proposal) {
@@ -153,20 +83,46 @@ void EagleDraft::propose(const DraftRequest& request, Proposal& proposal) {
   require_text("EagleDraft::propose", target_, request.text);
   const auto entries = static_cast<std::int64_t>(request.text.size()) - 1;
   if (entries == 0) return;
+  const double per_position = operations_of(head_->fc) + operations_of(head_->block.blocks.front());
   while (rows.wants_more()) {
     const std::span<double> row = rows.next_row();
-    std::int64_t read = 1;
-    if (proposal.tokens.empty())
-      read = round_->read(request.text, entries, row);
-    else
-      round_->extend(proposal.tokens.back(), row);
+    std::int64_t positions = 1;
+    if (proposal.tokens.empty()) {
+      positions = read(request.text, entries, row);
+    } else {
+      vectors_.clear();
+      add_vector(proposal.tokens.back(), model_.features(model_.length() - 1));
+      model_.score_vectors(vectors_, row);
+    }
     work_.calls += 1;
-    work_.positions += read;
-    work_.operations += round_->operations_per_position() * static_cast<double>(read) + round_->operations_per_row();
+    work_.positions += positions;
+    work_.operations += per_position * static_cast<double>(positions) + operations_of(head_->block.head);
     if (!rows.propose()) break;
   }
 }
 
-void EagleDraft::keep(std::int64_t length) { round_->cut(length - 1); }
+void EagleDraft::keep(std::int64_t length) {
+  verified_ = std::min(verified_, std::max(length - 1, std::int64_t{0}));
+  model_.roll_back(verified_);
+}
+
+std::int64_t EagleDraft::read(std::span<const Token> text, std::int64_t entries, std::span<double> row) {
+  const std::int64_t first = verified_;
+  vectors_.clear();
+  for (std::int64_t t = first; t < entries; ++t) add_vector(text[static_cast<std::size_t>(t + 1)], target_.features(t));
+  model_.score_vectors(vectors_, row);
+  verified_ = entries;
+  return entries - first;
+}
+
+void EagleDraft::add_vector(Token token, std::span<const float> feature) {
+  const float* embedding = head_->target->token_embedding.data() + static_cast<std::size_t>(token) * width_;
+  float* pair = pair_.row(0);
+  std::copy_n(embedding, width_, pair);
+  std::copy_n(feature.begin(), width_, pair + width_);
+  const Panels panels = head_->fc.matrix.panels();
+  multiply(panels, 0, panels.count(), 1, pair_.inputs(), vector_.rows(), false);
+  vectors_.insert(vectors_.end(), vector_.row(0), vector_.row(0) + width_);
+}
 
 }  // namespace specdec::sim

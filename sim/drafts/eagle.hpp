@@ -53,7 +53,6 @@ class EagleDraft final : public Draft {
   /// @throws std::domain_error if a field of `standardisation` is out of range
   EagleDraft(std::shared_ptr<const EagleHead> head, const Transformer& target,
              const core::Standardisation& standardisation, Proposing proposing = Proposing::sampled);
-  ~EagleDraft() override;
 
   std::int64_t vocab_size() const override { return target_.vocab_size(); }
   std::int64_t max_length() const override { return target_.max_length(); }
@@ -65,11 +64,24 @@ class EagleDraft final : public Draft {
   DraftWork work() const override { return work_; }
 
  private:
-  class Round;
+  /// Reads the text's entries up to `entries`, where entry t has token t + 1 and the target's feature of t, and
+  /// writes the row after the last one, if one is wanted. Returns the number of new ones.
+  std::int64_t read(std::span<const Token> text, std::int64_t entries, std::span<double> row);
+  /// Appends the vector of a token and the feature before it.
+  void add_vector(Token token, std::span<const float> feature);
+
+  std::shared_ptr<const EagleHead> head_;
   const Transformer& target_;
   core::Standardisation standardisation_;
   Proposing proposing_;
-  std::unique_ptr<Round> round_;
+  std::size_t width_;
+  Transformer model_;
+  /// Number of entries in the cache with true features.
+  std::int64_t verified_ = 0;
+  /// Shape: (vectors, width).
+  std::vector<float> vectors_;
+  Activations pair_;
+  Activations vector_;
   DraftWork work_;
 };
 

@@ -12,7 +12,7 @@
 
 namespace specdec::sim {
 
-HierarchicalDraft::HierarchicalDraft(LanguageModelRef middle, Draft& inner, std::int64_t inner_gamma,
+HierarchicalDraft::HierarchicalDraft(LanguageModel& middle, Draft& inner, std::int64_t inner_gamma,
                                      const core::Standardisation& standardisation, Verifier verifier)
     : middle_(middle),
       inner_(inner),

@@ -27,7 +27,7 @@ class HierarchicalDraft final : public Draft {
   /// @param verifier         for the inner rounds, lossless: under any other the rows are not the tokens' law
   /// @throws std::invalid_argument if the vocabularies differ in size
   /// @throws std::domain_error if inner_gamma < 0 or a field of `standardisation` is out of range
-  HierarchicalDraft(LanguageModelRef middle, Draft& inner, std::int64_t inner_gamma,
+  HierarchicalDraft(LanguageModel& middle, Draft& inner, std::int64_t inner_gamma,
                     const core::Standardisation& standardisation, Verifier verifier = verify_tokens);
 
   std::int64_t vocab_size() const override { return middle_.vocab_size(); }
@@ -44,7 +44,7 @@ class HierarchicalDraft final : public Draft {
  private:
   Verdict run_inner_round(const UniformSource& uniforms, std::int64_t round, std::int64_t wanted);
 
-  LanguageModelRef middle_;
+  LanguageModel& middle_;
   Draft& inner_;
   std::int64_t inner_gamma_;
   core::Standardisation standardisation_;

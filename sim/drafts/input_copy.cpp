@@ -26,8 +26,6 @@ InputCopyDraft::InputCopyDraft(std::int64_t vocab_size, InputOf input_of, std::i
   core::require_in("InputCopyDraft", "shortest", shortest, 1, no_bound);
 }
 
-std::int64_t InputCopyDraft::max_length() const { return no_bound; }
-
 void InputCopyDraft::begin(std::span<const Token> prompt) {
   input_ = input_of_(prompt);
   for (const Token token : input_)

@@ -34,12 +34,9 @@ class InputCopyDraft final : public Draft {
   InputCopyDraft(std::int64_t vocab_size, InputOf input_of, std::int64_t shortest = 1);
 
   std::int64_t vocab_size() const override { return vocab_size_; }
-  std::int64_t max_length() const override;
   /// @throws std::domain_error if a token of the input is outside the vocabulary
   void begin(std::span<const Token> prompt) override;
   void propose(const DraftRequest& request, Proposal& proposal) override;
-  void keep(std::int64_t) override {}
-  DraftWork work() const override { return {}; }
 
   /// The index of the input's token that is expected next, as of the last round; empty if the place was lost.
   std::optional<std::int64_t> place() const { return place_; }

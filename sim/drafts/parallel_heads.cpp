@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "sim/drafts/target_features.hpp"
-#include "sim/transformer/transformer_pass.hpp"
 #include "sim/transformer/weight_reader.hpp"
-#include "sim/transformer/weights.hpp"
 
 namespace specdec::sim {
 
@@ -41,94 +38,61 @@ std::shared_ptr<const ParallelHeads> load_parallel_heads(const std::filesystem::
   return heads;
 }
 
-std::int64_t count_of(const ParallelHeads& heads) { return static_cast<std::int64_t>(heads.projections.size()); }
-
 double operations_of(const ParallelHeads& heads) {
   double sum = operations_of(heads.target->head);
   for (const Linear& projection : heads.projections) sum += operations_of(projection);
   return sum;
 }
 
-/// The rows of one call.
-class ParallelHeadDraft::Rows {
- public:
-  explicit Rows(std::shared_ptr<const ParallelHeads> heads)
-      : heads_(std::move(heads)),
-        width_(static_cast<std::size_t>(heads_->target->config.width)),
-        vocab_(static_cast<std::size_t>(heads_->target->config.vocab_size)),
-        feature_(1, width_),
-        ones_(1, width_),
-        gate_(1, heads_->projections.front().matrix.padded_rows()),
-        states_(heads_->projections.size(), width_),
-        logits_(heads_->projections.size(), heads_->target->head.matrix.padded_rows()) {
-    std::fill_n(ones_.row(0), width_, 1.0F);
-  }
-
-  std::size_t most() const { return heads_->projections.size(); }
-  double operations_per_row() const {
-    return operations_of(heads_->projections.front()) + operations_of(heads_->target->head);
-  }
-
-  /// Fills logits for the first `count` heads.
-  void compute(std::span<const float> feature, std::size_t count) {
-    std::copy(feature.begin(), feature.end(), feature_.row(0));
-    for (std::size_t j = 0; j < count; ++j) {
-      const Linear& projection = heads_->projections[j];
-      std::copy(projection.bias.begin(), projection.bias.end(), gate_.row(0));
-      const Panels panels = projection.matrix.panels();
-      multiply(panels, 0, panels.count(), 1, feature_.inputs(), gate_.rows(), true);
-      swish_gate(gate_.row(0), ones_.row(0), states_.row(j), width_);
-      for (std::size_t i = 0; i < width_; ++i) states_.row(j)[i] += feature[i];
-    }
-    const Panels output = heads_->target->head.matrix.panels();
-    multiply(output, 0, output.count(), count, states_.inputs(), logits_.rows(), false);
-    for (std::size_t j = 0; j < count; ++j) {
-      if (!all_finite(logits(j)))
-        throw std::domain_error("ParallelHeadDraft::propose: a logit overflows, but must be finite");
-    }
-  }
-
-  /// The distribution of head j; once after each compute.
-  void write(std::size_t j, std::span<double> row) { softmax(logits(j), row); }
-
- private:
-  std::span<float> logits(std::size_t j) { return {logits_.row(j), vocab_}; }
-
-  std::shared_ptr<const ParallelHeads> heads_;
-  std::size_t width_;
-  std::size_t vocab_;
-  Activations feature_;
-  Activations ones_;
-  Activations gate_;
-  Activations states_;
-  Activations logits_;
-};
-
 ParallelHeadDraft::ParallelHeadDraft(std::shared_ptr<const ParallelHeads> heads, const Transformer& target,
                                      const core::Standardisation& standardisation, Proposing proposing)
-    : target_(target), standardisation_(standardisation), proposing_(proposing) {
+    : heads_(std::move(heads)),
+      target_(target),
+      standardisation_(standardisation),
+      proposing_(proposing),
+      width_(static_cast<std::size_t>(heads_->target->config.width)),
+      feature_(1, width_),
+      ones_(1, width_),
+      gate_(1, heads_->projections.front().matrix.padded_rows()),
+      states_(heads_->projections.size(), width_),
+      logits_(heads_->projections.size(), heads_->target->head.matrix.padded_rows()) {
   require_valid(standardisation);
-  require_features("ParallelHeadDraft", target, heads->target->config);
-  rows_ = std::make_unique<Rows>(std::move(heads));
+  require_features("ParallelHeadDraft", target, heads_->target->config);
+  std::fill_n(ones_.row(0), width_, 1.0F);
 }
-
-ParallelHeadDraft::~ParallelHeadDraft() = default;
-
-void ParallelHeadDraft::begin(std::span<const Token>) { work_ = {}; }
 
 void ParallelHeadDraft::propose(const DraftRequest& request, Proposal& proposal) {
   RowProposer proposer(request, vocab_size(), standardisation_, proposing_, proposal);
   require_text("ParallelHeadDraft::propose", target_, request.text);
-  const auto rows = std::min(request.limit, static_cast<std::int64_t>(rows_->most()));
+  const auto rows = std::min(request.limit, std::ssize(heads_->projections));
   if (rows == 0 || target_.length() == 0) return;
   const auto count = static_cast<std::size_t>(rows);
-  rows_->compute(target_.features(target_.length() - 1), count);
+  compute(target_.features(target_.length() - 1), count);
   work_.calls += 1;
   work_.positions += rows;
-  work_.operations += rows_->operations_per_row() * static_cast<double>(rows);
+  work_.operations +=
+      (operations_of(heads_->projections.front()) + operations_of(heads_->target->head)) * static_cast<double>(rows);
   for (std::size_t j = 0; j < count; ++j) {
-    rows_->write(j, proposer.next_row());
+    softmax(logits(j), proposer.next_row());
     if (!proposer.propose()) break;
+  }
+}
+
+void ParallelHeadDraft::compute(std::span<const float> feature, std::size_t count) {
+  std::copy(feature.begin(), feature.end(), feature_.row(0));
+  for (std::size_t j = 0; j < count; ++j) {
+    const Linear& projection = heads_->projections[j];
+    std::copy(projection.bias.begin(), projection.bias.end(), gate_.row(0));
+    const Panels panels = projection.matrix.panels();
+    multiply(panels, 0, panels.count(), 1, feature_.inputs(), gate_.rows(), true);
+    swish_gate(gate_.row(0), ones_.row(0), states_.row(j), width_);
+    for (std::size_t i = 0; i < width_; ++i) states_.row(j)[i] += feature[i];
+  }
+  const Panels output = heads_->target->head.matrix.panels();
+  multiply(output, 0, output.count(), count, states_.inputs(), logits_.rows(), false);
+  for (std::size_t j = 0; j < count; ++j) {
+    if (!all_finite(logits(j)))
+      throw std::domain_error("ParallelHeadDraft::propose: a logit overflows, but must be finite");
   }
 }
 

@@ -29,9 +29,6 @@ struct ParallelHeads;
 ///   requires, holds a number that is not finite, or has no place in the heads
 std::shared_ptr<const ParallelHeads> load_parallel_heads(const std::filesystem::path& path,
                                                          std::shared_ptr<const TransformerWeights> target);
-/// The number of heads, >= 1.
-std::int64_t count_of(const ParallelHeads& heads);
-
 /// 2 * (parameters of all matrices that a call of all heads reads: the W_j and the output matrix).
 double operations_of(const ParallelHeads& heads);
 
@@ -49,23 +46,30 @@ class ParallelHeadDraft final : public Draft {
   /// @throws std::domain_error if a field of `standardisation` is out of range
   ParallelHeadDraft(std::shared_ptr<const ParallelHeads> heads, const Transformer& target,
                     const core::Standardisation& standardisation, Proposing proposing = Proposing::sampled);
-  ~ParallelHeadDraft() override;
 
   std::int64_t vocab_size() const override { return target_.vocab_size(); }
   std::int64_t max_length() const override { return target_.max_length(); }
-  void begin(std::span<const Token> prompt) override;
+  void begin(std::span<const Token>) override { work_ = {}; }
   /// @throws std::invalid_argument if the target does not hold the text without its last token
   void propose(const DraftRequest& request, Proposal& proposal) override;
-  void keep(std::int64_t) override {}
   /// Positions are rows; operations are those of their W_j and of the output matrix.
   DraftWork work() const override { return work_; }
 
  private:
-  class Rows;
+  /// Fills logits for the first `count` heads.
+  void compute(std::span<const float> feature, std::size_t count);
+  std::span<float> logits(std::size_t j) { return {logits_.row(j), static_cast<std::size_t>(vocab_size())}; }
+
+  std::shared_ptr<const ParallelHeads> heads_;
   const Transformer& target_;
   core::Standardisation standardisation_;
   Proposing proposing_;
-  std::unique_ptr<Rows> rows_;
+  std::size_t width_;
+  Activations feature_;
+  Activations ones_;
+  Activations gate_;
+  Activations states_;
+  Activations logits_;
   DraftWork work_;
 };
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "sim/transformer/aligned.hpp"
 #include "sim/transformer/kernels.hpp"

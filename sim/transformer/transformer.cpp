@@ -7,11 +7,9 @@
 #include <limits>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "analysis/core/checks.hpp"
 #include "sim/transformer/kernels.hpp"
-#include "sim/transformer/transformer_pass.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -34,186 +32,125 @@ void spread(std::span<const Token> known, Value none, std::span<Value> row) {
   std::fill(row.begin(), end, none);
 }
 
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+std::int64_t checked_layers(const TransformerConfig& config, const TransformerOptions& options) {
+  core::require_in("Transformer", "options.layers", options.layers, 0, config.layers);
+  return options.layers == 0 ? config.layers : options.layers;
+}
+
 }  // namespace
 
-class Transformer::Forward {
- public:
-  Forward(std::shared_ptr<const TransformerWeights> weights, const TransformerOptions& options)
-      : layers_(checked_layers(weights->config, options)),
-        exit_(exit_behind(layers_, weights->config, options.exits)),
-        keeps_features_(options.keep_features),
-        pass_(std::move(weights), options.threads, layers_) {
-    core::require_in("Transformer", "options.max_length", options.max_length, 0, config().max_length);
-    max_length_ = options.max_length == 0 ? config().max_length : options.max_length;
-  }
+Transformer::Transformer(std::shared_ptr<const TransformerWeights> weights, const TransformerOptions& options)
+    : layers_(checked_layers(weights->config, options)),
+      exit_(exit_behind(layers_, weights->config, options.exits)),
+      keeps_features_(options.keep_features),
+      pass_(std::move(weights), options.threads, layers_) {}
 
-  const TransformerConfig& config() const { return pass_.config(); }
-  std::int64_t vocab_size() const { return config().vocab_size; }
-  std::span<const Token> known_tokens() const { return pass_.weights().known_tokens; }
-  std::int64_t length() const { return length_; }
-  std::int64_t max_length() const { return max_length_; }
-  std::int64_t layers() const { return layers_; }
-  bool keeps_features() const { return keeps_features_; }
+double Transformer::operations_per_token() const {
+  double sum = operations_of(pass_.weights().head) + (exit_ ? operations_of(exit_->projection) : 0);
+  for (const TransformerBlock& block : std::span(pass_.weights().blocks).first(size(layers_)))
+    sum += operations_of(block);
+  return sum;
+}
 
-  double operations_per_token() const {
-    double sum = operations_of(pass_.weights().head) + (exit_ ? operations_of(exit_->projection) : 0);
-    for (const TransformerBlock& block : std::span(pass_.weights().blocks).first(size(layers_)))
-      sum += operations_of(block);
-    return sum;
-  }
-
-  std::span<const float> features(std::int64_t position) const {
-    if (!keeps_features_)
-      throw std::invalid_argument("Transformer::features: options.keep_features is false, but must be true");
-    core::require_in("Transformer::features", "position", position, 0, length_ - 1);
-    return std::span(features_).subspan(size(position * config().width), size(config().width));
-  }
-
-  /// The input of a block: tokens, or vectors instead of their embeddings. Shape: vectors (count, width).
-  struct Inputs {
-    std::size_t count;
-    std::span<const Token> tokens;
-    std::span<const float> vectors;
-  };
-
-  /// Appends the block; calls emit(row, logits) for each of its last `rows` positions, possibly on several threads.
-  template <class Emit>
-  void append(const Inputs& block, std::size_t rows, const Emit& emit) {
-    require_tokens("Transformer::score", block.tokens, vocab_size());
-    require_room("Transformer::score", length_, block.count, max_length_);
-    const std::int64_t before = length_;
-    const std::size_t end = size(before) + block.count;
-    pass_.reserve(end);
-    if (keeps_features_) features_.resize(std::max(features_.size(), end * size(config().width)));
-    const std::size_t silent = block.count - rows;
-    for (std::size_t first = 0; first < block.count; first += TransformerPass::most_tokens) {
-      const std::size_t tokens = std::min(TransformerPass::most_tokens, block.count - first);
-      embed(block, first, tokens, size(before) + first);
-      advance(tokens, size(before) + first);
-      const std::size_t skipped = std::min(tokens, silent - std::min(silent, first));
-      const std::size_t unused = keeps_features_ ? 0 : skipped;
-      pass_.normalise(pass_.weights().final_norm, unused, tokens - unused);
-      if (keeps_features_) keep_features(tokens, size(before) + first);
-      for (std::size_t t = skipped; t < tokens; t += TransformerPass::most_rows) {
-        const std::size_t count = std::min(TransformerPass::most_rows, tokens - t);
-        pass_.write_logits(t, count);
-        const std::size_t row = first + t - silent;
-        std::atomic<bool> finite{true};
-        pass_.share(count, size(config().known_tokens) * work_per_probability * count, [&](std::int64_t i, int) {
-          const std::span<float> logits = pass_.logits(size(i));
-          if (!all_finite(logits)) {
-            finite = false;
-          } else {
-            emit(row + size(i), logits);
-          }
-        });
-        if (!finite) throw std::domain_error("Transformer::score: a logit overflows, but must be finite");
-      }
-    }
-    length_ = before + static_cast<std::int64_t>(block.count);
-  }
-
-  void roll_back(std::int64_t length) {
-    core::require_in("Transformer::roll_back", "length", length, 0, length_);
-    length_ = length;
-  }
-
- private:
-  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
-
-  static std::int64_t checked_layers(const TransformerConfig& config, const TransformerOptions& options) {
-    core::require_in("Transformer", "options.layers", options.layers, 0, config.layers);
-    return options.layers == 0 ? config.layers : options.layers;
-  }
-
-  /// Copies positions [first, first + count) of the block, which start at `position`, into the pass.
-  void embed(const Inputs& block, std::size_t first, std::size_t count, std::size_t position) {
-    const std::size_t width = size(config().width);
-    if (block.tokens.empty()) {
-      pass_.embed_vectors(block.vectors.subspan(first * width, count * width), position);
-    } else {
-      pass_.embed(block.tokens.subspan(first, count), position);
-    }
-  }
-
-  /// Takes the contents of the pass, at positions from `position` on, through the layers.
-  void advance(std::size_t tokens, std::size_t position) {
-    for (std::size_t layer = 0; layer < size(layers_); ++layer) pass_.run_block(layer, tokens, position);
+template <class Emit>
+void Transformer::append(const Inputs& block, std::size_t rows, const Emit& emit) {
+  require_tokens("Transformer::score", block.tokens, vocab_size());
+  require_room("Transformer::score", length_, block.count, max_length());
+  const std::int64_t before = length_;
+  const std::size_t end = size(before) + block.count;
+  pass_.reserve(end);
+  if (keeps_features_) features_.resize(std::max(features_.size(), end * size(config().width)));
+  const std::size_t silent = block.count - rows;
+  for (std::size_t first = 0; first < block.count; first += TransformerPass::most_tokens) {
+    const std::size_t tokens = std::min(TransformerPass::most_tokens, block.count - first);
+    embed(block, first, tokens, size(before) + first);
+    for (std::size_t layer = 0; layer < size(layers_); ++layer) pass_.run_block(layer, tokens, size(before) + first);
     if (exit_) pass_.take_exit(*exit_, tokens);
-  }
-
-  /// Copies the normalised states of the current tokens, the first of which is at `position`.
-  void keep_features(std::size_t tokens, std::size_t position) {
-    for (std::size_t t = 0; t < tokens; ++t) {
-      const std::span<const float> state = pass_.normed(t);
-      std::copy(state.begin(), state.end(),
-                features_.begin() + static_cast<std::ptrdiff_t>((position + t) * state.size()));
+    const std::size_t skipped = std::min(tokens, silent - std::min(silent, first));
+    const std::size_t unused = keeps_features_ ? 0 : skipped;
+    pass_.normalise(pass_.weights().final_norm, unused, tokens - unused);
+    if (keeps_features_) keep_features(tokens, size(before) + first);
+    for (std::size_t t = skipped; t < tokens; t += TransformerPass::most_rows) {
+      const std::size_t count = std::min(TransformerPass::most_rows, tokens - t);
+      pass_.write_logits(t, count);
+      const std::size_t row = first + t - silent;
+      std::atomic<bool> finite{true};
+      pass_.share(count, size(config().known_tokens) * work_per_probability * count, [&](std::int64_t i, int) {
+        const std::span<float> logits = pass_.logits(size(i));
+        if (!all_finite(logits)) {
+          finite = false;
+        } else {
+          emit(row + size(i), logits);
+        }
+      });
+      if (!finite) throw std::domain_error("Transformer::score: a logit overflows, but must be finite");
     }
   }
+  length_ = before + static_cast<std::int64_t>(block.count);
+}
 
-  std::int64_t layers_;
-  std::shared_ptr<const ExitHead> exit_;
-  bool keeps_features_;
-  TransformerPass pass_;
-  std::int64_t max_length_ = 0;
-  std::int64_t length_ = 0;
-  /// Shape: (positions, width); empty unless they are kept.
-  std::vector<float> features_;
-};
+void Transformer::embed(const Inputs& block, std::size_t first, std::size_t count, std::size_t position) {
+  const std::size_t width = size(config().width);
+  if (block.tokens.empty()) {
+    pass_.embed_vectors(block.vectors.subspan(first * width, count * width), position);
+  } else {
+    pass_.embed(block.tokens.subspan(first, count), position);
+  }
+}
 
-Transformer::Transformer(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options)
-    : forward_(std::make_unique<Forward>(std::move(weights), options)) {}
-Transformer::Transformer(Transformer&&) noexcept = default;
-Transformer& Transformer::operator=(Transformer&&) noexcept = default;
-Transformer::~Transformer() = default;
+void Transformer::keep_features(std::size_t tokens, std::size_t position) {
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const std::span<const float> state = pass_.normed(t);
+    std::copy(state.begin(), state.end(),
+              features_.begin() + static_cast<std::ptrdiff_t>((position + t) * state.size()));
+  }
+}
 
-const TransformerConfig& Transformer::config() const { return forward_->config(); }
-std::int64_t Transformer::vocab_size() const { return forward_->vocab_size(); }
-std::int64_t Transformer::max_length() const { return forward_->max_length(); }
-std::int64_t Transformer::length() const { return forward_->length(); }
-std::int64_t Transformer::layers() const { return forward_->layers(); }
-bool Transformer::keeps_features() const { return forward_->keeps_features(); }
-
-double Transformer::operations_per_token() const { return forward_->operations_per_token(); }
+void Transformer::append_and_write(std::string_view function, const Inputs& block, std::span<double> rows) {
+  const std::size_t width = size(vocab_size());
+  append(block, row_count(function, vocab_size(), block.count, rows.size()),
+         [&](std::size_t i, std::span<float> logits) {
+           softmax(logits, rows.subspan(i * width, logits.size()));
+           spread(pass_.weights().known_tokens, 0.0, rows.subspan(i * width, width));
+         });
+}
 
 void Transformer::score(std::span<const Token> block, std::span<double> rows) {
-  const auto width = static_cast<std::size_t>(vocab_size());
-  forward_->append({block.size(), block, {}}, row_count("Transformer::score", vocab_size(), block.size(), rows.size()),
-                   [&](std::size_t i, std::span<float> logits) {
-                     softmax(logits, rows.subspan(i * width, logits.size()));
-                     spread(forward_->known_tokens(), 0.0, rows.subspan(i * width, width));
-                   });
+  append_and_write("Transformer::score", {block.size(), block, {}}, rows);
 }
 
 void Transformer::score_vectors(std::span<const float> vectors, std::span<double> rows) {
-  const auto width = static_cast<std::size_t>(vocab_size());
-  const auto entries = static_cast<std::size_t>(config().width);
+  const std::size_t entries = size(config().width);
   if (vectors.size() % entries != 0) {
     throw std::invalid_argument(
         fmt::format("Transformer::score_vectors: vectors has {} entries, but must be n vectors of {}, the width",
                     vectors.size(), entries));
   }
-  const std::size_t count = vectors.size() / entries;
-  forward_->append({count, {}, vectors}, row_count("Transformer::score_vectors", vocab_size(), count, rows.size()),
-                   [&](std::size_t i, std::span<float> logits) {
-                     softmax(logits, rows.subspan(i * width, logits.size()));
-                     spread(forward_->known_tokens(), 0.0, rows.subspan(i * width, width));
-                   });
+  append_and_write("Transformer::score_vectors", {vectors.size() / entries, {}, vectors}, rows);
 }
 
 void Transformer::score_logits(std::span<const Token> block, std::span<float> logits) {
-  const auto width = static_cast<std::size_t>(vocab_size());
-  forward_->append({block.size(), block, {}},
-                   row_count("Transformer::score", vocab_size(), block.size(), logits.size()),
-                   [&](std::size_t i, std::span<const float> row) {
-                     std::copy(row.begin(), row.end(), logits.begin() + static_cast<std::ptrdiff_t>(i * width));
-                     spread(forward_->known_tokens(), -std::numeric_limits<float>::infinity(),
-                            logits.subspan(i * width, width));
-                   });
+  const std::size_t width = size(vocab_size());
+  append({block.size(), block, {}}, row_count("Transformer::score", vocab_size(), block.size(), logits.size()),
+         [&](std::size_t i, std::span<const float> row) {
+           std::copy(row.begin(), row.end(), logits.begin() + static_cast<std::ptrdiff_t>(i * width));
+           spread(pass_.weights().known_tokens, -std::numeric_limits<float>::infinity(),
+                  logits.subspan(i * width, width));
+         });
 }
 
-std::span<const float> Transformer::features(std::int64_t position) const { return forward_->features(position); }
+std::span<const float> Transformer::features(std::int64_t position) const {
+  if (!keeps_features_)
+    throw std::invalid_argument("Transformer::features: options.keep_features is false, but must be true");
+  core::require_in("Transformer::features", "position", position, 0, length_ - 1);
+  return std::span(features_).subspan(size(position * config().width), size(config().width));
+}
 
-void Transformer::roll_back(std::int64_t length) { forward_->roll_back(length); }
+void Transformer::roll_back(std::int64_t length) {
+  core::require_in("Transformer::roll_back", "length", length, 0, length_);
+  length_ = length;
+}
 
 }  // namespace specdec::sim

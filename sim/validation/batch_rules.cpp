@@ -28,8 +28,6 @@ std::int64_t reached(std::int64_t verified, std::int64_t accepted) { return std:
 
 }  // namespace
 
-BatchDecision FixedGammaRule::decide(std::span<const BatchedPlace> batch) { return same_for_all(gamma_, batch); }
-
 BatchDecision BudgetRule::decide(std::span<const BatchedPlace> batch) {
   theory::Survivals now, before;
   for (const BatchedPlace& at : batch) {

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "analysis/theory/verification_budget.hpp"
@@ -11,18 +8,6 @@
 
 /// Rules for how many drafts of each text of a batch are verified: what engines do, and a bound on what can be done.
 namespace specdec::validation {
-
-/// The same gamma for every text, as far as it is of use.
-class FixedGammaRule final : public sim::BatchRule {
- public:
-  /// @param gamma  >= 0
-  explicit FixedGammaRule(std::int64_t gamma) : gamma_(gamma) {}
-  sim::BatchDecision decide(std::span<const sim::BatchedPlace> batch) override;
-  void observe(std::span<const sim::BatchedPlace>, const sim::BatchDecision&, std::span<const std::int64_t>) override {}
-
- private:
-  std::int64_t gamma_;
-};
 
 /// gamma tokens are drafted for every text, and the batch's drafts compete for a budget: the most probable to be
 /// reached and accepted are verified, as many as make most tokens per cost (theory::best_budget).

@@ -77,7 +77,7 @@ class ChainDecoder final : public MethodDecoder {
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
     sums_ = {};
-    sim::Generation text = sim::decode_with_draft(bench_->target.ref(), *bench_->draft, prompt, options_, uniforms);
+    sim::Generation text = sim::decode_with_draft(*bench_->target, *bench_->draft, prompt, options_, uniforms);
     if (in_hindsight_) count_in_hindsight(text);
     return context_.run_of(std::move(text), sums_, &*bench_);
   }

@@ -10,6 +10,7 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
+#include "sim/recording.hpp"
 #include "sim/table_models.hpp"
 #include "sim/validation/independent_rounds.hpp"
 #include "sim/validation/method_share.hpp"
@@ -82,9 +83,7 @@ class MethodExperiment {
 
   /// Over all tasks, then each of them if there are several.
   void summarise(std::vector<MethodResult>& results) const {
-    std::vector<std::string> tasks;
-    for (const sim::Prompt& prompt : source_.prompts)
-      if (std::find(tasks.begin(), tasks.end(), prompt.task) == tasks.end()) tasks.push_back(prompt.task);
+    const std::vector<std::string> tasks = sim::tasks_of(source_.prompts);
     results.push_back(summary(""));
     if (tasks.size() < 2) return;
     for (const std::string& task : tasks)
@@ -148,7 +147,7 @@ class MethodExperiment {
   MethodRun decode_timed(MethodDecoder& decoder, std::span<const sim::Token> prompt,
                          const sim::UniformSource& uniforms) const {
     const sim::OwnedModel target = source_.models.target(settings_.threads);
-    auto times = std::make_shared<RunTimes>(time_plain(target.ref(), prompt, context_.decoding(), uniforms));
+    auto times = std::make_shared<RunTimes>(time_plain(*target, prompt, context_.decoding(), uniforms));
     const auto start = std::chrono::steady_clock::now();
     MethodRun run = decoder.decode(prompt, uniforms);
     context_.clock()->finish(seconds_since(start), run.counters, *times);
@@ -259,8 +258,7 @@ MethodSource synthetic_source(std::int64_t vocab_size, double noise, std::uint64
   core::require_in("synthetic_source", "vocab_size", vocab_size, std::int64_t{2}, std::int64_t{4096});
   const sim::TablePair pair = sim::synthetic_bigram_pair(vocab_size, noise, seed);
   MethodSource source;
-  source.models.target = [model = pair.target](std::int64_t) { return sim::OwnedModel(model); };
-  source.models.draft = [model = pair.draft](std::int64_t) { return sim::OwnedModel(model); };
+  source.models = {sim::factory_of(pair.target), sim::factory_of(pair.draft)};
   for (sim::Token token = 0; token < std::min<std::int64_t>(vocab_size, 16); ++token)
     source.prompts.push_back({"synthetic", {token}});
   return source;
@@ -272,8 +270,7 @@ MethodSource fixed_source(std::int64_t vocab_size, double noise, std::uint64_t s
   FixedLaws laws{std::move(target), std::move(draft)};
   const sim::TablePair pair = sim::fixed_pair(laws.target, laws.draft);
   MethodSource source;
-  source.models.target = [model = pair.target](std::int64_t) { return sim::OwnedModel(model); };
-  source.models.draft = [model = pair.draft](std::int64_t) { return sim::OwnedModel(model); };
+  source.models = {sim::factory_of(pair.target), sim::factory_of(pair.draft)};
   source.prompts.push_back({"synthetic", {0}});
   source.fixed = std::move(laws);
   return source;

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "sim/decoding.hpp"
@@ -18,23 +17,13 @@
 namespace specdec::validation {
 namespace {
 
-struct EarlyExitBench {
-  EarlyExitBench(const MethodContext& context, const core::Standardisation& standardisation, sim::Proposing proposing)
-      : model(sim::Transformer(context.source().target_weights,
-                               {.layers = context.settings().exit_layer, .exits = context.source().exits})),
-        draft(model.ref(), standardisation, proposing) {}
-
-  sim::OwnedModel model;
-  sim::ModelDraft draft;
-};
-
 struct HierarchicalBench {
   HierarchicalBench(const MethodContext& context, const core::Standardisation& standardisation,
                     sim::Proposing proposing)
       : middle(context.draft()),
         inner(context.source().bigram(context.model_threads())),
-        inner_draft(inner.ref(), rows_of(standardisation, proposing), proposing),
-        draft(middle.ref(), inner_draft, context.settings().inner_gamma, rows_of(standardisation, proposing)) {}
+        inner_draft(*inner, rows_of(standardisation, proposing), proposing),
+        draft(*middle, inner_draft, context.settings().inner_gamma, rows_of(standardisation, proposing)) {}
 
   /// A greedy proposal is the text of the middle model at temperature 0.
   static core::Standardisation rows_of(const core::Standardisation& standardisation, sim::Proposing proposing) {
@@ -60,7 +49,7 @@ struct InputCopyBench {
     options.standardisation = {.temperature = 0};
     // The sequences of the comparison itself are numbered from 0.
     const sim::RandomStream edits(context.settings().seed, std::numeric_limits<std::uint64_t>::max());
-    std::vector<sim::Token> text = sim::decode_autoregressively(target.ref(), prompt, options, edits).tokens;
+    std::vector<sim::Token> text = sim::decode_autoregressively(*target, prompt, options, edits).tokens;
     const double share = context.settings().edit_share;
     const auto others = static_cast<double>(context.vocab_size() - 1);
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -93,12 +82,14 @@ std::string lacks_early_exit(const MethodContext& context) {
 
 DraftBenchFactory early_exit_benches(const MethodContext& context) {
   return [&context](const core::Standardisation& standardisation, sim::Proposing proposing) {
-    const auto bench = std::make_shared<EarlyExitBench>(context, standardisation, proposing);
-    const double call = bench->model.ref().operations_per_token() / context.target_operations();
-    return DraftBench{
-        context.target(), {bench, &bench->draft}, bench->model, [call](const sim::Counters& counters) {
-          return DraftUse{.other_calls = call * static_cast<double>(counters.draft_calls)};
-        }};
+    const auto& source = context.source();
+    const auto model = std::make_shared<sim::Transformer>(
+        source.target_weights, sim::TransformerOptions{.layers = context.settings().exit_layer, .exits = source.exits});
+    const double call = model->operations_per_token() / context.target_operations();
+    return DraftBench{context.target(), std::make_shared<sim::ModelDraft>(*model, standardisation, proposing), model,
+                      [call](const sim::Counters& counters) {
+                        return DraftUse{.other_calls = call * static_cast<double>(counters.draft_calls)};
+                      }};
   };
 }
 
@@ -109,17 +100,16 @@ std::string lacks_hierarchical(const MethodContext& context) {
 DraftBenchFactory hierarchical_benches(const MethodContext& context) {
   return [&context](const core::Standardisation& standardisation, sim::Proposing proposing) {
     const auto bench = std::make_shared<HierarchicalBench>(context, standardisation, proposing);
-    return DraftBench{
-        context.target(), {bench, &bench->draft}, std::nullopt, [bench](const sim::Counters&) {
-          return DraftUse{.model_calls = static_cast<double>(bench->draft.middle_work().calls)};
-        }};
+    return DraftBench{context.target(), {bench, &bench->draft}, nullptr, [bench](const sim::Counters&) {
+                        return DraftUse{.model_calls = static_cast<double>(bench->draft.middle_work().calls)};
+                      }};
   };
 }
 
 DraftBenchFactory input_copy_benches(const MethodContext& context) {
   return [&context](const core::Standardisation&, sim::Proposing) {
     const auto bench = std::make_shared<InputCopyBench>(context);
-    return DraftBench{context.target(), {bench, &bench->draft}, std::nullopt, {}};
+    return DraftBench{context.target(), {bench, &bench->draft}, nullptr, {}};
   };
 }
 

@@ -16,15 +16,6 @@ namespace {
 /// Discount for the n-grams of short texts, most of which occur once.
 constexpr double ngram_discount = 0.75;
 
-/// A language model and the draft made from it.
-struct ModelBench {
-  ModelBench(sim::OwnedModel its_model, const core::Standardisation& standardisation, sim::Proposing proposing)
-      : model(std::move(its_model)), draft(model.ref(), standardisation, proposing) {}
-
-  sim::OwnedModel model;
-  sim::ModelDraft draft;
-};
-
 /// Copies where two tokens agree, and another draft elsewhere: it guesses better than a copy after one token.
 struct CopiesFirst {
   CopiesFirst(const MethodContext& context, DraftBench bench)
@@ -47,8 +38,9 @@ DraftBenchFactory model_benches(const MethodContext& context, sim::ModelFactory 
                                 std::function<DraftUse(const sim::Counters&)> use) {
   return [&context, model = std::move(model), use = std::move(use)](const core::Standardisation& standardisation,
                                                                     sim::Proposing proposing) {
-    const auto bench = std::make_shared<ModelBench>(model(context.model_threads()), standardisation, proposing);
-    return DraftBench{context.target(), {bench, &bench->draft}, bench->model, use};
+    const sim::OwnedModel drafting = model(context.model_threads());
+    return DraftBench{context.target(), std::make_shared<sim::ModelDraft>(*drafting, standardisation, proposing),
+                      drafting, use};
   };
 }
 
@@ -71,19 +63,18 @@ DraftBenchFactory bigram(const MethodContext& context) { return model_benches(co
 DraftBenchFactory ngrams(const MethodContext& context) {
   const sim::NgramModel model(context.vocab_size(), context.source().texts, context.settings().ngram_order,
                               ngram_discount);
-  return model_benches(context, [model](std::int64_t) { return sim::OwnedModel(model); }, {});
+  return model_benches(context, sim::factory_of(model), {});
 }
 
 DraftBenchFactory uniform(const MethodContext& context) {
-  const sim::ContextTableModel model = sim::uniform_model(context.vocab_size());
-  return model_benches(context, [model](std::int64_t) { return sim::OwnedModel(model); }, {});
+  return model_benches(context, sim::factory_of(sim::uniform_model(context.vocab_size())), {});
 }
 
 DraftBenchFactory copies(const MethodContext& context) {
   return [&context](const core::Standardisation&, sim::Proposing) {
     return DraftBench{context.target(),
                       std::make_shared<sim::LookupDraft>(context.vocab_size(), 1, context.settings().ngram_order),
-                      std::nullopt,
+                      nullptr,
                       {}};
   };
 }
@@ -92,7 +83,7 @@ DraftBenchFactory copies_before(const MethodContext& context, DraftBenchFactory 
   return [&context, otherwise = std::move(otherwise)](const core::Standardisation& standardisation,
                                                       sim::Proposing proposing) {
     const auto both = std::make_shared<CopiesFirst>(context, otherwise(standardisation, proposing));
-    return DraftBench{both->otherwise.target, {both, &both->draft}, std::nullopt, both->otherwise.use};
+    return DraftBench{both->otherwise.target, {both, &both->draft}, nullptr, both->otherwise.use};
   };
 }
 

@@ -11,7 +11,7 @@
 namespace specdec::validation {
 namespace {
 
-using sim::LanguageModelRef;
+using sim::LanguageModel;
 using sim::Token;
 
 void require_consistent(const sim::Generation& generation) {
@@ -52,7 +52,7 @@ void Comparison::add(const Comparison& other) {
   variance += other.variance;
 }
 
-Evidence gather_evidence(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+Evidence gather_evidence(LanguageModel& target, LanguageModel& draft, std::span<const Token> prompt,
                          const sim::Generation& generation, const core::Standardisation& standardisation,
                          const sim::UniformSource& uniforms) {
   require_consistent(generation);

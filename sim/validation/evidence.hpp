@@ -50,7 +50,7 @@ struct Evidence {
 /// @param standardisation that of both models
 /// @param uniforms        the sequence's own; the transforms use (token, 0, test)
 /// @throws std::logic_error if steps and text do not match
-Evidence gather_evidence(sim::LanguageModelRef target, sim::LanguageModelRef draft, std::span<const sim::Token> prompt,
+Evidence gather_evidence(sim::LanguageModel& target, sim::LanguageModel& draft, std::span<const sim::Token> prompt,
                          const sim::Generation& generation, const core::Standardisation& standardisation,
                          const sim::UniformSource& uniforms);
 

@@ -1,7 +1,6 @@
 #include "sim/validation/head_drafts.hpp"
 
 #include <memory>
-#include <utility>
 
 #include "sim/drafts/eagle.hpp"
 #include "sim/drafts/parallel_heads.hpp"
@@ -17,8 +16,8 @@ DraftBenchFactory head_drafts(const MethodContext& context, const std::shared_pt
   return [weights = context.source().target_weights, heads, calls, options](
              const core::Standardisation& standardisation, sim::Proposing proposing) {
     const auto target = std::make_shared<sim::Transformer>(weights, options);
-    return DraftBench{sim::OwnedModel(target), std::make_shared<HeadDraft>(heads, *target, standardisation, proposing),
-                      std::nullopt, [calls](const sim::Counters& counters) {
+    return DraftBench{target, std::make_shared<HeadDraft>(heads, *target, standardisation, proposing), nullptr,
+                      [calls](const sim::Counters& counters) {
                         return DraftUse{.other_calls = calls * static_cast<double>(counters.draft_calls)};
                       }};
   };

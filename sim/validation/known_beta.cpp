@@ -17,7 +17,7 @@ class KnownBetaDecoder final : public MethodDecoder {
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
     const std::vector<sim::Token> text =
-        sim::decode_autoregressively(bench_.target.ref(), prompt, context_.decoding(), uniforms).tokens;
+        sim::decode_autoregressively(*bench_.target, prompt, context_.decoding(), uniforms).tokens;
     const std::vector<double> acceptance = acceptance_of(prompt, text);
     const std::vector<std::int64_t> gammas =
         theory::known_acceptance_program(acceptance, context_.settings().most_drafts, *context_.settings().cost).gammas;
@@ -31,7 +31,7 @@ class KnownBetaDecoder final : public MethodDecoder {
   std::vector<double> acceptance_of(std::span<const sim::Token> prompt, std::span<const sim::Token> text) {
     std::vector<double> acceptance;
     const core::Standardisation standardisation = context_.standardisation();
-    sim::for_each_prefix(bench_.target.ref(), bench_.model->ref(), prompt, text,
+    sim::for_each_prefix(*bench_.target, *bench_.model, prompt, text,
                          [&](std::size_t t, std::span<double> p, std::span<double> q) {
                            core::standardise(p, standardisation);
                            core::standardise(q, standardisation);
@@ -69,7 +69,7 @@ class KnownBetaDecoder final : public MethodDecoder {
       t += static_cast<std::size_t>(accepted) + 1;
     }
     counters.operations = context_.target_operations() * static_cast<double>(counters.target_positions) +
-                          bench_.model->ref().operations_per_token() * static_cast<double>(counters.draft_positions);
+                          bench_.model->operations_per_token() * static_cast<double>(counters.draft_positions);
     return rounds;
   }
 

@@ -22,9 +22,9 @@ MethodContext::MethodContext(const MethodSource& source, const MethodSettings& s
     : source_(source), settings_(settings), clock_(settings.timed ? std::make_shared<MethodClock>() : nullptr) {
   if (source.alpha || source.recording) return;
   const sim::OwnedModel target = source.models.target(1);
-  vocab_size_ = target.ref().vocab_size();
-  target_operations_ = target.ref().operations_per_token();
-  draft_operations_ = source.models.draft(1).ref().operations_per_token();
+  vocab_size_ = target->vocab_size();
+  target_operations_ = target->operations_per_token();
+  draft_operations_ = source.models.draft(1)->operations_per_token();
 }
 
 sim::DecodingOptions MethodContext::decoding() const {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "analysis/core/standardisation.hpp"
@@ -63,19 +62,14 @@ struct MethodRun {
   template <class Archive>
   void exchange(Archive& archive) {
     sim::Counters& c = counters;
-    archive(c.steps, c.tokens, c.drafted, c.accepted, c.drafted_at, c.accepted_at, c.draft_calls, c.target_calls,
-            c.draft_positions, c.target_positions, c.operations);
-    archive(rounds.accepted.expected, rounds.accepted.measured, rounds.accepted.variance, rounds.judged,
-            rounds.distance);
-    archive(cost, weight_reads);
+    archive(c.drafted_at, c.accepted_at, c.operations, rounds.accepted.expected, rounds.accepted.measured,
+            rounds.accepted.variance, rounds.judged, rounds.distance, cost, weight_reads);
+    for (const auto count : c.counts()) archive(c.*count);
     archive.require(c.steps > 0 && c.tokens > 0 && c.drafted_at.size() == c.accepted_at.size());
     // Sums over all sequences of a run stay in range.
     constexpr std::int64_t many = std::int64_t{1} << 42;
     const auto is_count = [](std::int64_t count) { return 0 <= count && count < many; };
-    for (const std::int64_t count : {c.steps, c.tokens, c.drafted, c.accepted, c.draft_calls, c.target_calls,
-                                     c.draft_positions, c.target_positions}) {
-      archive.require(is_count(count));
-    }
+    for (const auto count : c.counts()) archive.require(is_count(c.*count));
     archive.require(std::all_of(c.drafted_at.begin(), c.drafted_at.end(), is_count) &&
                     std::all_of(c.accepted_at.begin(), c.accepted_at.end(), is_count));
   }
@@ -87,11 +81,6 @@ class MethodDecoder {
   virtual ~MethodDecoder() = default;
   /// @param prompt  at least one token
   virtual MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) = 0;
-
- protected:
-  MethodDecoder() = default;
-  MethodDecoder(const MethodDecoder&) = default;
-  MethodDecoder& operator=(const MethodDecoder&) = default;
 };
 
 /// Called once for every thread, from one thread.
@@ -145,10 +134,10 @@ class MethodContext {
 /// A draft of one thread and the target that verifies it.
 struct DraftBench {
   sim::OwnedModel target;
-  /// Keeps alive the objects it depends on.
+  /// Keeps alive the objects it depends on, but for `model`.
   std::shared_ptr<sim::Draft> draft;
-  /// The drafting language model, if there is one: several drafts of one position are drawn from its rows.
-  std::optional<sim::OwnedModel> model;
+  /// The drafting language model, or null: several drafts of one position are drawn from its rows.
+  sim::OwnedModel model;
   /// The draft's cost for a text, from its counters; empty for drafts that cost nothing.
   std::function<DraftUse(const sim::Counters& counters)> use;
 };

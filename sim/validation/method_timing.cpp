@@ -56,9 +56,9 @@ class MethodClock::TimedDraft final : public sim::Draft {
 
 DraftBench MethodClock::timed(DraftBench bench) {
   inner_.push_back(bench);
-  target_ = std::make_shared<TimedModel>(bench.target.ref());
+  target_ = std::make_shared<TimedModel>(*bench.target);
   draft_ = std::make_shared<TimedDraft>(bench.draft);
-  bench.target = sim::OwnedModel(target_);
+  bench.target = target_;
   bench.draft = draft_;
   return bench;
 }
@@ -74,7 +74,7 @@ void MethodClock::finish(double total, const sim::Counters& counters, RunTimes& 
                        static_cast<double>(counters.steps);
 }
 
-RunTimes time_plain(sim::LanguageModelRef target, std::span<const sim::Token> prompt,
+RunTimes time_plain(sim::LanguageModel& target, std::span<const sim::Token> prompt,
                     const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms) {
   TimedModel timed(target);
   const Clock::time_point start = Clock::now();

@@ -66,7 +66,7 @@ class MethodClock {
 };
 
 /// Decodes a prompt plainly. `decoding` is that of the method.
-RunTimes time_plain(sim::LanguageModelRef target, std::span<const sim::Token> prompt,
+RunTimes time_plain(sim::LanguageModel& target, std::span<const sim::Token> prompt,
                     const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms);
 
 /// @param counters  of all texts

@@ -58,7 +58,7 @@ class PlainDecoder final : public MethodDecoder {
   explicit PlainDecoder(const MethodContext& context) : context_(context), target_(context.target()) {}
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
-    sim::Generation text = sim::decode_autoregressively(target_.ref(), prompt, context_.decoding(), uniforms);
+    sim::Generation text = sim::decode_autoregressively(*target_, prompt, context_.decoding(), uniforms);
     text.steps.resize(text.tokens.size());
     text.counters.steps = text.counters.tokens;
     return context_.run_of(std::move(text), {}, nullptr);

@@ -42,7 +42,7 @@ class TreeDecoder final : public MethodDecoder {
 
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
     sums_ = {};
-    sim::Generation text = sim::decode_with_tree(bench_.target.ref(), bench_.model->ref(), prompt, options_, uniforms);
+    sim::Generation text = sim::decode_with_tree(*bench_.target, *bench_.model, prompt, options_, uniforms);
     return context_.run_of(std::move(text), sums_, &bench_);
   }
 

@@ -1,7 +1,6 @@
 #include "sim/validation/timing.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "analysis/core/quantile.hpp"
 #include "sim/validation/method_timing.hpp"
@@ -11,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double median(std::span<const double> values) { return core::quantile(values, 0.5); }
+double median(const std::vector<double>& values) { return core::quantile(values, 0.5); }
 
 bool reads_prompt(const TimedModel::Call& call) { return call.rows == 0; }
 
@@ -56,13 +55,13 @@ Timing measure_timing(const sim::ModelPair& models, std::int64_t threads,
   std::vector<double> speedups;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const sim::RandomStream plain_stream(seed, first_sequence + 2 * i);
-    const RunTimes plain = time_plain(target.ref(), prompts[i], decoding, plain_stream);
+    const RunTimes plain = time_plain(*target, prompts[i], decoding, plain_stream);
     plain_overheads.push_back(plain.sampling_seconds);
     plain_calls.insert(plain_calls.end(), plain.plain_calls.begin(), plain.plain_calls.end());
 
     const sim::RandomStream stream(seed, first_sequence + 2 * i + 1);
-    TimedModel timed_target(target.ref());
-    TimedModel timed_draft(draft.ref());
+    TimedModel timed_target(*target);
+    TimedModel timed_draft(*draft);
     const Clock::time_point start = Clock::now();
     const sim::Generation fast = sim::decode_speculatively(timed_target, timed_draft, prompts[i], decoding, stream);
     const double total = seconds_since(start);

@@ -13,7 +13,7 @@ namespace specdec::validation {
 double seconds_since(std::chrono::steady_clock::time_point start);
 
 /// A model that records how long each of its scoring calls took. The underlying model must outlive it.
-class TimedModel {
+class TimedModel final : public sim::LanguageModel {
  public:
   struct Call {
     std::int64_t tokens = 0;
@@ -21,20 +21,20 @@ class TimedModel {
     double seconds = 0;
   };
 
-  explicit TimedModel(sim::LanguageModelRef model) : model_(model) {}
+  explicit TimedModel(sim::LanguageModel& model) : model_(model) {}
 
-  std::int64_t vocab_size() const { return model_.vocab_size(); }
-  std::int64_t max_length() const { return model_.max_length(); }
-  std::int64_t length() const { return model_.length(); }
-  double operations_per_token() const { return model_.operations_per_token(); }
-  void score(std::span<const sim::Token> block, std::span<double> rows);
-  void roll_back(std::int64_t length) { model_.roll_back(length); }
+  std::int64_t vocab_size() const override { return model_.vocab_size(); }
+  std::int64_t max_length() const override { return model_.max_length(); }
+  std::int64_t length() const override { return model_.length(); }
+  double operations_per_token() const override { return model_.operations_per_token(); }
+  void score(std::span<const sim::Token> block, std::span<double> rows) override;
+  void roll_back(std::int64_t length) override { model_.roll_back(length); }
 
   std::span<const Call> calls() const { return calls_; }
   void forget_calls() { calls_.clear(); }
 
  private:
-  sim::LanguageModelRef model_;
+  sim::LanguageModel& model_;
   std::vector<Call> calls_;
 };
 

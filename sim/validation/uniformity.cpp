@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <string_view>
 
 #include "analysis/core/checks.hpp"
 

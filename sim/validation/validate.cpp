@@ -121,15 +121,15 @@ class Experiment {
   SequenceResult decode_one(Worker& worker, std::int64_t sequence) const {
     const sim::RandomStream stream(options_.seed, first_sequence_ + static_cast<std::uint64_t>(sequence));
     const std::span<const sim::Token> prompt = prompt_of(sequence);
-    const sim::Generation text = options_.decoder(worker.target.ref(), worker.draft.ref(), prompt, decoding_, stream);
+    const sim::Generation text = options_.decoder(*worker.target, *worker.draft, prompt, decoding_, stream);
     SequenceResult result;
     result.counters = text.counters;
     for (const sim::Step& step : text.steps) result.tokens_of_steps.push_back(static_cast<double>(step.emitted));
-    result.evidence = gather_evidence(worker.judge_target.ref(), worker.judge_draft.ref(), prompt, text,
-                                      decoding_.standardisation, stream);
+    result.evidence =
+        gather_evidence(*worker.judge_target, *worker.judge_draft, prompt, text, decoding_.standardisation, stream);
     result.replayed = theory::replay_steps(result.evidence.acceptances, decoding_.gamma);
     if (configuration_.temperature == 0) {
-      const sim::Generation plain = sim::decode_autoregressively(worker.judge_target.ref(), prompt, decoding_, stream);
+      const sim::Generation plain = sim::decode_autoregressively(*worker.judge_target, prompt, decoding_, stream);
       const std::size_t length = std::min(plain.tokens.size(), text.tokens.size());
       for (std::size_t t = 0; t < length; ++t) result.equal_to_plain += plain.tokens[t] == text.tokens[t] ? 1 : 0;
     }
@@ -159,9 +159,9 @@ class Experiment {
         theory::finite_generation(alpha_hat(), gamma, options_.max_new_tokens).expected_steps;
     configuration_.tokens_per_step.replay = tokens / replayed_.expected;
 
-    const double target_operations = worker.target.ref().operations_per_token();
+    const double target_operations = worker.target->operations_per_token();
     if (target_operations > 0) {
-      const double c_hat = worker.draft.ref().operations_per_token() / target_operations;
+      const double c_hat = worker.draft->operations_per_token() / target_operations;
       configuration_.operations.theory = theory::operations_factor(alpha_hat(), gamma, c_hat);
       configuration_.operations.measured = configuration_.counters.operations / (tokens * target_operations);
     }
@@ -307,8 +307,8 @@ Report validate(const sim::ModelPair& models, std::span<const sim::Prompt> promp
   std::vector<Worker> workers;
   const std::int64_t most_sequences = (options.tokens + options.max_new_tokens - 1) / options.max_new_tokens;
   for (std::int64_t w = 0; w < std::min(options.threads, most_sequences); ++w) workers.emplace_back(models);
-  const std::int64_t target_vocab = workers.front().target.ref().vocab_size();
-  const std::int64_t draft_vocab = workers.front().draft.ref().vocab_size();
+  const std::int64_t target_vocab = workers.front().target->vocab_size();
+  const std::int64_t draft_vocab = workers.front().draft->vocab_size();
   if (target_vocab != draft_vocab)
     throw std::invalid_argument(
         fmt::format("validate: the target has {} tokens, but the draft has {}: speculative "

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "sim/decoding.hpp"
@@ -13,7 +12,7 @@
 namespace specdec::validation {
 
 /// The decoder under test; sim::decode_speculatively, or a wrong one that must be detected.
-using Decoder = std::function<sim::Generation(sim::LanguageModelRef target, sim::LanguageModelRef draft,
+using Decoder = std::function<sim::Generation(sim::LanguageModel& target, sim::LanguageModel& draft,
                                               std::span<const sim::Token> prompt, const sim::DecodingOptions& options,
                                               const sim::UniformSource& uniforms)>;
 

@@ -32,8 +32,8 @@ const std::vector<double> draft{0.2, 0.35, 0.3, 0.15};
 MethodResult run_on_fixed_pair(const std::string& name, std::optional<double> c = {}) {
   const sim::TablePair pair = sim::fixed_pair(target, draft);
   validation::MethodSource source;
-  source.models.target = [&](std::int64_t) { return sim::OwnedModel(pair.target); };
-  source.models.draft = [&](std::int64_t) { return sim::OwnedModel(pair.draft); };
+  source.models.target = sim::factory_of(pair.target);
+  source.models.draft = sim::factory_of(pair.draft);
   source.prompts = {{"fixed", {0}}};
   validation::MethodSettings settings;
   settings.gamma = 4;
@@ -52,6 +52,7 @@ TEST_CASE(
   const core::TargetDistribution p(target);
   const core::DraftDistribution q(draft);
   const auto at = [](double alpha) { return theory::expected_tokens(core::AcceptanceRate(alpha), 4); };
+  const auto of_tree = [](double acceptance) { return theory::expected_tokens(core::AcceptanceRate(acceptance), 3); };
   const std::vector<std::pair<std::string, double>> expected{
       {"algorithm1", at(core::overlap(p, q))},
       {"greedy-draft", at(target[1])},
@@ -62,10 +63,8 @@ TEST_CASE(
       {"lenient-residual", theory::expected_tokens(theory::lenient_acceptance(p, q, 0.5), 4)},
       {"typical", theory::expected_tokens(theory::typical_acceptance(p, q, {}), 4)},
       {"recursive", theory::chains_expected_tokens(p, q, 3, 4)},
-      {"tree",
-       theory::full_tree(theory::recursive_rejection(p, q, 2, theory::Replacement::without).acceptance().alpha(), 2, 3)
-           .expected_tokens},
-      {"static-tree", theory::full_tree(target[1] + target[2], 2, 3).expected_tokens}};
+      {"tree", of_tree(theory::recursive_rejection(p, q, 2, theory::Replacement::without).acceptance().alpha())},
+      {"static-tree", of_tree(target[1] + target[2])}};
   for (const auto& [verifier, tokens] : expected) {
     const MethodResult result = run_on_fixed_pair(verifier);
     INFO(name_of(result.method));

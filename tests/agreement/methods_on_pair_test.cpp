@@ -46,18 +46,18 @@ validation::MethodSource shipped_source() {
   source.target_weights = sim::load_checkpoint(models / "target");
   source.draft_weights = sim::load_checkpoint(models / "draft");
   source.models.target = [weights = source.target_weights](std::int64_t) {
-    return sim::OwnedModel(sim::Transformer(weights));
+    return std::make_shared<sim::Transformer>(weights);
   };
   source.models.draft = [weights = source.draft_weights](std::int64_t) {
-    return sim::OwnedModel(sim::Transformer(weights));
+    return std::make_shared<sim::Transformer>(weights);
   };
   source.eagle_head = sim::load_eagle_head(models / "eagle_head.safetensors", source.target_weights);
   source.parallel_heads = sim::load_parallel_heads(models / "parallel_heads.safetensors", source.target_weights);
   source.parallel_heads = sim::load_parallel_heads(models / "parallel_heads.safetensors", source.target_weights);
   source.eagle_head = sim::load_eagle_head(models / "eagle_head.safetensors", source.target_weights);
   const auto tables = sim::read_ngram_tables(models / "ngrams.safetensors");
-  source.unigram = [model = sim::unigram_model(tables.unigram)](std::int64_t) { return sim::OwnedModel(model); };
-  source.bigram = [model = sim::NgramModel(tables)](std::int64_t) { return sim::OwnedModel(model); };
+  source.unigram = sim::factory_of(sim::unigram_model(tables.unigram));
+  source.bigram = sim::factory_of(sim::NgramModel(tables));
   const auto tokenizer = sim::Tokenizer::load(models / "target/tokenizer.model");
   std::map<std::string, int> of_task;
   for (const traces::Prompt& prompt : traces::read_prompts(models / "prompts.jsonl")) {
@@ -93,7 +93,7 @@ double smallest_p_value(std::int64_t texts, const std::function<Decode()>& make_
     const std::vector<Token> text = decoders[w](prompt.tokens, stream);
     const std::lock_guard lock(mutex);
     CHECK(text.size() == tokens_per_text);
-    sim::for_each_prefix(targets[w].ref(), drafts[w].ref(), prompt.tokens, text,
+    sim::for_each_prefix(*targets[w], *drafts[w], prompt.tokens, text,
                          [&](std::size_t t, std::span<double> p, std::span<double> q) {
                            const double u = stream.uniform(static_cast<std::int64_t>(t), 0, sim::Purpose::test);
                            by_ratio.push_back(validation::transform_by_ratio(p, q, text[t], u));
@@ -177,7 +177,7 @@ TEST_CASE("a wrong sampler does not write the shipped target's text") {
     const auto make_decoder = [&]() -> Decode {
       return [&, target = source().models.target(1), draft = source().models.draft(1)](
                  std::span<const Token> prompt, const sim::UniformSource& uniforms) {
-        return test_support::decode_with_defect(defect, target.ref(), draft.ref(), prompt, options, uniforms).tokens;
+        return test_support::decode_with_defect(defect, *target, *draft, prompt, options, uniforms).tokens;
       };
     };
     INFO("defect " << static_cast<int>(defect));

@@ -33,7 +33,7 @@ constexpr std::int64_t drafted = 3;
 sim::ModelFactory transformer(const char* name) {
   const auto weights = sim::load_checkpoint(models / name);
   return [weights](std::int64_t threads) {
-    return sim::OwnedModel(sim::Transformer(weights, {.threads = static_cast<int>(threads)}));
+    return std::make_shared<sim::Transformer>(weights, sim::TransformerOptions{.threads = static_cast<int>(threads)});
   };
 }
 
@@ -63,7 +63,7 @@ Found recorded(const sim::ModelPair& pair, const std::vector<sim::Prompt>& promp
   options.standardisation.temperature = 0.8;
   options.seed = 77;
   const auto file = folder.path() / "trace.safetensors";
-  traces::TraceWriter writer(file, sim::recording_metadata(prompts, pair.target(1).ref().vocab_size(), options));
+  traces::TraceWriter writer(file, sim::recording_metadata(prompts, pair.target(1)->vocab_size(), options));
   sim::record_texts(pair, prompts, options, 0, [&](const traces::PositionBatch& batch) { writer.write(batch); });
   writer.finish();
 
@@ -119,7 +119,6 @@ TEST_CASE("what a recording of the shipped pair says agrees with decoding, and t
   CHECK(std::abs(full.tokens_per_step - decoded.tokens_per_step.measured.value) < 5 * std::sqrt(2.0) * error);
 
   const auto tables = sim::read_ngram_tables(models / "ngrams.safetensors");
-  const sim::ModelPair other{pair.target,
-                             [&](std::int64_t) { return sim::OwnedModel(sim::unigram_model(tables.unigram)); }};
+  const sim::ModelPair other{pair.target, sim::factory_of(sim::unigram_model(tables.unigram))};
   CHECK(std::abs(deviation(recorded(other, prompts, traces::Tier::full), decoded)) > 5);
 }

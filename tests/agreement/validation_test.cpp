@@ -19,16 +19,14 @@ namespace {
 
 Report run(Defect defect, double temperature = 1) {
   const sim::TablePair pair = sim::synthetic_bigram_pair(200, 1.2, 1);
-  const sim::ModelPair models{[&](std::int64_t) { return sim::OwnedModel(pair.target); },
-                                     [&](std::int64_t) { return sim::OwnedModel(pair.draft); }};
+  const sim::ModelPair models{sim::factory_of(pair.target), sim::factory_of(pair.draft)};
   std::vector<sim::Prompt> prompts;
   for (sim::Token token = 0; token < 16; ++token) prompts.push_back({"synthetic", {token}});
   validation::Options options;
   options.temperatures = {temperature};
   options.timed_prompts = 0;
-  options.decoder = [defect](sim::LanguageModelRef target, sim::LanguageModelRef draft,
-                             std::span<const sim::Token> prompt, const sim::DecodingOptions& decoding,
-                             const sim::UniformSource& uniforms) {
+  options.decoder = [defect](sim::LanguageModel& target, sim::LanguageModel& draft, std::span<const sim::Token> prompt,
+                             const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms) {
     return test_support::decode_with_defect(defect, target, draft, prompt, decoding, uniforms);
   };
   return validate(models, prompts, options);

@@ -28,21 +28,21 @@ using sim::Token;
 namespace {
 
 /// A model that notes how long its calls took, by the number of their tokens; 0 for reading the prompt.
-class TimedCalls {
+class TimedCalls final : public sim::LanguageModel {
  public:
-  explicit TimedCalls(sim::LanguageModelRef model) : model_(model) {}
-  std::int64_t vocab_size() const { return model_.vocab_size(); }
-  std::int64_t max_length() const { return model_.max_length(); }
-  std::int64_t length() const { return model_.length(); }
-  double operations_per_token() const { return model_.operations_per_token(); }
-  void score(std::span<const Token> block, std::span<double> rows) {
+  explicit TimedCalls(sim::LanguageModel& model) : model_(model) {}
+  std::int64_t vocab_size() const override { return model_.vocab_size(); }
+  std::int64_t max_length() const override { return model_.max_length(); }
+  std::int64_t length() const override { return model_.length(); }
+  double operations_per_token() const override { return model_.operations_per_token(); }
+  void score(std::span<const Token> block, std::span<double> rows) override {
     const double start = bench::processor_seconds();
     model_.score(block, rows);
     Calls& calls = by_tokens_[rows.empty() ? 0 : static_cast<std::int64_t>(block.size())];
     calls.seconds += bench::processor_seconds() - start;
     calls.count += 1;
   }
-  void roll_back(std::int64_t length) { model_.roll_back(length); }
+  void roll_back(std::int64_t length) override { model_.roll_back(length); }
 
   struct Calls {
     double seconds = 0, count = 0;
@@ -59,7 +59,7 @@ class TimedCalls {
   }
 
  private:
-  sim::LanguageModelRef model_;
+  sim::LanguageModel& model_;
   std::map<std::int64_t, Calls> by_tokens_;
 };
 
@@ -79,7 +79,7 @@ using ByGamma = std::map<std::int64_t, Decoded>;
 using Prompts = std::vector<std::vector<Token>>;
 
 /// Decodes all prompts once more.
-void decode(sim::LanguageModelRef target, sim::LanguageModelRef draft, const Prompts& prompts, std::int64_t new_tokens,
+void decode(sim::LanguageModel& target, sim::LanguageModel& draft, const Prompts& prompts, std::int64_t new_tokens,
             std::int64_t gamma, Decoded& sum) {
   std::map<std::int64_t, TimedCalls::Calls> target_calls, draft_calls;
   double seconds = 0, rest = 0;

@@ -40,20 +40,16 @@ struct Material {
   std::vector<Prompt> prompts;
 };
 
-ModelFactory copies_of(const sim::ContextTableModel& model) {
-  return [model](std::int64_t) { return sim::OwnedModel(model); };
-}
-
 Material synthetic(std::int64_t vocabulary, double noise, std::int64_t tasks) {
   const sim::TablePair pair = sim::synthetic_bigram_pair(vocabulary, noise, 1);
-  Material material{{copies_of(pair.target), copies_of(pair.draft)}, {}};
+  Material material{{sim::factory_of(pair.target), sim::factory_of(pair.draft)}, {}};
   for (std::int64_t task = 0; task < tasks; ++task)
     for (sim::Token token = 0; token < 16; ++token) material.prompts.push_back({fmt::format("task {}", task), {token}});
   return material;
 }
 
 ModelFactory checkpoint(const std::filesystem::path& folder) {
-  return [weights = sim::load_checkpoint(folder)](std::int64_t) { return sim::OwnedModel(sim::Transformer(weights)); };
+  return [weights = sim::load_checkpoint(folder)](std::int64_t) { return std::make_shared<sim::Transformer>(weights); };
 }
 
 Material trained(const std::filesystem::path& folder) {

@@ -96,19 +96,19 @@ inline std::vector<double> cumulative(const std::vector<double>& weights) {
 }
 
 /// A draft model that cuts the next drafts' uniforms, which are those of `slots`, where its row changes the token.
-class CuttingModel {
+class CuttingModel final : public sim::LanguageModel {
  public:
-  CuttingModel(sim::LanguageModelRef model, ExactUniforms& uniforms, std::vector<ExactUniforms::Slot> slots = {})
+  CuttingModel(sim::LanguageModel& model, ExactUniforms& uniforms, std::vector<ExactUniforms::Slot> slots = {})
       : model_(model), uniforms_(&uniforms), slots_(std::move(slots)) {
     for (std::int64_t slot = 0; slots_.size() < 8; ++slot) slots_.emplace_back(slot, sim::Purpose::draft);
   }
 
-  std::int64_t vocab_size() const { return model_.vocab_size(); }
-  std::int64_t max_length() const { return model_.max_length(); }
-  std::int64_t length() const { return model_.length(); }
-  double operations_per_token() const { return model_.operations_per_token(); }
-  void roll_back(std::int64_t length) { model_.roll_back(length); }
-  void score(std::span<const sim::Token> block, std::span<double> rows) {
+  std::int64_t vocab_size() const override { return model_.vocab_size(); }
+  std::int64_t max_length() const override { return model_.max_length(); }
+  std::int64_t length() const override { return model_.length(); }
+  double operations_per_token() const override { return model_.operations_per_token(); }
+  void roll_back(std::int64_t length) override { model_.roll_back(length); }
+  void score(std::span<const sim::Token> block, std::span<double> rows) override {
     model_.score(block, rows);
     if (rows.empty()) return;
     const std::vector<double> sums = cumulative({rows.begin(), rows.end()});
@@ -116,7 +116,7 @@ class CuttingModel {
   }
 
  private:
-  sim::LanguageModelRef model_;
+  sim::LanguageModel& model_;
   ExactUniforms* uniforms_;
   std::vector<ExactUniforms::Slot> slots_;
 };

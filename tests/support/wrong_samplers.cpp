@@ -22,7 +22,7 @@ struct Slot {
 /// The wrong decoder's view of one step.
 struct Round {
   Defect defect;
-  sim::LanguageModelRef draft;
+  sim::LanguageModel& draft;
   core::Standardisation draft_standardisation;
   const sim::DraftedBlock& block;
   const sim::UniformSource& uniforms;
@@ -78,12 +78,13 @@ struct Round {
 
 }  // namespace
 
-sim::Generation decode_with_defect(Defect defect, sim::LanguageModelRef target, sim::LanguageModelRef draft,
+sim::Generation decode_with_defect(Defect defect, sim::LanguageModel& target, sim::LanguageModel& draft,
                                    std::span<const Token> prompt, sim::DecodingOptions options,
                                    const sim::UniformSource& uniforms) {
-  const core::Standardisation draft_standardisation = options.draft_standardisation.value_or(options.standardisation);
-  options.verifier = [&](const sim::DraftedBlock& block, const sim::UniformSource& source, std::int64_t round) {
-    return Round{defect, draft, draft_standardisation, block, source, round}.verify();
+  const core::Standardisation standardisation = options.standardisation;
+  options.verifier = [&, standardisation](const sim::DraftedBlock& block, const sim::UniformSource& source,
+                                          std::int64_t round) {
+    return Round{defect, draft, standardisation, block, source, round}.verify();
   };
   return sim::decode_speculatively(target, draft, prompt, options, uniforms);
 }

@@ -19,7 +19,7 @@ enum class Defect {
 
 /// decode_speculatively with one defect built in; the same signature, the same use of both models.
 /// `options.verifier` is replaced.
-sim::Generation decode_with_defect(Defect defect, sim::LanguageModelRef target, sim::LanguageModelRef draft,
+sim::Generation decode_with_defect(Defect defect, sim::LanguageModel& target, sim::LanguageModel& draft,
                                    std::span<const sim::Token> prompt, sim::DecodingOptions options,
                                    const sim::UniformSource& uniforms);
 

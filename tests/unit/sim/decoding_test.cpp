@@ -25,7 +25,7 @@ DecodingOptions options_for(std::int64_t gamma, std::int64_t tokens) {
 }
 
 /// Remembers the blocks it was asked to score and the length of its prefix before each.
-class RecordingModel {
+class RecordingModel final : public LanguageModel {
  public:
   struct Call {
     std::int64_t held;
@@ -34,16 +34,16 @@ class RecordingModel {
   };
 
   explicit RecordingModel(ContextTableModel model) : model_(std::move(model)) {}
-  std::int64_t vocab_size() const { return model_.vocab_size(); }
-  std::int64_t max_length() const { return model_.max_length(); }
-  std::int64_t length() const { return model_.length(); }
-  double operations_per_token() const { return 7; }
-  void score(std::span<const Token> block, std::span<double> rows) {
+  std::int64_t vocab_size() const override { return model_.vocab_size(); }
+  std::int64_t max_length() const override { return model_.max_length(); }
+  std::int64_t length() const override { return model_.length(); }
+  double operations_per_token() const override { return 7; }
+  void score(std::span<const Token> block, std::span<double> rows) override {
     const std::size_t vocab = static_cast<std::size_t>(vocab_size());
     calls.push_back({length(), Tokens(block.begin(), block.end()), rows.size() / vocab});
     model_.score(block, rows);
   }
-  void roll_back(std::int64_t length) { model_.roll_back(length); }
+  void roll_back(std::int64_t length) override { model_.roll_back(length); }
 
   std::vector<Call> calls;
 
@@ -251,15 +251,15 @@ TEST_CASE("no uniform is used twice, whether its draft was discarded or not") {
   CHECK_FALSE(plain.repeated());
 }
 
-TEST_CASE("the draft is standardised like the target unless it has a standardisation of its own") {
+TEST_CASE("a draft model is standardised like the target, another draft as it is told") {
   // At temperature 0 the target says 0 and the draft too, although the draft's row alone would also propose 1.
   TablePair pair = fixed_pair({0.6, 0.4}, {0.51, 0.49});
   DecodingOptions options = options_for(5, 60);
   options.standardisation.temperature = 0;
   const Generation same = decode_speculatively(pair.target, pair.draft, Tokens{0}, options, RandomStream(0, 0));
   CHECK(same.counters.accepted == same.counters.drafted);
-  options.draft_standardisation = specdec::core::Standardisation{};
-  const Generation own = decode_speculatively(pair.target, pair.draft, Tokens{0}, options, RandomStream(0, 0));
+  ModelDraft draft(pair.draft, {});
+  const Generation own = decode_with_draft(pair.target, draft, Tokens{0}, options, RandomStream(0, 0));
   CHECK(own.counters.accepted < own.counters.drafted);
   CHECK(own.tokens == same.tokens);
 }
@@ -289,9 +289,8 @@ TEST_CASE("bad arguments are refused before a model is touched") {
   CHECK_THROWS_WITH(decode_speculatively(pair.target, pair.draft, Tokens{0}, options_for(1, -1), stream),
                     Catch::Contains("max_new_tokens is -1"));
   DecodingOptions options = options_for(1, 1);
-  options.draft_standardisation = specdec::core::Standardisation{-1};
-  CHECK_THROWS_AS(decode_speculatively(pair.target, pair.draft, Tokens{0}, options, stream), std::domain_error);
   options.standardisation.top_p = 2;
+  CHECK_THROWS_AS(decode_speculatively(pair.target, pair.draft, Tokens{0}, options, stream), std::domain_error);
   CHECK_THROWS_AS(decode_autoregressively(pair.target, Tokens{0}, options, stream), std::domain_error);
   CHECK(pair.target.length() == 2);
 }

@@ -145,12 +145,12 @@ TEST_CASE("a greedy draft is accepted with the target's probability of it") {
     CHECK(law_with(pair, {"greedy", Proposing::greedy, {}, false, 1}, token_rule, 2).accepted == Approx(beta));
     // A point mass leaves Algorithm 1 no more than token matching.
     ContextTableModel target = pair.target;
-    ContextTableModel draft = pair.draft;
+    ContextTableModel model = pair.draft;
+    ModelDraft draft(model, {}, Proposing::greedy);
     DecodingOptions options;
-    options.proposing = Proposing::greedy;
     options.gamma = 2;
     options.max_new_tokens = 30;
-    const Generation run = decode_speculatively(target, draft, enumerated_prompt, options, RandomStream(seed, 0));
+    const Generation run = decode_with_draft(target, draft, enumerated_prompt, options, RandomStream(seed, 0));
     CHECK(run.counters.drafted == run.counters.draft_calls);
   }
 }

@@ -21,10 +21,7 @@ namespace {
 
 constexpr std::int64_t vocab = 5;
 
-ModelPair factories(const TablePair& pair) {
-  return {[pair](std::int64_t) { return OwnedModel(pair.target); },
-          [pair](std::int64_t) { return OwnedModel(pair.draft); }};
-}
+ModelPair factories(const TablePair& pair) { return {factory_of(pair.target), factory_of(pair.draft)}; }
 
 const std::vector<Prompt> prompts = {{"prose", {0, 1}}, {"code", {2}}, {"prose", {3, 0, 4}}};
 

@@ -24,7 +24,7 @@ constexpr std::int64_t most_slots = 8;
 
 /// A target that cuts the uniforms of the rules for several drafts wherever one of them may look, at any slot: at the
 /// sums of p for a sample of it, and for p_1 = p, p_(i+1) = norm(max(0, p_i - q)) at p_i / q and the sums of p_i.
-class CuttingTarget {
+class CuttingTarget final : public LanguageModel {
  public:
   CuttingTarget(const TablePair& pair, std::int64_t siblings, bool samples, bool sequential, ExactUniforms& uniforms)
       : pair_(pair),
@@ -34,15 +34,15 @@ class CuttingTarget {
         sequential_(sequential),
         uniforms_(&uniforms) {}
 
-  std::int64_t vocab_size() const { return target_.vocab_size(); }
-  std::int64_t max_length() const { return target_.max_length(); }
-  std::int64_t length() const { return target_.length(); }
-  double operations_per_token() const { return 0; }
-  void roll_back(std::int64_t length) {
+  std::int64_t vocab_size() const override { return target_.vocab_size(); }
+  std::int64_t max_length() const override { return target_.max_length(); }
+  std::int64_t length() const override { return target_.length(); }
+  double operations_per_token() const override { return 0; }
+  void roll_back(std::int64_t length) override {
     target_.roll_back(length);
     prefix_.resize(static_cast<std::size_t>(length));
   }
-  void score(std::span<const Token> block, std::span<double> rows) {
+  void score(std::span<const Token> block, std::span<double> rows) override {
     target_.score(block, rows);
     prefix_.insert(prefix_.end(), block.begin(), block.end());
     if (!rows.empty()) cut({rows.begin(), rows.end()});
@@ -115,7 +115,10 @@ ExactLaw law_of_tree(const TablePair& pair, const TreeCase& tree, std::int64_t t
   TreeDecodingOptions options;
   options.parents = tree.parents;
   options.siblings = tree.how;
-  options.verifier = tree.verifier;
+  options.verifier = tree.verifier                              ? tree.verifier
+                     : tree.how == SiblingDrafts::independent   ? verify_recursively
+                     : tree.how == SiblingDrafts::most_probable ? verify_by_membership
+                                                                : verify_recursively_without_replacement;
   options.max_new_tokens = tokens;
   return exact_law(uniforms, [&] { return decode_with_tree(target, draft, enumerated_prompt, options, uniforms); });
 }
@@ -204,6 +207,7 @@ TEST_CASE("a tree of one chain is speculative decoding, number for number") {
     TreeDecodingOptions options;
     options.parents = chains_tree(1, plain.gamma);
     options.siblings = SiblingDrafts::independent;
+    options.verifier = verify_recursively;
     options.max_new_tokens = 60;
     if (seed == 3) plain.end_token = options.end_token = 4;
     const RandomStream stream(seed, 1);

@@ -26,8 +26,7 @@ TEST_CASE("a timed model answers as the model behind it and notes every call") {
 
 TEST_CASE("timing measures every part of a step and forms the ratios by the plain step") {
   const auto pair = sim::synthetic_bigram_pair(50, 1.0, 3);
-  const sim::ModelPair models{[&](std::int64_t) { return sim::OwnedModel(pair.target); },
-                              [&](std::int64_t) { return sim::OwnedModel(pair.draft); }};
+  const sim::ModelPair models{sim::factory_of(pair.target), sim::factory_of(pair.draft)};
   const std::vector<Token> prompt{1, 2, 3};
   const std::vector<std::span<const Token>> prompts{prompt, prompt};
   sim::DecodingOptions decoding;

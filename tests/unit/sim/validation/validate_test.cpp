@@ -17,10 +17,7 @@ using validation::Report;
 
 namespace {
 
-ModelPair factories(const sim::TablePair& pair) {
-  return {[pair](std::int64_t) { return sim::OwnedModel(pair.target); },
-          [pair](std::int64_t) { return sim::OwnedModel(pair.draft); }};
-}
+ModelPair factories(const sim::TablePair& pair) { return {sim::factory_of(pair.target), sim::factory_of(pair.draft)}; }
 
 const std::vector<Prompt> prompts{{"odd", {1}}, {"even", {2, 4}}, {"odd", {3, 5, 7}}};
 const std::vector<Prompt> binary_prompts{{"all", {0}}, {"all", {1, 0}}};
@@ -79,7 +76,7 @@ TEST_CASE("at temperature 0 each prompt is decoded once and compared token by to
 TEST_CASE("a decoder that changes a greedy token fails") {
   Options options = small_run();
   options.temperatures = {0};
-  options.decoder = [](sim::LanguageModelRef target, sim::LanguageModelRef draft, std::span<const sim::Token> prompt,
+  options.decoder = [](sim::LanguageModel& target, sim::LanguageModel& draft, std::span<const sim::Token> prompt,
                        const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms) {
     sim::Generation text = sim::decode_speculatively(target, draft, prompt, decoding, uniforms);
     text.tokens.back() = (text.tokens.back() + 1) % 30;
@@ -93,7 +90,7 @@ TEST_CASE("a decoder that changes a greedy token fails") {
 TEST_CASE("a decoder that takes more steps than replay fails at temperature 0") {
   Options options = small_run();
   options.temperatures = {0};
-  options.decoder = [](sim::LanguageModelRef target, sim::LanguageModelRef draft, std::span<const sim::Token> prompt,
+  options.decoder = [](sim::LanguageModel& target, sim::LanguageModel& draft, std::span<const sim::Token> prompt,
                        sim::DecodingOptions decoding, const sim::UniformSource& uniforms) {
     decoding.gamma = 1;
     return sim::decode_speculatively(target, draft, prompt, decoding, uniforms);
@@ -151,7 +148,7 @@ TEST_CASE("progress rises from 0 to 1") {
 
 TEST_CASE("models of different vocabularies, no prompts and options out of range are refused") {
   const sim::TablePair pair = sim::fixed_pair({.5, .5}, {.4, .6});
-  const ModelPair mixed{factories(pair).target, [](std::int64_t) { return sim::OwnedModel(sim::uniform_model(3)); }};
+  const ModelPair mixed{factories(pair).target, sim::factory_of(sim::uniform_model(3))};
   CHECK_THROWS_AS(validate(mixed, binary_prompts, small_run()), std::invalid_argument);
   CHECK_THROWS_AS(validate(factories(pair), {}, small_run()), std::invalid_argument);
   for (const auto& spoil :
