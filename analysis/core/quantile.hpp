@@ -15,7 +15,7 @@ namespace specdec::core {
 /// @throws std::invalid_argument if there are no values; std::domain_error if share is NaN or outside [0, 1]
 double sorted_quantile(std::span<const double> sorted, double share);
 
-/// The same for values in any order.
+/// The same for values in any order, in time linear in their number.
 double quantile(std::vector<double> values, double share);
 
 }  // namespace specdec::core

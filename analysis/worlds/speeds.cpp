@@ -44,9 +44,8 @@ Spread spread_of(std::span<const double> values, std::span<const int> alternativ
     std::vector<double> its;
     for (const std::size_t world : worlds) its.push_back(values[world]);
     if (its.empty()) continue;
-    std::sort(its.begin(), its.end());
-    const estimate::Interval ci95 = {core::sorted_quantile(its, 0.025), core::sorted_quantile(its, 0.975)};
-    const double median = core::sorted_quantile(its, 0.5);
+    const estimate::Interval ci95 = {core::quantile(its, 0.025), core::quantile(its, 0.975)};
+    const double median = core::quantile(its, 0.5);
     if (&worlds == &alternatives.front()) spread = {median, ci95, {median, median}};
     spread.ci95 = {std::min(spread.ci95.lo, ci95.lo), std::max(spread.ci95.hi, ci95.hi)};
     spread.middles = {std::min(spread.middles.lo, median), std::max(spread.middles.hi, median)};

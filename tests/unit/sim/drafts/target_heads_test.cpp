@@ -198,7 +198,6 @@ std::unique_ptr<Draft> shipped_draft(HeadKind kind, const Weights& weights, cons
     return std::make_unique<EagleDraft>(load_eagle_head(shipped("eagle_head.safetensors"), weights), target,
                                         core::Standardisation{}, Proposing::greedy);
   const auto heads = load_parallel_heads(shipped("parallel_heads.safetensors"), weights);
-  CHECK(count_of(*heads) == 5);
   return std::make_unique<ParallelHeadDraft>(heads, target, core::Standardisation{}, Proposing::greedy);
 }
 
