@@ -433,6 +433,9 @@ std::string_view label_value(const ServingCounts& counts, const LabelGroups& by)
   return by.label.empty() ? std::string_view() : counts.label(by.label);
 }
 
+/// Each takes some milliseconds to be summed up.
+constexpr std::size_t most_groups = 1000;
+
 struct ServingSummaries::Groups {
   explicit Groups(ServingSummaryOptions asked) : options(std::move(asked)) {}
 
@@ -445,6 +448,9 @@ struct ServingSummaries::Groups {
     const std::string_view value = by.bounds.empty() ? label : std::string_view(range);
     if (last == by_key.end() || last->first.first != model || last->first.second != value) {
       last = by_key.try_emplace({std::string(model), std::string(value)}).first;
+      if (by_key.size() > most_groups)
+        throw counts.refusal("models and groups", fmt::format("over {}", most_groups),
+                             fmt::format("at most {}: each has an answer of its own", most_groups));
     }
     return last->second;
   }
