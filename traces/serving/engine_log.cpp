@@ -12,6 +12,7 @@
 #include "traces/serving/counted_fields.hpp"
 #include "traces/serving/counts_formats.hpp"
 #include "traces/serving/llamacpp_log.hpp"
+#include "traces/serving/omlx_log.hpp"
 #include "traces/serving/sglang_log.hpp"
 #include "traces/serving/vllm_log.hpp"
 
@@ -37,6 +38,11 @@ namespace specdec::traces {
 //     draft acceptance rate = 0.57576 (  171 accepted /   297 generated)
 //   llama-speculative and llama-speculative-simple, a program run each, on lines of their own:
 //     n_draft = 4, n_predict = 121, n_drafted = 378, n_accept = 25, accept = 6.614%
+//   oMLX, a finished request each, of heads (older releases without depth[...] and d0) or of a draft model:
+//     MTP[102] finish=stop tokens=561 cycles=207 tok/cycle=2.71 accept=352/454 (77.5%)
+//       depth[d1=155/200,d2=115/150,d3=82/104] d0=7 emits[...] timing[...]
+//     vlm_mtp stats: request=e2af finish=stop rounds=1079 accepted=1414/2158 (65.5%) tokens_per_round=2.31 emitted=2493
+//       block_size=3
 //
 // vLLM's and llama.cpp's mean lengths and rates by position are counted back to the numbers of rounds that they are
 // roundings of (from_rates, rounds_between); of llama.cpp at most the passes that its answer's tokens took. The last
@@ -49,12 +55,13 @@ namespace fs = std::filesystem;
 /// The readers of one file.
 struct LogReaders {
   LogReaders(const fs::path& path, const CountsSink& sink, std::string_view log)
-      : text(log), found(path, sink), vllm(found), sglang(found), llamacpp(found) {}
+      : text(log), found(path, sink), vllm(found), sglang(found), llamacpp(found), omlx(found) {}
   LogText text;
   LogCounts found;
   VllmLog vllm;
   SglangLog sglang;
   LlamaCppLog llamacpp;
+  OmlxLog omlx;
 };
 
 /// What lines with a mark tell of.
@@ -66,7 +73,7 @@ struct Mark {
   void (*read)(LogReaders& of, const LogLine& line);
 };
 
-constexpr std::array<Mark, 12> marks = {{
+constexpr std::array<Mark, 14> marks = {{
     {"speculative_config", Tells::settings, [](auto& of, const auto& line) { of.vllm.read_configuration(line); }},
     {"server_args=", Tells::settings, [](auto& of, const auto& line) { of.sglang.read_arguments(line); }},
     {"SpecDecoding metrics:", Tells::rounds, [](auto& of, const auto& line) { of.vllm.read_counts(line); }},
@@ -78,6 +85,8 @@ constexpr std::array<Mark, 12> marks = {{
      [](auto& of, const auto& line) { of.llamacpp.read_request(line, of.text); }},
     {"eval time =", Tells::answers, [](auto& of, const auto& line) { of.llamacpp.read_time(line, of.text); }},
     {" acc=", Tells::rounds, [](auto& of, const auto& line) { of.llamacpp.read_answer(line); }},
+    {"MTP[", Tells::rounds, [](auto& of, const auto& line) { of.omlx.read_heads(line); }},
+    {"vlm_mtp stats:", Tells::rounds, [](auto& of, const auto& line) { of.omlx.read_draft_model(line); }},
     {"n_draft ", Tells::answers, [](auto& of, const auto& line) { of.llamacpp.read_print(line, of.text); }},
     {"common_speculative", Tells::settings, [](auto& of, const auto& /*line*/) { of.llamacpp.see_library(); }},
 }};
@@ -105,11 +114,12 @@ class LogReader {
     of_.vllm.finish();
     of_.llamacpp.finish();
     if (of_.found.taken() || of_.found.any_window()) return;
-    throw FileError(of_.found.path(), FileError::whole_file(), "content",
-                    of_.found.speculates() ? "an engine's log in which nothing was drafted"
-                                           : "an engine's log without speculative decoding",
-                    "a log with lines of vLLM's SpecDecoding metrics, SGLang's accept len, or llama.cpp's draft "
-                    "acceptance or n_drafted");
+    throw FileError(
+        of_.found.path(), FileError::whole_file(), "content",
+        of_.found.speculates() ? "an engine's log in which nothing was drafted"
+                               : "an engine's log without speculative decoding",
+        "a log with lines of vLLM's SpecDecoding metrics, SGLang's accept len, llama.cpp's draft acceptance or "
+        "n_drafted, or oMLX's MTP");
   }
 
  private:

@@ -69,6 +69,13 @@ namespace specdec::traces {
 // wanted (CountsSink::plain_windows) every answer is a BenchRun of one request, also one without drafts, which has no
 // rounds, and the label "slot" says which of the server's slots decoded it (`id_slot`).
 //
+// mlx-vlm's server (0.7) has the same timings and says the rounds and the kind of drafts:
+//
+//   {"timings":{"predicted_n":111,"predicted_ms":900.0,"draft_kind":"mtp","draft_rounds":30,"draft_n":90,
+//    "draft_n_accepted":81}}
+//
+// They are those of all requests that it decoded together; it says nothing of the rule.
+//
 // AIPerf (https://github.com/ai-dynamo/aiperf, 0.13), profile_export.jsonl of --export-level records: JSON lines, one a
 // request, of which these keys are read:
 //
@@ -341,6 +348,7 @@ class SglangResponses {
 
 class LlamaTimings {
   static constexpr double most_milliseconds = 1e12;
+  static constexpr std::string_view mlx_engine = "mlx-vlm";
 
  public:
   static constexpr std::string_view engine = "llama.cpp";
@@ -363,16 +371,19 @@ class LlamaTimings {
     const auto predicted = timings.count("predicted_n");
     if (!accepted) timings.refuse("draft_n_accepted", "missing", "given beside draft_n");
     if (!predicted) timings.refuse("predicted_n", "missing", drafts ? "given beside draft_n" : "given");
+    const auto rounds = drafts ? timings.count("draft_rounds") : std::nullopt;
     // The prompt's token, and for every pass its accepted drafts and one token more, unless a stop cut them off.
-    if (*predicted < *accepted + 2) return units.leave_out_stopped();
+    if (!rounds && *predicted < *accepted + 2) return units.leave_out_stopped();
     ServingCounts& counts = units.begin(timings.file());
-    counts.emitted = *predicted - 1;
+    counts.engine = rounds ? mlx_engine : engine;
+    counts.emitted = std::max(*predicted - 1, 0.0);
     if (drafts) {
-      counts.rule = AcceptanceRule::greedy_draft;
       counts.shape = DraftShape::chain;
       counts.drafted = drafted;
       counts.accepted = accepted;
-      counts.rounds = counts.steps = *counts.emitted - *accepted;
+      counts.rounds = counts.steps = rounds ? *rounds : *counts.emitted - *accepted;
+      counts.draft_method = rounds ? timings.text("draft_kind").value_or("") : "";
+      if (!rounds) counts.rule = AcceptanceRule::greedy_draft;
     }
     const auto milliseconds = timings.measure_or_nan("predicted_ms");
     if (milliseconds && !(*milliseconds <= most_milliseconds)) {

@@ -24,7 +24,7 @@ struct NamedMetric {
   ScrapedName meaning;
 };
 
-constexpr std::array<NamedMetric, 22> named_metrics = {{
+constexpr std::array<NamedMetric, 31> named_metrics = {{
     {"vllm:spec_decode_num_drafts_total", {"vllm", Metric::rounds, ""}},
     {"vllm:spec_decode_num_draft_tokens_total", {"vllm", Metric::drafted, ""}},
     {"vllm:spec_decode_num_accepted_tokens_total", {"vllm", Metric::accepted, ""}},
@@ -38,6 +38,15 @@ constexpr std::array<NamedMetric, 22> named_metrics = {{
     {"llamacpp:spec_decode_num_draft_tokens_total", {"llama.cpp", Metric::drafted, ""}},
     {"llamacpp:spec_decode_num_accepted_tokens_total", {"llama.cpp", Metric::accepted, ""}},
     {"llamacpp:spec_decode_num_accepted_tokens_per_pos_total", {"llama.cpp", Metric::accepted_at, "position"}},
+    {"lmdeploy:spec_decode_num_drafts_total", {"lmdeploy", Metric::rounds, ""}},
+    {"lmdeploy:spec_decode_num_draft_tokens_total", {"lmdeploy", Metric::drafted, ""}},
+    {"lmdeploy:spec_decode_num_accepted_tokens_total", {"lmdeploy", Metric::accepted, ""}},
+    {"lmdeploy:spec_decode_num_accepted_tokens_per_pos_total", {"lmdeploy", Metric::accepted_at, "position"}},
+    {"rapid_mlx_spec_decode_verify_calls_total", {"rapid-mlx", Metric::rounds, ""}},
+    {"rapid_mlx_spec_decode_attempts_total", {"rapid-mlx", Metric::drafted, ""}},
+    {"rapid_mlx_spec_decode_accepts_total", {"rapid-mlx", Metric::accepted, ""}},
+    {"rapid_mlx_spec_decode_drafted_by_depth_total", {"rapid-mlx", Metric::drafted_at, "depth", 1}},
+    {"rapid_mlx_spec_decode_accepted_by_depth_total", {"rapid-mlx", Metric::accepted_at, "depth", 1}},
     {"sglang:spec_verify_calls_total", {"sglang", Metric::rounds, ""}},
     {"sglang:generation_tokens_total", {"sglang", Metric::emitted, ""}},
     {"sglang:spec_accept_length", {"sglang", Metric::tokens_per_round, ""}},
@@ -80,10 +89,11 @@ bool compatible(const std::vector<CountLabel>& a, const std::vector<CountLabel>&
   });
 }
 
-std::optional<double> position_in(const std::string& text) {
+/// @param first  the number of the first position
+std::optional<double> position_in(const std::string& text, std::int64_t first) {
   if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  const std::int64_t position = std::stoll(text);
-  if (position >= most_scraped_positions) return std::nullopt;
+  const std::int64_t position = std::stoll(text) - first;
+  if (position < 0 || position >= most_scraped_positions) return std::nullopt;
   return static_cast<double>(position);
 }
 
@@ -210,11 +220,12 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
       labels.push_back(label);
       continue;
     }
-    place = by_edge ? edge_in(label.value) : position_in(label.value);
+    place = by_edge ? edge_in(label.value) : position_in(label.value, name->first_position);
     if (!place) {
       refuse(fmt::format("of {} \"{}\"", label.name, printable(label.value)),
              by_edge ? "of an edge above 0, or of +Inf"
-                     : fmt::format("of a position, an integer in [0, {}]", most_scraped_positions - 1));
+                     : fmt::format("of a position, an integer in [{}, {}]", name->first_position,
+                                   name->first_position + most_scraped_positions - 1));
     }
   }
   if (!name->position_label.empty() && !place) {
@@ -419,9 +430,8 @@ void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
   if (sets_.empty()) {
     throw FileError(file, FileError::whole_file(), "content",
                     fmt::format("metrics without speculative decoding ({} other samples)", others_),
-                    "metrics with series such as vllm:spec_decode_num_drafts_total, "
-                    "llamacpp:spec_decode_num_drafts_total, sglang:spec_verify_calls_total or "
-                    "trtllm_spec_decode_drafted_tokens_total");
+                    "metrics with series such as vllm:spec_decode_num_drafts_total (or llamacpp:, lmdeploy:), "
+                    "sglang:spec_verify_calls_total, trtllm_spec_decode_* or rapid_mlx_spec_decode_*");
   }
   std::vector<std::vector<Snapshot>> scrapes;
   bool windows = false;

@@ -39,16 +39,20 @@ enum class ScrapedMetric {
 ///     _num_accepted_tokens_per_pos_total{position="0"}; and where times are wanted (CountsSink::plain_windows)
 ///     vllm:inter_token_latency_seconds_sum, _count and _bucket{le="0.01"}, vllm:iteration_tokens_total_count and
 ///     vllm:time_to_first_token_seconds_count
-///   llamacpp:  the same names
+///   llamacpp:, lmdeploy:  the same names
 ///   sglang:spec_verify_calls_total, generation_tokens_total, and the gauges spec_accept_length, spec_num_steps and
 ///     spec_num_draft_tokens; not spec_accept_rate, whose denominator depends on the release
 ///   trtllm_spec_decode_num_draft_tokens_total, _num_accepted_tokens_total, _drafted_tokens_total{token_position="0"},
 ///     _accepted_tokens_total{token_position="0"}
+///   rapid_mlx_spec_decode_verify_calls_total, _attempts_total (drafted tokens), _accepts_total,
+///     _drafted_by_depth_total{depth="1"}, _accepted_by_depth_total{depth="1"}
 struct ScrapedName {
   std::string_view engine;
   ScrapedMetric metric;
   /// Name of the label that holds the position; empty for series without.
   std::string_view position_label;
+  /// What that label calls the first position.
+  std::int64_t first_position = 0;
 };
 
 /// Empty for every other series.

@@ -78,8 +78,9 @@ class ScrapedSeries::Window {
     std::vector<double> result;
     for (auto one = now_.begin_of(metric); one != now_.values.end() && one->first.first == metric; ++one) {
       const double position = one->first.second;
-      // TensorRT-LLM makes a position's series when it first counts there.
-      if (position != static_cast<double>(result.size()) && set_.engine != "tensorrt-llm") {
+      // These make a position's series when they first count there.
+      const bool begins_late = set_.engine == "tensorrt-llm" || set_.engine == "rapid-mlx";
+      if (position != static_cast<double>(result.size()) && !begins_late) {
         refuse(one->second.line, std::string(name(metric)), fmt::format("missing at position {}", result.size()),
                fmt::format("given for all positions up to {}", position));
       }
@@ -188,23 +189,23 @@ class ScrapedSeries::Window {
   }
 
   void infer_shape() {
-    if (set_.engine == "vllm" || set_.engine == "llama.cpp") {
-      counts_.shape = DraftShape::chain;
-      // llama.cpp counts at the positions where it accepted something, which may be fewer than it drafts.
-      const auto positions = static_cast<double>(counts_.accepted_at.size());
-      if (positions > 0 && counts_.drafted.value_or(0) <= counts_.rounds.value_or(0) * positions) {
-        counts_.gamma = static_cast<std::int64_t>(counts_.accepted_at.size());
-      }
-    } else if (!counts_.drafted_at.empty()) {
-      counts_.gamma = static_cast<std::int64_t>(counts_.drafted_at.size());
-      // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
-      if (counts_.drafted) {
-        counts_.shape = *counts_.drafted > sum_of(counts_.drafted_at) ? DraftShape::tree : DraftShape::chain;
-      }
-      if (!counts_.accepted) counts_.accepted = sum_of(counts_.accepted_at);
-    }
+    if (set_.engine == "sglang") return read_gauges();
+    if (set_.engine == "tensorrt-llm") return infer_paths();
+    counts_.shape = DraftShape::chain;
     if (set_.engine == "llama.cpp") counts_.rule = AcceptanceRule::greedy_draft;
-    if (set_.engine == "sglang") read_gauges();
+    // llama.cpp counts at the positions where it accepted something, which may be fewer than it drafts.
+    const auto positions = static_cast<double>(counts_.accepted_at.size());
+    if (positions > 0 && counts_.drafted.value_or(0) <= counts_.rounds.value_or(0) * positions)
+      counts_.gamma = static_cast<std::int64_t>(counts_.accepted_at.size());
+  }
+
+  /// TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
+  void infer_paths() {
+    if (counts_.drafted_at.empty()) return;
+    counts_.gamma = static_cast<std::int64_t>(counts_.drafted_at.size());
+    if (counts_.drafted)
+      counts_.shape = *counts_.drafted > sum_of(counts_.drafted_at) ? DraftShape::tree : DraftShape::chain;
+    if (!counts_.accepted) counts_.accepted = sum_of(counts_.accepted_at);
   }
 
   const ScrapedSeries& series_;

@@ -11,6 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/counts_reading.hpp"
 #include "tests/support/known_rounds.hpp"
+#include "tests/support/source_dir.hpp"
 
 using namespace specdec;
 using Catch::Matchers::Contains;
@@ -444,6 +445,29 @@ TEST_CASE("llama.cpp's timings count the prompt's token apart, and say the rule 
              Contains("timings.draft_n is missing or without rounds in all of 1"));
   CHECK_THAT(refusal(R"("predicted_n":5,"draft_n":8)"), Contains("timings.draft_n_accepted is missing"));
   CHECK_THAT(refusal(R"("predicted_n":5)"), Contains("timings.draft_n is missing or without rounds in all of 1"));
+}
+
+TEST_CASE("timings of mlx-vlm say the rounds and the kind of drafts") {
+  const tests::AllCounts taken =
+      tests::AllCounts({std::filesystem::path(tests::source_dir()) / "traces/samples/serving/mlx_vlm_responses.jsonl"});
+  REQUIRE(taken.units.size() == 2);
+  const ServingCounts& unit = taken.units[0];
+  CHECK(unit.engine == "mlx-vlm");
+  CHECK(unit.draft_method == "mtp");
+  CHECK(unit.rounds == 30);
+  CHECK(unit.steps == 30);
+  CHECK(unit.drafted == 90);
+  CHECK(unit.accepted == 81);
+  CHECK(unit.shape == traces::DraftShape::chain);
+  CHECK_FALSE(unit.rule);
+  CHECK(taken.units[1].rounds == 24);
+  CHECK(taken.warns("requests_without_speculation"));
+  // Beside it an answer of llama.cpp.
+  CHECK(tests::counts_of({R"({"timings":{"predicted_n":111,"draft_rounds":30,"draft_n":90,"draft_n_accepted":81}})"
+                          "\n"
+                          R"({"timings":{"predicted_n":28,"draft_n":36,"draft_n_accepted":15}})"})
+            .units[1]
+            .engine == "llama.cpp");
 }
 
 TEST_CASE("where times are wanted every answer of llama.cpp is a run of one request, with drafts or without") {

@@ -150,6 +150,45 @@ llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position="1"} 120
   CHECK_FALSE(counts.units[0].gamma);  // 5 drafted tokens a round, of which the first two were accepted at times
 }
 
+TEST_CASE("LMDeploy exports the same series, by rank") {
+  const AllCounts counts =
+      AllCounts({std::filesystem::path(tests::source_dir()) / "traces/samples/serving/lmdeploy.prom"});
+  REQUIRE(counts.units.size() == 2);
+  CHECK(counts.units[0].engine == "lmdeploy");
+  CHECK(counts.units[0].label("model_name") == "internlm3");
+  CHECK(counts.units[1].label("engine") == "1");
+  CHECK(counts.units[0].rounds == 800);
+  CHECK(counts.units[0].drafted == 2400);
+  CHECK(counts.units[0].accepted == 1320);
+  CHECK(counts.units[0].accepted_at == Counts{640, 440, 240});
+  CHECK(counts.units[0].gamma == 3);
+  CHECK(counts.units[0].shape == DraftShape::chain);
+  CHECK_THAT(counts_refusal({"lmdeploy:spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 1\n"}),
+             Contains("is missing at position 0"));
+}
+
+TEST_CASE("Rapid-MLX counts by depth from 1, and only depths that it reached") {
+  const AllCounts counts =
+      AllCounts({std::filesystem::path(tests::source_dir()) / "traces/samples/serving/rapid_mlx.prom"});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].engine == "rapid-mlx");
+  CHECK(counts.units[0].label("family") == "qwen3.8-27b-4bit");
+  CHECK(counts.units[0].rounds == 500);
+  CHECK(counts.units[0].drafted == 1304);
+  CHECK(counts.units[0].accepted == 1111);
+  CHECK(counts.units[0].drafted_at == Counts{500, 450, 354});
+  CHECK(counts.units[0].accepted_at == Counts{440, 371, 300});
+  CHECK(counts.units[0].gamma == 3);
+  CHECK(counts.units[0].shape == DraftShape::chain);
+  const std::string rounds = "rapid_mlx_spec_decode_verify_calls_total 9\n";
+  CHECK(counts_of({rounds + "rapid_mlx_spec_decode_accepted_by_depth_total{depth=\"2\"} 4\n"}).units[0].accepted_at ==
+        Counts{0, 4});
+  CHECK(
+      counts_refusal({rounds + "rapid_mlx_spec_decode_accepted_by_depth_total{depth=\"0\"} 4\n"}) ==
+      "1.txt:2: rapid_mlx_spec_decode_accepted_by_depth_total is of depth \"0\", but must be of a position, an integer "
+      "in [1, 1024]");
+}
+
 TEST_CASE("SGLang's rounds are joined with the tokens that another process counts") {
   const std::string common = "model_name=\"m\"";
   const auto scrape = [&](int calls, int tokens, double length) {
