@@ -34,14 +34,17 @@ std::string draft_option_of(const DraftWords& draft, std::string_view key) {
 
 DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& target, const NamedSpecs& known,
                      bool reads) {
-  const auto refuse_head = [&] {
+  const auto refuse_head = [&](bool parallel) {
     refuse(draft_option_of(draft, "kind"), name_of(*draft.kind),
-           fmt::format("eagle: {} is a head that drafts one token after the other, from its target's states",
-                       *draft.model));
+           fmt::format("{}: {} is a head that drafts {}, from its target's states", parallel ? "parallel" : "eagle",
+                       *draft.model, parallel ? "all tokens in one pass" : "one token after the other"));
   };
-  // A file may hold a head that was trained to draft in parallel; the presets do not.
+  // A file may hold a head that was trained to draft in parallel and does not say it.
   const ModelSpec* const preset = draft.model ? cost::model_preset(*draft.model) : nullptr;
-  if (draft.kind == DraftKind::parallel && preset != nullptr && preset->target_width > 0) refuse_head();
+  const bool parallel_head = preset != nullptr && preset->drafts_in_parallel;
+  if (draft.kind == DraftKind::parallel && preset != nullptr && preset->target_width > 0 && !parallel_head)
+    refuse_head(false);
+  if (draft.kind == DraftKind::eagle && parallel_head) refuse_head(true);
   if (draft.kind == DraftKind::eagle && preset != nullptr && preset->target_width == 0) {
     refuse(draft_option_of(draft, "kind"), name_of(*draft.kind),
            fmt::format("model: {} is a whole model, and no head that reads its target's states", *draft.model));
@@ -52,8 +55,8 @@ DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& 
   }
   const std::optional<ModelSpec> spec = known_model(draft.model, known, reads);
   if (spec && spec->target_width > 0) {
-    if (!draft.kind) return DraftKind::eagle;
-    refuse_head();
+    if (!draft.kind) return spec->drafts_in_parallel ? DraftKind::parallel : DraftKind::eagle;
+    refuse_head(spec->drafts_in_parallel);
   }
   if (draft.kind) return *draft.kind;
   const DraftKind whole_model = draft.of_llamacpp ? DraftKind::mirrored : DraftKind::model;
@@ -88,7 +91,8 @@ std::optional<std::string> unfit_head(const ModelSpec* draft, const ModelSpec* t
   }
   std::vector<std::string> fitting;
   for (const ModelSpec& head : cost::model_presets()) {
-    if (head.target_width == target->width && head.target == target->name) fitting.push_back(head.name);
+    const bool is_alike = head.drafts_in_parallel == draft->drafts_in_parallel;
+    if (is_alike && head.target_width == target->width && head.target == target->name) fitting.push_back(head.name);
   }
   return fitting.empty() ? why : fmt::format("{}; made for it is {}", why, fmt::join(fitting, ", "));
 }

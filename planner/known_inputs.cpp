@@ -50,9 +50,10 @@ SPECDEC_MEMBERS(cost::LayerGroup, count, dense_parameters, other_parameters, exp
                 index_values_per_token, index_flops_per_pair, state_values_per_sequence, state_flops_per_token,
                 cache_shards, query_heads, latent, unquantized_parameters)
 SPECDEC_MEMBERS(cost::ModelSpec, name, model_type, width, vocabulary, max_context, layers, embedding_parameters,
-                head_parameters, tied_head, shared_embedding, shared_head, target_width, target, extra_dense_parameters,
-                extra_other_parameters, idle_parameters, weight_bytes, weight_type, expert_weight_type,
-                unquantized_type, quantized_head, quantized_bits, next_token_layers, next_token_extra_parameters)
+                head_parameters, tied_head, shared_embedding, shared_head, target_width, drafts_in_parallel, target,
+                extra_dense_parameters, extra_other_parameters, idle_parameters, weight_bytes, weight_type,
+                expert_weight_type, unquantized_type, quantized_head, quantized_bits, next_token_layers,
+                next_token_extra_parameters)
 SPECDEC_MEMBERS(cost::ProductTimes, bandwidth_share, peak_share, corner, call_seconds)
 SPECDEC_MEMBERS(cost::ExpertTimes, products, routing)
 SPECDEC_MEMBERS(cost::VerificationTimes, floor_seconds, position_seconds, tile_seconds, each_head_bandwidth_share)

@@ -85,8 +85,8 @@ std::vector<std::optional<std::int64_t>> one_window(const traces::ConfigFields& 
 
 /// Those with experts and with gated delta nets.
 using ReadModel = ModelSpec(const traces::ConfigFields& fields);
-ReadModel read_deepseek_v2, read_deepseek_v3, read_dense_delta_nets, read_gemma4_text, read_glm4_moe, read_gpt_oss,
-    read_llama4_text, read_mimo_v2, read_minimax_m2, read_mixtral, read_qwen2_moe, read_qwen3_moe, read_sparse_deepseek,
-    read_sparse_delta_nets, read_step3p7;
+ReadModel read_deepseek_v2, read_deepseek_v3, read_deepseek_v4, read_dense_delta_nets, read_gemma4_text, read_glm4_moe,
+    read_gpt_oss, read_kimi_linear, read_llama4_text, read_mimo_v2, read_minimax_m2, read_minimax_m3, read_mixtral,
+    read_qwen2_moe, read_qwen3_moe, read_sparse_deepseek, read_sparse_delta_nets, read_step3p7;
 
 }  // namespace specdec::cost

@@ -107,16 +107,15 @@ void add_dense_or_experts(const ConfigFields& fields, std::string_view hidden, c
 }
 
 /// Dense layers first, then experts and shared experts; the next-token modules are further layers of the last kind.
-/// @param attention_of  a layer without its feed-forward, by its index
+/// @param attention_of  a layer without its feed-forward, by its index; the next-token modules' is behind the last one
 template <class AttentionOf>
-void add_dense_then_experts(const ConfigFields& fields, const AttentionOf& attention_of, bool router_bias,
+void add_dense_then_experts(const ConfigFields& fields, const AttentionOf& attention_of, const ExpertShape& experts,
                             ModelSpec& model) {
-  const ExpertShape experts = routed_experts(fields, model.width, router_bias);
   const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
   add_dense_or_experts(
       fields, "intermediate_size", experts, attention_of, [&](std::int64_t index) { return index < dense_layers; },
       model);
-  LayerGroup module = attention_of(0);
+  LayerGroup module = attention_of(layer_count(fields, "num_hidden_layers"));
   add_experts(fields, module, experts);
   add_next_token_modules(model, std::move(module), fields.count("num_nextn_predict_layers", 0));
 }
@@ -138,7 +137,7 @@ ModelSpec read_deepseek(const ConfigFields& fields, bool router_bias) {
   ModelSpec model = read_model(fields);
   const LayerGroup attention = latent_attention_layer(read_latent_attention(fields));
   add_dense_then_experts(
-      fields, [&](std::int64_t) { return attention; }, router_bias, model);
+      fields, [&](std::int64_t) { return attention; }, routed_experts(fields, model.width, router_bias), model);
   return model;
 }
 
@@ -271,6 +270,15 @@ ModelSpec read_llama4_text(const ConfigFields& fields) {
   return model;
 }
 
+ExpertShape minimax_experts(const ConfigFields& fields) {
+  return {.width = fields.size("hidden_size"),
+          .experts = fields.size("num_local_experts"),
+          .per_token = fields.size("num_experts_per_tok"),
+          .hidden = fields.size("intermediate_size"),
+          .shared_hidden = fields.count("shared_intermediate_size", 0),
+          .router_bias = fields.flag("use_routing_bias", false)};
+}
+
 /// MiniMax-M2: one norm over all heads of queries, one over all of keys. Its next-token modules are not published.
 ModelSpec read_minimax_m2(const ConfigFields& fields) {
   ModelSpec model = read_model(fields);
@@ -280,15 +288,100 @@ ModelSpec read_minimax_m2(const ConfigFields& fields) {
     fields.require_word("qk_norm_type", "per_layer", "per_layer");
     layer.other_parameters += product({attention.heads + attention.key_value_heads, attention.head_size});
   }
-  add_experts(fields, layer,
-              {.width = model.width,
-               .experts = fields.size("num_local_experts"),
-               .per_token = fields.size("num_experts_per_tok"),
-               .hidden = fields.size("intermediate_size"),
-               .shared_hidden = fields.count("shared_intermediate_size", 0),
-               .router_bias = fields.flag("use_routing_bias", false)});
+  add_experts(fields, layer, minimax_experts(fields));
   layer.count = layer_count(fields, "num_hidden_layers");
   model.layers = {layer};
+  return model;
+}
+
+/// MiniMax-M3: blocks of positions are chosen where sparse_attention_freq says 1, by heads whose scores have no
+/// weights, which are counted all the same; experts where moe_layer_freq says 1. Its next-token modules are not
+/// published.
+ModelSpec read_minimax_m3(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape attention = read_attention(fields);
+  attention.head_norms = fields.flag("use_qk_norm", false);
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const ConfigFields sparse = fields.object("sparse_attention_config");
+  const std::vector<std::int64_t> chooses = one_per_layer(sparse, "sparse_attention_freq", layers);
+  const std::vector<std::int64_t> has_experts = one_per_layer(fields, "moe_layer_freq", layers);
+  const std::int64_t selected = product({sparse.size("sparse_topk_blocks"), sparse.size("sparse_block_size")});
+  const auto attention_of = [&](std::int64_t index) {
+    LayerGroup layer = attention_layer(attention);
+    if (chooses[static_cast<std::size_t>(index)] != 0)
+      add_indexer(layer, model.width, model.width,
+                  {sparse.size("sparse_num_index_heads"), sparse.size("sparse_index_dim"), selected});
+    return layer;
+  };
+  const auto is_dense = [&](std::int64_t index) { return has_experts[static_cast<std::size_t>(index)] == 0; };
+  add_dense_or_experts(fields, "dense_intermediate_size", minimax_experts(fields), attention_of, is_dense, model);
+  return model;
+}
+
+/// Kimi-K3: delta attention, whose keys' channels decay each by itself, and latent attention with a gate in
+/// full_attn_layers, which count from 1.
+ModelSpec read_kimi_linear(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const LatentAttentionShape shape = read_latent_attention(fields);
+  LayerGroup full = latent_attention_layer(shape);
+  if (fields.flag("mla_use_output_gate", false))
+    add_matrix(full, "self_attn.g_proj", product({shape.width, shape.heads, shape.value}));
+  const ConfigFields linear = fields.object("linear_attn_config");
+  if (!linear.flag("use_full_rank_gate", false)) linear.refuse("use_full_rank_gate", "false", "true");
+  const std::int64_t heads = linear.size("num_heads"), size = linear.size("head_dim");
+  LayerGroup delta = delta_net_layer({model.width, heads, heads, size, size, linear.size("short_conv_kernel_size")});
+  add_matrix(delta, "", product({size, model.width + heads * size}));
+  // Its checkpoints have these matrices where others have attention.
+  for (LayerMatrix& matrix : delta.matrices) matrix.name = "self_attn.o_proj";
+  const std::vector<std::int64_t> full_layers = linear.counts("full_attn_layers");
+  const auto attention_of = [&](std::int64_t index) {
+    return std::find(full_layers.begin(), full_layers.end(), index + 1) != full_layers.end() ? full : delta;
+  };
+  const std::int64_t hidden = fields.size("moe_intermediate_size");
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_experts"),
+                               .per_token = fields.size("num_experts_per_token"),
+                               .hidden = hidden,
+                               .latent = fields.count("routed_expert_hidden_size", 0),
+                               .shared_hidden = product({fields.count("num_shared_experts", 0), hidden}),
+                               .router_bias = true};
+  add_dense_then_experts(fields, attention_of, experts, model);
+  return model;
+}
+
+/// DeepSeek-V4: compress_ratios of 0, 4 or 128, of which those of 4 choose among the vectors; experts in all layers.
+/// What its residual streams are mixed by (hyper-connections) is not counted: 0.01% of it.
+ModelSpec read_deepseek_v4(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  constexpr std::int64_t chosen = 4, longest = 128;
+  CompressedAttentionShape shape = {.width = model.width,
+                                    .heads = fields.size("num_attention_heads"),
+                                    .head_size = fields.size("head_dim"),
+                                    .query_rank = fields.size("q_lora_rank"),
+                                    .output_rank = fields.size("o_lora_rank"),
+                                    .output_groups = fields.size("o_groups"),
+                                    .window = fields.size("sliding_window")};
+  quotient(fields, "head_dim", shape.head_size, "the longest of compress_ratios", longest);
+  const std::int64_t with_modules =
+      layer_count(fields, "num_hidden_layers") + fields.count("num_nextn_predict_layers", 0);
+  const std::vector<std::int64_t> ratios = one_per_layer(fields, "compress_ratios", with_modules);
+  const auto attention_of = [&](std::int64_t index) {
+    shape.ratio = ratios[static_cast<std::size_t>(index)];
+    if (shape.ratio != 0 && shape.ratio != chosen && shape.ratio != longest)
+      fields.refuse("compress_ratios", "another number", "0, 4 or 128");
+    LayerGroup layer = compressed_attention_layer(shape);
+    if (shape.ratio == chosen) {
+      // One key for so many positions, from the values of twice as many.
+      const IndexerShape indexer = {fields.size("index_n_heads"), fields.size("index_head_dim"),
+                                    product({chosen, fields.size("index_topk")})};
+      add_indexer(layer, model.width, shape.query_rank, indexer);
+      add_matrix(layer, "self_attn.indexer.compressor", product({3, model.width, indexer.size}));
+      layer.index_values_per_token /= chosen;
+      layer.index_flops_per_pair /= chosen;
+    }
+    return layer;
+  };
+  add_dense_then_experts(fields, attention_of, routed_experts(fields, model.width, true), model);
   return model;
 }
 
@@ -348,7 +441,8 @@ ModelSpec read_sparse_deepseek(const ConfigFields& fields) {
   const LatentAttentionShape shape = read_latent_attention(fields);
   LayerGroup chooses = latent_attention_layer(shape), shares = chooses;
   shares.selected = fields.size("index_topk");
-  add_indexer(chooses, shape, {fields.size("index_n_heads"), fields.size("index_head_dim"), *shares.selected});
+  add_indexer(chooses, model.width, shape.query_rank.value_or(0),
+              {fields.size("index_n_heads"), fields.size("index_head_dim"), *shares.selected});
   const std::vector<std::string> types = fields.words("indexer_types");
   add_dense_then_experts(
       fields,
@@ -356,7 +450,7 @@ ModelSpec read_sparse_deepseek(const ConfigFields& fields) {
         const auto at = static_cast<std::size_t>(index);
         return at < types.size() && types[at] == "shared" ? shares : chooses;
       },
-      true, model);
+      routed_experts(fields, model.width, true), model);
   return model;
 }
 
@@ -369,7 +463,8 @@ ModelSpec read_glm4_moe(const ConfigFields& fields) {
   attention.query_key_value_bias = fields.flag("attention_bias", false);
   attention.head_norms = fields.flag("use_qk_norm", false);
   add_dense_then_experts(
-      fields, [&](std::int64_t) { return attention_layer(attention); }, true, model);
+      fields, [&](std::int64_t) { return attention_layer(attention); }, routed_experts(fields, model.width, true),
+      model);
   return model;
 }
 

@@ -89,14 +89,39 @@ LayerGroup latent_attention_layer(const LatentAttentionShape& shape) {
   return layer;
 }
 
-void add_indexer(LayerGroup& layer, const LatentAttentionShape& attention, const IndexerShape& indexer) {
-  add_matrix(layer, "self_attn.indexer.wq_b", product({attention.query_rank.value_or(0), indexer.heads, indexer.size}));
-  add_matrix(layer, "self_attn.indexer.wk", product({attention.width, indexer.size}));
-  add_matrix(layer, "self_attn.indexer.weights_proj", product({attention.width, indexer.heads}));
+void add_indexer(LayerGroup& layer, std::int64_t width, std::int64_t query_width, const IndexerShape& indexer) {
+  add_matrix(layer, "self_attn.indexer.wq_b", product({query_width, indexer.heads, indexer.size}));
+  add_matrix(layer, "self_attn.indexer.wk", product({width, indexer.size}));
+  add_matrix(layer, "self_attn.indexer.weights_proj", product({width, indexer.heads}));
   layer.other_parameters += 2 * indexer.size;  // norm of the keys, with a bias
   layer.selected = indexer.selected;
   layer.index_values_per_token = indexer.size;
   layer.index_flops_per_pair = product({2, indexer.heads, indexer.size});
+}
+
+LayerGroup compressed_attention_layer(const CompressedAttentionShape& shape) {
+  const std::int64_t queries = product({shape.heads, shape.head_size});
+  LayerGroup layer{.count = 1};
+  add_matrix(layer, "self_attn.wq_a", product({shape.width, shape.query_rank}));
+  add_matrix(layer, "self_attn.wq_b", product({shape.query_rank, queries}));
+  add_matrix(layer, "self_attn.wkv", product({shape.width, shape.head_size}));
+  add_matrix(layer, "self_attn.wo_a", product({queries, shape.output_rank}));
+  add_matrix(layer, "self_attn.wo_b", product({shape.output_groups, shape.output_rank, shape.width}));
+  layer.other_parameters = shape.width + shape.query_rank + shape.head_size + shape.heads;
+  layer.latent = true;
+  layer.query_heads = shape.heads;
+  const std::int64_t every = std::max<std::int64_t>(1, shape.ratio);
+  layer.cached_values_per_token = shape.head_size / every;
+  layer.attention_flops_per_pair = 4 * queries / every;
+  if (shape.ratio == 0) {
+    layer.window = shape.window;
+    return layer;
+  }
+  // Vectors of 4 positions reach back into those of the one before, by matrices of their own.
+  add_matrix(layer, "self_attn.compressor", product({shape.ratio == 4 ? 4 : 2, shape.width, shape.head_size}));
+  layer.state_values_per_sequence = product({shape.window, shape.head_size});
+  layer.state_flops_per_token = product({4, shape.window, queries});
+  return layer;
 }
 
 LayerGroup delta_net_layer(const DeltaNetShape& shape) {

@@ -54,15 +54,26 @@ struct LatentAttentionShape {
 };
 LayerGroup latent_attention_layer(const LatentAttentionShape& shape);
 
-/// The indexer of the positions that latent attention attends to (DeepSeek-V3.2): queries of `heads` from the latent of
-/// the queries against one key per position, which is cached.
+/// The indexer of the positions that attention attends to: queries of `heads` against one key per position, which is
+/// cached.
 struct IndexerShape {
   std::int64_t heads = 0, size = 0;
   /// Positions that a token attends to.
   std::int64_t selected = 0;
 };
-/// @param attention  with a query_rank
-void add_indexer(LayerGroup& layer, const LatentAttentionShape& attention, const IndexerShape& indexer);
+/// @param query_width  of what the queries come from: the latent of latent attention's queries, else the width
+void add_indexer(LayerGroup& layer, std::int64_t width, std::int64_t query_width, const IndexerShape& indexer);
+
+/// Attention of DeepSeek-V4: queries from a latent, outputs through one of output_rank for each group of heads, and one
+/// vector for keys and values of all heads. A layer sees its window of those, which counts as a state of the sequence
+/// that each pass reads and writes; and all before it as one vector for `ratio` positions. Of ratio 0 it sees the
+/// window alone.
+struct CompressedAttentionShape {
+  std::int64_t width = 0, heads = 0, head_size = 0;
+  std::int64_t query_rank = 0, output_rank = 0, output_groups = 0;
+  std::int64_t window = 0, ratio = 0;
+};
+LayerGroup compressed_attention_layer(const CompressedAttentionShape& shape);
 
 /// Gated delta net (Qwen3-Next): per value head a state of key_size x value_size, and the last inputs of a convolution.
 /// FLOP per token: 7 per value of the states (decay 1, what the key reads 2, correction 2, what the query reads 2), 2

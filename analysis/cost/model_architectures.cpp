@@ -141,6 +141,22 @@ ModelSpec read_text_part(const ConfigFields& fields) {
   return model;
 }
 
+/// DFlash: layers of Qwen3 of which one pass drafts all tokens, with the target's embedding and head; a projection of
+/// some of the target's states to one, from which every layer's keys and values come. It counts as read in each pass.
+ModelSpec read_dflash(const ConfigFields& fields) {
+  AttentionShape attention = with_biases(fields, read_attention(fields, {.head_size = 128}));
+  attention.head_norms = true;
+  ModelSpec model = plain_decoder(fields, attention, qwen_windows(fields));
+  const ConfigFields draft = fields.object("dflash_config");
+  draft.require_absent("selector_rank");
+  const auto states = static_cast<std::int64_t>(draft.counts("target_layer_ids").size());
+  model.extra_dense_parameters = product({states, model.width, model.width});
+  model.extra_other_parameters += model.width;
+  model.shared_embedding = model.shared_head = model.drafts_in_parallel = true;
+  model.target_width = model.width;
+  return model;
+}
+
 ModelSpec read_mimo(const ConfigFields& fields) {
   ModelSpec model = read_qwen2(fields);
   add_next_token_modules(model, model.layers.front(), fields.count("num_nextn_predict_layers", 0));
@@ -333,9 +349,10 @@ struct ModelTypeEntry {
   std::string_view name;
   ModelSpec (*read)(const ConfigFields&);
 };
-constexpr std::array<ModelTypeEntry, 40> model_types = {{{"deepseek_v2", read_deepseek_v2},
+constexpr std::array<ModelTypeEntry, 44> model_types = {{{"deepseek_v2", read_deepseek_v2},
                                                          {"deepseek_v3", read_deepseek_v3},
                                                          {"deepseek_v32", read_sparse_deepseek},
+                                                         {"deepseek_v4", read_deepseek_v4},
                                                          {"gemma", read_gemma},
                                                          {"gemma2", read_gemma2},
                                                          {"gemma3", read_text_part<read_gemma3_text>},
@@ -348,6 +365,8 @@ constexpr std::array<ModelTypeEntry, 40> model_types = {{{"deepseek_v2", read_de
                                                          {"gpt_oss", read_gpt_oss},
                                                          {"kimi_k2", read_deepseek_v3},
                                                          {"kimi_k25", read_text_part<read_deepseek_v3>},
+                                                         {"kimi_k3", read_text_part<read_kimi_linear>},
+                                                         {"kimi_linear", read_kimi_linear},
                                                          {"llama", read_llama},
                                                          {"llama4", read_text_part<read_llama4_text>},
                                                          {"mamba", read_mamba},
@@ -355,6 +374,7 @@ constexpr std::array<ModelTypeEntry, 40> model_types = {{{"deepseek_v2", read_de
                                                          {"mimo", read_mimo},
                                                          {"mimo_v2_flash", read_mimo_v2},
                                                          {"minimax_m2", read_minimax_m2},
+                                                         {"minimax_m3", read_minimax_m3},
                                                          {"mistral", read_mistral},
                                                          {"mixtral", read_mixtral},
                                                          {"nemotron-nas", read_nemotron_nas},
@@ -390,6 +410,7 @@ std::optional<ModelSpec> read_architecture(std::string_view model_type, const Co
     fields.require_word("speculators_model_type", "", "eagle3");
     return read_eagle3(fields, fields.object("transformer_layer_config"));
   }
+  if (is_for(fields, "DFlashDraftModel")) return read_dflash(fields);
   const auto* found = std::find_if(model_types.begin(), model_types.end(),
                                    [&](const ModelTypeEntry& entry) { return entry.name == model_type; });
   if (found == model_types.end()) return std::nullopt;

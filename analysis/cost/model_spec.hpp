@@ -85,6 +85,8 @@ struct ModelSpec {
   bool shared_embedding = false, shared_head = false;
   /// The width of the target's states that such a draft reads; 0 for a model of its own.
   std::int64_t target_width = 0;
+  /// Such a draft makes all of its tokens in one pass (DFlash), not one after the other.
+  bool drafts_in_parallel = false;
   /// The preset that such a draft was trained for; empty where nobody says.
   std::string target = {};
   /// Beside the layers: last norm, the projection of an EAGLE head or a next-token module.

@@ -376,6 +376,8 @@ void read_weight_types(const ConfigFields& fields, ModelSpec& model) {
   } else if (fields.has("quantization_config")) {
     read_quantization(fields.object("quantization_config"), model);
   }
+  // DeepSeek-V4 says it apart.
+  if (fields.word("expert_dtype", "") == "fp4") model.expert_weight_type = NumberType::mxfp4;
 }
 
 }  // namespace specdec::cost

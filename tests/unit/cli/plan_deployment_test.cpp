@@ -980,6 +980,11 @@ TEST_CASE("a head on a target's states drafts as one without being told, and for
       "after the other, from its target's states");
   CHECK(json_of("--hardware h100 --tp 4 --model llama-3.3-70b --max-gamma 3 "
                 "--draft x:alpha=0.8,model=eagle3-llama-3.3-70b")["points"] == plan["points"]);
+  const std::string block = "--alpha 0.8 --hardware h100 --model qwen3-8b --max-gamma 8 --draft-model dflash-qwen3-8b ";
+  CHECK(json_of(block)["points"] == json_of(block + "--draft-kind parallel")["points"]);
+  check_refused(block + "--draft-kind eagle",
+                "--draft-kind is eagle, but must be parallel: dflash-qwen3-8b is a head that drafts all tokens in one "
+                "pass, from its target's states");
   CHECK(warns(json_of(placed + "--draft-model eagle3-qwen3-8b"), "head_of_another_target"));
   // The two have the same width and vocabulary.
   CHECK(warns(json_of("--alpha 0.8 --c 0.05 --batch 1 --model qwen3-235b-a22b --draft-model eagle3-qwen3-8b"),

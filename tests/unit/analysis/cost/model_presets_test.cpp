@@ -54,7 +54,7 @@ TEST_CASE("the parameters of every model preset are those that other pages print
     }
   }
   // Nobody prints how many parameters the drafting heads have.
-  for (const std::string& name : unchecked) CHECK(name.rfind("eagle3-", 0) == 0);
+  for (const std::string& name : unchecked) CHECK((name.starts_with("eagle3-") || name.starts_with("dflash-")));
 }
 
 TEST_CASE("the drafting heads among the presets are as wide as what they read and far smaller than their targets") {
@@ -74,4 +74,68 @@ TEST_CASE("the drafting heads among the presets are as wide as what they read an
     CHECK(head.extra_dense_parameters == 3 * head.width * head.width);
     CHECK(total_parameters(head) < total_parameters(preset(target)) / 10);
   }
+}
+
+TEST_CASE("a draft of DFlash has the target's embedding and head, and reads five of its states") {
+  for (const char* target : {"qwen3-8b", "qwen3.6-27b", "gpt-oss-20b"}) {
+    INFO(target);
+    const ModelSpec* draft = cost::model_preset(std::string("dflash-") + target);
+    const ModelSpec* of = cost::model_preset(target);
+    REQUIRE(draft != nullptr);
+    REQUIRE(of != nullptr);
+    CHECK(draft->drafts_in_parallel);
+    CHECK(draft->target == target);
+    CHECK(draft->target_width == of->width);
+    CHECK(draft->vocabulary == of->vocabulary);
+    CHECK(draft->shared_embedding);
+    CHECK(draft->shared_head);
+    CHECK(draft->extra_dense_parameters == 5 * of->width * of->width);
+    CHECK(total_parameters(*draft) < total_parameters(*of) / 7);
+  }
+  CHECK(total_parameters(*cost::model_preset("dflash-qwen3-8b")) == 1048624640);
+}
+
+TEST_CASE("layers of DeepSeek-V4 keep one vector for 4 or 128 positions beside their window") {
+  const ModelSpec& model = *cost::model_preset("deepseek-v4-flash");
+  std::int64_t windowed = 0, choosing = 0, all = 0;
+  for (const cost::LayerGroup& layer : model.layers) {
+    CHECK(layer.latent);
+    if (layer.window) {
+      windowed += layer.count;
+      CHECK(layer.window == 128);
+      CHECK(layer.cached_values_per_token == 512);
+      continue;
+    }
+    CHECK(layer.state_values_per_sequence == 128 * 512);
+    (layer.selected ? choosing : all) += layer.count;
+    CHECK(layer.cached_values_per_token == (layer.selected ? 128 : 4));
+    CHECK(layer.index_values_per_token == (layer.selected ? 32 : 0));
+    if (layer.selected) CHECK(layer.selected == 4 * 512);
+  }
+  CHECK(windowed == 2);
+  CHECK(choosing == 21);
+  CHECK(all == 20);
+  CHECK(model.next_token_layers.at(0).window == 128);
+  CHECK(model.weight_type == cost::NumberType::fp8);
+  CHECK(model.expert_weight_type == cost::NumberType::mxfp4);
+}
+
+TEST_CASE("MiniMax-M3 chooses blocks of positions, and Kimi-K3 has a state in three of four layers") {
+  for (const cost::LayerGroup& layer : cost::model_preset("minimax-m3")->layers) {
+    CHECK(layer.selected.has_value() == (layer.experts > 0));
+    CHECK(layer.index_values_per_token == (layer.selected ? 128 : 0));
+    if (layer.selected) CHECK(layer.selected == 2048);
+  }
+  const ModelSpec& kimi = *cost::model_preset("kimi-k3");
+  std::int64_t states = 0;
+  for (const cost::LayerGroup& layer : kimi.layers) {
+    CHECK((layer.state_values_per_sequence > 0) != (layer.cached_values_per_token > 0));
+    if (layer.state_values_per_sequence == 0) continue;
+    states += layer.count;
+    CHECK(layer.state_values_per_sequence == 96 * 128 * 128 + 3 * 3 * 96 * 128);
+    // All of attention is in 16 bits.
+    CHECK(layer.unquantized_parameters >= 4 * 7168 * 96 * 128);
+  }
+  CHECK(states == 69);
+  CHECK(kimi.expert_weight_type.value_or(*kimi.weight_type) == cost::NumberType::mxfp4);
 }
