@@ -376,8 +376,11 @@ void read_weight_types(const ConfigFields& fields, ModelSpec& model) {
   } else if (fields.has("quantization_config")) {
     read_quantization(fields.object("quantization_config"), model);
   }
-  // DeepSeek-V4 says it apart.
-  if (fields.word("expert_dtype", "") == "fp4") model.expert_weight_type = NumberType::mxfp4;
+  // DeepSeek-V4 says it apart, and the scales beside the other weights are not those of experts.
+  if (fields.word("expert_dtype", "") == "fp4") {
+    model.expert_weight_type = NumberType::mxfp4;
+    model.quantized_bits.reset();
+  }
 }
 
 }  // namespace specdec::cost

@@ -92,7 +92,7 @@ TEST_CASE("a draft of DFlash has the target's embedding and head, and reads five
     CHECK(draft->extra_dense_parameters == 5 * of->width * of->width);
     CHECK(total_parameters(*draft) < total_parameters(*of) / 7);
   }
-  CHECK(total_parameters(*cost::model_preset("dflash-qwen3-8b")) == 1048624640);
+  CHECK(total_parameters(*cost::model_preset("dflash-qwen3-8b")) == 1048626432);
 }
 
 TEST_CASE("layers of DeepSeek-V4 keep one vector for 4 or 128 positions beside their window") {
@@ -118,6 +118,7 @@ TEST_CASE("layers of DeepSeek-V4 keep one vector for 4 or 128 positions beside t
   CHECK(model.next_token_layers.at(0).window == 128);
   CHECK(model.weight_type == cost::NumberType::fp8);
   CHECK(model.expert_weight_type == cost::NumberType::mxfp4);
+  CHECK_FALSE(model.quantized_bits);
 }
 
 TEST_CASE("MiniMax-M3 chooses blocks of positions, and Kimi-K3 has a state in three of four layers") {
