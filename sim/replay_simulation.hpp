@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "sim/drafting.hpp"
 
 /// Algorithm 1 simulated over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number

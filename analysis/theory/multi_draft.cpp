@@ -6,6 +6,7 @@
 #include <boost/math/tools/roots.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
+#include <cstddef>
 #include <set>
 #include <stdexcept>
 #include <vector>

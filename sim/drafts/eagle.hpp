@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "analysis/core/standardisation.hpp"
 #include "sim/drafting.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "sim/drafts/target_features.hpp"
 #include "sim/transformer/weight_reader.hpp"

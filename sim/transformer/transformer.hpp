@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <span>
+
 #include "sim/transformer/checkpoint.hpp"
 #include "sim/transformer/exits.hpp"
 #include "sim/transformer/transformer_pass.hpp"
