@@ -37,8 +37,10 @@ std::optional<FirstDrafts> first_drafts_of(const ServingSummary& s) {
   const double rounds = s.rounds.value_or(std::floor(s.drafted.value_or(0) / longest));
   if (!(rounds >= 1)) return std::nullopt;
   const bool requests = s.unit == traces::CountUnit::request;
-  return FirstDrafts{s.positions.empty() ? std::min(*s.accepted, rounds) : s.positions.front().accepted, rounds,
-                     requests ? static_cast<double>(s.units) : rounds / rounds_of_a_request};
+  const double units = requests ? static_cast<double>(s.units) : rounds / rounds_of_a_request;
+  if (s.positions.empty()) return FirstDrafts{std::min(*s.accepted, rounds), rounds, units};
+  // Some units may not count by position.
+  return FirstDrafts{s.positions.front().accepted, s.positions.front().evaluated.value_or(rounds), units};
 }
 
 /// The finding of first drafts that published ones of their kind are not like.

@@ -46,6 +46,15 @@ ordered_json assumed_in(const ordered_json& answer, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("a load that nobody has laid out is laid out on as many GPUs as it needs") {
+  const std::string asked =
+      " --hardware h100-sxm --model llama-3.3-70b --prompt-tokens 1000 --output-tokens 200 --arrival-rate 20 "
+      "--replications 2";
+  const ordered_json found = json_of(asked);
+  CHECK(assumed_in(found, "tensor_parallel") == 4);
+  CHECK(found["recommended"]["gpus"] < json_of(asked + " --tp 2")["recommended"]["gpus"]);
+}
+
 TEST_CASE("capacity compares gammas with plain decoding at the load asked for, and says how many GPUs that takes") {
   const ordered_json answer = json_of(small_model + lengths +
                                       " --alpha 0.7 --draft-kind ngram --gamma 1-3 --arrival-rate 120 --tpot-ms 15 "

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -501,6 +502,27 @@ TEST_CASE("formulas err at one number of positions beside another, but price no 
   // The upper half is that of a normal law; 5 standard errors of its quantile: a false alarm in one of 10^6 seeds.
   const double deviation = 0.09 * std::sqrt(2 * (1 - std::pow(4, -1 / RooflineCost::point_error_reach)));
   CHECK(std::log(apart[1950] / alike[1000]) == Approx(1.96 * deviation).epsilon(0.18));
+}
+
+TEST_CASE("what prompts add errs by itself until a time to first token tells it, and rounds stay as they are") {
+  RooflineOptions options = uncertain();
+  options.prompt_error = 0.4;
+  options.replicates = 400;
+  const RooflineCost price(options);
+  const cost::Iteration prompt{.prompt_tokens = 2000, .prompts = 1, .prompt_pairs = 2000.0 * 2001 / 2};
+  const cost::TimedPrompt timed{.tokens = 2000, .seconds = 2 * price.seconds(prompt)};
+  const RooflineCost told = price.with_prompts(std::array{timed});
+  CHECK(told.seconds(prompt) == Approx(timed.seconds).epsilon(1e-12));
+  double before = 0, after = 0;
+  for (std::size_t i = 0; i < price.replicates(); ++i) {
+    before += std::pow(std::log(price.seconds_of_replicate(i, prompt) / price.seconds(prompt)), 2);
+    after += std::pow(std::log(told.seconds_of_replicate(i, prompt) / timed.seconds), 2);
+    const cost::Iteration round{.sequences = 8, .gamma = 3, .context_tokens = 8000};
+    CHECK(told.seconds_of_replicate(i, round) == price.seconds_of_replicate(i, round));
+  }
+  CHECK(std::sqrt(before / 400) > 0.4);
+  // 5 standard errors of a deviation of 5% from 400 draws: a false alarm in one of 10^6 seeds.
+  CHECK(std::sqrt(after / 400) == Approx(0.05).epsilon(0.18));
 }
 
 TEST_CASE("deployments differ from ranges of losses alone by more, which their plain and speculative rounds share") {
