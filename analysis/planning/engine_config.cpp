@@ -270,7 +270,7 @@ worlds::SchedulePrices schedule_prices(Engine engine, DraftKind kind) {
   if (engine == Engine::vllm || engine == Engine::trtllm) prices.per_pause = never;
   if (engine == Engine::trtllm) prices.per_rise = never;
   const bool is_head = kind == DraftKind::eagle || kind == DraftKind::mtp;
-  const bool drafts_longest = kind == DraftKind::model || kind == DraftKind::suffix;
+  const bool drafts_longest = kind == DraftKind::model || kind == DraftKind::mirrored || kind == DraftKind::suffix;
   if (engine == Engine::llamacpp || (engine == Engine::sglang && !is_head) ||
       (engine == Engine::vllm && drafts_longest))
     prices.several = never;

@@ -170,7 +170,9 @@ TEST_CASE("the names of the engines are read back") {
 
 TEST_CASE("vLLM's configuration drafts at every batch what the schedule says, and never more than its maximum") {
   for (const auto& schedule : {falling, std::vector<PlannedStretch>{{1, 1, 1}, {2, 7, 3}, {8, 9, 3}, {10, 64, 5}}}) {
-    const EngineConfig config = engine_config(Engine::vllm, request_for(schedule));
+    EngineRequest request = request_for(schedule);
+    request.kind = DraftKind::eagle;
+    const EngineConfig config = engine_config(Engine::vllm, request);
     const json parsed = json::parse(config.text);
     for (std::int64_t batch = 1; batch <= schedule.back().batch_high; ++batch) {
       CHECK(vllm_gamma(parsed, batch) == gamma_of(schedule, batch));
@@ -182,7 +184,7 @@ TEST_CASE("vLLM's configuration drafts at every batch what the schedule says, an
 }
 
 TEST_CASE("vLLM's configuration selects the acceptance rule that was planned for") {
-  EngineRequest request = request_for(falling);
+  EngineRequest request = request_for(constant);
   const auto parsed = [&] { return json::parse(engine_config(Engine::vllm, request).text); };
   CHECK(parsed()["draft_sample_method"] == "probabilistic");
   CHECK(parsed()["rejection_sample_method"] == "standard");
@@ -209,14 +211,19 @@ TEST_CASE("one gamma at every batch needs no schedule") {
 
 TEST_CASE("what an engine's schedules cannot be is priced out of plans, and refused where it is asked for") {
   using specdec::planning::schedule_prices;
-  const auto refused = [](Engine engine, std::vector<PlannedStretch> schedule, const std::string& words) {
-    CHECK_THROWS_WITH(engine_config(engine, request_for(std::move(schedule))), Catch::Contains(words));
+  const auto refused = [](Engine engine, std::vector<PlannedStretch> schedule, const std::string& words,
+                          DraftKind kind = DraftKind::model) {
+    EngineRequest request = request_for(std::move(schedule));
+    request.kind = kind;
+    CHECK_THROWS_WITH(engine_config(engine, request), Catch::Contains(words));
   };
   refused(Engine::llamacpp, falling, "llama.cpp takes one draft length for all batches");
   refused(Engine::sglang, falling, "SGLang takes one draft length for all batches");
   refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 4}}, "TensorRT-LLM takes the longest drafts first");
   refused(Engine::trtllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none, and the schedule at some alone");
-  refused(Engine::vllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none, and the schedule at some alone");
+  refused(Engine::vllm, {{1, 8, 2}, {9, 32, 0}}, "drafts at every batch or at none, and the schedule at some alone",
+          DraftKind::eagle);
+  refused(Engine::vllm, falling, "vLLM takes one draft length for all batches");
   CHECK(std::isinf(schedule_prices(Engine::llamacpp, DraftKind::eagle).several));
   CHECK(std::isinf(schedule_prices(Engine::sglang, DraftKind::model).several));
   CHECK(schedule_prices(Engine::sglang, DraftKind::eagle).several == 0);
@@ -495,6 +502,7 @@ TEST_CASE("drafts of DFlash and DSpark have each engine's own method, by the dra
 
 TEST_CASE("what an engine does above the last batch of a plan is said unless the command limits the server to it") {
   EngineRequest request = request_for({{1, 8, 4}, {9, 62, 1}});
+  request.kind = DraftKind::eagle;
   const std::string end = "the plan ends at batch 62, and the server may go on above: there it drafts ";
   CHECK(notes_say(engine_config(Engine::vllm, request), end + "gamma 1, which is not planned"));
   CHECK(notes_say(engine_config(Engine::trtllm, request), end + "nothing,"));

@@ -42,7 +42,7 @@ TEST_CASE("vLLM's text has the keys and values of the newest release's own class
          {std::optional<AcceptanceRule>(), std::optional(AcceptanceRule::rejection),
           std::optional(AcceptanceRule::greedy_draft), std::optional(AcceptanceRule::greedy)}) {
       EngineRequest request;
-      request.schedule = {{1, 8, 4}, {9, 32, 2}};
+      request.schedule = {{1, 32, 4}};
       request.target_model = "org/target";
       request.draft_model = "org/draft";
       request.kind = kind;
