@@ -24,6 +24,7 @@ SAVED_BY_ESTIMATE = """[capacity]
 model = llama-3.1-8b
 hardware = h100-sxm
 kernel-times = none
+tensor-parallel-size = 1
 draft-kind = ngram
 gamma = 3
 alpha = 0.6
@@ -188,7 +189,7 @@ class Sweeping(unittest.TestCase):
         self.assertEqual(swept["unpriced"], len(impossible))
 
     def test_gpus_saved_by_the_estimate_alone_are_not_sure(self):
-        (row,) = document("sweep", self.file(SAVED_BY_ESTIMATE))["rows"]
+        (row,) = document("sweep", self.file(SAVED_BY_ESTIMATE.replace("0.6", "0.7").replace("rate = 100", "rate = 200")))["rows"]
         self.assertLess(row["gpus"], row["plain_gpus"])
         self.assertEqual(row["verdict"], "open")
 
