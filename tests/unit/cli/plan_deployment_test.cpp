@@ -1575,7 +1575,7 @@ TEST_CASE("several drafts on one hardware are compared, and its options are refu
       "at most gamma + 1, 2");
   check_refused(
       base + "--calibrate batch=8,speed=9",
-      "--calibrate is speed=9, but must be KEY=VALUE with a key of batch, tpot_ms, gamma, tokens_per_step, context");
+      "--calibrate is speed=9, but must be KEY=VALUE with a key of batch, tpot_ms, gamma, tokens_per_step, context, prompt, ttft_ms");
   check_refused("--draft x:alpha=0.8,c=0.1 --hardware h200 --model llama-3.1-8b",
                 "--draft x: c is given, but --hardware prices rounds");
 }
