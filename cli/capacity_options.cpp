@@ -179,7 +179,8 @@ void declare_deployment(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Deployment");
   options.integer("--gpus", o.question.gpus, legal.gpus,
-                  "accelerators that there are: finds the layout of --tp,\n--dp, --ep and replicas on them");
+                  "accelerators that there are: finds the layout of --tp,\n--dp, --ep and replicas on them\n[with "
+                  "--arrival-rate and no layout as many as it needs]");
   options.integer("--replicas", o.question.replicas, legal.replicas, "how many there are [as many as the load needs]");
   options.number("--price", o.question.price, legal.price, "of a GPU for an hour, in any currency");
 }

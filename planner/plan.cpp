@@ -306,12 +306,8 @@ void assume(const BenchFiles* runs, Plan& p) {
     const auto& stated = draft.acceptance.stated;
     if (stated && stated->published != nullptr) all.push_back(assumption_of(*stated->published));
   }
-  if (const double several = p.schedule_prices.several; several > 0 && p.points().size() > 1) {
-    all.push_back({"a schedule by batch",
-                   std::isinf(several) ? std::string("is nothing that the engine takes")
-                                       : fmt::format("would cost {:.0f}% of all speed", 100 * several),
-                   "default"});
-  }
+  if (p.schedule_prices.several > 0 && p.points().size() > 1)
+    all.push_back({"a schedule by batch", "is nothing that the engine takes", "default"});
   for (const Draft& draft : p.drafts) append_new(all, draft.cost.assumptions);
   if (p.has_roofline() && p.question.context.empty()) all.push_back({"context", "0, an empty cache", "default"});
   if (runs != nullptr) {

@@ -134,7 +134,7 @@ void list_members(Members& members, AcceptanceWords& words) {
 
 template <class Members>
 void list_members(Members& members, TimedIteration& timed) {
-  members.optional("batch", timed.batch, positive);
+  members("batch", timed.batch, positive);
   members("seconds", timed.seconds, positive);
   members.optional("prompt_tokens", timed.prompt_tokens, LegalRange{1});
   members.optional("gamma", timed.gamma, LegalRange{0, 1e6});

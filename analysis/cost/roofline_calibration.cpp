@@ -138,13 +138,12 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     solver.compute(covariances_of(places.size(), relative_error, of_two));
   }
 
-  const std::vector<double> nothing(point_nodes, 0);
-  result.expected_errors_ = DeploymentErrors{0, 0, nothing, nothing};
+  result.expected_errors_.emplace();
   const Eigen::VectorXd expected = solver.solve(misses);
   add_expected(places, span_of(expected), deviations, *result.expected_errors_);
   const std::optional<Rise> rise = rise_of(points, span_of(misses));
   const double log_rise = rise ? rise->log_ratio / std::log(rise->last_batch / rise->first_batch) : 0;
-  carry_on(places, nothing, log_rise, result.expected_errors_->points);
+  carry_on(places, DeploymentErrors().points, log_rise, result.expected_errors_->points);
   for (std::size_t r = 0; r < result.deployment_errors_.size(); ++r) {
     DeploymentErrors& errors = result.deployment_errors_[r];
     if (unlike_others) {
@@ -174,22 +173,21 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
 RooflineCost RooflineCost::with_prompts(std::span<const TimedPrompt> prompts, double relative_error) const {
   RooflineCost result = *this;
   if (prompts.empty()) return result;
-  const std::vector<double> nothing(point_nodes, 0);
-  if (!result.expected_errors_) result.expected_errors_ = DeploymentErrors{0, 0, nothing, nothing};
-  for (std::size_t version = 0; version < result.losses_.size(); ++version) {
+  const auto missed = [&](std::size_t version) {
     const ReplicateDraws draws(options_.seed, prompt_error_stream, static_cast<std::uint32_t>(version));
-    double missed = 0;
+    double sum = 0;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
-      const double n = prompts[i].tokens;
+      const auto& [n, seconds] = prompts[i];
+      core::require_in("RooflineCost::with_prompts", "seconds", seconds, least_normal, core::largest_double);
       const Iteration alone{.prompt_tokens = n, .prompts = 1, .prompt_pairs = n * (n + 1) / 2};
-      missed += std::log(prompts[i].seconds / result.price(version, alone));
-      if (version > 0) missed += relative_error * draws.standard_normal(i);
+      sum += std::log(seconds / price(version, alone)) + (version > 0 ? relative_error * draws.standard_normal(i) : 0);
     }
-    DeploymentErrors* const errors =
-        version == 0 ? &*result.expected_errors_
-                     : (result.deployment_errors_.empty() ? nullptr : &result.deployment_errors_[version - 1]);
-    if (errors != nullptr) errors->prompts += missed / static_cast<double>(prompts.size());
-  }
+    return sum / static_cast<double>(prompts.size());
+  };
+  if (!result.expected_errors_) result.expected_errors_.emplace();
+  result.expected_errors_->prompts += missed(0);
+  for (std::size_t r = 0; r < result.deployment_errors_.size(); ++r)
+    result.deployment_errors_[r].prompts += missed(1 + r);
   return result;
 }
 

@@ -349,7 +349,7 @@ void RooflineCost::draw_deployments() {
     const auto draw = [&](std::size_t first, std::vector<double>& points) {
       double point = draws.standard_normal(first);
       for (std::size_t node = 0; node < point_nodes; ++node) {
-        points.push_back(options_.point_error * point);
+        points[node] = options_.point_error * point;
         point = next * point + new_part * draws.standard_normal(first + 1 + node);
       }
     };
@@ -371,6 +371,8 @@ RooflineCost::PointPlace RooflineCost::point_place(double positions) {
   place.of_right *= scale;
   return place;
 }
+
+RooflineCost::DeploymentErrors::DeploymentErrors() : points(point_nodes), elsewhere(point_nodes) {}
 
 double RooflineCost::DeploymentErrors::at(const PointPlace& place, bool drafts) const {
   double error = all + (drafts ? drafting : 0);
@@ -412,8 +414,7 @@ bool RooflineCost::has_errors(std::size_t version) const { return errors_of(vers
 void RooflineCost::widen_by(double largest_miss) {
   // Without ranges and errors there are no replicates yet.
   if (replicates() == 0) losses_.resize(1 + options_.replicates, Losses(losses_.front()));
-  const std::vector<double> nothing(point_nodes, 0);
-  deployment_errors_.resize(replicates(), {0, 0, nothing, nothing});
+  deployment_errors_.resize(replicates());
   const double deviation = largest_miss / core::normal_half_width_95;
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, shape_stream, static_cast<std::uint32_t>(r));

@@ -335,9 +335,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// ln of what iterations take more than the kernels say, with these: all of them, those with drafts, and by positions
   /// beside, at the contexts that were timed and independently of them; and of what prompts add, beside these.
   struct DeploymentErrors {
-    double all = 0, drafting = 0;
-    std::vector<double> points = {}, elsewhere = {};
-    double prompts = 0;
+    /// None.
+    DeploymentErrors();
+    double all = 0, drafting = 0, prompts = 0;
+    std::vector<double> points, elsewhere;
     double at(const PointPlace& place, bool drafts) const;
   };
   struct ErrorDeviations {
@@ -359,14 +360,14 @@ class RooflineCost final : public RoundCost, public IterationCost {
   PointPlace place_of(const Iteration& iteration) const;
   /// The factor of a version on iterations at the place, by their errors.
   double error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const;
-  /// Null if the version has none.
+  /// What the version errs by; null if it errs by nothing.
   const DeploymentErrors* errors_of(std::size_t version) const;
   bool has_errors(std::size_t version) const;
   class AllVersions;
   /// Makes the replicates differ by as much as a time is missed, plain rounds and those with drafts apart.
   void widen_by(double largest_miss);
   void draw_losses();
-  /// Replicates of deployments whose times differ by `deviation`, and those of their points by `around`.
+  /// Replicates of deployments whose times differ by the options' errors.
   void draw_deployments();
   /// Learns the errors of the deployment.
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;

@@ -449,8 +449,9 @@ struct ServingSummaries::Groups {
     if (last == by_key.end() || last->first.first != model || last->first.second != value) {
       last = by_key.try_emplace({std::string(model), std::string(value)}).first;
       if (by_key.size() > most_groups)
-        throw counts.refusal("models and groups", fmt::format("over {}", most_groups),
-                             fmt::format("at most {}: each has an answer of its own", most_groups));
+        throw counts.refusal(
+            "models and groups", fmt::format("over {}", most_groups),
+            fmt::format("at most {}, each with an answer of its own: leave out the others", most_groups));
     }
     return last->second;
   }

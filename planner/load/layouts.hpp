@@ -92,8 +92,7 @@ std::vector<Layout> layouts_within(std::int64_t gpus, const cost::RooflineCost& 
 /// Source:   docs/theory.md#search-for-a-layout
 /// @param cost  that of hardware; the layout that its words state is kept
 /// @throws QuestionError without hardware, for a value outside its range, if no layout serves except for such a load,
-/// or
-///   if it was interrupted
+///   or if it was interrupted
 LayoutSearch search_layouts(const std::optional<Acceptance>& acceptance, const Cost& cost,
                             const CapacityQuestion& question, const core::RunHooks& hooks = {});
 

@@ -81,10 +81,9 @@ void leave_out_unpriced(const CapacityQuestion& question, std::vector<CapacityWo
 struct Expected {
   /// F, and 1 / seconds per output token where the answer's figures are for.
   double rate = 0, speed = 0;
-  /// Of an iteration with a prompt as long as the middle context.
-  double prompt_seconds = 0;
 };
 
+/// Of an iteration with a prompt as long as the middle context.
 double prompt_seconds(const CapacityQuestion& question) {
   const double n = std::max(1.0, question.workload.middle_context());
   return question.cost->seconds({.prompt_tokens = n, .prompts = 1, .prompt_pairs = n * (n + 1) / 2});
@@ -93,24 +92,23 @@ double prompt_seconds(const CapacityQuestion& question) {
 /// Of one scenario at the cost and acceptance of a question. @param own  the scenario in the question's own answer
 Expected expected_of(const CapacityQuestion& question, const PlannedScenario& planned, const RoundsToCover& cover,
                      const ScenarioCapacity& own) {
-  const double prompt = prompt_seconds(question);
-  if (!planned.saturation()) return {1 / question.cost->seconds({.sequences = 1}), 0, prompt};
+  if (!planned.saturation()) return {1 / question.cost->seconds({.sequences = 1}), 0};
   std::vector<planning::RoundsFrom> rounds;
   for (const GammaFrom& stretch : planned.scenario().engine.schedule)
     rounds.push_back(cover.rounds(question.acceptance, stretch.batch_low, stretch.gamma));
   if (question.workload.clients) {
     const double rate = planned.balanced_rate(*question.cost, rounds, own.mean_batch.value);
-    return {rate, rate, prompt};
+    return {rate, rate};
   }
   const BalancedLoads loads = planned.balanced_loads(*question.cost, rounds);
   const double at = own.at_requests_per_second.value;
   const double speed = at > 0 && at <= loads.most ? 1 / loads.tpot_at(at) : 0;
-  if (!own.search_end) return {loads.most, speed, prompt};
+  if (!own.search_end) return {loads.most, speed};
   const double load = std::exp(loads.scale.log_load_at(own.search_end->expected));
-  if (load < least_load * loads.most) return {0, speed, prompt};
+  if (load < least_load * loads.most) return {0, speed};
   // At a lower share of what saturates, requests differ less in their times.
   const double share = own.requests_per_second_per_replica.value / own.saturated_requests_per_second_per_replica.value;
-  return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed, prompt};
+  return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed};
 }
 
 /// ln(simulated) over ln(expected): a parabola by least squares, of few points or parallel ones a line.
@@ -349,7 +347,7 @@ class ScenarioOverWorlds {
       const Expected here = expected_in(world);
       expected.push_back(here.rate);
       expected_speeds.push_back(here.speed);
-      prompts.push_back(here.prompt_seconds);
+      prompts.push_back(prompt_seconds(alone_));
     }
     const ScenarioCapacity own = simulate({});
     const Expected own_expected = expected_in({});

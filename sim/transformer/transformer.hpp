@@ -45,8 +45,7 @@ class Transformer final : public LanguageModel {
   /// options.keep_features.
   bool keeps_features() const { return keeps_features_; }
   /// 2 * (parameters of the matrices a token is multiplied by: projections and feed-forward of the blocks that are
-  /// run, exit,
-  /// head). Excludes norms, activations, softmax, and attention over the prefix.
+  /// run, exit, head). Excludes norms, activations, softmax, and attention over the prefix.
   double operations_per_token() const override;
 
   /// Appends `block` to the prefix and writes the next-token distributions after its last rows.size() / vocab_size()

@@ -61,6 +61,7 @@ void OmlxLog::read_heads(const LogLine& line) {
     read_depths(line, *depths, counts);
     counts.gamma = static_cast<std::int64_t>(counts.drafted_at.size());
   }
+  // What stands behind the drafts tells a whole line from one that was cut within a number.
   if (!line.after(" emits[")) line.refuse("emits", "missing", "given behind the drafts");
   found_.take(counts);
 }

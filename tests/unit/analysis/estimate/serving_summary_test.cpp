@@ -694,6 +694,19 @@ TEST_CASE("counts of nothing give a summary that says so, not an estimate") {
   CHECK(summaries_of({}).empty());
 }
 
+TEST_CASE("more than 1,000 models are refused where the next one stands") {
+  ServingSummaries summaries(ServingSummaryOptions{});
+  ServingCounts counts = worked_example();
+  const auto add = [&](int model) {
+    counts.labels = {{"model_name", std::to_string(model)}};
+    counts.line = model;
+    summaries.add(counts);
+  };
+  for (int model = 1; model <= 1000; ++model) add(model);
+  add(1000);
+  CHECK_THROWS_WITH(add(1001), Catch::Contains("metrics.txt:1001: models and groups is over 1000"));
+}
+
 TEST_CASE("counts that contradict each other are refused with file, line, field, found and expected") {
   ServingCounts counts = worked_example();
   counts.accepted = 4100;

@@ -39,6 +39,19 @@ class OneReplicate final : public cost::IterationCost {
   double index_;
 };
 
+/// The same, but that prompts add (37 i mod 81 + 1)/41 times as much in replicate i.
+class OddPrompts final : public cost::IterationCost {
+ public:
+  std::size_t replicates() const override { return 81; }
+  double price(std::size_t version, const cost::Iteration& iteration) const override {
+    cost::Iteration rounds = iteration;
+    rounds.prompt_tokens = 0;
+    const double alone = ScaledCost().price(version, rounds);
+    return alone + (ScaledCost().price(version, iteration) - alone) * (version == 0 ? 1 : factor(version - 1));
+  }
+  static double factor(std::size_t replicate) { return (1 + static_cast<double>(37 * replicate % 81)) / 41; }
+};
+
 /// 20 requests/s, plainly and with two drafts of which 80% are accepted, at most 20 ms per token.
 sim::CapacityQuestion question_for(std::shared_ptr<const cost::IterationCost> cost) {
   sim::CapacityQuestion question;
@@ -69,6 +82,24 @@ sim::CapacityInWorlds in_worlds(const sim::CapacityQuestion& question, std::vect
 }
 
 }  // namespace
+
+TEST_CASE("worlds at both ends of what prompts take are simulated, whatever load they carry") {
+  const sim::CapacityInWorlds found = in_worlds(question_for(std::make_shared<OddPrompts>()), of_replicates());
+  for (const sim::ScenarioInWorlds& scenario : found.scenarios) {
+    double least = 2, most = 0;
+    for (const std::size_t w : scenario.simulated) {
+      // A prompt of the middle context, 70 positions, in this world.
+      const double seconds = OddPrompts().price(1 + w, {.prompt_tokens = 70, .prompts = 1});
+      least = std::min(least, seconds);
+      most = std::max(most, seconds);
+    }
+    std::vector<double> all;
+    for (std::size_t w = 0; w < 81; ++w) all.push_back(OddPrompts().price(1 + w, {.prompt_tokens = 70, .prompts = 1}));
+    std::sort(all.begin(), all.end());
+    CHECK(least <= all[2]);
+    CHECK(most >= all[78]);
+  }
+}
 
 TEST_CASE("what a scenario takes in a world that was not simulated is what its own simulation says") {
   for (const bool has_limit : {true, false}) {
