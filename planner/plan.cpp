@@ -97,7 +97,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   take_limits(p, question);
   // One schedule's rules for all drafts: the strictest.
   for (const Draft& draft : p.drafts) {
-    const worlds::SchedulePrices its = schedule_prices(q, p.engine, draft.cost.rounds->kind());
+    const worlds::SchedulePrices its = schedule_prices(served_by(q, p.engine), draft.cost.rounds->kind());
     if (its.several >= question.schedule_prices.several) question.schedule_prices = its;
   }
   if (costs_hold_at_one_batch(p)) {
@@ -126,10 +126,11 @@ void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assu
 
 }  // namespace
 
-worlds::SchedulePrices schedule_prices(const PlanQuestion& question, const std::optional<std::string>& measured,
-                                       cost::DraftKind kind) {
-  const std::optional<planning::Engine> engine =
-      question.emit ? question.emit : planning::engine_named(measured.value_or(""));
+std::optional<planning::Engine> served_by(const PlanQuestion& question, const std::optional<std::string>& measured) {
+  return question.emit ? question.emit : planning::engine_named(measured.value_or(""));
+}
+
+worlds::SchedulePrices schedule_prices(const std::optional<planning::Engine>& engine, cost::DraftKind kind) {
   return engine ? planning::schedule_prices(*engine, kind) : worlds::SchedulePrices();
 }
 

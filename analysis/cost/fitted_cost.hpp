@@ -76,6 +76,8 @@ struct FitOptions {
   /// that, and how far servers differ, by what these runs show, > 0.
   double usual_error = 0.02;
   double usual_error_degrees = 4;
+  /// Whether the engine is llama.cpp, whose kernel changes with the tokens of a pass.
+  bool has_kernel_step = false;
   /// Mean drafted tokens of a round of at most gamma, [0, gamma]: the gamma of all formulas, where drafts may be
   /// shorter or missing; gamma itself if empty.
   std::function<double(double gamma)> mean_drafts = {};
@@ -100,7 +102,8 @@ struct FittedRanges {
 ///
 /// where ln t has a normal prior in each family of servers (usual shares of the iteration, with their spread among
 /// published servers; the iteration itself has none), g is a Gaussian process over ln batch, ln(gamma + 1) and
-/// ln(context + 500), apart for plain and speculative rounds and with a level of its own for each tree, and the noise
+/// ln(context + 500), apart for plain and speculative rounds and with a level of its own for each tree and, in
+/// llama.cpp, beyond the tokens at which its kernel changes, and the noise
 /// is a run's usual error. A family's share of the replicates is its share of servers times the density of the runs in
 /// it, linearised at its most probable terms. A run without a context is taken at the mean of the others; where none
 /// says one, the term is left out and every context costs the same.

@@ -83,11 +83,21 @@ inline constexpr double residual_size = 0.07, tree_size = 0.1;
 /// Covariance of the residual at two places.
 double covariance(const Place& a, const Place& b);
 
+/// The tokens of a pass beyond which llama.cpp multiplies quantised weights by another kernel, and the standard
+/// deviation of the logarithm of what that changes.
+///
+/// Source:   ggml-cuda/mmvq.cu, ggml-vulkan.cpp and ggml-metal-ops.cpp of August 2026; docs/theory.md#cost-of-a-round
+inline constexpr double kernel_width = 8, kernel_step = 0.4;
+
 /// The law of a round's time given its terms.
 struct RoundLaw {
   DraftKind kind = DraftKind::model;
   bool knows_contexts = false;
+  /// Whether kernels change beyond kernel_width.
+  bool has_kernel_step = false;
 
+  /// kernel_step where the kernel is the other one, else 0.
+  double step(const Place& at) const { return has_kernel_step && at.tokens() > kernel_width ? kernel_step : 0; }
   /// What each term's seconds are multiplied by; 0 for those of the iteration, the experts and their two counts.
   TermSeconds amounts(const Place& at) const;
   TermSeconds seconds(const LogTerms& log_terms, const Place& at) const;

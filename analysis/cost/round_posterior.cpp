@@ -18,7 +18,8 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr std::uint32_t run_stream = 32, prior_stream = 33, path_stream = 34, tree_stream = 35, feature_stream = 36;
+constexpr std::uint32_t run_stream = 32, prior_stream = 33, path_stream = 34, tree_stream = 35, feature_stream = 36,
+                        step_stream = 37;
 /// Cosines that a path of the residual is the sum of.
 constexpr Index features = 32;
 /// The errors of runs, and the spreads of terms and residual, over those that are usual, as worlds have them.
@@ -75,7 +76,7 @@ VectorXd normals(const ReplicateDraws& draws, Index count) {
 }  // namespace
 
 RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
-    : law_{options.kind, knows_contexts}, seed_(options.seed) {
+    : law_{options.kind, knows_contexts, options.has_kernel_step}, seed_(options.seed) {
   group(runs, options);
   tokens_.resize(measured_.size());
   amounts_.resize(measured_.size(), terms_of_a_round);
@@ -123,6 +124,7 @@ RoundPosterior::RoundPosterior(std::span<const ObservedRound> runs, const FitOpt
   log_terms_.resize(count, terms_of_a_round);
   terms_.resize(count, terms_of_a_round);
   paths_.resize(count, 2 * features);
+  steps_.resize(count);
   spreads_.resize(count);
   weights_.resize(count, measured_.size());
   for (std::size_t world = 0; world < options.replicates; ++world)
@@ -310,8 +312,12 @@ VectorXd RoundPosterior::log_seconds_of_runs(const LogTerms& terms, MatrixXd* sl
 
 VectorXd RoundPosterior::covariances_with(const Place& at) const {
   VectorXd values(static_cast<Index>(places_.size()));
-  for (Index i = 0; i < values.size(); ++i) values[i] = covariance(at, places_[static_cast<std::size_t>(i)]);
+  for (Index i = 0; i < values.size(); ++i) values[i] = covariance_of(at, places_[static_cast<std::size_t>(i)]);
   return values;
+}
+
+double RoundPosterior::covariance_of(const Place& a, const Place& b) const {
+  return covariance(a, b) + law_.step(a) * law_.step(b);
 }
 
 // By Levenberg's and Marquardt's damped Gauss-Newton steps.
@@ -373,11 +379,12 @@ void RoundPosterior::draw(std::size_t world, const Mode& mode, const VectorXd& s
   const auto& [errors, spread, log_prior, covariances] = sizes_[mode.size];
   spreads_[row] = spread;
   paths_.row(row) = spread * normals(ReplicateDraws(seed_, path_stream, index), 2 * features).transpose();
+  steps_[row] = spread * ReplicateDraws(seed_, step_stream, index).standard_normal(0);
   VectorXd made_up = errors * errors_.cwiseProduct(normals(ReplicateDraws(seed_, run_stream, index), measured_.size()));
   for (Index i = 0; i < made_up.size(); ++i) {
     const Place& place = places_[static_cast<std::size_t>(i)];
     made_up[i] += paths_.row(row).segment(place.drafts() ? features : 0, features).dot(path_features(place)) +
-                  spread * tree_path(place, world);
+                  law_.step(place) * steps_[row] + spread * tree_path(place, world);
   }
   const VectorXd aim = measured_ + shift - made_up;
   const LogTerms deviations = normals(ReplicateDraws(seed_, prior_stream, index), terms_of_a_round);
@@ -393,6 +400,7 @@ void RoundPosterior::draw(std::size_t world, const Mode& mode, const VectorXd& s
 ArrayXd RoundPosterior::log_residuals(const Place& at, std::size_t first, std::size_t count) const {
   const auto begin = static_cast<Index>(first), rows = static_cast<Index>(count);
   ArrayXd residuals = paths_.block(begin, at.drafts() ? features : 0, rows, features) * path_features(at) +
+                      law_.step(at) * steps_.segment(begin, rows) +
                       weights_.middleRows(begin, rows) * covariances_with(at);
   if (at.width > 1)
     for (Index i = 0; i < rows; ++i)
@@ -433,7 +441,7 @@ double RoundPosterior::log_covariance(const Place& a, const Place& b) const {
     LogTerms of_a, of_b;
     const double off_a = its(a, near_a, of_a) - mean_a, off_b = its(b, near_b, of_b) - mean_b;
     const Size& size = sizes_[mode.size];
-    const double left = squared(size.spreads) * covariance(a, b) -
+    const double left = squared(size.spreads) * covariance_of(a, b) -
                         squared(squared(size.spreads)) * near_a.dot(size.covariances.solve(near_b));
     sum += mode.share * (of_a.dot(mode.uncertainty * of_b) + left + off_a * off_b);
   }

@@ -73,6 +73,7 @@ class RoundPosterior {
   LogTerms fit(const Eigen::LLT<Matrix>& covariances, const Vector& log_seconds, const LogTerms& means,
                const LogTerms& spreads, LogTerms start, double converged) const;
   Vector log_seconds_of_runs(const LogTerms& log_terms, Matrix* slopes = nullptr) const;
+  double covariance_of(const Place& a, const Place& b) const;
   Vector covariances_with(const Place& at) const;
   /// ln of the density of the runs' seconds in each mode, its share among servers included, (ways, modes).
   Matrix log_densities(std::span<const RoundPrior> families, const Matrix& shifts) const;
@@ -82,7 +83,7 @@ class RoundPosterior {
   /// The way and the mode of each world.
   std::vector<std::size_t> choose(const Matrix& log_densities, const FitOptions& options);
   void draw(std::size_t world, const Mode& mode, const Vector& shift);
-  /// Prior paths of the residual at a place: their features, and the part of a tree in each world from `first` on.
+  /// Prior paths of the residual at a place: their features, and the part of a tree in one world.
   Vector path_features(const Place& at) const;
   double tree_path(const Place& at, std::size_t world) const;
   Eigen::ArrayXd log_residuals(const Place& at, std::size_t first, std::size_t count) const;
@@ -107,11 +108,11 @@ class RoundPosterior {
   /// Directions of the features, (features, coordinates), and their phases.
   Eigen::Matrix<double, Eigen::Dynamic, 5> directions_;
   Vector phases_;
-  /// Of each world: terms, factors of the features for plain rounds and for those with drafts, what runs add, and the
-  /// size of its spreads.
+  /// Of each world: terms, factors of the features for plain rounds and for those with drafts, what runs add, the
+  /// kernel's step, and the size of its spreads.
   Matrix log_terms_, paths_, weights_;
   Eigen::ArrayXXd terms_;
-  Vector spreads_;
+  Vector steps_, spreads_;
 };
 
 }  // namespace specdec::cost

@@ -276,6 +276,7 @@ void BenchPlanner::take_worlds(const estimate::TokenWorlds& drawn) {
 void BenchPlanner::fit() {
   options_.seed = question_.seed;
   options_.kind = question_.kind;
+  options_.has_kernel_step = question_.has_kernel_step;
   std::vector<const ServingCounts*> counts;
   for (const Run& run : runs_) counts.push_back(run.counts);
   for (const ServingCounts& window : question_.windows) counts.push_back(&window);

@@ -40,6 +40,8 @@ struct BenchQuestion {
   cost::DraftKind kind = cost::DraftKind::model;
   /// False where nothing tells the kind, and `kind` is a guess: then rounds and acceptance are those of any kind.
   bool kind_told = true;
+  /// As in cost::FitOptions.
+  bool has_kernel_step = false;
   /// Prices points beyond the runs, by its shape: cost::AnchoredCost. Null: the fit is extended.
   std::shared_ptr<const cost::RoundCost> beyond = {};
   /// The extra time of a speculative round in the plan and in `holdout` that the rounds of the runs lacked, in seconds

@@ -216,6 +216,7 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
   cost.engine = windows.front().engine;
   cost::FitOptions options;
   options.kind = cost.kind;
+  options.has_kernel_step = planning::engine_named(*cost.engine) == planning::Engine::llamacpp;
   std::vector<const traces::ServingCounts*> counts;
   for (const traces::ServingCounts& window : windows) counts.push_back(&window);
   options.mean_drafts = cost::mean_drafts_of(counts);

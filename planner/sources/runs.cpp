@@ -221,7 +221,9 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
   question.prompt_tokens_per_second = files.prompt_tokens_per_second;
   if (files.hardware) take_cost(*files.hardware, p);
   p.engine = engine_of(question.runs);
-  p.schedule_prices = question.schedule_prices = schedule_prices(q, p.engine, question.kind);
+  const auto server = served_by(q, p.engine);
+  question.has_kernel_step = server == planning::Engine::llamacpp;
+  p.schedule_prices = question.schedule_prices = schedule_prices(server, question.kind);
   p.bench = planning::plan_bench(question);
   p.deployment = p.bench->plan;
   p.in_seconds = true;

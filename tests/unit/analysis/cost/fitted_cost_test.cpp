@@ -289,6 +289,29 @@ TEST_CASE("a plain run and one gamma are divided as is usual of the draft's kind
   CHECK(ratio(DraftKind::eagle, {}, 8) == Approx(ratio(DraftKind::eagle, true, 8)).epsilon(0.1));
 }
 
+TEST_CASE("llama.cpp's rounds of over 8 tokens may cost quite another price until one of them ran") {
+  // As on an MI50, whose pass of 9 tokens takes 1.56 times that of 8.
+  const auto seconds = [](double tokens) { return 0.05 + 0.003 * tokens + (tokens > 8 ? 0.04 : 0); };
+  const auto run = [&](double gamma) { return ObservedRound{.gamma = gamma, .seconds = seconds(gamma + 1)}; };
+  const auto holds = [&](const std::vector<ObservedRound>& runs, bool has_kernel_step, std::int64_t gamma) {
+    const FittedCost price(runs, {.kind = DraftKind::ngram, .has_kernel_step = has_kernel_step});
+    return cost::central_range(price, {.gamma = gamma}).contains(seconds(static_cast<double>(gamma) + 1));
+  };
+  const std::vector<ObservedRound> below = {run(0), run(2), run(4)};
+  CHECK(holds(below, true, 8));
+  CHECK_FALSE(holds(below, false, 8));
+  const FittedCost steps(below, {.kind = DraftKind::ngram, .has_kernel_step = true});
+  const FittedCost smooth(below, {.kind = DraftKind::ngram});
+  CHECK(log_half_width(steps, 7, 1, 0) < 1.2 * log_half_width(smooth, 7, 1, 0));
+  CHECK(log_half_width(steps, 8, 1, 0) > 0.6);
+  // One round beyond tells the step of all others.
+  const FittedCost told(std::vector<ObservedRound>{run(0), run(2), run(4), run(8)},
+                        {.kind = DraftKind::ngram, .has_kernel_step = true});
+  CHECK(log_half_width(told, 10, 1, 0) < 0.15);
+  CHECK(log_error(told.round({.gamma = 10}).total(), seconds(11)) < 0.06);
+  CHECK(log_error(told.round({.gamma = 7}).total(), seconds(8)) < 0.06);
+}
+
 TEST_CASE("a ratio of two runs at one batch is what was measured, but for the error of a run") {
   for (const DraftKind kind : {DraftKind::eagle, DraftKind::mtp, DraftKind::model, DraftKind::parallel}) {
     for (const double measured : {1.25, 1.5, 2.0}) {
