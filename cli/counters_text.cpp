@@ -318,7 +318,7 @@ render::Spoken spoken(const CountersAnswer& a) {
   constexpr std::size_t longest = 70;
   if (!a.options.scrape.url && !files.empty() && files.size() <= longest && !a.groups.front().gammas.empty()) {
     decision.next = fmt::format("specdec plan --counters {} --c 0.05", files);
-    answer.reason = "with the time of your draft's step over the target's as --c:";
+    decision.purpose = "with the time of your draft's step over the target's as --c:";
   }
   if (a.groups.size() > detailed_groups) return answer;
   std::vector<std::string> parts;

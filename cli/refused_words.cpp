@@ -2,6 +2,8 @@
 #include "cli/usage_error.hpp"
 #include "planner/near_names.hpp"
 #include "traces/formats/text_parts.hpp"
+#include "traces/open_trace.hpp"
+#include "traces/serving/read_serving_counts.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -130,8 +132,13 @@ std::string not_an_option(const CLI::App& program, const ChosenApp& chosen, std:
   const std::string name(word.starts_with('-') ? word.substr(0, word.find('=')) : word);
   if (has_option(*chosen.app, name)) return fmt::format("{} must stand behind{}; {}", name, chosen.words, help);
   std::error_code ignored;
-  if (!name.starts_with('-') && has_option(*chosen.app, "--trace") && std::filesystem::exists(name, ignored))
-    return fmt::format("{0} is not an option of{1}; a recording is --trace {0}; {2}", name, chosen.words, help);
+  if (!name.starts_with('-') && has_option(*chosen.app, "--trace") && std::filesystem::exists(name, ignored)) {
+    const bool counts = has_option(*chosen.app, "--bench") && traces::recognised_counts(traces::FileHead::of(name));
+    return fmt::format("{0} is not an option of{1}; {2} {0}; {3}", name, chosen.words,
+                       counts ? fmt::format("timed runs are --bench {}, counts without times --counters", name)
+                              : "a recording is --trace",
+                       help);
+  }
   // A command that was taken for an option is near, too.
   std::vector<std::string> known = options_of(*chosen.app);
   for (const std::string& command : commands_within(*chosen.app)) known.push_back(command);

@@ -128,7 +128,7 @@ std::string what_changes(const Plan& plan, const PointPlan& point) {
 }
 
 /// Where the best draft loses: what its round costs, and whether drafts that are always accepted would lose, too.
-std::string cause_of_loss(const PointPlan& point, const planning::DeploymentRow& draft) {
+std::string cause_of_loss(const Plan& plan, const PointPlan& point, const planning::DeploymentRow& draft) {
   const double round = draft.time.total() / point.rows.front().time.total();
   constexpr double told = 1.05;
   if (draft.speedup >= 1 || !(round > told)) return "";
@@ -136,8 +136,8 @@ std::string cause_of_loss(const PointPlan& point, const planning::DeploymentRow&
       fmt::format(" A round with {} costs {} plain steps", tokens_text(draft.gamma), brief(round, 2));
   const double most = static_cast<double>(draft.gamma) + 1;
   if (round < most) return fmt::format("{}, for {} tokens.", cost, brief(draft.tokens_per_step, 2));
-  return fmt::format("{}: even {} tokens of {} would lose. Look for what drafting switches off, such as CUDA graphs.",
-                     cost, most, most);
+  return fmt::format("{}: even {} tokens of {} would lose.{}", cost, most, most,
+                     plan.bench ? " Look for what drafting switches off, such as CUDA graphs." : "");
 }
 
 std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
@@ -147,8 +147,8 @@ std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
     if (draft.gamma == 0) return "";
     const std::string speedup = has_width(draft.speedup_ci95) ? range_text(draft.speedup_ci95)
                                                               : speedup_text(draft.speedup);
-    return fmt::format("With {}: {}, {}.{}{}", drafts_text(plan, draft.gamma), certainty_text(point.share, plan), speedup,
-                       cause_of_loss(point, draft), what_changes(plan, point));
+    return fmt::format("With {}: {}, {}.{}{}", drafts_text(plan, draft.gamma), certainty_text(point.share, plan),
+                       speedup, cause_of_loss(plan, point, draft), what_changes(plan, point));
   }
   std::string text = capitalised(certainty_text(point.share, plan));
   if (has_width(best.speedup_ci95)) text += fmt::format(", {}", range_text(best.speedup_ci95));
@@ -197,14 +197,15 @@ std::string certainty_of_schedule(const Plan& plan) {
   return texts.empty() ? "" : capitalised(fmt::format("{}.", fmt::join(texts, "; ")));
 }
 
-/// " Over the 3 in use: likely (80%) to gain 5%."
+/// " Over the 3 in use: likely (80%) to gain 5% at 48 requests."
 std::string certainty_over(const Plan& plan, const std::optional<DecidedOver>& over) {
   const auto& points = plan.points();
   const bool changes = std::any_of(points.begin(), points.end(), [](const PointPlan& point) {
     return point.deployed && point.optimal().gamma != point.deployed->gamma;
   });
   if (!over || !changes) return "";
-  return fmt::format(" Over the {} in use: {}.", over->gamma, certainty_text(over->share, plan));
+  return fmt::format(" Over the {} in use: {} at {}.", over->gamma, certainty_text(over->share, plan),
+                     requests_text(static_cast<std::int64_t>(planning::whole_batch(over->batch))));
 }
 
 /// The least of the points that draft; the largest of all if none does.
@@ -241,18 +242,28 @@ DecidedSpeedup speedup_of(const Plan& plan, const Decision& decision) {
 std::optional<DecidedOver> over_of(const Plan& plan) {
   std::optional<DecidedOver> over;
   for (const PointPlan& point : plan.points()) {
-    if (!point.deployed) continue;
-    if (!over || point.deployed->share_over < over->share)
-      over = DecidedOver{point.deployed->gamma, point.deployed->share_over};
+    if (point.deployed && (!over || point.deployed->share_over > over->share))
+      over = DecidedOver{point.deployed->gamma, point.deployed->share_over, point.batch};
   }
   return over;
 }
 
-std::string next_of(const Plan& plan) {
-  if (plan.next_run()) return next_run_command(plan);
-  for (const PointPlan& point : plan.points())
-    if (point.next) return benchmark_command(plan, *point.next);
-  return "";
+void add_next(const Plan& plan, Decision& decision) {
+  std::optional<planning::NextMeasurement> next;
+  if (const std::optional<planning::NextRun> run = plan.next_run()) {
+    next = {run->gamma, run->batch, run->context};
+    decision.next = next_run_command(plan);
+    decision.purpose =
+        fmt::format("to lower the expected loss from {} to {} in {} minutes", percent(plan.run_values->regret),
+                    percent(run->regret_after), brief(run->minutes, 2));
+  } else {
+    const auto told = std::find_if(plan.points().begin(), plan.points().end(),
+                                   [](const PointPlan& point) { return point.next.has_value(); });
+    if (told == plan.points().end()) return;
+    next = told->next;
+    decision.next = benchmark_command(plan, *next);
+  }
+  decision.server = server_setting(engine_of(plan), *next, plan.cost().kind());
 }
 
 }  // namespace
@@ -300,7 +311,7 @@ Decision decision_of(const Plan& plan) {
   }
   if (!plan.shortfall.empty()) decision.certainty += fmt::format(" This does not fit: {}.", plan.shortfall);
   if (!plan.misfit().empty()) decision.certainty += fmt::format(" No server starts with this draft: {}.", plan.misfit());
-  decision.next = next_of(plan);
+  add_next(plan, decision);
   return decision;
 }
 

@@ -29,11 +29,12 @@ struct DecidedSpeedup {
   std::optional<double> share;
 };
 
-/// The gamma in use beside what is decided.
+/// The gamma in use beside what is decided, at the batch where a change gains most surely.
 struct DecidedOver {
   std::int64_t gamma = 0;
   /// The share of worlds in which what is decided is faster than it by min_gain.
   double share = 0;
+  double batch = 1;
 };
 
 /// What to do, how sure it is, and what to do next: the one object from which text, page, captions and configurations
@@ -48,8 +49,9 @@ struct Decision {
   std::optional<DecidedOver> over;
   /// Two lines: what to do; how sure, and what would change it.
   std::string action, certainty;
-  /// A command to run next; empty if none is worth it.
-  std::string next;
+  /// A command to run next; empty if none is worth it. How the server runs for it, "with num_speculative_tokens 3";
+  /// empty where none is run. What it is for, or needs.
+  std::string next, server, purpose;
 };
 
 Decision decision_of(const Plan& plan);

@@ -33,6 +33,8 @@ struct DraftWords {
   /// Its name among several drafts, for messages; empty if it is the only one.
   std::string name = {};
 
+  /// False where the kind of drafts is a guess.
+  bool tells_kind() const { return kind || model; }
   /// True if they state how often and how much is found.
   bool states_lookups() const { return hit_rate || mean_draft_length; }
 };

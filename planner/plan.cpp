@@ -97,7 +97,8 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   take_limits(p, question);
   // One schedule's rules for all drafts: the strictest.
   for (const Draft& draft : p.drafts) {
-    const worlds::SchedulePrices its = schedule_prices(served_by(q, p.engine), draft.cost.rounds->kind());
+    const auto kind = draft.cost.draft.tells_kind() ? std::optional(draft.cost.rounds->kind()) : std::nullopt;
+    const worlds::SchedulePrices its = schedule_prices(served_by(q, p.engine), kind);
     if (its.several >= question.schedule_prices.several) question.schedule_prices = its;
   }
   if (costs_hold_at_one_batch(p)) {
@@ -130,8 +131,9 @@ std::optional<planning::Engine> served_by(const PlanQuestion& question, const st
   return question.emit ? question.emit : planning::engine_named(measured.value_or(""));
 }
 
-worlds::SchedulePrices schedule_prices(const std::optional<planning::Engine>& engine, cost::DraftKind kind) {
-  return engine ? planning::schedule_prices(*engine, kind) : worlds::SchedulePrices();
+worlds::SchedulePrices schedule_prices(const std::optional<planning::Engine>& engine,
+                                       std::optional<cost::DraftKind> kind) {
+  return engine ? planning::schedule_prices(*engine, kind.value_or(cost::DraftKind::eagle)) : worlds::SchedulePrices();
 }
 
 std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {

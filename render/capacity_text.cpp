@@ -222,7 +222,10 @@ planner::Decision decision_of(const Capacity& r) {
   decision.certainty += saving_text(r, decision) + range_sentence(r) + replicas_sentence(r);
   if (r.calibrated == false) decision.certainty += "Nothing was timed. ";
   if (!decision.certainty.empty()) decision.certainty.pop_back();
-  if (const auto doubt = r.doubt()) decision.next = benchmark_command(r, *doubt);
+  if (const auto doubt = r.doubt()) {
+    decision.next = benchmark_command(r, *doubt);
+    decision.server = planner::server_setting(planning::engine_or_vllm(r.engine), doubt->next, r.draft_kind);
+  }
   return decision;
 }
 
@@ -494,9 +497,6 @@ std::string calibration_of(const Capacity& r) {
 Spoken spoken(const Capacity& r) {
   Spoken answer;
   answer.decision = decision_of(r);
-  if (const auto doubt = r.doubt())
-    answer.reason = fmt::format("run the server {}, and",
-                                planner::server_setting(planning::engine_or_vllm(r.engine), doubt->next, r.draft_kind));
   answer.table = scenario_table(r, true);
   answer.more = comparison(r) + certainty_text(r) + '\n' + scenarios_text(r) + '\n' + layouts_text(r) + budget_text(r) +
                 frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r) + calibration_of(r);

@@ -28,16 +28,8 @@ bool is_passed_over(const planner::Plan& plan, std::size_t draft);
 /// "1.31 to 1.53"; "-" for an interval without width.
 std::string speedup_range(const std::optional<estimate::Interval>& interval);
 
-/// A run that would tell most.
-struct NextStep {
-  /// Why, and how the server is run, up to the command.
-  std::string words;
-  std::string command;
-  /// How to give its times to a plan by hardware; empty if there is none.
-  std::string calibration;
-};
-/// The run that tells most; empty if none is worth its time.
-std::optional<NextStep> next_step(const planner::Plan& plan);
+/// How to give the times of the next run to a plan by hardware; empty if there is none to give.
+std::string calibration_text(const planner::Plan& plan);
 /// Instructions to read times off a run by the engine's own benchmark, and to give them to a plan by hardware.
 std::string calibration_text(planning::Engine engine, const planning::NextMeasurement& next);
 

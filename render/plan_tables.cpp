@@ -67,22 +67,30 @@ std::string joined(const std::vector<std::string>& words) { return fmt::format("
 
 // ---------------------------------------------------------------------------------------------------------- points
 
-/// Whether a benchmark ran so many drafts at about this batch.
-bool has_run(const Plan& d, std::int64_t gamma, double batch) {
+/// "measured 1.28" of a run with so many drafts at about this batch, the speedup over the plain run beside it;
+/// "measured" of a plain run and where there is none beside it; "" where none ran.
+std::string measured_words(const Plan& d, std::int64_t gamma, double batch) {
   constexpr double about = 1.1;
-  return d.bench && std::any_of(d.bench->runs.begin(), d.bench->runs.end(), [&](const BenchFigures& run) {
-           return run.gamma == gamma && !run.tree && run.batch < about * batch && batch < about * run.batch;
-         });
+  if (!d.bench) return "";
+  std::string words;
+  for (std::size_t i = 0; i < d.bench->runs.size(); ++i) {
+    const BenchFigures& run = d.bench->runs[i];
+    if (run.gamma != gamma || run.tree || run.batch >= about * batch || batch >= about * run.batch) continue;
+    words = "measured";
+    for (const planning::BenchSpeedup& speedup : d.bench->speedups)
+      if (speedup.speculative == i) return fmt::format("measured {}", brief(speedup.speedup.value, 3));
+  }
+  return words;
 }
 
 std::string notes_on(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
   std::vector<std::string> words;
   if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
   if (row.gamma == point.optimal().gamma) words.push_back("recommended");
-  if (row.extrapolated) {
+  if (const std::string measured = measured_words(d, row.gamma, point.batch); !measured.empty()) {
+    words.push_back(measured);
+  } else if (row.extrapolated) {
     words.push_back("not measured");
-  } else if (has_run(d, row.gamma, point.batch)) {
-    words.push_back("measured");
   }
   return joined(words);
 }
@@ -134,7 +142,7 @@ std::string speedup_with_range(const DeploymentRow& row) {
              : speedup;
 }
 
-/// Plain decoding, what is in use and recommended, and the neighbours of the best draft.
+/// Plain decoding, what is in use, recommended and measured, and the neighbours of the best draft.
 Table brief_gammas(const Plan& d, const PointPlan& point) {
   std::vector<DeploymentRow> rows;
   std::set<std::size_t> shown = {0, point.drafting_row};
@@ -142,10 +150,12 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
     for (std::size_t i = 0; i < point.rows.size(); ++i)
       if (point.rows[i].gamma == point.deployed->gamma) shown.insert(i);
   }
-  for (std::size_t step = 1; step < point.rows.size() && shown.size() < brief_rows; ++step) {
-    if (point.drafting_row > step) shown.insert(point.drafting_row - step);
-    if (shown.size() < brief_rows && point.drafting_row + step < point.rows.size())
-      shown.insert(point.drafting_row + step);
+  const auto is_measured = [&](std::size_t i) { return !measured_words(d, point.rows[i].gamma, point.batch).empty(); };
+  for (const bool measured : {true, false}) {
+    for (std::size_t step = 1; step < point.rows.size(); ++step) {
+      for (const std::size_t i : {point.drafting_row - step, point.drafting_row + step})
+        if (shown.size() < brief_rows && i < point.rows.size() && is_measured(i) == measured) shown.insert(i);
+    }
   }
   for (const std::size_t i : shown) rows.push_back(point.rows[i]);
   Table table =
@@ -158,9 +168,12 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
                    [&](const auto& row) { return brief(1000 * point.rows.front().time.total() / row.speedup, 3); }},
                   {"", {Align::left}, [&](const auto& row) { return notes_on(d, point, row); }}},
                  "", [&](const auto& row) { return row.gamma == point.optimal().gamma; });
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (point.deployed && rows[i].gamma == point.deployed->gamma) table.rows[i].distance = 0;
-    if (rows[i].gamma == 0) table.rows[i].distance = 1;
+  // What ran before what did not, in order of the drafts between it and the best.
+  std::size_t row = 0;
+  for (const std::size_t i : shown) {
+    const std::size_t apart = i < point.drafting_row ? point.drafting_row - i : i - point.drafting_row;
+    const bool in_use = point.deployed && rows[row].gamma == point.deployed->gamma;
+    table.rows[row++].distance = in_use ? 0 : i == 0 ? 1 : is_measured(i) ? apart : apart + point.rows.size();
   }
   return table;
 }
@@ -185,9 +198,13 @@ Table brief_points(const Plan& d) {
               }},
              {"", {Align::left}, [&](const auto& point) {
                 const bool is_told = !d.bench && !point.optimal().extrapolated;
-                return is_told || has_run(d, point.optimal().gamma, point.batch) ? "" : "not measured";
+                return is_told || !measured_words(d, point.optimal().gamma, point.batch).empty() ? "" : "not measured";
               }}});
-  table.rows.back().distance = 0;
+  // Of fewer rows the ends and the middle stay.
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::size_t to_end = std::min(i, shown - 1 - i);
+    table.rows[i].distance = to_end == 0 ? 0 : shown - to_end;
+  }
   return table;
 }
 

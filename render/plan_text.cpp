@@ -88,22 +88,11 @@ std::string about_config(const Plan& d) {
 
 bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty() && !d.misfits[draft].empty(); }
 
-std::optional<NextStep> next_step(const Plan& d) {
-  const planning::Engine engine = planner::engine_of(d);
-  const auto step = [&](const planning::NextMeasurement& next, const std::string& why, const std::string& command) {
-    return NextStep{fmt::format("{}run the server {}, and", why, planner::server_setting(engine, next, d.cost().kind())),
-                    command, d.has_roofline() && next.with_baseline ? calibration_text(engine, next) : ""};
-  };
-  if (const std::optional<planning::NextRun> run = d.next_run()) {
-    return step({run->gamma, run->batch, run->context},
-                fmt::format("to lower the expected loss from {} to {} in {} minutes, ", percent(d.run_values->regret),
-                            percent(run->regret_after), brief(run->minutes, 2)),
-                planner::next_run_command(d));
-  }
-  for (const PointPlan& point : d.points()) {
-    if (point.next) return step(*point.next, "", planner::benchmark_command(d, *point.next));
-  }
-  return std::nullopt;
+std::string calibration_text(const Plan& d) {
+  if (d.next_run() || !d.has_roofline()) return "";
+  for (const PointPlan& point : d.points())
+    if (point.next) return point.next->with_baseline ? calibration_text(planner::engine_of(d), *point.next) : "";
+  return "";
 }
 
 std::string speedup_range(const std::optional<estimate::Interval>& interval) {
@@ -115,8 +104,6 @@ Spoken spoken(const Plan& d) {
   answer.decision = planner::decision_of(d);
   answer.table = brief_table(d);
   answer.note = about_passed_over(d) + (d.bench ? about_drift(*d.bench) : "") + about_config(d);
-  const std::optional<NextStep> next = next_step(d);
-  if (next) answer.reason = next->words;
   std::string& text = answer.more;
   if (d.deployment.drafts.size() > 1) text += text_of(drafts_table(d)) + '\n';
   if (d.bench) text += about_runs(d) + '\n';
@@ -124,7 +111,8 @@ Spoken spoken(const Plan& d) {
   if (d.points().size() == 1 && !d.points().front().rows.empty())
     text += '\n' + text_of(gammas_table(d, d.points().front()));
   if (!d.shown_plan().schedule.empty()) text += '\n' + text_of(schedule_table(d));
-  if (next && !next->calibration.empty()) text += '\n' + wrapped(next->calibration) + '\n';
+  if (const std::string calibration = calibration_text(d); !calibration.empty())
+    text += '\n' + wrapped(calibration) + '\n';
   return answer;
 }
 

@@ -105,7 +105,14 @@ ordered_json json_of(const planner::Decision& decision) {
           {"over", decision.over ? ordered_json{{"gamma", decision.over->gamma}, {"share", decision.over->share}}
                                  : ordered_json()},
           {"text", {decision.action, decision.certainty}},
+          {"server", decision.server.empty() ? ordered_json() : ordered_json(decision.server)},
           {"next", decision.next.empty() ? ordered_json() : ordered_json(decision.next)}};
+}
+
+std::string before_next(const planner::Decision& decision) {
+  if (decision.server.empty()) return decision.purpose;
+  return fmt::format("{}{}run the server {}, and", decision.purpose, decision.purpose.empty() ? "" : ", ",
+                     decision.server);
 }
 
 std::vector<std::string> words_of(const planner::Decision& decision) {
@@ -120,8 +127,9 @@ std::string text_of(const Spoken& spoken, std::span<const planner::Assumption> a
   for (const std::string& line : words_of(spoken.decision)) text += wrapped(line) + '\n';
   std::string next;
   if (const std::string& command = spoken.decision.next; !command.empty())
-    next = '\n' + (spoken.reason.empty() ? wrapped("Next: " + command, 2) + '\n'
-                                         : wrapped("Next: " + spoken.reason) + '\n' + command_lines(command));
+    next = '\n' + (before_next(spoken.decision).empty()
+                       ? wrapped("Next: " + command, 2) + '\n'
+                       : wrapped("Next: " + before_next(spoken.decision)) + '\n' + command_lines(command));
   std::vector<Note> in_order(warnings.begin(), warnings.end());
   std::stable_partition(in_order.begin(), in_order.end(), doubts_figures);
   std::vector<std::string> told;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/estimate/serving_summary.hpp"
@@ -112,14 +111,12 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   if (counts.unit == CountUnit::window) {
     const SeriesKey its = series_of(counts);
     const double tokens = scratch.rounds > 0 ? 1 + scratch.accepted / scratch.rounds : 1;
-    for (const SeriesKey& key : std::set{its, SeriesKey{its.source, ""}}) {
-      WindowsInOrder& windows = in_order[{key, normal.fixed_gamma}];
-      if (windows.cells.parts() == 0) windows.first = tokens;
-      windows.last = tokens;
-      const auto file = std::find(files.begin(), files.end(), counts.file.native()) - files.begin();
-      windows.cells.add({static_cast<double>(windows.cells.parts()), static_cast<std::size_t>(file), counts.line,
-                         scratch.accepted, scratch.rounds});
-    }
+    WindowsInOrder& windows = in_order[{its.source, normal.fixed_gamma}];
+    if (windows.cells.parts() == 0) windows.first = tokens;
+    windows.last = tokens;
+    const auto file = std::find(files.begin(), files.end(), counts.file.native()) - files.begin();
+    windows.cells.add({static_cast<double>(windows.cells.parts()), static_cast<std::size_t>(file), counts.line,
+                       scratch.accepted, scratch.rounds});
     (normal.mean_tokens ? series_of_means : series)[its].add(scratch);
   } else {
     (normal.mean_tokens ? means : clusters).add(scratch);
@@ -142,9 +139,6 @@ std::vector<AcceptanceTrend> CountedGroup::trends() const {
   std::optional<AcceptanceTrend> over_time;
   double tried = 0;
   for (const auto& [key, windows] : in_order) {
-    const auto& [of, gamma] = key;
-    const auto& of_all_logs = in_order.at({{of.source, ""}, gamma});
-    if (!of.log.empty() && of_all_logs.cells.parts() == windows.cells.parts()) continue;
     auto trend = acceptance_trend(windows.cells.cells(), true);
     if (!trend) continue;
     ++tried;

@@ -113,8 +113,8 @@ struct CountedGroup {
     MergingCells<TrendCell, 40> cells;
     double first = 0, last = 0;
   };
-  /// Those of each log, and under an empty name those of all logs of a source one after the other, by gamma.
-  std::map<std::pair<SeriesKey, std::optional<std::int64_t>>, WindowsInOrder> in_order;
+  /// Those of all logs of a source one after the other, by gamma.
+  std::map<std::pair<std::string, std::optional<std::int64_t>>, WindowsInOrder> in_order;
   /// Rounds by the load of their windows and by the prompt of their request, in powers of two.
   std::map<std::pair<std::string_view, int>, MergingCells<TrendCell, 8>> by_place;
 

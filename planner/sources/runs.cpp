@@ -60,7 +60,7 @@ bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   DraftWords draft = files.draft;
   draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
   question.kind = draft_kind(draft, files.model, {}, false);
-  question.kind_told = draft.kind || draft.model;
+  question.kind_told = draft.tells_kind();
   const bool of_steps = count_as_timed(question.runs, question.kind, question.gamma, warnings) ||
                         std::none_of(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
                           return run.drafted.value_or(0) > 0 && run.engine != traces::run_table_engine;
@@ -223,7 +223,8 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
   p.engine = engine_of(question.runs);
   const auto server = served_by(q, p.engine);
   question.has_kernel_step = server == planning::Engine::llamacpp;
-  p.schedule_prices = question.schedule_prices = schedule_prices(server, question.kind);
+  p.schedule_prices = question.schedule_prices =
+      schedule_prices(server, question.kind_told ? std::optional(question.kind) : std::nullopt);
   p.bench = planning::plan_bench(question);
   p.deployment = p.bench->plan;
   p.in_seconds = true;

@@ -39,10 +39,11 @@ std::string backtest_section(const planning::BenchPlan& bench) {
 }
 
 std::string next_section(const Plan& plan) {
-  const std::optional<NextStep> step = next_step(plan);
-  if (!step) return "";
-  const std::string html = paragraphs({step->words}) + preformatted(step->command);
-  return step->calibration.empty() ? html : html + paragraphs({step->calibration});
+  const planner::Decision decision = planner::decision_of(plan);
+  if (decision.next.empty()) return "";
+  const std::string html = paragraphs({before_next(decision)}) + preformatted(decision.next);
+  const std::string calibration = calibration_text(plan);
+  return calibration.empty() ? html : html + paragraphs({calibration});
 }
 
 }  // namespace

@@ -153,12 +153,46 @@ bool is_engine_log(const FileHead& head) {
   return head.bytes.find('\0') == std::string::npos && holds_any(head, {Tells::rounds, Tells::windows, Tells::answers});
 }
 
+/// When a log begins, as its first lines say: "07-02 10:05:00", behind its year where that is there; empty where none
+/// does.
+std::string begin_of(const fs::path& path) {
+  constexpr std::string_view date = "dd-dd dd:dd:dd", year = "dddd-";
+  const FileHead head = FileHead::of(path);
+  const std::string_view text = head.bytes;
+  const auto is_at = [&](std::size_t place, std::string_view form) {
+    return text.size() >= place + form.size() &&
+           std::equal(form.begin(), form.end(), text.begin() + static_cast<std::ptrdiff_t>(place),
+                      [](char wanted, char c) {
+                        return wanted == 'd' ? '0' <= c && c <= '9' : c == wanted || (wanted == ' ' && c == 'T');
+                      });
+  };
+  for (std::size_t place = 0; place + date.size() <= text.size(); ++place) {
+    if (!is_at(place, date)) continue;
+    const bool dated = place >= year.size() && is_at(place - year.size(), year);
+    const std::size_t begin = dated ? place - year.size() : place;
+    return std::string(text.substr(begin, place + date.size() - begin));
+  }
+  return "";
+}
+
+/// Reads logs in the order of their times, as far as all say them: the names of rotated ones go the other way.
+void read_logs(std::span<const fs::path> files, const CountsSink& sink) {
+  std::vector<std::pair<std::string, fs::path>> in_order;
+  for (const fs::path& file : files) in_order.emplace_back(begin_of(file), file);
+  const auto has_no_time = [](const auto& log) { return log.first.empty(); };
+  if (std::none_of(in_order.begin(), in_order.end(), has_no_time))
+    std::stable_sort(in_order.begin(), in_order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<fs::path> sorted;
+  for (auto& [time, file] : in_order) sorted.push_back(std::move(file));
+  read_each<LogReader>(sorted, sink);
+}
+
 }  // namespace
 
 bool has_engine_windows(const FileHead& head) { return holds_any(head, {Tells::windows}); }
 
 bool times_answers(const FileHead& head) { return holds_any(head, {Tells::answers}); }
 
-CountsFormat engine_log_format() { return {"engine log", is_engine_log, read_each<LogReader>}; }
+CountsFormat engine_log_format() { return {"engine log", is_engine_log, read_logs}; }
 
 }  // namespace specdec::traces
