@@ -305,12 +305,15 @@ Decision decision_of(const Plan& plan) {
     decision.action = action_of_schedule(plan, decision.schedule);
     decision.certainty = certainty_of_schedule(plan) + certainty_over(plan, decision.over);
   }
-  if (is_doubted) {
-    decision.certainty = fmt::format("If it is taken all the same: {}", decision.action);
-    decision.action = fmt::format("Nothing is decided: {}.", doubted->doubt);
+  const std::string obstacle = is_doubted                ? fmt::format("Nothing is decided: {}.", doubted->doubt)
+                               : !plan.shortfall.empty() ? fmt::format("This does not fit: {}.", plan.shortfall)
+                               : !plan.misfit().empty()
+                                   ? fmt::format("No server starts with this draft: {}.", plan.misfit())
+                                   : "";
+  if (!obstacle.empty()) {
+    decision.certainty = fmt::format("But for that: {}", decision.action);
+    decision.action = obstacle;
   }
-  if (!plan.shortfall.empty()) decision.certainty += fmt::format(" This does not fit: {}.", plan.shortfall);
-  if (!plan.misfit().empty()) decision.certainty += fmt::format(" No server starts with this draft: {}.", plan.misfit());
   add_next(plan, decision);
   return decision;
 }

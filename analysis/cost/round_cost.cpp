@@ -50,6 +50,15 @@ std::optional<DraftKind> draft_kind_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<DraftKind> kind_of_method(std::string_view method) {
+  const std::string word = traces::lower_case(method);
+  if (const auto kind = draft_kind_named(word)) return kind;
+  for (const std::string_view part :
+       {"eagle", "mtp", "nextn", "suffix", "ngram", "lookup", "medusa", "dflash", "parallel", "model"})
+    if (word.find(part) != std::string::npos) return draft_kind_named(part);
+  return std::nullopt;
+}
+
 RoundTime RoundCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
   require_replicate(index, replicates());
   return price(1 + index, point);

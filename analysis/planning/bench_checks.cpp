@@ -14,6 +14,18 @@ namespace {
 
 using traces::ServingCounts;
 
+/// "temperature is 0 and 1"; empty where two runs have the same labels, but for those by which runs are told apart.
+std::string differing_labels(const ServingCounts& a, const ServingCounts& b) {
+  std::vector<std::string> differing;
+  for (const traces::CountLabel& label : a.labels) {
+    const std::string_view other = b.label(label.name);
+    if (label.name == "model_name" || label.name == "server" || label.name == "category") continue;
+    if (!label.value.empty() && !other.empty() && label.value != other)
+      differing.push_back(fmt::format("{} is {} and {}", label.name, label.value, other));
+  }
+  return fmt::format("{}", fmt::join(differing, ", "));
+}
+
 /// Tokens per step that differ by less than this factor beyond their intervals differ only by rounding.
 constexpr double same_acceptance = 1.02;
 /// Repeated runs that differ by more than this factor contradict each other.
@@ -116,18 +128,18 @@ void Checks::check_repeats() {
       const Run& a = runs_[i];
       const Run& b = runs_[j];
       if (!are_repeats(a, b)) continue;
-      for (const char* name : {"label", "tag"}) {
-        const std::string_view first = a.counts->label(name), second = b.counts->label(name);
-        if (!a.speculative() || first.empty() || second.empty() || first == second) continue;
-        note("labels_differ", fmt::format("{} and {} ran the same under the {}s {} and {}: are they of one draft?",
-                                          a.counts->place(), b.counts->place(), name, first, second));
-      }
+      const std::string places = fmt::format("{} and {}", a.counts->place(), b.counts->place());
+      const std::string apart = differing_labels(*a.counts, *b.counts);
       const double ratio = a.figures.seconds_per_output_token / b.figures.seconds_per_output_token;
-      if (1 / runs_agree <= ratio && ratio <= runs_agree) continue;
-      note(std::string(runs_disagree),
-           fmt::format("{} and {} ran the same at {} with gamma {}, but took {:.4g} and {:.4g} ms per token",
-                       a.counts->place(), b.counts->place(), load_text(a), a.figures.gamma,
-                       1e3 * a.figures.seconds_per_output_token, 1e3 * b.figures.seconds_per_output_token));
+      if (ratio < 1 / runs_agree || runs_agree < ratio) {
+        note(std::string(runs_disagree),
+             fmt::format("{} ran the same at {} with gamma {}, but took {:.4g} and {:.4g} ms per token{}", places,
+                         load_text(a), a.figures.gamma, 1e3 * a.figures.seconds_per_output_token,
+                         1e3 * b.figures.seconds_per_output_token,
+                         apart.empty() ? "" : fmt::format("; {}: give the runs of one alone", apart)));
+      } else if (a.speculative() && !apart.empty()) {
+        note("labels_differ", fmt::format("{} ran the same; {}: are they of one draft?", places, apart));
+      }
     }
   }
 }

@@ -89,7 +89,7 @@ std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& r
     if (chosen) return question.draft;
     throw run.counts->refusal(
         "draft", std::string(draft),
-        fmt::format("{} as in {}, or one of the drafts chosen", other, first->counts->file.string()));
+        fmt::format("{} as in {}, or one of them chosen by --draft-model", other, first->counts->file.string()));
   }
   return first == nullptr ? std::nullopt : std::optional(std::string(first->counts->label("draft")));
 }

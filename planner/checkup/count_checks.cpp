@@ -78,7 +78,7 @@ void check_first_acceptance(const ServingSummary& s, Suspicions& suspicions) {
   }
   const auto drafts = first_drafts_of(s);
   if (!drafts) return;
-  const auto kind = kind_of_method(s.draft_method);
+  const auto kind = cost::kind_of_method(s.draft_method);
   suspicions.test(as_rare_as_published(*drafts, kind),
                   rare_acceptance(*drafts, kind, s.drafted.value_or(0), file_of(s), 0), file_of(s),
                   "first_draft_acceptance", [=](double p) { return shown_below(*drafts, kind, p); });
@@ -284,7 +284,7 @@ void check_worst_unit(std::span<const ServingCounts> counts, Suspicions& suspici
   }
   for (const auto& [file, worst] : by_file) {
     if (worst.units < 2) continue;
-    const auto kind = kind_of_method(worst.unit->draft_method);
+    const auto kind = cost::kind_of_method(worst.unit->draft_method);
     const double of_others = (worst.accepted - worst.drafts.accepted) / (worst.rounds - worst.drafts.rounds);
     // The file as a whole is tested by itself.
     if (of_others < least_published(kind)) continue;

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
-#include <string>
 
 #include "analysis/core/bisection.hpp"
 #include "analysis/estimate/request_population.hpp"
-#include "traces/formats/text_parts.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -41,19 +39,6 @@ double binomial_tail(double successes, double trials, double probability) {
   if (successes >= trials) return 1;
   return boost::math::ibetac(successes + 1, trials - successes, probability);
 }
-
-}  // namespace
-
-std::optional<DraftKind> kind_of_method(std::string_view method) {
-  const std::string word = traces::lower_case(method);
-  if (const auto kind = cost::draft_kind_named(word)) return kind;
-  for (const std::string_view part :
-       {"eagle", "mtp", "nextn", "suffix", "ngram", "lookup", "medusa", "dflash", "parallel", "model"})
-    if (word.find(part) != std::string::npos) return cost::draft_kind_named(part);
-  return std::nullopt;
-}
-
-namespace {
 
 double as_rare(const FirstDrafts& drafts, const Published& published) {
   const double requests = std::max(1.0, drafts.requests);

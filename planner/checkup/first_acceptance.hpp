@@ -8,10 +8,6 @@
 /// Acceptance of first drafts against what published drafts reach.
 namespace specdec::planner {
 
-/// The kind of drafts that an engine's word means, or any word in it: "draft-eagle3", "mtp_eagle"; empty for an unknown
-/// one.
-std::optional<cost::DraftKind> kind_of_method(std::string_view method);
-
 /// Rounds of first drafts.
 struct FirstDrafts {
   double accepted = 0, rounds = 0;

@@ -140,11 +140,15 @@ void warn_of_length(const cost::ModelSpec& model, Capacity& c) {
   const std::string states =
       memory.state_bytes > 0 ? fmt::format(" beside {} of states", gigabytes(memory.state_bytes)) : "";
   const auto enough = planning::gpus_that_hold(holds);
-  const std::string remedy =
-      enough
-          ? fmt::format("divided over {} GPUs they leave room{}; --gpus finds the best layout of those that you have",
-                        *enough, without_link(placed.hardware))
-          : std::string("no number of GPUs up to 1024 has room");
+  const auto& joined = placed.hardware.gpus_per_node;
+  std::string remedy = "no number of GPUs up to 1024 has room";
+  if (enough) {
+    const bool in_one_node = !joined || static_cast<double>(*enough) <= joined->value;
+    remedy = fmt::format("divided over {} GPUs they leave room{}; {}", *enough, without_link(placed.hardware),
+                         in_one_node ? std::string("--gpus finds the best layout of those that you have")
+                                     : fmt::format("--tp {} prices them as one node", *enough));
+  }
+  if (!placed.target.weight_type) remedy += ", and --weight-dtype fp8 halves the weights";
   const double missing = static_cast<double>(holds.block_size) * memory.bytes_per_token - memory.cache_bytes;
   throw QuestionError(fmt::format(
       "--tensor-parallel-size is {}, but {} of target weights per GPU{}{} leave no room for a cache in the {} that "

@@ -44,6 +44,14 @@ bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
   });
 }
 
+/// The kind of drafts that all runs with drafts name, of those that name one; empty where they differ.
+std::optional<cost::DraftKind> kind_of_runs(const std::vector<ServingCounts>& runs) {
+  std::set<cost::DraftKind> kinds;
+  for (const ServingCounts& run : runs)
+    if (const auto kind = cost::kind_of_method(run.draft_method)) kinds.insert(*kind);
+  return kinds.size() == 1 ? std::optional(*kinds.begin()) : std::nullopt;
+}
+
 /// Sets how the runs' drafts were made, and the number of drafted tokens for those that do not state it.
 /// @return true if rounds are steps as they ran, for all that the runs tell
 bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question,
@@ -59,6 +67,7 @@ bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   question.gamma = files.at ? files.at : q.gamma && *q.gamma > 0 ? q.gamma : std::nullopt;
   DraftWords draft = files.draft;
   draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
+  if (!draft.tells_kind()) draft.kind = kind_of_runs(question.runs);
   question.kind = draft_kind(draft, files.model, {}, false);
   question.kind_told = draft.tells_kind();
   const bool of_steps = count_as_timed(question.runs, question.kind, question.gamma, warnings) ||

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
@@ -35,6 +36,7 @@ RunCells::RunCells(const std::filesystem::path& path, const TextTable& table) : 
   resolve_steps();
   resolve_draft_tokens();
   find_setting();
+  find_dividing();
   for (const TextTable::Row& row : table.rows) {
     for (std::size_t i = 0; i < std::min(row.cells.size(), columns_.size()); ++i)
       decimal_comma_ = decimal_comma_ || (is_figure(columns_[i].what) && has_decimal_comma(row.cells[i]));
@@ -108,6 +110,20 @@ void RunCells::find_setting() {
   if (i == table_->names.size()) return;
   columns_[i].what = RunColumn::setting;
   places_.emplace(RunColumn::setting, i);
+}
+
+void RunCells::find_dividing() {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].what != RunColumn::unknown && columns_[i].what != RunColumn::unused) continue;
+    std::set<std::string_view> values;
+    for (const TextTable::Row& row : table_->rows)
+      if (i < row.cells.size()) values.insert(row.cells[i]);
+    if (values.size() > 1 && 2 * values.size() <= table_->rows.size()) dividing_.push_back(i);
+  }
+}
+
+std::pair<std::string, std::string> RunCells::named(std::size_t i) const {
+  return {printable(table_->names[i], longest_shown), printable(bare_cell(row_->cells[i]), longest_shown)};
 }
 
 std::size_t setting_column(const TextTable& table) {

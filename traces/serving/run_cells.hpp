@@ -34,6 +34,10 @@ class RunCells {
   std::pair<std::string, std::string_view> unclear() const;
   /// Headings of columns that are not read, though they may have been meant to be.
   std::vector<std::string> left_out() const;
+  /// Places of columns that are not read and divide the rows: those in which values of few kinds come again.
+  const std::vector<std::size_t>& dividing() const { return dividing_; }
+  /// As the table writes the heading and the row's cell.
+  std::pair<std::string, std::string> named(std::size_t i) const;
   const TextTable& table() const { return *table_; }
 
   /// A row of it. @throws FileError if the row is not as long as the header
@@ -55,6 +59,7 @@ class RunCells {
   void resolve_steps();
   void resolve_draft_tokens();
   void find_setting();
+  void find_dividing();
   void find_scale(const std::vector<std::size_t>& of);
   CellNumber number_in(std::size_t i, std::string_view cell) const;
   std::optional<CellNumber> any_number(const TextTable::Row& row, std::size_t i) const;
@@ -64,7 +69,7 @@ class RunCells {
   const TextTable* table_;
   std::vector<NamedColumn> columns_;
   std::map<RunColumn, std::size_t> places_;
-  std::vector<std::size_t> positions_;
+  std::vector<std::size_t> positions_, dividing_;
   /// By column, of shares: 0.01 of percentages.
   std::map<std::size_t, double> scales_;
   bool decimal_comma_ = false;

@@ -160,7 +160,13 @@ class RunTable {
     const bool vllm = cells_.table().title == "Serving Benchmark Result";
     counts_.engine = named(RunColumn::engine).value_or(vllm ? "vllm" : run_table_engine);
     set_label(counts_, "model_name", named(RunColumn::model));
-    set_label(counts_, "draft", named(RunColumn::draft));
+    const std::string_view method = method_in_setting(cells_.text(RunColumn::setting));
+    counts_.draft_method = method;
+    set_label(counts_, "draft", cells_.has(RunColumn::draft) || method.empty() ? named(RunColumn::draft) : method);
+    for (const std::size_t i : cells_.dividing()) {
+      const auto [name, value] = cells_.named(i);
+      set_label(counts_, name, value);
+    }
     set_label(counts_, "server", named(RunColumn::server));
     set_label(counts_, "category", named(RunColumn::category));
   }

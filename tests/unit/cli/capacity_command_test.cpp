@@ -464,8 +464,8 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   check_refused(base + " --alpha 0.7 --draft-kind mtp",
                 "--draft-kind is mtp, but llama-3.1-8b has no module for the next token; --draft-model can name one");
   check_refused(
-      "--hardware rtx-4090 --tp 2 --model llama-3.1-8b" + fast + lengths,
-      "--tensor-parallel-size is 2, but rtx-4090 has no link_bytes_per_second, which accelerators that share a "
+      "--hardware apple-m3-max --tp 2 --model llama-3.1-8b" + fast + lengths,
+      "--tensor-parallel-size is 2, but apple-m3-max has no link_bytes_per_second, which accelerators that share a "
       "model need; a hardware file can name it");
   check_refused(base + " --activation-reserve-gb 100",
                 "--activation-reserve-gb is 100, but must be below 76.4, the share of h100-sxm that "
