@@ -9,7 +9,6 @@
 #include "cli/simulate.hpp"
 #include "cli/sweep.hpp"
 #include "planner/parts/part_files.hpp"
-#include "planner/parts/part_header.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/sweeps/sweep.hpp"
 #include "render/analysis.hpp"

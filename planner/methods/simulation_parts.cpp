@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "analysis/core/state_archive.hpp"
-#include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
 #include "traces/formats/part_file.hpp"
 

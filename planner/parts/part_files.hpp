@@ -85,6 +85,10 @@ struct PartSet {
 /// @throws QuestionError if shards are missing
 PartSet read_parts(const std::vector<std::string>& paths, const std::string& version, bool partial);
 
+/// @throws traces::FileError about the whole file
+[[noreturn]] void refuse_part(const std::filesystem::path& path, std::string field, std::string found,
+                              std::string expected);
+
 /// @throws traces::FileError
 std::string state_of_part(const std::filesystem::path& path);
 

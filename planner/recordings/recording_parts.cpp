@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
 
 namespace specdec::planner {

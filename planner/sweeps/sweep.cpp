@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "analysis/core/parallel.hpp"
-#include "planner/parts/part_header.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sweeps/sweep_cache.hpp"
 #include "traces/file_error.hpp"
