@@ -89,8 +89,6 @@ struct HardwareOptions {
   std::vector<TimedIteration> calibrate = {};
   /// Files that have been read and need not be read again.
   NamedSpecs known = {};
-  /// The name in messages of the parameter for the draft's model.
-  std::string draft_model_option() const { return draft_option_of(draft, "model"); }
 };
 
 /// A cost as it is stated: constants, or hardware and the models on it. Members have the meaning of the options of
@@ -108,7 +106,7 @@ struct CostWords {
 class Timings {
  public:
   /// @param option  the name of the option with the files, for messages
-  /// @throws QuestionError for a log that times whole answers; traces::FileError
+  /// @throws QuestionError for a file that counts rounds or times answers, and no passes; traces::FileError
   explicit Timings(const std::vector<std::string>& files, std::string option = "--cost");
 
   bool of_llamacpp() const;
@@ -167,8 +165,6 @@ struct Cost {
   DraftWords draft;
   /// The target as requested; empty if it is not named.
   std::string target_model;
-  /// Number types stated by the user; those from files are not included.
-  std::optional<cost::NumberType> weight_dtype, draft_weight_dtype, kv_cache_dtype;
   /// The measured batches, else 1.
   std::vector<double> usual_batches = {1};
   /// The engine of logs or timings, as these name it.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "planner/question_error.hpp"
+#include "traces/formats/mapped_file.hpp"
 #include "traces/formats/streams.hpp"
 
 namespace specdec::planner {
@@ -31,6 +33,12 @@ void require_apart(std::string_view option, const std::vector<fs::path>& files, 
     if (identity && elsewhere.count(*identity) > 0)
       throw QuestionError(fmt::format("{} is {}, which {} has too", option, file.string(), other));
   }
+}
+
+bool same_bytes(const std::string& a, const std::string& b) {
+  if (!fs::is_regular_file(a) || !fs::is_regular_file(b) || fs::file_size(a) != fs::file_size(b)) return false;
+  const traces::MappedFile first(a), second(b);
+  return std::equal(first.bytes().begin(), first.bytes().end(), second.bytes().begin(), second.bytes().end());
 }
 
 }  // namespace specdec::planner

@@ -335,7 +335,7 @@ std::string type_source(const cost::PlacedModel& placed) {
 }
 
 cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel& target, Cost& cost) {
-  const std::string option = o.draft_model_option();
+  const std::string option = draft_option_of(o.draft, "model");
   cost::PlacedModel draft = target;
   if (o.draft.model) {
     draft.model = model_of(option, *o.draft.model, o.known, cost);
@@ -368,7 +368,7 @@ void refuse_draft(const HardwareOptions& o) {
   const auto refuse_given = [](std::string_view option, bool given) {
     if (given) throw QuestionError(fmt::format("{} is given, but no model drafts", option));
   };
-  refuse_given(o.draft_model_option(), o.drafts && o.draft.model);
+  refuse_given(draft_option_of(o.draft, "model"), o.drafts && o.draft.model);
   refuse_given("--draft-weight-dtype", o.draft_weight_dtype.has_value());
   refuse_given("--draft-tensor-parallel-size", o.draft.tensor_parallel.has_value());
   refuse_given("--draft-launch-seconds", o.draft_launch_seconds.has_value());
@@ -441,9 +441,6 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   Cost cost;
   cost.draft = o.draft;
   cost.target_model = model;
-  cost.weight_dtype = o.weight_dtype;
-  cost.draft_weight_dtype = o.draft_weight_dtype;
-  cost.kv_cache_dtype = o.kv_cache_dtype;
   cost.kind = draft_kind(o.draft, model, o.known, true);
   if (auto kind = assumed_kind(o.draft, cost.kind); kind && o.drafts) cost.assumptions.push_back(*std::move(kind));
   cost::RooflineOptions options;

@@ -215,9 +215,10 @@ void take_placement(const Cost& cost, planning::EngineRequest& request) {
     request.gpus_per_node = static_cast<std::int64_t>(each->value);
   }
   if (placed.draft) request.draft_tensor_parallel = placed.draft->tensor_parallel;
-  request.weight_type = cost.weight_dtype;
-  if (placed.draft) request.draft_weight_type = cost.draft_weight_dtype;
-  request.cache_type = cost.kv_cache_dtype;
+  const HardwareOptions& stated = cost.words->options;
+  request.weight_type = stated.weight_dtype;
+  if (placed.draft) request.draft_weight_type = stated.draft_weight_dtype;
+  request.cache_type = stated.kv_cache_dtype;
 }
 
 /// @throws QuestionError if nothing is decided

@@ -24,7 +24,7 @@ estimate::Interval interval_of(const estimate::GammaReplay& replay, const estima
 
 }  // namespace
 
-ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper,
+ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const std::optional<estimate::ReplayReport>& upper,
                          const std::optional<estimate::Interval>& rates, std::int64_t depths, std::string refused)
     : refused_(std::move(refused)) {
   const estimate::Interval any = {0, 1};
@@ -32,7 +32,7 @@ ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::R
   if (refused_.empty() && !report.looks_at_drafts()) {
     refused_ = "every text of the recording holds one token, so that no draft was looked at";
   }
-  const estimate::ReplayReport& highest = upper == nullptr ? report : *upper;
+  const estimate::ReplayReport& highest = upper ? *upper : report;
   if (report.gammas.empty()) throw std::invalid_argument("ReplayCurve: the report has no gammas");
   core::require_same_size("ReplayCurve", "report", report.gammas.size(), "upper", highest.gammas.size());
   for (std::size_t gamma = 0; gamma < report.gammas.size(); ++gamma) {
@@ -42,7 +42,7 @@ ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::R
     tokens.value = (low.tokens_per_step.value + high.tokens_per_step.value) / 2;
     tokens.ci95 = {std::min(tokens.value, interval_of(low, allowed).lo),
                    std::max(tokens.value, interval_of(high, allowed).hi)};
-    if (upper != nullptr) tokens.bracket = {low.tokens_per_step.value, high.tokens_per_step.value};
+    if (upper) tokens.bracket = {low.tokens_per_step.value, high.tokens_per_step.value};
     const double one_less = by_gamma_.empty() ? 0 : by_gamma_.back().value;
     tokens.full_accepts = std::clamp(tokens.value - one_less, 0.0, 1.0);
     by_gamma_.push_back(tokens);

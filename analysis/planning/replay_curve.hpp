@@ -30,7 +30,7 @@ class ReplayCurve : public estimate::AcceptanceCurve {
   /// @param depths  TraceAnalysis::depths
   /// @param refused  the reason why the replay decides nothing; empty if there is none
   /// @throws std::invalid_argument if a report has no gammas, or the two differ in their number
-  explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr,
+  explicit ReplayCurve(const estimate::ReplayReport& report, const std::optional<estimate::ReplayReport>& upper = {},
                        const std::optional<estimate::Interval>& rates = {}, std::int64_t depths = 1,
                        std::string refused = {});
 

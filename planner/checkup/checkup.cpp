@@ -21,7 +21,6 @@
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
-#include "planner/sources/same_bytes.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/formats/timing_table.hpp"
 #include "traces/open_trace.hpp"

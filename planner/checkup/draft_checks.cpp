@@ -6,7 +6,6 @@
 
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
-#include "planner/sources/timed_passes.hpp"
 
 namespace specdec::planner {
 namespace {
@@ -21,11 +20,11 @@ struct ComparedPass {
 };
 
 /// The one with the middle ratio, of several models of a file the one whose passes take least: that is the draft.
-ComparedPass middle_pass(const traces::TimingTable& table, const cost::RooflineCost& roofline) {
+ComparedPass middle_pass(const Timings& table, const cost::RooflineCost& roofline) {
   std::vector<ComparedPass> middles;
   for (const std::string& model : table.models()) {
     std::vector<ComparedPass> compared;
-    for (const traces::TimedPass& pass : table.passes_of(model))
+    for (const traces::TimedPass& pass : table.passes("", model))
       compared.push_back({pass, roofline.draft_pass(pass.batch, pass.tokens, pass.context).total()});
     const auto middle = compared.begin() + (std::ssize(compared) - 1) / 2;
     std::nth_element(compared.begin(), middle, compared.end());
@@ -34,7 +33,7 @@ ComparedPass middle_pass(const traces::TimingTable& table, const cost::RooflineC
   return *std::min_element(middles.begin(), middles.end());
 }
 
-void check_peaks(const std::string& file, const std::string& who, const traces::TimingTable& table,
+void check_peaks(const std::string& file, const std::string& who, const Timings& table,
                  const cost::RooflineCost& roofline, Suspicions& suspicions) {
   constexpr double error_of_times = 0.9;
   const ComparedPass middle = middle_pass(table, roofline.at_peaks());
@@ -53,7 +52,7 @@ void check_peaks(const std::string& file, const std::string& who, const traces::
 
 void check_file(const std::string& file, const std::string& who, const cost::RooflineCost& roofline,
                 Suspicions& suspicions) {
-  const traces::TimingTable table = timed_passes("--draft-cost", file);
+  const Timings table({file}, "--draft-cost");
   check_peaks(file, who, table, roofline, suspicions);
   const ComparedPass middle = middle_pass(table, roofline);
   if (middle.ratio() <= far_above_roofline) return;

@@ -1,6 +1,8 @@
 #include "planner/methods/checkpoint_pair.hpp"
 
 #include "planner/question_error.hpp"
+#include "sim/drafts/eagle.hpp"
+#include "sim/drafts/parallel_heads.hpp"
 #include "sim/ngram_model.hpp"
 
 #include <fmt/format.h>
@@ -129,15 +131,13 @@ std::optional<fs::path> CheckpointPair::head_file(const std::optional<std::strin
   return head_files_.back();
 }
 
-CheckpointPair::Heads CheckpointPair::read_heads(const HeadPaths& paths) {
-  Heads heads;
-  if (const auto file = head_file(paths.eagle_head, "eagle_head.safetensors"))
-    heads.eagle_head = sim::load_eagle_head(*file, target_);
-  if (const auto file = head_file(paths.parallel_heads, "parallel_heads.safetensors"))
-    heads.parallel_heads = sim::load_parallel_heads(*file, target_);
-  if (const auto file = head_file(paths.exits, "exits.safetensors"))
-    heads.exits = sim::load_exits(*file, sim::config_of(*target_));
-  return heads;
+void CheckpointPair::read_heads(const MethodQuestion& question, validation::MethodSource& source) {
+  if (const auto file = head_file(question.eagle_head, "eagle_head.safetensors"))
+    source.eagle_head = sim::load_eagle_head(*file, target_);
+  if (const auto file = head_file(question.parallel_heads, "parallel_heads.safetensors"))
+    source.parallel_heads = sim::load_parallel_heads(*file, target_);
+  if (const auto file = head_file(question.exits, "exits.safetensors"))
+    source.exits = sim::load_exits(*file, sim::config_of(*target_));
 }
 
 std::int64_t CheckpointPair::vocab_size() const { return sim::config_of(*target_).vocab_size; }

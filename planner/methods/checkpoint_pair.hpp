@@ -1,11 +1,11 @@
 #pragma once
 
 #include "planner/assumption.hpp"
-#include "sim/drafts/eagle.hpp"
-#include "sim/drafts/parallel_heads.hpp"
+#include "planner/methods/method_question.hpp"
 #include "sim/model_factory.hpp"
 #include "sim/transformer/tokenizer.hpp"
 #include "sim/transformer/transformer.hpp"
+#include "sim/validation/method_source.hpp"
 #include "traces/formats/prompts.hpp"
 #include "traces/note.hpp"
 
@@ -45,21 +45,9 @@ class CheckpointPair {
   /// Null where the draft is n-gram tables.
   const Weights& draft_weights() const { return draft_.weights; }
 
-  /// Files of what was trained on this pair's target; what is missing is the shipped target's where that is the target,
-  /// and else not there.
-  struct HeadPaths {
-    std::optional<std::string> eagle_head;
-    std::optional<std::string> parallel_heads;
-    std::optional<std::string> exits;
-  };
-  /// Null what is not there.
-  struct Heads {
-    std::shared_ptr<const sim::EagleHead> eagle_head;
-    std::shared_ptr<const sim::ParallelHeads> parallel_heads;
-    std::shared_ptr<const sim::ExitWeights> exits;
-  };
-  /// Reads them; files() lists them from then on. @throws traces::FileError
-  Heads read_heads(const HeadPaths& paths);
+  /// Reads what was trained on this pair's target; what the question does not name is the shipped target's where that is
+  /// the target, and else not there. files() lists them from then on. @throws traces::FileError
+  void read_heads(const MethodQuestion& question, validation::MethodSource& source);
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
   sim::ModelFactory table_model(const std::string& name) const { return table_draft(name).make; }
   std::int64_t vocab_size() const;

@@ -23,18 +23,15 @@ AskedSource pair_source(const MethodQuestion& question, const std::filesystem::p
   CheckpointPair pair({question.target, draft, question.prompts, "--draft-model"}, shipped_models);
   const std::int64_t new_tokens = question.max_new_tokens.value_or(MethodSettings{}.max_new_tokens);
   const CheckpointPair::Prompts prompts = pair.prompts(question.tasks, pair.longest_prompt(new_tokens));
-  const CheckpointPair::Heads heads = pair.read_heads({question.eagle_head, question.parallel_heads, question.exits});
   AskedSource asked;
+  validation::MethodSource& source = asked.source;
+  pair.read_heads(question, source);
   asked.assumptions = pair.assumptions();
   asked.files = pair.files();
   prompts.warn_of_cut(asked.warnings);
-  validation::MethodSource& source = asked.source;
   source.models = pair.models();
   source.target_weights = pair.target_weights();
   source.draft_weights = pair.draft_weights();
-  source.eagle_head = heads.eagle_head;
-  source.parallel_heads = heads.parallel_heads;
-  source.exits = heads.exits;
   source.prompts = prompts.kept;
   if (question.ngram_text) {
     source.texts = pair.texts(*question.ngram_text);

@@ -8,6 +8,8 @@
 
 #include "analysis/core/lookup_law.hpp"
 #include "analysis/estimate/serving_summary.hpp"
+#include "analysis/planning/mixed_curve.hpp"
+#include "planner/acceptance.hpp"
 #include "planner/sources/mix_parts.hpp"
 #include "planner/sources/seen_labels.hpp"
 #include "traces/serving/read_serving_counts.hpp"
@@ -103,6 +105,11 @@ double tokens_per_request(const ServingSummary& summary) {
   return tokens / static_cast<double>(summary.units);
 }
 
+/// Of the output tokens.
+double share_of(const TrafficMix& mix, std::size_t part, const ServingSummary& group) {
+  return mix.parts[part].share * (mix.by_requests ? tokens_per_request(group) : 1);
+}
+
 /// The groups that the mix names, in its order.
 std::vector<const ServingSummary*> groups_of(const TrafficMix& mix, const std::vector<const ServingSummary*>& groups) {
   std::vector<std::string> known;
@@ -128,13 +135,12 @@ std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const std::vector<cons
     append(warnings, groups.front()->warnings);
     return curve_of(*groups.front(), options, file);
   }
-  const TrafficMix& mix = *options.mix;
-  MixParts parts(mix);
+  std::vector<planning::TrafficPart> parts;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     append_new(warnings, groups[i]->warnings);
-    parts.add(mix.parts[i], curve_of(*groups[i], options, file), mix.by_requests ? tokens_per_request(*groups[i]) : 1);
+    parts.push_back({curve_of(*groups[i], options, file), share_of(*options.mix, i, *groups[i])});
   }
-  return parts.curve();
+  return std::make_shared<planning::MixedCurve>(parts);
 }
 
 /// The summaries of the units that tell their steps: of rounds, and by step.
@@ -179,10 +185,7 @@ std::optional<CountedLookups> lookups_of_steps(const std::vector<const ServingSu
         *rounds->rounds > ends_of_window * *rounds->steps || !steps->gamma || !steps->tokens_per_step)
       return std::nullopt;
     // A group's share of all steps, which put out its share of the tokens.
-    double share = 1;
-    if (options.mix)
-      share = options.mix->parts[i].share * (options.mix->by_requests ? tokens_per_request(*groups[i]) : 1) /
-              steps->tokens_per_step->value;
+    const double share = options.mix ? share_of(*options.mix, i, *groups[i]) / steps->tokens_per_step->value : 1;
     all.add(share, std::max(*rounds->steps, *rounds->rounds), *rounds);
     gamma = std::max(gamma, *steps->gamma);
     by_step.push_back(steps);
@@ -227,10 +230,9 @@ std::vector<planning::RequestRate> mixed_rates(const std::vector<GroupedRate>& r
   std::vector<planning::RequestRate> mixed;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const TrafficMix::Part& part = mix.parts[i];
-    const double tokens = mix.by_requests ? tokens_per_request(*groups[i]) : 1;
     double weight = 0;
     for (const GroupedRate& one : rates) weight += one.group == part.group ? one.rate.weight : 0;
-    const double rounds = part.share * tokens / groups[i]->tokens_per_step->value;
+    const double rounds = share_of(mix, i, *groups[i]) / groups[i]->tokens_per_step->value;
     for (const GroupedRate& one : rates) {
       if (one.group != part.group) continue;
       mixed.push_back(one.rate);

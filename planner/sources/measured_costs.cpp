@@ -15,11 +15,13 @@
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"
-#include "planner/sources/timed_passes.hpp"
 #include "traces/serving/counts_formats.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {
+namespace {
+
+/// The timed passes that a file holds.
 traces::TimingTable timed_passes(std::string_view option, const std::string& file) {
   try {
     return traces::read_timing_table(file);
@@ -38,8 +40,6 @@ traces::TimingTable timed_passes(std::string_view option, const std::string& fil
         option, file));
   }
 }
-
-namespace {
 
 using cost::DraftKind;
 using traces::TimedPass;

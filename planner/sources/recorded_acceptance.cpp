@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "analysis/estimate/text_ends.hpp"
+#include "analysis/planning/mixed_curve.hpp"
 #include "analysis/planning/replay_curve.hpp"
 #include "analysis/planning/trace_analysis.hpp"
+#include "planner/acceptance.hpp"
 #include "planner/sources/mix_parts.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "planner/sources/recording_rules.hpp"
@@ -37,11 +39,6 @@ std::optional<traces::AcceptanceRule> rule_of_engine(const traces::TraceMetadata
                   name, why));
 }
 
-/// Empty without a rate, or an interval of it.
-std::optional<estimate::Interval> interval_of(const estimate::AcceptanceEstimate* rate) {
-  return rate == nullptr ? std::nullopt : rate->ci95;
-}
-
 constexpr std::string_view looks_foreign = "does not look like the target's own";
 
 /// The tasks of a recording that a mix names: their replays in its shares, the tests of their texts, and what their
@@ -58,8 +55,7 @@ class RecordedMix {
 
   /// @param task_names  of the recording, now complete
   void finish(const planning::TraceAnalysis& analysis, const std::vector<std::string>& task_names) {
-    using Errors = planning::MixedCurve::Errors;
-    MixParts parts(mix_, analysis.tasks_share_clusters ? Errors::shared : Errors::independent);
+    std::vector<planning::TrafficPart> parts;
     estimate::TextSourceAccumulator of_all;
     for (const TrafficMix::Part& part : mix_.parts) {
       for (const auto& [task, text] : texts_)
@@ -76,13 +72,16 @@ class RecordedMix {
         if (!all_foreign) note_foreign_text(part.group, text.result());
       }
       note_limits(task);
-      parts.add(
-          part,
-          std::make_shared<planning::ReplayCurve>(
-              *task.replay, upper_of(task), interval_of(task.alpha ? &*task.alpha : nullptr), analysis.depths, refused),
-          static_cast<double>(task.replay->tokens) / static_cast<double>(task.replay->sequences));
+      const double per_request =
+          static_cast<double>(task.replay->tokens) / static_cast<double>(task.replay->sequences);
+      parts.push_back({std::make_shared<planning::ReplayCurve>(*task.replay, task.replay_upper,
+                                                               task.alpha ? task.alpha->ci95 : std::nullopt,
+                                                               analysis.depths, refused),
+                       part.share * (mix_.by_requests ? per_request : 1)});
     }
-    curve_ = parts.curve();
+    using Errors = planning::MixedCurve::Errors;
+    curve_ = std::make_shared<planning::MixedCurve>(
+        parts, analysis.tasks_share_clusters ? Errors::shared : Errors::independent);
   }
 
   const std::shared_ptr<const estimate::AcceptanceCurve>& curve() const { return curve_; }
@@ -92,10 +91,6 @@ class RecordedMix {
                   [](const Note& note) { return note.code == "text_not_from_target" || note.code == "few_clusters"; });
     append(of_recording, notes_);
     return of_recording;
-  }
-
-  static const estimate::ReplayReport* upper_of(const planning::TaskAnalysis& task) {
-    return task.replay_upper ? &*task.replay_upper : nullptr;
   }
 
  private:
@@ -139,7 +134,7 @@ std::vector<planning::ContextAcceptance> replays_by_context(const planning::Trac
     for (const planning::TaskAnalysis& task : analysis.tasks) {
       if (task.name != ranges[i] || !task.replay || !task.replay->looks_at_drafts()) continue;
       parts.push_back({parts.empty() || i == 0 ? 0.0 : contexts.bounds[i - 1],
-                       std::make_shared<planning::ReplayCurve>(*task.replay, RecordedMix::upper_of(task), std::nullopt,
+                       std::make_shared<planning::ReplayCurve>(*task.replay, task.replay_upper, std::nullopt,
                                                                analysis.depths, refused)});
     }
   }
@@ -196,9 +191,10 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   const std::string refused =
       analysis.replay_refused ? fmt::format("the text of the recording {}", looks_foreign) : std::string();
   Acceptance acceptance;
+  const estimate::AcceptanceEstimate* const rate = analysis.best_alpha();
   acceptance.curve = std::make_shared<planning::ReplayCurve>(
-      analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr,
-      interval_of(analysis.best_alpha()), analysis.depths, refused);
+      analysis.replay->lower, analysis.replay->upper,
+      rate == nullptr ? std::nullopt : rate->ci95, analysis.depths, refused);
   const estimate::LabelGroups contexts = {"context", options.context_bounds};
   if (!options.context_bounds.empty()) {
     acceptance.by_context = replays_by_context(analysis, contexts, refused);
@@ -229,10 +225,10 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   if (!recording.metadata().target_model.empty()) acceptance.model = recording.metadata().target_model;
   // Stretches of contexts differ by these as well, and are no requests.
   if (!options.mix && options.context_bounds.empty()) acceptance.request_rates = rates.rates();
-  if (const estimate::AcceptanceEstimate* alpha = options.mix ? nullptr : analysis.best_alpha()) {
-    acceptance.alpha = alpha->value;
-    acceptance.alpha_ci95 = alpha->ci95;
-    acceptance.clusters = alpha->clusters;
+  if (rate != nullptr && !options.mix) {
+    acceptance.alpha = rate->value;
+    acceptance.alpha_ci95 = rate->ci95;
+    acceptance.clusters = rate->clusters;
   }
   if (analysis.replay->upper) {
     acceptance.warnings.push_back(planning::acceptance_in_brackets());

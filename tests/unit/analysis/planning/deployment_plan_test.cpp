@@ -351,7 +351,7 @@ TEST_CASE("a replayed recording is a curve up to the largest gamma that was repl
 
   estimate::ReplayReport upper = report;
   upper.gammas[2].tokens_per_step = {2.4, std::nullopt, ""};
-  const planning::ReplayCurve bracket(report, &upper);
+  const planning::ReplayCurve bracket(report, upper);
   CHECK(bracket.tokens_per_step(2).value == Approx(2.3).epsilon(1e-14));
   CHECK(bracket.tokens_per_step(2).ci95.lo == Approx(1.98).epsilon(1e-14));
   // A recording without an interval says nothing of the error.
@@ -369,7 +369,7 @@ TEST_CASE("texts of one token decide nothing, and no rate that they exclude is a
     report.gammas.emplace_back().gamma = gamma;
     report.gammas.back().tokens_per_step.value = 1;
   }
-  const auto curve = std::make_shared<planning::ReplayCurve>(report, nullptr, Interval{0.56, 0.83});
+  const auto curve = std::make_shared<planning::ReplayCurve>(report, std::nullopt, Interval{0.56, 0.83});
   CHECK(curve->tokens_per_step(32).ci95.lo == 1);
   CHECK(curve->tokens_per_step(32).ci95.hi == Approx(fakes::constant_rate(0.83, 32).value).epsilon(1e-12));
   CHECK(planning::ReplayCurve(report).tokens_per_step(32).ci95.hi == 33);
