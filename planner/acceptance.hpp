@@ -139,7 +139,7 @@ struct AcceptanceWords {
 };
 
 /// The number of drafted tokens that are accepted, for every gamma, from any source.
-struct Acceptance {
+struct Acceptance : Provenance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve;
   /// From contexts on, if a recording was replayed by context; `curve` is then that of all of them together.
   std::vector<planning::ContextAcceptance> by_context;
@@ -170,11 +170,6 @@ struct Acceptance {
   std::string method;
   /// Rates of requests or sequences, if requested and available.
   std::vector<planning::RequestRate> request_rates;
-  std::vector<std::string> files;
-  /// The published lengths that a prior follows from.
-  std::vector<UsedPreset> presets;
-  std::vector<Assumption> assumptions;
-  std::vector<Note> warnings;
 
   using Rule = std::optional<traces::AcceptanceRule>;
 

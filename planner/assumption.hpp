@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "traces/note.hpp"
+
 namespace specdec::planner {
 
 /// Something that the answer rests on, with the source of its value: "user", "file", "preset", "fitted" (to
@@ -37,6 +39,14 @@ struct UsedPreset {
 inline void to_json(nlohmann::ordered_json& json, const UsedPreset& preset) {
   json = {{"kind", preset.kind}, {"name", preset.name}, {"sources", preset.sources}};
 }
+
+/// What an answer, or a part of one, is from, and what is to be said of it.
+struct Provenance {
+  std::vector<std::string> files;
+  std::vector<UsedPreset> presets;
+  std::vector<Assumption> assumptions;
+  std::vector<Note> warnings;
+};
 
 /// Appends the elements of `more` that are not present yet.
 template <class Value>

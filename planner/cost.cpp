@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <initializer_list>
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "analysis/cost/constant_cost.hpp"
 #include "planner/number_text.hpp"
+#include "planner/plan_request.hpp"
 #include "planner/question_error.hpp"
 
 namespace specdec::planner {
@@ -24,12 +26,6 @@ std::string text_of(const core::VerificationCost& factor) {
     parts.push_back(fmt::format("{}:{}", point.tokens, point.factor));
   }
   return fmt::format("{}", fmt::join(parts, ","));
-}
-
-void refuse_given(std::initializer_list<std::pair<std::string_view, bool>> options, std::string_view why) {
-  for (const auto& [option, is_given] : options) {
-    if (is_given) throw QuestionError(fmt::format("{} is given, but {}", option, why));
-  }
 }
 
 }  // namespace
@@ -105,29 +101,23 @@ Cost with_drafts_of_llamacpp(const Cost& cost) {
 Cost Cost::of(const CostWords& words) {
   const HardwareOptions& o = words.options;
   if (!words.hardware) {
-    refuse_given({{"--tensor-parallel-size", o.tensor_parallel.has_value()},
-                  {"--data-parallel-size", o.data_parallel.has_value()},
-                  {"--expert-parallel-size", o.expert_parallel.has_value()},
-                  {"--draft-tensor-parallel-size", o.draft.tensor_parallel.has_value()},
-                  {"--weight-dtype", o.weight_dtype.has_value()},
-                  {"--draft-weight-dtype", o.draft_weight_dtype.has_value()},
-                  {"--kv-cache-dtype", o.kv_cache_dtype.has_value()},
-                  {"--bandwidth-efficiency", o.bandwidth_efficiency.has_value()},
-                  {"--compute-efficiency", o.compute_efficiency.has_value()},
-                  {"--link-efficiency", o.link_efficiency.has_value()},
-                  {"--all-reduce-latency-seconds", o.all_reduce_latency_seconds.has_value()},
-                  {"--launch-seconds", o.launch_seconds.has_value()},
-                  {"--draft-launch-seconds", o.draft_launch_seconds.has_value()},
-                  {"--layer-seconds", o.layer_seconds.has_value()},
-                  {"--scheduling-seconds", o.scheduling_seconds.has_value()},
-                  {"--calibrate", !o.calibrate.empty()}},
-                 "needs --hardware beside it");
+    CostWords of_hardware;
+    of_hardware.options = o;
+    of_hardware.options.draft = {.tensor_parallel = o.draft.tensor_parallel};
+    of_hardware.options.known = {};
+    const nlohmann::ordered_json given = of_hardware;
+    if (!given.empty()) {
+      std::string option = "--" + given.begin().key();
+      std::replace(option.begin(), option.end(), '_', '-');
+      throw QuestionError(fmt::format("{} is given, but needs --hardware beside it", option));
+    }
     return of_constants(words.times, o.draft, words.model.value_or(""));
   }
-  refuse_given({{"--c", words.times.c.has_value()},
-                {"--verify-factor", words.times.verify_factor.has_value()},
-                {"--overhead", words.times.overhead.has_value()}},
-               "--hardware prices rounds");
+  const StepTimes& times = words.times;
+  if (times.c || times.verify_factor || times.overhead) {
+    throw QuestionError(fmt::format("{} is given, but --hardware prices rounds",
+                                    times.c ? "--c" : times.verify_factor ? "--verify-factor" : "--overhead"));
+  }
   if (!words.model) throw QuestionError("--model is missing: --hardware prices it");
   return of_hardware(*words.hardware, *words.model, o);
 }

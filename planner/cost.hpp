@@ -150,7 +150,7 @@ struct LogOptions {
 };
 
 /// The cost of a round, and its sources.
-struct Cost {
+struct Cost : Provenance {
   std::shared_ptr<const cost::RoundCost> rounds;
   /// The same, if priced from hardware.
   std::shared_ptr<const cost::RooflineCost> roofline;
@@ -173,12 +173,8 @@ struct Cost {
   bool from_log = false;
   /// True if what was timed are steps as they ran, those without a draft or with a short one included.
   bool of_steps = false;
-  std::vector<std::string> files;
   /// The hardware and models described by files.
   NamedSpecs specs;
-  std::vector<UsedPreset> presets;
-  std::vector<Assumption> assumptions;
-  std::vector<Note> warnings;
 
   /// Multiples of a plain target step, independent of batch and context: Theorem 3.8.
   /// @throws QuestionError without c if the draft makes steps, or with a c other than 0 if it makes none

@@ -12,6 +12,7 @@
 namespace specdec::planner {
 namespace {
 
+using planning::PlannedStretch;
 using planning::PointPlan;
 using worlds::Certainty;
 
@@ -45,24 +46,23 @@ std::string certainty_text(double share, const Plan& plan) {
 bool is_one_point(const Plan& plan) { return plan.points().size() == 1; }
 
 /// The schedule with neighbours of one gamma joined; of a plan without one its points.
-std::vector<DecidedStretch> stretches_of(const Plan& plan) {
-  std::vector<DecidedStretch> stretches;
-  const auto add = [&](DecidedStretch next) {
+std::vector<PlannedStretch> stretches_of(const Plan& plan) {
+  std::vector<PlannedStretch> stretches;
+  const auto add = [&](const PlannedStretch& next) {
     if (!stretches.empty() && stretches.back().gamma == next.gamma) {
-      DecidedStretch& last = stretches.back();
-      last.to = next.to;
+      PlannedStretch& last = stretches.back();
+      last.batch_high = next.batch_high;
       last.speedup = std::min(last.speedup, next.speedup);
       last.share = next.gamma == 0 ? std::max(last.share, next.share) : std::min(last.share, next.share);
     } else {
       stretches.push_back(next);
     }
   };
-  for (const planning::PlannedStretch& one : plan.shown_plan().schedule)
-    add({one.batch_low, one.batch_high, one.gamma, one.speedup, one.share});
+  for (const PlannedStretch& one : plan.shown_plan().schedule) add(one);
   if (!stretches.empty()) return stretches;
   for (const PointPlan& point : plan.points()) {
     const auto batch = static_cast<std::int64_t>(planning::whole_batch(point.batch));
-    add({batch, batch, point.optimal().gamma, point.optimal().speedup, point.share});
+    add({batch, batch, point.optimal().gamma, point.basis, point.optimal().speedup, point.share});
   }
   return stretches;
 }
@@ -87,14 +87,14 @@ std::string action_at_point(const Plan& plan, const PointPlan& point) {
 }
 
 /// "Draft 3 tokens up to 12 requests at once, 2 up to 47, none beyond."
-std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretch>& schedule) {
+std::string action_of_schedule(const Plan& plan, const std::vector<PlannedStretch>& schedule) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const DecidedStretch& one = schedule[i];
+    const PlannedStretch& one = schedule[i];
     const bool last = i + 1 == schedule.size();
     const std::string where = last && i > 0  ? std::string("beyond")
-                              : parts.empty() ? fmt::format("up to {} at once", requests_text(one.to))
-                                              : fmt::format("up to {}", one.to);
+                              : parts.empty() ? fmt::format("up to {} at once", requests_text(one.batch_high))
+                                              : fmt::format("up to {}", one.batch_high);
     const std::string what = one.gamma == 0  ? std::string("none")
                              : parts.empty() ? drafts_text(plan, one.gamma)
                                              : fmt::format("{}", one.gamma);
@@ -103,9 +103,9 @@ std::string action_of_schedule(const Plan& plan, const std::vector<DecidedStretc
   const std::string draft =
       plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
   const bool drafts = std::any_of(schedule.begin(), schedule.end(),
-                                  [](const DecidedStretch& one) { return one.gamma > 0; });
+                                  [](const PlannedStretch& one) { return one.gamma > 0; });
   if (!drafts)
-    return fmt::format("Do not draft up to {} at once: plain decoding loses least.", requests_text(schedule.back().to));
+    return fmt::format("Do not draft up to {} at once: plain decoding loses least.", requests_text(schedule.back().batch_high));
   return fmt::format("Draft{} {}.", draft, fmt::join(parts, ", "));
 }
 
@@ -173,7 +173,7 @@ std::string certainty_of_schedule(const Plan& plan) {
     asked = std::max(asked, batch);
     if (point.optimal_row > 0) found.push_back({batch, point.share, estimate::exactly(point.optimal().speedup)});
   }
-  for (const planning::PlannedStretch& one : plan.shown_plan().schedule)
+  for (const PlannedStretch& one : plan.shown_plan().schedule)
     if (one.gamma > 0 && one.batch_high > asked)
       found.push_back({one.batch_high, one.share, estimate::exactly(one.speedup)});
   std::sort(found.begin(), found.end(),

@@ -9,17 +9,6 @@
 
 namespace specdec::planner {
 
-/// A gamma for the batches from one to another, both included.
-struct DecidedStretch {
-  std::int64_t from = 1;
-  std::int64_t to = 1;
-  std::int64_t gamma = 0;
-  /// The smallest over the stretch.
-  double speedup = 1;
-  /// The least share of worlds in which drafting gains what is asked for.
-  double share = 0;
-};
-
 /// The speedup of what is decided over plain decoding.
 struct DecidedSpeedup {
   /// Empty for several gammas; then `bounds` has the least and the largest.
@@ -44,7 +33,8 @@ struct Decision {
   std::optional<worlds::Certainty> verdict;
   /// The number of draft tokens to set, 0 for plain decoding; empty where batches differ.
   std::optional<std::int64_t> gamma;
-  std::vector<DecidedStretch> schedule;
+  /// Neighbours of one gamma joined; of a plan without a schedule its points.
+  std::vector<planning::PlannedStretch> schedule;
   DecidedSpeedup speedup;
   std::optional<DecidedOver> over;
   /// Two lines: what to do; how sure, and what would change it.

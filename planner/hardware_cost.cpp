@@ -92,6 +92,14 @@ cost::ModelSpec model_of(std::string_view option, const std::string& name, const
   return model;
 }
 
+/// Notes that these kernels, which come with the program, price the passes.
+cost::KernelTimes preset_kernels(const cost::KernelTimes& kernels, std::string_view source, Cost& cost) {
+  const std::string text = fmt::format("{} {}", kernels.engine, kernels.version);
+  cost.presets.push_back(used("kernel_times", text, {kernels.source}));
+  cost.assumptions.push_back({"kernel_times", text, std::string(source)});
+  return kernels;
+}
+
 /// @param hardware  the one whose kernels they must be
 cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& hardware, const NamedSpecs& specs,
                              Cost& cost) {
@@ -99,11 +107,7 @@ cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& 
   std::vector<std::string> engines;
   for (const cost::KernelTimes& kernels : known) engines.push_back(kernels.engine);
   if (const auto found = std::find(engines.begin(), engines.end(), name); found != engines.end()) {
-    const cost::KernelTimes& kernels = known[static_cast<std::size_t>(found - engines.begin())];
-    const std::string text = fmt::format("{} {}", kernels.engine, kernels.version);
-    cost.presets.push_back(used("kernel_times", text, {kernels.source}));
-    cost.assumptions.push_back({"kernel_times", text, "preset"});
-    return kernels;
+    return preset_kernels(known[static_cast<std::size_t>(found - engines.begin())], "preset", cost);
   }
   const auto of_file = [&](const cost::KernelTimes& kernels) {
     cost.assumptions.push_back({"kernel_times", fmt::format("{} {}", kernels.engine, kernels.version), "file"});
@@ -198,10 +202,7 @@ std::optional<cost::KernelTimes> usual_kernels(const cost::RooflineOptions& aske
                                          accelerators, usual->device, usual->measured_accelerators())});
     return instead(fmt::format("no all-reduces over {} accelerators were measured", accelerators));
   }
-  const std::string text = fmt::format("{} {}", usual->engine, usual->version);
-  cost.presets.push_back(used("kernel_times", text, {usual->source}));
-  cost.assumptions.push_back({"kernel_times", text, "default"});
-  return *usual;
+  return preset_kernels(*usual, "default", cost);
 }
 
 /// The losses beside measured kernels.
@@ -219,7 +220,7 @@ RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOpt
   losses.draft_launch_seconds = o.draft_launch_seconds;
   if (!cost::looks_up(cost.kind) && o.drafts && !o.draft_launch_seconds && !o.launch_seconds) {
     const SourcedRange& assumed = cost::efficiency_defaults().draft_launch_seconds;
-    losses.draft_launch_seconds = {assumed.low, assumed.value, assumed.high};
+    losses.draft_launch_seconds = assumed;
     cost.presets.push_back(used("loss", "draft_launch_seconds", assumed.sources));
   }
   return losses;
@@ -246,7 +247,7 @@ RooflineLosses losses_of(const HardwareOptions& o, const cost::RooflineOptions& 
     const SourcedRange& assumed = loss.value == &RooflineLosses::compute_efficiency
                                       ? cost::compute_efficiency_for(placed.hardware, multiplied_type(placed.target))
                                       : usual.*loss.usual;
-    losses.*loss.value = {assumed.low, assumed.value, assumed.high};
+    losses.*loss.value = assumed;
     cost.presets.push_back(used("loss", loss.name, assumed.sources));
   }
   losses.draft_launch_seconds = o.draft_launch_seconds;

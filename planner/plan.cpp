@@ -69,12 +69,9 @@ std::optional<std::string> engine_of(const Draft& draft) {
   return draft.acceptance.engine;
 }
 
-void require_rising(std::string_view option, const std::vector<double>& values, double lo, bool lo_open, double hi) {
+void require_rising(std::string_view option, const std::vector<double>& values, const LegalRange& range) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool above = lo_open ? lo < values[i] : lo <= values[i];
-    if (!(above && values[i] <= hi)) {
-      refuse(option, fmt::format("{}", values[i]), fmt::format("in {}{}, {}]", lo_open ? '(' : '[', lo, hi));
-    }
+    if (!range.contains(values[i])) refuse(option, fmt::format("{}", values[i]), "in " + range.to_string());
     if (i > 0 && values[i] <= values[i - 1]) refuse(option, fmt::format("{}", fmt::join(values, ",")), "a rising list");
   }
 }
@@ -109,12 +106,6 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   const bool several = question.batches.size() > 1 || q.max_num_seqs || q.emit;
   if (!q.points_only && several) question.schedule_up_to = scheduled_up_to(q, question.batches);
   return question;
-}
-
-/// The rule as stated by the user or by files, or the default.
-std::optional<Assumption> assumed_rule(const Acceptance& acceptance) {
-  if (!acceptance.rule) return std::nullopt;
-  return Assumption{"acceptance", traces::name_of(*acceptance.rule), acceptance.rule_source};
 }
 
 /// Adds the acceptance of a draft, with its name if there are several drafts.
@@ -164,23 +155,17 @@ void require_schedule(const std::vector<ScheduleStretch>& schedule) {
 }
 
 void require_ranges(const PlanQuestion& q) {
-  require_rising("--batch", q.batch, 0, true, static_cast<double>(planning::largest_scheduled_batch));
-  require_rising("--context", q.context, 0, false, largest_context);
+  constexpr auto largest_batch = static_cast<double>(planning::largest_scheduled_batch);
+  require_rising("--batch", q.batch, {.hi = largest_batch, .lo_open = true});
+  require_rising("--context", q.context, {.hi = largest_context});
   require_schedule(q.schedule);
-  const auto require = [](std::string_view option, auto value, bool legal, std::string_view expected) {
-    if (!legal) refuse(option, fmt::format("{}", value), expected);
-  };
-  const std::int64_t max_gamma = q.max_gamma.value_or(1);
-  require("--max-gamma", max_gamma, 1 <= max_gamma && max_gamma <= largest_max_gamma,
-          fmt::format("in [1, {}]", largest_max_gamma));
-  require_in("--max-num-seqs", q.max_num_seqs, {.lo = 1, .hi = static_cast<double>(planning::largest_scheduled_batch)});
+  require_in("--max-gamma", q.max_gamma, {.lo = 1, .hi = static_cast<double>(largest_max_gamma)});
+  require_in("--max-num-seqs", q.max_num_seqs, {.lo = 1, .hi = largest_batch});
   require_in("--tokens", q.tokens, {.lo = 1, .hi = 1e6});
   require_in("--c-hat", q.c_hat, {.hi = 1e12});
-  const std::int64_t gamma = q.gamma.value_or(0);
-  require("--gamma", gamma, gamma >= 0, "0 or more");
-  const double min_gain = q.min_gain.value_or(0), max_regret = q.max_regret.value_or(0);
-  require("--min-gain", min_gain, 0 <= min_gain && std::isfinite(min_gain), "0 or more");
-  require("--max-regret", max_regret, 0 <= max_regret && max_regret <= 1, "in [0, 1]");
+  require_in("--gamma", q.gamma, {.hi = unbounded});
+  require_in("--min-gain", q.min_gain, {.hi = unbounded});
+  require_in("--max-regret", q.max_regret, {.hi = 1});
 }
 
 Plan asked_plan(const PlanQuestion& q, std::int64_t usual) {
@@ -327,7 +312,8 @@ void assume(const BenchFiles* runs, Plan& p) {
   const Acceptance::Rule stated_of_runs = runs != nullptr ? runs->acceptance : std::nullopt;
   if (p.drafts.empty() && stated_of_runs) all.push_back({"acceptance", traces::name_of(*stated_of_runs), "user"});
   if (p.drafts.empty()) return;
-  if (const auto rule = assumed_rule(p.drafts[p.shown()].acceptance)) all.push_back(*rule);
+  const Acceptance& shown = p.drafts[p.shown()].acceptance;
+  if (shown.rule) all.push_back({"acceptance", traces::name_of(*shown.rule), shown.rule_source});
 }
 
 Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& question) {

@@ -82,7 +82,7 @@ struct Recommendation {
 };
 
 /// The recommended decisions and their gains.
-struct Plan {
+struct Plan : Provenance {
   PlanQuestion question;
   /// All drafts of the plan; none if benchmark runs bring their own acceptance.
   std::vector<Draft> drafts;
@@ -117,12 +117,8 @@ struct Plan {
   std::vector<std::string> shortfalls;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
-  std::vector<std::string> files;
   /// The hardware and models described by files.
   NamedSpecs specs;
-  std::vector<UsedPreset> presets;
-  std::vector<Assumption> assumptions;
-  std::vector<Note> warnings;
   /// At each point, in order of context, then batch; at least one.
   std::vector<Recommendation> recommendations() const;
   /// The draft whose points are shown: the recommended one, else the first.

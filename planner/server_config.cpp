@@ -127,21 +127,12 @@ DraftAndTarget shown_pair(const BenchFiles* runs, const Plan& p) {
 
 /// The reason why the engine would not accept, or not understand, a draft model with another vocabulary. vLLM and
 /// SGLang compare the sizes at start; TensorRT-LLM compares nothing, and a padded vocabulary names the same tokens.
-std::string_view no_other_vocabulary(planning::Engine engine, const DraftAndTarget& pair) {
+std::string no_other_vocabulary(planning::Engine engine, const DraftAndTarget& pair) {
   constexpr std::int64_t padding = 128;
-  switch (engine) {
-    case planning::Engine::vllm:
-      return ", and vLLM takes no other";
-    case planning::Engine::sglang:
-      return ", and SGLang takes no other";
-    case planning::Engine::trtllm:
-      return std::abs(pair.draft->vocabulary - pair.target->vocabulary) > padding
-                 ? ", and TensorRT-LLM compares tokens by number"
-                 : "";
-    case planning::Engine::llamacpp:
-      break;
-  }
-  return "";
+  if (engine == planning::Engine::vllm || engine == planning::Engine::sglang)
+    return fmt::format(", and {} takes no other", title_of(engine));
+  const bool is_padded = std::abs(pair.draft->vocabulary - pair.target->vocabulary) <= padding;
+  return engine == planning::Engine::trtllm && !is_padded ? ", and TensorRT-LLM compares tokens by number" : "";
 }
 
 /// The reason why a server does not start with the pair: none at all, or `engine`; empty if it does, as far as known.
@@ -153,12 +144,12 @@ std::string why_refused(const DraftAndTarget& pair, const cost::RooflineOptions*
   if (placed != nullptr && *engine != planning::Engine::llamacpp) {
     std::string uneven = cost::uneven_heads(placed->target);
     if (uneven.empty() && placed->draft) uneven = cost::uneven_heads(*placed->draft);
-    if (!uneven.empty()) return uneven + "";
+    if (!uneven.empty()) return uneven;
   }
   const auto note = mismatch(pair.kind, pair.draft, pair.target);
   if (!note || note->code != "vocabularies_differ") return "";
-  const std::string_view why = no_other_vocabulary(*engine, pair);
-  return why.empty() ? "" : note->message + std::string(why);
+  const std::string why = no_other_vocabulary(*engine, pair);
+  return why.empty() ? "" : note->message + why;
 }
 
 /// Warns of mismatched models, and of contexts that they cannot read.

@@ -56,10 +56,7 @@ Synthetic synthetic(const Acceptance& acceptance, const SyntheticQuestion& quest
   answer.acceptance = acceptance.text;
   answer.method = acceptance.method;
   answer.is_range = acceptance.stated && acceptance.stated->is_range();
-  answer.files = acceptance.files;
-  answer.presets = acceptance.presets;
-  answer.assumptions = acceptance.assumptions;
-  answer.warnings = acceptance.warnings;
+  static_cast<Provenance&>(answer) = acceptance;
   take_law(acceptance, answer);
   compare_with_replay(acceptance, answer);
   for (const Engine engine : {Engine::vllm, Engine::sglang, Engine::trtllm, Engine::llamacpp}) {

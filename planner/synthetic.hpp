@@ -22,7 +22,7 @@ struct SyntheticQuestion {
 };
 
 /// The law to accept by, and the settings of engines that do.
-struct Synthetic {
+struct Synthetic : Provenance {
   SyntheticQuestion question;
   /// Where the acceptance is from, for human readers.
   std::string acceptance;
@@ -35,10 +35,6 @@ struct Synthetic {
   std::vector<double> survival;
   /// One for each engine asked for.
   std::vector<planning::SyntheticSettings> settings;
-  std::vector<std::string> files;
-  std::vector<UsedPreset> presets;
-  std::vector<Assumption> assumptions;
-  std::vector<Note> warnings;
 };
 
 /// @throws QuestionError for a gamma outside its range or that the acceptance does not cover, for an acceptance that

@@ -87,9 +87,9 @@ Spoken said(std::string action, std::string certainty, std::string note, std::st
 
 ordered_json json_of(const planner::Decision& decision) {
   ordered_json schedule = ordered_json::array();
-  for (const planner::DecidedStretch& one : decision.schedule) {
-    schedule.push_back({{"from", one.from},
-                        {"to", one.to},
+  for (const planning::PlannedStretch& one : decision.schedule) {
+    schedule.push_back({{"from", one.batch_low},
+                        {"to", one.batch_high},
                         {"gamma", one.gamma},
                         {"speedup", one.speedup},
                         {"share", one.share}});

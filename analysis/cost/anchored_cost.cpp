@@ -25,8 +25,8 @@ RoundTime scaled(const RoundTime& time, double factor) {
 
 AnchoredCost::AnchoredCost(std::shared_ptr<const FittedCost> fit, std::shared_ptr<const RoundCost> shape,
                            std::uint64_t seed)
-    : fit_(std::move(fit)), shape_(std::move(shape)), seed_(seed) {
-  if (!fit_ || !shape_) throw std::invalid_argument("AnchoredCost: needs fitted runs and a shape");
+    : WrappedCost(fit), fit_(std::move(fit)), shape_(std::move(shape)), seed_(seed) {
+  if (!shape_) throw std::invalid_argument("AnchoredCost: shape is null, but must be a cost");
   if (!shape_->in_seconds()) throw std::invalid_argument("AnchoredCost: the shape knows no seconds");
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "analysis/cost/fitted_cost.hpp"
-#include "analysis/cost/round_cost.hpp"
+#include "analysis/cost/wrapped_cost.hpp"
 
 namespace specdec::cost {
 
@@ -22,23 +22,15 @@ inline constexpr double usual_shape_error = 0.1;
 ///
 /// with the fit's distances between x and x' and one normal z for plain rounds and one for speculative ones.
 /// Source:   docs/theory.md#cost-of-a-round
-class AnchoredCost final : public RoundCost {
+class AnchoredCost final : public WrappedCost {
  public:
   /// @throws std::invalid_argument if one of them is null or knows no seconds
   AnchoredCost(std::shared_ptr<const FittedCost> fit, std::shared_ptr<const RoundCost> shape, std::uint64_t seed = 0);
 
   std::string_view name() const override { return "anchored"; }
-  bool in_seconds() const override { return true; }
-  DraftKind kind() const override { return fit_->kind(); }
   RoundTime price(std::size_t version, const RoundPoint& point) const override;
-  /// Where the shape takes over.
-  bool extrapolates(const RoundPoint& point) const override { return fit_->extrapolates(point); }
   bool parts_known(const RoundPoint& point) const override { return fit_->parts_known(nearest(point)); }
-  double usual_context() const override { return fit_->usual_context(); }
-  std::size_t replicates() const override { return fit_->replicates(); }
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
-  std::span<const Note> findings() const override { return fit_->findings(); }
-  std::string impossible() const override { return fit_->impossible(); }
 
   /// x'
   RoundPoint nearest(const RoundPoint& point) const;

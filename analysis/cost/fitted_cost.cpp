@@ -343,20 +343,15 @@ void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double>
   bounded_totals(place_of(point), place_of(plain_at(point)), 0, totals);
 }
 
-std::optional<double> LeftOut::relative_error() const {
-  if (!predicted_seconds) return std::nullopt;
-  return *predicted_seconds / measured_seconds - 1;
-}
-
-std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
-                                   std::optional<std::size_t> predicted) {
+std::vector<std::optional<double>> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
+                                                 std::optional<std::size_t> predicted) {
   if (runs.empty()) return {};
   // A fit takes as long as the cube of its runs.
   constexpr std::size_t most_groups = 24, fewest_groups = 3, most_squares = 600'000;
   FitOptions alone = options;
   alone.replicates = 0;
   alone.log_factors.clear();
-  std::vector<LeftOut> predictions(std::min(runs.size(), predicted.value_or(runs.size())));
+  std::vector<std::optional<double>> predictions(std::min(runs.size(), predicted.value_or(runs.size())));
   const std::size_t affordable = most_squares / (runs.size() * runs.size());
   const std::size_t groups = std::min(runs.size(), std::clamp(affordable, fewest_groups, most_groups));
   for (std::size_t group = 0; group < groups; ++group) {
@@ -365,11 +360,10 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
       if (i % groups != group) others.push_back(runs[i]);
     std::optional<FittedCost> cost;
     for (std::size_t i = group; i < predictions.size(); i += groups) {
-      predictions[i] = {.name = runs[i].name, .measured_seconds = runs[i].seconds};
       const auto alike = [&](const ObservedRound& other) { return (other.gamma > 0) == (runs[i].gamma > 0); };
       if (!std::any_of(others.begin(), others.end(), alike)) continue;
       if (!cost) cost.emplace(others, alone);
-      predictions[i].predicted_seconds = cost->seconds(runs[i]);
+      predictions[i] = cost->seconds(runs[i]);
     }
   }
   return predictions;

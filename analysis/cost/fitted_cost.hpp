@@ -203,20 +203,11 @@ class FittedCost final : public RoundCost {
   std::string impossible_;
 };
 
-/// One run as the others predict it.
-struct LeftOut {
-  std::string name = {};
-  double measured_seconds = 0;
-  /// Empty for a plain run where all others drafted, the other way round, and for a run alone.
-  std::optional<double> predicted_seconds = {};
-  /// predicted / measured - 1
-  std::optional<double> relative_error() const;
-};
-
-/// Predicts each of the first `predicted` runs, or all, by a fit without it. Of more than 24 runs, every nth is left out
-/// at once, n >= 3.
+/// Predicts the seconds of each of the first `predicted` runs, or of all, by a fit without it. Of more than 24 runs, every
+/// nth is left out at once, n >= 3.
+/// @return empty for a plain run where all others drafted, the other way round, and for a run alone
 /// @throws as FittedCost
-std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
-                                   std::optional<std::size_t> predicted = std::nullopt);
+std::vector<std::optional<double>> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
+                                                 std::optional<std::size_t> predicted = std::nullopt);
 
 }  // namespace specdec::cost

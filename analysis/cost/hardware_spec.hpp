@@ -71,12 +71,16 @@ std::span<const HardwareSpec> hardware_presets();
 /// By name or alias, upper and lower case, spaces, dashes and underscores alike; null where none has it.
 const HardwareSpec* hardware_preset(std::string_view name);
 
-/// The share of a peak that programs reach, or the seconds that a pass costs beside arithmetic, with the pages that
-/// measured it.
-struct SourcedRange {
+/// A value between two others, low <= value <= high.
+struct UncertainValue {
   double low = 0;
   double value = 0;
   double high = 0;
+};
+
+/// The share of a peak that programs reach, or the seconds that a pass costs beside arithmetic, with the pages that
+/// measured it.
+struct SourcedRange : UncertainValue {
   std::vector<std::string> sources = {};
   std::string note = {};
 };

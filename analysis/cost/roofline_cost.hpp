@@ -23,13 +23,6 @@ enum class PassBound { weights, weight_products, cache, attention, communication
 /// "weights", "weight_products", "cache", "attention", "communication", "overhead".
 std::string_view name_of(PassBound bound);
 
-/// A value between two others, low <= value <= high.
-struct UncertainValue {
-  double low = 0;
-  double value = 0;
-  double high = 0;
-};
-
 /// Losses of a deployment against the ideal, in which both shares are 1 and all seconds 0.
 struct RooflineLosses {
   /// Achieved share of the memory bandwidth and of the dense peak, (0, 1].

@@ -25,24 +25,13 @@ inline bool is_efficiency(std::size_t place) { return place <= compute || place 
 
 /// Null for a draft_launch that is the launch of every pass.
 inline const UncertainValue* loss_at(const RooflineLosses& losses, std::size_t place) {
-  switch (place) {
-    case bandwidth:
-      return &losses.bandwidth_efficiency;
-    case compute:
-      return &losses.compute_efficiency;
-    case latency:
-      return &losses.all_reduce_latency_seconds;
-    case launch:
-      return &losses.launch_seconds;
-    case scheduling:
-      return &losses.scheduling_seconds;
-    case layer:
-      return &losses.layer_seconds;
-    case link:
-      return &losses.link_efficiency;
-    default:
-      return losses.draft_launch_seconds ? &*losses.draft_launch_seconds : nullptr;
-  }
+  using Losses = RooflineLosses;
+  constexpr std::array<UncertainValue Losses::*, 8> members = {
+      &Losses::bandwidth_efficiency, &Losses::compute_efficiency, &Losses::all_reduce_latency_seconds,
+      &Losses::launch_seconds,       &Losses::scheduling_seconds, nullptr,
+      &Losses::layer_seconds,        &Losses::link_efficiency};
+  if (place == draft_launch) return losses.draft_launch_seconds ? &*losses.draft_launch_seconds : nullptr;
+  return &(losses.*members[place]);
 }
 
 inline bool is_range(const UncertainValue* loss) { return loss != nullptr && loss->low < loss->high; }

@@ -1,3 +1,4 @@
+#include <fnmatch.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -121,26 +122,6 @@ std::optional<QuantizedWeight> quantized_weight(const ConfigFields& fields) {
   return std::nullopt;
 }
 
-/// '*' stands for any characters.
-bool matches_glob(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return p < pattern.size() ? pattern.find_first_not_of('*', p) == std::string_view::npos : true;
-}
-
 std::string_view without_prefix(std::string_view name) {
   for (const std::string_view prefix : {"backbone.", "language_model.", "model.", "language_model."})
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
@@ -181,10 +162,10 @@ class ModuleList {
   bool has(const std::string& module) const {
     for (std::size_t begin = 0; begin != std::string::npos; begin = after_dot(module, begin)) {
       for (std::size_t end = module.find('.', begin);; end = module.find('.', end + 1)) {
-        const std::string_view part = std::string_view(module).substr(begin, end - begin);
+        const std::string part = module.substr(begin, end - begin);
         if (names_.find(part) != names_.end()) return true;
         const bool globbed = begin == 0 && std::any_of(globs_.begin(), globs_.end(), [&](const std::string& glob) {
-                               return matches_glob(glob, part);
+                               return ::fnmatch(glob.c_str(), part.c_str(), 0) == 0;
                              });
         if (globbed) return true;
         if (end == std::string::npos) break;

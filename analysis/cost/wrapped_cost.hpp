@@ -15,13 +15,13 @@ namespace specdec::cost {
 /// rounds take.
 class WrappedCost : public RoundCost {
  public:
-  std::string_view name() const final { return base_->name(); }
+  std::string_view name() const override { return base_->name(); }
   bool in_seconds() const final { return base_->in_seconds(); }
   DraftKind kind() const final { return base_->kind(); }
   CostOrigin origin() const final { return base_->origin(); }
   bool extrapolates(const RoundPoint& point) const final { return base_->extrapolates(point); }
   std::string about(double batch, double context) const final { return base_->about(batch, context); }
-  bool parts_known(const RoundPoint& point) const final { return base_->parts_known(point); }
+  bool parts_known(const RoundPoint& point) const override { return base_->parts_known(point); }
   double usual_context() const final { return base_->usual_context(); }
   std::size_t replicates() const final { return base_->replicates(); }
   std::span<const Note> findings() const final { return base_->findings(); }

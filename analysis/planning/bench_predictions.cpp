@@ -49,7 +49,7 @@ double tokens_of_another(std::int64_t gamma, const std::vector<CountedRun>& othe
 
 std::vector<BenchPrediction> predict_left_out(const Runs& runs, std::span<const cost::ObservedRound> rounds,
                                               const cost::FitOptions& options) {
-  const std::vector<cost::LeftOut> left_out = cost::leave_one_out(rounds, options, runs.size());
+  const auto seconds = cost::leave_one_out(rounds, options, runs.size());
   std::vector<BenchPrediction> rows;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
@@ -58,7 +58,7 @@ std::vector<BenchPrediction> predict_left_out(const Runs& runs, std::span<const 
     row.line = run.figures.line;
     row.measured = run.figures.seconds_per_output_token;
     const std::vector<CountedRun> others = counted_runs(runs, run.figures.tree, &run);
-    if (!left_out[i].predicted_seconds) {
+    if (!seconds[i]) {
       row.reason = run.speculative() ? "no other run drafted" : "all other runs drafted";
     } else if (run.says_acceptance() && others.empty()) {
       row.reason =
@@ -66,7 +66,7 @@ std::vector<BenchPrediction> predict_left_out(const Runs& runs, std::span<const 
     } else {
       const double per_step =
           run.says_acceptance() ? tokens_of_another(run.figures.gamma, others) : run.figures.tokens_per_step;
-      row.predicted = *left_out[i].predicted_seconds / per_step;
+      row.predicted = *seconds[i] / per_step;
       row.relative_error = *row.predicted / row.measured - 1;
     }
     rows.push_back(std::move(row));

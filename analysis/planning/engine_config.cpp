@@ -43,22 +43,19 @@ void require_schedule(Engine engine, const EngineRequest& request) {
   }
 }
 
-/// Empty if it has none.
-std::string_view llamacpp_cache_type(NumberType type) {
-  switch (type) {
-    case NumberType::fp32:
-      return "f32";
-    case NumberType::fp16:
-      return "f16";
-    case NumberType::bf16:
-      return "bf16";
-    case NumberType::int8:
-      return "q8_0";
-    case NumberType::int4:
-      return "q4_0";
-    default:
-      return "";
-  }
+/// The engine's name for a type of the cache; empty if it has none.
+std::string_view cache_type_of(Engine engine, NumberType type) {
+  using Names = std::array<std::string_view, 4>;
+  // vLLM, SGLang, TensorRT-LLM, llama.cpp; by the order of NumberType.
+  constexpr std::array<Names, 8> by_type = {{{"", "", "", "f32"},
+                                             {"", "", "", "f16"},
+                                             {"bfloat16", "bf16", "", "bf16"},
+                                             {"fp8", "fp8_e4m3", "fp8", ""},
+                                             {"", "", "", "q8_0"},
+                                             {"", "", "", "q4_0"},
+                                             {"", "", "nvfp4", ""},
+                                             {}}};
+  return by_type[static_cast<std::size_t>(type)][static_cast<std::size_t>(engine)];
 }
 
 }  // namespace
@@ -102,20 +99,8 @@ ParallelDraft family_of(const EngineRequest& request) {
   return name.find("dflash") != std::string::npos ? ParallelDraft::dflash : ParallelDraft::unnamed;
 }
 
-/// The engine's name for the type of the cache; empty if it has none.
 std::string EngineWriter::own_cache_type() const {
-  const NumberType type = *request_.cache_type;
-  switch (config_.engine) {
-    case Engine::vllm:
-      return type == NumberType::fp8 ? "fp8" : type == NumberType::bf16 ? "bfloat16" : "";
-    case Engine::sglang:
-      return type == NumberType::fp8 ? "fp8_e4m3" : type == NumberType::bf16 ? "bf16" : "";
-    case Engine::trtllm:
-      return type == NumberType::fp8 ? "fp8" : type == NumberType::nvfp4 ? "nvfp4" : "";
-    case Engine::llamacpp:
-      break;
-  }
-  return std::string(llamacpp_cache_type(type));
+  return std::string(cache_type_of(config_.engine, *request_.cache_type));
 }
 
 /// True if the engine converts weights to that type when it loads others.
@@ -286,7 +271,7 @@ std::string lacks_option(Engine engine, const EngineRequest& request) {
   if (engine == Engine::trtllm && request.kind == DraftKind::parallel && family_of(request) == ParallelDraft::dspark) {
     return "TensorRT-LLM takes no drafts of DSpark; vLLM, SGLang and llama.cpp do";
   }
-  if (engine == Engine::llamacpp && request.cache_type && llamacpp_cache_type(*request.cache_type).empty()) {
+  if (engine == Engine::llamacpp && request.cache_type && cache_type_of(engine, *request.cache_type).empty()) {
     return fmt::format("llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and the plan in {}",
                        cost::name_of(*request.cache_type));
   }

@@ -226,10 +226,7 @@ void take_rounds(const Cost& cost, Capacity& c) {
 void take_cost(const Cost& cost, Capacity& c) {
   c.served_model = cost.target_model;
   c.draft_kind = cost.kind;
-  c.files.insert(c.files.end(), cost.files.begin(), cost.files.end());
-  append_new(c.presets, cost.presets);
-  append_new(c.assumptions, cost.assumptions);
-  append(c.warnings, cost.warnings);
+  take_sources(cost, c);
   if (cost.rounds) c.impossible = cost.rounds->impossible();
   if (cost.roofline) return take_hardware(cost, c);
   take_rounds(cost, c);
@@ -371,6 +368,13 @@ void require_ranges(const CapacityQuestion& q) {
   require_in("--num-requests", q.workload.requests, legal.num_requests);
   require_in("--seed", q.seed, legal.seed);
   require_in("--threads", q.threads, legal.threads);
+}
+
+void take_sources(const Provenance& from, Capacity& c) {
+  c.files.insert(c.files.end(), from.files.begin(), from.files.end());
+  append_new(c.presets, from.presets);
+  append_new(c.assumptions, from.assumptions);
+  append(c.warnings, from.warnings);
 }
 
 std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {

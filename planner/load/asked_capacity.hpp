@@ -13,6 +13,8 @@ void require_ranges(const CapacityQuestion& q);
 Capacity asked_of_found(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question);
 
+/// Adds the sources of the acceptance or of the cost.
+void take_sources(const Provenance& from, Capacity& c);
 /// Requests accept as the acceptance says, in the estimate and in the worlds.
 void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::vector<std::string>& model_names,
                Capacity& c);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "planner/benchmark_command.hpp"
@@ -376,20 +377,13 @@ std::string benchmark_command(const Capacity& c, const sim::CapacityDoubt& doubt
 }
 
 std::size_t Capacity::plain() const {
-  std::size_t best = 0;
-  for (std::size_t i = 0; i < scenarios().size(); ++i) {
-    if (!sim::is_plain(scenarios()[i].scenario)) continue;
-    const sim::ScenarioCapacity& a = scenarios()[i];
-    const sim::ScenarioCapacity& b = scenarios()[best];
-    const auto gpus = [](const sim::ScenarioCapacity& s) {
-      return s.meets_load && s.gpus ? *s.gpus : std::numeric_limits<std::int64_t>::max();
-    };
-    const bool better = gpus(a) != gpus(b)
-                            ? gpus(a) < gpus(b)
-                            : a.requests_per_second_per_replica.value > b.requests_per_second_per_replica.value;
-    if (better) best = i;
-  }
-  return best;
+  const auto key = [](const sim::ScenarioCapacity& s) {
+    const std::int64_t gpus = s.meets_load && s.gpus ? *s.gpus : std::numeric_limits<std::int64_t>::max();
+    return std::tuple(!sim::is_plain(s.scenario), gpus, -s.requests_per_second_per_replica.value);
+  };
+  const auto best = std::min_element(scenarios().begin(), scenarios().end(),
+                                     [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return static_cast<std::size_t>(best - scenarios().begin());
 }
 
 }  // namespace specdec::planner

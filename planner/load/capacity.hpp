@@ -128,7 +128,7 @@ struct BudgetGain {
 };
 
 /// The load and the needs of each scenario.
-struct Capacity {
+struct Capacity : Provenance {
   CapacityQuestion question;
   /// The question for the simulation.
   sim::CapacityQuestion simulation;
@@ -163,10 +163,6 @@ struct Capacity {
   /// Names for a server: that of the target, and of the engine that counted, if one did.
   std::string served_model, engine;
   cost::DraftKind draft_kind = cost::DraftKind::model;
-  std::vector<std::string> files;
-  std::vector<UsedPreset> presets;
-  std::vector<Assumption> assumptions;
-  std::vector<Note> warnings;
 
   const sim::CapacityAnswer& answer() const { return in_worlds.answer; }
   const std::vector<sim::ScenarioCapacity>& scenarios() const { return in_worlds.answer.scenarios; }

@@ -164,10 +164,7 @@ void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::
   c.simulation.acceptance = laws.estimate();
   c.acceptance_laws = c.simulation.acceptance.size();
   c.worlds = laws.worlds();
-  c.files.insert(c.files.end(), acceptance.files.begin(), acceptance.files.end());
-  append_new(c.presets, acceptance.presets);
-  append_new(c.assumptions, acceptance.assumptions);
-  append(c.warnings, acceptance.warnings);
+  take_sources(acceptance, c);
   if (auto warning = other_model(acceptance.model, model_names)) c.warnings.push_back(*warning);
 }
 

@@ -124,9 +124,7 @@ MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::pa
   const AskedSource asked = read_source(question, shipped_models);
   validation::MethodSettings settings = settings_of(question);
   MethodRuns runs;
-  runs.files = asked.files;
-  runs.assumptions = asked.assumptions;
-  runs.warnings = asked.warnings;
+  static_cast<Provenance&>(runs) = asked;
   const MethodContext context(asked.source, settings);
   settings.cost = cost_of(question.cost, context, runs);
   // The c that is stated for one method is that of its own draft.

@@ -18,7 +18,7 @@
 namespace specdec::planner {
 
 /// The results of methods.
-struct MethodRuns {
+struct MethodRuns : Provenance {
   /// The result of each method over all tasks, followed by its results for each task if there are several.
   std::vector<validation::MethodResult> results;
   /// Trees of the methods with several drafts of one position.
@@ -28,9 +28,6 @@ struct MethodRuns {
   /// Tokens of all methods, and the time that they took.
   std::int64_t tokens = 0;
   double seconds = 0;
-  std::vector<std::string> files;
-  std::vector<Assumption> assumptions;
-  std::vector<Note> warnings;
 };
 
 struct Comparison : MethodRuns {};

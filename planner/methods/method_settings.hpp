@@ -12,11 +12,8 @@
 namespace specdec::planner {
 
 /// The source that methods run on, with its files and notes.
-struct AskedSource {
+struct AskedSource : Provenance {
   validation::MethodSource source;
-  std::vector<std::string> files;
-  std::vector<Assumption> assumptions;
-  std::vector<Note> warnings;
 };
 
 /// Reads what the question names.

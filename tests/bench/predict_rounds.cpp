@@ -202,11 +202,11 @@ int main(int argc, char** argv) {
                       .context = context,
                       .seconds = run.step()});
     }
-    const std::vector<cost::LeftOut> left_out = cost::leave_one_out(runs, {});
+    const auto left_out = cost::leave_one_out(runs, {});
     const double plain = by_gamma.at(0).step();
     std::size_t place = 0;
     for (const auto& [gamma, run] : by_gamma) {
-      const cost::LeftOut& fitted = left_out[place++];
+      const std::optional<double> fitted = left_out[place++];
       if (gamma == 0) continue;
       const cost::MeasuredCost measured = measured_without(gamma, by_gamma, context);
       const double round =
@@ -214,14 +214,14 @@ int main(int argc, char** argv) {
       const double tokens = run.tokens_per_step(), seconds = run.step();
       const double speedup = tokens * plain / seconds;
       const double by_measured = tokens * measured.round({.context = context}).total() / round;
-      const double by_fitted = tokens * plain / fitted.predicted_seconds.value_or(std::nan(""));
+      const double by_fitted = tokens * plain / fitted.value_or(std::nan(""));
       const auto error = [&](const std::string& name, double predicted, double observed) {
         errors[name].push_back(std::abs(predicted / observed - 1));
         return fmt::format("{:+.1f}%", 100 * (predicted / observed - 1));
       };
       const std::string round_measured = error("round, measured cost", round, seconds);
       const std::string round_fitted =
-          error("round, fitted cost", fitted.predicted_seconds.value_or(std::nan("")), seconds);
+          error("round, fitted cost", fitted.value_or(std::nan("")), seconds);
       const std::string speedup_measured = error("speedup, measured cost", by_measured, speedup);
       const std::string speedup_fitted = error("speedup, fitted cost", by_fitted, speedup);
       fmt::print("| {} | {} | {:.2f} | {:.3f} | {} | {} | {:.2f} | {} | {} |\n", task, gamma, tokens, 1000 * seconds,
