@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cli/options.hpp"
-#include "planner/sources/recording_rules.hpp"
+#include "planner/sources/recording_files.hpp"
 
 namespace specdec::cli {
 

@@ -67,7 +67,7 @@ class Pricing {
   Cost cost_of(const DraftWords& draft, const OwnCost& own) const {
     if (logs_) return by_logs(draft, own);
     if (timings_) {
-      return Cost::of_timings(*timings_, {o_.model, draft, own.c, own.files, o_.overhead_seconds});
+      return Cost::of_timings(*timings_, {o_.model, draft, own.c, own.files, {}, o_.overhead_seconds});
     }
     return of_models_or_constants(o_, draft, own);
   }
@@ -81,7 +81,8 @@ class Pricing {
     if (!o_.drafts.empty()) throw UsageError("--draft is given, but the log of --cost is of one draft");
     refuse_own(own.c.has_value(), "c");
     refuse_own(!own.files.empty(), "draft-cost");
-    return Cost::of_logs(o_.cost_files, {o_.model, draft, o_.at, o_.overhead_seconds});
+    return Cost::of_logs(o_.cost_files,
+                         {.model = o_.model, .draft = draft, .at = o_.at, .overhead_seconds = o_.overhead_seconds});
   }
 
   const PlanOptions& o_;

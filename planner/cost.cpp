@@ -115,8 +115,10 @@ Cost Cost::of(const CostWords& words) {
   }
   const StepTimes& times = words.times;
   if (times.c || times.verify_factor || times.overhead) {
-    throw QuestionError(fmt::format("{} is given, but --hardware prices rounds",
-                                    times.c ? "--c" : times.verify_factor ? "--verify-factor" : "--overhead"));
+    throw QuestionError(fmt::format("{} is given, but --hardware prices rounds", times.c ? "--c"
+                                                                                 : times.verify_factor
+                                                                                     ? "--verify-factor"
+                                                                                     : "--overhead"));
   }
   if (!words.model) throw QuestionError("--model is missing: --hardware prices it");
   return of_hardware(*words.hardware, *words.model, o);

@@ -129,23 +129,17 @@ class Timings {
   std::vector<Note> warnings_;
 };
 
+/// Options of times that were measured: of passes, or in logs.
 struct TimingOptions {
   /// The target, if the files hold several models.
   std::optional<std::string> model = {};
   DraftWords draft = {};
-  /// Draft step / target step; or the draft's own times, in these files or together with the target's.
+  /// Draft step / target step; or the draft's own times, in these files or together with the target's. Of passes.
   std::optional<double> c = {};
   std::vector<std::string> draft_cost = {};
-  /// Other time of a speculative step, >= 0.
-  std::optional<double> overhead_seconds = {};
-};
-
-struct LogOptions {
-  std::optional<std::string> model = {};
-  DraftWords draft = {};
-  /// Drafted tokens per round, if the logs do not state it.
+  /// Drafted tokens per round, if logs do not state it.
   std::optional<std::int64_t> at = {};
-  /// Extra time of a speculative round that the rounds of the logs lack, >= 0.
+  /// Other time of a speculative step, which the rounds of logs lack, >= 0.
   std::optional<double> overhead_seconds = {};
 };
 
@@ -195,7 +189,7 @@ struct Cost : Provenance {
   /// The steady windows of engines' logs and the windows between scrapes, plain and speculative.
   /// Component `sources`.
   /// @throws QuestionError, traces::FileError
-  static Cost of_logs(const std::vector<std::string>& files, const LogOptions& options = {});
+  static Cost of_logs(const std::vector<std::string>& files, const TimingOptions& options = {});
 };
 
 /// ", once joined by a link, ..." for advice to divide a model over accelerators whose link is not known; else empty.

@@ -16,11 +16,11 @@ using planning::PlannedStretch;
 using planning::PointPlan;
 using worlds::Certainty;
 
-std::string tokens_text(std::int64_t gamma) { return fmt::format("{} token{}", gamma, gamma == 1 ? "" : "s"); }
-
-std::string requests_text(std::int64_t requests) {
-  return fmt::format("{} request{}", requests, requests == 1 ? "" : "s");
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
+
+std::string tokens_text(std::int64_t gamma) { return counted(gamma, "token"); }
 
 std::string speedup_text(double speedup) { return fmt::format("{}x", brief(speedup, speedup < 10 ? 3 : 2)); }
 
@@ -72,6 +72,11 @@ std::string drafts_text(const Plan& plan, std::int64_t gamma) {
   return tree ? planning::name_of(*tree) : tokens_text(gamma);
 }
 
+/// " with NAME" where several drafts are compared.
+std::string which_draft(const Plan& plan) {
+  return plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : "";
+}
+
 std::string action_at_point(const Plan& plan, const PointPlan& point) {
   const std::string requests = brief(planning::whole_batch(point.batch), 6);
   const std::string where = requests == "1" ? "" : fmt::format(" at {} requests", requests);
@@ -80,9 +85,7 @@ std::string action_at_point(const Plan& plan, const PointPlan& point) {
     const bool gains = point.rows[point.drafting_row].speedup > 1;
     return fmt::format("Do not draft{}: {}.", where, gains ? "the gain is too small" : "plain decoding loses least");
   }
-  const std::string draft =
-      plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
-  return fmt::format("Draft {}{}{}: about {} plain decoding.", drafts_text(plan, best.gamma), where, draft,
+  return fmt::format("Draft {}{}{}: about {} plain decoding.", drafts_text(plan, best.gamma), where, which_draft(plan),
                      speedup_text(best.speedup));
 }
 
@@ -92,21 +95,20 @@ std::string action_of_schedule(const Plan& plan, const std::vector<PlannedStretc
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const PlannedStretch& one = schedule[i];
     const bool last = i + 1 == schedule.size();
-    const std::string where = last && i > 0  ? std::string("beyond")
-                              : parts.empty() ? fmt::format("up to {} at once", requests_text(one.batch_high))
+    const std::string where = last && i > 0   ? std::string("beyond")
+                              : parts.empty() ? fmt::format("up to {} at once", counted(one.batch_high, "request"))
                                               : fmt::format("up to {}", one.batch_high);
     const std::string what = one.gamma == 0  ? std::string("none")
                              : parts.empty() ? drafts_text(plan, one.gamma)
                                              : fmt::format("{}", one.gamma);
     parts.push_back(fmt::format("{} {}", what, where));
   }
-  const std::string draft =
-      plan.deployment.drafts.size() > 1 ? fmt::format(" with {}", plan.shown_plan().name) : std::string();
-  const bool drafts = std::any_of(schedule.begin(), schedule.end(),
-                                  [](const PlannedStretch& one) { return one.gamma > 0; });
+  const bool drafts =
+      std::any_of(schedule.begin(), schedule.end(), [](const PlannedStretch& one) { return one.gamma > 0; });
   if (!drafts)
-    return fmt::format("Do not draft up to {} at once: plain decoding loses least.", requests_text(schedule.back().batch_high));
-  return fmt::format("Draft{} {}.", draft, fmt::join(parts, ", "));
+    return fmt::format("Do not draft up to {} at once: plain decoding loses least.",
+                       counted(schedule.back().batch_high, "request"));
+  return fmt::format("Draft{} {}.", which_draft(plan), fmt::join(parts, ", "));
 }
 
 /// What would change the answer of a point most.
@@ -192,7 +194,7 @@ std::string certainty_of_schedule(const Plan& plan) {
     const std::string speedups =
         has_width(part.speedups) ? range_text(part.speedups) : speedup_text(part.speedups.lo);
     texts.push_back(fmt::format("{} up to {} ({})", worlds::name_of(worlds::certainty_of(part.share)),
-                                requests_text(part.to), speedups));
+                                counted(part.to, "request"), speedups));
   }
   return texts.empty() ? "" : capitalised(fmt::format("{}.", fmt::join(texts, "; ")));
 }

@@ -131,7 +131,7 @@ Cost of_timings(const Files& files, const nb::dict& given) {
 
 Cost of_logs(const Files& files, const nb::dict& given) {
   const Arguments arguments(given);
-  planner::LogOptions options;
+  planner::TimingOptions options;
   options.draft = draft_words(arguments);
   arguments.take("model", options.model);
   arguments.take("at", options.at);

@@ -63,11 +63,6 @@ double median(std::vector<double>& values) {
   return (*above + *std::max_element(values.begin(), above)) / 2;
 }
 
-Range central_95(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {core::sorted_quantile(values, 0.025), core::sorted_quantile(values, 0.975)};
-}
-
 RoundPoint plain_at(const RoundPoint& point) { return {0, point.batch, point.context, 0}; }
 
 RoundTime stretched(const RoundTime& round, double seconds) {
@@ -303,8 +298,7 @@ bool FittedCost::parts_known(const RoundPoint& point) const {
     shares.push_back(time.draft / time.total());
   }
   if (shares.empty()) return false;
-  const Range range = central_95(std::move(shares));
-  return range.hi - range.lo <= known_part;
+  return core::quantile(shares, 0.975) - core::quantile(shares, 0.025) <= known_part;
 }
 
 double FittedCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {

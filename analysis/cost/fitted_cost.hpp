@@ -203,8 +203,8 @@ class FittedCost final : public RoundCost {
   std::string impossible_;
 };
 
-/// Predicts the seconds of each of the first `predicted` runs, or of all, by a fit without it. Of more than 24 runs, every
-/// nth is left out at once, n >= 3.
+/// Predicts the seconds of each of the first `predicted` runs, or of all, by a fit without it. Of more than 24 runs,
+/// every nth is left out at once, n >= 3.
 /// @return empty for a plain run where all others drafted, the other way round, and for a run alone
 /// @throws as FittedCost
 std::vector<std::optional<double>> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,

@@ -19,13 +19,13 @@ double most_verified(const Iteration& iteration) {
 /// Iterations by a provider of rounds.
 class RoundsAsIterations final : public IterationCost {
  public:
-  RoundsAsIterations(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts)
-      : rounds_(std::move(rounds)), table_(rounds_), prompts_(prompts) {
+  RoundsAsIterations(std::shared_ptr<const RoundCost> rounds, std::optional<double> prompt_tokens_per_second)
+      : rounds_(std::move(rounds)), table_(rounds_), prompt_tokens_per_second_(prompt_tokens_per_second) {
     if (!rounds_) throw std::invalid_argument("iterations_of: rounds is null, but must be a cost");
     if (!rounds_->in_seconds()) {
       throw std::invalid_argument("iterations_of: rounds knows multiples of a target step, but must know seconds");
     }
-    core::require_in("iterations_of", "tokens_per_second", prompts_.tokens_per_second.value_or(1),
+    core::require_in("iterations_of", "prompt_tokens_per_second", prompt_tokens_per_second.value_or(1),
                      std::numeric_limits<double>::min(), core::largest_double);
   }
 
@@ -43,7 +43,7 @@ class RoundsAsIterations final : public IterationCost {
       if (iteration.verified) seconds -= not_verified(version, point, *iteration.verified / sequences);
     }
     if (iteration.prompt_tokens == 0) return seconds;
-    if (prompts_.tokens_per_second) return seconds + iteration.prompt_tokens / *prompts_.tokens_per_second;
+    if (prompt_tokens_per_second_) return seconds + iteration.prompt_tokens / *prompt_tokens_per_second_;
     // A plain round of n sequences is the target's pass over n positions; the cache is the same in both.
     const auto pass = [&](double positions) {
       return of_round(version, {.gamma = 0, .batch = positions, .context = cached / positions}, Part::total);
@@ -78,7 +78,7 @@ class RoundsAsIterations final : public IterationCost {
 
   std::shared_ptr<const RoundCost> rounds_;
   PriceTable table_;
-  PromptPricing prompts_;
+  std::optional<double> prompt_tokens_per_second_;
 };
 
 }  // namespace
@@ -96,8 +96,9 @@ void require_legal(const Iteration& iteration) {
   if (iteration.verified) core::require_in(function, "verified", *iteration.verified, 0, most_verified(iteration));
 }
 
-std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts) {
-  return std::make_unique<RoundsAsIterations>(std::move(rounds), prompts);
+std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds,
+                                             std::optional<double> prompt_tokens_per_second) {
+  return std::make_unique<RoundsAsIterations>(std::move(rounds), prompt_tokens_per_second);
 }
 
 }  // namespace specdec::cost

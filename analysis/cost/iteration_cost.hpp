@@ -52,18 +52,6 @@ class IterationCost {
   virtual double price(std::size_t version, const Iteration& iteration) const = 0;
 };
 
-/// Pricing of prompts where the rounds' provider knows decoding only.
-struct PromptPricing {
-  /// Positions of prompts per second, > 0; without it a prompt's positions are priced as further positions of the same
-  /// pass,
-  ///
-  ///   target(sequences (gamma + 1) + prompt_tokens positions) - target(sequences (gamma + 1) positions) >= 0,
-  ///
-  /// the target's pass over n positions being a plain round of n sequences that share the same cache. What the draft
-  /// does with a prompt is not known and not priced.
-  std::optional<double> tokens_per_second = {};
-};
-
 /// Throws std::domain_error unless gamma and all counts are >= 0 and finite, no more is verified than drafted,
 /// positions of prompts belong to some and full_accepts is in [0, 1].
 void require_legal(const Iteration& iteration);
@@ -73,8 +61,16 @@ void require_legal(const Iteration& iteration);
 /// takes a provider that knows a round's parts. Prices of a provider with replicates are interpolated between nodes,
 /// four to a doubling of the batch, to 1%.
 /// Source:   docs/theory.md#cost-of-an-iteration
+/// @param prompt_tokens_per_second  positions of prompts, > 0; without it a prompt's positions are priced as further
+///   positions of the same pass,
+///
+///     target(sequences (gamma + 1) + prompt_tokens positions) - target(sequences (gamma + 1) positions) >= 0,
+///
+///   the target's pass over n positions being a plain round of n sequences that share the same cache. What the draft
+///   does with a prompt is not known and not priced.
 /// @throws std::invalid_argument if rounds is null or its times are no seconds
-/// @throws std::domain_error if tokens_per_second is outside its range
-std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts);
+/// @throws std::domain_error if prompt_tokens_per_second is outside its range
+std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds,
+                                             std::optional<double> prompt_tokens_per_second = {});
 
 }  // namespace specdec::cost

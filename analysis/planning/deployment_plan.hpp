@@ -63,10 +63,7 @@ enum class PriceBasis {
 };
 
 /// The plan for all batches from batch_low to batch_high, both included.
-struct PlannedStretch {
-  std::int64_t batch_low = 1;
-  std::int64_t batch_high = 1;
-  std::int64_t gamma = 0;
+struct PlannedStretch : ScheduleStretch {
   PriceBasis basis = PriceBasis::measured;
   /// The smallest speedup of `gamma` over the stretch's batches, and the least share of worlds in which it gains what is
   /// asked for; where gamma is 0 the largest share of a batch's best draft.

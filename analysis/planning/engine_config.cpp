@@ -74,7 +74,7 @@ void append(ScheduleStretch step, std::vector<ScheduleStretch>& schedule) {
 
 std::vector<ScheduleStretch> joined(const std::vector<PlannedStretch>& schedule) {
   std::vector<ScheduleStretch> result;
-  for (const PlannedStretch& step : schedule) append({step.batch_low, step.batch_high, step.gamma}, result);
+  for (const PlannedStretch& step : schedule) append(step, result);
   return result;
 }
 

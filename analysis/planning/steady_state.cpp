@@ -80,7 +80,7 @@ class EquilibriumChain {
   }
 
   SteadyState saturated() {
-    return alone_ ? state_alone(1 / *alone_) : state_of(balanced_load(batch_.sequences), batch_.sequences, 1);
+    return alone_ ? state_alone(1 / *alone_) : state_of(balanced_load(batch_.sequences), batch_.sequences);
   }
 
   SteadyState closed(std::int64_t clients, double outside_seconds) {
@@ -107,8 +107,7 @@ class EquilibriumChain {
       prompts = load * first;
       decoding = load * rest / (1 - load * others * delayed);
     }
-    const double outside = load * outside_seconds / static_cast<double>(clients);
-    return state_of(load, decoding, 1 - std::pow(outside, static_cast<double>(clients)));
+    return state_of(load, decoding);
   }
 
   std::optional<SteadyState> at(double requests_per_second) {
@@ -122,7 +121,6 @@ class EquilibriumChain {
     double weight = 1;
     double later = 0;
     double time = 0;
-    double idle = 1;
     double decoding = 0;
     for (std::int64_t state = 0; state <= batch_.states; ++state) {
       const bool last = state == batch_.states;
@@ -145,11 +143,11 @@ class EquilibriumChain {
       weight = (requests_per_second * here + later) / replica_.leaving(sequences_in(state + 1));
       later = company.more * later + requests_per_second * company.some * here;
       if (weight > 1e100) {
-        for (double* value : {&weight, &later, &time, &idle, &decoding}) *value *= 1e-100;
+        for (double* value : {&weight, &later, &time, &decoding}) *value *= 1e-100;
       }
     }
     // Members of a group that find no place do not decode, however large it gets.
-    return state_of(requests_per_second, std::min(decoding / time, batch_.sequences), 1 - idle / time);
+    return state_of(requests_per_second, std::min(decoding / time, batch_.sequences));
   }
 
  private:
@@ -203,7 +201,7 @@ class EquilibriumChain {
 
   /// With one place, a queue with one server: no prompt delays another request's tokens.
   SteadyState state_alone(double load) {
-    return state_of(load, load * replica_.rounds_of_request(1) * replica_.plain_seconds(1), load * *alone_);
+    return state_of(load, load * replica_.rounds_of_request(1) * replica_.plain_seconds(1));
   }
 
   SteadyState closed_alone(std::int64_t clients, double outside_seconds) {
@@ -218,14 +216,13 @@ class EquilibriumChain {
     return state_alone(load);
   }
 
-  SteadyState state_of(double load, double decoding, double busy_share) const {
+  SteadyState state_of(double load, double decoding) const {
     SteadyState state;
     state.mean_batch = decoding;
     state.largest_batch = batch_.sequences;
     state.tpot_seconds = decoding / (load * (load_.output_tokens - 1));
     state.iteration_seconds = state.tpot_seconds * replica_.rounds(decoding).tokens_per_step;
     state.output_tokens_per_second = load * load_.output_tokens;
-    state.busy_share = std::clamp(busy_share, 0.0, 1.0);
     return state;
   }
 

@@ -71,8 +71,6 @@ struct SteadyState {
   double iteration_seconds = 0;
   double tpot_seconds = 0;
   double output_tokens_per_second = 0;
-  /// Share of time with an iteration under way, [0, 1].
-  double busy_share = 0;
 };
 
 /// The replica in equilibrium: a chain over k, the decoding sequences, in the time that is left for decoding. They

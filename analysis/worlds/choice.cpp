@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/estimate/alternatives.hpp"
 
 namespace specdec::worlds {
 namespace {
@@ -53,20 +54,16 @@ std::vector<double> regrets_of(const Table& speedups, double min_gain) {
     for (std::size_t world = 0; world < worlds; ++world)
       best[world] = std::max(best[world], speedups.options[option][world]);
   }
-  const auto alternatives =
-      static_cast<std::size_t>(1 + *std::max_element(speedups.alternative.begin(), speedups.alternative.end()));
-  std::vector<double> sizes(alternatives);
-  for (const int one : speedups.alternative) sizes[static_cast<std::size_t>(one)] += 1;
+  const auto alternatives = estimate::worlds_of_alternatives(speedups.alternative);
   std::vector<double> regrets;
   for (std::size_t option = 0; option < count; ++option) {
-    std::vector<double> sums(alternatives);
-    for (std::size_t world = 0; world < worlds; ++world) {
-      const double speedup = option == 0 ? 1 + min_gain : speedups.options[option][world];
-      sums[static_cast<std::size_t>(speedups.alternative[world])] += 1 - speedup / best[world];
-    }
     double worst = 0;
-    for (std::size_t one = 0; one < alternatives; ++one)
-      if (sizes[one] > 0) worst = std::max(worst, sums[one] / sizes[one]);
+    for (const std::vector<std::size_t>& its : alternatives) {
+      double sum = 0;
+      for (const std::size_t world : its)
+        sum += 1 - (option == 0 ? 1 + min_gain : speedups.options[option][world]) / best[world];
+      if (!its.empty()) worst = std::max(worst, sum / static_cast<double>(its.size()));
+    }
     regrets.push_back(worst);
   }
   return regrets;

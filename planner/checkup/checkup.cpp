@@ -184,7 +184,7 @@ class Examination {
 
   Checkup run() {
     sort_files();
-    check_contents();
+    for (std::size_t i = 1; i < files_.size(); ++i) check_copies(files_[i].file, i);
     read_counts();
     summarise();
     check_acceptances();
@@ -225,10 +225,6 @@ class Examination {
       checked.kind = "configuration";
       settings_.push_back(*settings);
     }
-  }
-
-  void check_contents() {
-    for (std::size_t i = 1; i < files_.size(); ++i) check_copies(files_[i].file, i);
   }
 
   /// The first of so many files that holds the same.

@@ -213,7 +213,7 @@ void take_rounds(const Cost& cost, Capacity& c) {
     throw QuestionError("--kv-cache-tokens is missing: without --hardware nothing else says it");
   }
   require_pair(cost, cost::model_preset(cost.draft.model.value_or("")), cost::model_preset(cost.target_model), c);
-  c.simulation.cost = cost::iterations_of(cost.rounds, {q.prefill_tokens_per_second});
+  c.simulation.cost = cost::iterations_of(cost.rounds, q.prefill_tokens_per_second);
   c.simulation.gpus_per_replica = q.tensor_parallel.value_or(1);
   for (CapacityScenario& scenario : c.simulation.scenarios) {
     scenario.engine.cache_blocks = std::max<std::int64_t>(1, *q.kv_cache_tokens / cache_block_tokens);

@@ -45,8 +45,8 @@ class CheckpointPair {
   /// Null where the draft is n-gram tables.
   const Weights& draft_weights() const { return draft_.weights; }
 
-  /// Reads what was trained on this pair's target; what the question does not name is the shipped target's where that is
-  /// the target, and else not there. files() lists them from then on. @throws traces::FileError
+  /// Reads what was trained on this pair's target; what the question does not name is the shipped target's where that
+  /// is the target, and else not there. files() lists them from then on. @throws traces::FileError
   void read_heads(const MethodQuestion& question, validation::MethodSource& source);
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
   sim::ModelFactory table_model(const std::string& name) const { return table_draft(name).make; }

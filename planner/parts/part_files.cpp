@@ -27,11 +27,9 @@ struct Member {
   Kind kind;
 };
 constexpr Member members_of_header[] = {
-    {"/version", Kind::text},       {"/made_with", Kind::text},
-    {"/options", Kind::object},     {"/other_options", Kind::object},
-    {"/command", Kind::text},       {"/recording/metadata", Kind::object},
-    {"/shard/number", Kind::count}, {"/recording/files", Kind::list},
-    {"/shard/of", Kind::count}};
+    {"/version", Kind::text},         {"/made_with", Kind::text},       {"/options", Kind::object},
+    {"/other_options", Kind::object}, {"/command", Kind::text},         {"/recording/metadata", Kind::object},
+    {"/shard/number", Kind::count},   {"/recording/files", Kind::list}, {"/shard/of", Kind::count}};
 constexpr Member members_of_file[] = {
     {"/path", Kind::text}, {"/fingerprint", Kind::text}, {"/sha256", Kind::text_or_nothing}};
 
@@ -67,7 +65,8 @@ struct Header {
   /// @throws traces::FileError naming the member that is not as docs/reference/formats.md describes it
   Header(fs::path its_path, ordered_json its_json) : path(std::move(its_path)), json(std::move(its_json)) {
     require_members(path, members_of_header, json, "header ");
-    for (const ordered_json& file : at("/recording/files")) require_members(path, members_of_file, file, "header, file ");
+    for (const ordered_json& file : at("/recording/files"))
+      require_members(path, members_of_file, file, "header, file ");
     const auto number = at("/shard/number").get<std::int64_t>(), of = at("/shard/of").get<std::int64_t>();
     if (!(1 <= number && number <= of && of <= traces::most_shards)) {
       refuse_part(path, "shard", fmt::format("{}/{}", number, of),
@@ -268,8 +267,7 @@ void require_place_of_part(const fs::path& part, const traces::Shard& shard, con
 void save_part(const fs::path& path, const PartOrigin& origin, const PartContent& content) {
   ordered_json header = header_of(origin, content.metadata);
   header.update(content.counts);
-  if (const auto other = other_part(path, origin.shard))
-    require_same(Header::read(*other), Header(path, header));
+  if (const auto other = other_part(path, origin.shard)) require_same(Header::read(*other), Header(path, header));
   traces::write_part_file(path, {shown_member(header), content.state});
 }
 

@@ -11,7 +11,6 @@
 #include "planner/assumption.hpp"
 #include "planner/cost.hpp"
 #include "planner/sources/recording_files.hpp"
-#include "planner/sources/recording_rules.hpp"
 #include "traces/note.hpp"
 #include "traces/position_source.hpp"
 

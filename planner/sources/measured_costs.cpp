@@ -184,7 +184,7 @@ Cost Cost::of_timings(const Timings& target, const TimingOptions& o) {
   return cost;
 }
 
-Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
+Cost Cost::of_logs(const std::vector<std::string>& files, const TimingOptions& o) {
   Cost cost = measured_cost(o.model, o.draft);
   std::vector<traces::ServingCounts> windows = counts_in(files, cost.warnings);
   cost.of_steps = count_as_timed(windows, cost.kind, o.at, cost.warnings);

@@ -11,7 +11,6 @@
 #include "planner/acceptance.hpp"
 #include "planner/sources/mix_parts.hpp"
 #include "planner/sources/recording_files.hpp"
-#include "planner/sources/recording_rules.hpp"
 #include "traces/context_stretches.hpp"
 
 namespace specdec::planner {
@@ -72,12 +71,11 @@ class RecordedMix {
         if (!all_foreign) note_foreign_text(part.group, text.result());
       }
       note_limits(task);
-      const double per_request =
-          static_cast<double>(task.replay->tokens) / static_cast<double>(task.replay->sequences);
-      parts.push_back({std::make_shared<planning::ReplayCurve>(*task.replay, task.replay_upper,
-                                                               task.alpha ? task.alpha->ci95 : std::nullopt,
-                                                               analysis.depths, refused),
-                       part.share * (mix_.by_requests ? per_request : 1)});
+      const double per_request = static_cast<double>(task.replay->tokens) / static_cast<double>(task.replay->sequences);
+      parts.push_back(
+          {std::make_shared<planning::ReplayCurve>(
+               *task.replay, task.replay_upper, task.alpha ? task.alpha->ci95 : std::nullopt, analysis.depths, refused),
+           part.share * (mix_.by_requests ? per_request : 1)});
     }
     using Errors = planning::MixedCurve::Errors;
     curve_ = std::make_shared<planning::MixedCurve>(
@@ -192,9 +190,9 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
       analysis.replay_refused ? fmt::format("the text of the recording {}", looks_foreign) : std::string();
   Acceptance acceptance;
   const estimate::AcceptanceEstimate* const rate = analysis.best_alpha();
-  acceptance.curve = std::make_shared<planning::ReplayCurve>(
-      analysis.replay->lower, analysis.replay->upper,
-      rate == nullptr ? std::nullopt : rate->ci95, analysis.depths, refused);
+  acceptance.curve =
+      std::make_shared<planning::ReplayCurve>(analysis.replay->lower, analysis.replay->upper,
+                                              rate == nullptr ? std::nullopt : rate->ci95, analysis.depths, refused);
   const estimate::LabelGroups contexts = {"context", options.context_bounds};
   if (!options.context_bounds.empty()) {
     acceptance.by_context = replays_by_context(analysis, contexts, refused);

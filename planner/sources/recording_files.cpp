@@ -9,6 +9,7 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "planner/distinct_files.hpp"
 #include "planner/question_error.hpp"
+#include "traces/acceptance_rules.hpp"
 #include "traces/context_stretches.hpp"
 
 namespace specdec::planner {
@@ -33,6 +34,22 @@ void require_read(const traces::OpenOptions& how, std::string_view format) {
 }
 
 }  // namespace
+
+std::vector<Assumption> RecordingRules::assumptions(const traces::TraceMetadata& metadata,
+                                                    traces::AcceptanceRule followed) const {
+  std::vector<Assumption> assumptions = {{"acceptance", traces::name_of(followed),
+                                          acceptance            ? "user"
+                                          : metadata.acceptance ? "file"
+                                                                : "default"}};
+  assumptions.push_back({"text from", metadata.path == traces::TextSource::other ? "elsewhere" : "the target",
+                         metadata.path == traces::TextSource::unknown ? "default" : "file"});
+  if (assume_processed) assumptions.push_back({"log-probabilities", "processed", "user"});
+  return assumptions;
+}
+
+Assumption charge_of_text_ends() {
+  return {"steps at the ends of texts", "charged for all their drafts, but yielding only the tokens left", "default"};
+}
 
 std::unique_ptr<traces::PositionSource> open_recording(const RecordingFiles& recording) {
   const std::vector<std::filesystem::path> paths(recording.files.begin(), recording.files.end());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/estimate/label_groups.hpp"
+#include "planner/assumption.hpp"
 #include "traces/open_trace.hpp"
 
 namespace specdec::planner {
@@ -19,6 +20,22 @@ struct RecordingFiles {
   /// The arrays to use, and the meaning of the numbers, for formats that do not state it.
   traces::OpenOptions how = {};
 };
+
+/// Rules for interpreting a recording.
+struct RecordingRules {
+  /// If empty, the rule that the recording names, else rejection sampling.
+  std::optional<traces::AcceptanceRule> acceptance = {};
+  /// Log-probabilities are those that were sampled from, whatever the recording says.
+  bool assume_processed = false;
+  /// Also replay a text that is not the target's own.
+  bool force_replay = false;
+
+  /// @param followed  the rule that was used in the end
+  std::vector<Assumption> assumptions(const traces::TraceMetadata& metadata, traces::AcceptanceRule followed) const;
+};
+
+/// The cost and yield that replay assumes for the steps at the ends of texts.
+Assumption charge_of_text_ends();
 
 /// Opens the recording. Component `sources`.
 /// @throws QuestionError if `how` states what the format states itself, or a file is listed twice

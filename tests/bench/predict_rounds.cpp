@@ -220,8 +220,7 @@ int main(int argc, char** argv) {
         return fmt::format("{:+.1f}%", 100 * (predicted / observed - 1));
       };
       const std::string round_measured = error("round, measured cost", round, seconds);
-      const std::string round_fitted =
-          error("round, fitted cost", fitted.value_or(std::nan("")), seconds);
+      const std::string round_fitted = error("round, fitted cost", fitted.value_or(std::nan("")), seconds);
       const std::string speedup_measured = error("speedup, measured cost", by_measured, speedup);
       const std::string speedup_fitted = error("speedup, fitted cost", by_fitted, speedup);
       fmt::print("| {} | {} | {:.2f} | {:.3f} | {} | {} | {:.2f} | {} | {} |\n", task, gamma, tokens, 1000 * seconds,

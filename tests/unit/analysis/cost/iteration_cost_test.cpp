@@ -55,7 +55,7 @@ TEST_CASE("positions of prompts cost what they add to the pass beside the decodi
 }
 
 TEST_CASE("a rate of prompt tokens replaces the passes") {
-  const auto iterations = cost::iterations_of(linear_passes(), {.tokens_per_second = 1e4});
+  const auto iterations = cost::iterations_of(linear_passes(), 1e4);
   const double round = iterations->seconds({.sequences = 8, .context_tokens = 5600});
   CHECK(iterations->seconds({.sequences = 8, .context_tokens = 5600, .prompt_tokens = 5000, .prompts = 1}) ==
         Approx(round + 0.5).epsilon(1e-14));
@@ -116,7 +116,7 @@ TEST_CASE("iterations need seconds and refuse what is outside its range") {
   CHECK_THROWS_WITH(
       cost::iterations_of(std::make_shared<const cost::ConstantCost>(cost::ConstantOptions{.step = {.c = 0.1}}), {}),
       Contains("must know seconds"));
-  CHECK_THROWS_AS(cost::iterations_of(linear_passes(), {.tokens_per_second = 0.0}), std::domain_error);
+  CHECK_THROWS_AS(cost::iterations_of(linear_passes(), 0.0), std::domain_error);
   const auto iterations = cost::iterations_of(linear_passes(), {});
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_WITH(iterations->seconds({.sequences = -1}), Contains("sequences is -1"));
