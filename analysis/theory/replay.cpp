@@ -22,49 +22,7 @@ void require_acceptance(std::string_view function, std::span<const double> accep
   }
 }
 
-// Calls visit(k, P(k | t)) for every number k of tokens that a step from t may emit, where draft k is accepted with
-// accept(t, k); steps that reach beyond the text end at k = T - t, since nothing remains after them.
-template <class Accept, class Visit>
-void visit_step(std::size_t length, std::size_t t, std::int64_t gamma, Accept accept, Visit visit) {
-  const std::size_t remaining = length - t;
-  const std::size_t drafted = std::min(static_cast<std::size_t>(gamma), remaining - 1);
-  long double reach = 1;
-  for (std::size_t k = 1; k <= drafted && reach > 0; ++k) {
-    const double accepted = accept(t, k);
-    visit(k, reach * (1 - accepted));
-    reach *= accepted;
-  }
-  visit(drafted + 1, reach);
-}
-
-auto of_prefix(std::span<const double> acceptance) {
-  return [acceptance](std::size_t t, std::size_t k) { return acceptance[t + k - 1]; };
-}
-
-template <class Accept, class Limit>
-ReplayedSteps moments_of_steps(std::size_t length, Accept accept, Limit limit) {
-  std::vector<long double> expected(length + 1, 0.0L);
-  std::vector<long double> variance(length + 1, 0.0L);
-  for (std::size_t t = length; t-- > 0;) {
-    long double mean = 1;
-    visit_step(length, t, limit(t), accept, [&](std::size_t k, long double p) { mean += p * expected[t + k]; });
-    long double spread = 0;
-    visit_step(length, t, limit(t), accept, [&](std::size_t k, long double p) {
-      const long double deviation = 1 + expected[t + k] - mean;
-      spread += p * (variance[t + k] + deviation * deviation);
-    });
-    expected[t] = mean;
-    variance[t] = spread;
-  }
-  return {static_cast<double>(expected[0]), static_cast<double>(variance[0])};
-}
-
 }  // namespace
-
-ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamma) {
-  require_acceptance("replay_steps", acceptance, gamma);
-  return moments_of_steps(acceptance.size(), of_prefix(acceptance), [gamma](std::size_t) { return gamma; });
-}
 
 ReplayedSteps replay_steps_within(std::span<const double> acceptance, std::int64_t depths,
                                   std::span<const std::int64_t> limits) {
@@ -74,10 +32,37 @@ ReplayedSteps replay_steps_within(std::span<const double> acceptance, std::int64
   require_acceptance("replay_steps_within", acceptance, 0);
   for (const std::int64_t limit : limits)
     core::require_in("replay_steps_within", "limits", limit, 0, std::numeric_limits<std::int64_t>::max());
-  return moments_of_steps(
-      limits.size(),
-      [&](std::size_t t, std::size_t k) { return acceptance[(t + k - 1) * columns + std::min(k, columns) - 1]; },
-      [&](std::size_t t) { return limits[t]; });
+  const std::size_t length = limits.size();
+  // Calls visit(k, P(k | t)) for every number k of tokens that a step from t may emit; steps that reach beyond the text
+  // end at k = T - t, since nothing remains after them.
+  const auto visit_step = [&](std::size_t t, auto visit) {
+    const std::size_t drafted = std::min(static_cast<std::size_t>(limits[t]), length - t - 1);
+    long double reach = 1;
+    for (std::size_t k = 1; k <= drafted && reach > 0; ++k) {
+      const double accepted = acceptance[(t + k - 1) * columns + std::min(k, columns) - 1];
+      visit(k, reach * (1 - accepted));
+      reach *= accepted;
+    }
+    visit(drafted + 1, reach);
+  };
+  std::vector<long double> expected(length + 1, 0.0L), variance(length + 1, 0.0L);
+  for (std::size_t t = length; t-- > 0;) {
+    long double mean = 1;
+    visit_step(t, [&](std::size_t k, long double p) { mean += p * expected[t + k]; });
+    long double spread = 0;
+    visit_step(t, [&](std::size_t k, long double p) {
+      const long double deviation = 1 + expected[t + k] - mean;
+      spread += p * (variance[t + k] + deviation * deviation);
+    });
+    expected[t] = mean;
+    variance[t] = spread;
+  }
+  return {static_cast<double>(expected[0]), static_cast<double>(variance[0])};
+}
+
+ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamma) {
+  require_acceptance("replay_steps", acceptance, gamma);
+  return replay_steps_within(acceptance, 1, std::vector(acceptance.size(), gamma));
 }
 
 }  // namespace specdec::theory

@@ -413,14 +413,8 @@ std::string undecided_by_steps(const ReadRun& a, const ReadRun& b) {
                      share(a), share(b));
 }
 
-/// The recordings among the two sides; null for counts.
-struct ComparedRecordings {
-  const planning::TraceAnalysis* a = nullptr;
-  const planning::TraceAnalysis* b = nullptr;
-};
-
-bool holds(const planning::TraceAnalysis* recording, const Note& note) {
-  return recording != nullptr && std::ranges::any_of(recording->notes, [&](const Note& own) {
+bool holds(const ReadRun& run, const Note& note) {
+  return run.recording && std::ranges::any_of(run.recording->notes, [&](const Note& own) {
            return own.code == note.code && own.message == note.message;
          });
 }
@@ -430,11 +424,9 @@ Note of_side(std::string_view side, Note note) {
   return note;
 }
 
-std::string foreign_text(const ComparedRecordings& recordings) {
-  const auto refused = [](const planning::TraceAnalysis* recording) {
-    return recording != nullptr && recording->replay_refused;
-  };
-  const bool of_a = refused(recordings.a), of_b = refused(recordings.b);
+std::string foreign_text(const ReadRun& a, const ReadRun& b) {
+  const auto refused = [](const ReadRun& run) { return run.recording && run.recording->replay_refused; };
+  const bool of_a = refused(a), of_b = refused(b);
   if (!of_a && !of_b) return "";
   if (of_a && of_b) return "the texts do not look like the target's own, and their replays then mean nothing";
   return fmt::format("the text of {} does not look like the target's own, and its replay then means nothing",
@@ -450,15 +442,14 @@ std::string text_ends(const estimate::EndsInDifference& ends) {
 }
 
 /// The notes of both analyses, each with its side: "A: ...", "A and B: ..." where both have it.
-std::vector<Note> notes_of(const ComparedRecordings& recordings) {
+std::vector<Note> notes_of(const ReadRun& a, const ReadRun& b) {
   std::vector<Note> notes;
-  if (recordings.a != nullptr) {
-    for (const Note& note : recordings.a->notes)
-      notes.push_back(of_side(holds(recordings.b, note) ? "A and B" : "A", note));
+  if (a.recording) {
+    for (const Note& note : a.recording->notes) notes.push_back(of_side(holds(b, note) ? "A and B" : "A", note));
   }
-  if (recordings.b != nullptr) {
-    for (const Note& note : recordings.b->notes)
-      if (!holds(recordings.a, note)) notes.push_back(of_side("B", note));
+  if (b.recording) {
+    for (const Note& note : b.recording->notes)
+      if (!holds(a, note)) notes.push_back(of_side("B", note));
   }
   return notes;
 }
@@ -467,12 +458,12 @@ std::vector<Note> notes_of(const ComparedRecordings& recordings) {
 /// of the difference. Empty if nothing speaks against it. Adds a warning ("text_ends_matter") where ends matter.
 /// @param gamma   drafts of a step, which both analyses replay
 /// @param tokens  the difference of tokens per step
-std::string undecided_by(const ComparedRecordings& recordings, std::int64_t gamma, const estimate::Difference& tokens,
+std::string undecided_by(const ReadRun& a, const ReadRun& b, std::int64_t gamma, const estimate::Difference& tokens,
                          std::vector<Note>& warnings) {
-  if (std::string reason = foreign_text(recordings); !reason.empty()) return reason;
-  if (recordings.a == nullptr || recordings.b == nullptr) return "";
+  if (std::string reason = foreign_text(a, b); !reason.empty()) return reason;
+  if (!a.recording || !b.recording) return "";
   const estimate::EndsInDifference ends =
-      estimate::ends_in_difference(recordings.a->replay->highest(), recordings.b->replay->highest(), gamma, tokens);
+      estimate::ends_in_difference(a.recording->replay->highest(), b.recording->replay->highest(), gamma, tokens);
   const bool decide = tokens.tells() && ends.may_be_all;
   if (decide || ends.matter) {
     warnings.push_back({"text_ends_matter", fmt::format("a text's end cuts its last step short: {}, not {:.3f}",
@@ -482,11 +473,11 @@ std::string undecided_by(const ComparedRecordings& recordings, std::int64_t gamm
 }
 
 /// Takes what speaks against the difference; more texts would not change that.
-void take_limits(const ReadRun& a, const ReadRun& b, const ComparedRecordings& recordings, RunsDifference& answer) {
+void take_limits(const ReadRun& a, const ReadRun& b, RunsDifference& answer) {
   estimate::RunDifference& found = answer.difference;
-  answer.undecided = recordings.a == nullptr && recordings.b == nullptr
-                         ? undecided_by_steps(a, b)
-                         : undecided_by(recordings, *answer.question.gamma, found.tokens, answer.warnings);
+  answer.undecided = a.recording || b.recording
+                         ? undecided_by(a, b, *answer.question.gamma, found.tokens, answer.warnings)
+                         : undecided_by_steps(a, b);
   if (answer.undecided.empty()) return;
   found.clusters_to_tell.reset();
   found.detectable.reset();
@@ -521,10 +512,8 @@ RunsDifference difference(const DifferenceQuestion& question) {
           {"same_content", fmt::format("{} holds the same bytes as {}: they are one run, given twice", question.b.file,
                                        question.a.file)});
     }
-    const ComparedRecordings recordings = {a.recording ? &*a.recording : nullptr,
-                                           b.recording ? &*b.recording : nullptr};
-    append(answer.warnings, notes_of(recordings));
-    take_limits(a, b, recordings, answer);
+    append(answer.warnings, notes_of(a, b));
+    take_limits(a, b, answer);
     warn_of_pairs(a, b, answer, answer.warnings);
     warn_of_runs(a, b, answer.difference, answer.warnings);
     warn_of_groups(a, b, answer, answer.warnings);
