@@ -207,7 +207,7 @@ std::string certainty_over(const Plan& plan, const std::optional<DecidedOver>& o
   });
   if (!over || !changes) return "";
   return fmt::format(" Over the {} in use: {} at {}.", over->gamma, certainty_text(over->share, plan),
-                     requests_text(static_cast<std::int64_t>(planning::whole_batch(over->batch))));
+                     counted(static_cast<std::int64_t>(planning::whole_batch(over->batch)), "request"));
 }
 
 /// The least of the points that draft; the largest of all if none does.

@@ -997,7 +997,7 @@ TEST_CASE("speculative runs of several drafts are refused unless one is chosen",
   CHECK(planning::plan_bench(question).runs.size() == 12);
   question.runs[3].labels.push_back({"draft", "head"});
   CHECK_THROWS_WITH(planning::plan_bench(question),
-                    "g4_c8.json:1: draft is head, but must be small as in g4_c1.json, or one of the drafts chosen");
+                    "g4_c8.json:1: draft is head, but must be small as in g4_c1.json, or one of them chosen by --draft-model");
   question.draft = "other";
   CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
   question.draft = "head";
