@@ -88,17 +88,20 @@ void RunCells::take_unit_of_cells(std::size_t i) {
   }
 }
 
+/// Nobody drafts as many tokens as a run has rounds.
+bool RunCells::exceeds_drafts(std::size_t i) const {
+  constexpr double longest = 64;
+  return std::any_of(table_->rows.begin(), table_->rows.end(), [&](const TextTable::Row& row) {
+    const auto number = any_number(row, i);
+    return number && number->value > longest;
+  });
+}
+
 void RunCells::resolve_steps() {
   const auto found = places_.find(RunColumn::steps);
   if (found == places_.end()) return;
   NamedColumn& column = columns_[found->second];
-  // Nobody drafts as many tokens as a run has rounds.
-  constexpr double longest = 64;
-  const bool counts = std::any_of(table_->rows.begin(), table_->rows.end(), [&](const TextTable::Row& row) {
-    const auto number = any_number(row, found->second);
-    return number && number->value > longest;
-  });
-  column.what = counts ? RunColumn::rounds : RunColumn::gamma;
+  column.what = exceeds_drafts(found->second) ? RunColumn::rounds : RunColumn::gamma;
   places_.emplace(column.what, found->second);
   places_.erase(RunColumn::steps);
 }
@@ -144,7 +147,11 @@ void RunCells::resolve_draft_tokens() {
   const bool by_steps = has(RunColumn::gamma) && this->column(RunColumn::gamma).name.ends_with("steps");
   const bool of_tree = has(RunColumn::topk) || by_steps;
   const bool counted = has(RunColumn::rounds) || has(RunColumn::accepted);
-  column.what = of_tree ? RunColumn::verified : counted ? RunColumn::drafted : RunColumn::unclear;
+  const bool of_a_round = !has(RunColumn::gamma) && !exceeds_drafts(found->second);
+  column.what = of_tree      ? RunColumn::verified
+                : counted    ? RunColumn::drafted
+                : of_a_round ? RunColumn::gamma
+                             : RunColumn::unclear;
   column.advice = "gamma for the drafts of a round, or drafted_tokens beside rounds for all of them";
   places_.emplace(column.what, found->second);
   places_.erase(RunColumn::draft_tokens);

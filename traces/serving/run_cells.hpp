@@ -56,6 +56,7 @@ class RunCells {
  private:
   void place(std::size_t i);
   void take_unit_of_cells(std::size_t i);
+  bool exceeds_drafts(std::size_t i) const;
   void resolve_steps();
   void resolve_draft_tokens();
   void find_setting();

@@ -132,6 +132,7 @@ struct KnownNames {
       {"num_draft_tokens", draft_tokens},
       {"draft_tokens", draft_tokens},
       {"num_draft", draft_tokens},
+      {"n_draft", draft_tokens}, {"draft_n", draft_tokens},
       {"drafted", drafted},
       {"drafted_tokens", drafted},
       {"n_drafted", drafted},

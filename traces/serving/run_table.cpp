@@ -11,6 +11,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/mapped_file.hpp"
+#include "traces/formats/printable.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/serving/counted_fields.hpp"
 #include "traces/serving/counts_formats.hpp"
@@ -61,7 +62,8 @@ Meaning meaning_of(const TextTable& table) {
     meaning.load |= column.what == RunColumn::concurrency || column.what == RunColumn::batch ||
                     column.what == RunColumn::strategy || (table.summary && column.what == RunColumn::requests);
     meaning.time |= of_time || (RunColumn::throughput <= column.what && column.what <= RunColumn::ms_between);
-    meaning.drafts |= column.what == RunColumn::gamma || column.what == RunColumn::steps;
+    meaning.drafts |= column.what == RunColumn::gamma || column.what == RunColumn::steps ||
+                      column.what == RunColumn::draft_tokens;
     meaning.counts |= column.what == RunColumn::rounds || column.what == RunColumn::accepted;
   }
   meaning.drafts |= setting_column(table) < table.names.size();
@@ -160,9 +162,7 @@ class RunTable {
     const bool vllm = cells_.table().title == "Serving Benchmark Result";
     counts_.engine = named(RunColumn::engine).value_or(vllm ? "vllm" : run_table_engine);
     set_label(counts_, "model_name", named(RunColumn::model));
-    const std::string_view method = method_in_setting(cells_.text(RunColumn::setting));
-    counts_.draft_method = method;
-    set_label(counts_, "draft", cells_.has(RunColumn::draft) || method.empty() ? named(RunColumn::draft) : method);
+    set_label(counts_, "draft", named(RunColumn::draft));
     for (const std::size_t i : cells_.dividing()) {
       const auto [name, value] = cells_.named(i);
       set_label(counts_, name, value);
@@ -181,19 +181,28 @@ class RunTable {
     } else if (!cell.empty()) {
       gamma = gamma_in_setting(cell);
       if (!gamma) gamma = cells_.value(RunColumn::gamma, 0, true);
-    } else {
-      gamma = gamma_in_setting(setting);
+    } else if (gamma = gamma_in_setting(setting); !gamma && !setting.empty()) {
+      // "none", "1", "2"
+      const auto number = number_of_cell(setting, false);
+      if (number && number->unit.empty()) gamma = cells_.value(RunColumn::setting, 0, true);
     }
     const bool counted = !cells_.text(RunColumn::rounds).empty() || !cells_.text(RunColumn::drafted).empty();
     const bool says_acceptance = counted || !cells_.text(RunColumn::tokens_per_step).empty() ||
                                  !cells_.text(RunColumn::drafts_per_step).empty() ||
                                  !cells_.text(RunColumn::acceptance_rate).empty();
     if (!gamma && !counted && !cells_.table().summary && !(cells_.has(RunColumn::strategy) && !says_acceptance)) {
-      cells_.refuse(cells_.heading(RunColumn::gamma, "gamma"), "missing",
-                    "a whole number, 0 for a run without speculation");
+      if (cells_.has(RunColumn::gamma) || setting.empty())
+        cells_.refuse(cells_.heading(RunColumn::gamma, "gamma"), "missing",
+                      "a whole number, 0 for a run without speculation");
+      cells_.refuse(RunColumn::setting, printable(setting),
+                    "none for a run without speculation, or with how many tokens it drafts, as k=3");
     }
     plain_ = gamma == 0.0 || (!gamma && !says_acceptance);
-    if (plain_ || !gamma) return;
+    if (plain_) return;
+    counts_.draft_method = method_in_setting(setting);
+    if (!counts_.draft_method.empty() && !cells_.has(RunColumn::draft))
+      set_label(counts_, "draft", counts_.draft_method);
+    if (!gamma) return;
     acceptance_.require_draft_of(*gamma);
     counts_.gamma = static_cast<std::int64_t>(*gamma);
   }
