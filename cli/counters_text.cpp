@@ -259,6 +259,17 @@ std::string accepted_sentence(const CountersGroup& group) {
   return capitalised(fmt::format("{}.", fmt::join(parts, "; ")));
 }
 
+/// What to find out before anybody plans with these counts; empty where nothing forbids it.
+std::string obstacle_of(const ServingSummary& s) {
+  for (const Note& warning : s.warnings) {
+    if (warning.code == estimate::draft_never_accepted)
+      return "No drafted token is accepted: find out why before you plan.";
+    if (warning.code == estimate::figures_contradict)
+      return "Two figures of these rounds contradict each other: find out which holds before you plan.";
+  }
+  return "";
+}
+
 /// What was counted, what it is not, and what would make it surer.
 std::string certainty_sentence(const ServingSummary& s) {
   std::string text = fmt::format("From {}{} ({}).", s.rounds ? count_text(*s.rounds) + " rounds in " : "", units_text(s),
@@ -305,8 +316,10 @@ render::Spoken spoken(const CountersAnswer& a) {
   planner::Decision& decision = answer.decision;
   if (a.groups.size() == 1) {
     const CountersGroup& group = a.groups.front();
-    decision.action = accepted_sentence(group);
-    decision.certainty = certainty_sentence(group.summary);
+    const std::string accepted = accepted_sentence(group), obstacle = obstacle_of(group.summary);
+    decision.action = obstacle.empty() ? accepted : obstacle;
+    decision.certainty = obstacle.empty() ? "" : accepted + ' ';
+    decision.certainty += certainty_sentence(group.summary);
     if (!group.gammas.empty()) answer.table = gamma_table(group);
   } else {
     decision.action = spread_sentence(a);
@@ -316,7 +329,8 @@ render::Spoken spoken(const CountersAnswer& a) {
   }
   const std::string files = fmt::format("{}", fmt::join(a.options.sources, " "));
   constexpr std::size_t longest = 70;
-  if (!a.options.scrape.url && !files.empty() && files.size() <= longest && !a.groups.front().gammas.empty()) {
+  const bool plans = !a.groups.front().gammas.empty() && obstacle_of(a.groups.front().summary).empty();
+  if (plans && !a.options.scrape.url && !files.empty() && files.size() <= longest) {
     decision.next = fmt::format("specdec plan --counters {} --c 0.05", files);
     decision.purpose = "with the time of your draft's step over the target's as --c:";
   }
