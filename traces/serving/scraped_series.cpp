@@ -249,7 +249,11 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
       !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
     refuse(number(sample.value), "the value of a counter, an integer in [0, 2^53] (and no rate() of it)");
   }
-  Snapshot& now = snapshot(label_set(name->engine, std::move(labels)), sample);
+  LabelSet& set = label_set(name->engine, std::move(labels));
+  // Sets of labels are compared in pairs.
+  constexpr std::size_t most_sets = 20000;
+  if (sets_.size() > most_sets) refuse("under more than 20000 sets of labels", "of fewer models or processes");
+  Snapshot& now = snapshot(set, sample);
   const bool is_new =
       now.values.emplace(std::pair(name->metric, place.value_or(0)), Value{sample.value, sample.line}).second;
   if (!is_new) refuse("given twice with the same labels", "given once in a scrape");

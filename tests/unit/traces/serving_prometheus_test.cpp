@@ -121,6 +121,12 @@ TEST_CASE("scrapes in one file are told apart by their times") {
   CHECK(counts_of({vllm(22, 66, 30, {}, " 1756736808") + "# EOF\n"}).units[0].end_s == 1756736808.0);
 }
 
+TEST_CASE("a scrape of more sets of labels than are compared is refused while it is read") {
+  std::string text;
+  for (int i = 0; i <= 20000; ++i) text += fmt::format("vllm:spec_decode_num_drafts_total{{model_name=\"m{}\"}} 1\n", i);
+  CHECK_THAT(counts_refusal({text}), Contains(":20001: vllm:spec_decode_num_drafts_total is under more than 20000 sets"));
+}
+
 TEST_CASE("labels may hold escaped characters, values exponents, and other lines anything") {
   const AllCounts counts = counts_of({R"(# HELP x y
 other{le="+Inf"} NaN
