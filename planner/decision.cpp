@@ -52,6 +52,7 @@ std::vector<PlannedStretch> stretches_of(const Plan& plan) {
     if (!stretches.empty() && stretches.back().gamma == next.gamma) {
       PlannedStretch& last = stretches.back();
       last.batch_high = next.batch_high;
+      last.basis = std::max(last.basis, next.basis);
       last.speedup = std::min(last.speedup, next.speedup);
       last.share = next.gamma == 0 ? std::max(last.share, next.share) : std::min(last.share, next.share);
     } else {
@@ -139,7 +140,7 @@ std::string cause_of_loss(const Plan& plan, const PointPlan& point, const planni
   const double most = static_cast<double>(draft.gamma) + 1;
   if (round < most) return fmt::format("{}, for {} tokens.", cost, brief(draft.tokens_per_step, 2));
   return fmt::format("{}: even {} tokens of {} would lose.{}", cost, most, most,
-                     plan.bench ? " Look for what drafting switches off, such as CUDA graphs." : "");
+                     plan.bench || plan.cost_from_log() ? " Look for what drafting switches off, such as CUDA graphs." : "");
 }
 
 std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
@@ -298,7 +299,7 @@ Decision decision_of(const Plan& plan) {
   const auto doubted = std::find_if(plan.points().begin(), plan.points().end(),
                                     [](const PointPlan& point) { return !point.doubt.empty(); });
   const bool is_doubted = doubted != plan.points().end();
-  decision.verdict = is_doubted ? Certainty::open : worlds::certainty_of(*decision.speedup.share);
+  decision.verdict = worlds::certainty_of(*decision.speedup.share);
   decision.over = over_of(plan);
   if (is_one_point(plan)) {
     decision.action = action_at_point(plan, plan.points().front());
@@ -307,16 +308,17 @@ Decision decision_of(const Plan& plan) {
     decision.action = action_of_schedule(plan, decision.schedule);
     decision.certainty = certainty_of_schedule(plan) + certainty_over(plan, decision.over);
   }
-  const std::string obstacle = is_doubted                ? fmt::format("Nothing is decided: {}.", doubted->doubt)
-                               : !plan.shortfall.empty() ? fmt::format("This does not fit: {}.", plan.shortfall)
-                               : !plan.misfit().empty()
-                                   ? fmt::format("No server starts with this draft: {}.", plan.misfit())
-                                   : "";
-  if (!obstacle.empty()) {
-    decision.certainty = fmt::format("But for that: {}", decision.action);
-    decision.action = obstacle;
+  std::vector<std::string> obstacles;
+  if (is_doubted) obstacles.push_back(fmt::format("Nothing is decided: {}.", doubted->doubt));
+  if (!plan.shortfall.empty()) obstacles.push_back(fmt::format("This does not fit: {}.", plan.shortfall));
+  if (!plan.misfit().empty())
+    obstacles.push_back(fmt::format("No server starts with this draft: {}.", plan.misfit()));
+  if (!obstacles.empty()) {
+    decision.verdict = Certainty::open;
+    decision.certainty = fmt::format("Otherwise: {}", decision.action);
+    decision.action = fmt::format("{}", fmt::join(obstacles, " "));
   }
-  add_next(plan, decision);
+  if (plan.shortfall.empty() && plan.misfit().empty()) add_next(plan, decision);
   return decision;
 }
 

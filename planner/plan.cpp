@@ -94,7 +94,8 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   take_limits(p, question);
   // One schedule's rules for all drafts: the strictest.
   for (const Draft& draft : p.drafts) {
-    const auto kind = draft.cost.draft.tells_kind() ? std::optional(draft.cost.rounds->kind()) : std::nullopt;
+    const bool is_told = draft.cost.draft.tells_kind() || q.emit;
+    const auto kind = is_told ? std::optional(draft.cost.rounds->kind()) : std::nullopt;
     const worlds::SchedulePrices its = schedule_prices(served_by(q, p.engine), kind);
     if (its.several >= question.schedule_prices.several) question.schedule_prices = its;
   }

@@ -118,11 +118,10 @@ DraftAndTarget draft_and_target(const Draft& draft, const Plan& p) {
   return {draft.cost.kind, placed.draft ? &placed.draft->model : nullptr, &placed.target.model};
 }
 
-/// The pair of the draft that is shown; for runs with their own acceptance the stated draft is used.
+/// The pair of the draft that is shown; for runs with their own acceptance that of the runs.
 DraftAndTarget shown_pair(const BenchFiles* runs, const Plan& p) {
   if (!p.drafts.empty()) return draft_and_target(p.drafts[p.shown()], p);
-  return {draft_kind(runs->draft, runs->model, {}, false), cost::model_preset(runs->draft.model.value_or("")),
-          cost::model_preset(p.target_model)};
+  return {p.bench->cost->kind(), cost::model_preset(runs->draft.model.value_or("")), cost::model_preset(p.target_model)};
 }
 
 /// The reason why the engine would not accept, or not understand, a draft model with another vocabulary. vLLM and

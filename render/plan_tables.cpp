@@ -67,27 +67,33 @@ std::string joined(const std::vector<std::string>& words) { return fmt::format("
 
 // ---------------------------------------------------------------------------------------------------------- points
 
-/// "measured 1.28" of a run with so many drafts at about this batch, the speedup over the plain run beside it;
-/// "measured" of a plain run and where there is none beside it; "" where none ran.
-std::string measured_words(const Plan& d, std::int64_t gamma, double batch) {
-  constexpr double about = 1.1;
+/// "measured 1.28" of runs with so many drafts at about this batch and context, the mean of their speedups over the plain
+/// runs beside them; "measured" of a plain run and where there is none beside it; "" where none ran.
+std::string measured_words(const Plan& d, std::int64_t gamma, const PointPlan& point) {
+  const auto is_about = [](double a, double b) { return a < 1.1 * b && b < 1.1 * a; };
   if (!d.bench) return "";
-  std::string words;
+  bool ran = false;
+  double sum = 0;
+  int speedups = 0;
   for (std::size_t i = 0; i < d.bench->runs.size(); ++i) {
     const BenchFigures& run = d.bench->runs[i];
-    if (run.gamma != gamma || run.tree || run.batch >= about * batch || batch >= about * run.batch) continue;
-    words = "measured";
-    for (const planning::BenchSpeedup& speedup : d.bench->speedups)
-      if (speedup.speculative == i) return fmt::format("measured {}", brief(speedup.speedup.value, 3));
+    const bool same_context = !(run.context > 0 && point.context > 0) || is_about(run.context, point.context);
+    if (run.gamma != gamma || run.tree || !same_context || !is_about(run.batch, point.batch)) continue;
+    ran = true;
+    for (const planning::BenchSpeedup& speedup : d.bench->speedups) {
+      if (speedup.speculative != i) continue;
+      sum += speedup.speedup.value;
+      ++speedups;
+    }
   }
-  return words;
+  return speedups > 0 ? fmt::format("measured {}", brief(sum / speedups, 3)) : ran ? "measured" : "";
 }
 
 std::string notes_on(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
   std::vector<std::string> words;
   if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
   if (row.gamma == point.optimal().gamma) words.push_back("recommended");
-  if (const std::string measured = measured_words(d, row.gamma, point.batch); !measured.empty()) {
+  if (const std::string measured = measured_words(d, row.gamma, point); !measured.empty()) {
     words.push_back(measured);
   } else if (row.extrapolated) {
     words.push_back("not measured");
@@ -150,7 +156,7 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
     for (std::size_t i = 0; i < point.rows.size(); ++i)
       if (point.rows[i].gamma == point.deployed->gamma) shown.insert(i);
   }
-  const auto is_measured = [&](std::size_t i) { return !measured_words(d, point.rows[i].gamma, point.batch).empty(); };
+  const auto is_measured = [&](std::size_t i) { return !measured_words(d, point.rows[i].gamma, point).empty(); };
   for (const bool measured : {true, false}) {
     for (std::size_t step = 1; step < point.rows.size(); ++step) {
       for (const std::size_t i : {point.drafting_row - step, point.drafting_row + step})
@@ -173,7 +179,7 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
   for (const std::size_t i : shown) {
     const std::size_t apart = i < point.drafting_row ? point.drafting_row - i : i - point.drafting_row;
     const bool in_use = point.deployed && rows[row].gamma == point.deployed->gamma;
-    table.rows[row++].distance = in_use ? 0 : i == 0 ? 1 : is_measured(i) ? apart : apart + point.rows.size();
+    table.rows[row++].distance = in_use || apart == 0 ? 0 : i == 0 ? 1 : is_measured(i) ? apart : apart + point.rows.size();
   }
   return table;
 }
@@ -198,7 +204,7 @@ Table brief_points(const Plan& d) {
               }},
              {"", {Align::left}, [&](const auto& point) {
                 const bool is_told = !d.bench && !point.optimal().extrapolated;
-                return is_told || !measured_words(d, point.optimal().gamma, point.batch).empty() ? "" : "not measured";
+                return is_told || !measured_words(d, point.optimal().gamma, point).empty() ? "" : "not measured";
               }}});
   // Of fewer rows the ends and the middle stay.
   for (std::size_t i = 0; i < shown; ++i) {

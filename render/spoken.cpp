@@ -102,7 +102,9 @@ ordered_json json_of(const planner::Decision& decision) {
             {"ci95", pair_of(decision.speedup.ci95)},
             {"bounds", pair_of(decision.speedup.bounds)},
             {"share", number_or_null(decision.speedup.share)}}},
-          {"over", decision.over ? ordered_json{{"gamma", decision.over->gamma}, {"share", decision.over->share}}
+          {"over", decision.over ? ordered_json{{"gamma", decision.over->gamma},
+                                                {"batch", decision.over->batch},
+                                                {"share", decision.over->share}}
                                  : ordered_json()},
           {"text", {decision.action, decision.certainty}},
           {"server", decision.server.empty() ? ordered_json() : ordered_json(decision.server)},

@@ -44,7 +44,7 @@ RoundPoint AnchoredCost::nearest(const RoundPoint& point) const {
 
 double AnchoredCost::shape_error(const RoundPoint& point, const RoundPoint& anchor) const {
   const double correlation = FittedCost::correlation(point, anchor);
-  return usual_shape_error * std::sqrt(1 - correlation * correlation);
+  return std::hypot(usual_shape_error * std::sqrt(1 - correlation * correlation), fit_->step_between(point, anchor));
 }
 
 double AnchoredCost::drawn_factor(std::size_t index, const RoundPoint& point, const RoundPoint& anchor) const {

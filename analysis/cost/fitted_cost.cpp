@@ -289,6 +289,10 @@ double FittedCost::correlation(const RoundPoint& a, const RoundPoint& b) {
   return covariance(at_a, at_b) / (residual_size * residual_size);
 }
 
+double FittedCost::step_between(const RoundPoint& a, const RoundPoint& b) const {
+  return std::abs(posterior_->law().step(place_of(a)) - posterior_->law().step(place_of(b)));
+}
+
 bool FittedCost::parts_known(const RoundPoint& point) const {
   const Place at = place_of(point);
   if (draft_passes(options_.kind, at.gamma) == 0) return true;

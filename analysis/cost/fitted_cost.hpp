@@ -169,6 +169,8 @@ class FittedCost final : public RoundCost {
   FittedRanges ranges(bool drafting) const;
   /// Correlation of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
   static double correlation(const RoundPoint& a, const RoundPoint& b);
+  /// Standard deviation of what another kernel changes of a round's logarithm between two places; 0 where it is the same.
+  double step_between(const RoundPoint& a, const RoundPoint& b) const;
 
  private:
   Place place_of(const RoundPoint& point) const;

@@ -217,9 +217,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
   /// The same deployment, in every version of which prompts take what was measured, in the geometric mean.
-  /// @param relative_error  standard deviation of a time's relative error, > 0
+  /// @param relative_error  standard deviation of the logarithm by which prompts at other loads differ from it, > 0;
+  ///   docs/validation.md#served-times-that-others-measured
   /// @throws std::domain_error if a value is outside its range
-  RooflineCost with_prompts(std::span<const TimedPrompt> prompts, double relative_error = 0.05) const;
+  RooflineCost with_prompts(std::span<const TimedPrompt> prompts, double relative_error = 0.3) const;
   bool is_calibrated() const { return calibrated_; }
   /// Rounds given to calibrated() that took less than a plain step beside them by more than two errors of 2%.
   std::string impossible() const override { return impossible_; }

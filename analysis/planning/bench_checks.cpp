@@ -137,7 +137,9 @@ void Checks::check_repeats() {
                          load_text(a), a.figures.gamma, 1e3 * a.figures.seconds_per_output_token,
                          1e3 * b.figures.seconds_per_output_token,
                          apart.empty() ? "" : fmt::format("; {}: give the runs of one alone", apart)));
-      } else if (a.speculative() && !apart.empty()) {
+      } else if (const bool of_drafts = a.counts->label("label") != b.counts->label("label") ||
+                                        a.counts->label("tag") != b.counts->label("tag");
+                 of_drafts && a.speculative() && !apart.empty()) {
         note("labels_differ", fmt::format("{} ran the same; {}: are they of one draft?", places, apart));
       }
     }

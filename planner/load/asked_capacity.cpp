@@ -146,9 +146,11 @@ void warn_of_length(const cost::ModelSpec& model, Capacity& c) {
     const bool in_one_node = !joined || static_cast<double>(*enough) <= joined->value;
     remedy = fmt::format("divided over {} GPUs they leave room{}; {}", *enough, without_link(placed.hardware),
                          in_one_node ? std::string("--gpus finds the best layout of those that you have")
-                                     : fmt::format("--tp {} prices them as one node", *enough));
+                                     : fmt::format("--tp {} prices several nodes as if their GPUs had one link", *enough));
   }
-  if (!placed.target.weight_type) remedy += ", and --weight-dtype fp8 halves the weights";
+  const cost::ModelSpec& model = placed.target.model;
+  if (!placed.target.weight_type && !model.weight_type && !model.weight_bytes)
+    remedy += ", and --weight-dtype fp8 halves the weights";
   const double missing = static_cast<double>(holds.block_size) * memory.bytes_per_token - memory.cache_bytes;
   throw QuestionError(fmt::format(
       "--tensor-parallel-size is {}, but {} of target weights per GPU{}{} leave no room for a cache in the {} that "

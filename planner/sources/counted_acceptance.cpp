@@ -47,7 +47,7 @@ void require_chains(const ServingSummary& summary, const std::string& file, bool
   for (const Note& warning : summary.warnings) {
     if (warning.code != estimate::figures_contradict) continue;
     throw QuestionError(
-        fmt::format("--counters: {}; in the place of --counters say which holds: --acceptance-length GAMMA:LENGTH", warning.message));
+        fmt::format("--counters: {}; give --acceptance-length GAMMA:LENGTH instead of --counters", warning.message));
   }
   if (!summary.tokens_per_step) {
     throw QuestionError(

@@ -44,11 +44,14 @@ bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
   });
 }
 
-/// The kind of drafts that all runs with drafts name, of those that name one; empty where they differ.
-std::optional<cost::DraftKind> kind_of_runs(const std::vector<ServingCounts>& runs) {
+/// The kind of drafts that the runs of that draft name, or all of them; empty where they differ or name none.
+std::optional<cost::DraftKind> kind_of_runs(const std::vector<ServingCounts>& runs,
+                                            const std::optional<std::string>& draft) {
   std::set<cost::DraftKind> kinds;
-  for (const ServingCounts& run : runs)
-    if (const auto kind = cost::kind_of_method(run.draft_method)) kinds.insert(*kind);
+  for (const ServingCounts& run : runs) {
+    const auto kind = cost::kind_of_method(run.draft_method);
+    if (kind && (!draft || run.label("draft") == *draft)) kinds.insert(*kind);
+  }
   return kinds.size() == 1 ? std::optional(*kinds.begin()) : std::nullopt;
 }
 
@@ -67,7 +70,7 @@ bool take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   question.gamma = files.at ? files.at : q.gamma && *q.gamma > 0 ? q.gamma : std::nullopt;
   DraftWords draft = files.draft;
   draft.of_llamacpp = draft.of_llamacpp || question.runs.front().engine == "llama.cpp";
-  if (!draft.tells_kind()) draft.kind = kind_of_runs(question.runs);
+  if (!draft.kind) draft.kind = kind_of_runs(question.runs, draft.model);
   question.kind = draft_kind(draft, files.model, {}, false);
   question.kind_told = draft.tells_kind();
   const bool of_steps = count_as_timed(question.runs, question.kind, question.gamma, warnings) ||
@@ -231,9 +234,10 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
   if (files.hardware) take_cost(*files.hardware, p);
   p.engine = engine_of(question.runs);
   const auto server = served_by(q, p.engine);
-  question.has_kernel_step = server == planning::Engine::llamacpp;
+  const auto measured = p.engine ? planning::engine_named(*p.engine) : q.emit;
+  question.has_kernel_step = measured == planning::Engine::llamacpp;
   p.schedule_prices = question.schedule_prices =
-      schedule_prices(server, question.kind_told ? std::optional(question.kind) : std::nullopt);
+      schedule_prices(server, question.kind_told || q.emit ? std::optional(question.kind) : std::nullopt);
   p.bench = planning::plan_bench(question);
   p.deployment = p.bench->plan;
   p.in_seconds = true;

@@ -170,17 +170,25 @@ std::string begin_of(const fs::path& path) {
     if (!is_at(place, date)) continue;
     const bool dated = place >= year.size() && is_at(place - year.size(), year);
     const std::size_t begin = dated ? place - year.size() : place;
-    return std::string(text.substr(begin, place + date.size() - begin));
+    std::string time(text.substr(begin, place + date.size() - begin));
+    std::replace(time.begin(), time.end(), 'T', ' ');
+    return time;
   }
   return "";
 }
 
-/// Reads logs in the order of their times, as far as all say them: the names of rotated ones go the other way.
+/// Reads logs in the order of their times, since the names of rotated ones go the other way; as given unless all say
+/// the year, or none does and they do not go over New Year.
 void read_logs(std::span<const fs::path> files, const CountsSink& sink) {
   std::vector<std::pair<std::string, fs::path>> in_order;
   for (const fs::path& file : files) in_order.emplace_back(begin_of(file), file);
-  const auto has_no_time = [](const auto& log) { return log.first.empty(); };
-  if (std::none_of(in_order.begin(), in_order.end(), has_no_time))
+  const auto are = [&](const auto& holds) {
+    return std::any_of(in_order.begin(), in_order.end(), [&](const auto& log) { return holds(log.first); });
+  };
+  const auto is_alike = [&](const auto& log) { return log.first.size() == in_order.front().first.size(); };
+  const bool over_new_year = are([](const std::string& time) { return time.starts_with("12-"); }) &&
+                             are([](const std::string& time) { return time.starts_with("01-"); });
+  if (std::all_of(in_order.begin(), in_order.end(), is_alike) && !over_new_year)
     std::stable_sort(in_order.begin(), in_order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<fs::path> sorted;
   for (auto& [time, file] : in_order) sorted.push_back(std::move(file));

@@ -106,18 +106,20 @@ void RunCells::resolve_steps() {
   places_.erase(RunColumn::steps);
 }
 
-/// Where no column is named for it, the first whose cells say how a run drafts.
+/// The first column whose cells say how a run drafts, else one that is named for it.
 void RunCells::find_setting() {
-  if (has(RunColumn::setting) || has(RunColumn::gamma)) return;
+  if (has(RunColumn::gamma)) return;
   const std::size_t i = setting_column(*table_);
   if (i == table_->names.size()) return;
   columns_[i].what = RunColumn::setting;
-  places_.emplace(RunColumn::setting, i);
+  places_[RunColumn::setting] = i;
+  const std::string& name = columns_[i].name;
+  counts_in_setting_ = name == "spec" || name == "speculation" || name == "speculative";
 }
 
 void RunCells::find_dividing() {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].what != RunColumn::unknown && columns_[i].what != RunColumn::unused) continue;
+    if (columns_[i].what != RunColumn::unknown) continue;
     std::set<std::string_view> values;
     for (const TextTable::Row& row : table_->rows)
       if (i < row.cells.size()) values.insert(row.cells[i]);
@@ -147,7 +149,8 @@ void RunCells::resolve_draft_tokens() {
   const bool by_steps = has(RunColumn::gamma) && this->column(RunColumn::gamma).name.ends_with("steps");
   const bool of_tree = has(RunColumn::topk) || by_steps;
   const bool counted = has(RunColumn::rounds) || has(RunColumn::accepted);
-  const bool of_a_round = !has(RunColumn::gamma) && !exceeds_drafts(found->second);
+  const bool of_a_round = !has(RunColumn::gamma) && setting_column(*table_) == table_->names.size() &&
+                          !column.name.starts_with("num_") && !exceeds_drafts(found->second);
   column.what = of_tree      ? RunColumn::verified
                 : counted    ? RunColumn::drafted
                 : of_a_round ? RunColumn::gamma

@@ -34,6 +34,8 @@ class RunCells {
   std::pair<std::string, std::string_view> unclear() const;
   /// Headings of columns that are not read, though they may have been meant to be.
   std::vector<std::string> left_out() const;
+  /// Whether the settings are "none" and numbers of draft tokens.
+  bool counts_in_setting() const { return counts_in_setting_; }
   /// Places of columns that are not read and divide the rows: those in which values of few kinds come again.
   const std::vector<std::size_t>& dividing() const { return dividing_; }
   /// As the table writes the heading and the row's cell.
@@ -73,7 +75,7 @@ class RunCells {
   std::vector<std::size_t> positions_, dividing_;
   /// By column, of shares: 0.01 of percentages.
   std::map<std::size_t, double> scales_;
-  bool decimal_comma_ = false;
+  bool decimal_comma_ = false, counts_in_setting_ = false;
   const TextTable::Row* row_ = nullptr;
 };
 

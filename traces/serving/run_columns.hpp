@@ -92,8 +92,8 @@ bool says_plain(std::string_view cell);
 /// The drafted tokens that a setting states: 3 of "EAGLE3, K=3".
 std::optional<double> gamma_in_setting(std::string_view cell);
 
-/// How a setting says that drafts are made: "eagle" of "EAGLE3, K=3"; empty where it does not.
-std::string_view method_in_setting(std::string_view cell);
+/// How a setting says that drafts are made: "eagle3" of "EAGLE3, K=3"; empty where it does not.
+std::string method_in_setting(std::string_view cell);
 
 /// By how much a value in the unit is multiplied to be one of the column's own (ms, tokens/s); empty for another unit.
 std::optional<double> scale_of_unit(RunColumn what, std::string_view unit);

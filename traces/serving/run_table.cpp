@@ -43,6 +43,7 @@ namespace specdec::traces {
 namespace {
 
 constexpr std::string_view format_name = "run table";
+constexpr std::size_t longest_setting = 80;
 constexpr std::size_t longest_table = std::size_t{16} << 20U;
 /// Batch, throughput and time of one run contradict each other where Little's law is off by more.
 constexpr double of_littles_law = 0.05;
@@ -181,10 +182,8 @@ class RunTable {
     } else if (!cell.empty()) {
       gamma = gamma_in_setting(cell);
       if (!gamma) gamma = cells_.value(RunColumn::gamma, 0, true);
-    } else if (gamma = gamma_in_setting(setting); !gamma && !setting.empty()) {
-      // "none", "1", "2"
-      const auto number = number_of_cell(setting, false);
-      if (number && number->unit.empty()) gamma = cells_.value(RunColumn::setting, 0, true);
+    } else if (gamma = gamma_in_setting(setting); !gamma && cells_.counts_in_setting() && !setting.empty()) {
+      gamma = cells_.value(RunColumn::setting, 0, true);
     }
     const bool counted = !cells_.text(RunColumn::rounds).empty() || !cells_.text(RunColumn::drafted).empty();
     const bool says_acceptance = counted || !cells_.text(RunColumn::tokens_per_step).empty() ||
@@ -194,8 +193,8 @@ class RunTable {
       if (cells_.has(RunColumn::gamma) || setting.empty())
         cells_.refuse(cells_.heading(RunColumn::gamma, "gamma"), "missing",
                       "a whole number, 0 for a run without speculation");
-      cells_.refuse(RunColumn::setting, printable(setting),
-                    "none for a run without speculation, or with how many tokens it drafts, as k=3");
+      cells_.refuse(RunColumn::setting, printable(setting, longest_setting),
+                    "such that it says once how many tokens a round drafts, as k=3, or none");
     }
     plain_ = gamma == 0.0 || (!gamma && !says_acceptance);
     if (plain_) return;

@@ -252,7 +252,7 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
   LabelSet& set = label_set(name->engine, std::move(labels));
   // Sets of labels are compared in pairs.
   constexpr std::size_t most_sets = 20000;
-  if (sets_.size() > most_sets) refuse("under more than 20000 sets of labels", "of fewer models or processes");
+  if (sets_.size() > most_sets) refuse(fmt::format("under more than {} sets of labels", most_sets), "of fewer models or processes");
   Snapshot& now = snapshot(set, sample);
   const bool is_new =
       now.values.emplace(std::pair(name->metric, place.value_or(0)), Value{sample.value, sample.line}).second;

@@ -119,7 +119,7 @@ class Reports(unittest.TestCase):
         self.assertRegex(self.run_specdec("counters", *files), r"tokens per step are 5\.44\d? by .*spec_accept_length, 2\.7")
         self.assertIn("figures_contradict", self.findings(*files))
         refused = self.run_specdec("plan", "--counters", *files, "--at", "5", "--c", ".05", code=2)
-        self.assertIn("say which holds: --acceptance-length", refused)
+        self.assertIn("give --acceptance-length", refused)
         self.run_specdec("plan", "--acceptance-length", "5:2.7", "--c", ".05")
 
     def test_other_figures_contradict_each_other(self):
