@@ -8,9 +8,6 @@
 
 namespace specdec::cli {
 
-/// `specdec analyze`: what a recording says of acceptance, of gamma and of other ways to draft.
-Command analyze_command();
-
 /// All tables of the answer, and the answer as it is shown.
 std::vector<CsvTable> tables_of_analysis();
 Report report_of_analysis(const planner::Analysis& answer);

@@ -1,4 +1,4 @@
-#include "cli/capacity.hpp"
+#include "cli/commands.hpp"
 
 #include <functional>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cli/compare.hpp"
+#include "cli/commands.hpp"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "cli/diff.hpp"
+#include "cli/commands.hpp"
 
 #include <fmt/format.h>
 #include <optional>

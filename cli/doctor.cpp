@@ -1,14 +1,14 @@
-#include "cli/doctor.hpp"
+#include "cli/commands.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/counters.hpp"
 #include "cli/files.hpp"
 #include "cli/given_options.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "planner/checkup/checkup.hpp"
 #include "render/checkup.hpp"
 
@@ -85,8 +85,7 @@ Report run(const DoctorOptions& options, const Options&) {
   report.spoken = render::spoken(checkup);
   report.rows_of_empty = render::rows_of_empty_checkup();
   for (const std::string& file : question.files) report.files.push_back(file_facts("SOURCE", file));
-  for (const std::string& file : options.draft_cost)
-    report.files.push_back(file_facts("--draft-cost", file));
+  for (const std::string& file : options.draft_cost) report.files.push_back(file_facts("--draft-cost", file));
   if (question.pair) {
     report.files.push_back(file_facts("--target", *options.target));
     report.files.push_back(file_facts("--draft", *options.draft));

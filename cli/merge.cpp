@@ -1,4 +1,4 @@
-#include "cli/merge.hpp"
+#include "cli/commands.hpp"
 
 #include <string>
 #include <utility>

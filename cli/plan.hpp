@@ -10,9 +10,6 @@
 
 namespace specdec::cli {
 
-/// `specdec plan`: how many tokens to draft.
-Command plan_command();
-
 /// The answer of `specdec plan`, for commands that show it in another form.
 struct PlanReport {
   Report report;

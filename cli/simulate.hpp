@@ -8,9 +8,6 @@
 
 namespace specdec::cli {
 
-/// `specdec simulate`: runs one draft, verifier and policy on a pair of models and prints what became of it.
-Command simulate_command();
-
 /// The tables of the answer, and the answer of all parts of a simulation.
 std::vector<CsvTable> tables_of_simulation();
 Report report_of_simulation_parts(const planner::PartSet& set);

@@ -10,9 +10,6 @@
 
 namespace specdec::cli {
 
-/// `specdec sweep`: many plans or capacities at once.
-Command sweep_command();
-
 /// The table of the answer, and the answer as it is shown.
 std::vector<CsvTable> tables_of_sweep();
 Report report_of_sweep(planner::Sweep sweep);

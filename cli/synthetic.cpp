@@ -1,4 +1,4 @@
-#include "cli/synthetic.hpp"
+#include "cli/commands.hpp"
 
 #include <optional>
 #include <string>

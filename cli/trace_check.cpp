@@ -5,8 +5,8 @@
 
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/text_source_tests.hpp"
+#include "cli/commands.hpp"
 #include "cli/progress.hpp"
-#include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
 #include "planner/distinct_files.hpp"
 #include "planner/sources/recording_files.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/trace_commands.hpp"
+#include "cli/commands.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"

@@ -2,7 +2,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "cli/trace_commands.hpp"
+#include "cli/commands.hpp"
 #include "cli/trace_input.hpp"
 #include "render/table.hpp"
 #include "render/text.hpp"

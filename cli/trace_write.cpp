@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "cli/commands.hpp"
 #include "cli/files.hpp"
-#include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"

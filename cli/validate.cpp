@@ -1,4 +1,4 @@
-#include "cli/validate.hpp"
+#include "cli/commands.hpp"
 
 #include "cli/files.hpp"
 #include "cli/progress.hpp"

@@ -41,4 +41,7 @@ std::int64_t default_threads();
 /// The words with blanks between them, those in quotes that a POSIX shell would not take as they are.
 std::string shell_words(const std::vector<std::string>& words);
 
+/// The largest gamma that --at takes.
+inline constexpr std::int64_t largest_counted_gamma = 1000;
+
 }  // namespace specdec::cli

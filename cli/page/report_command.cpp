@@ -1,4 +1,4 @@
-#include "cli/page/report_command.hpp"
+#include "cli/commands.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
