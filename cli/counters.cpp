@@ -50,7 +50,8 @@ void declare(Options& options, CountersOptions& o) {
       "  specdec counters before.prom after.prom\n"
       "  specdec counters requests.jsonl --by category --format json\n"
       "What is read: docs/reference/formats.md.");
-  options.arguments("SOURCE", o.sources, "files in any format that docs/reference/formats.md lists; - is standard input",
+  options.arguments("SOURCE", o.sources,
+                    "files in any format that docs/reference/formats.md lists; - is standard input",
                     Options::Least::none);
 }
 
@@ -100,50 +101,6 @@ CountersGroup group_of(estimate::ServingSummary summary, const CountersOptions& 
   }
   return group;
 }
-
-/// Tells how far the reader is from the lines of its units: a file's lines are taken to be as long as its first ones.
-class ReadingProgress {
- public:
-  ReadingProgress(const std::vector<std::filesystem::path>& files, const Progress& progress) : progress_(progress) {
-    if (!progress_) return;
-    for (const std::filesystem::path& file : files) {
-      std::error_code error;
-      if (!std::filesystem::is_regular_file(file, error)) continue;
-      const traces::FileHead head = traces::FileHead::of(file);
-      const auto lines = std::count(head.bytes.begin(), head.bytes.end(), '\n');
-      const double line_bytes = static_cast<double>(head.bytes.size()) / static_cast<double>(lines + 1);
-      before_[file] = {bytes_, static_cast<double>(head.size), line_bytes};
-      bytes_ += static_cast<double>(head.size);
-    }
-  }
-
-  ReadingProgress(const ReadingProgress&) = delete;
-  ReadingProgress& operator=(const ReadingProgress&) = delete;
-  ~ReadingProgress() {
-    if (progress_) progress_(1);
-  }
-
-  void at(const ServingCounts& counts) {
-    if (!progress_) return;
-    const auto found = before_.find(counts.file);
-    if (found == before_.end()) return;
-    const Part& part = found->second;
-    const double read = part.before + std::min(part.size, static_cast<double>(counts.line) * part.line_bytes);
-    const double share = std::min(read / bytes_, 0.99);
-    if (share < shown_ + 0.01) return;
-    shown_ = share;
-    progress_(share);
-  }
-
- private:
-  struct Part {
-    double before, size, line_bytes;
-  };
-  const Progress& progress_;
-  std::map<std::filesystem::path, Part> before_;
-  double bytes_ = 0;
-  double shown_ = 0;
-};
 
 /// Adds counts as the options state them.
 traces::CountsSink sink_into(estimate::ServingSummaries& summaries, const std::optional<Tree>& tree) {
@@ -200,7 +157,7 @@ class DraftingSteps {
   double steps_ = 0, rounds_ = 0, accepted_ = 0;
 };
 
-CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
+CountersAnswer summarised(const CountersOptions& o) {
   if (o.sources.empty() && !o.scrape.url)
     throw UsageError("SOURCE is missing: files of counts, - for standard input, or --scrape");
   std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
@@ -215,12 +172,10 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   }
   if (o.skip_unreadable) files = readable_files(files, o, tree, answer.notes);
   for (const std::filesystem::path& file : files) answer.read.push_back(file.string());
-  ReadingProgress reading(files, progress);
   traces::CountsSink sink = sink_into(summaries, tree);
   planner::SeenLabels labels(by);
   DraftingSteps steps;
   sink.take = [&, add = sink.take](const ServingCounts& counts) {
-    reading.at(counts);
     labels.add(counts);
     steps.add(counts);
     add(counts);
@@ -295,7 +250,7 @@ Report run(const CountersOptions& chosen, const Options& options) {
   require_consistent(chosen.scrape);
   CountersOptions o = chosen;
   o.scrape.progress = progress_line("scraping", options.quiet());
-  const CountersAnswer answer = summarised(o, progress_line("reading", options.quiet()));
+  const CountersAnswer answer = summarised(o);
   Report report;
   report.json = json_of(answer);
   report.rows_of_empty = rows_of_empty_counts();
