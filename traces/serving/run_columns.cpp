@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -16,84 +15,113 @@ namespace {
 
 using Names = std::map<std::string_view, RunColumn, std::less<>>;
 
+/// All names of one meaning.
 struct KnownNames {
   using enum RunColumn;
-
-  static constexpr std::pair<std::string_view, RunColumn> all[] = {
-      {"concurrency", concurrency}, {"max_concurrency", concurrency}, {"maximum_request_concurrency", concurrency},
-      {"max_request_concurrency", concurrency}, {"request_concurrency", concurrency}, {"conc", concurrency},
-      {"concurrent", concurrency}, {"concurrent_requests", concurrency},
-      {"number_of_concurrent_requests", concurrency}, {"num_concurrent_requests", concurrency},
-      {"users", concurrency}, {"num_users", concurrency}, {"concurrent_users", concurrency}, {"clients", concurrency},
-      {"parallel", concurrency}, {"bs", concurrency}, {"batch_size", concurrency}, {"batchsize", concurrency},
-      {"batch", batch},
-      {"gamma", gamma}, {"\u03b3", gamma}, {"k", gamma}, {"n_max", gamma}, {"draft_n_max", gamma},
-      {"spec_draft_n_max", gamma}, {"draft_max", gamma}, {"num_speculative_tokens", gamma}, {"spec_tokens", gamma},
-      {"num_spec_tokens", gamma}, {"speculative_tokens", gamma}, {"num_spec", gamma}, {"spec_k", gamma},
-      {"draft_len", gamma}, {"draft_length", gamma}, {"max_draft_len", gamma}, {"num_steps", gamma},
-      {"speculative_num_steps", gamma}, {"mtp", gamma}, {"draft_k", gamma}, {"spec_len", gamma},
-      {"steps", steps}, {"spec_steps", steps},
-      {"output_tokens_per_second", throughput}, {"output_throughput", throughput}, {"tok/s", throughput},
-      {"output_token_throughput", throughput}, {"toks", throughput}, {"tokens_per_second", throughput},
-      {"tokens_per_sec", throughput}, {"tok_per_s", throughput}, {"generation_throughput", throughput},
-      {"gen_throughput", throughput}, {"decode_throughput", throughput}, {"total_output_throughput", throughput},
-      {"total_tok/s", unclear}, {"total_throughput", unclear}, {"throughput", unclear}, {"speed", unclear},
-      {"latency", unclear}, {"time", unclear}, {"ms", unclear}, {"accepted_per_step", unclear},
-      {"accepted_tokens_per_step", unclear}, {"accepted/step", unclear}, {"prompt_tokens", unclear},
-      {"generated_tokens", unclear}, {"completion_tokens", unclear}, {"tokens", unclear},
-      {"output_token_throughput_per_user", each_throughput},
-      {"tpot", ms_per_token}, {"ms_per_token", ms_per_token}, {"ms/token", ms_per_token}, {"ms/tok", ms_per_token},
-      {"time_per_output_token", ms_per_token}, {"time_per_token", ms_per_token}, {"per_token_latency", ms_per_token},
-      {"time_per_output_token_tpot", ms_per_token},
-      {"itl", ms_between}, {"inter_token_latency", ms_between}, {"inter_token_latency_itl", ms_between},
-      {"tokens_per_step", tokens_per_step}, {"tok/step", tokens_per_step}, {"tokens/step", tokens_per_step},
-      {"acceptance_length", tokens_per_step}, {"accept_length", tokens_per_step}, {"accept_len", tokens_per_step},
-      {"acc_length", tokens_per_step}, {"acc_len", tokens_per_step}, {"accepted_length", tokens_per_step},
-      {"acceptance_len", tokens_per_step}, {"al", tokens_per_step}, {"tau", tokens_per_step},
-      {"\u03c4", tokens_per_step}, {"tokens_per_round", tokens_per_step},
-      {"accepted_drafts_per_step", drafts_per_step},
-      {"acceptance_rate", acceptance_rate}, {"accept_rate", acceptance_rate}, {"acc_rate", acceptance_rate},
-      {"acceptance", acceptance_rate}, {"accept", acceptance_rate}, {"draft_acceptance_rate", acceptance_rate},
-      {"draft_acceptance", acceptance_rate}, {"accept_%", acceptance_rate},
-      {"rounds", rounds}, {"num_drafts", rounds}, {"drafts", rounds}, {"verify_steps", rounds},
-      {"spec_verify_ct", rounds}, {"num_spec_steps", rounds},
-      {"num_draft_tokens", draft_tokens}, {"draft_tokens", draft_tokens}, {"num_draft", draft_tokens},
-      {"n_draft", draft_tokens}, {"draft_n", draft_tokens},
-      {"drafted", drafted}, {"drafted_tokens", drafted}, {"n_drafted", drafted},
-      {"num_accepted_tokens", accepted}, {"accepted_tokens", accepted}, {"accepted", accepted},
-      {"n_accept", accepted},
-      {"topk", topk}, {"top_k", topk}, {"eagle_topk", topk},
-      {"verified_tokens", verified},
-      {"requests", requests}, {"successful_requests", requests}, {"completed", requests}, {"num_prompts", requests},
-      {"number_of_requests", requests}, {"num_requests", requests},
-      {"benchmark_duration", seconds}, {"duration", seconds},
-      {"request_rate", request_rate}, {"target_rate", request_rate}, {"traffic_request_rate", request_rate},
-      {"input_tokens", mean_input}, {"isl", mean_input}, {"input_len", mean_input}, {"input_length", mean_input},
-      {"output_tokens", mean_output}, {"osl", mean_output}, {"output_len", mean_output},
-      {"output_length", mean_output},
-      {"total_input_tokens", total_input},
-      {"total_generated_tokens", total_output}, {"total_output_tokens", total_output},
-      {"total_num_output_tokens", total_output},
-      {"model", model}, {"model_id", model},
-      {"draft", draft}, {"draft_model", draft},
-      {"engine", engine}, {"backend", engine},
-      {"server", server},
-      {"subset", category}, {"category", category},
-      {"strategy", strategy},
-      {"", setting}, {"setting", setting}, {"settings", setting}, {"method", setting}, {"config", setting},
-      {"configuration", setting}, {"setup", setting}, {"mode", setting}, {"run", setting}, {"name", setting},
-      {"variant", setting}, {"spec", setting}, {"speculation", setting}, {"speculative", setting},
-      {"speculative_method", setting}, {"speculative_algorithm", setting}, {"spec_method", setting},
-      {"spec_type", setting},
-      {"speedup", unused}, {"speed_up", unused}, {"gain", unused}, {"ttft", unused}, {"time_to_first_token", unused},
-      {"e2el", unused}, {"e2e_latency", unused}, {"notes", unused}, {"note", unused}, {"comment", unused},
-      {"req/s", unused}, {"rps", unused}, {"request_throughput", unused}, {"total_token_throughput", unused},
-      {"input_token_throughput", unused}, {"failed_requests", unused}, {"input_throughput", unused}, {"gpu", unused},
-      {"dataset", unused}, {"date", unused}};
+  RunColumn what;
+  std::vector<std::string_view> names;
+  static const std::vector<KnownNames> all;
 };
 
+const std::vector<KnownNames> KnownNames::all = {
+    {concurrency,
+     {"concurrency", "max_concurrency", "maximum_request_concurrency", "max_request_concurrency", "request_concurrency",
+      "conc", "concurrent", "concurrent_requests", "number_of_concurrent_requests", "num_concurrent_requests", "users",
+      "num_users", "concurrent_users", "clients", "parallel", "bs", "batch_size", "batchsize"}},
+    {batch, {"batch"}},
+    {gamma,
+     {"gamma",
+      "\u03b3",
+      "k",
+      "n_max",
+      "draft_n_max",
+      "spec_draft_n_max",
+      "draft_max",
+      "num_speculative_tokens",
+      "spec_tokens",
+      "num_spec_tokens",
+      "speculative_tokens",
+      "num_spec",
+      "spec_k",
+      "draft_len",
+      "draft_length",
+      "max_draft_len",
+      "num_steps",
+      "speculative_num_steps",
+      "mtp",
+      "draft_k",
+      "spec_len"}},
+    {steps, {"steps", "spec_steps"}},
+    {throughput,
+     {"output_tokens_per_second", "output_throughput", "tok/s", "output_token_throughput", "toks", "tokens_per_second",
+      "tokens_per_sec", "tok_per_s", "generation_throughput", "gen_throughput", "decode_throughput",
+      "total_output_throughput"}},
+    {unclear,
+     {"total_tok/s", "total_throughput", "throughput", "speed", "latency", "time", "ms", "accepted_per_step",
+      "accepted_tokens_per_step", "accepted/step", "prompt_tokens", "generated_tokens", "completion_tokens", "tokens"}},
+    {each_throughput, {"output_token_throughput_per_user"}},
+    {ms_per_token,
+     {"tpot", "ms_per_token", "ms/token", "ms/tok", "time_per_output_token", "time_per_token", "per_token_latency",
+      "time_per_output_token_tpot"}},
+    {ms_between, {"itl", "inter_token_latency", "inter_token_latency_itl"}},
+    {tokens_per_step,
+     {"tokens_per_step", "tok/step", "tokens/step", "acceptance_length", "accept_length", "accept_len", "acc_length",
+      "acc_len", "accepted_length", "acceptance_len", "al", "tau", "\u03c4", "tokens_per_round"}},
+    {drafts_per_step, {"accepted_drafts_per_step"}},
+    {acceptance_rate,
+     {"acceptance_rate", "accept_rate", "acc_rate", "acceptance", "accept", "draft_acceptance_rate", "draft_acceptance",
+      "accept_%"}},
+    {rounds, {"rounds", "num_drafts", "drafts", "verify_steps", "spec_verify_ct", "num_spec_steps"}},
+    {draft_tokens, {"num_draft_tokens", "draft_tokens", "num_draft", "n_draft", "draft_n"}},
+    {drafted, {"drafted", "drafted_tokens", "n_drafted"}},
+    {accepted, {"num_accepted_tokens", "accepted_tokens", "accepted", "n_accept"}},
+    {topk, {"topk", "top_k", "eagle_topk"}},
+    {verified, {"verified_tokens"}},
+    {requests, {"requests", "successful_requests", "completed", "num_prompts", "number_of_requests", "num_requests"}},
+    {seconds, {"benchmark_duration", "duration"}},
+    {request_rate, {"request_rate", "target_rate", "traffic_request_rate"}},
+    {mean_input, {"input_tokens", "isl", "input_len", "input_length"}},
+    {mean_output, {"output_tokens", "osl", "output_len", "output_length"}},
+    {total_input, {"total_input_tokens"}},
+    {total_output, {"total_generated_tokens", "total_output_tokens", "total_num_output_tokens"}},
+    {model, {"model", "model_id"}},
+    {draft, {"draft", "draft_model"}},
+    {engine, {"engine", "backend"}},
+    {server, {"server"}},
+    {category, {"subset", "category"}},
+    {strategy, {"strategy"}},
+    {setting,
+     {"", "setting", "settings", "method", "config", "configuration", "setup", "mode", "run", "name", "variant", "spec",
+      "speculation", "speculative", "speculative_method", "speculative_algorithm", "spec_method", "spec_type"}},
+    {unused,
+     {"speedup",
+      "speed_up",
+      "gain",
+      "ttft",
+      "time_to_first_token",
+      "e2el",
+      "e2e_latency",
+      "notes",
+      "note",
+      "comment",
+      "req/s",
+      "rps",
+      "request_throughput",
+      "total_token_throughput",
+      "input_token_throughput",
+      "failed_requests",
+      "input_throughput",
+      "gpu",
+      "dataset",
+      "date"}}};
+
 const Names& column_names() {
-  static const Names names(std::begin(KnownNames::all), std::end(KnownNames::all));
+  static const Names names = [] {
+    Names all;
+    for (const KnownNames& known : KnownNames::all)
+      for (const std::string_view name : known.names) all.emplace(name, known.what);
+    return all;
+  }();
   return names;
 }
 
@@ -107,8 +135,9 @@ bool has_word(std::string_view name, std::initializer_list<std::string_view> wor
 }
 
 std::string_view advice_on(std::string_view name) {
-  constexpr std::string_view of_tokens = "mean_input_tokens and mean_output_tokens, or total_input_tokens and "
-                                         "total_output_tokens";
+  constexpr std::string_view of_tokens =
+      "mean_input_tokens and mean_output_tokens, or total_input_tokens and "
+      "total_output_tokens";
   if (name.find("accepted") != std::string_view::npos)
     return "tokens_per_step if the target's own token is among them, or else accepted_drafts_per_step";
   if (name == "latency" || name == "time" || name == "ms") return "ms_per_token for the time of an output token";
@@ -194,7 +223,7 @@ bool take_statistic(std::string& name, Statistic& statistic) {
 /// acceptance_at_pos_3, position_3, pos3: 3.
 std::optional<std::size_t> position_in(std::string_view name) {
   constexpr std::array<std::string_view, 7> beginnings = {
-      "acceptance_at_pos_", "acceptance_at_position_", "acceptance_at_token_", "position_", "pos_", "pos",
+      "acceptance_at_pos_",          "acceptance_at_position_", "acceptance_at_token_", "position_", "pos_", "pos",
       "acceptance_rate_at_position_"};
   for (const std::string_view beginning : beginnings) {
     if (name.starts_with(beginning)) return index_of_key(name.substr(beginning.size()));
@@ -308,8 +337,8 @@ std::string_view bare_cell(std::string_view cell) {
   if (cell.size() > 1 && cell.starts_with("__") && cell.ends_with("__")) {
     cell = cell.size() < 4 ? "" : cell.substr(2, cell.size() - 4);
   }
-  constexpr std::array<std::string_view, 11> empty = {"-", "--", "\u2013", "\u2014", "n/a", "na", "nan", "null", "?",
-                                                      "/", "not set"};
+  constexpr std::array<std::string_view, 11> empty = {"-",   "--",   "\u2013", "\u2014", "n/a",    "na",
+                                                      "nan", "null", "?",      "/",      "not set"};
   const std::string lower = lower_case(cell);
   return std::find(empty.begin(), empty.end(), lower) == empty.end() ? cell : std::string_view();
 }
@@ -428,24 +457,26 @@ std::optional<double> gamma_in_setting(std::string_view cell) {
 std::optional<double> scale_of_unit(RunColumn what, std::string_view unit) {
   using enum RunColumn;
   using Units = std::vector<std::pair<std::string_view, double>>;
-  static const Units times = {{"", 1}, {"ms", 1}, {"msec", 1}, {"milliseconds", 1}, {"s", 1000}, {"sec", 1000},
-                              {"seconds", 1000}, {"us", 1e-3}, {"\u00b5s", 1e-3}, {"ms/token", 1}, {"ms/tok", 1}};
-  static const Units rates = {{"", 1}, {"tok/s", 1}, {"toks/s", 1}, {"token/s", 1}, {"tokens/s", 1}, {"t/s", 1},
-                              {"tps", 1}, {"tok/sec", 1}, {"tokens/sec", 1}, {"tokens/second", 1}, {"ktok/s", 1000},
-                              {"output tok/s", 1}, {"ktokens/s", 1000}};
+  static const Units times = {{"", 1},           {"ms", 1},       {"msec", 1},       {"milliseconds", 1},
+                              {"s", 1000},       {"sec", 1000},   {"seconds", 1000}, {"us", 1e-3},
+                              {"\u00b5s", 1e-3}, {"ms/token", 1}, {"ms/tok", 1}};
+  static const Units rates = {
+      {"", 1},          {"tok/s", 1},        {"toks/s", 1},      {"token/s", 1},    {"tokens/s", 1},
+      {"t/s", 1},       {"tps", 1},          {"tok/sec", 1},     {"tokens/sec", 1}, {"tokens/second", 1},
+      {"ktok/s", 1000}, {"output tok/s", 1}, {"ktokens/s", 1000}};
   static const Units shares = {{"", 1}, {"%", 0.01}, {"percent", 0.01}};
   static const Units spans = {{"", 1}, {"s", 1}, {"sec", 1}, {"seconds", 1}, {"ms", 1e-3}, {"min", 60}};
-  static const Units counted = {{"", 1}, {"tokens", 1}, {"requests", 1}, {"req/s", 1}, {"tok", 1}, {"rps", 1},
-                                {"tokens/step", 1}, {"rps)", 1}, {"bs", 1}};
+  static const Units counted = {{"", 1},    {"tokens", 1},      {"requests", 1}, {"req/s", 1}, {"tok", 1},
+                                {"rps", 1}, {"tokens/step", 1}, {"rps)", 1},     {"bs", 1}};
   std::string asked(unit);
   if (what == each_throughput) {
     for (const std::string_view of_each : {"/user", "/request", "/req"}) take_ending(asked, of_each);
   }
-  const Units& units = what == ms_per_token || what == ms_between               ? times
-                       : what == throughput || what == each_throughput          ? rates
+  const Units& units = what == ms_per_token || what == ms_between       ? times
+                       : what == throughput || what == each_throughput  ? rates
                        : what == acceptance_rate || what == accepted_at ? shares
-                       : what == seconds                                        ? spans
-                                                                                : counted;
+                       : what == seconds                                ? spans
+                                                                        : counted;
   const auto found = std::find_if(units.begin(), units.end(), [&](const auto& one) { return one.first == asked; });
   return found == units.end() ? std::nullopt : std::optional(found->second);
 }
