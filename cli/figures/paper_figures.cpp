@@ -71,9 +71,7 @@ std::string gamma_name(std::int64_t gamma) { return fmt::format("γ = {}", gamma
 /// A series with one value for each alpha.
 template <class Value>
 ChartSeries series_over(const std::vector<double>& alphas, std::string name, const Value& value) {
-  ChartSeries series;
-  series.name = std::move(name);
-  series.x = alphas;
+  ChartSeries series{.name = std::move(name), .x = alphas};
   for (const double alpha : alphas) series.y.push_back(value(core::AcceptanceRate(alpha)));
   return series;
 }
@@ -86,9 +84,7 @@ struct ExpectedTokensOptions {
 };
 
 Chart expected_tokens_chart(const ExpectedTokensOptions& o) {
-  Chart chart;
-  chart.name = "expected-tokens";
-  chart.title = "Expected tokens per step";
+  Chart chart{.name = "expected-tokens", .title = "Expected tokens per step"};
   chart.caption =
       "Tokens that one run of the target yields, its own included, if each draft is accepted with chance α: the more "
       "tokens are drafted, the more a high acceptance rate is worth; at α = 1 all γ + 1 stay (Leviathan et al. 2023, "
@@ -127,9 +123,7 @@ struct OptimalGammaOptions {
 };
 
 Chart optimal_gamma_chart(const OptimalGammaOptions& o) {
-  Chart chart;
-  chart.name = "optimal-gamma";
-  chart.title = "The best number of drafts";
+  Chart chart{.name = "optimal-gamma", .title = "The best number of drafts"};
   chart.caption =
       "The γ with the greatest speedup if each draft is accepted with chance α and takes c target steps; 0 where "
       "α is at most c, and without end towards α = 1 (Leviathan et al. 2023, Fig. 3, Section 3.5).";
@@ -170,21 +164,14 @@ struct TradeOffOptions {
 };
 
 Chart trade_off_chart(const TradeOffOptions& o) {
-  Chart chart;
-  chart.name = "speedup-and-operations";
-  chart.title = "Speedup and arithmetic operations";
+  Chart chart{.name = "speedup-and-operations", .title = "Speedup and arithmetic operations", .columns = 2};
   chart.caption = fmt::format(
       "What drafting γ tokens per step gains in wall time and costs in operations, over plain decoding, at c = {} and "
       "ĉ = {}: operations grow most where drafts are rejected (Leviathan et al. 2023, Fig. 4, Theorems 3.8 and 3.11).",
       brief(o.c), brief(o.c_hat));
-  chart.columns = 2;
-  chart.panels.resize(2);
-  chart.panels[0].title = "time";
-  chart.panels[0].x = o.alpha.axis();
-  chart.panels[0].y = {.key = "speedup", .label = "speedup (×)", .low = 0};
-  chart.panels[1].title = "operations";
-  chart.panels[1].x = o.alpha.axis();
-  chart.panels[1].y = {.key = "operations", .label = "operations (×)", .low = 0};
+  chart.panels = {
+      {.title = "time", .x = o.alpha.axis(), .y = {.key = "speedup", .label = "speedup (×)", .low = 0}},
+      {.title = "operations", .x = o.alpha.axis(), .y = {.key = "operations", .label = "operations (×)", .low = 0}}};
   for (const std::int64_t gamma : gammas_in(o.gamma)) {
     chart.panels[0].series.push_back(
         series_over(o.alpha.values(), gamma_name(gamma),
@@ -217,14 +204,6 @@ struct StepTraceOptions {
   std::int64_t tokens = 12;
 };
 
-/// Boxes of one model's calls.
-ChartSeries calls_of(std::string model) {
-  ChartSeries calls;
-  calls.name = std::move(model);
-  calls.mark = ChartMark::box;
-  return calls;
-}
-
 /// A call in a lane, from a time on; returns when it ends.
 double add_call(ChartSeries& calls, double lane, double start, double duration) {
   constexpr double half_height = 0.3;
@@ -237,17 +216,14 @@ double add_call(ChartSeries& calls, double lane, double start, double duration) 
 
 Chart step_trace_chart(const StepTraceOptions& o) {
   const std::vector<std::int64_t> gammas = gammas_in(o.gamma);
-  Chart chart;
-  chart.name = "step-trace";
-  chart.title = fmt::format("The calls behind {} token{}", o.tokens, o.tokens == 1 ? "" : "s");
+  Chart chart{.name = "step-trace",
+              .title = fmt::format("The calls behind {} token{}", o.tokens, o.tokens == 1 ? "" : "s")};
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = {.key = "time_target_steps", .label = "time (target steps)", .low = 0};
-  panel.y = {.key = "decoding", .label = "decoding"};
-  panel.y.categories = {"plain"};
+  panel.y = {.key = "decoding", .label = "decoding", .categories = {"plain"}};
   for (auto gamma = gammas.rbegin(); gamma != gammas.rend(); ++gamma) panel.y.categories.push_back(gamma_name(*gamma));
-  ChartSeries drafts = calls_of("draft"), verifications = calls_of("target");
-  drafts.colour = chart_colours::speculation;
-  verifications.colour = chart_colours::target;
+  ChartSeries drafts{.name = "draft", .mark = ChartMark::box, .colour = chart_colours::speculation};
+  ChartSeries verifications{.name = "target", .mark = ChartMark::box, .colour = chart_colours::target};
   std::vector<std::string> means;
   for (std::size_t i = 0; i < gammas.size(); ++i) {
     const auto lane = static_cast<double>(gammas.size() - i);

@@ -23,21 +23,28 @@ constexpr std::string_view chosen_gamma = "recommended γ";
 ChartAxis batch_axis() { return {"batch", "batch (sequences)", AxisScale::logarithmic}; }
 
 ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std::vector<double>& y, int colour) {
-  ChartSeries series;
-  series.name = name;
-  series.x = curve.batch;
-  series.y = y;
-  series.colour = colour;
-  return series;
+  return {.name = name, .x = curve.batch, .y = y, .colour = colour};
+}
+
+/// The recommended gamma's line, and behind it those of single gammas.
+void add_lines(const SpeedupOverBatchInputs& in, const BatchCurve& best, std::vector<double> BatchCurve::*figure,
+               bool in_seconds, ChartPanel& panel) {
+  panel.series.push_back(line_of(std::string(chosen_gamma), best, best.*figure, chart_colours::speculation));
+  panel.series.back().role = ChartRole::highlight;
+  for (std::size_t i = 0; i < in.gammas.size(); ++i) {
+    const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], in_seconds);
+    if (curve.batch.empty()) continue;
+    panel.series.push_back(
+        line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.*figure, first_gamma_colour + static_cast<int>(i)));
+  }
 }
 
 /// The speedups of runs beside plain ones, one series for each gamma.
 void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64_t>& gammas, ChartPanel& panel) {
   for (std::size_t i = 0; i < gammas.size(); ++i) {
-    ChartSeries series;
-    series.name = fmt::format("γ = {}, measured, 95%", gammas[i]);
-    series.mark = ChartMark::points;
-    series.colour = first_gamma_colour + static_cast<int>(i);
+    ChartSeries series{.name = fmt::format("γ = {}, measured, 95%", gammas[i]),
+                       .mark = ChartMark::points,
+                       .colour = first_gamma_colour + static_cast<int>(i)};
     for (const planning::BenchSpeedup& speedup : bench.speedups) {
       const planning::BenchFigures& run = bench.runs[speedup.speculative];
       if (run.gamma != gammas[i]) continue;
@@ -52,31 +59,18 @@ void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64
 
 ChartPanel speedup_panel(const SpeedupOverBatchInputs& in, const BatchCurve& best,
                          const std::optional<double>& crossover) {
-  ChartPanel panel;
-  panel.title = "over plain decoding";
-  panel.x = batch_axis();
-  panel.y = {"speedup", "speedup (×)"};
+  ChartPanel panel{.title = "over plain decoding", .x = batch_axis(), .y = {"speedup", "speedup (×)"}};
   if (best.batch.empty()) {
     panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
     return panel;
   }
-  ChartSeries band;
-  band.name = fmt::format("{}, {}", chosen_gamma, interval_name(in.points));
-  band.mark = ChartMark::band;
-  band.x = best.batch;
-  band.low = best.speedup_low;
-  band.high = best.speedup_high;
-  band.colour = chart_colours::speculation;
-  panel.series.push_back(std::move(band));
-  ChartSeries line = line_of(std::string(chosen_gamma), best, best.speedup, chart_colours::speculation);
-  line.role = ChartRole::highlight;
-  panel.series.push_back(std::move(line));
-  for (std::size_t i = 0; i < in.gammas.size(); ++i) {
-    const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], in.in_seconds);
-    if (curve.batch.empty()) continue;
-    panel.series.push_back(
-        line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.speedup, first_gamma_colour + static_cast<int>(i)));
-  }
+  panel.series.push_back({.name = fmt::format("{}, {}", chosen_gamma, interval_name(in.points)),
+                          .mark = ChartMark::band,
+                          .x = best.batch,
+                          .low = best.speedup_low,
+                          .high = best.speedup_high,
+                          .colour = chart_colours::speculation});
+  add_lines(in, best, &BatchCurve::speedup, in.in_seconds, panel);
   if (in.measured != nullptr) add_measured(*in.measured, in.gammas, panel);
   panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
   if (crossover) {
@@ -87,26 +81,13 @@ ChartPanel speedup_panel(const SpeedupOverBatchInputs& in, const BatchCurve& bes
 }
 
 ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optional<double>& crossover) {
-  ChartPanel panel;
-  panel.title = "of all sequences";
-  panel.x = batch_axis();
-  panel.y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic};
-  const BatchCurve best = best_over_batches(in.points, in.context, true);
-  ChartSeries line =
-      line_of(std::string(chosen_gamma), best, best.output_tokens_per_second, chart_colours::speculation);
-  line.role = ChartRole::highlight;
-  panel.series.push_back(std::move(line));
-  for (std::size_t i = 0; i < in.gammas.size(); ++i) {
-    const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], true);
-    if (curve.batch.empty()) continue;
-    panel.series.push_back(line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.output_tokens_per_second,
-                                   first_gamma_colour + static_cast<int>(i)));
-  }
+  ChartPanel panel{.title = "of all sequences",
+                   .x = batch_axis(),
+                   .y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic}};
+  add_lines(in, best_over_batches(in.points, in.context, true), &BatchCurve::output_tokens_per_second, true, panel);
   const BatchCurve plain = gamma_over_batches(in.points, in.context, 0, true);
-  ChartSeries without = line_of("plain decoding", plain, plain.output_tokens_per_second, 0);
-  without.colour.reset();
-  without.role = ChartRole::reference;
-  panel.series.push_back(std::move(without));
+  panel.series.push_back(
+      {.name = "plain decoding", .x = plain.batch, .y = plain.output_tokens_per_second, .role = ChartRole::reference});
   if (crossover) panel.series.push_back(reference_line(ChartMark::vertical, "", {*crossover}));
   return panel;
 }
@@ -164,11 +145,10 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
 Chart speedup_over_batch_chart(const SpeedupOverBatchInputs& in) {
   const BatchCurve best = best_over_batches(in.points, in.context, in.in_seconds);
   const std::optional<double> crossover = in.crossover ? in.crossover : last_gain(best, 1 + in.min_gain);
-  Chart chart;
-  chart.name = "speedup-over-batch";
-  chart.title = "Where speculation pays: speedup and throughput over the batch";
-  chart.caption = caption_of(in, best, crossover);
-  chart.columns = 2;
+  Chart chart{.name = "speedup-over-batch",
+              .title = "Where speculation pays: speedup and throughput over the batch",
+              .caption = caption_of(in, best, crossover),
+              .columns = 2};
   chart.assumptions.push_back({interval_name(in.points), in.points.front().speedup_estimate.method, "default"});
   chart.panels.push_back(speedup_panel(in, best, crossover));
   if (in.in_seconds) {

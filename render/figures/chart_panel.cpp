@@ -27,11 +27,8 @@ void add_ends(const std::optional<estimate::Interval>& interval, ChartSeries& se
 }
 
 ChartSeries reference_line(ChartMark mark, std::string name, std::vector<double> places) {
-  ChartSeries line;
-  line.name = std::move(name);
-  line.mark = mark;
+  ChartSeries line{.name = std::move(name), .mark = mark, .role = ChartRole::reference};
   (mark == ChartMark::horizontal ? line.y : line.x) = std::move(places);
-  line.role = ChartRole::reference;
   return line;
 }
 

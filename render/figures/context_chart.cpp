@@ -38,7 +38,8 @@ std::string name_of_line(const SpeedupOverContextInputs& in, const DraftPlan& dr
 
 void add_lines(const std::string& name, const DraftPlan& draft, double batch, int colour,
                ChartPanel& speedups, ChartPanel& tokens) {
-  ChartSeries band, line, steps;
+  ChartSeries band{.name = fmt::format("{}, {}", name, interval_name(draft.points)), .mark = ChartMark::band};
+  ChartSeries line{.name = name}, steps{.name = name};
   for (const PointPlan& point : draft.points) {
     // A logarithmic axis has no place for an empty cache.
     if (point.batch != batch || !(point.context > 0)) continue;
@@ -50,9 +51,6 @@ void add_lines(const std::string& name, const DraftPlan& draft, double batch, in
     steps.y.push_back(point.optimal().tokens_per_step);
   }
   if (line.x.empty()) return;
-  band.name = fmt::format("{}, {}", name, interval_name(draft.points));
-  band.mark = ChartMark::band;
-  line.name = steps.name = name;
   for (ChartSeries* const series : {&band, &line, &steps}) series->colour = colour;
   speedups.series.push_back(std::move(band));
   speedups.series.push_back(std::move(line));
@@ -102,16 +100,11 @@ std::string caption_of(const SpeedupOverContextInputs& in, double batch) {
 
 Chart speedup_over_context_chart(const SpeedupOverContextInputs& in) {
   const std::vector<double> batches = batches_of(in.drafts.front());
-  Chart chart;
-  chart.name = "speedup-over-context";
-  chart.title = "Which draft pays at which context";
-  chart.caption = caption_of(in, batches.front());
-  ChartPanel speedups, tokens;
-  speedups.title = "over plain decoding";
-  speedups.x = tokens.x = context_axis();
-  speedups.y = {"speedup", "speedup (×)"};
-  tokens.title = "of the recommended γ";
-  tokens.y = {"tokens_per_step", "tokens per step"};
+  Chart chart{.name = "speedup-over-context",
+              .title = "Which draft pays at which context",
+              .caption = caption_of(in, batches.front())};
+  ChartPanel speedups{.title = "over plain decoding", .x = context_axis(), .y = {"speedup", "speedup (×)"}};
+  ChartPanel tokens{.title = "of the recommended γ", .x = context_axis(), .y = {"tokens_per_step", "tokens per step"}};
   int colour = 0;
   for (const DraftPlan& draft : in.drafts) {
     for (const double batch : batches) {

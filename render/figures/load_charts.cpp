@@ -162,9 +162,8 @@ LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t
 
 Chart cost_and_time_chart(const LoadChartInputs& in) {
   if (!in.price_per_gpu_hour) throw planner::QuestionError("--price is missing: of a GPU for an hour");
-  Chart chart;
-  chart.name = "cost-and-time-per-token";
-  chart.title = "What a shorter time per token costs, with and without speculation";
+  Chart chart{.name = "cost-and-time-per-token",
+              .title = "What a shorter time per token costs, with and without speculation"};
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = {"cost_per_million_tokens", "cost per million output tokens (unit of --price)"};
   panel.x.low = 0;
@@ -173,14 +172,10 @@ Chart cost_and_time_chart(const LoadChartInputs& in) {
                               brief(*in.price_per_gpu_hour));
   for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
     const ScenarioOverLoads& scenario = in.scenarios[s];
-    ChartSeries band, line, batches;
-    line.name = scenario.name;
-    band.name = scenario.name + ", 95%";
-    band.mark = ChartMark::band;
-    batches.mark = ChartMark::text;
+    ChartSeries band{.name = scenario.name + ", 95%", .mark = ChartMark::band}, line{.name = scenario.name};
+    ChartSeries batches{.mark = ChartMark::text, .role = ChartRole::reference};
     set_look(scenario, band);
     set_look(scenario, line);
-    batches.role = ChartRole::reference;
     std::size_t number = 0;
     for (auto point = scenario.points.rbegin(); point != scenario.points.rend(); ++point, ++number) {
       if (!point->tpot_seconds || !point->cost_per_million_tokens) continue;

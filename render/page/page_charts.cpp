@@ -71,22 +71,18 @@ bool has_several_batches(const planner::Plan& d) {
 }
 
 Chart time_over_batch(const planner::Plan& d) {
-  Chart chart;
-  chart.name = "time-per-token-over-batch";
-  chart.title = "Time per output token against batch";
-  chart.caption = "With the best gamma at each batch, and without speculation.";
+  Chart chart{.name = "time-per-token-over-batch",
+              .title = "Time per output token against batch",
+              .caption = "With the best gamma at each batch, and without speculation."};
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = batch_axis(d);
   panel.y = {"time_per_token_ms", "time per output token (ms)", AxisScale::linear, 0.0, {}, {}};
   const bool several = has_several_contexts(d);
   int colour = 0;
   for (const auto& points : points_by_context(d)) {
-    ChartSeries with, without;
     const std::string where = several ? fmt::format(", context {}", count_of(points.front()->context)) : "";
-    with.name = "best gamma" + where;
-    without.name = "plain decoding" + where;
-    with.colour = colour++;
-    without.role = ChartRole::reference;
+    ChartSeries with{.name = "best gamma" + where, .colour = colour++};
+    ChartSeries without{.name = "plain decoding" + where, .role = ChartRole::reference};
     for (const PointPlan* point : points) {
       if (!point->seconds_per_output_token) continue;
       with.x.push_back(point->batch);
@@ -102,16 +98,14 @@ Chart time_over_batch(const planner::Plan& d) {
 }
 
 Chart drafts_chart(const planner::Plan& d) {
-  Chart chart;
-  chart.name = "drafts";
-  chart.title = "Speedup of each draft";
-  chart.caption = fmt::format("With its own best gamma, at {}; each bar is a 95% interval.", place_of(d, d.points().front()));
+  Chart chart{.name = "drafts",
+              .title = "Speedup of each draft",
+              .caption = fmt::format("With its own best gamma, at {}; each bar is a 95% interval.",
+                                     place_of(d, d.points().front()))};
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = {"draft", "draft", AxisScale::linear, {}, {}, {}};
   panel.y = {"speedup", "speedup over plain decoding", AxisScale::linear, 0.0, {}, {}};
-  ChartSeries bars;
-  bars.name = "speedup";
-  bars.mark = ChartMark::bars;
+  ChartSeries bars{.name = "speedup", .mark = ChartMark::bars};
   for (const planning::DraftPlan& draft : d.deployment.drafts) {
     const DeploymentRow& best = draft.points.front().optimal();
     bars.x.push_back(number(std::ssize(panel.x.categories)));
