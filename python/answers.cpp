@@ -1,4 +1,4 @@
-#include "python/answers.hpp"
+#include "python/bindings.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -34,7 +34,6 @@
 #include "planner/traffic_mix.hpp"
 #include "python/arguments.hpp"
 #include "python/interruption.hpp"
-#include "python/method_questions.hpp"
 #include "python/recordings.hpp"
 #include "render/analysis.hpp"
 #include "render/capacity.hpp"

@@ -1,4 +1,4 @@
-#include "python/errors.hpp"
+#include "python/bindings.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-#include "python/method_questions.hpp"
+#include "python/bindings.hpp"
 
 #include "python/arguments.hpp"
 

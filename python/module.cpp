@@ -1,10 +1,7 @@
 #include <nanobind/nanobind.h>
 
-#include "python/answers.hpp"
-#include "python/errors.hpp"
-#include "python/nouns.hpp"
+#include "python/bindings.hpp"
 #include "python/recordings.hpp"
-#include "python/theory.hpp"
 #include "render/version.hpp"
 
 NB_MODULE(_core, module) {

@@ -1,4 +1,4 @@
-#include "python/nouns.hpp"
+#include "python/bindings.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

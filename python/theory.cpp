@@ -1,4 +1,4 @@
-#include "python/theory.hpp"
+#include "python/bindings.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>

@@ -22,7 +22,7 @@
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/recording_files.hpp"
-#include "traces/formats/position_traces.hpp"
+#include "traces/formats/recording_formats.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {

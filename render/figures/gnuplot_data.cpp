@@ -1,4 +1,4 @@
-#include "render/figures/gnuplot_data.hpp"
+#include "render/figures/gnuplot_marks.hpp"
 
 #include <algorithm>
 #include <cmath>

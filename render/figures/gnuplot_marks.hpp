@@ -15,4 +15,7 @@ void write_marks(const ChartDrawing& drawing, std::size_t panel, GnuplotText& sc
 /// The argument of "plot" that draws only a series' line in the legend, with the text `name`.
 std::string legend_entry(const ChartDrawing& drawing, const DrawnSeries& drawn, std::string_view name);
 
+/// Writes the data of every series, in blocks named as in DrawnSeries, as its marks need them.
+void write_data_blocks(const ChartDrawing& drawing, GnuplotText& script);
+
 }  // namespace specdec::render

@@ -8,7 +8,6 @@
 #include "render/figures/chart_drawing.hpp"
 #include "render/figures/drawing_layout.hpp"
 #include "render/figures/drawing_text.hpp"
-#include "render/figures/gnuplot_data.hpp"
 #include "render/figures/gnuplot_marks.hpp"
 #include "render/figures/gnuplot_text.hpp"
 #include "render/step_figure.hpp"

@@ -1,4 +1,4 @@
-#include "sim/validation/composed_drafts.hpp"
+#include "sim/validation/draft_makers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,8 +6,7 @@
 
 #include "sim/ngram_model.hpp"
 #include "sim/table_models.hpp"
-#include "sim/validation/composed_drafts.hpp"
-#include "sim/validation/head_drafts.hpp"
+#include "sim/validation/draft_makers.hpp"
 #include "sim/validation/methods.hpp"
 
 namespace specdec::validation {

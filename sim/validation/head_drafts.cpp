@@ -1,4 +1,4 @@
-#include "sim/validation/head_drafts.hpp"
+#include "sim/validation/draft_makers.hpp"
 
 #include <memory>
 

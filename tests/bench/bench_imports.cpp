@@ -16,8 +16,7 @@
 #include "tests/bench/timing.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/formats/json_lines.hpp"
-#include "traces/formats/paired_recordings.hpp"
-#include "traces/formats/request_record.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 using namespace specdec;
 

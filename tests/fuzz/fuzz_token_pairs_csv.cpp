@@ -1,5 +1,5 @@
 #include "tests/fuzz/drained_source.hpp"
-#include "traces/formats/token_pairs.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace specdec::traces;

@@ -1,10 +1,8 @@
-#include "traces/formats/llama_server_logprobs.hpp"
+#include "traces/formats/response_formats.hpp"
 
 #include <fmt/format.h>
 
 #include <limits>
-
-#include "traces/formats/llama_server_sampling.hpp"
 
 namespace specdec::traces {
 namespace {

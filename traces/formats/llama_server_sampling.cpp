@@ -1,4 +1,4 @@
-#include "traces/formats/llama_server_sampling.hpp"
+#include "traces/formats/response_formats.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,9 +5,7 @@
 #include <array>
 
 #include "traces/file_error.hpp"
-#include "traces/formats/llama_server_logprobs.hpp"
-#include "traces/formats/openai_logprobs.hpp"
-#include "traces/formats/sglang_logprobs.hpp"
+#include "traces/formats/response_formats.hpp"
 
 namespace specdec::traces {
 namespace {

@@ -12,8 +12,8 @@ namespace specdec::traces {
 
 // Internal header of the library.
 
-/// The texts of a file of responses by one model, in any of the formats of openai_logprobs.hpp, sglang_logprobs.hpp
-/// and llama_server_logprobs.hpp; JSON or JSONL, one response or a list of responses per document.
+/// The texts of a file of responses by one model, in any of the formats of response_formats.hpp; JSON or
+/// JSONL, one response or a list of responses per document.
 ///
 /// A response may be on its own or in the lines of OpenAI's batch format, whose custom_id is then the id of its text
 /// (followed by '#' and a number if it has several):

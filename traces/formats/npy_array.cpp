@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "traces/formats/little_endian.hpp"
-#include "traces/formats/numpy.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/recording_formats.hpp"
 #include "traces/formats/safetensors.hpp"
 #include "traces/formats/text_parts.hpp"
 

@@ -1,4 +1,4 @@
-#include "traces/formats/numpy.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,11 +1,9 @@
-#include "traces/formats/openai_logprobs.hpp"
+#include "traces/formats/response_formats.hpp"
 
 #include <fmt/format.h>
 
 #include <vector>
 
-#include "traces/formats/llama_server_logprobs.hpp"
-#include "traces/formats/llama_server_sampling.hpp"
 #include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {

@@ -1,4 +1,4 @@
-#include "traces/formats/paired_recordings.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 #include <fmt/format.h>
 

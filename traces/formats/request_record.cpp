@@ -1,4 +1,4 @@
-#include "traces/formats/request_record.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 #include <fmt/format.h>
 

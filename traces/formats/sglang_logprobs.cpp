@@ -1,4 +1,4 @@
-#include "traces/formats/sglang_logprobs.hpp"
+#include "traces/formats/response_formats.hpp"
 
 #include <fmt/format.h>
 

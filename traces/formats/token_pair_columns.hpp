@@ -13,7 +13,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/column_names.hpp"
 #include "traces/formats/labels.hpp"
-#include "traces/formats/token_pairs.hpp"
+#include "traces/formats/recording_formats.hpp"
 #include "traces/owned_batch.hpp"
 #include "traces/position_source.hpp"
 #include "traces/trace_metadata.hpp"

@@ -8,9 +8,9 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/csv_records.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/recording_formats.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/formats/token_pair_columns.hpp"
-#include "traces/formats/token_pairs.hpp"
 
 namespace specdec::traces {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/json_lines.hpp"
+#include "traces/formats/recording_formats.hpp"
 #include "traces/formats/token_pair_columns.hpp"
-#include "traces/formats/token_pairs.hpp"
 
 namespace specdec::traces {
 namespace {

@@ -1,5 +1,5 @@
-#include "traces/formats/llamacpp_logits.hpp"
 #include "tests/support/source_dir.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 #include <algorithm>
 #include <cmath>

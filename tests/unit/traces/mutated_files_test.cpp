@@ -9,10 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/source_dir.hpp"
 #include "tests/support/trace_reading.hpp"
-#include "traces/formats/llamacpp_logits.hpp"
-#include "traces/formats/numpy.hpp"
-#include "traces/formats/position_traces.hpp"
-#include "traces/formats/token_pairs.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 using namespace specdec;
 namespace fs = std::filesystem;

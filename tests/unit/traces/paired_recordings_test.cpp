@@ -1,5 +1,5 @@
-#include "traces/formats/paired_recordings.hpp"
 #include "tests/support/source_dir.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "traces/formats/token_pairs.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 #include <fmt/format.h>
 

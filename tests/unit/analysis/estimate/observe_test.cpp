@@ -14,7 +14,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded_pair.hpp"
 #include "tests/support/source_dir.hpp"
-#include "traces/formats/llamacpp_logits.hpp"
+#include "traces/formats/recording_formats.hpp"
 
 using namespace specdec;
 using estimate::Observations;

@@ -4,9 +4,16 @@
 
 #include "sim/validation/method_decoder.hpp"
 
-/// Entries of draft_kinds(): drafts composed of other models or other texts.
 namespace specdec::validation {
 
+/// Entries of draft_kinds(): heads that read the target's features.
+std::string lacks_eagle_head(const MethodContext& context);
+DraftBenchFactory eagle_drafts(const MethodContext& context);
+
+std::string lacks_parallel_heads(const MethodContext& context);
+DraftBenchFactory parallel_drafts(const MethodContext& context);
+
+/// Entries of draft_kinds(): drafts composed of other models or other texts.
 /// The target's first blocks and an exit.
 std::string lacks_early_exit(const MethodContext& context);
 DraftBenchFactory early_exit_benches(const MethodContext& context);
