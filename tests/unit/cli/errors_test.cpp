@@ -29,6 +29,9 @@ TEST_CASE("a missing, unknown or second command is refused") {
 }
 
 TEST_CASE("unknown, repeated and valueless options are refused") {
+  const std::string log = specdec::tests::source_dir() + "/traces/samples/serving/vllm_k4.log";
+  check_run_refused("plan " + log, log + " is not an option of plan; timed runs are --bench " + log +
+                                       ", counts without times --counters " + log + "; see specdec plan --help");
   check_run_refused("plan --alhpa 0.8", "--alhpa is not an option of plan (near it: --alpha); see specdec plan --help");
   check_run_refused("plan --alpha 0.8 --c 0.1 more", "more is not an option of plan; see specdec plan --help");
   check_run_refused("plan --alpha", "--alpha must be given exactly one value, once");

@@ -1611,6 +1611,56 @@ TEST_CASE("a plain run and one gamma ask for the kind of draft, which tells most
   CHECK(certainty("").find("--draft-kind") == std::string::npos);
 }
 
+TEST_CASE("a setting's method is the draft of its runs and tells the kind, in the configuration, too") {
+  const ScratchFolder scratch;
+  const std::string runs = (scratch / "runs.csv").string();
+  std::ofstream(runs) << "concurrency,setting,tok/s,accept length\n1,baseline,26.4,\n1,MTP k=1,36.4,1.89\n"
+                      << "16,baseline,300,\n16,MTP k=1,330,1.89\n";
+  const std::string text = run_specdec("plan --bench " + runs + " --emit vllm").out;
+  CHECK(text.find("\"method\": \"mtp\"") != std::string::npos);
+  CHECK(text.find("Say how you draft") == std::string::npos);
+  std::ofstream(runs, std::ios::app) << "1,EAGLE3 k=1,33,1.7\n";
+  check_refused("--bench " + runs, runs + ":6: draft is eagle3, but must be mtp as in " + runs +
+                                       ", or one of them chosen by --draft-model");
+  CHECK(json_of("--bench " + runs + " --draft-model eagle3")["points"].size() == 2);
+}
+
+TEST_CASE("a configuration of runs whose kind nothing tells has what its engine takes") {
+  const ScratchFolder scratch;
+  const std::string runs = (scratch / "runs.csv").string();
+  std::ofstream(runs) << "concurrency,gamma,tok/s,accept length\n1,0,30,\n1,4,75,3.2\n16,0,300,\n16,4,500,3.2\n"
+                      << "64,0,900,\n64,1,1000,1.8\n64,4,800,3.2\n";
+  // vLLM gives draft models, which is what it would write, one length.
+  CHECK(json_of("--bench " + runs + " --emit vllm")["decision"]["schedule"].size() == 1);
+  CHECK(json_of("--bench " + runs)["decision"]["schedule"].size() > 1);
+}
+
+TEST_CASE("rows that ran say what they measured, and come before neighbours that did not") {
+  const ScratchFolder scratch;
+  const std::string runs = (scratch / "runs.csv").string();
+  std::ofstream(runs) << "concurrency,gamma,tok/s,accept length\n1,0,26.4,\n1,1,36.4,1.89\n";
+  const std::string text = run_specdec("plan --bench " + runs).out;
+  CHECK(text.find("measured 1.38\n") != std::string::npos);
+  const ordered_json decision = json_of("--bench " + runs)["decision"];
+  CHECK(text.find("\n           " + decision["gamma"].dump() + " ") != std::string::npos);
+  CHECK(decision["server"].get<std::string>().starts_with("with num_speculative_tokens "));
+}
+
+TEST_CASE("what llama.cpp's rounds of over 8 tokens take is open until one ran, beside hardware, too") {
+  const ScratchFolder scratch;
+  const std::string runs = (scratch / "runs.csv").string();
+  std::ofstream(runs) << "concurrency,gamma,tok/s,accept length\n1,0,30,\n1,2,45,2.2\n1,4,50,2.8\n";
+  const auto width = [&](const std::string& options, std::size_t gamma) {
+    const ordered_json plan = json_of("--bench " + runs + " --draft-kind mtp --max-gamma 8" + options);
+    const ordered_json ci95 = plan["points"][0]["rows"][gamma]["speedup"]["ci95"];
+    return ci95[1].get<double>() / ci95[0].get<double>();
+  };
+  CHECK(width(" --emit llamacpp", 8) > 2 * width("", 8));
+  CHECK(width(" --emit llamacpp", 7) < 1.2 * width("", 7));
+  const std::string hardware = " --hardware rtx-3090 --model llama-3.1-8b --draft-model llama-3.2-1b";
+  CHECK(width(" --emit llamacpp" + hardware, 8) > 1.5 * width(hardware, 8));
+}
+
 TEST_CASE("a schedule says where drafts may not gain") {
   const ordered_json plan = json_of(
       "--alpha .7 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model eagle3-llama-3.3-70b "

@@ -74,7 +74,9 @@ class Reports(unittest.TestCase):
         self.assertIn("0 of 260 drafted tokens were accepted", said)
         self.assertIn("Check that the draft was loaded", said)
         counted = self.run_specdec("counters", REPORTS / "a_zero_of_260.log")
+        self.assertTrue(counted.startswith("No drafted token is accepted: find out why before you plan."))
         self.assertIn("0 of 260 drafted tokens were accepted: check that the draft was loaded", counted)
+        self.assertNotIn("Next:", counted)
 
     def test_few_or_no_drafts_of_other_logs_are_accepted(self):
         line = "draft acceptance = {:.5f} ({:5} accepted / {:5} generated), mean len = {:5.2f}\n"

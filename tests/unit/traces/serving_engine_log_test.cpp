@@ -558,6 +558,23 @@ TEST_CASE("whoever wants the times of windows gets those without speculation too
   CHECK_THAT(counts_refusal({plain}), StartsWith("1.txt: content is an engine's log without speculative decoding"));
 }
 
+TEST_CASE("logs are read in the order of their times, unless these do not tell it") {
+  const std::string fewer = replaced(
+      replaced(replaced(replaced(vllm_counts, "Accepted: 141", "Accepted: 121"), "3.07", "2.78"), "0.500", "0.206"),
+      "69.1%", "59.3%");
+  const auto first_rounds = [](const std::string& a, const std::string& b) {
+    return counts_of({a, b}).units.front().accepted;
+  };
+  const std::string later = replaced(fewer, "05-30", "05-31");
+  CHECK(first_rounds(later, vllm_counts) == 141.0);
+  CHECK(first_rounds(vllm_counts, later) == 141.0);
+  // Nothing says which year is the first, or when one of them began.
+  CHECK(first_rounds(replaced(vllm_counts, "05-30", "12-31"), replaced(fewer, "05-30", "01-01")) == 141.0);
+  CHECK(first_rounds(replaced(vllm_counts, "05-30", "2025-12-31"), replaced(fewer, "05-30", "2026-01-01")) == 141.0);
+  CHECK(first_rounds(replaced(fewer, "05-30", "2026-01-01"), replaced(vllm_counts, "05-30", "2025-12-31")) == 141.0);
+  CHECK(first_rounds(replaced(fewer, "05-30 07:49:21", ""), vllm_counts) == 121.0);
+}
+
 TEST_CASE("vLLM's log tells the steps of windows that read no prompt") {
   const std::string counts = replaced(vllm_counts, "Drafted throughput: 1.51", "Drafted throughput: 20.40");
   // 10 seconds put out 2,387 tokens, 141 of them accepted; the rounds drafted 3 tokens each.
