@@ -43,13 +43,13 @@ std::string near_names(std::string_view name, const std::vector<std::string>& kn
   constexpr std::size_t longest = 200;
   if (name.empty() || name.size() > longest) return "";
   const std::string given = lower(name);
-  // Names that hold the given one, or stand in it, come first.
+  // Names that begin with the given one come first.
   std::vector<std::pair<std::pair<bool, std::size_t>, std::string>> found;
   for (const std::string& candidate : known) {
     const std::string other = lower(candidate);
     const bool holds = other.find(given) != std::string::npos || given.find(other) != std::string::npos;
     const std::size_t distance = edits(given, other);
-    if (holds || 3 * distance <= given.size()) found.push_back({{!holds, distance}, candidate});
+    if (holds || 3 * distance <= given.size()) found.push_back({{!other.starts_with(given), distance}, candidate});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (found.empty()) return "";

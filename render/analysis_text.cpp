@@ -462,9 +462,9 @@ Spoken spoken(const planner::Analysis& a) {
   if (t.replay) add_table(true, position_lines(t));
   add_table(t.tasks.size() > 1, text_of(task_table(a)));
   add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(t) : "");
-  // What was asked for by its own option.
-  if (!t.lenience.empty()) answer.note = '\n' + text_of(lenience_table(a));
-  if (!t.sweep.empty()) answer.note += '\n' + sweep_table(a);
+  // What somebody asked for stands in the answer.
+  if (!t.lenience.empty()) (a.question.lenience ? answer.note : text) += '\n' + text_of(lenience_table(a));
+  if (!t.sweep.empty()) (a.question.standardise ? answer.note : text) += '\n' + sweep_table(a);
   return answer;
 }
 
