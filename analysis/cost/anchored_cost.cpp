@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::cost {
@@ -44,7 +45,8 @@ RoundPoint AnchoredCost::nearest(const RoundPoint& point) const {
 
 double AnchoredCost::shape_error(const RoundPoint& point, const RoundPoint& anchor) const {
   const double correlation = FittedCost::correlation(point, anchor);
-  return std::hypot(usual_shape_error * std::sqrt(1 - correlation * correlation), fit_->step_between(point, anchor));
+  return core::half_of_both(usual_shape_error * std::sqrt(1 - correlation * correlation),
+                            fit_->step_between(point, anchor));
 }
 
 double AnchoredCost::drawn_factor(std::size_t index, const RoundPoint& point, const RoundPoint& anchor) const {

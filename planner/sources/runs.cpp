@@ -215,6 +215,8 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
         "--at is given, but no run leaves open how many tokens a round drafted: one without counts of drafts is taken "
         "as plain");
   const bool of_steps = take_drafts(files, q, question, p.warnings);
+  if (question.kind_told && !files.draft.tells_kind())
+    p.assumptions.push_back({"draft_kind", cost::name_of(question.kind), "file"});
   require_runs(question);
   if (acceptance && take_typed_lengths(*acceptance, question.gamma, question.runs)) acceptance.reset();
   if (acceptance) {
