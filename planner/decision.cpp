@@ -16,10 +16,6 @@ using planning::PlannedStretch;
 using planning::PointPlan;
 using worlds::Certainty;
 
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string tokens_text(std::int64_t gamma) { return counted(gamma, "token"); }
 
 std::string speedup_text(double speedup) { return fmt::format("{}x", brief(speedup, speedup < 10 ? 3 : 2)); }

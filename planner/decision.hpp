@@ -39,9 +39,12 @@ struct Decision {
   std::optional<DecidedOver> over;
   /// Two lines: what to do; how sure, and what would change it.
   std::string action, certainty;
-  /// A command to run next; empty if none is worth it. How the server runs for it, "with num_speculative_tokens 3";
-  /// empty where none is run. What it is for, or needs.
-  std::string next, server, purpose;
+  /// A command to run next; empty if none is worth it.
+  std::string next;
+  /// How the server runs for it: "with num_speculative_tokens 3"; empty where none is run.
+  std::string server;
+  /// What stands before it in a text: what it is for, or what it needs; may be empty.
+  std::string purpose;
 };
 
 Decision decision_of(const Plan& plan);

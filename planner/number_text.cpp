@@ -20,6 +20,10 @@ std::string percent(double share) {
   return share < 0.9995 ? fmt::format("{:.1f}%", 100 * share) : ">99.9%";
 }
 
+std::string counted(std::int64_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
 std::string capitalised(std::string text) {
   // Names of files stay as they are.
   if (text.substr(0, text.find(' ')).find_first_of("./") != std::string::npos) return text;

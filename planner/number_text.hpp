@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ std::string brief(double value, int digits = 4);
 
 /// A share in [0, 1] in per cent, to two digits; a share just below 1 is not rounded to 100%.
 std::string percent(double share);
+
+/// "1 text", "2 texts".
+std::string counted(std::int64_t number, std::string_view what);
 
 /// `text` with a capital first letter.
 std::string capitalised(std::string text);

@@ -94,9 +94,8 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   take_limits(p, question);
   // One schedule's rules for all drafts: the strictest.
   for (const Draft& draft : p.drafts) {
-    const bool is_told = draft.cost.draft.tells_kind() || q.emit;
-    const auto kind = is_told ? std::optional(draft.cost.rounds->kind()) : std::nullopt;
-    const worlds::SchedulePrices its = schedule_prices(served_by(q, p.engine), kind);
+    const worlds::SchedulePrices its =
+        schedule_prices(q, p.engine, draft.cost.rounds->kind(), draft.cost.draft.tells_kind());
     if (its.several >= question.schedule_prices.several) question.schedule_prices = its;
   }
   if (costs_hold_at_one_batch(p)) {
@@ -119,13 +118,11 @@ void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assu
 
 }  // namespace
 
-std::optional<planning::Engine> served_by(const PlanQuestion& question, const std::optional<std::string>& measured) {
-  return question.emit ? question.emit : planning::engine_named(measured.value_or(""));
-}
-
-worlds::SchedulePrices schedule_prices(const std::optional<planning::Engine>& engine,
-                                       std::optional<cost::DraftKind> kind) {
-  return engine ? planning::schedule_prices(*engine, kind.value_or(cost::DraftKind::eagle)) : worlds::SchedulePrices();
+worlds::SchedulePrices schedule_prices(const PlanQuestion& question, const std::optional<std::string>& measured,
+                                       cost::DraftKind kind, bool kind_told) {
+  const auto engine = question.emit ? question.emit : planning::engine_named(measured.value_or(""));
+  if (!engine) return {};
+  return planning::schedule_prices(*engine, kind_told || question.emit ? kind : cost::DraftKind::eagle);
 }
 
 std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {

@@ -16,11 +16,10 @@ void require_schedule(const std::vector<planning::ScheduleStretch>& schedule);
 /// @param usual  the largest gamma if the question names none
 /// @throws QuestionError
 Plan asked_plan(const PlanQuestion& question, std::int64_t usual);
-/// The engine to write for, else the one that was measured; empty where neither is named.
-std::optional<planning::Engine> served_by(const PlanQuestion& question, const std::optional<std::string>& measured);
-/// Those of that engine; none where none is named. A kind that nothing tells is taken for a head, as most are.
-worlds::SchedulePrices schedule_prices(const std::optional<planning::Engine>& engine,
-                                       std::optional<cost::DraftKind> kind);
+/// Of the engine to write for, else of the one that was measured; nothing where neither is named. Drafts of a guessed
+/// kind are taken for heads, as most are, unless a configuration is written, which has the guess.
+worlds::SchedulePrices schedule_prices(const PlanQuestion& question, const std::optional<std::string>& measured,
+                                       cost::DraftKind kind, bool kind_told);
 /// @throws QuestionError unless the gammas in use cover the batches
 void require_scheduled(const Plan& plan, const std::vector<double>& batches);
 std::int64_t scheduled_up_to(const PlanQuestion& question, const std::vector<double>& batches);

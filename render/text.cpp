@@ -38,10 +38,6 @@ std::string listed_ranges(const std::vector<std::int64_t>& numbers) {
   return fmt::format("{}", fmt::join(ranges, ", "));
 }
 
-std::string counted(std::int64_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 std::string factor_text(double speedup) {
   return speedup < 100 ? fmt::format("{:.2f}x", speedup) : fmt::format("{:.4g}x", speedup);
 }

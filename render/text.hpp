@@ -25,6 +25,7 @@ using planner::bytes_per_gigabyte;
 
 using planner::brief;
 using planner::capitalised;
+using planner::counted;
 using planner::percent;
 using planner::split;
 
@@ -32,8 +33,6 @@ using planner::split;
 std::string fixed(double value, int decimals = 3);
 std::string fixed(const std::optional<double>& value, int decimals = 3);
 
-/// "1 text", "2 texts".
-std::string counted(std::int64_t number, std::string_view what);
 /// "2, 4 to 6" for increasing numbers.
 std::string listed_ranges(const std::vector<std::int64_t>& numbers);
 

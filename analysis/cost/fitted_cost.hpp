@@ -169,7 +169,7 @@ class FittedCost final : public RoundCost {
   FittedRanges ranges(bool drafting) const;
   /// Correlation of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
   static double correlation(const RoundPoint& a, const RoundPoint& b);
-  /// Standard deviation of what another kernel changes of a round's logarithm between two places; 0 where it is the same.
+  /// Standard deviation of the logarithm of what a change of kernels between two places costs; 0 where there is none.
   double step_between(const RoundPoint& a, const RoundPoint& b) const;
 
  private:

@@ -235,11 +235,9 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& given, 
   question.prompt_tokens_per_second = files.prompt_tokens_per_second;
   if (files.hardware) take_cost(*files.hardware, p);
   p.engine = engine_of(question.runs);
-  const auto server = served_by(q, p.engine);
   const auto measured = p.engine ? planning::engine_named(*p.engine) : q.emit;
   question.has_kernel_step = measured == planning::Engine::llamacpp;
-  p.schedule_prices = question.schedule_prices =
-      schedule_prices(server, question.kind_told || q.emit ? std::optional(question.kind) : std::nullopt);
+  p.schedule_prices = question.schedule_prices = schedule_prices(q, p.engine, question.kind, question.kind_told);
   p.bench = planning::plan_bench(question);
   p.deployment = p.bench->plan;
   p.in_seconds = true;

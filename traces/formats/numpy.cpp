@@ -310,8 +310,9 @@ RowSpace space_of(const std::filesystem::path& path, const std::string& name, co
   if (named) return *named;
   if (options.space) return *options.space;
   if (name == "p" || name == "q") return RowSpace::probabilities;
-  throw FileError(path, FileError::whole_file(), printable(name), "a name that does not say what the numbers are",
-                  fmt::format("one that ends in _probs, _logprobs or _logits (or --numbers says probabilities, logprobs or logits)"));
+  throw FileError(
+      path, FileError::whole_file(), printable(name), "a name that does not say what the numbers are",
+      "one that ends in _probs, _logprobs or _logits (or --numbers says probabilities, logprobs or logits)");
 }
 
 /// Assigns the arrays of one archive by their names.

@@ -182,12 +182,11 @@ std::string begin_of(const fs::path& path) {
 void read_logs(std::span<const fs::path> files, const CountsSink& sink) {
   std::vector<std::pair<std::string, fs::path>> in_order;
   for (const fs::path& file : files) in_order.emplace_back(begin_of(file), file);
-  const auto are = [&](const auto& holds) {
-    return std::any_of(in_order.begin(), in_order.end(), [&](const auto& log) { return holds(log.first); });
+  const auto any_begins = [&](std::string_view month) {
+    return std::any_of(in_order.begin(), in_order.end(), [&](const auto& log) { return log.first.starts_with(month); });
   };
   const auto is_alike = [&](const auto& log) { return log.first.size() == in_order.front().first.size(); };
-  const bool over_new_year = are([](const std::string& time) { return time.starts_with("12-"); }) &&
-                             are([](const std::string& time) { return time.starts_with("01-"); });
+  const bool over_new_year = any_begins("12-") && any_begins("01-");
   if (std::all_of(in_order.begin(), in_order.end(), is_alike) && !over_new_year)
     std::stable_sort(in_order.begin(), in_order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<fs::path> sorted;

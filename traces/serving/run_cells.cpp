@@ -106,11 +106,18 @@ void RunCells::resolve_steps() {
   places_.erase(RunColumn::steps);
 }
 
-/// The first column whose cells say how a run drafts, else one that is named for it.
+/// The first column whose cells say how a run drafts, else one that is named for it. Beside gamma it tells the method.
 void RunCells::find_setting() {
-  if (has(RunColumn::gamma)) return;
-  const std::size_t i = setting_column(*table_);
-  if (i == table_->names.size()) return;
+  const std::size_t none = table_->names.size();
+  std::size_t i = has(RunColumn::gamma) ? none : setting_column(*table_);
+  for (std::size_t named = 0; i == none && named < none; ++named) {
+    const auto tells = [named](const TextTable::Row& row) {
+      return named < row.cells.size() && !method_in_setting(row.cells[named]).empty();
+    };
+    if (columns_[named].what == RunColumn::setting && std::any_of(table_->rows.begin(), table_->rows.end(), tells))
+      i = named;
+  }
+  if (i == none) return;
   columns_[i].what = RunColumn::setting;
   places_[RunColumn::setting] = i;
   const std::string& name = columns_[i].name;
