@@ -77,8 +77,6 @@ Report run_validation(const ValidateOptions& options, const Options& given) {
         {"tests_without_data", fmt::format("{} of {} tests had too few tokens and were not made; "
                                            "--tokens sets their number",
                                            found.planned_tests - found.tests, found.planned_tests)});
-  if (options.timed_prompts == 0)
-    report.warnings.push_back({"not_timed", "c, verify_factor, overhead and speedup need --timed-prompts above 0"});
   prompts.warn_of_cut(report.warnings);
   return report;
 }

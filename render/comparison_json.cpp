@@ -17,20 +17,6 @@ ordered_json name_or_null(const Kind* kind) {
   return kind == nullptr ? ordered_json() : ordered_json(kind->name);
 }
 
-ordered_json timing_or_null(const std::optional<validation::MethodTiming>& timing) {
-  if (!timing) return nullptr;
-  ordered_json factors = ordered_json::array();
-  for (const auto& [tokens, factor] : timing->verification) factors.push_back({{"tokens", tokens}, {"factor", factor}});
-  return {{"plain_step_seconds", timing->plain_step_seconds},
-          {"c", timing->c},
-          {"verify_factors", factors},
-          {"overhead", timing->overhead},
-          {"speedup",
-           {{"theorem_3_8", number_or_null(timing->theorem)},
-            {"expected", timing->expected},
-            {"measured", timing->measured}}}};
-}
-
 ordered_json row_of(const MethodResult& r) {
   return {{"method", name_of(r.method)},
           {"draft", name_or_null(r.method.draft)},
@@ -55,7 +41,7 @@ ordered_json row_of(const MethodResult& r) {
           {"operations_factor", number_or_null(r.operations_factor)},
           {"memory_factor", number_or_null(r.memory_factor)},
           {"speedup", estimate_or_null(r.speedup)},
-          {"timing", timing_or_null(r.timing)}};
+          {"timing", timing_json(r.timing)}};
 }
 
 ordered_json row_of(const validation::PlannedTree& tree) {
@@ -67,6 +53,20 @@ ordered_json row_of(const validation::PlannedTree& tree) {
 }
 
 }  // namespace
+
+ordered_json timing_json(const std::optional<validation::MethodTiming>& timing) {
+  if (!timing) return nullptr;
+  ordered_json factors = ordered_json::array();
+  for (const auto& [tokens, factor] : timing->verification) factors.push_back({{"tokens", tokens}, {"factor", factor}});
+  return {{"plain_step_seconds", timing->plain_step_seconds},
+          {"c", timing->c},
+          {"verify_factors", factors},
+          {"overhead", timing->overhead},
+          {"speedup",
+           {{"theorem_3_8", number_or_null(timing->theorem)},
+            {"expected", timing->expected},
+            {"measured", timing->measured}}}};
+}
 
 ordered_json json_of(const planner::MethodRuns& runs) {
   ordered_json json = {

@@ -37,15 +37,6 @@ std::string long_law_of(const MethodResult& r) {
                           : fmt::format("no, total variation {:.4f} per token", r.total_variation_per_token);
 }
 
-std::string with_error(const std::optional<double>& speedup, double measured) {
-  return speedup ? fmt::format("{:.2f} ({:+.0f}%)", *speedup, 100 * (*speedup / measured - 1)) : "-";
-}
-
-/// v of the rounds that scored most tokens.
-std::optional<double> verify_factor_of(const MethodTiming& timing) {
-  return timing.verification.empty() ? std::nullopt : std::optional(timing.verification.back().factor);
-}
-
 /// What the clock says of each method, and what was foretold; empty if nothing was timed.
 std::string timing_table(const std::vector<MethodResult>& results) {
   std::vector<MethodResult> rows;
@@ -163,6 +154,14 @@ constexpr char method_legend[] =
     "decoding's. speedup: over plain decoding, at these costs.";
 
 }  // namespace
+
+std::string with_error(const std::optional<double>& speedup, double measured) {
+  return speedup ? fmt::format("{:.2f} ({:+.0f}%)", *speedup, 100 * (*speedup / measured - 1)) : "-";
+}
+
+std::optional<double> verify_factor_of(const MethodTiming& timing) {
+  return timing.verification.empty() ? std::nullopt : std::optional(timing.verification.back().factor);
+}
 
 Spoken spoken(const planner::Simulation& simulation) {
   const std::vector<MethodResult>& results = simulation.results;

@@ -148,11 +148,12 @@ class MethodExperiment {
   MethodRun decode_timed(MethodDecoder& decoder, std::span<const sim::Token> prompt,
                          const sim::UniformSource& uniforms) const {
     const sim::OwnedModel target = source_.models.target(settings_.threads);
-    auto times = std::make_shared<RunTimes>(time_plain(*target, prompt, context_.decoding(), uniforms));
-    const auto start = std::chrono::steady_clock::now();
-    MethodRun run = decoder.decode(prompt, uniforms);
-    context_.clock()->finish(seconds_since(start), run.counters, *times);
-    run.times = times;
+    MethodRun run;
+    const RunTimes times = time_in_turn(*target, prompt, context_.decoding(), uniforms, *context_.clock(), [&] {
+      run = decoder.decode(prompt, uniforms);
+      return run.counters;
+    });
+    run.times = std::make_shared<RunTimes>(times);
     return run;
   }
 
@@ -213,12 +214,12 @@ class MethodExperiment {
   }
 
   MethodTiming timing(const std::string& task, const MethodResult& result) const {
-    std::vector<const RunTimes*> times;
+    std::vector<RunTimes> times;
     for (std::size_t s = 0; s < runs_.size(); ++s)
-      if (counts(s, task) && runs_[s].times) times.push_back(runs_[s].times.get());
+      if (counts(s, task) && runs_[s].times) times.push_back(*runs_[s].times);
     const std::optional<double> alpha =
         result.acceptance ? std::optional(std::clamp(result.acceptance->value, 0.0, 1.0)) : std::nullopt;
-    return timing_of(times, result.counters, settings_.gamma, alpha,
+    return timing_of(times, settings_.gamma, alpha,
                      result.closed_form_tokens_per_step.value_or(result.tokens_per_step.value));
   }
 

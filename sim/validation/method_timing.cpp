@@ -17,14 +17,47 @@ using Clock = std::chrono::steady_clock;
 /// Fewer calls of a size tell no v(n).
 constexpr std::size_t least_calls = 3;
 
+bool reads_prompt(const TimedModel::Call& call) { return call.rows == 0; }
+
+/// Of the calls that read a prompt, or of the others.
+double sum_of(std::span<const TimedModel::Call> calls, bool of_prompts) {
+  double sum = 0;
+  for (const TimedModel::Call& call : calls) sum += reads_prompt(call) == of_prompts ? call.seconds : 0.0;
+  return sum;
+}
+
 template <class Take>
-double median_over(std::span<const RunTimes* const> times, const Take& take) {
+double median_over(std::span<const RunTimes> times, const Take& take) {
   std::vector<double> values;
-  for (const RunTimes* run : times) take(*run, values);
+  for (const RunTimes& run : times) take(run, values);
   return values.empty() ? 0 : core::quantile(values, 0.5);
 }
 
+RunTimes time_plain(sim::LanguageModel& target, std::span<const sim::Token> prompt,
+                    const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms) {
+  TimedModel timed(target);
+  const Clock::time_point start = Clock::now();
+  const sim::Generation text = sim::decode_autoregressively(timed, prompt, decoding, uniforms);
+  const double seconds = seconds_since(start) - sum_of(timed.calls(), true);
+  const auto tokens = static_cast<double>(text.tokens.size());
+  RunTimes times;
+  times.plain_seconds = seconds / tokens;
+  times.sampling_seconds = (seconds - sum_of(timed.calls(), false)) / tokens;
+  for (const TimedModel::Call& call : timed.calls())
+    if (!reads_prompt(call)) times.plain_calls.push_back(call.seconds);
+  return times;
+}
+
 }  // namespace
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void TimedModel::score(std::span<const sim::Token> block, std::span<double> rows) {
+  const Clock::time_point start = Clock::now();
+  model_.score(block, rows);
+  calls_.push_back({static_cast<std::int64_t>(block.size()), static_cast<std::int64_t>(rows.size()) / vocab_size(),
+                    seconds_since(start)});
+}
 
 /// Times what is proposed.
 class MethodClock::TimedDraft final : public sim::Draft {
@@ -63,34 +96,29 @@ DraftBench MethodClock::timed(DraftBench bench) {
   return bench;
 }
 
-void MethodClock::finish(double total, const sim::Counters& counters, RunTimes& times) {
+void MethodClock::finish(double total, RunTimes& times) {
   times.seconds = total - std::exchange(excluded_, 0);
   if (!target_) return;
   times.calls.assign(target_->calls().begin(), target_->calls().end());
   times.drafting_seconds = draft_->proposing_seconds;
-  times.seconds -= prompt_seconds(times.calls) + draft_->prompt_seconds;
+  times.seconds -= sum_of(times.calls, true) + draft_->prompt_seconds;
   target_->forget_calls();
-  times.rest_seconds = (times.seconds - scoring_seconds(times.calls) - draft_->proposing_seconds) /
-                       static_cast<double>(counters.steps);
+  times.rest_seconds = (times.seconds - sum_of(times.calls, false) - draft_->proposing_seconds) /
+                       static_cast<double>(times.counters.steps);
 }
 
-RunTimes time_plain(sim::LanguageModel& target, std::span<const sim::Token> prompt,
-                    const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms) {
-  TimedModel timed(target);
+RunTimes time_in_turn(sim::LanguageModel& target, std::span<const sim::Token> prompt,
+                      const sim::DecodingOptions& decoding, const sim::UniformSource& uniforms, MethodClock& clock,
+                      const std::function<sim::Counters()>& decode) {
+  RunTimes times = time_plain(target, prompt, decoding, uniforms);
   const Clock::time_point start = Clock::now();
-  const sim::Generation text = sim::decode_autoregressively(timed, prompt, decoding, uniforms);
-  const double seconds = seconds_since(start) - prompt_seconds(timed.calls());
-  const auto tokens = static_cast<double>(text.tokens.size());
-  RunTimes times;
-  times.plain_seconds = seconds / tokens;
-  times.sampling_seconds = (seconds - scoring_seconds(timed.calls())) / tokens;
-  for (const TimedModel::Call& call : timed.calls())
-    if (call.rows > 0) times.plain_calls.push_back(call.seconds);
+  times.counters = decode();
+  clock.finish(seconds_since(start), times);
   return times;
 }
 
-MethodTiming timing_of(std::span<const RunTimes* const> times, const sim::Counters& counters, std::int64_t gamma,
-                       std::optional<double> alpha, double expected_tokens_per_step) {
+MethodTiming timing_of(std::span<const RunTimes> times, std::int64_t gamma, std::optional<double> alpha,
+                       double expected_tokens_per_step) {
   MethodTiming timing;
   const double sampling =
       median_over(times, [](const RunTimes& run, auto& values) { values.push_back(run.sampling_seconds); });
@@ -102,14 +130,17 @@ MethodTiming timing_of(std::span<const RunTimes* const> times, const sim::Counte
   timing.overhead = std::max(0.0, rest - sampling) / plain;
 
   std::map<std::int64_t, std::vector<double>> calls;
+  sim::Counters counters;
   double plain_seconds = 0;
   double seconds = 0;
   double drafting_seconds = 0;
-  for (const RunTimes* run : times) {
-    for (const TimedModel::Call& call : run->calls)
-      if (call.rows > 0) calls[call.tokens].push_back(call.seconds);
-    seconds += run->seconds;
-    drafting_seconds += run->drafting_seconds;
+  for (const RunTimes& run : times) {
+    counters.merge(run.counters);
+    for (const TimedModel::Call& call : run.calls)
+      if (!reads_prompt(call)) calls[call.tokens].push_back(call.seconds);
+    plain_seconds += run.plain_seconds / static_cast<double>(times.size());
+    seconds += run.seconds;
+    drafting_seconds += run.drafting_seconds;
   }
   timing.c = counters.drafted > 0 ? drafting_seconds / static_cast<double>(counters.drafted) / plain : 0;
   double cost = drafting_seconds / plain + timing.overhead * static_cast<double>(counters.steps);
@@ -119,7 +150,6 @@ MethodTiming timing_of(std::span<const RunTimes* const> times, const sim::Counte
     cost += factor * static_cast<double>(its.size());
   }
   const auto tokens = static_cast<double>(counters.tokens);
-  for (const RunTimes* run : times) plain_seconds += run->plain_seconds / static_cast<double>(times.size());
   timing.measured = plain_seconds / (seconds / tokens);
   timing.expected = expected_tokens_per_step * static_cast<double>(counters.steps) / cost;
   if (alpha && 10 * counters.drafted >= 9 * gamma * counters.steps)

@@ -7,7 +7,7 @@
 
 #include "analysis/estimate/estimate.hpp"
 #include "sim/generation.hpp"
-#include "sim/validation/timing.hpp"
+#include "sim/validation/method_timing.hpp"
 
 namespace specdec::validation {
 
@@ -56,13 +56,6 @@ struct OperationsFactor {
   std::optional<double> measured;
 };
 
-struct Speedup {
-  /// Thm. 3.8 at (alpha_hat, c); the same with the measured verification cost and overhead; over plain decoding.
-  double theory = 0;
-  double generalised = 0;
-  double measured = 0;
-};
-
 /// One (task, temperature, gamma).
 struct Configuration {
   std::string task;
@@ -74,8 +67,7 @@ struct Configuration {
   TokensPerStep tokens_per_step;
   OperationsFactor operations;
   /// Empty if no prompt was timed.
-  std::optional<Timing> timing;
-  std::optional<Speedup> speedup;
+  std::optional<MethodTiming> timing;
   std::vector<UniformityTest> uniformity;
   std::vector<Check> checks;
   /// Over all tests made here, and their number.

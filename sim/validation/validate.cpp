@@ -16,7 +16,6 @@
 #include "analysis/theory/operations.hpp"
 #include "analysis/theory/replay.hpp"
 #include "analysis/theory/tokens.hpp"
-#include "analysis/theory/walltime.hpp"
 #include "sim/validation/evidence.hpp"
 #include "sim/validation/ratio_by_prompt.hpp"
 #include "sim/validation/uniformity.hpp"
@@ -250,19 +249,27 @@ class Experiment {
     check_exactly("steps_equal_to_replay", replayed_.expected, static_cast<double>(configuration_.counters.steps));
   }
 
+  /// Decodes texts that were judged once more, in turn with plain decoding: their closed form is known.
   void measure_time() {
-    PromptList timed;
-    for (std::int64_t i = 0; i < options_.timed_prompts; ++i) timed.push_back(prompt_of(i));
-    constexpr std::uint64_t behind_the_tested_ones = std::uint64_t{1} << 31;
-    const Timing timing = measure_timing(models_, options_.threads, timed, decoding_, options_.seed,
-                                         first_sequence_ + behind_the_tested_ones);
-    configuration_.timing = timing;
-    const core::StepCost cost{.c = timing.c(),
-                              .overhead = timing.overhead(),
-                              .verification = core::VerificationCost::constant(timing.verify_factor())};
-    configuration_.speedup =
-        Speedup{theory::walltime_improvement(alpha_hat(), configuration_.gamma, timing.c()),
-                theory::walltime_improvement(alpha_hat(), configuration_.gamma, cost), timing.speedup};
+    MethodClock clock;
+    const sim::OwnedModel target = models_.target(options_.threads);
+    const sim::OwnedModel draft = models_.draft(options_.threads);
+    const DraftBench bench =
+        clock.timed({target, std::make_shared<sim::ModelDraft>(*draft, decoding_.standardisation), draft, {}});
+    std::vector<RunTimes> times;
+    double tokens = 0;
+    double expected_steps = 0;
+    for (std::int64_t i = 0; i < options_.timed_prompts; ++i) {
+      const std::int64_t sequence = i % configuration_.sequences;
+      const sim::RandomStream stream(options_.seed, first_sequence_ + static_cast<std::uint64_t>(sequence));
+      const std::span<const sim::Token> prompt = prompt_of(sequence);
+      times.push_back(time_in_turn(*target, prompt, decoding_, stream, clock, [&] {
+        return sim::decode_with_draft(*bench.target, *bench.draft, prompt, decoding_, stream).counters;
+      }));
+      tokens += static_cast<double>(times.back().counters.tokens);
+      expected_steps += results_[static_cast<std::size_t>(sequence)].replayed.expected;
+    }
+    configuration_.timing = timing_of(times, configuration_.gamma, configuration_.alpha.value, tokens / expected_steps);
   }
 
   const sim::ModelPair& models_;

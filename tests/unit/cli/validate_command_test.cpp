@@ -94,13 +94,21 @@ TEST_CASE("a draft equal to the target has no error of independence, whatever th
   }
 }
 
-TEST_CASE("without timed prompts the clock's figures are null, with a warning") {
+TEST_CASE("validate times its texts as compare does, and nothing without timed prompts") {
   const Pair pair;
   const ordered_json json = json_of(pair.options() +
                                     "--gamma 2 --temperature 0 --tokens 16 --max-new-tokens 16 "
                                     "--timed-prompts 0 ");
-  CHECK(json["configurations"][0]["c"].is_null());
-  CHECK(json["warnings"][0]["code"] == "not_timed");
+  CHECK(json["configurations"][0]["timing"].is_null());
+  const ordered_json timed = json_of(pair.options() + "--gamma 2 --tokens 16 --max-new-tokens 16 ");
+  for (const ordered_json& configuration : timed["configurations"]) {
+    const ordered_json& timing = configuration["timing"];
+    CHECK(timing["plain_step_seconds"] > 0);
+    CHECK(timing["c"] > 0);
+    CHECK(timing["verify_factors"].back()["tokens"] == 3);
+    CHECK(timing["speedup"]["expected"] > 0);
+    CHECK(timing["speedup"]["measured"] > 0);
+  }
 }
 
 TEST_CASE("a run too short for any statistical test says so instead of claiming a false-alarm rate") {
