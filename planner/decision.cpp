@@ -108,6 +108,17 @@ std::string action_of_schedule(const Plan& plan, const std::vector<PlannedStretc
   return fmt::format("Draft{} {}.", which_draft(plan), fmt::join(parts, ", "));
 }
 
+/// " c prices 1 request alone: --hardware, --cost or --bench price 64." where more are asked for.
+std::string unpriced_text(const Plan& plan, const PointPlan& point) {
+  const double asked = std::max(plan.question.batch.empty() ? 1 : plan.question.batch.back(),
+                                static_cast<double>(plan.question.max_num_seqs.value_or(1)));
+  const bool is_constant = std::any_of(plan.drafts.begin(), plan.drafts.end(),
+                                       [](const Draft& draft) { return draft.cost.constants.has_value(); });
+  if (!is_constant || asked <= point.batch) return "";
+  return fmt::format(" c prices {} alone: --hardware, --cost or --bench price {}.",
+                     counted(static_cast<std::int64_t>(planning::whole_batch(point.batch)), "request"), brief(asked, 6));
+}
+
 /// What would change the answer of a point most.
 std::string what_changes(const Plan& plan, const PointPlan& point) {
   const std::vector<AssumedVerification> assumed = assumed_verification(plan);
@@ -116,7 +127,9 @@ std::string what_changes(const Plan& plan, const PointPlan& point) {
     const std::string then = first.gamma == 0 ? std::string("drafting loses")
                                               : fmt::format("it is {} with {}", speedup_text(first.speedup),
                                                             tokens_text(first.gamma));
-    return fmt::format(" Verifying is taken as free; at {} plain steps {}.", brief(first.verify_factor, 2), then);
+    const std::string doubt =
+        point.batch > 1 ? fmt::format(", which it is not for {} requests", brief(point.batch, 6)) : "";
+    return fmt::format(" Verifying is taken as free{}; at {} plain steps {}.", doubt, brief(first.verify_factor, 2), then);
   }
   const planning::Uncertainty& left = point.uncertainty;
   if (left.regret < planning::regret_that_matters) return "";
@@ -154,7 +167,7 @@ std::string certainty_at_point(const Plan& plan, const PointPlan& point) {
   if (point.deployed && point.deployed->gamma != best.gamma)
     text += fmt::format("; {} over the {} in use", certainty_text(point.deployed->share_over, plan), point.deployed->gamma);
   if (best.extrapolated) text += "; nothing was measured there";
-  return text + "." + what_changes(plan, point);
+  return text + "." + unpriced_text(plan, point) + what_changes(plan, point);
 }
 
 /// "Sure up to 42 requests (1.2x to 1.8x); likely up to 62 requests (1.1x).": of the batches asked and the stretches
@@ -194,6 +207,22 @@ std::string certainty_of_schedule(const Plan& plan) {
                                 counted(part.to, "request"), speedups));
   }
   return texts.empty() ? "" : capitalised(fmt::format("{}.", fmt::join(texts, "; ")));
+}
+
+/// " SGLang takes one length for all loads with drafts of the kind model." where the engine keeps the schedule from being
+/// another.
+std::string held_text(const Plan& plan) {
+  if (!plan.shown_plan().schedule_is_held) return "";
+  const worlds::SchedulePrices& prices = plan.schedule_prices;
+  const std::string engine(planning::title_of(plan.question.emit.value_or(engine_of(plan))));
+  if (!std::isinf(prices.several)) {
+    const char* const rule =
+        std::isinf(prices.per_rise) ? "takes the longest drafts first, and never none" : "drafts at all loads or at none";
+    return fmt::format(" {} {}.", engine, rule);
+  }
+  const cost::DraftKind kind = plan.cost().kind();
+  return fmt::format(" {} takes one length for all loads with drafts of the kind {}{}.", engine, cost::name_of(kind),
+                     kind == cost::DraftKind::model ? "; --draft-kind names another" : "");
 }
 
 /// " Over the 3 in use: likely (80%) to gain 5% at 48 requests."
@@ -302,7 +331,7 @@ Decision decision_of(const Plan& plan) {
     decision.certainty = certainty_at_point(plan, plan.points().front());
   } else {
     decision.action = action_of_schedule(plan, decision.schedule);
-    decision.certainty = certainty_of_schedule(plan) + certainty_over(plan, decision.over);
+    decision.certainty = certainty_of_schedule(plan) + held_text(plan) + certainty_over(plan, decision.over);
   }
   std::vector<std::string> obstacles;
   if (is_doubted) obstacles.push_back(fmt::format("Nothing is decided: {}.", doubted->doubt));

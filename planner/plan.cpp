@@ -53,17 +53,6 @@ bool costs_hold_at_one_batch(const Plan& p) {
                      [](const Draft& draft) { return draft.cost.constants.has_value(); });
 }
 
-void warn_of_one_batch(const planning::DeploymentQuestion& question, Plan& p) {
-  if (!costs_hold_at_one_batch(p)) return;
-  const double asked = std::max(p.question.batch.empty() ? 1 : p.question.batch.back(),
-                                static_cast<double>(p.question.max_num_seqs.value_or(1)));
-  if (asked <= 1) return;
-  p.warnings.push_back(
-      {"constant_cost", fmt::format("c prices batch {} alone: the more sequences decode together, the longer it takes "
-                                    "to verify several tokens of each; --hardware, --cost or --bench price batches",
-                                    brief(question.batches.front()))});
-}
-
 std::optional<std::string> engine_of(const Draft& draft) {
   if (draft.cost.from_log || !draft.acceptance.engine) return draft.cost.engine;
   return draft.acceptance.engine;
@@ -243,7 +232,6 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   for (const Draft& draft : p.drafts)
     append_new(p.warnings, calibration_doubts(draft.cost, &draft.acceptance, longest));
   require_scheduled(p, question.batches);
-  warn_of_one_batch(question, p);
   p.deployment = planning::plan_deployment(question);
   return p;
 }

@@ -65,6 +65,7 @@ std::string text_source_sentence(const planner::Analysis& a) {
   std::vector<std::string> z;
   if (tests.acceptance.z) z.push_back(fmt::format("acceptance z {:.1f}", *tests.acceptance.z));
   if (tests.surprisal.z) z.push_back(fmt::format("surprisal z {:.1f}", *tests.surprisal.z));
+  if (tests.ratio.z) z.push_back(fmt::format("q/p {:.3f}, z {:.1f}", tests.mean_ratio(), *tests.ratio.z));
   const std::string values = fmt::format("({})", fmt::join(z, ", "));
   if (a.metadata.path == traces::TextSource::other) {
     const std::string said = "The text is not the target's own, as the recording says";
@@ -75,11 +76,15 @@ std::string text_source_sentence(const planner::Analysis& a) {
   const std::string said = fmt::format("Is the text the target's own? the recording {}",
                                        a.metadata.path == traces::TextSource::target ? "says yes" : "does not say");
   if (!z.empty()) {
-    return fmt::format("{}; the tests {} {}.", said, tests.suspicious() ? "say NO" : "see nothing against it", values);
+    const bool is_open = !tests.acceptance.z && !tests.surprisal.z && !tests.ratio_agrees();
+    return fmt::format("{}; the tests {} {}.", said,
+                       tests.suspicious() ? "say NO"
+                       : is_open          ? "do not tell"
+                                          : "see nothing against it",
+                       values);
   }
-  const std::int64_t positions = std::max(tests.acceptance.positions, tests.surprisal.positions);
-  if (positions == 0)
-    return said + ", and only whole rows, lists of top tokens or the overlap beside the emitted tokens could test it.";
+  const std::int64_t positions =
+      std::max({tests.acceptance.positions, tests.surprisal.positions, tests.ratio.positions});
   return fmt::format("{}; what chance there is in {} is too little for a test.", said, counted(positions, "position"));
 }
 
@@ -158,7 +163,7 @@ void decide_by_replay(const planner::Analysis& a, planner::Decision& decision) {
   const char* const sure = decision.verdict == worlds::Certainty::sure ? "Sure to gain"
                            : decision.verdict == worlds::Certainty::no ? "Sure not to gain"
                                                                        : "Open whether it gains";
-  decision.certainty = fmt::format("{} {}: {}.{} {}", sure, percent(planner::default_min_gain), accepted_text(t),
+  decision.certainty = fmt::format("{} {}. {}.{} {}", sure, percent(planner::default_min_gain), capitalised(accepted_text(t)),
                                    sureness_of_best(t), drafts ? source_text(t) : break_even_sentence(low));
 }
 
@@ -452,7 +457,7 @@ Spoken spoken(const planner::Analysis& a) {
   const TraceAnalysis& t = a.recording;
   Spoken answer;
   answer.decision = decision_of(a);
-  answer.table = gamma_table(a, true);
+  if (!t.replay_refused) answer.table = gamma_table(a, true);
   std::string& text = answer.more;
   text = wrapped(acceptance_sentence(t)) + '\n' + wrapped(text_source_sentence(a)) + '\n';
   const auto add_table = [&](bool there, const std::string& table) {

@@ -1,5 +1,7 @@
 #include "analysis/estimate/text_source_tests.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,7 +13,15 @@ bool beyond_warning(const MartingaleTest& test) { return test.z && std::abs(*tes
 
 }  // namespace
 
-bool TextSourceResult::suspicious() const { return beyond_warning(acceptance) || beyond_warning(surprisal); }
+bool TextSourceResult::suspicious() const {
+  return beyond_warning(acceptance) || beyond_warning(surprisal) || (ratio.z && *ratio.z > text_source_warning);
+}
+
+bool TextSourceResult::ratio_agrees() const {
+  return ratio.z && !beyond_warning(ratio) && ratio.standard_error() <= told_ratio_error;
+}
+
+double TextSourceResult::mean_ratio() const { return 1 + ratio.z.value_or(0) * ratio.standard_error(); }
 
 void MartingaleSums::add(double a_deviation, double a_variance) {
   deviation.add(a_deviation);
@@ -73,6 +83,12 @@ void TextSourceAccumulator::add(const Observations& observations, const std::opt
     const bool known = std::isfinite(acceptance.value[i]) && std::isfinite(acceptance.variance[i]);
     if (known && counts(i)) acceptance_.add(acceptance.value[i], acceptance.variance[i]);
   }
+  if (observations.tier == traces::Tier::scalar && acceptance.value.empty()) {
+    for (std::size_t i = 0; i < observations.draft_token_probability.size(); ++i) {
+      const double deviation = observations.draft_token_probability[i] * std::exp(observations.surprisal[i]) - 1;
+      if (std::isfinite(deviation) && counts(i)) ratio_.add(deviation, deviation * deviation);
+    }
+  }
   const Deviations& surprisal = observations.surprisal_deviation;
   for (std::size_t i = 0; i < surprisal.value.size(); ++i) {
     if (counts(i)) surprisal_.add(surprisal.value[i], surprisal.variance[i]);
@@ -88,25 +104,25 @@ void TextSourceAccumulator::add(const Observations& observations, const std::opt
 
 void TextSourceAccumulator::merge(const TextSourceAccumulator& other) {
   acceptance_.merge(other.acceptance_);
+  ratio_.merge(other.ratio_);
   surprisal_.merge(other.surprisal_);
   previous_.merge(other.previous_);
   next_.merge(other.next_);
 }
 
 std::string TextSourceResult::warning() const {
-  std::string text =
-      "the text does not look sampled from the target as recorded: a z beyond 4 happens once in 7900 recordings of the "
-      "target's own text; replay then means nothing";
-  if (rows_shifted_by) {
-    text += "; but ";
-    text += about_shift(*rows_shifted_by);
-  }
-  return text;
+  std::string text = "the text does not look sampled from the target as recorded, and replay means nothing: ";
+  if (rows_shifted_by) return text + std::string(about_shift(*rows_shifted_by));
+  if (beyond_warning(ratio))
+    text += fmt::format("q / p is {:.3g} over its tokens in the mean, and at most 1 in such texts: ", mean_ratio());
+  return text + "check whether p and q are swapped, and at what temperature it was sampled";
 }
 
 TextSourceResult TextSourceAccumulator::result() const {
-  TextSourceResult result{
-      acceptance_.test(least_acceptance_variance), surprisal_.sums.test(least_surprisal_variance), {}};
+  TextSourceResult result{acceptance_.test(least_acceptance_variance),
+                          surprisal_.sums.test(least_surprisal_variance),
+                          ratio_.test(least_acceptance_variance),
+                          {}};
   if (result.suspicious()) result.rows_shifted_by = rows_shifted_by(surprisal_, previous_, next_);
   return result;
 }

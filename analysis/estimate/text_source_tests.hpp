@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,12 +37,17 @@ inline constexpr std::string_view rows_of_previous_token =
     "the rows fit the tokens before their own: the rows lie one position too late, so that row t + 1 belongs to "
     "token t";
 
+/// The mean of q / p is told where its standard error is at most this.
+inline constexpr double told_ratio_error = 0.02;
+
 /// One deviation of the text from what the target would emit.
 struct MartingaleTest {
   /// Sum of deviations over the root of the summed variances; empty if those are too small for the normal law.
   std::optional<double> z;
   std::int64_t positions = 0;
   double variance = 0;
+
+  double standard_error() const { return std::sqrt(variance) / static_cast<double>(positions); }
 };
 
 /// Deviations that have mean 0 given the past, and their variances given it.
@@ -97,19 +103,28 @@ std::string_view about_shift(std::int64_t rows_shifted_by);
 struct TextSourceResult {
   MartingaleTest acceptance;  ///< z1 = sum (a_t - E[a_t | prefix]) / sqrt(sum Var(a_t | prefix))
   MartingaleTest surprisal;   ///< z2 = sum (-log p_t(x_t) - H(p_t)) / sqrt(sum Var(log p_t | prefix))
+  /// Of numbers of the emitted tokens alone: z3 = sum (q_t(x_t) / p_t(x_t) - 1) / sqrt(sum (q_t(x_t) / p_t(x_t) - 1)^2).
+  MartingaleTest ratio;
   /// If the tests reject: see estimate::rows_shifted_by.
   std::optional<std::int64_t> rows_shifted_by;
 
-  /// True if either test is beyond the warning level.
+  /// True if acceptance or surprisal is beyond the warning level, or the ratio above it: a target that leaves out tokens,
+  /// as by top-p, has ratios below 1.
   bool suspicious() const;
+  /// True if the ratios say that the recorded laws are those that the text was sampled from.
+  bool ratio_agrees() const;
+  /// Of q / p over the emitted tokens; 1 if nothing tells it.
+  double mean_ratio() const;
   /// The warning for the reader, including whether moving the rows by one position would help.
   std::string warning() const;
 };
 
-/// The two tests, in one pass. If x_t is distributed by p_t given everything before it, both sums are martingales with
+/// The tests, in one pass. If x_t is distributed by p_t given everything before it, the sums of acceptance and surprisal are martingales with
 /// at most these conditional variances (exactly these but where an overlap stands for its row), whatever the models and
 /// however autocorrelated the text: for many positions their z is standard normal, or narrower. Comparing the intervals
-/// of the two estimates of alpha is far less sensitive.
+/// of the two estimates of alpha is far less sensitive. The sum of ratios has mean 0, or below it if the target leaves out
+/// tokens that the draft has; its tail above is no heavier than the normal law's, since a rare large ratio enters its
+/// variance too.
 ///
 /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
 /// Assumes:  which positions are known does not depend on the tokens emitted there; others are left out.
@@ -122,11 +137,11 @@ class TextSourceAccumulator {
 
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(acceptance_, surprisal_, previous_, next_);
+    archive(acceptance_, ratio_, surprisal_, previous_, next_);
   }
 
  private:
-  MartingaleSums acceptance_;
+  MartingaleSums acceptance_, ratio_;
   SurprisalFit surprisal_, previous_, next_;
 };
 

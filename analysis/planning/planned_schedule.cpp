@@ -120,8 +120,9 @@ void plan_schedule(const DraftWorlds& draft, const std::vector<PlanPoint>& point
   worlds::SchedulePrices prices = question.schedule_prices;
   // SGLang's schedules are of chains.
   if (plan.tree) prices.several = std::numeric_limits<double>::infinity();
-  for (const worlds::Stretch& stretch : worlds::schedule(regrets, prices))
-    plan.schedule.push_back(planned(draft, stretch, batches));
+  const std::vector<worlds::Stretch> stretches = worlds::schedule(regrets, prices);
+  plan.schedule_is_held = stretches != worlds::schedule(regrets);
+  for (const worlds::Stretch& stretch : stretches) plan.schedule.push_back(planned(draft, stretch, batches));
   if (plan.schedule.size() > 1 && plan.schedule.back().gamma == 0)
     plan.crossover_batch = plan.schedule.back().batch_low;
 }

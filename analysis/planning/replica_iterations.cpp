@@ -104,6 +104,13 @@ double ReplicaIterations::piece(double sequences, double prompts_per_iteration) 
   return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
 }
 
+/// Seconds by which a prompt delays the sequences where iterations have so many positions of prompts.
+double ReplicaIterations::delay_of(double sequences, double positions) {
+  const double more = prefill_first_ ? cost_.seconds(iteration(0, positions))
+                                     : cost_.seconds(iteration(sequences, positions)) - plain_seconds(sequences);
+  return std::max(0.0, more) * prompt_ / positions;
+}
+
 double ReplicaIterations::delay(double sequences, double requests_per_second) {
   const double plain = plain_seconds(sequences);
   const double most = piece(sequences, unlimited);
@@ -114,9 +121,7 @@ double ReplicaIterations::delay(double sequences, double requests_per_second) {
   bool doubled = false;
   for (int round = 0; round < 200; ++round) {
     positions = piece(sequences, requests_per_second * seconds);
-    const double more = prefill_first_ ? cost_.seconds(iteration(0, positions))
-                                       : cost_.seconds(iteration(sequences, positions)) - plain;
-    result = std::max(0.0, more) * prompt_ / positions;
+    result = delay_of(sequences, positions);
     if (!(requests_per_second * result < 1)) {
       // More of them in one pass may cost less each.
       if (positions >= most) return unlimited;
@@ -142,9 +147,12 @@ double ReplicaIterations::mean_prompt_seconds(double sequences) const {
   return (1 - sequences) * prompt_seconds(0) + sequences * prompt_seconds(1);
 }
 
-double ReplicaIterations::growth(double sequences, double requests_per_second) {
-  const double delayed = requests_per_second * delay(sequences, requests_per_second);
-  return delayed < 1 ? requests_per_second / (leaving(sequences) * (1 - delayed)) : unlimited;
+double ReplicaIterations::balanced_load(double sequences) {
+  const double most = piece(sequences, unlimited);
+  if (!(most > 0)) return 0;
+  const double prompts = std::min(sequences / rounds_of_request(sequences), most / prompt_);
+  const double positions = piece(sequences, prompts);
+  return prompts / (plain_seconds(sequences) + prompts * delay_of(sequences, positions));
 }
 
 }  // namespace specdec::planning

@@ -44,12 +44,14 @@ class ReplicaIterations {
   double prompt_seconds(double sequences) const;
   /// The same where fewer than one sequence in the mean are sometimes one and else none.
   double mean_prompt_seconds(double sequences) const;
-  /// Requests that arrive per request that leaves.
-  double growth(double sequences, double requests_per_second);
+  /// The load at which as many requests arrive as leave from this many sequences: an iteration then has the prompts of
+  /// the requests that leave in it, as far as the budget allows. 0 if it leaves no room for prompts.
+  double balanced_load(double sequences);
 
  private:
   double sequences_in_cache(double cache, double tokens) const;
   cost::Iteration iteration(double sequences, double prompt_positions) const;
+  double delay_of(double sequences, double positions);
   double piece(double sequences, double prompts_per_iteration) const;
 
   const cost::IterationCost& cost_;

@@ -60,16 +60,7 @@ class EquilibriumChain {
 
   double largest_batch() const { return batch_.sequences; }
 
-  /// The load at which as many requests arrive as leave from this many sequences.
-  double balanced_load(double sequences) {
-    double low = 0;
-    double high = replica_.leaving(sequences);
-    for (int halving = 0; halving < 60; ++halving) {
-      const double middle = 0.5 * (low + high);
-      (replica_.growth(sequences, middle) <= 1 ? low : high) = middle;
-    }
-    return low;
-  }
+  double balanced_load(double sequences) { return replica_.balanced_load(sequences); }
 
   /// The largest batch's load, and whether the batch is the limiting factor.
   std::pair<double, CapacityLimit> saturation() {
@@ -115,7 +106,7 @@ class EquilibriumChain {
       if (requests_per_second * *alone_ >= 1) return std::nullopt;
       return state_alone(requests_per_second);
     }
-    if (!decodes() || !(replica_.growth(batch_.sequences, requests_per_second) < 1)) return std::nullopt;
+    if (!decodes() || !(requests_per_second < balanced_load(batch_.sequences))) return std::nullopt;
     // Weights of the law, and sums over it, relative to the largest so far so that none leaves the range of
     // doubles.
     double weight = 1;

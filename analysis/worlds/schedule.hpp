@@ -22,6 +22,8 @@ struct Stretch {
   /// Both included.
   std::int64_t from = 1, to = 1;
   std::size_t option = 0;
+
+  friend bool operator==(const Stretch&, const Stretch&) = default;
 };
 
 struct SchedulePrices {

@@ -206,8 +206,9 @@ double rate_within(const std::vector<LayoutPoint>& points, double tpot_seconds) 
 /// A scenario of a layout that may be simulated.
 struct Candidate {
   std::size_t layout = 0, scenario = 0;
-  /// The least GPU-seconds per request by the formulas and their error.
-  double least = 0;
+  /// The largest load of a replica within the limit on the time per token, and the least GPU-seconds per request, by the
+  /// formulas and their error.
+  double rate = 0, least = 0;
 };
 
 /// What was simulated of a candidate. Requests, of which all candidates have the same, are not of equally many tokens
@@ -239,32 +240,39 @@ class LayoutSimulation {
   }
 
  private:
-  /// Those that may be within the limit on the time per token and the accelerators, cheapest first.
+  /// Those that may be within the limit on the time per token and the accelerators, cheapest first: of each layout plain
+  /// decoding and the drafts that take most, since formulas err alike in all of its drafts.
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> all;
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      std::optional<Candidate> plain, drafting;
       for (std::size_t s = 0; layouts_[i].simulation && s < layouts_[i].over_batches.size(); ++s) {
-        if (const auto least = least_cost(*layouts_[i].simulation, layouts_[i].over_batches[s]))
-          all.push_back({i, s, *least});
+        const std::optional<Candidate> one = candidate(i, s);
+        if (!one) continue;
+        std::optional<Candidate>& kept = is_plain(*one) ? plain : drafting;
+        if (!kept || one->rate > kept->rate) kept = one;
       }
+      for (const std::optional<Candidate>& kept : {plain, drafting})
+        if (kept) all.push_back(*kept);
     }
     std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.least < b.least; });
     return all;
   }
 
-  /// GPU-seconds per request if loads are larger and times shorter than the formulas' by their error; empty if not even
-  /// then the limit or the accelerators suffice.
-  std::optional<double> least_cost(const sim::CapacityQuestion& question,
-                                   const std::vector<LayoutPoint>& points) const {
+  /// With loads that are larger and times that are shorter than the formulas' by their error; empty if not even then the
+  /// limit or the accelerators suffice.
+  std::optional<Candidate> candidate(std::size_t layout, std::size_t scenario) const {
+    const sim::CapacityQuestion& question = *layouts_[layout].simulation;
     const std::optional<double>& limit = question.limits.tpot_seconds;
     const double longest = limit ? *limit / (1 - formula_error) : std::numeric_limits<double>::infinity();
-    const double rate = rate_within(points, longest) / (1 - formula_error);
+    const double rate = rate_within(layouts_[layout].over_batches[scenario], longest) / (1 - formula_error);
     if (!(rate > 0)) return std::nullopt;
     const auto each = static_cast<double>(question.gpus_per_replica);
     const std::optional<double>& load = question.workload.requests_per_second;
-    if (!load) return each / rate;
+    if (!load) return Candidate{layout, scenario, rate, each / rate};
     const double gpus = each * std::ceil(*load / rate * (1 - 1e-12));
-    return gpus <= static_cast<double>(search_.gpus) ? std::optional(gpus / *load) : std::nullopt;
+    if (gpus > static_cast<double>(search_.gpus)) return std::nullopt;
+    return Candidate{layout, scenario, rate, gpus / *load};
   }
 
   bool is_plain(const Candidate& candidate) const {
@@ -281,24 +289,42 @@ class LayoutSimulation {
     question.scenarios = {question.scenarios[candidate.scenario]};
     question.finds_rate_intervals = false;
     TriedLayout& tried = search_.layouts[candidate.layout];
-    sim::CapacityAnswer answer;
+    std::optional<Simulated> found;
     try {
-      answer = sim::plan_capacity(question, {{}, hooks_.interrupt});
+      found = question.workload.requests_per_second ? at_load(question, candidate) : at_most(question);
     } catch (const sim::CacheTooSmall& error) {
       tried.refusal = fmt::format("{} needs {} tokens of cache, and these GPUs leave {}", error.request,
                                   error.needed_tokens, error.cache_tokens);
       return;
     }
-    if (answer.interrupted) throw QuestionError("interrupted before the layouts were simulated");
+    if (hooks_.interrupted()) throw QuestionError("interrupted before the layouts were simulated");
     ++tried.simulated;
-    const sim::ScenarioCapacity& found = answer.scenarios.front();
-    if (!found.meets_load || *found.gpus > search_.gpus) return;
-    const double served = question.workload.requests_per_second.value_or(found.at_requests_per_second.value);
-    const Simulated simulated = {candidate.layout, *found.gpus, static_cast<double>(*found.gpus) / served,
-                                 found.tpot_seconds ? found.tpot_seconds->p50.value : 0};
+    if (!found) return;
+    found->layout = candidate.layout;
     tried.refusal.clear();
-    keep_better(simulated, best_);
-    if (is_plain(candidate)) keep_better(simulated, plain_);
+    keep_better(*found, best_);
+    if (is_plain(candidate)) keep_better(*found, plain_);
+  }
+
+  /// On no more accelerators than the best takes.
+  std::optional<Simulated> at_load(const sim::CapacityQuestion& question, const Candidate& candidate) const {
+    const std::optional<Simulated>& best = is_plain(candidate) ? plain_ : best_;
+    const std::int64_t most = (best ? best->gpus : search_.gpus) / question.gpus_per_replica;
+    const auto shared = sim::fewest_replicas(question, most, {{}, hooks_.interrupt});
+    if (!shared) return std::nullopt;
+    const std::int64_t gpus = shared->replicas * question.gpus_per_replica;
+    return Simulated{0, gpus, static_cast<double>(gpus) / *question.workload.requests_per_second,
+                     shared->median_tpot_seconds};
+  }
+
+  /// At the largest load of as many replicas as there are accelerators for.
+  std::optional<Simulated> at_most(const sim::CapacityQuestion& question) const {
+    const sim::CapacityAnswer answer = sim::plan_capacity(question, {{}, hooks_.interrupt});
+    if (answer.interrupted) return std::nullopt;
+    const sim::ScenarioCapacity& found = answer.scenarios.front();
+    if (!found.meets_load || *found.gpus > search_.gpus) return std::nullopt;
+    return Simulated{0, *found.gpus, static_cast<double>(*found.gpus) / found.at_requests_per_second.value,
+                     found.tpot_seconds ? found.tpot_seconds->p50.value : 0};
   }
 
   static void keep_better(const Simulated& one, std::optional<Simulated>& best) {

@@ -16,6 +16,7 @@
 #include "sim/serving/run_lengths.hpp"
 #include "sim/serving/scenario_capacity.hpp"
 #include "sim/serving/simulated_workload.hpp"
+#include "sim/serving/sustainable_search.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -152,6 +153,22 @@ CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHo
   }
   compare_scenarios(answer);
   return answer;
+}
+
+std::optional<SharedLoad> fewest_replicas(const CapacityQuestion& question, std::int64_t most,
+                                          const core::RunHooks& hooks) {
+  RequestSets requests = requests_of(question);
+  const double load = question.workload.requests_per_second.value();
+  const std::vector<PlannedScenario> planned = plan_runs(question, requests);
+  ReplicaRuns runs(question, planned.front(), requests, hooks);
+  try {
+    const std::int64_t replicas = SustainableSearch(runs, nullptr).find_replicas(load, most);
+    if (replicas == 0) return std::nullopt;
+    const ReplicaAtLoad each = replica_at(runs, {load / static_cast<double>(replicas)});
+    return SharedLoad{replicas, each.tpot_seconds ? each.tpot_seconds->p50.value : 0};
+  } catch (const Interrupted&) {
+    return std::nullopt;
+  }
 }
 
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,

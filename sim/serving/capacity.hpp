@@ -151,6 +151,8 @@ struct ScenarioCapacity : ReplicaAtLoad {
   std::optional<RateSearchEnd> search_end;
   /// Rate at which one replica serves requests while requests always wait: the bound above which its queue grows.
   SimulatedValue saturated_requests_per_second_per_replica;
+  /// That over what the formulas expect; empty where these do not apply.
+  std::optional<double> saturated_over_expected;
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
   /// replica, which the figures are for, within the limits or not; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
@@ -189,6 +191,18 @@ struct CapacityAnswer {
 /// @param hooks  an interrupted run gives the scenarios that were finished, perhaps none
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks = {});
+
+/// Replicas that share a load, and the median seconds per output token of their requests.
+struct SharedLoad {
+  std::int64_t replicas = 0;
+  double median_tpot_seconds = 0;
+};
+/// The fewest replicas that share the load of a question without clients within its limits, in its first scenario: what
+/// plan_capacity finds by the largest load, by runs of whole numbers of replicas alone.
+/// @param most  replicas
+/// @return empty if not even so many do, or if the run was interrupted  @throws as plan_capacity
+std::optional<SharedLoad> fewest_replicas(const CapacityQuestion& question, std::int64_t most,
+                                          const core::RunHooks& hooks = {});
 
 /// The inputs of the formulas for one replica of a scenario.
 struct ScenarioFormulas {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/parallel.hpp"
 #include "analysis/estimate/alternatives.hpp"
 #include "analysis/worlds/choice.hpp"
 #include "sim/random.hpp"
@@ -515,13 +516,18 @@ CapacityInWorlds in_worlds(const CapacityQuestion& question, CapacityAnswer answ
   const std::vector<int> alternatives = found.alternatives();
   CapacityQuestion once = question;
   once.replications = 1;
-  RequestSets requests = requests_of(once);
   const std::size_t scenarios = question.scenarios.size();
+  const std::int64_t threads = std::min(question.threads, static_cast<std::int64_t>(scenarios));
+  std::vector<RequestSets> requests;
+  for (std::int64_t thread = 0; thread < threads; ++thread) requests.push_back(requests_of(once));
+  found.scenarios.resize(scenarios);
   try {
-    for (std::size_t i = 0; i < scenarios; ++i) {
-      found.scenarios.push_back(ScenarioOverWorlds(question, i, requests, hooks, found).run(alternatives));
-      hooks.tell(static_cast<double>(i + 1) / static_cast<double>(scenarios));
-    }
+    core::for_each_index(static_cast<std::int64_t>(scenarios), threads, [&](std::int64_t index, std::int64_t thread) {
+      const auto i = static_cast<std::size_t>(index);
+      ScenarioOverWorlds scenario(question, i, requests[static_cast<std::size_t>(thread)], hooks, found);
+      found.scenarios[i] = scenario.run(alternatives);
+      if (thread == 0) hooks.tell(static_cast<double>(i + 1) / static_cast<double>(scenarios));
+    });
   } catch (const Interrupted&) {
     found.interrupted = true;
     found.scenarios.assign(scenarios, {});

@@ -19,6 +19,8 @@ ScenarioCapacity limited_capacity(const PlannedScenario& planned, const Simulate
   ScenarioCapacity result;
   result.scenario = planned.scenario();
   result.saturated_requests_per_second_per_replica = saturated;
+  if (planned.saturation())
+    result.saturated_over_expected = saturated.value / planned.saturation()->requests_per_second;
   result.limited_by = by;
   if (result.limited_by == CapacityLimit::none)
     result.limited_by = planned.saturation() ? planned.saturation()->limited_by : CapacityLimit::compute;
@@ -109,10 +111,18 @@ ScenarioCapacity closed_capacity(ReplicaRuns& runs, const SimulatedValue& satura
   return result;
 }
 
+/// Under another cost or acceptance the formulas are off by the same share.
+SimulatedValue saturated_rate(ReplicaRuns& runs, const ScenarioCapacity* like) {
+  const auto& expected = runs.planned().saturation();
+  if (!like || !like->saturated_over_expected || !expected) return runs.saturated_rate();
+  const double rate = *like->saturated_over_expected * expected->requests_per_second;
+  return {rate, rate, rate};
+}
+
 }  // namespace
 
 ScenarioCapacity capacity_of(ReplicaRuns& runs, const ScenarioCapacity* like) {
-  const SimulatedValue saturated = runs.saturated_rate();
+  const SimulatedValue saturated = saturated_rate(runs, like);
   SustainableSearch search(runs, like);
   return runs.question().workload.clients ? closed_capacity(runs, saturated, search.find_clients())
                                           : open_capacity(runs, saturated, search.find_load(saturated));

@@ -13,6 +13,8 @@ namespace {
 constexpr double usual_percentile = 1.25;
 /// Ratio of the loads between which the slope of an excess is computed.
 constexpr double slope_span = 1.05;
+/// Relative tolerance of the load of a scenario that is like another: its error is corrected with those of others.
+constexpr double tolerance_of_like = 0.03;
 
 }  // namespace
 
@@ -26,6 +28,7 @@ FoundLoad SustainableSearch::find_load(const SimulatedValue& saturated) {
   search.scale = planned_.scale();
   search.guess = like_ ? guess_like(saturated.value, search.lowest) : first_guess(saturated.value);
   search.slope_is_known = like_ && like_->search_end;
+  if (like_) search.tolerance = tolerance_of_like;
   JudgedLoad last;
   const auto crossing = find_crossing(search, [&](double load) {
     last = runs_.judged_at({load});
@@ -96,6 +99,33 @@ FoundClients SustainableSearch::find_clients() {
                            : found.most + (too_many - found.most) / 2;
   }
   return found;
+}
+
+std::int64_t SustainableSearch::find_replicas(double requests_per_second, std::int64_t most) {
+  const bool limited = is_limited(question_.limits);
+  std::optional<double> saturated;
+  const auto share_it = [&](std::int64_t replicas) {
+    const double each = requests_per_second / static_cast<double>(replicas);
+    if (limited && runs_.judged_at({each}).together.excess > 0) return false;
+    // A queue that grows is seen in times to the first token.
+    if (question_.limits.ttft_seconds) return true;
+    if (!saturated) saturated = runs_.saturated_rate().value;
+    return each <= *saturated;
+  };
+  const double expected = planned_.saturation() ? planned_.saturation()->requests_per_second : requests_per_second;
+  const auto replicas_at = [&](double load) {
+    return static_cast<std::int64_t>(std::min(static_cast<double>(most), std::ceil(requests_per_second / load)));
+  };
+  most = replicas_at(least_load * expected);
+  std::int64_t fail = 0, suffice = 0, at = replicas_at(limited ? first_guess(expected).load : expected);
+  for (std::int64_t step = std::max<std::int64_t>(1, at / 8); suffice == 0 || suffice - fail > 1; step *= 2) {
+    (share_it(at) ? suffice : fail) = at;
+    if (suffice == 0 && fail >= most) return 0;
+    at = suffice == 0 ? std::min(most, fail + step)
+         : fail == 0  ? std::max<std::int64_t>(1, suffice - step)
+                      : fail + (suffice - fail) / 2;
+  }
+  return suffice;
 }
 
 /// Those of a like scenario, else those that the formulas expect within the limit on the time per output token, else

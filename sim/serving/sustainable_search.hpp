@@ -36,6 +36,9 @@ class SustainableSearch {
   /// @param saturated  the rate above which the queue grows
   FoundLoad find_load(const SimulatedValue& saturated);
   FoundClients find_clients();
+  /// The fewest replicas, up to `most`, that share a load within the limits; 0 if not even those do. It runs loads of
+  /// whole numbers of them alone.
+  std::int64_t find_replicas(double requests_per_second, std::int64_t most);
 
  private:
   LoadCrossing first_guess(double saturated) const;

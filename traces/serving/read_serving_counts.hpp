@@ -13,7 +13,7 @@ namespace specdec::traces {
 /// Where a reader of counts puts what it finds. Counts are the reader's own object and change after the call.
 struct CountsSink {
   std::function<void(const ServingCounts&)> take;
-  std::function<void(const Note&)> warn;
+  std::function<void(const Note&)> warn = [](const Note&) {};
   /// Take all windows of vLLM's and SGLang's logs and all answers of llama.cpp's server, those in which nothing was
   /// drafted too, which have a window or a run and no counts: their times are wanted. Else such windows and answers are
   /// left out, and files without speculation are refused.

@@ -1580,11 +1580,15 @@ TEST_CASE("several drafts on one hardware are compared, and its options are refu
                 "--draft x: c is given, but --hardware prices rounds");
 }
 
-TEST_CASE("constants over batches are warned of, and one batch of 1 is not") {
-  CHECK(warns(json_of("--alpha 0.8 --c 0.05 --batch 1,8"), "constant_cost"));
-  CHECK(warns(json_of("--alpha 0.8 --c 0.05 --batch 1 --max-num-seqs 64"), "constant_cost"));
-  CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.05 --batch 1"), "constant_cost"));
-  CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.05"), "constant_cost"));
+TEST_CASE("c is said to price one batch where more are asked for, and no free verification at a large one") {
+  const auto certainty = [](const std::string& batch) {
+    return json_of("--alpha 0.8 --c 0.05 " + batch)["decision"]["text"].dump();
+  };
+  CHECK(certainty("--batch 1,8").find("c prices 1 request alone: --hardware, --cost or --bench price 8.") !=
+        std::string::npos);
+  CHECK(certainty("--batch 1 --max-num-seqs 64").find("price 64.") != std::string::npos);
+  CHECK(certainty("--batch 1").find("c prices") == std::string::npos);
+  CHECK(certainty("--batch 32").find("taken as free, which it is not for 32 requests; at 1.2") != std::string::npos);
 }
 
 TEST_CASE("runs of one request at a time, with pauses between, are measured at batch 1") {
