@@ -31,19 +31,30 @@ std::optional<std::int64_t> read_exponential(std::string_view text) {
   return static_cast<std::int64_t>(*value);
 }
 
+/// The number that somebody means by "70%", "0,7", "4k", or 70 for a share.
+std::optional<double> meant(std::string_view text, const LegalRange& range) {
+  const std::string_view but_last = text.substr(0, text.empty() ? 0 : text.size() - 1);
+  const bool is_percent = text.ends_with('%'), is_thousands = text.ends_with('k');
+  const std::size_t comma = text.find(',');
+  std::optional<double> value = read_whole<double>(is_percent || is_thousands ? but_last : text);
+  if (comma != std::string_view::npos && text.size() - comma != 4) {
+    std::string with_point(text);
+    with_point[comma] = '.';
+    value = read_whole<double>(with_point);
+  }
+  if (value && is_thousands) *value *= 1000;
+  if (value && (is_percent || (range.hi <= 1 && *value > 1))) *value /= 100;
+  return value && range.contains(*value) ? value : std::nullopt;
+}
+
 }  // namespace
 
 double parse_number(std::string_view option, std::string_view text, const LegalRange& range) {
   const auto value = read_whole<double>(text);
-  const auto percent = text.ends_with('%') ? read_whole<double>(text.substr(0, text.size() - 1)) : std::nullopt;
-  if (percent) refuse(option, text, fmt::format("a number: {:g}", *percent / 100));
-  if (const std::size_t comma = text.find(','); comma != std::string_view::npos && text.size() - comma != 4) {
-    std::string with_point(text);
-    with_point[comma] = '.';
-    if (const auto decimal = read_whole<double>(with_point))
-      refuse(option, text, fmt::format("a number: {:g}", *decimal));
+  if (!value || !range.contains(*value)) {
+    const auto likely = meant(text, range);
+    refuse(option, text, "a number in " + range.to_string() + (likely ? fmt::format(": {:g}", *likely) : ""));
   }
-  if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
   if (std::fpclassify(*value) == FP_SUBNORMAL)
     refuse(option, text,
            fmt::format("a number in {} of 2.3e-308 or more{}", range.to_string(), range.contains(0) ? ", or 0" : ""));

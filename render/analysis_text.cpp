@@ -65,7 +65,7 @@ std::string text_source_sentence(const planner::Analysis& a) {
   std::vector<std::string> z;
   if (tests.acceptance.z) z.push_back(fmt::format("acceptance z {:.1f}", *tests.acceptance.z));
   if (tests.surprisal.z) z.push_back(fmt::format("surprisal z {:.1f}", *tests.surprisal.z));
-  if (tests.ratio.z) z.push_back(fmt::format("q/p {:.3f}, z {:.1f}", tests.mean_ratio(), *tests.ratio.z));
+  if (tests.ratio.z) z.push_back(fmt::format("mean q/p {:.3f}", tests.mean_ratio()));
   const std::string values = fmt::format("({})", fmt::join(z, ", "));
   if (a.metadata.path == traces::TextSource::other) {
     const std::string said = "The text is not the target's own, as the recording says";

@@ -14,7 +14,7 @@ bool beyond_warning(const MartingaleTest& test) { return test.z && std::abs(*tes
 }  // namespace
 
 bool TextSourceResult::suspicious() const {
-  return beyond_warning(acceptance) || beyond_warning(surprisal) || (ratio.z && *ratio.z > text_source_warning);
+  return beyond_warning(acceptance) || beyond_warning(surprisal) || (root.z && *root.z > text_source_warning);
 }
 
 bool TextSourceResult::ratio_agrees() const {
@@ -85,8 +85,10 @@ void TextSourceAccumulator::add(const Observations& observations, const std::opt
   }
   if (observations.tier == traces::Tier::scalar && acceptance.value.empty()) {
     for (std::size_t i = 0; i < observations.draft_token_probability.size(); ++i) {
-      const double deviation = observations.draft_token_probability[i] * std::exp(observations.surprisal[i]) - 1;
-      if (std::isfinite(deviation) && counts(i)) ratio_.add(deviation, deviation * deviation);
+      const double ratio = observations.draft_token_probability[i] * std::exp(observations.surprisal[i]);
+      if (!std::isfinite(ratio) || !counts(i)) continue;
+      ratio_.add(ratio - 1, (ratio - 1) * (ratio - 1));
+      root_.add(std::sqrt(ratio) - 1, (std::sqrt(ratio) - 1) * (std::sqrt(ratio) - 1));
     }
   }
   const Deviations& surprisal = observations.surprisal_deviation;
@@ -105,6 +107,7 @@ void TextSourceAccumulator::add(const Observations& observations, const std::opt
 void TextSourceAccumulator::merge(const TextSourceAccumulator& other) {
   acceptance_.merge(other.acceptance_);
   ratio_.merge(other.ratio_);
+  root_.merge(other.root_);
   surprisal_.merge(other.surprisal_);
   previous_.merge(other.previous_);
   next_.merge(other.next_);
@@ -113,7 +116,7 @@ void TextSourceAccumulator::merge(const TextSourceAccumulator& other) {
 std::string TextSourceResult::warning() const {
   std::string text = "the text does not look sampled from the target as recorded, and replay means nothing: ";
   if (rows_shifted_by) return text + std::string(about_shift(*rows_shifted_by));
-  if (beyond_warning(ratio))
+  if (beyond_warning(root))
     text += fmt::format("q / p is {:.3g} over its tokens in the mean, and at most 1 in such texts: ", mean_ratio());
   return text + "check whether p and q are swapped, and at what temperature it was sampled";
 }
@@ -122,6 +125,7 @@ TextSourceResult TextSourceAccumulator::result() const {
   TextSourceResult result{acceptance_.test(least_acceptance_variance),
                           surprisal_.sums.test(least_surprisal_variance),
                           ratio_.test(least_acceptance_variance),
+                          root_.test(least_acceptance_variance),
                           {}};
   if (result.suspicious()) result.rows_shifted_by = rows_shifted_by(surprisal_, previous_, next_);
   return result;

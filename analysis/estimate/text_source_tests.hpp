@@ -103,13 +103,13 @@ std::string_view about_shift(std::int64_t rows_shifted_by);
 struct TextSourceResult {
   MartingaleTest acceptance;  ///< z1 = sum (a_t - E[a_t | prefix]) / sqrt(sum Var(a_t | prefix))
   MartingaleTest surprisal;   ///< z2 = sum (-log p_t(x_t) - H(p_t)) / sqrt(sum Var(log p_t | prefix))
-  /// Of numbers of the emitted tokens alone: z3 = sum (q_t(x_t) / p_t(x_t) - 1) / sqrt(sum (q_t(x_t) / p_t(x_t) - 1)^2).
-  MartingaleTest ratio;
+  /// Of numbers of the emitted tokens alone, r_t = q_t(x_t) / p_t(x_t): sum (r_t - 1) over the root of the summed
+  /// squares, and the same of the roots of r_t.
+  MartingaleTest ratio, root;
   /// If the tests reject: see estimate::rows_shifted_by.
   std::optional<std::int64_t> rows_shifted_by;
 
-  /// True if acceptance or surprisal is beyond the warning level, or the ratio above it: a target that leaves out tokens,
-  /// as by top-p, has ratios below 1.
+  /// True if acceptance or surprisal is beyond the warning level, or the root above it.
   bool suspicious() const;
   /// True if the ratios say that the recorded laws are those that the text was sampled from.
   bool ratio_agrees() const;
@@ -123,8 +123,7 @@ struct TextSourceResult {
 /// at most these conditional variances (exactly these but where an overlap stands for its row), whatever the models and
 /// however autocorrelated the text: for many positions their z is standard normal, or narrower. Comparing the intervals
 /// of the two estimates of alpha is far less sensitive. The sum of ratios has mean 0, or below it if the target leaves out
-/// tokens that the draft has; its tail above is no heavier than the normal law's, since a rare large ratio enters its
-/// variance too.
+/// tokens that the draft has, as by top-p; that of their roots has a mean of at most 0 and a bounded variance.
 ///
 /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
 /// Assumes:  which positions are known does not depend on the tokens emitted there; others are left out.
@@ -137,11 +136,11 @@ class TextSourceAccumulator {
 
   template <class Archive>
   void exchange(Archive& archive) {
-    archive(acceptance_, ratio_, surprisal_, previous_, next_);
+    archive(acceptance_, ratio_, root_, surprisal_, previous_, next_);
   }
 
  private:
-  MartingaleSums acceptance_, ratio_;
+  MartingaleSums acceptance_, ratio_, root_;
   SurprisalFit surprisal_, previous_, next_;
 };
 

@@ -148,6 +148,11 @@ void NpyArray::check_type(std::string_view value) {
   type_ = {kind, kind == 'U' ? 4 * count : count};
 }
 
+void NpyArray::join_first_axes() {
+  shape_[1] *= shape_[0];
+  shape_.erase(shape_.begin());
+}
+
 std::int64_t NpyArray::row_elements() const {
   std::int64_t elements = 1;
   for (std::size_t i = 1; i < shape_.size(); ++i) elements *= shape_[i];

@@ -43,6 +43,9 @@ class NpyArray {
   /// Elements of one row.
   std::int64_t row_elements() const;
 
+  /// Makes one axis of the first two.
+  void join_first_axes();
+
   /// The bytes of the next `rows` rows, little-endian and possibly unaligned; valid until the next read.
   std::span<const std::byte> read(std::int64_t rows) { return stream_.read(rows * row_elements() * type_.bytes); }
 

@@ -51,6 +51,21 @@ struct Arrays {
   RowSpace target_space;
   RowSpace draft_space;
   std::map<PairColumn, NpyArray> index;
+  /// Positions of each text where rows are [texts, positions, vocabulary].
+  std::optional<std::int64_t> text_length;
+
+  void join_texts() {
+    if (target.shape().size() != 3 || draft.shape().size() != 3) return;
+    text_length = target.shape()[1];
+    const auto is_of_texts = [&](const NpyArray& array) {
+      return array.shape().size() >= 2 && std::equal(array.shape().begin(), array.shape().begin() + 2, target.shape().begin());
+    };
+    if (!is_of_texts(draft)) return;
+    for (auto& [column, array] : index)
+      if (is_of_texts(array)) array.join_first_axes();
+    draft.join_first_axes();
+    target.join_first_axes();
+  }
 };
 
 /// One model's array: whole rows, or one number per position.
@@ -60,7 +75,7 @@ class ModelArray {
     const auto shape = array_.shape();
     if (!array_.type().is_float()) array_.refuse("element type", array_.type().text(), "a float");
     if (shape.size() != 1 && shape.size() != 2) {
-      array_.refuse("shape", shape_text(shape), "[positions, vocabulary] or [positions]");
+      array_.refuse("shape", shape_text(shape), "[positions, vocabulary], [texts, positions, vocabulary] or [positions]");
     }
     if (whole_rows() && shape[1] > largest_decoded_vocab) {
       array_.refuse("vocabulary", fmt::format("{}", shape[1]), fmt::format("at most {}", largest_decoded_vocab));
@@ -127,6 +142,7 @@ class NumpySource : public PositionSource {
       : format_(std::move(format)),
         files_(std::move(files)),
         open_(std::move(open)),
+        text_length_(arrays.text_length),
         target_(std::move(arrays.target), arrays.target_space),
         draft_(std::move(arrays.draft), arrays.draft_space),
         index_(std::move(arrays.index)),
@@ -216,9 +232,12 @@ class NumpySource : public PositionSource {
     sequence_.resize(size);
     place_.resize(size);
     std::vector<std::string> labels;
-    for_each(PairColumn::sequence, batch.size, [&](const NpyArray& array, std::int64_t, const std::byte* from) {
-      labels.push_back(label_at(array, from));
-    });
+    const bool has_labels =
+        for_each(PairColumn::sequence, batch.size, [&](const NpyArray& array, std::int64_t, const std::byte* from) {
+          labels.push_back(label_at(array, from));
+        });
+    for (std::int64_t i = 0; !has_labels && text_length_ && i < batch.size; ++i)
+      labels.push_back(fmt::format("{}", (next_ + i) / *text_length_));
     const bool has_places =
         for_each(PairColumn::place, batch.size, [&](const NpyArray& array, std::int64_t i, const std::byte* from) {
           place_[static_cast<std::size_t>(i)] = integer_at(array.type(), from);
@@ -283,6 +302,7 @@ class NumpySource : public PositionSource {
   std::string format_;
   std::vector<std::filesystem::path> files_;
   std::shared_ptr<const void> open_;
+  std::optional<std::int64_t> text_length_;
   ModelArray target_;
   ModelArray draft_;
   std::map<PairColumn, NpyArray> index_;
@@ -326,8 +346,9 @@ class ArchiveReader {
   std::unique_ptr<PositionSource> open() {
     const ZipEntry& target = entry_of(Role::target);
     const ZipEntry& draft = entry_of(Role::draft);
-    Arrays arrays = {array(target), array(draft), space(target), space(draft), {}};
+    Arrays arrays = {array(target), array(draft), space(target), space(draft), {}, {}};
     for (const auto& [column, entry] : index_) arrays.index.emplace(column, array(*entry));
+    arrays.join_texts();
     return std::make_unique<NumpySource>("NPZ", std::vector{archive_->path()}, archive_, std::move(arrays), notes());
   }
 
@@ -425,7 +446,9 @@ std::unique_ptr<PositionSource> open_npy_pair(const std::filesystem::path& targe
                    array(draft, files->second),
                    space_of(target, target.stem().string(), options),
                    space_of(draft, draft.stem().string(), options),
+                   {},
                    {}};
+  arrays.join_texts();
   return std::make_unique<NumpySource>("NPY pair", std::vector{target, draft}, files, std::move(arrays),
                                        std::vector<Note>());
 }

@@ -41,7 +41,8 @@ TEST_CASE("unknown, repeated and valueless options are refused") {
 
 TEST_CASE("plan refuses values outside their range and says the range") {
   check_run_refused("plan --alpha 1.2 --c 0.1", "--alpha is 1.2, but must be a number in [0, 1]");
-  check_run_refused("plan --alpha 80% --c 0.1", "--alpha is 80%, but must be a number: 0.8");
+  check_run_refused("plan --alpha 80 --c 0.1", "--alpha is 80, but must be a number in [0, 1]: 0.8");
+  check_run_refused("plan --alpha 80% --c 0.1", "--alpha is 80%, but must be a number in [0, 1]: 0.8");
   check_run_refused("plan --alpha -0.1 --c 0.1", "--alpha is -0.1, but must be a number in [0, 1]");
   check_run_refused("plan --alpha nan --c 0.1", "--alpha is nan, but must be a number in [0, 1]");
   check_run_refused("plan --alpha 0.8x --c 0.1", "--alpha is 0.8x, but must be a number in [0, 1]");

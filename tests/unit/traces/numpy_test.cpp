@@ -275,6 +275,21 @@ TEST_CASE("an archive's arrays may be named by hand, and the numbers' meaning to
   CHECK_THAT(npz_refusal(zip_bytes({})), Contains("the target's array is not among no arrays"));
 }
 
+TEST_CASE("rows of several texts are one axis more, and so are their tokens") {
+  const tests::TemporaryFolder folder;
+  const std::string rows = npy_of<float>("<f4", "(3, 2, 2)", std::vector<float>(12, 0.5F));
+  const std::string tokens = npy_of<std::int32_t>("<i4", "(3, 2)", {0, 1, 1, 0, 1, 1});
+  const auto file =
+      folder.write("texts.npz", archive_with({stored_entry("token.npy", tokens)}, rows));
+  const auto source = traces::open_npz(file, {});
+  traces::PositionBatch batch;
+  REQUIRE(source->read(batch));
+  CHECK(source->metadata().vocab_size == 2);
+  CHECK(std::vector(batch.sequence.begin(), batch.sequence.end()) == std::vector<std::int64_t>{0, 0, 1, 1, 2, 2});
+  CHECK(std::vector(batch.place.begin(), batch.place.end()) == std::vector<std::int64_t>{0, 1, 0, 1, 0, 1});
+  CHECK(std::vector(batch.token.begin(), batch.token.end()) == std::vector<std::int32_t>{0, 1, 1, 0, 1, 1});
+}
+
 TEST_CASE("arrays that do not fit each other are refused") {
   const auto refusal = [](const char* name, const std::string& array) {
     return npz_refusal(archive_with({stored_entry(name, array)}));
@@ -289,8 +304,9 @@ TEST_CASE("arrays that do not fit each other are refused") {
       Contains("token.npy: row 1 is 2, but must be a token in [0, 1], or -1 where unknown"));
   CHECK_THAT(npz_refusal(archive_with({}, npy_of<std::int32_t>("<i4", "(2,)", {1, 2}))),
              Contains("p.npy: element type is <i4, but must be a float"));
-  CHECK_THAT(npz_refusal(archive_with({}, npy_of<float>("<f4", "(1, 1, 1)", {1}))),
-             Contains("shape is [1, 1, 1], but must be [positions, vocabulary] or [positions]"));
+  CHECK_THAT(npz_refusal(archive_with({}, npy_of<float>("<f4", "(1, 1, 1, 1)", {1}))),
+             Contains("shape is [1, 1, 1, 1], but must be [positions, vocabulary], [texts, positions, vocabulary] or "
+                      "[positions]"));
 }
 
 TEST_CASE("an NPY header that is damaged or claims what is not there is refused before anything is allocated") {

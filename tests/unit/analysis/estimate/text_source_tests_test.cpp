@@ -51,6 +51,22 @@ class World {
     return seen;
   }
 
+  /// What log-probabilities of the tokens alone say, each times `unit`.
+  TextSourceResult of_pairs(std::uint64_t seed, double temperature, bool swapped, double unit = 1) const {
+    std::mt19937_64 generator(seed);
+    Observations seen;
+    for (int t = 0; t < 4000; ++t) {
+      const std::size_t c = generator() % contexts;
+      const std::size_t x = drawn(target_[c], temperature, generator);
+      const double p = std::log(target_[c][x]) * unit, q = std::log(draft_[c][x]) * unit;
+      seen.surprisal.push_back(swapped ? -q : -p);
+      seen.draft_token_probability.push_back(std::exp(swapped ? p : q));
+    }
+    TextSourceAccumulator tests;
+    tests.add(seen);
+    return tests.result();
+  }
+
  private:
   static std::vector<double> normalised(std::vector<double> weights) {
     double sum = 0;
@@ -236,4 +252,21 @@ TEST_CASE("where no variance is left rows fit 8 possible tokens, and no impossib
   SurprisalFit brief = fit(8, 0);
   brief.add(0, 1);
   CHECK_FALSE(brief.passes());
+}
+
+TEST_CASE("log-probabilities of tokens alone tell swapped models and other units or temperatures") {
+  const World world;
+  int agree = 0, told = 0, cold = 0, of_other_base = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const TextSourceResult own = world.of_pairs(seed, 1, false);
+    CHECK_FALSE(own.suspicious());  // A false alarm is rarer than once in 31,000 texts.
+    CHECK(world.of_pairs(seed, 1, true).suspicious());
+    agree += own.ratio_agrees() ? 1 : 0;
+    told += own.ratio.standard_error() <= told_ratio_error ? 1 : 0;
+    cold += world.of_pairs(seed, 0.7, false).ratio_agrees() ? 1 : 0;
+    of_other_base += world.of_pairs(seed, 1, false, 1 / std::log(10.0)).ratio_agrees() ? 1 : 0;
+  }
+  CHECK(cold <= 20);
+  CHECK(of_other_base == 0);
+  CHECK(agree >= told - 1);
 }
