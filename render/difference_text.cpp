@@ -91,8 +91,8 @@ std::string run_text(std::string_view name, const ComparedRun& run, std::int64_t
 
 const std::string& name_of(const planner::ComparedFiles& run) { return run.draft_array ? *run.draft_array : run.file; }
 
-/// Which run is better, and by how much.
-std::string action_of(const RunsDifference& answer) {
+/// "A accepts more: 2.83 tokens per step, B 2.2; A - B is 0.627 (0.593 to 0.661)."
+std::string tokens_text(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
   const Difference& tokens = found.tokens;
   if (answer.tells()) {
@@ -109,20 +109,32 @@ std::string action_of(const RunsDifference& answer) {
                      brief(found.tokens_b, 3), brief(found.tokens_a, 3), with_range(tokens.value, tokens.ci95));
 }
 
-/// How sure that is, what it means in time, and what would tell more.
+/// "A is faster: a token of B takes 1.15 times as long (1.1 to 1.2)."
+std::string time_action(const estimate::TimeDifference& time) {
+  const Difference& log = time.log_per_token;
+  const bool told = !log.ci95 || log.ci95->lo > 0 || log.ci95->hi < 0;
+  const std::optional<estimate::Interval> range =
+      log.ci95 ? std::optional(estimate::Interval{std::exp(log.ci95->lo), std::exp(log.ci95->hi)}) : std::nullopt;
+  return fmt::format("{}: a token of B takes {} times as long.",
+                     log.value == 0 || !told ? "Not told apart" : fmt::format("{} is faster", log.value > 0 ? "A" : "B"),
+                     with_range(std::exp(log.value), range));
+}
+
+/// Which run is better, and by how much.
+std::string action_of(const RunsDifference& answer) {
+  return answer.difference.time ? time_action(*answer.difference.time) : tokens_text(answer);
+}
+
+/// How sure that is, what else differs, and what would tell more.
 std::string certainty_of(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
   if (!answer.undecided.empty()) return fmt::format("This decides nothing: {}.", answer.undecided);
-  if (!found.tokens.ci95) return "Nothing says how sure this is: give requests or windows of time, not totals.";
-  std::string text = fmt::format("A is {}, B {}; p {}", name_of(answer.question.a), name_of(answer.question.b),
-                                 p_value_text(found.tokens));
-  if (found.paired > 0) text += fmt::format(", {} prompts paired", found.paired);
-  if (found.time) {
-    const Difference& log = found.time->log_per_token;
-    const std::optional<estimate::Interval> range =
-        log.ci95 ? std::optional(estimate::Interval{std::exp(log.ci95->lo), std::exp(log.ci95->hi)}) : std::nullopt;
-    text += fmt::format("; a token of B takes {} times as long", with_range(std::exp(log.value), range));
-  }
+  std::string text = found.time ? tokens_text(answer) + ' ' : "";
+  if (!found.tokens.ci95)
+    return text + "Nothing says how sure this is: give requests or windows of time, not totals.";
+  text += fmt::format("A is {}, B {}; p {}", name_of(answer.question.a), name_of(answer.question.b),
+                      p_value_text(found.tokens));
+  if (found.paired > 0) text += fmt::format(", {}", counted(found.paired, "pair"));
   if (found.detectable && !answer.tells()) {
     text += fmt::format(". As many as these find a difference of {} in four runs of five", brief(*found.detectable, 2));
     const auto clusters = static_cast<double>(std::max(found.clusters_a, found.clusters_b));

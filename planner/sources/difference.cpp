@@ -346,6 +346,17 @@ void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDiffere
   }
 }
 
+/// Times of benchmarks with other numbers of clients say nothing of the runs.
+void compare_loads(const ReadRun& a, const ReadRun& b, RunsDifference& answer) {
+  const auto load_of = [](const ReadRun& run) { return run.about.unit == "run" ? run.units.front().prompt : ""; };
+  if (!answer.difference.time || answer.question.unpaired || answer.difference.paired > 0) return;
+  if (load_of(a).empty() || load_of(b).empty()) return;
+  answer.difference.time.reset();
+  answer.warnings.push_back(
+      {"loads_differ", fmt::format("{} ran with {}, {} with {}: times are compared at equal loads alone",
+                                   a.about.file, load_of(a), b.about.file, load_of(b))});
+}
+
 bool lacks_prompts(const ReadRun& run) {
   return run.recording && std::ranges::any_of(run.units, [](const RunUnit& unit) { return unit.prompt.empty(); });
 }
@@ -507,6 +518,7 @@ RunsDifference difference(const DifferenceQuestion& question) {
       }
     }
     answer.difference = estimate::run_difference(a.units, b.units);
+    compare_loads(a, b, answer);
     if (question.a.file != question.b.file && same_bytes(question.a.file, question.b.file)) {
       answer.warnings.push_back(
           {"same_content", fmt::format("{} holds the same bytes as {}: they are one run, given twice", question.b.file,
