@@ -48,15 +48,6 @@ ordered_json json_of(const std::optional<SimulatedPercentiles>& percentiles, con
           {"asked", json_of(percentiles->asked, r)}};
 }
 
-/// Both engines' mean time per output token at one load.
-ordered_json json_engines(const ScenarioCapacity& s) {
-  if (!s.steady || !s.tpot_seconds || !s.engines_relative_difference) return nullptr;
-  return {{"quantity", "tpot_seconds mean"},
-          {"steady_state", s.steady->tpot_seconds},
-          {"simulated", s.tpot_seconds->mean.value},
-          {"relative_difference", *s.engines_relative_difference}};
-}
-
 ordered_json json_memory(const planner::ScenarioMemory& memory) {
   if (!memory.memory) return nullptr;
   const planning::KvMemory& m = *memory.memory;
@@ -91,36 +82,33 @@ ordered_json json_saving(const Capacity& r) {
 ordered_json json_scenario(const Capacity& r, std::size_t i) {
   const ScenarioCapacity& s = r.scenarios()[i];
   const double per_gpu = 1 / static_cast<double>(r.simulation.gpus_per_replica);
-  ordered_json object = {
-      {"name", s.scenario.name},
-      {"gamma", or_null(planner::gamma_of(s.scenario))},
-      {"schedule", json_schedule(s.scenario)},
-      {"price_extrapolated", r.rests_on_extrapolated(i)},
-      {"max_num_seqs", s.scenario.engine.max_num_seqs},
-      {"meets_load", s.meets_load},
-      {"requests_per_second_per_replica", json_of(s.requests_per_second_per_replica, r)},
-      {"saturated_requests_per_second_per_replica", json_of(s.saturated_requests_per_second_per_replica, r)},
-      {"limited_by", planning::name_of(s.limited_by)},
-      {"at_requests_per_second_per_replica", s.at_requests_per_second.value},
-      {"at_clients_per_replica", s.at_clients > 0 ? ordered_json(s.at_clients) : ordered_json()},
-      {"output_tokens_per_second_per_gpu", json_of(s.output_tokens_per_second, r, per_gpu)},
-      {"mean_batch", json_of(s.mean_batch, r)},
-      {"ttft_seconds", json_of(s.ttft_seconds, r)},
-      {"tpot_seconds", json_of(s.tpot_seconds, r)},
-      {"gap_seconds", json_of(s.gap_seconds, r)},
-      {"ci95_note", ends_note(r, i)},
-      {"preemptions_per_request", s.preemptions_per_request},
-      {"kv_capacity_tokens", r.memory[i].tokens},
-      {"kv_left_tokens", r.memory[i].left_tokens},
-      {"memory_per_gpu", json_memory(r.memory[i])},
-      {"gpus_per_replica", r.simulation.gpus_per_replica},
-      {"replicas", or_null(s.replicas)},
-      {"gpus", {{"value", or_null(s.gpus)}, {"ci95", json_gpu_range(r.in_worlds.scenarios[i].gpu_range)}}},
-      {"requests_per_second_of_gpus", number_or_null(r.requests_per_second_together(i))},
-      {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
-      {"engines_agree", json_engines(s)},
-      {"verification_budget", s.scenario.engine.verification_budget}};
-  return object;
+  return {{"name", s.scenario.name},
+          {"gamma", or_null(planner::gamma_of(s.scenario))},
+          {"schedule", json_schedule(s.scenario)},
+          {"price_extrapolated", r.rests_on_extrapolated(i)},
+          {"max_num_seqs", s.scenario.engine.max_num_seqs},
+          {"meets_load", s.meets_load},
+          {"requests_per_second_per_replica", json_of(s.requests_per_second_per_replica, r)},
+          {"saturated_requests_per_second_per_replica", json_of(s.saturated_requests_per_second_per_replica, r)},
+          {"limited_by", planning::name_of(s.limited_by)},
+          {"at_requests_per_second_per_replica", s.at_requests_per_second.value},
+          {"at_clients_per_replica", s.at_clients > 0 ? ordered_json(s.at_clients) : ordered_json()},
+          {"output_tokens_per_second_per_gpu", json_of(s.output_tokens_per_second, r, per_gpu)},
+          {"mean_batch", json_of(s.mean_batch, r)},
+          {"ttft_seconds", json_of(s.ttft_seconds, r)},
+          {"tpot_seconds", json_of(s.tpot_seconds, r)},
+          {"gap_seconds", json_of(s.gap_seconds, r)},
+          {"ci95_note", ends_note(r, i)},
+          {"preemptions_per_request", s.preemptions_per_request},
+          {"kv_capacity_tokens", r.memory[i].tokens},
+          {"kv_left_tokens", r.memory[i].left_tokens},
+          {"memory_per_gpu", json_memory(r.memory[i])},
+          {"gpus_per_replica", r.simulation.gpus_per_replica},
+          {"replicas", or_null(s.replicas)},
+          {"gpus", {{"value", or_null(s.gpus)}, {"ci95", json_gpu_range(r.in_worlds.scenarios[i].gpu_range)}}},
+          {"requests_per_second_of_gpus", number_or_null(r.requests_per_second_together(i))},
+          {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
+          {"verification_budget", s.scenario.engine.verification_budget}};
 }
 
 ordered_json json_place(const Capacity& r, std::size_t i) {
@@ -239,7 +227,6 @@ ordered_json json_of(const Capacity& r) {
   json["expected_regret"] = r.in_worlds.interrupted ? ordered_json() : ordered_json(r.in_worlds.regret);
   json["budget_gain"] = json_budget(r);
   json["layouts"] = json_layouts(r);
-  json["engines_agree"] = json_engines(r.scenarios()[r.shown()]);
   json["next_measurement"] = json_next(r);
   return json;
 }

@@ -18,8 +18,8 @@ namespace {
 
 using sim::CapacityScenario;
 
-/// Relative difference of the mean time per token by both engines above which a warning says so.
-constexpr double most_engines_difference = 0.2;
+/// Relative difference of the mean time per token from that in steady state up to which a short run is long enough.
+constexpr double most_steady_difference = 0.2;
 /// Times of one request that the arrivals of a run are to last.
 constexpr double shortest_run = 10;
 
@@ -73,28 +73,22 @@ void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
                         fmt::format("{} and a context of {}, outside of what was measured", first, brief(context, 4))});
 }
 
-/// Warns if the formulas and the simulation disagree about the scenario shown.
-void warn_of_engines(Capacity& c) {
+/// Warns if the runs of the scenario shown end before its load is stationary, and its times are not those of formulas.
+void warn_of_steadiness(Capacity& c) {
   const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
-  const auto& difference = s.engines_relative_difference;
-  if (!s.steady || !s.tpot_seconds || !difference || std::abs(*difference) <= most_engines_difference) return;
   const sim::Workload& workload = c.simulation.workload;
-  std::string why = "the formulas are rough where few requests run together or prompts take most of the time";
+  if (!s.steady || !s.tpot_seconds || !workload.recorded.empty() || workload.clients) return;
+  const double difference = s.steady->tpot_seconds / s.tpot_seconds->mean.value - 1;
   const double lasts = static_cast<double>(workload.open_requests()) / s.at_requests_per_second.value;
   const double takes = s.steady->tpot_seconds * workload.output_tokens.mean;
-  if (!workload.recorded.empty()) {
-    why = "the formulas assume that requests come one by one, and recorded ones may not";
-  } else if (!workload.clients && lasts < shortest_run * takes) {
-    why = fmt::format(
-        "the load is not stationary, since the {} requests of a run arrive within {} s while one of them takes {} s by "
-        "the formulas; more --num-requests tell",
-        workload.open_requests(), brief(lasts, 3), brief(takes, 3));
-  }
+  if (std::abs(difference) <= most_steady_difference || lasts >= shortest_run * takes) return;
   c.warnings.push_back(
-      {"engines_disagree",
-       fmt::format("the mean time per output token of {} by steady state differs by {} from the "
-                   "simulated one, more than {}: {}",
-                   s.scenario.name, percent(std::abs(*difference)), percent(most_engines_difference), why)});
+      {"load_not_stationary",
+       fmt::format(
+           "the {} requests of a run arrive within {} s, while one of them takes {} s in steady state: the mean "
+           "time per output token of {} differs by {} from that of a load that goes on; more --num-requests tell",
+           workload.open_requests(), brief(lasts, 3), brief(takes, 3), s.scenario.name,
+           percent(std::abs(difference)))});
 }
 
 /// Warns if the requests of a run, by the user, are too few for the batch to fill before they count, and if
@@ -158,9 +152,6 @@ void warn_of_answer(Capacity& c) {
   }
   if (c.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
   if (!c.question.price) explain_null("no_price", "cost_per_million_tokens is null without --price");
-  if (!c.scenarios()[c.shown()].steady) {
-    explain_null("no_steady_state", "engines_agree is null where the formulas have no equilibrium at the load shown");
-  }
 }
 
 void warn_of_missing(std::size_t asked, Capacity& c) {
@@ -210,7 +201,7 @@ Capacity capacity_in_layout(std::optional<Acceptance> acceptance, Cost cost, con
   simulate(hooks, c);
   mark_extrapolated_prices(cost, c);
   warn_of_batch(cost, c);
-  warn_of_engines(c);
+  warn_of_steadiness(c);
   warn_of_few_runs(c);
   warn_of_answer(c);
   return c;

@@ -168,8 +168,6 @@ struct ScenarioCapacity : ReplicaAtLoad {
   bool overloaded = false;
   /// Empty if no rate is sustainable.
   std::optional<std::int64_t> replicas, gpus;
-  /// steady / simulated - 1 of the mean time per output token.
-  std::optional<double> engines_relative_difference;
 };
 
 struct CapacityAnswer {

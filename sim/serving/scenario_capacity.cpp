@@ -38,8 +38,6 @@ void fill_figures(const ReplicaAtLoad& there, const CapacityQuestion& question, 
   static_cast<ReplicaAtLoad&>(result) = there;
   result.gpu_seconds_per_token *= idle_factor;
   result.cost_per_million_tokens = cost_per_million_tokens(question, result.gpu_seconds_per_token);
-  if (result.steady && result.tpot_seconds)
-    result.engines_relative_difference = result.steady->tpot_seconds / result.tpot_seconds->mean.value - 1;
 }
 
 /// Unless the queue grows there.
