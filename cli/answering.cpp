@@ -120,28 +120,17 @@ std::string csv_of(const ParsedCommand& parsed, const Report& report, nlohmann::
                                                                  : nlohmann::ordered_json::array({empty->second}));
 }
 
-/// Takes out the keys that hold the other tables and not this one.
-void leave_one_table(nlohmann::ordered_json& document, const Command& command, const std::string& name) {
-  const auto key_of = [](const CsvTable& table) { return split(table.json_pointer, '/').at(1); };
-  const auto chosen = std::find_if(command.tables.begin(), command.tables.end(),
-                                   [&](const CsvTable& table) { return table.name == name; });
-  for (const CsvTable& table : command.tables) {
-    if (key_of(table) != key_of(*chosen)) document.erase(std::string(key_of(table)));
-  }
-}
-
 std::string rendered(const ParsedCommand& parsed, Report& report, const nlohmann::ordered_json& inputs) {
   if (parsed.output.format == "table") {
     render::Spoken spoken = report.spoken;
     if (parsed.output.table) spoken = render::said({}, {}, report.text_of_table.at(*parsed.output.table));
     const std::string text = text_of(spoken, report.assumptions, report.warnings, parsed.output.explain);
     constexpr std::string_view kept = "\n\t";
-    return report.is_drawn ? text : without_control_characters(text, kept);
+    return report.is_drawn ? text : visible(text, kept);
   }
   const Command& command = *parsed.command;
   const std::string& of_command = command.schema.empty() ? command.name : command.schema;
   nlohmann::ordered_json document = with_envelope(report.schema.empty() ? of_command : report.schema, inputs, report);
-  if (parsed.output.format == "json" && parsed.output.table) leave_one_table(document, command, *parsed.output.table);
   if (parsed.output.format == "json") return json_text(document) + '\n';
   return csv_of(parsed, report, std::move(document));
 }
@@ -154,7 +143,7 @@ void OutputOptions::declare(Options& options, const Command& command) {
   options.group("Output");
   options.choice("--format", format, {"table", "json", "csv"}, "form of the output");
   const std::string_view shows =
-      command.tables_in_every_format ? "the only table to show" : "table that --format csv prints";
+      command.tables_in_text ? "the only table to show as text or as CSV" : "table that --format csv prints";
   options.text("--table", table, "NAME", fmt::format("{}: {}", shows, fmt::join(names, ", ")));
   if (!command.owns_output) options.text("--output", output, "FILE", "write there instead of to standard output");
   options.flag("--quiet", quiet, "nothing on standard error but errors");
@@ -165,7 +154,7 @@ int answer(const ParsedCommand& parsed, const std::string& config) {
   const OutputOptions& output = parsed.output;
   if (output.output) require_writable("--output", *output.output);
   if (output.table) require_table(*parsed.command, *output.table);
-  if (output.table && output.format != "csv" && !parsed.command->tables_in_every_format)
+  if (output.table && output.format != "csv" && !(output.format == "table" && parsed.command->tables_in_text))
     throw UsageError(fmt::format("--table is given, but goes with --format csv only, not with {}", output.format));
   nlohmann::ordered_json inputs = parsed.options.effective();
   inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
@@ -190,7 +179,7 @@ int answer(const ParsedCommand& parsed, const std::string& config) {
   if (!output.output || report.file) print(on_screen && is_colour_terminal() ? coloured(content) : content);
   if (output.format == "csv" && !output.quiet) {
     for (const Note& w : report.warnings) {
-      if (!w.explains_null) say(fmt::format("specdec: warning: {}\n", without_control_characters(w.message)));
+      if (!w.explains_null) say(fmt::format("specdec: warning: {}\n", visible(w.message)));
     }
   }
   return report.exit_code;

@@ -299,7 +299,7 @@ std::string in_terms_of_options(const traces::FileError& error) {
 }
 
 int fail(ExitCode code, std::string_view message) {
-  say(fmt::format("specdec: error: {}\n", without_control_characters(message)));
+  say(fmt::format("specdec: error: {}\n", visible(message)));
   return code;
 }
 

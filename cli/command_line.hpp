@@ -23,8 +23,8 @@ struct Command {
   bool owns_output = false;
   /// The schema of the JSON output: "plot figure" is specdec.plot.figure/2. If empty, that of the name.
   std::string schema = {};
-  /// --table chooses what text and JSON output show, too: the report has a text of each table.
-  bool tables_in_every_format = false;
+  /// --table chooses what text shows, too: the report has one of each table.
+  bool tables_in_text = false;
 };
 
 /// The setup of a command that keeps its options in a structure.

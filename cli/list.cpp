@@ -38,13 +38,13 @@ using planning::PublishedPrior;
 
 struct ListOptions {
   std::vector<std::string> names;
-  bool sources = false;
 
   void declare(Options& options) {
-    options.flag("--sources", sources, "print the pages that the figures are from, too");
     options.arguments("NAME", names, "list these alone, by name or alias", Options::Least::none);
   }
 };
+
+constexpr std::string_view sources_told = "--format json has the pages that print them.";
 
 /// Those that were named, in that order; all of them where none was.
 /// @param elsewhere  names that another list holds
@@ -125,7 +125,7 @@ std::string cell(const std::optional<SourcedNumber>& number, double unit) {
   return number ? brief(number->value / unit) : "-";
 }
 
-std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_sources) {
+std::string text_of(const std::vector<const HardwareSpec*>& presets) {
   const auto figure = [](std::string heading, auto number, double unit) {
     return Column<const HardwareSpec*>{
         std::move(heading), [=](const auto* hardware) { return cell(std::invoke(number, *hardware), unit); }};
@@ -149,16 +149,6 @@ std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_s
     const char* const others = measured.size() < presets.size() ? "; the others are priced by the roofline" : "";
     text +=
         wrapped(fmt::format("--kernel-times has measured kernels of {}{}.", fmt::join(measured, ", "), others)) + "\n";
-  }
-  if (!with_sources) return text;
-  for (const HardwareSpec* const hardware : presets) {
-    text += fmt::format("\n{}: {}\n", hardware->name, fmt::join(hardware->aliases, ", "));
-    for (const auto& [name, number] : figures_of(*hardware)) {
-      if (!number) continue;
-      const std::string note = number->note.empty() ? "" : fmt::format(" ({})", number->note);
-      const std::string second = number->second_source.empty() ? "no second source" : number->second_source;
-      text += fmt::format("  {} {}: {}, {}{}\n", name, brief(number->value), number->source, second, note);
-    }
   }
   return text;
 }
@@ -233,7 +223,7 @@ std::string weights_text(const ModelSpec& model) {
   return text;
 }
 
-std::string text_of(const std::vector<const ModelSpec*>& presets, bool with_sources) {
+std::string text_of(const std::vector<const ModelSpec*>& presets) {
   const Table table = make_table(
       presets,
       {{"model", {Align::left}, [](const auto* model) { return model->name; }},
@@ -246,20 +236,14 @@ std::string text_of(const std::vector<const ModelSpec*>& presets, bool with_sour
        {"weights", {Align::left}, [](const auto* model) { return weights_text(*model); }}});
   const bool is_shapeless =
       std::any_of(presets.begin(), presets.end(), [](const ModelSpec* model) { return !has_shape(*model); });
-  std::string text =
-      text_of(table) + '\n' +
-      wrapped(
-          "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
-          "layers with a window keep no more than that, and states of linear attention are beside it. Weights as the "
-          "configuration stores them." +
-          std::string(is_shapeless ? " A model with dashes cannot be priced: nobody published its shape." : "")) +
-      '\n';
-  if (!with_sources) return text;
-  for (const ModelSpec* const model : presets) {
-    text += fmt::format("\n{}: {}\n", model->name, fmt::join(model->aliases, ", "));
-    for (const std::string& source : model->sources) text += fmt::format("  {}\n", source);
-  }
-  return text;
+  return text_of(table) + '\n' +
+         wrapped(
+             "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
+             "layers with a window keep no more than that, and states of linear attention are beside it. Weights as "
+             "the "
+             "configuration stores them." +
+             std::string(is_shapeless ? " A model with dashes cannot be priced: nobody published its shape." : "")) +
+         '\n';
 }
 
 // ---------------------------------------------------------------------------------------------- published acceptance
@@ -320,7 +304,7 @@ void add_rows(const PublishedLength& figure, ordered_json& rows) {
   }
 }
 
-std::string text_of(const std::vector<const PublishedPrior*>& priors, bool with_sources) {
+std::string text_of(const std::vector<const PublishedPrior*>& priors) {
   std::vector<Column<const PublishedPrior*>> columns = {
       {"prior", {Align::left}, [](const auto* prior) { return prior->name; }},
       {"figures", [](const auto* prior) { return fmt::format("{}", prior->figures.size()); }},
@@ -333,29 +317,18 @@ std::string text_of(const std::vector<const PublishedPrior*>& priors, bool with_
                          return fmt::format("{:.2f} to {:.2f}", lo, hi);
                        }});
   }
-  std::string text =
-      text_of(make_table(priors, columns)) + '\n' +
-      wrapped(
-          "Tokens per step at a gamma: priors say what a head not yet measured may accept on a task of its own, from "
-          "published acceptance lengths "
-          "of its kind; names are the kind and the target, or the kind alone for any other target. --draft-model takes "
-          "the one of its head where no acceptance is given.") +
-      '\n';
-  if (!with_sources) return text;
-  for (const PublishedPrior* const prior : priors) {
-    text += fmt::format("\n{}:\n", prior->name);
-    for (const PublishedLength* const figure : prior->figures) {
-      std::vector<std::string> lengths;
-      for (const auto& [gamma, tokens] : figure->tokens_per_step)
-        lengths.push_back(fmt::format("{}:{}", gamma, tokens));
-      text += fmt::format("  {}, {}, {}: {} ({})\n    {}\n", figure->target_model, figure->draft_model, figure->task,
-                          fmt::join(lengths, ","), figure->where, figure->source);
-    }
-  }
-  return text;
+  return text_of(make_table(priors, columns)) + '\n' +
+         wrapped(
+             "Tokens per step at a gamma: priors say what a head not yet measured may accept on a task of its own, "
+             "from "
+             "published acceptance lengths "
+             "of its kind; names are the kind and the target, or the kind alone for any other target. --draft-model "
+             "takes "
+             "the one of its head where no acceptance is given.") +
+         '\n';
 }
 
-std::string text_of(const std::vector<const PublishedAcceptance*>& presets, bool with_sources) {
+std::string text_of(const std::vector<const PublishedAcceptance*>& presets) {
   const Table table = make_table(
       presets, {{"acceptance", {Align::left}, [](const auto* p) { return p->name; }},
                 {"target", {Align::left}, [](const auto* p) { return p->target_model; }},
@@ -368,29 +341,24 @@ std::string text_of(const std::vector<const PublishedAcceptance*>& presets, bool
                 {"gamma", [](const auto* p) { return p->measured ? fmt::format("{}", p->measured->gamma) : "-"; }},
                 {"c", [](const auto* p) { return p->measured ? brief(p->measured->c) : "-"; }},
                 {"speedup", [](const auto* p) { return p->measured ? fixed(p->measured->speed, 1) : "-"; }}});
-  std::string text =
-      text_of(table) + '\n' +
-      wrapped(
-          "Names are task, draft and temperature, and l the lenience. Printed rates are known to half a unit of their "
-          "last digit and as well as their tokens tell, where these "
-          "are independent; of the pair that comes with the program the interval is that of its recording.") +
-      '\n';
-  if (!with_sources) return text;
-  for (const PublishedAcceptance* const p : presets)
-    text += fmt::format("\n{}: {}\n  {}\n", p->name, p->where, p->source);
-  return text;
+  return text_of(table) + '\n' +
+         wrapped(
+             "Names are task, draft and temperature, and l the lenience. Printed rates are known to half a unit of "
+             "their "
+             "last digit and as well as their tokens tell, where these "
+             "are independent; of the pair that comes with the program the interval is that of its recording.") +
+         '\n';
 }
 
 // ------------------------------------------------------------------------------------------------------- commands
 
 template <class Preset>
-Report list(const std::string& key, std::string_view one, const ListOptions& options,
-            const std::vector<const Preset*>& presets) {
+Report list(const std::string& key, std::string_view one, const std::vector<const Preset*>& presets) {
   Report report;
   ordered_json& rows = report.json[key] = ordered_json::array();
   for (const Preset* const preset : presets) rows.push_back(json_of(*preset));
-  report.spoken = render::said(fmt::format("{} with sources.", counted(std::ssize(presets), one)), {},
-                               '\n' + text_of(presets, options.sources));
+  report.spoken = render::said(fmt::format("{}.", counted(std::ssize(presets), one)), std::string(sources_told),
+                               '\n' + text_of(presets));
   return report;
 }
 
@@ -420,12 +388,13 @@ Report list_published(const ListOptions& options, const Options&) {
     figures.insert(prior->figures.begin(), prior->figures.end());
   }
   for (const PublishedLength* const figure : figures) add_rows(*figure, json["lengths"]);
-  report.spoken = render::said(fmt::format("{} and {} with sources.", counted(std::ssize(of_rates), "rate"),
-                                           counted(std::ssize(of_lengths), "prior")));
+  report.spoken = render::said(
+      fmt::format("{} and {}.", counted(std::ssize(of_rates), "rate"), counted(std::ssize(of_lengths), "prior")),
+      std::string(sources_told));
   std::string& text = report.spoken.note = "\n";
-  if (!of_rates.empty()) text += text_of(of_rates, options.sources);
+  if (!of_rates.empty()) text += text_of(of_rates);
   if (!of_rates.empty() && !of_lengths.empty()) text += '\n';
-  if (!of_lengths.empty()) text += text_of(of_lengths, options.sources);
+  if (!of_lengths.empty()) text += text_of(of_lengths);
   return report;
 }
 
@@ -436,7 +405,7 @@ Command list_hardware_command() {
           "Devices that --hardware knows by name",
           {{"hardware", "/hardware"}, {"sources", "/hardware/*/sources", {"name"}}},
           setup_of<ListOptions>([](const ListOptions& o, const Options&) {
-            return list("hardware", "device", o, chosen(o.names, cost::hardware_presets(), cost::hardware_preset));
+            return list("hardware", "device", chosen(o.names, cost::hardware_presets(), cost::hardware_preset));
           })};
 }
 
@@ -445,7 +414,7 @@ Command list_models_command() {
           "Models that --model and --draft-model know by name",
           {{"models", "/models"}},
           setup_of<ListOptions>([](const ListOptions& o, const Options&) {
-            return list("models", "model", o, chosen(o.names, cost::model_presets(), cost::model_preset));
+            return list("models", "model", chosen(o.names, cost::model_presets(), cost::model_preset));
           })};
 }
 

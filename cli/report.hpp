@@ -46,7 +46,7 @@ struct Report {
   std::vector<CsvTable> tables;
   /// A row of a table, by its name: of which keys its CSV has the columns where this run has no row of it.
   std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty;
-  /// Texts that replace the answer where --table names one, by name, if the command shows tables in every format.
+  /// Texts that replace the answer where --table names one, by name, if the command shows tables in text.
   std::map<std::string, std::string, std::less<>> text_of_table;
   /// Content for --output, byte by byte, if that is not the report itself, for instance a drawing; the report then
   /// goes to standard output.

@@ -145,9 +145,9 @@ RUNS = {
     "trace convert": [f"--tier topk --k 8 --output SCRATCH/converted {LLAMACPP}"],
     "trace slice": ["--tasks easy --output SCRATCH/slice.safetensors SCRATCH/tasks"],
     "trace merge": ["--output SCRATCH/merged SCRATCH/slice.safetensors SCRATCH/beta.safetensors"],
-    "list hardware": ["", "--sources h100-sxm l4"],
-    "list models": ["", "--sources deepseek-v3 eagle3-llama-3.1-8b gpt-oss-20b t5-small lamda-2b"],
-    "list published": ["", "--sources ende-t5-small-t0"],
+    "list hardware": ["", "h100-sxm l4"],
+    "list models": ["", "deepseek-v3 eagle3-llama-3.1-8b gpt-oss-20b t5-small lamda-2b"],
+    "list published": ["", "ende-t5-small-t0"],
     "simulate": [
         f"{METHODS} --draft combination --verifier lenient --policy heuristic",
         "--source synthetic --tokens 256 --verifier block",
@@ -156,7 +156,7 @@ RUNS = {
     "simulate --shard 1/2": ["--source synthetic --tokens 256 --part SCRATCH/simulate.part"],
     "merge --partial --quiet": ["SCRATCH/simulate.part"],
     "compare": [f"{METHODS} block ngram", "--source synthetic --tokens 256"],
-    "reproduce": ["", "--table table2"],
+    "reproduce": [""],
     "plot": [""],
     "plot steps": ["--tokens 12", "--gamma 2 --tokens 6 --temperature 0"],
     "validate": [

@@ -52,17 +52,11 @@ TEST_CASE("every table of reproduce prints as CSV, with as many fields on each l
   }
 }
 
-TEST_CASE("reproduce shows one table alone with --table, as text and as JSON") {
-  const ordered_json whole = document_of_run("reproduce");
+TEST_CASE("reproduce shows one table alone with --table") {
   const std::string text = run_specdec("reproduce --explain").out;
-  for (const auto& [table, key, begins] : std::vector<std::array<std::string, 3>>{
-           {"table2", "table2", "Table 2: "},
-           {"lenience_argmax", "lenience", "Appendix A.5: speedup with argmax lenience"}}) {
+  for (const auto& [table, begins] : std::vector<std::array<std::string, 2>>{
+           {"table2", "Table 2: "}, {"lenience_argmax", "Appendix A.5: speedup with argmax lenience"}}) {
     INFO(table);
-    const ordered_json shown = document_of_run("reproduce --table " + table);
-    CHECK(shown["inputs"]["table"] == table);
-    CHECK(shown[key] == whole[key]);
-    CHECK(shown.size() == 8);
     const std::string one = run_specdec("reproduce --table " + table).out;
     CHECK(one.starts_with(begins));
     CHECK(text.find(one.substr(0, one.find("\n\n"))) != std::string::npos);
