@@ -25,7 +25,7 @@ Report run(const CapacityOptions& o, const Options& options) {
   report.rows_of_empty["frontier"] = report.json["without_speculation"];
   report.rows_of_empty["layouts"] = render::row_of_layout();
   report.rows_of_empty["layout-frontier"] = render::row_of_layout_point();
-  report.files = file_facts_of(asked, capacity);
+  report.files = facts_of_each(files_of(asked, capacity));
   report.exit_code = capacity.answer().recommended && !capacity.exceeds_gpus ? success : check_failed;
   return report;
 }

@@ -75,10 +75,10 @@ AskedCapacity asked_capacity(const CapacityOptions& o) {
   return asked;
 }
 
-std::vector<nlohmann::ordered_json> file_facts_of(const AskedCapacity& asked, const planner::Capacity& capacity) {
+std::vector<std::string> files_of(const AskedCapacity& asked, const planner::Capacity& capacity) {
   std::vector<std::string> files = capacity.files;
   files.insert(files.end(), asked.files.begin(), asked.files.end());
-  return facts_of_each(files);
+  return files;
 }
 
 }  // namespace specdec::cli

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/capacity_options.hpp"
@@ -21,7 +21,7 @@ struct AskedCapacity {
 /// @throws UsageError, traces::FileError
 AskedCapacity asked_capacity(const CapacityOptions& o);
 
-/// The facts of each file once: of those of the question and of those of the answer.
-std::vector<nlohmann::ordered_json> file_facts_of(const AskedCapacity& asked, const planner::Capacity& capacity);
+/// The files of the question and of the answer.
+std::vector<std::string> files_of(const AskedCapacity& asked, const planner::Capacity& capacity);
 
 }  // namespace specdec::cli

@@ -1,17 +1,14 @@
-#include <fmt/format.h>
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "cli/figures/deployment_defaults.hpp"
 #include "cli/figures/figure_kind.hpp"
-#include "cli/files.hpp"
 #include "cli/given_options.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/planned.hpp"
 #include "cli/usage_error.hpp"
 #include "render/figures/batch_chart.hpp"
-#include "render/plan.hpp"
 
 namespace specdec::cli {
 
@@ -31,8 +28,7 @@ constexpr double usual_figure_context = 1000;
 Chart from_options(BatchFigureOptions o) {
   std::vector<Assumption> assumptions = default_deployment(o.plan);
   require_consistent(o.plan);
-  SpeedupOverBatchInputs inputs;
-  inputs.gammas = rising_integers("--gamma", o.gammas, 1, planner::largest_max_gamma);
+  const std::vector<std::int64_t> gammas = rising_integers("--gamma", o.gammas, 1, planner::largest_max_gamma);
   const bool by_runs = !o.plan.bench.empty();
   planner::PlanQuestion& question = o.plan.question;
   if (!by_runs && question.batch.empty()) question.batch = usual_figure_batches;
@@ -40,29 +36,16 @@ Chart from_options(BatchFigureOptions o) {
     question.context = {usual_figure_context};
     assumptions.push_back({"context", 1000, "default"});
   }
-  question.max_gamma = std::max<std::int64_t>(inputs.gammas.back(), 8);
+  question.max_gamma = std::max<std::int64_t>(gammas.back(), 8);
   const planner::Plan d = planned(o.plan);
-  inputs.points = d.points();
-  if (!by_runs) inputs.context = d.points().front().context;
-  inputs.in_seconds = d.in_seconds;
-  inputs.min_gain = d.min_gain;
-  if (d.shown_plan().crossover_batch) inputs.crossover = static_cast<double>(*d.shown_plan().crossover_batch);
-  if (d.bench) inputs.measured = &*d.bench;
-  inputs.who = by_runs ? d.target_model : deployment_text(o.plan);
-  Chart chart = speedup_over_batch_chart(inputs);
-  std::vector<Assumption> of_costs;
-  for (const planner::Draft& draft : d.drafts) planner::append_new(of_costs, draft.cost.assumptions);
-  chart.assumptions = with_defaults(with_defaults(std::move(assumptions), of_costs), chart.assumptions);
-  chart.warnings.insert(chart.warnings.end(), d.warnings.begin(), d.warnings.end());
-  chart.presets = d.presets;
-  chart.files = facts_of(d.files);
-  return chart;
+  const std::optional<double> context = by_runs ? std::nullopt : std::optional(d.points().front().context);
+  return resting_on(d, d.files, std::move(assumptions), speedup_over_batch_chart(d, gammas, context));
 }
 
 std::function<Chart()> set_up_batch_figure(Options& options) {
   const auto chosen = std::make_shared<BatchFigureOptions>();
   PlanOptions& o = chosen->plan;
-  declare_one_acceptance(options, o, "A|LOW:HIGH", "acceptance rate, or an interval of it");
+  declare_acceptance(options, o, "at most one of");
   declare_deployment(options, o);
   options.group("Benchmark runs (instead of --hardware)");
   options.texts("--bench", o.bench, "FILE", "results with and without speculation, as in specdec plan");

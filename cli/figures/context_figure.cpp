@@ -4,11 +4,9 @@
 
 #include "cli/figures/deployment_defaults.hpp"
 #include "cli/figures/figure_kind.hpp"
-#include "cli/files.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/planned.hpp"
 #include "render/figures/context_chart.hpp"
-#include "render/plan.hpp"
 
 namespace specdec::cli {
 
@@ -23,20 +21,7 @@ Chart over_context(PlanOptions o) {
   if (o.question.context.empty()) o.question.context = usual_figure_contexts;
   require_consistent(o);
   const planner::Plan d = planned(o);
-  SpeedupOverContextInputs inputs;
-  inputs.drafts = d.deployment.drafts;
-  inputs.who = deployment_text(o);
-  Chart chart = speedup_over_context_chart(inputs);
-  std::vector<Assumption> others;
-  for (const planner::Draft& draft : d.drafts) {
-    planner::append_new(others, draft.acceptance.assumptions);
-    planner::append_new(others, draft.cost.assumptions);
-  }
-  chart.assumptions = with_defaults(std::move(assumptions), others);
-  chart.warnings = d.warnings;
-  chart.presets = d.presets;
-  chart.files = facts_of(d.files);
-  return chart;
+  return resting_on(d, d.files, std::move(assumptions), speedup_over_context_chart(d));
 }
 
 std::function<Chart()> set_up_context_figure(Options& options) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -7,15 +6,13 @@
 #include "cli/figures/figure_kind.hpp"
 #include "cli/given_options.hpp"
 #include "cli/values.hpp"
+#include "render/figures/chart_words.hpp"
 #include "render/figures/load_charts.hpp"
 
 namespace specdec::cli {
 
 using namespace render;
 namespace {
-
-/// Loads at which times are simulated.
-constexpr std::size_t figure_loads = 8;
 
 Chart from_options(CapacityOptions o) {
   refuse_given({{"--gpus", o.question.gpus.has_value()},
@@ -26,14 +23,8 @@ Chart from_options(CapacityOptions o) {
   o.question.arrival_rate.reset();
   const AskedCapacity given = asked_capacity(o);
   const planner::Capacity capacity = planner::asked_capacity(given.acceptance, given.cost, given.question);
-  LoadChartInputs shown = load_chart_inputs(capacity, figure_loads);
-  shown.who = deployment_text(o.shared);
-  Chart chart = cost_and_time_chart(shown);
-  chart.files = file_facts_of(given, capacity);
-  chart.presets = capacity.presets;
-  chart.assumptions = with_defaults(with_defaults(std::move(assumptions), capacity.assumptions), chart.assumptions);
-  chart.warnings.insert(chart.warnings.end(), capacity.warnings.begin(), capacity.warnings.end());
-  return chart;
+  return resting_on(capacity, files_of(given, capacity), std::move(assumptions),
+                    cost_and_time_chart(capacity, deployment_of(given.cost.target_model, &given.cost)));
 }
 
 std::function<Chart()> set_up_cost_figure(Options& options) {

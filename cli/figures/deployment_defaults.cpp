@@ -1,6 +1,5 @@
 #include "cli/figures/deployment_defaults.hpp"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -9,10 +8,6 @@
 
 namespace specdec::cli {
 namespace {
-
-bool names_acceptance(const PlanOptions& o) {
-  return o.states_acceptance() || !o.counters.empty() || !o.trace.empty() || !o.bench.empty();
-}
 
 template <class Target, class Value, class Shown>
 void take(std::vector<Assumption>& taken, std::string name, Target& target, const Value& value, const Shown& shown) {
@@ -38,23 +33,11 @@ std::vector<Assumption> default_deployment(PlanOptions& o) {
   if (o.draft().model || o.draft().kind) return taken;
   take(taken, "draft model", o.draft().model, "eagle3-llama-3.3-70b");
   o.draft().kind = cost::DraftKind::eagle;
-  if (!names_acceptance(o)) {
+  if (!o.states_acceptance()) {
     take(taken, "acceptance length", o.acceptance_length, "2.88");
     if (!o.at) o.at = 7;
   }
   return taken;
-}
-
-void declare_one_acceptance(Options& options, PlanOptions& o, const std::string& alpha,
-                            const std::string& about_alpha) {
-  options.group("Acceptance (at most one of)");
-  options.text("--alpha", o.alpha, alpha, about_alpha);
-  options.text("--acceptance-length", o.acceptance_length, "L|G:L,...", "tokens per step, bonus token included");
-  options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
-               "rate at which draft 1, 2, ... is accepted");
-  options.texts("--counters", o.counters, "FILE", "what a server counted");
-  options.texts("--trace", o.trace, "FILE", "a recording");
-  options.integer("--at", o.at, {1, planner::largest_max_gamma}, "gamma at which it was measured");
 }
 
 void declare_deployment(Options& options, PlanOptions& o) {
@@ -97,15 +80,6 @@ std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::
     if (std::none_of(taken.begin(), end, is_named)) taken.push_back(other);
   }
   return taken;
-}
-
-std::string deployment_text(const PlanOptions& o) {
-  std::string text = o.model.value_or("the model");
-  if (o.draft().model) text += fmt::format(" with {}", *o.draft().model);
-  if (!o.roofline.hardware) return text;
-  const std::int64_t accelerators = o.roofline.options.tensor_parallel.value_or(1);
-  return text + (accelerators > 1 ? fmt::format(" on {} {}", accelerators, *o.roofline.hardware)
-                                  : fmt::format(" on {}", *o.roofline.hardware));
 }
 
 }  // namespace specdec::cli

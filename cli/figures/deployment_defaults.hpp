@@ -1,11 +1,14 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/capacity_options.hpp"
+#include "cli/files.hpp"
 #include "cli/plan_options.hpp"
 #include "cli/report.hpp"
+#include "render/figures/chart.hpp"
 
 /// The defaults of figures of deployments: the deployment of docs/examples/chat_70b.toml, from presets alone.
 namespace specdec::cli {
@@ -14,10 +17,6 @@ namespace specdec::cli {
 /// hardware by itself.
 /// @return the assumptions taken
 std::vector<Assumption> default_deployment(PlanOptions& o);
-
-/// Declares what names its acceptance, one draft's, by one figure or file.
-/// @param alpha, about_alpha  the value of --alpha, and what it is
-void declare_one_acceptance(Options& options, PlanOptions& o, const std::string& alpha, const std::string& about_alpha);
 
 /// Declares what names its hardware and its models.
 void declare_deployment(Options& options, PlanOptions& o);
@@ -28,7 +27,19 @@ std::vector<Assumption> default_service(CapacityOptions& o);
 /// The assumptions taken by default, followed by those of the others that it does not name.
 std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::vector<Assumption>& others);
 
-/// "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"; without the draft where none drafts.
-std::string deployment_text(const PlanOptions& o);
+/// A chart of an answer with what that rests on: its warnings, presets and files, and behind the assumptions taken by
+/// default its own and the chart's.
+template <class Answer>
+render::Chart resting_on(const Answer& answer, const std::vector<std::string>& files, std::vector<Assumption> taken,
+                         render::Chart chart) {
+  chart.assumptions = with_defaults(with_defaults(std::move(taken), answer.assumptions), chart.assumptions);
+  for (const Note& warning : answer.warnings) {
+    if (!warning.explains_null) chart.warnings.push_back(warning);
+  }
+  chart.presets = answer.presets;
+  chart.files = facts_of_each(files);
+  append(chart.warnings, same_content(chart.files));
+  return chart;
+}
 
 }  // namespace specdec::cli

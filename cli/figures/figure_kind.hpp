@@ -26,9 +26,8 @@ struct FigureKind {
 std::vector<FigureKind> paper_figures();
 std::vector<FigureKind> planning_figures();
 std::vector<FigureKind> trace_figures();
-std::vector<FigureKind> deployment_figures();
 
-/// Parts of deployment_figures().
+/// Figures of deployments.
 FigureKind speedup_over_batch_figure();
 FigureKind speedup_over_context_figure();
 FigureKind cost_and_time_figure();

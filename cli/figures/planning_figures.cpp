@@ -4,10 +4,10 @@
 
 #include "analysis/planning/closed_form.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
+#include "cli/figures/deployment_defaults.hpp"
 #include "cli/figures/figure_kind.hpp"
 #include "cli/files.hpp"
 #include "cli/given_options.hpp"
-#include "cli/plan.hpp"
 #include "cli/plan_options.hpp"
 #include "cli/planned.hpp"
 #include "cli/stated_acceptance.hpp"
@@ -81,10 +81,10 @@ RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
 }
 
 /// Fills in an example for acceptance that the options leave out.
-void complete_acceptance(PlanOptions& o, Chart& chart) {
+void complete_acceptance(PlanOptions& o, std::vector<Assumption>& assumptions) {
   if (o.states_acceptance()) return;
   o.alpha = usual_alpha;
-  chart.assumptions.push_back(example("alpha", usual_alpha));
+  assumptions.push_back(example("alpha", usual_alpha));
 }
 
 void add_cost_assumptions(const StepCostOptions& cost, Chart& chart) {
@@ -112,7 +112,7 @@ Chart speedup_map_figure(SpeedupMapOptions o) {
   Chart given;
   if (o.plan.cost.c && o.c_interval) throw UsageError("--c-interval is given, but --c is too");
   const bool own_box = o.plan.states_acceptance() || o.plan.cost.c || o.c_interval;
-  complete_acceptance(o.plan, given);
+  complete_acceptance(o.plan, given.assumptions);
   if (!own_box) {
     o.c_interval = usual_c_interval;
     given.assumptions.push_back(example("c", usual_c_interval));
@@ -149,7 +149,7 @@ std::function<Chart()> set_up_speedup_map(Options& options) {
 
 Chart speedup_over_gamma_figure(PlanOptions o) {
   planner::PlanQuestion& q = o.question;
-  Chart given;
+  std::vector<Assumption> assumptions;
   refuse_given({{"--emit-file", o.emit_file.has_value()},
                 {"--tokens", o.question.tokens.has_value()},
                 {"--c-hat", o.question.c_hat.has_value()}},
@@ -157,28 +157,21 @@ Chart speedup_over_gamma_figure(PlanOptions o) {
   const bool has_acceptance =
       o.states_acceptance() || !o.drafts.empty() || !o.bench.empty() || o.leaves_acceptance_to_draft();
   const bool has_cost = o.states_cost() || !o.drafts.empty() || !o.bench.empty();
-  if (!has_acceptance) complete_acceptance(o, given);
+  if (!has_acceptance) complete_acceptance(o, assumptions);
   if (!has_cost) {
     o.cost.c = usual_c;
-    given.assumptions.push_back(example("c", usual_c));
+    assumptions.push_back(example("c", usual_c));
   }
   if (!has_acceptance && !has_cost && !q.gamma && q.schedule.empty() &&
       q.max_gamma.value_or(32) >= usual_gamma_in_use) {
     q.gamma = usual_gamma_in_use;
-    given.assumptions.push_back(example("gamma in use", usual_gamma_in_use));
+    assumptions.push_back(example("gamma in use", usual_gamma_in_use));
   }
   // The one point of the closed forms does not say what is in use, those of a batch do.
   if (o.is_closed_form() && q.gamma) q.batch = {1};
-  const PlanReport plan = plan_report(o);
-  Chart chart = speedup_over_gamma_chart(speedup_over_gamma_inputs(*plan.plan));
-  chart.assumptions = std::move(given.assumptions);
-  for (const Assumption& assumption : plan.report.assumptions) chart.assumptions.push_back(assumption);
-  for (const Note& warning : plan.report.warnings) {
-    if (!warning.explains_null) chart.warnings.push_back(warning);
-  }
-  chart.files = plan.report.files;
-  chart.presets = plan.report.presets;
-  return chart;
+  require_consistent(o);
+  const planner::Plan plan = planned(o);
+  return resting_on(plan, plan.files, std::move(assumptions), speedup_over_gamma_chart(plan));
 }
 
 std::function<Chart()> set_up_speedup_over_gamma(Options& options) {

@@ -16,6 +16,12 @@ namespace {
 
 using planning::BatchCurve;
 
+struct Shown {
+  const planner::Plan& plan;
+  const std::vector<std::int64_t>& gammas;
+  std::optional<double> context;
+};
+
 /// For single gammas, after those with a fixed colour.
 constexpr int first_gamma_colour = 2;
 constexpr std::string_view chosen_gamma = "recommended γ";
@@ -27,12 +33,12 @@ ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std:
 }
 
 /// The recommended gamma's line, and behind it those of single gammas.
-void add_lines(const SpeedupOverBatchInputs& in, const BatchCurve& best, std::vector<double> BatchCurve::*figure,
-               bool in_seconds, ChartPanel& panel) {
+void add_lines(const Shown& in, const BatchCurve& best, std::vector<double> BatchCurve::*figure, bool in_seconds,
+               ChartPanel& panel) {
   panel.series.push_back(line_of(std::string(chosen_gamma), best, best.*figure, chart_colours::speculation));
   panel.series.back().role = ChartRole::highlight;
   for (std::size_t i = 0; i < in.gammas.size(); ++i) {
-    const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], in_seconds);
+    const BatchCurve curve = gamma_over_batches(in.plan.points(), in.context, in.gammas[i], in_seconds);
     if (curve.batch.empty()) continue;
     panel.series.push_back(
         line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.*figure, first_gamma_colour + static_cast<int>(i)));
@@ -57,35 +63,35 @@ void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64
   }
 }
 
-ChartPanel speedup_panel(const SpeedupOverBatchInputs& in, const BatchCurve& best,
-                         const std::optional<double>& crossover) {
+ChartPanel speedup_panel(const Shown& in, const BatchCurve& best, const std::optional<double>& crossover) {
   ChartPanel panel{.title = "over plain decoding", .x = batch_axis(), .y = {"speedup", "speedup (×)"}};
   if (best.batch.empty()) {
     panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
     return panel;
   }
-  panel.series.push_back({.name = fmt::format("{}, {}", chosen_gamma, interval_name(in.points)),
+  panel.series.push_back({.name = fmt::format("{}, {}", chosen_gamma, interval_name(in.plan.points())),
                           .mark = ChartMark::band,
                           .x = best.batch,
                           .low = best.speedup_low,
                           .high = best.speedup_high,
                           .colour = chart_colours::speculation});
-  add_lines(in, best, &BatchCurve::speedup, in.in_seconds, panel);
-  if (in.measured != nullptr) add_measured(*in.measured, in.gammas, panel);
+  add_lines(in, best, &BatchCurve::speedup, in.plan.in_seconds, panel);
+  if (in.plan.bench) add_measured(*in.plan.bench, in.gammas, panel);
   panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
   if (crossover) {
-    panel.series.push_back(
-        reference_line(ChartMark::vertical, fmt::format("gain below {}%", brief(100 * in.min_gain)), {*crossover}));
+    panel.series.push_back(reference_line(ChartMark::vertical,
+                                          fmt::format("gain below {}%", brief(100 * in.plan.min_gain)), {*crossover}));
   }
   return panel;
 }
 
-ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optional<double>& crossover) {
+ChartPanel throughput_panel(const Shown& in, const std::optional<double>& crossover) {
   ChartPanel panel{.title = "of all sequences",
                    .x = batch_axis(),
                    .y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic}};
-  add_lines(in, best_over_batches(in.points, in.context, true), &BatchCurve::output_tokens_per_second, true, panel);
-  const BatchCurve plain = gamma_over_batches(in.points, in.context, 0, true);
+  add_lines(in, best_over_batches(in.plan.points(), in.context, true), &BatchCurve::output_tokens_per_second, true,
+            panel);
+  const BatchCurve plain = gamma_over_batches(in.plan.points(), in.context, 0, true);
   panel.series.push_back(
       {.name = "plain decoding", .x = plain.batch, .y = plain.output_tokens_per_second, .role = ChartRole::reference});
   if (crossover) panel.series.push_back(reference_line(ChartMark::vertical, "", {*crossover}));
@@ -94,11 +100,11 @@ ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optiona
 
 /// The sentence if the gain at the largest batch suffices; batches that fall short of it, or whose intervals do, are
 /// named.
-std::string gain_up_to_the_end(const SpeedupOverBatchInputs& in, const BatchCurve& best) {
+std::string gain_up_to_the_end(const Shown& in, const BatchCurve& best) {
   const auto batches_below = [&](const std::vector<double>& speedup) {
     std::vector<std::string> below;
     for (std::size_t i = 0; i < speedup.size(); ++i) {
-      if (speedup[i] < 1 + in.min_gain) below.push_back(brief(best.batch[i]));
+      if (speedup[i] < 1 + in.plan.min_gain) below.push_back(brief(best.batch[i]));
     }
     return below;
   };
@@ -107,32 +113,32 @@ std::string gain_up_to_the_end(const SpeedupOverBatchInputs& in, const BatchCurv
                ? "batch " + batches.front()
                : fmt::format("{} batches from {} to {}", batches.size(), batches.front(), batches.back());
   };
-  std::string text =
-      fmt::format("The {} gains {}% or more up to the largest batch shown", chosen_gamma, brief(100 * in.min_gain));
+  std::string text = fmt::format("The {} gains {}% or more up to the largest batch shown", chosen_gamma,
+                                 brief(100 * in.plan.min_gain));
   const std::vector<std::string> short_of_it = batches_below(best.speedup), unsure = batches_below(best.speedup_low);
   if (!short_of_it.empty()) return text + fmt::format(", but not at {}.", listed(short_of_it));
   if (!unsure.empty())
-    return text + fmt::format(", but its {} at {} does not bear that out.", interval_name(in.points), listed(unsure));
+    return text +
+           fmt::format(", but its {} at {} does not bear that out.", interval_name(in.plan.points()), listed(unsure));
   return text + ".";
 }
 
-std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
-                       const std::optional<double>& crossover) {
+std::string caption_of(const Shown& in, const BatchCurve& best, const std::optional<double>& crossover) {
   const auto place = [&](std::size_t i) {
     if (best.gamma[i] == 0)
       return fmt::format("no γ beats plain decoding at batch {}", brief(best.batch[i]));
     const std::string low = brief(best.speedup_low[i], 3), high = brief(best.speedup_high[i], 3);
     return fmt::format("γ = {} decodes {}× as fast as plain decoding at batch {}{}", best.gamma[i],
                        brief(best.speedup[i], 3), brief(best.batch[i]),
-                       low == high ? "" : fmt::format(" ({} {} to {})", interval_name(in.points), low, high));
+                       low == high ? "" : fmt::format(" ({} {} to {})", interval_name(in.plan.points()), low, high));
   };
-  std::string text = fmt::format("{}: {}", in.who, place(0));
+  std::string text = fmt::format("{}: {}", deployment_of(in.plan), place(0));
   if (best.batch.size() > 1) text += fmt::format(", and {}", place(best.batch.size() - 1));
   text += ". ";
-  const std::string gain = brief(100 * in.min_gain);
+  const std::string gain = brief(100 * in.plan.min_gain);
   if (crossover) {
     text += fmt::format("From batch {} on no γ gains {}%: there speculation stops paying.", brief(*crossover, 3), gain);
-  } else if (best.speedup.back() >= 1 + in.min_gain) {
+  } else if (best.speedup.back() >= 1 + in.plan.min_gain) {
     text += gain_up_to_the_end(in, best);
   } else {
     text += fmt::format("No γ gains {}% at any batch shown.", gain);
@@ -142,16 +148,22 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
 
 }  // namespace
 
-Chart speedup_over_batch_chart(const SpeedupOverBatchInputs& in) {
-  const BatchCurve best = best_over_batches(in.points, in.context, in.in_seconds);
-  const std::optional<double> crossover = in.crossover ? in.crossover : last_gain(best, 1 + in.min_gain);
+Chart speedup_over_batch_chart(const planner::Plan& plan, const std::vector<std::int64_t>& gammas,
+                               std::optional<double> context) {
+  const Shown in{plan, gammas, context};
+  const BatchCurve best = best_over_batches(plan.points(), in.context, plan.in_seconds);
+  // The plan's schedule speaks of the first context alone.
+  const std::optional<std::int64_t> scheduled =
+      plan.bench || !has_several_contexts(plan) ? plan.shown_plan().crossover_batch : std::nullopt;
+  const std::optional<double> crossover =
+      scheduled ? std::optional<double>(*scheduled) : last_gain(best, 1 + plan.min_gain);
   Chart chart{.name = "speedup-over-batch",
               .title = "Where speculation pays: speedup and throughput over the batch",
               .caption = caption_of(in, best, crossover),
               .columns = 2};
-  chart.assumptions.push_back({interval_name(in.points), in.points.front().speedup_estimate.method, "default"});
+  chart.assumptions.push_back({interval_name(plan.points()), plan.points().front().speedup_estimate.method, "default"});
   chart.panels.push_back(speedup_panel(in, best, crossover));
-  if (in.in_seconds) {
+  if (plan.in_seconds) {
     chart.panels.push_back(throughput_panel(in, crossover));
   } else {
     chart.columns = 1;

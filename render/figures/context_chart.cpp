@@ -28,9 +28,9 @@ std::vector<double> batches_of(const DraftPlan& draft) {
 }
 
 /// The draft and the batch, as far as there are several.
-std::string name_of_line(const SpeedupOverContextInputs& in, const DraftPlan& draft, double batch, bool batches) {
+std::string name_of_line(const DraftPlan& draft, bool drafts, double batch, bool batches) {
   std::vector<std::string> parts;
-  if (in.drafts.size() > 1) parts.push_back(draft.name);
+  if (drafts) parts.push_back(draft.name);
   if (batches) parts.push_back(fmt::format("batch {}", brief(batch)));
   if (parts.empty()) parts.emplace_back("recommended γ");
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -65,11 +65,11 @@ bool is_flat(const ChartPanel& panel) {
 }
 
 /// The fastest draft of a point, by its number; empty if plain decoding is.
-std::optional<std::size_t> fastest_at(const SpeedupOverContextInputs& in, std::size_t point) {
+std::optional<std::size_t> fastest_at(const std::vector<DraftPlan>& drafts, std::size_t point) {
   std::optional<std::size_t> fastest;
   double most = 1;
-  for (std::size_t draft = 0; draft < in.drafts.size(); ++draft) {
-    const double speedup = in.drafts[draft].points[point].speedup_estimate.value;
+  for (std::size_t draft = 0; draft < drafts.size(); ++draft) {
+    const double speedup = drafts[draft].points[point].speedup_estimate.value;
     if (speedup <= most) continue;
     most = speedup;
     fastest = draft;
@@ -77,38 +77,41 @@ std::optional<std::size_t> fastest_at(const SpeedupOverContextInputs& in, std::s
   return fastest;
 }
 
-std::string caption_of(const SpeedupOverContextInputs& in, double batch) {
-  const std::vector<PointPlan>& points = in.drafts.front().points;
+std::string caption_of(const planner::Plan& plan, double batch) {
+  const std::vector<DraftPlan>& drafts = plan.deployment.drafts;
+  const std::vector<PointPlan>& points = drafts.front().points;
   std::vector<std::string> stretches;
   std::optional<std::optional<std::size_t>> last;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (points[i].batch != batch) continue;
-    const std::optional<std::size_t> fastest = fastest_at(in, i);
+    const std::optional<std::size_t> fastest = fastest_at(drafts, i);
     if (last == fastest) continue;
     last = fastest;
-    const std::string who = !fastest               ? "plain decoding"
-                            : in.drafts.size() > 1 ? in.drafts[*fastest].name
-                                                   : std::string("speculation");
-    const double speedup = fastest ? in.drafts[*fastest].points[i].speedup_estimate.value : 1;
+    const std::string who = !fastest            ? "plain decoding"
+                            : drafts.size() > 1 ? drafts[*fastest].name
+                                                : std::string("speculation");
+    const double speedup = fastest ? drafts[*fastest].points[i].speedup_estimate.value : 1;
     const std::string gain = fastest ? fmt::format(" ({}×)", brief(speedup, 3)) : "";
     stretches.push_back(fmt::format("{}{} from context {} on", who, gain, brief(points[i].context)));
   }
-  return fmt::format("{}: at batch {} the fastest is {}.", in.who, brief(batch), fmt::join(stretches, ", "));
+  return fmt::format("{}: at batch {} the fastest is {}.", deployment_of(plan), brief(batch),
+                     fmt::join(stretches, ", "));
 }
 
 }  // namespace
 
-Chart speedup_over_context_chart(const SpeedupOverContextInputs& in) {
-  const std::vector<double> batches = batches_of(in.drafts.front());
+Chart speedup_over_context_chart(const planner::Plan& plan) {
+  const std::vector<DraftPlan>& drafts = plan.deployment.drafts;
+  const std::vector<double> batches = batches_of(drafts.front());
   Chart chart{.name = "speedup-over-context",
               .title = "Which draft pays at which context",
-              .caption = caption_of(in, batches.front())};
+              .caption = caption_of(plan, batches.front())};
   ChartPanel speedups{.title = "over plain decoding", .x = context_axis(), .y = {"speedup", "speedup (×)"}};
   ChartPanel tokens{.title = "of the recommended γ", .x = context_axis(), .y = {"tokens_per_step", "tokens per step"}};
   int colour = 0;
-  for (const DraftPlan& draft : in.drafts) {
+  for (const DraftPlan& draft : drafts) {
     for (const double batch : batches) {
-      const std::string name = name_of_line(in, draft, batch, batches.size() > 1);
+      const std::string name = name_of_line(draft, drafts.size() > 1, batch, batches.size() > 1);
       add_lines(name, draft, batch, colour++, speedups, tokens);
     }
   }

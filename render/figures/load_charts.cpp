@@ -78,7 +78,7 @@ void set_look(const ScenarioOverLoads& scenario, ChartSeries& series) {
   }
 }
 
-void warn_of_simulation(const LoadChartInputs& in, Chart& chart) {
+void warn_of_simulation(const std::string& runs, Chart& chart) {
   chart.assumptions.push_back(
       {"95% intervals", "Student's t over runs, widened to seven worlds from 2.5% to 97.5%",
        "default"});
@@ -86,7 +86,7 @@ void warn_of_simulation(const LoadChartInputs& in, Chart& chart) {
       {"simulated", fmt::format("figures are those of {} of each way at each load; bands hold the error of these runs, "
                                 "of the cost and of the acceptance; where a world takes less than the load, its "
                                 "times grow with the length of the runs; where two bands overlap, their colours mix",
-                                in.runs)});
+                                runs)});
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ void name_layouts(const planner::LayoutSearch& search, std::vector<ScenarioOverL
 
 }  // namespace
 
-LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads) {
+std::vector<ScenarioOverLoads> scenarios_over_loads(const planner::Capacity& capacity, std::size_t loads) {
   const sim::CapacityQuestion question = without_load(capacity.simulation);
   const sim::CapacityAnswer answer = sim::plan_capacity(question);
   // Scenarios that are not shown need no worlds.
@@ -149,29 +149,30 @@ LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t
     if (answer.recommended == place) its_answer.recommended = its_answer.scenarios.size() - 1;
   }
   const sim::CapacityInWorlds worlds = sim::in_worlds(two, std::move(its_answer), capacity.worlds);
-  LoadChartInputs in;
-  in.price_per_gpu_hour = question.price_per_gpu_hour;
-  in.runs = fmt::format("{} runs of {} requests", question.replications, question.workload.open_requests());
+  std::vector<ScenarioOverLoads> scenarios;
   for (std::size_t place = 0; place < two.scenarios.size(); ++place) {
     const bool elsewhere = capacity.plain_elsewhere && sim::is_plain(two.scenarios[place]);
-    in.scenarios.push_back(elsewhere ? plain_elsewhere(capacity, loads) : over_loads(two, worlds, place, loads));
+    scenarios.push_back(elsewhere ? plain_elsewhere(capacity, loads) : over_loads(two, worlds, place, loads));
   }
-  if (capacity.plain_elsewhere) name_layouts(*capacity.layouts, in.scenarios);
-  return in;
+  if (capacity.plain_elsewhere) name_layouts(*capacity.layouts, scenarios);
+  return scenarios;
 }
 
-Chart cost_and_time_chart(const LoadChartInputs& in) {
-  if (!in.price_per_gpu_hour) throw planner::QuestionError("--price is missing: of a GPU for an hour");
+Chart cost_and_time_chart(const planner::Capacity& capacity, const std::string& who, std::size_t loads) {
+  const sim::CapacityQuestion& asked = capacity.simulation;
+  if (!asked.price_per_gpu_hour) throw planner::QuestionError("--price is missing: of a GPU for an hour");
+  const std::vector<ScenarioOverLoads> scenarios = scenarios_over_loads(capacity, loads);
+  const std::string runs = fmt::format("{} runs of {} requests", asked.replications, asked.workload.open_requests());
   Chart chart{.name = "cost-and-time-per-token",
               .title = "What a shorter time per token costs, with and without speculation"};
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = {"cost_per_million_tokens", "cost per million output tokens (unit of --price)"};
   panel.x.low = 0;
   panel.y = {"tpot_ms", "median time per output token (ms)", AxisScale::logarithmic};
-  chart.caption = fmt::format("{}, {} per GPU hour; the load and the mean batch fall from left to right: ", in.who,
-                              brief(*in.price_per_gpu_hour));
-  for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
-    const ScenarioOverLoads& scenario = in.scenarios[s];
+  chart.caption = fmt::format("{}, {} per GPU hour; the load and the mean batch fall from left to right: ", who,
+                              brief(*asked.price_per_gpu_hour));
+  for (std::size_t s = 0; s < scenarios.size(); ++s) {
+    const ScenarioOverLoads& scenario = scenarios[s];
     ChartSeries band{.name = scenario.name + ", 95%", .mark = ChartMark::band}, line{.name = scenario.name};
     ChartSeries batches{.mark = ChartMark::text, .role = ChartRole::reference};
     set_look(scenario, band);
@@ -199,9 +200,9 @@ Chart cost_and_time_chart(const LoadChartInputs& in) {
     panel.series.push_back(std::move(line));
     panel.series.push_back(std::move(batches));
   }
-  chart.caption += fmt::format(". Simulated, {} at each load.", in.runs);
+  chart.caption += fmt::format(". Simulated, {} at each load.", runs);
   panel.y.high = 2 * largest_drawn(panel);
-  warn_of_simulation(in, chart);
+  warn_of_simulation(runs, chart);
   return chart;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,23 +21,16 @@ struct ScenarioOverLoads {
 };
 
 /// The ways of decoding that figures over loads show: plain, in the layout that it is compared in, and the recommended
-/// speculative one, else the one that takes most.
-struct LoadChartInputs {
-  std::vector<ScenarioOverLoads> scenarios;
-  std::optional<double> price_per_gpu_hour;
-  /// The simulation behind the figures: "4 runs of 500 requests".
-  std::string runs;
-  std::string who;
-};
-
-/// Plans a capacity without the load that is requested, and simulates the times of the scenarios shown over loads;
-/// `who` is left out.
+/// speculative one, else the one that takes most. Plans a capacity without the load that is requested, and simulates
+/// their times.
 /// @param capacity  of its own answer only the layout of plain decoding is used
 /// @param loads  number of loads of a replica at which its times are simulated, up to the scenario's limit; 0 for none
 /// @throws as sim::replica_at_loads
-LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads);
+std::vector<ScenarioOverLoads> scenarios_over_loads(const planner::Capacity& capacity, std::size_t loads);
 
-/// Time per output token against cost per million tokens, load by load. @throws planner::QuestionError without a price
-Chart cost_and_time_chart(const LoadChartInputs& inputs);
+/// Time per output token against cost per million tokens, load by load.
+/// @param who  the subject: "llama-3.3-70b on 4 h100-sxm"
+/// @throws planner::QuestionError without a price
+Chart cost_and_time_chart(const planner::Capacity& capacity, const std::string& who, std::size_t loads = 8);
 
 }  // namespace specdec::render

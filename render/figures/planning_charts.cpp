@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <stdexcept>
 
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/chart_words.hpp"
@@ -277,35 +276,25 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
   return chart;
 }
 
-SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan) {
-  SpeedupOverGammaInputs inputs{.points = plan.points(), .acceptance = "benchmark runs"};
-  if (plan.drafts.empty()) return inputs;
-  const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
-  inputs.acceptance = acceptance.text;
-  if (acceptance.stated && acceptance.stated->interval) {
-    const planning::RateInterval& rates = *acceptance.stated->interval;
-    inputs.acceptance = fmt::format("α {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
-  }
-  return inputs;
-}
-
-Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
-  if (inputs.points.empty()) throw std::invalid_argument("speedup_over_gamma_chart: points is empty");
+Chart speedup_over_gamma_chart(const planner::Plan& plan) {
+  const std::vector<planning::PointPlan>& points = plan.points();
   Chart chart{.name = "speedup-over-gamma", .title = "Speedup against drafted tokens per step"};
-  const std::size_t shown = std::min(inputs.points.size(), most_points);
+  const std::size_t shown = std::min(points.size(), most_points);
   chart.columns = shown == 1 ? 1 : shown == 4 ? 2 : static_cast<int>(std::min<std::size_t>(shown, 3));
-  for (std::size_t i = 0; i < shown; ++i) chart.panels.push_back(speedup_panel(inputs.points[i]));
+  for (std::size_t i = 0; i < shown; ++i) chart.panels.push_back(speedup_panel(points[i]));
   if (shown == 1) chart.panels.front().title.clear();
-  if (shown < inputs.points.size()) {
+  if (shown < points.size()) {
     chart.warnings.push_back(
-        {"points_left_out", fmt::format("the first {} of {} points are shown", shown, inputs.points.size())});
+        {"points_left_out", fmt::format("the first {} of {} points are shown", shown, points.size())});
   }
-  chart.caption = fmt::format("With {}: ", inputs.acceptance);
+  chart.caption =
+      fmt::format("With {}: ",
+                  plan.drafts.empty() ? "benchmark runs" : acceptance_words(plan.drafts[plan.shown()].acceptance, "α"));
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string words = speedup_words(inputs.points[i]);
+    const std::string words = speedup_words(points[i]);
     chart.caption += shown == 1 ? words : fmt::format("{}: {} ", chart.panels[i].title, words);
   }
-  const planning::PointPlan& first = inputs.points.front();
+  const planning::PointPlan& first = points.front();
   if (!first.near_optimal_gammas.empty()) {
     chart.caption += fmt::format("{}Shaded: expected to lose at most {} to the best.",
                                  chart.caption.back() == ' ' ? "" : " ", percent(worlds::alike_regrets));

@@ -2,12 +2,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/estimate.hpp"
-#include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/best_gamma.hpp"
 #include "planner/plan.hpp"
 #include "render/figures/chart.hpp"
@@ -34,16 +31,8 @@ struct SpeedupMapInputs {
 };
 Chart speedup_map_chart(const SpeedupMapInputs& inputs);
 
-/// Speedup against gamma at each point of a plan, one panel per point.
-struct SpeedupOverGammaInputs {
-  std::vector<planning::PointPlan> points;
-  /// "alpha 0.75", "replay of 4608 positions", ...
-  std::string acceptance;
-};
-/// The inputs for the draft that a plan shows.
-SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan);
-/// Points beyond the sixth are left out with a warning.
-/// @throws std::invalid_argument if there is no point
-Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs);
+/// Speedup against gamma at each point of the draft that a plan shows, one panel per point. Points beyond the sixth are
+/// left out with a warning.
+Chart speedup_over_gamma_chart(const planner::Plan& plan);
 
 }  // namespace specdec::render

@@ -12,6 +12,7 @@
 #include "analysis/planning/best_gamma.hpp"
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/batch_chart.hpp"
+#include "render/figures/chart_words.hpp"
 #include "render/figures/load_charts.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/plan.hpp"
@@ -26,17 +27,13 @@ using planning::PointPlan;
 
 /// Lines that one figure tells apart.
 constexpr std::size_t most_lines = 6;
-constexpr std::string_view unnamed_model = "the model";
 
 double number(std::int64_t count) { return static_cast<double>(count); }
 
-std::string count_of(double value) {
-  return value == std::round(value) ? fmt::format("{:.0f}", value) : brief(value, 3);
-}
-
 std::string place_of(const planner::Plan& d, const PointPlan& point) {
-  return has_several_contexts(d) ? fmt::format("batch {}, context {}", count_of(point.batch), count_of(point.context))
-                                 : fmt::format("batch {}", count_of(point.batch));
+  return has_several_contexts(d)
+             ? fmt::format("batch {}, context {}", whole_or_brief(point.batch), whole_or_brief(point.context))
+             : fmt::format("batch {}", whole_or_brief(point.batch));
 }
 
 /// The points of each context, in order of batch.
@@ -80,7 +77,7 @@ Chart time_over_batch(const planner::Plan& d) {
   const bool several = has_several_contexts(d);
   int colour = 0;
   for (const auto& points : points_by_context(d)) {
-    const std::string where = several ? fmt::format(", context {}", count_of(points.front()->context)) : "";
+    const std::string where = several ? fmt::format(", context {}", whole_or_brief(points.front()->context)) : "";
     ChartSeries with{.name = "best gamma" + where, .colour = colour++};
     ChartSeries without{.name = "plain decoding" + where, .role = ChartRole::reference};
     for (const PointPlan* point : points) {
@@ -147,38 +144,18 @@ std::vector<std::int64_t> gammas_beside(const std::vector<PointPlan>& points) {
   return gammas;
 }
 
-/// "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm", as far as the plan names them.
-std::string deployment_of(const planner::Plan& d) {
-  std::string text = d.target_model.empty() ? std::string(unnamed_model) : d.target_model;
-  if (d.drafts.empty()) return text;
-  const planner::Cost& cost = d.drafts[d.shown()].cost;
-  if (cost.draft.model) text += fmt::format(" with {}", *cost.draft.model);
-  if (cost.roofline == nullptr) return text;
-  const cost::RooflineOptions& placed = cost.roofline->options();
-  const std::int64_t accelerators = placed.target.tensor_parallel;
-  return text + (accelerators > 1 ? fmt::format(" on {} {}", accelerators, placed.hardware.name)
-                                  : fmt::format(" on {}", placed.hardware.name));
-}
-
 /// One for each context; benchmark runs have one for all of theirs.
 void add_batch_charts(const planner::Plan& d, std::vector<Chart>& charts) {
-  SpeedupOverBatchInputs inputs{.points = d.points(),
-                                .context = {},
-                                .gammas = gammas_beside(d.points()),
-                                .in_seconds = d.in_seconds,
-                                .min_gain = d.min_gain,
-                                .measured = d.bench ? &*d.bench : nullptr,
-                                .who = deployment_of(d)};
+  const std::vector<std::int64_t> gammas = gammas_beside(d.points());
   if (d.bench || !has_several_contexts(d)) {
-    if (d.shown_plan().crossover_batch) inputs.crossover = number(*d.shown_plan().crossover_batch);
-    charts.push_back(speedup_over_batch_chart(inputs));
+    charts.push_back(speedup_over_batch_chart(d, gammas));
     return;
   }
   for (const auto& points : points_by_context(d)) {
-    inputs.context = points.front()->context;
-    Chart& chart = charts.emplace_back(speedup_over_batch_chart(inputs));
-    chart.name += fmt::format("-context-{}", count_of(*inputs.context));
-    chart.title += fmt::format(", context {}", count_of(*inputs.context));
+    const double context = points.front()->context;
+    Chart& chart = charts.emplace_back(speedup_over_batch_chart(d, gammas, context));
+    chart.name += fmt::format("-context-{}", whole_or_brief(context));
+    chart.title += fmt::format(", context {}", whole_or_brief(context));
   }
 }
 
@@ -186,16 +163,13 @@ void add_batch_charts(const planner::Plan& d, std::vector<Chart>& charts) {
 
 std::string subject_of(const planner::Plan& plan) {
   std::string deployment = deployment_of(plan);
-  if (deployment != unnamed_model || plan.drafts.empty()) return deployment;
-  const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
-  if (!acceptance.stated || !acceptance.stated->interval) return acceptance.text;
-  const planning::RateInterval& rates = *acceptance.stated->interval;
-  return fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
+  if (deployment != deployment_of("", nullptr) || plan.drafts.empty()) return deployment;
+  return acceptance_words(plan.drafts[plan.shown()].acceptance, "alpha");
 }
 
 std::vector<Chart> plan_charts(const planner::Plan& d, const MapCells& cells) {
   std::vector<Chart> charts;
-  charts.push_back(speedup_over_gamma_chart(speedup_over_gamma_inputs(d)));
+  charts.push_back(speedup_over_gamma_chart(d));
   if (const std::optional<planning::RateInterval> rates = rates_at_one_c(d)) {
     const planner::StepTimes& times = *d.drafts.front().cost.constants;
     SpeedupMapInputs map{.cost = times.with_c(0),
@@ -226,20 +200,19 @@ RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const 
       {"lenience", lenience_chart},
       {"calibration", calibration_chart}};
   for (const auto& [name, chart_of] : of_analysis) {
-    made.add(name, [&, draw = chart_of] { return draw(inputs); });
+    try {
+      made.charts.push_back(chart_of(inputs));
+    } catch (const planner::QuestionError& error) {
+      made.left_out.push_back(fmt::format("{} ({})", name, error.with_options()));
+    }
   }
   return made;
 }
 
 std::vector<Chart> capacity_charts(const planner::Capacity& capacity, const std::string& who) {
-  constexpr std::size_t loads = 8;
   const planner::CapacityQuestion& question = capacity.question;
   if (question.concurrency || question.replicas || !question.price) return {};
-  LoadChartInputs inputs = load_chart_inputs(capacity, loads);
-  inputs.who = who;
-  std::vector<Chart> charts;
-  charts.push_back(cost_and_time_chart(inputs));
-  return charts;
+  return {cost_and_time_chart(capacity, who)};
 }
 
 }  // namespace specdec::render

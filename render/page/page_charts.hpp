@@ -36,17 +36,6 @@ struct RecordingCharts {
   std::vector<Chart> charts;
   /// Charts that this recording cannot give: "lenience (the recording has no whole rows, ...)".
   std::vector<std::string> left_out;
-
-  /// Draws one more, or says why the recording cannot give it.
-  /// @param draw  throws planner::QuestionError where it cannot
-  template <class Draw>
-  void add(std::string_view name, const Draw& draw) {
-    try {
-      charts.push_back(draw());
-    } catch (const planner::QuestionError& error) {
-      left_out.push_back(std::string(name) + " (" + error.with_options() + ")");
-    }
-  }
 };
 
 /// Charts of a recording: acceptance by position, tokens per step, lenience and calibration.

@@ -34,15 +34,15 @@ TEST_CASE("figures over loads show plain decoding in the layout that it is compa
   REQUIRE(capacity.plain_elsewhere);
   const std::int64_t of_plain = capacity.of_plain().simulation.gpus_per_replica;
   REQUIRE(of_plain != capacity.simulation.gpus_per_replica);
-  const render::LoadChartInputs inputs = render::load_chart_inputs(capacity, 3);
-  REQUIRE(inputs.scenarios.size() == 2);
-  const render::ScenarioOverLoads &plain = inputs.scenarios[0], &drafts = inputs.scenarios[1];
+  const auto scenarios = render::scenarios_over_loads(capacity, 3);
+  REQUIRE(scenarios.size() == 2);
+  const render::ScenarioOverLoads &plain = scenarios[0], &drafts = scenarios[1];
   const std::string name = "plain decoding, tp " + std::to_string(of_plain);
   CHECK(plain.name == name);
   CHECK(drafts.name == "γ = 3, tp " + std::to_string(capacity.simulation.gpus_per_replica));
   CHECK(plain.points.size() == 3);
 
-  CHECK_THAT(render::cost_and_time_chart(inputs).caption, Contains(name));
+  CHECK_THAT(render::cost_and_time_chart(capacity, "", 3).caption, Contains(name));
 }
 
 TEST_CASE("figures over loads of one layout name none") {
@@ -50,8 +50,8 @@ TEST_CASE("figures over loads of one layout name none") {
   question.workload.requests = 100;
   const planner::Cost cost = planner::Cost::of_hardware(
       "h200-sxm", "llama-3.3-70b", {.draft = {.model = "eagle3-llama-3.3-70b"}, .tensor_parallel = 4});
-  const render::LoadChartInputs inputs =
-      render::load_chart_inputs(planner::asked_capacity(planner::Acceptance::of_rate(0.65), cost, question), 0);
-  CHECK(inputs.scenarios[0].name == "plain decoding");
-  CHECK(inputs.scenarios[1].name == "γ = 3");
+  const auto scenarios =
+      render::scenarios_over_loads(planner::asked_capacity(planner::Acceptance::of_rate(0.65), cost, question), 0);
+  CHECK(scenarios[0].name == "plain decoding");
+  CHECK(scenarios[1].name == "γ = 3");
 }
