@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "render/figures/chart.hpp"
+#include "render/table.hpp"
 
 namespace specdec::render {
 
@@ -14,8 +17,20 @@ namespace specdec::render {
 /// or is not finite. A place on an axis of categories is the category's name.
 nlohmann::ordered_json chart_json(const Chart& chart);
 
-/// The same for human readers, without title and caption: a table for each panel. Series over the same x stand side by
-/// side; for long series only some rows are printed, with a note.
+/// Its "figure" alone.
+/// @param with_marks  True if the series have the vectors of ChartSeries, null where a number is not finite: everything
+///                    that a page's script draws from
+nlohmann::ordered_json figure_json(const Chart& chart, bool with_marks);
+
+/// The panel's title, or its y axis' label if it has none.
+std::string title_of(const ChartPanel& panel);
+
+/// A panel's data: series over the same x stand side by side, each other one by itself.
+/// @param name  caption of the former
+/// @param most  rows of a table; of longer series evenly spaced ones are shown, and the caption says so
+std::vector<Table> data_tables(const ChartPanel& panel, const std::string& name, std::size_t most);
+
+/// The same for human readers, without title and caption: the tables of each panel.
 std::string chart_text(const Chart& chart);
 
 }  // namespace specdec::render

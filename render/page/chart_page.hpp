@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "render/figures/chart.hpp"
@@ -15,9 +14,5 @@ struct PageChart {
 };
 
 std::string figure_html(const PageChart& shown);
-
-/// Everything of the chart for the page's script, which draws it again with values to hover over: series with the
-/// vectors of ChartSeries, null where a number is not finite.
-nlohmann::ordered_json page_chart_json(const Chart& chart);
 
 }  // namespace specdec::render

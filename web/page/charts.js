@@ -150,16 +150,18 @@ function boxes(series, named, look) {
   };
 }
 
+const isLogarithmic = (axis) => axis.scale === "logarithmic";
+
 /** Cells of a heat map, and the scale that colours them. */
 function cells(series, panel) {
   // From the middle of a cell to its edge: a distance, or a factor on a logarithmic axis.
   const half = (values, axis) => {
     const places = [...new Set(values)].sort((a, b) => a - b);
-    if (places.length < 2) return axis.logarithmic ? 1 : 0.5;
-    return axis.logarithmic ? Math.sqrt(places[1] / places[0]) : (places[1] - places[0]) / 2;
+    if (places.length < 2) return isLogarithmic(axis) ? 1 : 0.5;
+    return isLogarithmic(axis) ? Math.sqrt(places[1] / places[0]) : (places[1] - places[0]) / 2;
   };
   const width = half(series.x, panel.x), height = half(series.y, panel.y);
-  const edge = (value, axis, by, up) => (axis.logarithmic ? (up ? value * by : value / by) : (up ? value + by : value - by));
+  const edge = (value, axis, by, up) => (isLogarithmic(axis) ? (up ? value * by : value / by) : (up ? value + by : value - by));
   return {
     type: "custom", name: series.name, clip: true, z: 1,
     data: series.x.map((x, i) => [x, series.y[i], shadeOf(panel, series.z[i]), series.labels ? series.labels[i] : "", series.z[i]]),
@@ -200,7 +202,7 @@ function axis(of, look, gap, placed = false, doubles = false) {
     };
   }
   if (names.length > 0) return { ...common, type: "category", data: names };
-  const type = of.logarithmic ? "log" : "value";
+  const type = isLogarithmic(of) ? "log" : "value";
   return {
     ...common, type, logBase: doubles ? 2 : 10, scale: of.low === null || of.low === undefined,
     min: of.low ?? undefined, max: of.high ?? undefined, axisPointer: { label: { formatter: ({ value }) => brief(value) } },
@@ -210,14 +212,14 @@ function axis(of, look, gap, placed = false, doubles = false) {
 
 /** Each series says which of the colours, dashes and symbols it has. */
 function colourOf(series, look) {
-  return series.role === "reference" ? look.faded : look.colours[(series.colour ?? 0) % look.colours.length];
+  return series.role === "reference" ? look.faded : look.colours[(series.look ?? 0) % look.colours.length];
 }
 
 const shades = ["#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"];
 
 /** How far a value lies along the scale of shades. */
 function shadeOf(panel, value) {
-  return panel.z.logarithmic && value !== null ? Math.log(value) : value;
+  return isLogarithmic(panel.z) && value !== null ? Math.log(value) : value;
 }
 
 /** The values of the lightest and of the darkest cell. */
@@ -248,7 +250,7 @@ export function optionOf(panel, description) {
     option.grid.left = 32 + 7 * longest;
   }
   for (const series of panel.series) {
-    const place = series.colour ?? 0;
+    const place = series.look ?? 0;
     const colour = colourOf(series, look);
     const named = { name: series.name, color: colour };
     const points = (series.x || []).map((x, i) => [x, series.y ? series.y[i] : null]);
@@ -316,7 +318,7 @@ const svgPaths = {
 
 /** A small picture of how a series looks. */
 function swatch(series, look) {
-  const colour = colourOf(series, look), place = series.colour ?? 0;
+  const colour = colourOf(series, look), place = series.look ?? 0;
   const part = (name, attributes) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -428,7 +430,7 @@ export class Drawing {
     this.element.setAttribute("role", "img");
     this.element.setAttribute("aria-label", description);
     // A legend that says the same stays, and with it the focus within it.
-    const names = JSON.stringify([theme().ink, panel.z, panel.series.map(({ name, mark, role, colour, z }) => [name, mark, role, colour, z && scaleOf(panel, { z })])]);
+    const names = JSON.stringify([theme().ink, panel.z, panel.series.map(({ name, mark, role, look, z }) => [name, mark, role, look, z && scaleOf(panel, { z })])]);
     if (names === this.names) return;
     this.names = names;
     const legend = legendOf(panel, (name) => this.toggle(name), this.hidden);

@@ -10,7 +10,7 @@ const batches = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 const gammaAxis = { label: "gamma (drafted tokens per step)", low: 0, high: null };
 const speedupAxis = { label: "speedup over plain decoding", low: null, high: null };
-const batchAxis = { label: "batch (sequences decoded together)", logarithmic: true, low: null };
+const batchAxis = { label: "batch (sequences decoded together)", scale: "logarithmic", low: null };
 const plainDecoding = { name: "plain decoding", mark: "horizontal", role: "reference", y: [1] };
 
 const intervalWords = "95% interval";
@@ -45,7 +45,7 @@ const wordsOf = (plan) => plan.decision.text.filter((line) => line !== "");
 function band(name, x, rows, key, of) {
   if (!rows.some((row) => row[key])) return [];
   const end = (which) => rows.map((row) => row[key]?.[which] ?? row[of]);
-  return [{ name, mark: "band", role: "data", colour: 0, x, low: end(0), high: end(1) }];
+  return [{ name, mark: "band", role: "data", look: 0, x, low: end(0), high: end(1) }];
 }
 
 function gammaPanel({ rows, best, near, used }) {
@@ -60,9 +60,9 @@ function gammaPanel({ rows, best, near, used }) {
     });
   }
   series.push(plainDecoding, ...band(intervalWords, x, rows, "interval", "speedup"));
-  series.push({ name: "speedup", mark: "line", role: "data", colour: 0, x, y: rows.map((row) => row.speedup) });
+  series.push({ name: "speedup", mark: "line", role: "data", look: 0, x, y: rows.map((row) => row.speedup) });
   const bestRow = rows.find((row) => row.gamma === best);
-  if (bestRow) series.push({ name: "recommended", mark: "points", role: "highlight", colour: 1, x: [best], y: [bestRow.speedup] });
+  if (bestRow) series.push({ name: "recommended", mark: "points", role: "highlight", look: 1, x: [best], y: [bestRow.speedup] });
   if (used !== undefined) series.push({ name: "in use", mark: "vertical", role: "reference", x: [used] });
   return { title: "", x: { ...gammaAxis, high: last }, y: speedupAxis, series };
 }
@@ -72,12 +72,12 @@ function tokensPanel({ rows, best }, rate) {
   const x = rows.map((row) => row.gamma);
   const tokens = rows.map((row) => row.tokens);
   const series = band(intervalWords, x, rows, "tokensInterval", "tokens");
-  series.push({ name: rate ? "as measured" : "tokens per step", mark: "line", role: "data", colour: 0, x, y: tokens });
+  series.push({ name: rate ? "as measured" : "tokens per step", mark: "line", role: "data", look: 0, x, y: tokens });
   if (rate) {
-    series.push({ name: rate.name, mark: "line", role: "data", colour: 2, x, y: x.map((gamma) => rate.rows.find((row) => row.gamma === gamma)?.tokens ?? null) });
+    series.push({ name: rate.name, mark: "line", role: "data", look: 2, x, y: x.map((gamma) => rate.rows.find((row) => row.gamma === gamma)?.tokens ?? null) });
   }
   const place = x.indexOf(best);
-  if (place >= 0) series.push({ name: "recommended", mark: "points", role: "highlight", colour: 1, x: [best], y: [tokens[place]] });
+  if (place >= 0) series.push({ name: "recommended", mark: "points", role: "highlight", look: 1, x: [best], y: [tokens[place]] });
   return { title: "", x: { ...gammaAxis, high: x[x.length - 1] }, y: { label: "tokens per step of the target", low: 1 }, series };
 }
 
@@ -88,9 +88,9 @@ function batchPanel(plan) {
   const rows = points.map((point) => point.rows.find((row) => row.gamma === point.gamma).speedup)
     .map((speedup) => ({ speedup: middle(speedup), interval: speedup.ci95 }));
   const series = [plainDecoding, ...band(`recommended gamma, ${intervalWords}`, x, rows, "interval", "speedup"), {
-    name: "recommended gamma", mark: "line", role: "data", colour: 0, x, y: rows.map((row) => row.speedup),
+    name: "recommended gamma", mark: "line", role: "data", look: 0, x, y: rows.map((row) => row.speedup),
   }, {
-    name: "", mark: "text", role: "data", colour: 0, x, y: rows.map((row) => row.interval?.[1] ?? row.speedup),
+    name: "", mark: "text", role: "data", look: 0, x, y: rows.map((row) => row.interval?.[1] ?? row.speedup),
     labels: points.map((point) => `γ ${point.gamma}`),
   }];
   const last = plan.crossover_batch;
@@ -104,8 +104,8 @@ function timePanel(plan) {
   const milliseconds = (kind) => points.map((point) => 1000 * point.seconds_per_output_token[kind]);
   return {
     title: "", x: batchAxis, y: { label: "time per output token (ms)", low: 0 }, series: [
-      { name: "recommended gamma", mark: "line", role: "data", colour: 0, x, y: milliseconds("speculative") },
-      { name: "plain decoding", mark: "line", role: "reference", colour: 0, x, y: milliseconds("baseline") },
+      { name: "recommended gamma", mark: "line", role: "data", look: 0, x, y: milliseconds("speculative") },
+      { name: "plain decoding", mark: "line", role: "reference", look: 0, x, y: milliseconds("baseline") },
     ],
   };
 }
@@ -135,8 +135,8 @@ function overCPanel(planner, request) {
     if (gamma[i] !== null && gamma[i] !== gamma[i - 1] && c - before > top / 14) changes.push(i);
   });
   const series = [plainDecoding, ...band(`recommended gamma, ${intervalWords}`, x, rows, "interval", "speedup")];
-  series.push({ name: "recommended gamma", mark: "line", role: "data", colour: 0, x, y: speedup }, {
-    name: "", mark: "text", role: "data", colour: 0, x: changes.map((i) => x[i]), y: changes.map((i) => speedup[i]),
+  series.push({ name: "recommended gamma", mark: "line", role: "data", look: 0, x, y: speedup }, {
+    name: "", mark: "text", role: "data", look: 0, x: changes.map((i) => x[i]), y: changes.map((i) => speedup[i]),
     labels: changes.map((i) => `γ ${gamma[i]}`),
   }, { name: "your c", mark: "vertical", role: "reference", x: [own] });
   return { title: "", x: { label: "c, draft step / target step", low: 0, high: top }, y: speedupAxis, series };
