@@ -37,13 +37,7 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
   const std::string_view option = "--acceptance-length";
   const std::string& text = *o.acceptance_length;
   const auto typed_length = [&](std::string_view number, std::int64_t gamma) {
-    const LegalRange range = {1.0, static_cast<double>(gamma) + 1};
-    const double length = parse_number(option, number, {});
-    if (range.contains(length)) return estimate::TypedLength{gamma, length, half_unit_of(number)};
-    refuse(option, number,
-           fmt::format("in {} at gamma {}: tokens per step, the bonus token included (accepted drafts alone are one "
-                       "less, in [0, {}])",
-                       range.to_string(), gamma, gamma));
+    return estimate::TypedLength{gamma, parse_number(option, number, {}), half_unit_of(number)};
   };
   std::vector<estimate::TypedLength> lengths;
   if (text.empty()) refuse(option, text, "LENGTH, a number >= 1, or GAMMA:LENGTH,...");
@@ -58,13 +52,6 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
     const auto pair = split(part, ':');
     if (pair.size() != 2) refuse(option, text, "LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
     const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], 1, largest_max_gamma);
-    if (!lengths.empty() && gamma == lengths.back().gamma) {
-      throw UsageError(fmt::format("{}: gamma {} is given twice", option, gamma));
-    }
-    if (!lengths.empty() && gamma < lengths.back().gamma) {
-      throw UsageError(
-          fmt::format("{}: gamma {} follows {}, but gammas must rise", option, gamma, lengths.back().gamma));
-    }
     lengths.push_back(typed_length(pair[1], gamma));
   }
   return {.acceptance_length = std::move(lengths)};

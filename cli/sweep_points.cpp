@@ -122,16 +122,12 @@ class PointMaker {
   /// Before any of them is made, since lists multiply.
   double points(const FileSection& section) const {
     double points = 1;
-    for (const FileOption& axis : section.options)
-      if (is_read(axis)) points *= static_cast<double>(axis.values.size());
+    for (const FileOption* axis : axes_of(section)) points *= static_cast<double>(axis->values.size());
     return points;
   }
 
   void add(const FileSection& section, const std::vector<std::string>& varied, SweepPoints& made) {
-    std::vector<const FileOption*> axes;
-    for (const FileOption& axis : section.options) {
-      if (is_read(axis)) axes.push_back(&axis);
-    }
+    const Axes axes = axes_of(section);
     std::vector<std::size_t> places(axes.size(), 0);
     do {
       made.points.push_back(point(axes, places, varied));
@@ -139,44 +135,51 @@ class PointMaker {
     made.files = contents_.files();
   }
 
-  /// The keys of the options that are not everywhere the same, in the order of the file.
-  std::vector<std::string> varied(const std::vector<FileSection>& sections) const {
+  using Axes = std::vector<const FileOption*>;
+
+  /// The keys, in the order of the file, whose options in all sections are so.
+  std::vector<std::string> keys_where(const std::vector<FileSection>& sections,
+                                      const std::function<bool(const std::string& key, const Axes&)>& are_so) const {
     std::vector<std::string> keys;
-    std::map<std::string, std::vector<const FileOption*>> by_key;
+    std::map<std::string, Axes> by_key;
     for (const FileSection& section : sections) {
-      for (const FileOption& axis : section.options) {
-        if (!is_read(axis)) continue;
-        const std::string key = key_of(*options_.name_of(axis.name));
+      for (const FileOption* axis : axes_of(section)) {
+        const std::string key = key_of(*options_.name_of(axis->name));
         if (by_key[key].empty()) keys.push_back(key);
-        by_key[key].push_back(&axis);
+        by_key[key].push_back(axis);
       }
     }
-    std::erase_if(keys, [&](const std::string& key) {
-      const std::vector<const FileOption*>& of_sections = by_key.at(key);
-      return of_sections.size() == sections.size() &&
-             std::all_of(of_sections.begin(), of_sections.end(), [&](const FileOption* axis) {
-               return axis->values.size() == 1 && axis->values == of_sections.front()->values;
+    std::erase_if(keys, [&](const std::string& key) { return !are_so(key, by_key.at(key)); });
+    return keys;
+  }
+
+  /// The keys of the options that are not everywhere the same.
+  std::vector<std::string> varied(const std::vector<FileSection>& sections) const {
+    return keys_where(sections, [&](const std::string&, const Axes& axes) {
+      return axes.size() != sections.size() || std::any_of(axes.begin(), axes.end(), [&](const FileOption* axis) {
+               return axis->values.size() > 1 || axis->values != axes.front()->values;
              });
     });
-    return keys;
   }
 
   /// Those of the acceptance that one section gives several values: they are what may be, not what is chosen, as an
   /// acceptance that changes with the draft is.
   std::vector<std::string> uncertain(const std::vector<FileSection>& sections) const {
-    std::vector<std::string> keys;
-    for (const FileSection& section : sections) {
-      for (const FileOption& axis : section.options) {
-        if (!is_read(axis) || axis.values.size() == 1) continue;
-        const std::string key = key_of(*options_.name_of(axis.name));
-        const bool is_known = std::find(keys.begin(), keys.end(), key) != keys.end();
-        if (acceptance_keys.count(key) > 0 && !is_known) keys.push_back(key);
-      }
-    }
-    return keys;
+    return keys_where(sections, [](const std::string& key, const Axes& axes) {
+      return acceptance_keys.count(key) > 0 &&
+             std::any_of(axes.begin(), axes.end(), [](const FileOption* axis) { return axis->values.size() > 1; });
+    });
   }
 
  private:
+  Axes axes_of(const FileSection& section) const {
+    Axes axes;
+    for (const FileOption& axis : section.options) {
+      if (is_read(axis)) axes.push_back(&axis);
+    }
+    return axes;
+  }
+
   /// False for options of the output.
   bool is_read(const FileOption& axis) const {
     if (passed_over.count(axis.name) > 0) return false;
@@ -189,7 +192,7 @@ class PointMaker {
     return true;
   }
 
-  static bool advance(const std::vector<const FileOption*>& axes, std::vector<std::size_t>& places) {
+  static bool advance(const Axes& axes, std::vector<std::size_t>& places) {
     for (std::size_t i = axes.size(); i-- > 0;) {
       if (++places[i] < axes[i]->values.size()) return true;
       places[i] = 0;
@@ -197,8 +200,7 @@ class PointMaker {
     return false;
   }
 
-  SweepPoint point(const std::vector<const FileOption*>& axes, const std::vector<std::size_t>& places,
-                   const std::vector<std::string>& varied) {
+  SweepPoint point(const Axes& axes, const std::vector<std::size_t>& places, const std::vector<std::string>& varied) {
     chosen_ = usual_options<Chosen>(costs_);
     options_.get().forget();
     for (std::size_t i = 0; i < axes.size(); ++i) {

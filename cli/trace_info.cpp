@@ -78,27 +78,17 @@ std::string size_text(std::int64_t bytes) {
                             : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-/// The recording's metadata, in words.
-std::string metadata_text(const TraceMetadata& m) {
-  std::vector<std::string> words;
-  const auto say = [&](const std::string& what, const auto& value) {
-    words.push_back(fmt::format("{} {}", what, value));
-  };
-  if (!m.target_model.empty()) say("target", m.target_model);
-  if (!m.draft_model.empty()) say("draft", m.draft_model);
-  if (!m.draft_kind.empty()) say("kind of draft", m.draft_kind);
-  if (!m.engine.empty()) say("engine", m.engine);
-  if (m.vocab_size) say("vocabulary", *m.vocab_size);
-  if (m.temperature) say("temperature", *m.temperature);
-  if (m.top_k) say("top-k", *m.top_k);
-  if (m.top_p) say("top-p", *m.top_p);
-  if (m.min_p) say("min-p", *m.min_p);
-  if (m.temperature_last.value_or(false)) words.push_back("temperature last");
-  if (m.acceptance) say("acceptance rule", traces::name_of(*m.acceptance));
-  say("log-probabilities", traces::name_of(m.logprob_space));
-  say("text from", traces::name_of(m.path));
-  for (const auto& [key, value] : m.other) say(key, value);
-  return fmt::format("It says of itself: {}.", fmt::join(words, ", "));
+/// All that the recording says of itself.
+Table metadata_table(const TraceMetadata& m) {
+  ordered_json said = metadata_json(m);
+  said.update(ordered_json(said["other"]));
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const auto& [key, value] : said.items()) {
+    if (key != "other" && !value.is_null())
+      rows.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return make_table(rows, {{"metadata", {Align::left}, [](const auto& row) { return row.first; }},
+                           {"", {Align::left}, [](const auto& row) { return row.second; }}});
 }
 
 /// What decides how it is read: models, rule and text.
@@ -122,7 +112,7 @@ render::Spoken described(const TraceDescription& d) {
       d.tiers, {{"tier", {Align::left}, [](const auto& row) { return std::string(traces::name_of(row.tier)); }},
                 {"positions", [](const auto& row) { return fmt::format("{}", row.positions); }},
                 {"sequences", [](const auto& row) { return fmt::format("{}", row.sequences); }}});
-  answer.more = wrapped(metadata_text(d.metadata)) + '\n';
+  answer.more = text_of(metadata_table(d.metadata));
   const auto task = [&d](const auto& row) {
     return row.first < 0 ? "(none)" : traces::task_name(d.metadata.task_names, row.first);
   };

@@ -172,7 +172,10 @@ void require_lengths(const std::vector<estimate::TypedLength>& lengths) {
     last = length.gamma;
     if (1 <= length.tokens_per_step && length.tokens_per_step <= static_cast<double>(last) + 1) continue;
     refuse("--acceptance-length", fmt::format("{}", length.tokens_per_step),
-           fmt::format("in [1, {}] at gamma {}: tokens per step, the bonus token included", last + 1, last));
+           fmt::format(
+               "in [1, {0}] at gamma {1}: tokens per step, the bonus token included (accepted drafts alone are one "
+               "less, in [0, {1}])",
+               last + 1, last));
   }
 }
 

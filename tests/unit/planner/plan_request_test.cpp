@@ -86,7 +86,7 @@ TEST_CASE("words that say two things of the acceptance, nothing, or what goes wi
   CHECK_THROWS_WITH(plan(R"({"acceptance": {"acceptance_length": [{"gamma": 2, "tokens_per_step": 3.5}]},
                              "cost": {"c": 0.1}})"),
                     "acceptance_length is 3.5, but must be in [1, 3] at gamma 2: tokens per step, the bonus token "
-                    "included");
+                    "included (accepted drafts alone are one less, in [0, 2])");
   CHECK_THROWS_WITH(plan(R"({"acceptance": {"alpha": 0.5}, "cost": {"c": 0.1, "tensor_parallel_size": 2}})"),
                     "tensor_parallel_size is given, but needs hardware beside it");
   CHECK_THROWS_WITH(plan(R"({"acceptance": {"alpha": 0.5}, "cost": {"c": 0.1, "hardware": "h100-sxm"}})"),
