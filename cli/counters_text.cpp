@@ -69,7 +69,7 @@ std::string draft_text(const ServingSummary& s) {
 
 /// "llama-8b, chat: "; empty without a name.
 std::string heading_of(const ServingSummary& s) {
-  const std::string title = without_control_characters(title_of(s));
+  const std::string title = visible(title_of(s));
   return title.empty() ? title : title + ": ";
 }
 
@@ -290,7 +290,7 @@ std::string spread_sentence(const CountersAnswer& a) {
   };
   const auto [least, most] = std::ranges::minmax_element(a.groups, {}, length);
   const auto shown = [&](const CountersGroup& group) {
-    return fmt::format("{} ({})", brief(length(group), 3), without_control_characters(title_of(group.summary)));
+    return fmt::format("{} ({})", brief(length(group), 3), visible(title_of(group.summary)));
   };
   return fmt::format("Acceptance length {} to {} over {} groups.", shown(*least), shown(*most), a.groups.size());
 }

@@ -15,7 +15,6 @@
 #include "render/figures/chart_data.hpp"
 #include "render/figures/drawing.hpp"
 #include "render/figures/gnuplot_script.hpp"
-#include "render/step_figure.hpp"
 #include "render/table.hpp"
 #include "render/text.hpp"
 
@@ -33,8 +32,10 @@ struct FigureList {
 };
 
 std::vector<FigureList> all_figures() {
-  return {{"paper", paper_figures()},           {"planning", planning_figures()},
-          {"traces", trace_figures()},          {"deployments", deployment_figures()}};
+  return {{"paper", paper_figures()},
+          {"planning", planning_figures()},
+          {"traces", trace_figures()},
+          {"deployments", {speedup_over_batch_figure(), speedup_over_context_figure(), cost_and_time_figure()}}};
 }
 
 /// Options for the appearance of drawings.
@@ -147,7 +148,7 @@ Report plot_figure(const std::function<Chart()>& make_chart, const PlotOptions& 
   report.json = chart_json(chart);
   if (kind) {
     report.file = drawing_of(chart, style, options.command_line());
-    report.spoken = said(fmt::format("{}: {}. {}", without_control_characters(*output), chart.title, chart.caption));
+    report.spoken = said(fmt::format("{}: {}. {}", visible(*output), chart.title, chart.caption));
   } else if (plot.terminal) {
     report.spoken.note = drawing_of(chart, style, options.command_line()) + wrapped(chart.caption) + '\n';
     report.is_drawn = true;

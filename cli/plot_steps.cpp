@@ -145,7 +145,7 @@ Report plot_steps(const ShownTextOptions& o, const Options& options) {
   if (draws) report.file = steps_page(shown.prompt, shown.steps, summary, options.command_line());
   const bool colour = is_colour_terminal();
   report.spoken.note =
-      draws ? fmt::format("{}: {}.\n", without_control_characters(given.at("output").get<std::string>()), summary)
+      draws ? fmt::format("{}: {}.\n", visible(given.at("output").get<std::string>()), summary)
             : fmt::format("{}\n\n{}\n{}.\n{}\n\nAs a page: specdec plot steps --output steps.html\n",
                           visible(shown.prompt), figure_of_steps(shown.steps, colour), summary, figure_legend(colour));
   report.files = std::move(shown.files);

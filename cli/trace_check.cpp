@@ -43,7 +43,7 @@ render::Spoken checked_text(const TraceCheck& check) {
   std::string first, all;
   constexpr std::int64_t most_lines = 12;
   for (const FileError& error : check.findings) {
-    const std::string line = wrapped(without_control_characters(error.what()), 2) + '\n';
+    const std::string line = wrapped(visible(error.what()), 2) + '\n';
     const bool fits = first == all && std::count(first.begin(), first.end(), '\n') < most_lines;
     if (fits) first += line;
     all += line;

@@ -103,8 +103,7 @@ traces::Selection selection_of(const SliceOptions& o) {
 void require_tasks(const std::vector<std::string>& tasks, const std::vector<std::string>& names) {
   for (const std::string& task : tasks) {
     if (!names.empty() && std::find(names.begin(), names.end(), task) == names.end())
-      refuse("--tasks", task,
-             fmt::format("one of {}", without_control_characters(fmt::format("{}", fmt::join(names, ", ")))));
+      refuse("--tasks", task, fmt::format("one of {}", visible(fmt::format("{}", fmt::join(names, ", ")))));
   }
 }
 

@@ -439,52 +439,6 @@ std::string pauses_text(const Capacity& r) {
   return wrapped(text + ".") + '\n';
 }
 
-std::string engines_text(const Capacity& r) {
-  const ScenarioCapacity& s = r.scenarios()[r.shown()];
-  if (!s.steady || !s.tpot_seconds || !s.engines_relative_difference) return "";
-  return wrapped(fmt::format("Mean time per output token {}: {} ms simulated, {} ms by steady state ({:+.1f}%).",
-                             way(r, r.shown()), brief(1000 * s.tpot_seconds->mean.value, 4),
-                             brief(1000 * s.steady->tpot_seconds, 4), 100 * *s.engines_relative_difference)) +
-         '\n';
-}
-
-/// True if a load is asked for that some scenario does not take.
-bool some_fall_short(const Capacity& r) {
-  const auto falls_short = [](const ScenarioCapacity& s) { return !s.meets_load; };
-  return r.asks_for_load() && std::any_of(r.scenarios().begin(), r.scenarios().end(), falls_short);
-}
-
-std::string certainty_text(const Capacity& r) {
-  std::string text = r.question.concurrency
-                         ? "Scenarios are compared at equal concurrency: each client sends its next request when its "
-                           "last one has ended; its first one is not counted."
-                     : some_fall_short(r)
-                         ? "Scenarios that take the load are compared at equal arrival rate; the others "
-                           "are shown at their own largest."
-                     : r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
-                                         : "Each scenario is shown at its own largest load; with --arrival-rate they "
-                                           "are compared at the same one.";
-  const bool by_kernels = std::any_of(r.assumptions.begin(), r.assumptions.end(), [](const auto& assumption) {
-    return assumption.name == "kernel_times" && !assumption.value.template get<std::string>().starts_with("none");
-  });
-  if (r.calibrated) {
-    text += fmt::format(" Costs are {}{}", by_kernels ? "measured kernels" : "a roofline",
-                        r.in_worlds.interrupted ? "."
-                        : *r.calibrated     ? " fitted to --calibrate; intervals hold what that leaves open."
-                        : by_kernels        ? "; intervals hold how far deployments differ from them."
-                                     : "; intervals hold the ranges of its losses and how far deployments differ.");
-  } else if (r.simulation.cost->replicates() > 0 && !r.in_worlds.interrupted) {
-    text += " Intervals hold the error of the measured costs.";
-  }
-  if (r.acceptance_laws > 1) {
-    text += fmt::format(" Acceptance ({}) differs between requests: {} laws, of which each request keeps one.",
-                        r.acceptance, r.acceptance_laws);
-  } else if (!r.acceptance.empty()) {
-    text += fmt::format(" Acceptance ({}) is the same for all requests.", r.acceptance);
-  }
-  return wrapped(text) + '\n';
-}
-
 /// How to run the server for the next run, and how to give its times.
 std::string calibration_of(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
@@ -498,8 +452,8 @@ Spoken spoken(const Capacity& r) {
   Spoken answer;
   answer.decision = decision_of(r);
   answer.table = scenario_table(r, true);
-  answer.more = comparison(r) + certainty_text(r) + '\n' + scenarios_text(r) + '\n' + layouts_text(r) + budget_text(r) +
-                frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r) + calibration_of(r);
+  answer.more = comparison(r) + scenarios_text(r) + '\n' + layouts_text(r) + budget_text(r) + frontier_text(r) +
+                memory_text(r) + pauses_text(r) + calibration_of(r);
   return answer;
 }
 

@@ -17,14 +17,14 @@ std::string line_of(const Evidence& evidence) {
   const std::string place = evidence.line > 0 ? fmt::format("{}:{}", evidence.file, evidence.line) : evidence.file;
   const std::string value = evidence.value ? brief(*evidence.value) : evidence.text;
   const std::string line = fmt::format("- {}{}{} = {}", place, place.empty() ? "" : ": ", evidence.name, value);
-  return wrapped(without_control_characters(line), 2);
+  return wrapped(visible(line), 2);
 }
 
 std::string text_of(const Finding& finding) {
-  std::string text = wrapped(without_control_characters(fmt::format("{} ({}): {}", planner::name_of(finding.severity),
-                                                                    finding.code, finding.message)),
-                             2) +
-                     '\n';
+  std::string text =
+      wrapped(visible(fmt::format("{} ({}): {}", planner::name_of(finding.severity), finding.code, finding.message)),
+              2) +
+      '\n';
   for (const Evidence& evidence : finding.evidence) {
     if (evidence.value) text += line_of(evidence) + '\n';
   }
@@ -76,7 +76,7 @@ std::string looked_for_text(const std::vector<planner::LookedFor>& looked_for) {
   std::sort(lines.begin(), lines.end());
   lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   std::string text;
-  for (const std::string& line : lines) text += wrapped(without_control_characters(line), 2) + '\n';
+  for (const std::string& line : lines) text += wrapped(visible(line), 2) + '\n';
   return text;
 }
 
@@ -102,8 +102,8 @@ Spoken without_findings(const Checkup& checkup) {
 
 Spoken with_findings(const Checkup& checkup) {
   const Finding& worst = checkup.findings.front();
-  Spoken answer = said(capitalised(without_control_characters(worst.remedy)) + '.',
-                       fmt::format("{} ({}).", capitalised(without_control_characters(worst.message)), counts_text(checkup)));
+  Spoken answer = said(capitalised(visible(worst.remedy)) + '.',
+                       fmt::format("{} ({}).", capitalised(visible(worst.message)), counts_text(checkup)));
   if (checkup.findings.size() == 1) return answer;
   const auto file_of = [](const Finding& finding) {
     return finding.evidence.empty() ? "" : finding.evidence.front().file;

@@ -28,7 +28,7 @@ std::string csv_cell(const ordered_json& value) {
     return fmt::format("{}", fmt::join(items, ";"));
   }
   if (!value.is_string()) return value.dump();
-  std::string text = without_control_characters(value.get<std::string>(), "\n\t");
+  std::string text = visible(value.get<std::string>(), "\n\t");
   if (is_formula(text)) text.insert(0, 1, '\'');
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');

@@ -82,8 +82,8 @@ std::string time_text(const RunDifference& found) {
 }
 
 std::string run_text(std::string_view name, const ComparedRun& run, std::int64_t units, double tokens) {
-  return wrapped(fmt::format("{}: {}: {}{}{}, {} tokens per step", name, without_control_characters(run.file),
-                             counted(units, run.unit), run.gamma ? fmt::format(" at gamma {}", *run.gamma) : "",
+  return wrapped(fmt::format("{}: {}: {}{}{}, {} tokens per step", name, visible(run.file), counted(units, run.unit),
+                             run.gamma ? fmt::format(" at gamma {}", *run.gamma) : "",
                              run.rule ? fmt::format(", {}", traces::name_of(*run.rule)) : "", fixed(tokens)),
                  2) +
          '\n';

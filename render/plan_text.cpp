@@ -62,16 +62,7 @@ std::string about_runs(const Plan& d) {
   if (std::any_of(bench.runs.begin(), bench.runs.end(), [](const auto& run) { return run.tree.has_value(); }))
     text += ". The gamma of a tree is its steps, topk and draft tokens";
   text = wrapped(text + ".") + "\n\n" + text_of(runs_table(bench)) + '\n';
-  for (const planning::BenchPrediction& held : bench.backtest) {
-    const std::string file = held.file.filename().string();
-    text +=
-        wrapped(held.predicted ? fmt::format("Held out, {}: predicted {} ms/token [{} to {}], measured {} ({:+.1f}%).",
-                                             file, milliseconds(*held.predicted), milliseconds(held.ci95->lo),
-                                             milliseconds(held.ci95->hi), milliseconds(held.measured),
-                                             100 * held.relative_error.value_or(0))
-                               : fmt::format("Held out, {}: not predicted, since {}.", file, held.reason)) +
-        '\n';
-  }
+  if (!bench.backtest.empty()) text += "\n" + text_of(held_out_table(bench));
   return text;
 }
 

@@ -1,25 +1,11 @@
 #include "render/step_figure.hpp"
 
 #include <fmt/format.h>
-#include <cstddef>
+
+#include "render/text.hpp"
 
 namespace specdec::render {
 namespace {
-
-// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (length == 1) return 1;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
-  const bool beyond = byte(0) == 0xf4 && byte(1) >= 0x90;
-  const bool control = byte(0) == 0xc2 && byte(1) < 0xa0;
-  return overlong || surrogate || beyond || control ? 0 : length;
-}
 
 std::string painted(std::string_view text, std::string_view code) {
   return text.empty() ? "" : fmt::format("\x1b[{}m{}\x1b[0m", code, visible(text));
@@ -35,26 +21,6 @@ std::string element(std::string_view name, std::string_view meaning, std::string
 }
 
 }  // namespace
-
-std::string visible(std::string_view text) {
-  std::string line;
-  while (!text.empty()) {
-    const char first = text.front();
-    std::size_t length = utf8_length(text);
-    if (first == '\n') {
-      line += "\\n";
-    } else if (first == '\t') {
-      line += "\\t";
-    } else if (length == 0 || (length == 1 && (static_cast<unsigned char>(first) < 0x20 || first == 0x7f))) {
-      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(first));
-      length = 1;
-    } else {
-      line += text.substr(0, length);
-    }
-    text.remove_prefix(length);
-  }
-  return line;
-}
 
 std::string escaped(std::string_view text) {
   std::string result;

@@ -15,9 +15,6 @@ struct FigureStep {
   std::string extra;
 };
 
-/// `text` on one line: backslash escapes for control characters, bytes that are not UTF-8 as \xNN.
-std::string visible(std::string_view text);
-
 /// `text` as the content of an HTML or XML element or of an attribute in double quotes: visible, and what would be
 /// markup is text.
 std::string escaped(std::string_view text);

@@ -116,10 +116,8 @@ std::string reasons(const std::vector<ordered_json>& rows) {
   std::sort(by_count.begin(), by_count.end());
   std::string text;
   for (std::size_t i = 0; i < std::min(by_count.size(), most_reasons); ++i) {
-    text += wrapped(fmt::format("  {}: {}", counted(-by_count[i].first, "point"),
-                                without_control_characters(by_count[i].second)),
-                    4) +
-            '\n';
+    text +=
+        wrapped(fmt::format("  {}: {}", counted(-by_count[i].first, "point"), visible(by_count[i].second)), 4) + '\n';
   }
   if (by_count.size() > most_reasons) text += fmt::format("  and {} other reasons\n", by_count.size() - most_reasons);
   return text;

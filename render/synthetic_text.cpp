@@ -41,11 +41,11 @@ Spoken spoken(const planner::Synthetic& synthetic) {
   std::vector<std::string> rates;
   for (const double alive : synthetic.survival) rates.push_back(brief(alive, 3));
   const double deviation = planning::accepted_deviation(synthetic.survival);
-  Spoken answer = said(fmt::format("Set these: your engine then accepts {} tokens per step at gamma {}{}.",
-                                   brief(synthetic.tokens_per_step.value, 3), synthetic.question.gamma,
-                                   range_text(synthetic)),
-                       fmt::format("From {}. Drafts 1, 2, ... are accepted in {} of the steps.",
-                                   without_control_characters(synthetic.acceptance), fmt::join(rates, ", ")));
+  Spoken answer =
+      said(fmt::format("Set these: your engine then accepts {} tokens per step at gamma {}{}.",
+                       brief(synthetic.tokens_per_step.value, 3), synthetic.question.gamma, range_text(synthetic)),
+           fmt::format("From {}. Drafts 1, 2, ... are accepted in {} of the steps.", visible(synthetic.acceptance),
+                       fmt::join(rates, ", ")));
   for (const SyntheticSettings& settings : synthetic.settings) {
     answer.note += fmt::format("\n{}:\n{}", planning::newest_release(settings.engine),
                                settings.text.empty() ? "nothing\n" : settings.text);

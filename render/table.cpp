@@ -18,7 +18,7 @@ std::string beginning_of(const std::string& text, std::size_t bytes) {
 
 /// Cut in the middle, since names of one family differ at their ends.
 std::string cell_text(const std::string& cell, std::size_t widest) {
-  std::string text = without_control_characters(cell);
+  std::string text = visible(cell);
   if (widest == 0 || text.size() <= widest) return text;
   const std::string begin = beginning_of(text, (widest - 2) / 2);
   std::size_t end = text.size() - (widest - 3 - begin.size());

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "traces/formats/text_parts.hpp"
+
 namespace specdec::render {
 namespace {
 
@@ -125,26 +127,27 @@ std::size_t obeyed_bytes(std::string_view text) {
   return turns ? 3 : 0;
 }
 
-/// A byte that stands alone where UTF-8 has one of several, which some terminals obey too.
-bool is_stray(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  return 0x80 <= first && first < 0xa0;
+/// The length in bytes of the character at the beginning; 0 if what stands there is not UTF-8.
+std::size_t character_bytes(std::string_view text) {
+  for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(4, text.size()); ++bytes)
+    if (traces::is_utf8(text.substr(0, bytes))) return bytes;
+  return 0;
 }
 
 }  // namespace
 
-std::string without_control_characters(std::string_view text, std::string_view kept) {
+std::string visible(std::string_view text, std::string_view kept) {
   std::string shown;
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t bytes = obeyed_bytes(text.substr(i));
-    const bool within = i > 0 && (static_cast<unsigned char>(text[i - 1]) & 0x80) != 0;
-    if (bytes == 0 && !within && is_stray(text.substr(i))) bytes = 1;
-    if (bytes == 0 || kept.find(text[i]) != std::string_view::npos) {
-      shown += text[i++];
-      continue;
+  for (std::size_t bytes; !text.empty(); text.remove_prefix(bytes)) {
+    const std::size_t known = character_bytes(text);
+    bytes = std::max<std::size_t>(known, 1);
+    if ((known > 0 && obeyed_bytes(text) == 0) || kept.find(text[0]) != std::string_view::npos) {
+      shown += text.substr(0, bytes);
+    } else if (text[0] == '\n' || text[0] == '\t') {
+      shown += text[0] == '\n' ? "\\n" : "\\t";
+    } else {
+      for (const char byte : text.substr(0, bytes)) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     }
-    for (const std::size_t end = i + bytes; i < end; ++i)
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
   }
   return shown;
 }

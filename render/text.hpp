@@ -69,8 +69,9 @@ std::string wrapped(std::string_view text, std::size_t indent = 0);
 /// A document in lines, without a character that a terminal obeys: those are written as \uNNNN.
 std::string json_text(const nlohmann::ordered_json& document);
 
-/// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
+/// `text` on one line, so that it leaves a terminal as it is: backslash escapes for control characters and for those
+/// that turn the order of others around, and bytes that are not UTF-8 as \xNN.
 /// @param kept  control characters that stay, as the ends of lines of a whole text
-std::string without_control_characters(std::string_view text, std::string_view kept = {});
+std::string visible(std::string_view text, std::string_view kept = {});
 
 }  // namespace specdec::render

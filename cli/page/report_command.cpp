@@ -19,6 +19,7 @@
 #include "cli/values.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "render/analysis.hpp"
+#include "render/figures/chart_data.hpp"
 #include "render/figures/drawing.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/page/answer_page.hpp"
@@ -180,7 +181,7 @@ Report run(const ReportOptions& o, const Options& options) {
     std::string allowed_by = fmt::format("'sha256-{}'", base64_sha256(*script));
     page.program = PageProgram{std::move(*script), std::move(allowed_by), plan_controls(*plan.plan, lenience),
                                ordered_json::array()};
-    for (const PageChart& chart : shown) page.program->charts.push_back(page_chart_json(chart.chart));
+    for (const PageChart& chart : shown) page.program->charts.push_back(figure_json(chart.chart, true));
   }
   report.file = html_of(page);
 
@@ -193,13 +194,13 @@ Report run(const ReportOptions& o, const Options& options) {
   report.json = {{"is_interactive", page.program.has_value()},
                  {"size_bytes", report.file->size()},
                  {"figures", figures}};
-  report.spoken = said(page.words.front(), page.words.size() > 1 ? page.words[1] : "",
-                       '\n' + wrapped(fmt::format("{}: {} page of {} kB with {} figure{}.",
-                                                  without_control_characters(effective.at("output").get<std::string>()),
-                                                  page.program ? "an interactive" : "a",
-                                                  (report.file->size() + 999) / 1000, shown.size(),
-                                                  shown.size() == 1 ? "" : "s")) +
-                           '\n');
+  report.spoken = said(
+      page.words.front(), page.words.size() > 1 ? page.words[1] : "",
+      '\n' +
+          wrapped(fmt::format("{}: {} page of {} kB with {} figure{}.",
+                              visible(effective.at("output").get<std::string>()), page.program ? "an interactive" : "a",
+                              (report.file->size() + 999) / 1000, shown.size(), shown.size() == 1 ? "" : "s")) +
+          '\n');
   return report;
 }
 

@@ -250,7 +250,7 @@ void add_assumptions(bool by_hardware, Capacity& c) {
   const bool recorded = !q.workload.recorded.empty();
   assume(c, "scenarios compared",
          q.concurrency       ? "at equal concurrency"
-         : c.asks_for_load() ? "at equal arrival rate"
+         : c.asks_for_load() ? "at equal arrival rate, where they take it"
                              : "at the largest load of each",
          false);
   assume(c, "arrivals",
@@ -270,7 +270,7 @@ void add_assumptions(bool by_hardware, Capacity& c) {
   if (recorded && q.arrival_rate) assume(c, "gaps between arrivals", "scaled to --arrival-rate", true);
   if (!c.acceptance.empty()) {
     assume(c, "requests' acceptance",
-           fmt::format("{}{}",
+           fmt::format("{}, {}{}", c.acceptance,
                        c.acceptance_laws > 1 ? "of their own, kept from the first token to the last" : "one for all",
                        follows_context(c) ? ", changing as their contexts grow" : ""),
            q.alpha_spread.has_value());

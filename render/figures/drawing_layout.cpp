@@ -7,7 +7,7 @@
 
 #include "render/figures/drawing_text.hpp"
 #include "render/figures/gnuplot_marks.hpp"
-#include "render/step_figure.hpp"
+#include "render/text.hpp"
 
 namespace specdec::render {
 namespace {

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "render/step_figure.hpp"
+#include "render/text.hpp"
 
 namespace specdec::render {
 

@@ -18,7 +18,7 @@ struct PageProgram {
   /// The source expression of Content-Security-Policy that allows it, "'sha256-...'".
   std::string allowed_by;
   nlohmann::ordered_json start;
-  /// page_chart_json of the figures, in their order.
+  /// figure_json of the figures, in their order.
   nlohmann::ordered_json charts;
 };
 

@@ -80,7 +80,6 @@ TEST_CASE("capacity compares gammas with plain decoding at the load asked for, a
   }
   CHECK(answer["scenarios"][0]["gamma"] == 0);
   CHECK(answer["recommended"]["gpus"] <= answer["without_speculation"]["gpus"]);
-  CHECK(std::abs(answer["engines_agree"]["relative_difference"].get<double>()) < 0.15);
 }
 
 TEST_CASE("a capacity's cache is what the weights of target and draft leave") {
@@ -129,7 +128,8 @@ TEST_CASE("a recording gives requests the acceptance of their contexts, which a 
   CHECK(rate_with(1000, " --trace " + recording) < 0.9 * rate_with(1000, by_context));
 
   const ordered_json answer = json_of(small_model + lengths + " --draft-kind ngram --gamma 1" + by_context);
-  CHECK(assumed_in(answer, "requests' acceptance") == "one for all, changing as their contexts grow");
+  CHECK(assumed_in(answer, "requests' acceptance") ==
+        "replay of 18000 positions, one for all, changing as their contexts grow");
   CHECK(assumed_in(answer, "acceptance by context") == "<1500, >=1500");
   CHECK(answer["acceptance_laws"] == 1);
   check_refused(small_model + lengths + " --draft-kind ngram --trace " + recording + " --by task",
@@ -560,7 +560,7 @@ TEST_CASE("the table of capacity begins with the decision and says what it compa
                   "--kernel-times none --explain")
           .out;
   CHECK(out.starts_with("2 GPUs with "));
-  CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
+  CHECK(out.find("scenarios compared at equal arrival rate") != std::string::npos);
   CHECK(out.find("uncalibrated") != std::string::npos);
   const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
   CHECK(csv.rfind(
@@ -603,17 +603,15 @@ TEST_CASE("capacity says where it runs at batches or contexts beyond what was me
   CHECK(warns(json_of(runs + " --prompt-tokens 300 --arrival-rate 5"), "price_extrapolated"));
 }
 
-TEST_CASE("capacity warns where simulation and formulas differ by more than a fifth, and where a run is too short") {
+TEST_CASE("capacity warns where a run ends before its load is stationary") {
   const std::string long_texts =
       "--hardware h100-sxm --model llama-3.1-8b --prompt-tokens 1000 --output-tokens 2000 "
       "--arrival-rate 60 --replications 2 --threads 1 --num-requests ";
   const ordered_json few = json_of(long_texts + "100");
-  REQUIRE(few["engines_agree"]["relative_difference"].get<double>() > 0.2);
-  REQUIRE(warns(few, "engines_disagree"));
+  REQUIRE(warns(few, "load_not_stationary"));
   CHECK(run_specdec("capacity --explain " + long_texts + "100").out.find("more --num-requests") != std::string::npos);
   const ordered_json many = json_of(long_texts + "1000");
-  REQUIRE(std::abs(many["engines_agree"]["relative_difference"].get<double>()) < 0.2);
-  CHECK_FALSE(warns(many, "engines_disagree"));
+  CHECK_FALSE(warns(many, "load_not_stationary"));
 }
 
 TEST_CASE("what a number of replicas takes is told by all worlds, not by the estimate alone") {

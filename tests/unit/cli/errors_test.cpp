@@ -113,7 +113,8 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
                     "--at is 3, but --acceptance-length already names its gammas");
   check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1",
                     "--acceptance-length is 1:1.5,2, but must be LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
-  check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1", "--acceptance-length: gamma 2 is given twice");
+  check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1",
+                    "--acceptance-length: gamma 2 follows 2, but gammas must rise");
   check_run_refused("plan --acceptance-length 2:1.5,1:1.4 --c 0.1",
                     "--acceptance-length: gamma 1 follows 2, but gammas must rise");
 }
@@ -248,7 +249,7 @@ TEST_CASE("a refused run leaves no output file and does not touch the one that i
 }
 
 TEST_CASE("a complaint stays one short line whatever the value holds") {
-  check_run_refused("plan --alpha 'a\nb\033' --c 0.1", "--alpha is a\\x0ab\\x1b, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 'a\nb\033' --c 0.1", "--alpha is a\\nb\\x1b, but must be a number in [0, 1]");
   check_run_refused("plan --c 0.1 --alpha " + std::string(100, '7'),
                     "--alpha is " + std::string(60, '7') + "..., but must be a number in [0, 1]");
 }

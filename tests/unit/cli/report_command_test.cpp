@@ -7,6 +7,7 @@
 #include "analysis/planning/profile_curve.hpp"
 #include "planner/known_inputs.hpp"
 #include "planner/question_error.hpp"
+#include "render/figures/chart_data.hpp"
 #include "render/page/answer_page.hpp"
 #include "render/page/chart_page.hpp"
 #include "render/page/html.hpp"
@@ -61,7 +62,7 @@ TEST_CASE("a figure that is not drawn shows its data in an open table") {
   CHECK(count_of(html, "<details open>") == 1);
   CHECK(count_of(html, "of &lt;x&gt;") == 1);
   CHECK(count_of(html, "<td class=\"n\">1.250</td>") == 1);
-  const auto json = render::page_chart_json(shown.chart);
+  const auto json = render::figure_json(shown.chart, true);
   CHECK(json["panels"][0]["series"][0]["y"] == std::vector<double>{1.5, 1.25});
 }
 

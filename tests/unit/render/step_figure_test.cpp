@@ -1,4 +1,5 @@
 #include "render/step_figure.hpp"
+#include "render/text.hpp"
 
 #include "tests/support/catch.hpp"
 
