@@ -4,7 +4,6 @@
 
 #include "analysis/planning/best_gamma.hpp"
 #include "analysis/planning/speedup_map.hpp"
-#include "render/figures/planning_charts.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/figures/figure_rows.hpp"
 
@@ -100,5 +99,4 @@ TEST_CASE("planning figures refuse in a line what they cannot draw") {
   check_run_refused("plot speedup-map --c-interval 0.2:0.1",
                     "--c-interval is 0.2:0.1, but must be LOW:HIGH with LOW <= HIGH");
   check_run_refused("plot speedup-over-gamma --tokens 100", "--tokens is given, but the figure does not show that");
-  CHECK_THROWS_AS(render::speedup_over_gamma_chart({}), std::invalid_argument);
 }
