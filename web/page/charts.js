@@ -228,7 +228,7 @@ function scaleOf(panel, series) {
   return { min: panel.z.low ?? Math.min(...values), max: panel.z.high ?? Math.max(...values) };
 }
 
-/** @param panel as page_chart_json of cli/page/chart_page.cpp writes it */
+/** @param panel as figure_json of render/figures/chart_data.cpp writes it, with marks */
 export function optionOf(panel, description) {
   const look = theme(panel);
   const option = {
