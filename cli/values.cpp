@@ -43,7 +43,8 @@ std::optional<double> meant(std::string_view text, const LegalRange& range) {
     value = read_whole<double>(with_point);
   }
   if (value && is_thousands) *value *= 1000;
-  if (value && (is_percent || (range.hi <= 1 && *value > 1))) *value /= 100;
+  constexpr double least_percent = 5;
+  if (value && (is_percent || (range.hi <= 1 && *value >= least_percent))) *value /= 100;
   return value && range.contains(*value) ? value : std::nullopt;
 }
 

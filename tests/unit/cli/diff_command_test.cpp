@@ -71,7 +71,7 @@ TEST_CASE("diff pairs requests of one id, and its parts add up to the difference
   CHECK(answer["groups"].size() == 2);
   CHECK(difference_of(a + " " + b + " --unpaired")["paired"] == 0);
   const std::string text = run_specdec("diff --explain " + a + " " + b).out;
-  CHECK(text.find("paired") != std::string::npos);
+  CHECK(text.find(", 3 pairs") != std::string::npos);
   CHECK(text.find("By prompt mix") != std::string::npos);
 }
 
@@ -260,12 +260,21 @@ TEST_CASE("diff says where labels of two runs have nothing in common") {
 
 TEST_CASE("runs of a benchmark differ in time by the cost of a step and by tokens per step") {
   const std::string samples = specdec::tests::source_dir() + "/traces/samples/bench/";
-  const ordered_json answer = difference_of(samples + "c1-k3.json " + samples + "c32-k3.json");
+  const ordered_json answer = difference_of(samples + "c8-k3.json " + samples + "c8-k5.json");
   REQUIRE(answer["time"].is_object());
+  CHECK(answer["decision"]["text"].dump().find("A is faster: a token of B takes 1.15 times as long.") !=
+        std::string::npos);
   std::map<std::string, double> parts;
   for (const ordered_json& row : answer["parts"]) parts[row["part"]] = row["difference"]["value"];
   CHECK(parts.at("log_seconds_per_round") - parts.at("log_tokens_per_step") ==
         Approx(parts.at("log_seconds_per_token")).margin(1e-12));
   CHECK(parts.at("log_seconds_per_token") == Approx(std::log(answer["time"]["seconds_per_token_b"].get<double>() /
                                                              answer["time"]["seconds_per_token_a"].get<double>())));
+}
+
+TEST_CASE("times of benchmarks with other numbers of clients are not compared") {
+  const std::string samples = specdec::tests::source_dir() + "/traces/samples/bench/";
+  const ordered_json answer = difference_of(samples + "c1-k3.json " + samples + "c32-k3.json");
+  CHECK(answer["time"].is_null());
+  CHECK(answer["warnings"].dump().find("c1-k3.json ran with --max-concurrency 1") != std::string::npos);
 }

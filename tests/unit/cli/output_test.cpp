@@ -167,7 +167,7 @@ TEST_CASE("values are read whole, without regard to the locale") {
   CHECK(parse_number("--x", "1e-3", {}) == 1e-3);
   CHECK(parse_integer("--n", "9223372036854775807", 0, std::numeric_limits<std::int64_t>::max()) ==
         std::numeric_limits<std::int64_t>::max());
-  CHECK_THROWS_WITH(parse_number("--x", "1,5", {}), "x is 1,5, but must be a number in [-inf, inf): 1.5");
+  CHECK_THROWS_WITH(parse_number("--x", "1,5", {}), "x is 1,5, but must be a number in [0, 1000000000]: 1.5");
   CHECK_THROWS_WITH(parse_number("--x", "0", {0, 1, true}), "x is 0, but must be a number in (0, 1]");
   CHECK_THROWS_WITH(parse_integer("--n", "9223372036854775808", 0, std::numeric_limits<std::int64_t>::max()),
                     "n is 9223372036854775808, but must be an integer in [0, 2^63)");
