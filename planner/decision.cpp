@@ -108,15 +108,16 @@ std::string action_of_schedule(const Plan& plan, const std::vector<PlannedStretc
   return fmt::format("Draft{} {}.", which_draft(plan), fmt::join(parts, ", "));
 }
 
-/// " c prices 1 request alone: --hardware, --cost or --bench price 64." where more are asked for.
+/// " c prices 1 request alone: --hardware, --cost or --bench price 64 requests." where more are asked for.
 std::string unpriced_text(const Plan& plan, const PointPlan& point) {
   const double asked = std::max(plan.question.batch.empty() ? 1 : plan.question.batch.back(),
                                 static_cast<double>(plan.question.max_num_seqs.value_or(1)));
   const bool is_constant = std::any_of(plan.drafts.begin(), plan.drafts.end(),
                                        [](const Draft& draft) { return draft.cost.constants.has_value(); });
   if (!is_constant || asked <= point.batch) return "";
-  return fmt::format(" c prices {} alone: --hardware, --cost or --bench price {}.",
-                     counted(static_cast<std::int64_t>(planning::whole_batch(point.batch)), "request"), brief(asked, 6));
+  return fmt::format(" c prices {} alone: --hardware, --cost or --bench price {} requests.",
+                     counted(static_cast<std::int64_t>(planning::whole_batch(point.batch)), "request"),
+                     brief(asked, 6));
 }
 
 /// What would change the answer of a point most.
@@ -129,7 +130,8 @@ std::string what_changes(const Plan& plan, const PointPlan& point) {
                                                             tokens_text(first.gamma));
     const std::string doubt =
         point.batch > 1 ? fmt::format(", which it is not for {} requests", brief(point.batch, 6)) : "";
-    return fmt::format(" Verifying is taken as free{}; at {} plain steps {}.", doubt, brief(first.verify_factor, 2), then);
+    return fmt::format(" Verifying is taken as free{}; at {} plain steps {}.", doubt, brief(first.verify_factor, 2),
+                       then);
   }
   const planning::Uncertainty& left = point.uncertainty;
   if (left.regret < planning::regret_that_matters) return "";
@@ -209,19 +211,22 @@ std::string certainty_of_schedule(const Plan& plan) {
   return texts.empty() ? "" : capitalised(fmt::format("{}.", fmt::join(texts, "; ")));
 }
 
-/// " SGLang takes one length for all loads with drafts of the kind model." where the engine keeps the schedule from being
-/// another.
+/// " SGLang takes one length for all loads with drafts of the kind model." where the engine keeps the schedule from
+/// being another.
 std::string held_text(const Plan& plan) {
-  if (!plan.shown_plan().schedule_is_held) return "";
-  const worlds::SchedulePrices& prices = plan.schedule_prices;
+  const planning::DraftPlan& shown = plan.shown_plan();
+  if (!shown.held_by) return "";
   const std::string engine(planning::title_of(plan.question.emit.value_or(engine_of(plan))));
-  if (!std::isinf(prices.several)) {
-    const char* const rule =
-        std::isinf(prices.per_rise) ? "takes the longest drafts first, and never none" : "drafts at all loads or at none";
+  if (shown.tree) return fmt::format(" {} takes one tree for all loads.", engine);
+  if (!std::isinf(shown.held_by->several)) {
+    const char* const rule = std::isinf(shown.held_by->per_rise) ? "takes the longest drafts first, and never none"
+                                                                 : "drafts at all loads or at none";
     return fmt::format(" {} {}.", engine, rule);
   }
   const cost::DraftKind kind = plan.cost().kind();
-  return fmt::format(" {} takes one length for all loads with drafts of the kind {}{}.", engine, cost::name_of(kind),
+  const std::string of_kind =
+      plan.deployment.drafts.size() > 1 ? "" : fmt::format(" with drafts of the kind {}", cost::name_of(kind));
+  return fmt::format(" {} takes one length for all loads{}{}.", engine, of_kind,
                      kind == cost::DraftKind::model ? "; --draft-kind names another" : "");
 }
 

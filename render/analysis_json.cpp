@@ -46,9 +46,9 @@ ordered_json text_source_json(const planner::Analysis& a) {
           {"acceptance_positions", tests.acceptance.positions},
           {"surprisal_z", number_or_null(tests.surprisal.z)},
           {"surprisal_positions", tests.surprisal.positions},
-          {"ratio_z", number_or_null(tests.root.z)},
+          {"root_ratio_z", number_or_null(tests.root.z)},
           {"ratio_positions", tests.root.positions},
-          {"mean_ratio", tests.ratio.z ? ordered_json(tests.mean_ratio()) : ordered_json()},
+          {"mean_ratio", number_or_null(tests.mean_ratio())},
           {"warning_z", estimate::text_source_warning},
           {"suspicious", tests.suspicious()},
           {"rows_shifted_by", tests.rows_shifted_by ? ordered_json(*tests.rows_shifted_by) : ordered_json()}};

@@ -65,7 +65,8 @@ std::string text_source_sentence(const planner::Analysis& a) {
   std::vector<std::string> z;
   if (tests.acceptance.z) z.push_back(fmt::format("acceptance z {:.1f}", *tests.acceptance.z));
   if (tests.surprisal.z) z.push_back(fmt::format("surprisal z {:.1f}", *tests.surprisal.z));
-  if (tests.ratio.z) z.push_back(fmt::format("mean q/p {:.3f}", tests.mean_ratio()));
+  if (tests.root.z && tests.suspicious()) z.push_back(fmt::format("root of q/p z {:.1f}", *tests.root.z));
+  if (const auto ratio = tests.mean_ratio()) z.push_back(fmt::format("mean q/p {:.3f}", *ratio));
   const std::string values = fmt::format("({})", fmt::join(z, ", "));
   if (a.metadata.path == traces::TextSource::other) {
     const std::string said = "The text is not the target's own, as the recording says";
@@ -76,7 +77,7 @@ std::string text_source_sentence(const planner::Analysis& a) {
   const std::string said = fmt::format("Is the text the target's own? the recording {}",
                                        a.metadata.path == traces::TextSource::target ? "says yes" : "does not say");
   if (!z.empty()) {
-    const bool is_open = !tests.acceptance.z && !tests.surprisal.z && !tests.ratio_agrees();
+    const bool is_open = !tests.acceptance.z && !tests.surprisal.z;
     return fmt::format("{}; the tests {} {}.", said,
                        tests.suspicious() ? "say NO"
                        : is_open          ? "do not tell"
@@ -84,7 +85,9 @@ std::string text_source_sentence(const planner::Analysis& a) {
                        values);
   }
   const std::int64_t positions =
-      std::max({tests.acceptance.positions, tests.surprisal.positions, tests.ratio.positions});
+      std::max({tests.acceptance.positions, tests.surprisal.positions, tests.root.positions});
+  if (positions == 0)
+    return said + ", and only whole rows, lists of top tokens or the overlap beside the emitted tokens could test it.";
   return fmt::format("{}; what chance there is in {} is too little for a test.", said, counted(positions, "position"));
 }
 
@@ -163,8 +166,9 @@ void decide_by_replay(const planner::Analysis& a, planner::Decision& decision) {
   const char* const sure = decision.verdict == worlds::Certainty::sure ? "Sure to gain"
                            : decision.verdict == worlds::Certainty::no ? "Sure not to gain"
                                                                        : "Open whether it gains";
-  decision.certainty = fmt::format("{} {}. {}.{} {}", sure, percent(planner::default_min_gain), capitalised(accepted_text(t)),
-                                   sureness_of_best(t), drafts ? source_text(t) : break_even_sentence(low));
+  decision.certainty =
+      fmt::format("{} {}. {}.{} {}", sure, percent(planner::default_min_gain), capitalised(accepted_text(t)),
+                  sureness_of_best(t), drafts ? source_text(t) : break_even_sentence(low));
 }
 
 /// Of acceptance that is known as a bracket.

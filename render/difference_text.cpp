@@ -113,11 +113,13 @@ std::string tokens_text(const RunsDifference& answer) {
 std::string time_action(const estimate::TimeDifference& time) {
   const Difference& log = time.log_per_token;
   const bool told = !log.ci95 || log.ci95->lo > 0 || log.ci95->hi < 0;
+  const char* const better = log.ci95 ? "is faster" : "took less time";
   const std::optional<estimate::Interval> range =
       log.ci95 ? std::optional(estimate::Interval{std::exp(log.ci95->lo), std::exp(log.ci95->hi)}) : std::nullopt;
-  return fmt::format("{}: a token of B takes {} times as long.",
-                     log.value == 0 || !told ? "Not told apart" : fmt::format("{} is faster", log.value > 0 ? "A" : "B"),
-                     with_range(std::exp(log.value), range));
+  return fmt::format(
+      "{}: a token of B takes {} times as long.",
+      log.value == 0 || !told ? "Not told apart" : fmt::format("{} {}", log.value > 0 ? "A" : "B", better),
+      with_range(std::exp(log.value), range));
 }
 
 /// Which run is better, and by how much.
@@ -130,8 +132,7 @@ std::string certainty_of(const RunsDifference& answer) {
   const RunDifference& found = answer.difference;
   if (!answer.undecided.empty()) return fmt::format("This decides nothing: {}.", answer.undecided);
   std::string text = found.time ? tokens_text(answer) + ' ' : "";
-  if (!found.tokens.ci95)
-    return text + "Nothing says how sure this is: give requests or windows of time, not totals.";
+  if (!found.tokens.ci95) return text + "Nothing says how sure this is: give requests or windows of time, not totals.";
   text += fmt::format("A is {}, B {}; p {}", name_of(answer.question.a), name_of(answer.question.b),
                       p_value_text(found.tokens));
   if (found.paired > 0) text += fmt::format(", {}", counted(found.paired, "pair"));

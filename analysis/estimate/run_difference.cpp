@@ -365,8 +365,6 @@ std::optional<RunUnit> run_unit(const traces::ServingCounts& counts, std::option
   if (!read.rounds || !(*read.rounds > 0) || !read.accepted) return std::nullopt;
   RunUnit unit;
   unit.prompt = counts.id;
-  if (unit.prompt.empty() && counts.bench && counts.bench->max_concurrency)
-    unit.prompt = fmt::format("--max-concurrency {}", *counts.bench->max_concurrency);
   if (!by.label.empty()) unit.group = by.label == "file" ? counts.file.string() : by.group_of(counts.label(by.label));
   unit.rounds = *read.rounds;
   unit.accepted = *read.accepted;

@@ -17,8 +17,8 @@ namespace specdec::estimate {
 
 /// The counts of one request, text or window of a run.
 struct RunUnit {
-  /// The same in both runs for the same prompt, or for as many clients of a benchmark; empty if unknown. Units of one
-  /// prompt are one cluster.
+  /// The same in both runs for the same prompt, or the same load of a benchmark; empty if unknown. Units of one prompt
+  /// are one cluster.
   std::string prompt = {};
   /// Empty for none.
   std::string group = {};

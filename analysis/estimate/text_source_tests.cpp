@@ -17,11 +17,10 @@ bool TextSourceResult::suspicious() const {
   return beyond_warning(acceptance) || beyond_warning(surprisal) || (root.z && *root.z > text_source_warning);
 }
 
-bool TextSourceResult::ratio_agrees() const {
-  return ratio.z && !beyond_warning(ratio) && ratio.standard_error() <= told_ratio_error;
+std::optional<double> TextSourceResult::mean_ratio() const {
+  if (!ratio.z || ratio.standard_error() > told_ratio_error) return std::nullopt;
+  return 1 + *ratio.z * ratio.standard_error();
 }
-
-double TextSourceResult::mean_ratio() const { return 1 + ratio.z.value_or(0) * ratio.standard_error(); }
 
 void MartingaleSums::add(double a_deviation, double a_variance) {
   deviation.add(a_deviation);
@@ -116,8 +115,7 @@ void TextSourceAccumulator::merge(const TextSourceAccumulator& other) {
 std::string TextSourceResult::warning() const {
   std::string text = "the text does not look sampled from the target as recorded, and replay means nothing: ";
   if (rows_shifted_by) return text + std::string(about_shift(*rows_shifted_by));
-  if (beyond_warning(root))
-    text += fmt::format("q / p is {:.3g} over its tokens in the mean, and at most 1 in such texts: ", mean_ratio());
+  if (root.z && *root.z > text_source_warning) text += "its tokens are likelier by q than by p: ";
   return text + "check whether p and q are swapped, and at what temperature it was sampled";
 }
 

@@ -111,19 +111,18 @@ struct TextSourceResult {
 
   /// True if acceptance or surprisal is beyond the warning level, or the root above it.
   bool suspicious() const;
-  /// True if the ratios say that the recorded laws are those that the text was sampled from.
-  bool ratio_agrees() const;
-  /// Of q / p over the emitted tokens; 1 if nothing tells it.
-  double mean_ratio() const;
+  /// Of q / p over the emitted tokens; empty unless its standard error is small.
+  std::optional<double> mean_ratio() const;
   /// The warning for the reader, including whether moving the rows by one position would help.
   std::string warning() const;
 };
 
-/// The tests, in one pass. If x_t is distributed by p_t given everything before it, the sums of acceptance and surprisal are martingales with
-/// at most these conditional variances (exactly these but where an overlap stands for its row), whatever the models and
-/// however autocorrelated the text: for many positions their z is standard normal, or narrower. Comparing the intervals
-/// of the two estimates of alpha is far less sensitive. The sum of ratios has mean 0, or below it if the target leaves out
-/// tokens that the draft has, as by top-p; that of their roots has a mean of at most 0 and a bounded variance.
+/// The tests, in one pass. If x_t is distributed by p_t given everything before it, the sums of acceptance and
+/// surprisal are martingales with at most these conditional variances (exactly these but where an overlap stands for
+/// its row), whatever the models and however autocorrelated the text: for many positions their z is standard normal, or
+/// narrower. Comparing the intervals of the two estimates of alpha is far less sensitive. The sum of ratios has mean 0,
+/// or below it if the target leaves out tokens that the draft has, as by top-p; that of their roots has a mean of at
+/// most 0 and a bounded variance.
 ///
 /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
 /// Assumes:  which positions are known does not depend on the tokens emitted there; others are left out.

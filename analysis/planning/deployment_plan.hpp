@@ -211,8 +211,8 @@ struct DraftPlan {
   /// Covers 1 to schedule_up_to without gaps; empty if not requested. With several contexts each batch has
   /// the gammas' largest regrets over them.
   std::vector<PlannedStretch> schedule;
-  /// True if schedule_prices alone keep it from being another one.
-  bool schedule_is_held = false;
+  /// The prices that alone keep it from being another one; empty if they do not.
+  std::optional<worlds::SchedulePrices> held_by = {};
   /// The first batch of the last stretch if that is plain decoding; empty if it drafts, or without a schedule.
   std::optional<std::int64_t> crossover_batch;
   /// "gamma_not_known", "not_timed", "optimum_at_limit".

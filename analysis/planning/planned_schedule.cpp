@@ -121,7 +121,7 @@ void plan_schedule(const DraftWorlds& draft, const std::vector<PlanPoint>& point
   // SGLang's schedules are of chains.
   if (plan.tree) prices.several = std::numeric_limits<double>::infinity();
   const std::vector<worlds::Stretch> stretches = worlds::schedule(regrets, prices);
-  plan.schedule_is_held = stretches != worlds::schedule(regrets);
+  if (stretches != worlds::schedule(regrets)) plan.held_by = prices;
   for (const worlds::Stretch& stretch : stretches) plan.schedule.push_back(planned(draft, stretch, batches));
   if (plan.schedule.size() > 1 && plan.schedule.back().gamma == 0)
     plan.crossover_batch = plan.schedule.back().batch_low;

@@ -118,7 +118,7 @@ double ReplicaIterations::delay(double sequences, double requests_per_second) {
   double seconds = plain;
   double result = 0;
   double positions = 0;
-  bool doubled = false;
+  bool damped = false, rose = true;
   for (int round = 0; round < 200; ++round) {
     positions = piece(sequences, requests_per_second * seconds);
     result = delay_of(sequences, positions);
@@ -126,12 +126,15 @@ double ReplicaIterations::delay(double sequences, double requests_per_second) {
       // More of them in one pass may cost less each.
       if (positions >= most) return unlimited;
       seconds *= 2;
-      doubled = true;
+      damped = true;
       continue;
     }
     const double next = plain / (1 - requests_per_second * result);
     if (std::abs(next - seconds) <= 1e-12 * next) break;
-    seconds = doubled ? std::sqrt(seconds * next) : next;
+    // Passes of a fixed cost make it jump to and fro.
+    damped = damped || (next > seconds) != rose;
+    rose = next > seconds;
+    seconds = damped ? std::sqrt(seconds * next) : next;
   }
   const double share = requests_per_second * plain / (1 - requests_per_second * result) * prompt_ / positions;
   return share > 1 + 1e-9 ? unlimited : result;

@@ -129,15 +129,14 @@ void note_alphas(const TraceAnalysis& result, std::vector<Note>& notes) {
 /// shows that they are.
 void note_unstated_sampling(const TraceAnalysis& result, std::vector<Note>& notes) {
   const estimate::TextSourceResult& tests = result.text_source;
-  const bool is_tested = tests.acceptance.positions > 0 || tests.surprisal.positions > 0 || tests.ratio_agrees();
+  const bool is_tested = tests.acceptance.positions > 0 || tests.surprisal.positions > 0;
   if (is_tested || tests.suspicious() || result.rule != traces::AcceptanceRule::rejection ||
       result.tiers.count(Tier::scalar) == 0)
     return;
   std::string of_ratio;
-  if (tests.ratio.z && tests.ratio.standard_error() <= estimate::told_ratio_error)
-    of_ratio = fmt::format(
-        " (q / p of its tokens is {:.2f} in the mean, 1 for those it was sampled by unless top-p or top-k cut them)",
-        tests.mean_ratio());
+  if (const auto ratio = tests.mean_ratio())
+    of_ratio =
+        fmt::format(" (q / p of its tokens is {:.2f} in the mean, and 1 for what it was sampled by, uncut)", *ratio);
   notes.push_back({"sampling_not_stated",
                    "the recording does not say at what temperature its text was sampled" + of_ratio +
                        ": its log-probabilities are taken for those that were sampled from; raw ones of a text at "

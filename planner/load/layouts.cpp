@@ -206,8 +206,8 @@ double rate_within(const std::vector<LayoutPoint>& points, double tpot_seconds) 
 /// A scenario of a layout that may be simulated.
 struct Candidate {
   std::size_t layout = 0, scenario = 0;
-  /// The largest load of a replica within the limit on the time per token, and the least GPU-seconds per request, by the
-  /// formulas and their error.
+  /// The largest load of a replica within the limit on the time per token, and the least GPU-seconds per request, by
+  /// the formulas and their error.
   double rate = 0, least = 0;
 };
 
@@ -240,8 +240,8 @@ class LayoutSimulation {
   }
 
  private:
-  /// Those that may be within the limit on the time per token and the accelerators, cheapest first: of each layout plain
-  /// decoding and the drafts that take most, since formulas err alike in all of its drafts.
+  /// Those that may be within the limit on the time per token and the accelerators, cheapest first: of each layout
+  /// plain decoding and the drafts that take most, since formulas err alike in all of its drafts.
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> all;
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
@@ -259,8 +259,8 @@ class LayoutSimulation {
     return all;
   }
 
-  /// With loads that are larger and times that are shorter than the formulas' by their error; empty if not even then the
-  /// limit or the accelerators suffice.
+  /// With loads that are larger and times that are shorter than the formulas' by their error; empty if not even then
+  /// the limit or the accelerators suffice.
   std::optional<Candidate> candidate(std::size_t layout, std::size_t scenario) const {
     const sim::CapacityQuestion& question = *layouts_[layout].simulation;
     const std::optional<double>& limit = question.limits.tpot_seconds;

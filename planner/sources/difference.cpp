@@ -37,6 +37,8 @@ using traces::ServingCounts;
 struct ReadRun {
   ComparedRun about;
   std::vector<RunUnit> units;
+  /// Clients of a benchmark's runs.
+  std::set<double> loads = {};
   /// Of counts that tell their steps: the same by step.
   std::vector<RunUnit> by_step = {};
   /// Of a recording.
@@ -89,6 +91,10 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
     const auto unit = estimate::run_unit(counts, question.gamma, by);
     if (!unit) return;
     run.units.push_back(*unit);
+    if (counts.unit == CountUnit::run && counts.bench && counts.bench->max_concurrency) {
+      run.loads.insert(*counts.bench->max_concurrency);
+      run.units.back().prompt = fmt::format("{} clients", *counts.bench->max_concurrency);
+    }
     of_vllm = of_vllm && counts.engine == "vllm";
     drafted += counts.drafted.value_or(0);
     longest += counts.rounds.value_or(0) * static_cast<double>(longest_draft_of(counts, question.gamma).value_or(0));
@@ -108,6 +114,10 @@ ReadRun counted_run(const ComparedFiles& files, const DifferenceQuestion& questi
     warnings.push_back(
         {"several_models", fmt::format("{} counts {} models, which are taken as one run", files.file, models.size())});
   }
+  // Repeats of one load are runs of their own.
+  if (run.loads.size() < run.units.size())
+    for (RunUnit& unit : run.units)
+      if (!run.loads.empty()) unit.prompt.clear();
   constexpr double full = 0.95;
   if (tells_steps && steps > 0) run.drafting_share = std::min(1.0, rounds / steps);
   run.may_look_up = of_vllm && !run.drafting_share && drafted > 0 && drafted < full * longest;
@@ -348,13 +358,11 @@ void warn_of_runs(const ReadRun& a, const ReadRun& b, const estimate::RunDiffere
 
 /// Times of benchmarks with other numbers of clients say nothing of the runs.
 void compare_loads(const ReadRun& a, const ReadRun& b, RunsDifference& answer) {
-  const auto load_of = [](const ReadRun& run) { return run.about.unit == "run" ? run.units.front().prompt : ""; };
-  if (!answer.difference.time || answer.question.unpaired || answer.difference.paired > 0) return;
-  if (load_of(a).empty() || load_of(b).empty()) return;
+  if (!answer.difference.time || a.loads.empty() || b.loads.empty() || a.loads == b.loads) return;
   answer.difference.time.reset();
   answer.warnings.push_back(
-      {"loads_differ", fmt::format("{} ran with {}, {} with {}: times are compared at equal loads alone",
-                                   a.about.file, load_of(a), b.about.file, load_of(b))});
+      {"loads_differ", fmt::format("{} ran with {} clients, {} with {}: times are compared at equal loads alone",
+                                   a.about.file, fmt::join(a.loads, ", "), b.about.file, fmt::join(b.loads, ", "))});
 }
 
 bool lacks_prompts(const ReadRun& run) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -521,12 +522,15 @@ CapacityInWorlds in_worlds(const CapacityQuestion& question, CapacityAnswer answ
   std::vector<RequestSets> requests;
   for (std::int64_t thread = 0; thread < threads; ++thread) requests.push_back(requests_of(once));
   found.scenarios.resize(scenarios);
+  std::mutex telling;
+  std::size_t finished = 0;
   try {
     core::for_each_index(static_cast<std::int64_t>(scenarios), threads, [&](std::int64_t index, std::int64_t thread) {
       const auto i = static_cast<std::size_t>(index);
       ScenarioOverWorlds scenario(question, i, requests[static_cast<std::size_t>(thread)], hooks, found);
       found.scenarios[i] = scenario.run(alternatives);
-      if (thread == 0) hooks.tell(static_cast<double>(i + 1) / static_cast<double>(scenarios));
+      const std::scoped_lock lock(telling);
+      hooks.tell(static_cast<double>(++finished) / static_cast<double>(scenarios));
     });
   } catch (const Interrupted&) {
     found.interrupted = true;

@@ -161,7 +161,7 @@ class RequestSets {
                        const ServingEngine& engine);
 
  private:
-  /// In memory, of all replications: 128 MB of uniforms, 64 MB of rounds.
+  /// In memory, of all replications, for each thread that has its own: 128 MB of uniforms, 64 MB of rounds.
   static constexpr std::size_t most_uniforms = std::size_t{1} << 24, most_rounds = std::size_t{1} << 23;
 
   Workload workload_;

@@ -109,10 +109,12 @@ ScenarioCapacity closed_capacity(ReplicaRuns& runs, const SimulatedValue& satura
   return result;
 }
 
-/// Under another cost or acceptance the formulas are off by the same share.
+/// Where limits stop the rate, it only bounds the search: under another cost or acceptance the formulas are taken to be
+/// off by the same share.
 SimulatedValue saturated_rate(ReplicaRuns& runs, const ScenarioCapacity* like) {
   const auto& expected = runs.planned().saturation();
-  if (!like || !like->saturated_over_expected || !expected) return runs.saturated_rate();
+  const bool is_bound = like && like->search_end && like->saturated_over_expected && expected;
+  if (!is_bound) return runs.saturated_rate();
   const double rate = *like->saturated_over_expected * expected->requests_per_second;
   return {rate, rate, rate};
 }

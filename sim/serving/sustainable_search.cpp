@@ -107,8 +107,6 @@ std::int64_t SustainableSearch::find_replicas(double requests_per_second, std::i
   const auto share_it = [&](std::int64_t replicas) {
     const double each = requests_per_second / static_cast<double>(replicas);
     if (limited && runs_.judged_at({each}).together.excess > 0) return false;
-    // A queue that grows is seen in times to the first token.
-    if (question_.limits.ttft_seconds) return true;
     if (!saturated) saturated = runs_.saturated_rate().value;
     return each <= *saturated;
   };
@@ -117,6 +115,7 @@ std::int64_t SustainableSearch::find_replicas(double requests_per_second, std::i
     return static_cast<std::int64_t>(std::min(static_cast<double>(most), std::ceil(requests_per_second / load)));
   };
   most = replicas_at(least_load * expected);
+  if (most < 1) return 0;
   std::int64_t fail = 0, suffice = 0, at = replicas_at(limited ? first_guess(expected).load : expected);
   for (std::int64_t step = std::max<std::int64_t>(1, at / 8); suffice == 0 || suffice - fail > 1; step *= 2) {
     (share_it(at) ? suffice : fail) = at;

@@ -58,7 +58,8 @@ struct Arrays {
     if (target.shape().size() != 3 || draft.shape().size() != 3) return;
     text_length = target.shape()[1];
     const auto is_of_texts = [&](const NpyArray& array) {
-      return array.shape().size() >= 2 && std::equal(array.shape().begin(), array.shape().begin() + 2, target.shape().begin());
+      return array.shape().size() >= 2 &&
+             std::equal(array.shape().begin(), array.shape().begin() + 2, target.shape().begin());
     };
     if (!is_of_texts(draft)) return;
     for (auto& [column, array] : index)
@@ -75,7 +76,8 @@ class ModelArray {
     const auto shape = array_.shape();
     if (!array_.type().is_float()) array_.refuse("element type", array_.type().text(), "a float");
     if (shape.size() != 1 && shape.size() != 2) {
-      array_.refuse("shape", shape_text(shape), "[positions, vocabulary], [texts, positions, vocabulary] or [positions]");
+      array_.refuse("shape", shape_text(shape),
+                    "[positions, vocabulary], [texts, positions, vocabulary] or [positions]");
     }
     if (whole_rows() && shape[1] > largest_decoded_vocab) {
       array_.refuse("vocabulary", fmt::format("{}", shape[1]), fmt::format("at most {}", largest_decoded_vocab));
@@ -232,10 +234,9 @@ class NumpySource : public PositionSource {
     sequence_.resize(size);
     place_.resize(size);
     std::vector<std::string> labels;
-    const bool has_labels =
-        for_each(PairColumn::sequence, batch.size, [&](const NpyArray& array, std::int64_t, const std::byte* from) {
-          labels.push_back(label_at(array, from));
-        });
+    const bool has_labels = for_each(
+        PairColumn::sequence, batch.size,
+        [&](const NpyArray& array, std::int64_t, const std::byte* from) { labels.push_back(label_at(array, from)); });
     for (std::int64_t i = 0; !has_labels && text_length_ && i < batch.size; ++i)
       labels.push_back(fmt::format("{}", (next_ + i) / *text_length_));
     const bool has_places =

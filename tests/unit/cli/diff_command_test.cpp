@@ -262,7 +262,7 @@ TEST_CASE("runs of a benchmark differ in time by the cost of a step and by token
   const std::string samples = specdec::tests::source_dir() + "/traces/samples/bench/";
   const ordered_json answer = difference_of(samples + "c8-k3.json " + samples + "c8-k5.json");
   REQUIRE(answer["time"].is_object());
-  CHECK(answer["decision"]["text"].dump().find("A is faster: a token of B takes 1.15 times as long.") !=
+  CHECK(answer["decision"]["text"].dump().find("A took less time: a token of B takes 1.15 times as long.") !=
         std::string::npos);
   std::map<std::string, double> parts;
   for (const ordered_json& row : answer["parts"]) parts[row["part"]] = row["difference"]["value"];
@@ -276,5 +276,16 @@ TEST_CASE("times of benchmarks with other numbers of clients are not compared") 
   const std::string samples = specdec::tests::source_dir() + "/traces/samples/bench/";
   const ordered_json answer = difference_of(samples + "c1-k3.json " + samples + "c32-k3.json");
   CHECK(answer["time"].is_null());
-  CHECK(answer["warnings"].dump().find("c1-k3.json ran with --max-concurrency 1") != std::string::npos);
+  CHECK(answer["warnings"].dump().find("c1-k3.json ran with 1 clients") != std::string::npos);
+  const ScratchFolder folder;
+  const auto table = [&](const char* name, const std::string& loads) {
+    std::string text = "gamma,max_concurrency,tpot_ms,acceptance_length\n";
+    for (const char load : loads) text += fmt::format("3,{},{},2.5\n", load, 5 + (load - '0'));
+    return written(folder / name, text);
+  };
+  // One load of three in common, and repeats of one.
+  CHECK(difference_of(table("a.csv", "123") + " " + table("b.csv", "345"))["time"].is_null());
+  const ordered_json repeats = difference_of(table("c.csv", "4444") + " " + table("d.csv", "444"));
+  CHECK(repeats["time"].is_object());
+  CHECK(repeats["a"]["clusters"] == 4);
 }

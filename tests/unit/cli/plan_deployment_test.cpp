@@ -1584,9 +1584,9 @@ TEST_CASE("c is said to price one batch where more are asked for, and no free ve
   const auto certainty = [](const std::string& batch) {
     return json_of("--alpha 0.8 --c 0.05 " + batch)["decision"]["text"].dump();
   };
-  CHECK(certainty("--batch 1,8").find("c prices 1 request alone: --hardware, --cost or --bench price 8.") !=
+  CHECK(certainty("--batch 1,8").find("c prices 1 request alone: --hardware, --cost or --bench price 8 requests.") !=
         std::string::npos);
-  CHECK(certainty("--batch 1 --max-num-seqs 64").find("price 64.") != std::string::npos);
+  CHECK(certainty("--batch 1 --max-num-seqs 64").find("price 64 requests.") != std::string::npos);
   CHECK(certainty("--batch 1").find("c prices") == std::string::npos);
   CHECK(certainty("--batch 32").find("taken as free, which it is not for 32 requests; at 1.2") != std::string::npos);
 }

@@ -279,8 +279,7 @@ TEST_CASE("rows of several texts are one axis more, and so are their tokens") {
   const tests::TemporaryFolder folder;
   const std::string rows = npy_of<float>("<f4", "(3, 2, 2)", std::vector<float>(12, 0.5F));
   const std::string tokens = npy_of<std::int32_t>("<i4", "(3, 2)", {0, 1, 1, 0, 1, 1});
-  const auto file =
-      folder.write("texts.npz", archive_with({stored_entry("token.npy", tokens)}, rows));
+  const auto file = folder.write("texts.npz", archive_with({stored_entry("token.npy", tokens)}, rows));
   const auto source = traces::open_npz(file, {});
   traces::PositionBatch batch;
   REQUIRE(source->read(batch));

@@ -254,19 +254,14 @@ TEST_CASE("where no variance is left rows fit 8 possible tokens, and no impossib
   CHECK_FALSE(brief.passes());
 }
 
-TEST_CASE("log-probabilities of tokens alone tell swapped models and other units or temperatures") {
+TEST_CASE("log-probabilities of tokens alone tell swapped models, and in the mean of q / p another base") {
   const World world;
-  int agree = 0, told = 0, cold = 0, of_other_base = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const TextSourceResult own = world.of_pairs(seed, 1, false);
     CHECK_FALSE(own.suspicious());  // A false alarm is rarer than once in 31,000 texts.
     CHECK(world.of_pairs(seed, 1, true).suspicious());
-    agree += own.ratio_agrees() ? 1 : 0;
-    told += own.ratio.standard_error() <= told_ratio_error ? 1 : 0;
-    cold += world.of_pairs(seed, 0.7, false).ratio_agrees() ? 1 : 0;
-    of_other_base += world.of_pairs(seed, 1, false, 1 / std::log(10.0)).ratio_agrees() ? 1 : 0;
+    const auto of_base_10 = world.of_pairs(seed, 1, false, 1 / std::log(10.0)).mean_ratio();
+    REQUIRE(of_base_10);
+    CHECK(*of_base_10 < 0.98);
   }
-  CHECK(cold <= 20);
-  CHECK(of_other_base == 0);
-  CHECK(agree >= told - 1);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "analysis/planning/replica_iterations.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/priced_iterations.hpp"
 
@@ -283,6 +284,36 @@ TEST_CASE("prompts that come while one is computed decode together") {
   CHECK(state->tpot_seconds == Approx(0.5 * (4 + 4 - 2) / (2 * 2)).epsilon(1e-3));
   load.prompt_variation = 1;
   CHECK(planning::steady_state(cost, load, pieces, plain)->tpot_seconds > 1.2 * state->tpot_seconds);
+}
+
+TEST_CASE("at the balanced load as many prompts come in an iteration as requests leave in it, or as the budget takes") {
+  constexpr double step = 0.01, pass = 0.02, position = 1e-4, sequences = 8, prompt = 300;
+  const PricedByFormula cost([](const cost::Iteration& iteration) {
+    const double prompts = iteration.prompt_tokens > 0 ? pass + position * iteration.prompt_tokens : 0;
+    return (iteration.sequences > 0 ? step : 0) + prompts;
+  });
+  planning::OfferedLoad load = hundred_rounds();
+  load.decode_only = false;
+  load.prompt_tokens = prompt;
+  for (const bool prefill_first : {false, true}) {
+    for (const double rounds : {2.0, 20.0, 400.0}) {
+      load.output_tokens = rounds + 1;
+      planning::ReplicaLimits limits = roomy;
+      limits.prefill_first = prefill_first;
+      const double leave = sequences / rounds, share = 1 - std::exp(-leave);
+      // A share of the iterations has the prompts of all.
+      const double seconds = step + share * pass + position * prompt * leave;
+      const auto balanced = [&] {
+        return planning::ReplicaIterations(cost, load, limits, plain).balanced_load(sequences);
+      };
+      CHECK(balanced() == Approx(leave / seconds).epsilon(1e-12));
+      limits.max_num_batched_tokens = 310;
+      const double room = prefill_first ? 310 : 310 - sequences, most = room / prompt;
+      if (leave > most) CHECK(balanced() == Approx(most / (step + pass + position * room)).epsilon(1e-12));
+      limits.max_num_batched_tokens = 8;
+      if (!prefill_first) CHECK(balanced() == 0);
+    }
+  }
 }
 
 TEST_CASE("a schedule decodes each batch with its own rounds") {

@@ -387,6 +387,29 @@ TEST_CASE("replicas and money follow from the load") {
   CHECK(only(question).at_requests_per_second.value == Approx(most / 2));
 }
 
+TEST_CASE("the fewest replicas are those of the largest load, whatever limits it") {
+  using Limit = std::optional<double>;
+  const std::vector<std::pair<Limit, Limit>> limits = {{}, {0.5, {}}, {30, {}}, {{}, 0.016}, {0.2, 0.014}};
+  for (const std::int64_t gamma : {0, 3}) {
+    for (const auto& [ttft, tpot] : limits) {
+      for (const double load : {1.0, 60.0, 700.0}) {
+        CAPTURE(gamma, load, ttft.value_or(0), tpot.value_or(0));
+        CapacityQuestion question = question_of({scenario("", gamma)});
+        question.limits.ttft_seconds = ttft;
+        question.limits.tpot_seconds = tpot;
+        question.workload.requests_per_second = load;
+        const std::int64_t expected = *only(question).replicas;
+        const auto found = fewest_replicas(question, 1'000'000);
+        REQUIRE(found);
+        // The search for the largest load ends within 1% of it.
+        CHECK(std::abs(found->replicas - expected) <= (expected + 49) / 50);
+        CHECK(found->median_tpot_seconds > 0);
+        CHECK_FALSE(fewest_replicas(question, found->replicas - 1));
+      }
+    }
+  }
+}
+
 TEST_CASE("the cheapest scenario is recommended, the faster of two that cost the same") {
   // Speculation pays at small batches only.
   CapacityQuestion question = question_of({scenario("plain", 0), scenario("gamma 1", 1), scenario("gamma 4", 4)});
