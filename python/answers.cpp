@@ -41,6 +41,7 @@
 #include "render/comparison.hpp"
 #include "render/difference.hpp"
 #include "render/figures/chart_data.hpp"
+#include "render/figures/chart_words.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/json_values.hpp"
 #include "render/page/answer_page.hpp"
@@ -346,12 +347,12 @@ std::invoke_result_t<Run, core::RunHooks> until_interrupted(const nb::object& pr
 }
 
 Answer capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const nb::dict& given,
-                const std::string& who, const nb::object& progress) {
+                const nb::object& progress) {
   std::vector<std::string> files;
   const planner::CapacityQuestion question = capacity_question(given, files);
   const nb::gil_scoped_release released;
   const auto run = [&](const core::RunHooks& hooks) { return planner::capacity(acceptance, cost, question, hooks); };
-  return shown(until_interrupted(progress, run), files, who);
+  return shown(until_interrupted(progress, run), files, render::deployment_of(cost.target_model, &cost));
 }
 
 /// The largest gamma of any scenario, up to which acceptance has to be known.
@@ -470,7 +471,7 @@ void bind_answers(nb::module_& module) {
     return plan_question(question).largest_compared_gamma(of_runs ? planner::usual_max_gamma_of_runs
                                                                   : planner::usual_max_gamma);
   });
-  module.def("capacity", capacity, nb::arg("acceptance").none(), nb::arg("cost"), nb::arg("question"), nb::arg("who"),
+  module.def("capacity", capacity, nb::arg("acceptance").none(), nb::arg("cost"), nb::arg("question"),
              nb::arg("progress").none());
   module.def("largest_gamma", largest_gamma);
   module.def("compare", compare, nb::arg("question"), nb::arg("shipped_models"), nb::arg("progress").none());

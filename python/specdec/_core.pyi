@@ -125,7 +125,6 @@ def capacity(
     acceptance: Acceptance | None,
     cost: Cost,
     question: _Options,
-    who: str,
     progress: Callable[[float], object] | None,
 ) -> Answer: ...
 def compare(question: _Options, shipped_models: str, progress: Callable[[float], object] | None) -> Answer: ...

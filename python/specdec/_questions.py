@@ -387,17 +387,6 @@ def doctor(
     return Checkup._shown(document, answer)
 
 
-def _deployment(options: Options, tensor_parallel_size: int | None) -> str:
-    """The subject of the plan, for titles and captions."""
-    who = options.get("model") or "the model"
-    if options.get("draft_model"):
-        who += f" with {options['draft_model']}"
-    if not options.get("hardware"):
-        return str(who)
-    accelerators = tensor_parallel_size or options.get("tensor_parallel_size") or 1
-    return f"{who} on {options['hardware'] if accelerators == 1 else f'{accelerators} ' + options['hardware']}"
-
-
 def capacity(
     acceptance: Acceptance | None = None,
     cost: Cost | None = None,
@@ -570,7 +559,7 @@ def capacity(
     if acceptance is None and largest > 0:
         made = _core.acceptance_prior_for(priced)
     of_both = {**(acceptance._inputs if acceptance else {}), **cost._inputs}
-    answer = _core.capacity(made, priced, given, _deployment(of_both, tensor_parallel_size), progress)
+    answer = _core.capacity(made, priced, given, progress)
     document = _options.document(
         "capacity",
         _core.__version__,

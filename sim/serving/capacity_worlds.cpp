@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "analysis/worlds/choice.hpp"
 #include "sim/random.hpp"
 #include "sim/serving/capacity_runs.hpp"
+#include "sim/serving/load_correction.hpp"
 #include "sim/serving/planned_scenario.hpp"
 #include "sim/serving/replica_runs.hpp"
 #include "sim/serving/simulated_workload.hpp"
@@ -112,76 +112,6 @@ Expected expected_of(const CapacityQuestion& question, const PlannedScenario& pl
   const double share = own.requests_per_second_per_replica.value / own.saturated_requests_per_second_per_replica.value;
   return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed};
 }
-
-/// ln(simulated) over ln(expected): a parabola by least squares, of few points or parallel ones a line.
-class Correction {
- public:
-  Correction(const std::vector<double>& expected, const std::vector<double>& simulated) {
-    std::vector<double> x, y;
-    double nothing = 0, something = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (simulated[i] > 0 && expected[i] > 0) {
-        x.push_back(std::log(expected[i]));
-        y.push_back(std::log(simulated[i]));
-        something = std::min(something, expected[i]);
-      } else {
-        nothing = std::max(nothing, expected[i]);
-      }
-    }
-    if (x.empty()) return;
-    least_ = nothing > 0 ? std::sqrt(std::min(nothing, something) * something) : 0;
-    fit(x, y);
-  }
-
-  /// 0 where it is below what carries any load.
-  double at(double expected) const {
-    return !terms_.empty() && expected > 0 && expected >= least_ ? std::exp(value_at(std::log(expected))) : 0;
-  }
-  /// Standard deviation of what it does not tell.
-  double scatter() const { return scatter_; }
-
- private:
-  /// By polynomials that are orthogonal over the points.
-  void fit(const std::vector<double>& x, std::vector<double> y) {
-    const auto count = static_cast<double>(x.size());
-    const std::size_t most = x.size() < 5 ? 2 : 3;
-    middle_ = std::accumulate(x.begin(), x.end(), 0.0) / count;
-    double squares = 0, cubes = 0;
-    for (const double one : x) {
-      squares += std::pow(one - middle_, 2);
-      cubes += std::pow(one - middle_, 3);
-    }
-    width_ = squares / count;
-    lean_ = squares > 0 ? cubes / squares : 0;
-    while (terms_.size() < most) {
-      const std::size_t term = terms_.size();
-      double size = 0, product = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        size += std::pow(polynomial(term, x[i]), 2);
-        product += polynomial(term, x[i]) * y[i];
-      }
-      // The line of points that do not tell it is ln(expected) itself.
-      const double slope = size > 1e-12 ? product / size : term == 1 ? 1 : 0;
-      terms_.push_back(slope);
-      for (std::size_t i = 0; i < x.size(); ++i) y[i] -= slope * polynomial(term, x[i]);
-    }
-    double left = 0;
-    for (const double one : y) left += one * one;
-    if (x.size() > most) scatter_ = std::sqrt(left / (count - static_cast<double>(most)));
-  }
-  double polynomial(std::size_t term, double x) const {
-    const double off = x - middle_;
-    return term == 0 ? 1 : term == 1 ? off : off * off - lean_ * off - width_;
-  }
-  double value_at(double x) const {
-    double value = 0;
-    for (std::size_t term = 0; term < terms_.size(); ++term) value += terms_[term] * polynomial(term, x);
-    return value;
-  }
-
-  std::vector<double> terms_;
-  double middle_ = 0, width_ = 0, lean_ = 0, scatter_ = 0, least_ = 0;
-};
 
 /// Adds worlds that are to be simulated: of each alternative `most` at equal steps of a figure between both tails; none
 /// where all are alike. Shape: alternatives, expected (worlds)
@@ -371,11 +301,12 @@ class ScenarioOverWorlds {
       speed_x.push_back(expected_speeds[w]);
       speeds.push_back(speed_of(there));
     }
-    found.speeds = corrected(expected_speeds, Correction(speed_x, speeds), speed_of(own_) / speed_of(own));
-    found.rates = corrected(expected, Correction(x, rates), rate_of(own_) / rate_of(own));
+    found.speeds = corrected(expected_speeds, LoadCorrection(speed_x, speeds), speed_of(own_) / speed_of(own));
+    found.rates = corrected(expected, LoadCorrection(x, rates), rate_of(own_) / rate_of(own));
     if (asks_for_load()) {
-      const std::vector<double> takes =
-          asked_.workload.clients ? corrected(expected, Correction(x, most), most_of(own_) / most_of(own)) : found.rates;
+      const std::vector<double> takes = asked_.workload.clients
+                                            ? corrected(expected, LoadCorrection(x, most), most_of(own_) / most_of(own))
+                                            : found.rates;
       for (const double each : takes) found.gpus.push_back(gpus_with(asked_, whole(each)));
       found.gpu_range = range_of(found, alternatives);
     }
@@ -414,7 +345,8 @@ class ScenarioOverWorlds {
   }
 
   /// @param own_error  the answer's own value over that of its first replication alone
-  std::vector<double> corrected(const std::vector<double>& expected, const Correction& correction, double own_error) const {
+  std::vector<double> corrected(const std::vector<double>& expected, const LoadCorrection& correction,
+                                double own_error) const {
     const SimulatedValue& simulated = own_.requests_per_second_per_replica;
     const boost::math::normal normal;
     // The law behind the answer's own interval.
