@@ -240,7 +240,7 @@ void FileHead::refuse_format(const std::string& formats, std::string_view tables
   }
   constexpr std::string_view own = "\"schema\": \"specdec.";
   if (const std::size_t at = bytes.find(own); at != std::string_view::npos) {
-    const std::string_view named = bytes.substr(at + own.size());
+    const std::string named = bytes.substr(at + own.size());
     throw FileError(path, FileError::whole_file(), "content",
                     "an answer of specdec " + printable(named.substr(0, named.find('/'))),
                     "the files that it read: inputs.files names them");
