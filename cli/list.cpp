@@ -238,9 +238,8 @@ std::string text_of(const std::vector<const ModelSpec*>& presets) {
       std::any_of(presets.begin(), presets.end(), [](const ModelSpec* model) { return !has_shape(*model); });
   return text_of(table) + '\n' +
          wrapped(
-             "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
-             "layers with a window keep no more than that, and states of linear attention are beside it. Weights as "
-             "the "
+             "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; layers with "
+             "a window keep no more than that, and states of linear attention are beside it. Weights as the "
              "configuration stores them." +
              std::string(is_shapeless ? " A model with dashes cannot be priced: nobody published its shape." : "")) +
          '\n';
@@ -320,11 +319,8 @@ std::string text_of(const std::vector<const PublishedPrior*>& priors) {
   return text_of(make_table(priors, columns)) + '\n' +
          wrapped(
              "Tokens per step at a gamma: priors say what a head not yet measured may accept on a task of its own, "
-             "from "
-             "published acceptance lengths "
-             "of its kind; names are the kind and the target, or the kind alone for any other target. --draft-model "
-             "takes "
-             "the one of its head where no acceptance is given.") +
+             "from published acceptance lengths of its kind; names are the kind and the target, or the kind alone "
+             "for any other target. --draft-model takes the one of its head where no acceptance is given.") +
          '\n';
 }
 
@@ -344,9 +340,8 @@ std::string text_of(const std::vector<const PublishedAcceptance*>& presets) {
   return text_of(table) + '\n' +
          wrapped(
              "Names are task, draft and temperature, and l the lenience. Printed rates are known to half a unit of "
-             "their "
-             "last digit and as well as their tokens tell, where these "
-             "are independent; of the pair that comes with the program the interval is that of its recording.") +
+             "their last digit and as well as their tokens tell, where these are independent; of the pair that "
+             "comes with the program the interval is that of its recording.") +
          '\n';
 }
 

@@ -112,9 +112,7 @@ std::string action_of_schedule(const Plan& plan, const std::vector<PlannedStretc
 std::string unpriced_text(const Plan& plan, const PointPlan& point) {
   const double asked = std::max(plan.question.batch.empty() ? 1 : plan.question.batch.back(),
                                 static_cast<double>(plan.question.max_num_seqs.value_or(1)));
-  const bool is_constant = std::any_of(plan.drafts.begin(), plan.drafts.end(),
-                                       [](const Draft& draft) { return draft.cost.constants.has_value(); });
-  if (!is_constant || asked <= point.batch) return "";
+  if (!plan.costs_hold_at_one_batch() || asked <= point.batch) return "";
   return fmt::format(" c prices {} alone: --hardware, --cost or --bench price {} requests.",
                      counted(static_cast<std::int64_t>(planning::whole_batch(point.batch)), "request"),
                      brief(asked, 6));

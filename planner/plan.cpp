@@ -47,12 +47,6 @@ void warn_of_other_models(Plan& p) {
   }
 }
 
-/// The paper's costs are multiples of a step, which hold at the batch at which somebody measured them.
-bool costs_hold_at_one_batch(const Plan& p) {
-  return std::any_of(p.drafts.begin(), p.drafts.end(),
-                     [](const Draft& draft) { return draft.cost.constants.has_value(); });
-}
-
 std::optional<std::string> engine_of(const Draft& draft) {
   if (draft.cost.from_log || !draft.acceptance.engine) return draft.cost.engine;
   return draft.acceptance.engine;
@@ -87,7 +81,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
         schedule_prices(q, p.engine, draft.cost.rounds->kind(), draft.cost.draft.tells_kind());
     if (its.several >= question.schedule_prices.several) question.schedule_prices = its;
   }
-  if (costs_hold_at_one_batch(p)) {
+  if (p.costs_hold_at_one_batch()) {
     question.batches.resize(1);
     if (q.emit) question.schedule_up_to = scheduled_up_to(q, question.batches);
     return question;
@@ -116,6 +110,10 @@ worlds::SchedulePrices schedule_prices(const PlanQuestion& question, const std::
 
 std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
   return std::min(max_gamma.value_or(std::max(usual, gamma.value_or(0))), planning::largest_scanned_gamma);
+}
+
+bool Plan::costs_hold_at_one_batch() const {
+  return std::any_of(drafts.begin(), drafts.end(), [](const Draft& draft) { return draft.cost.constants.has_value(); });
 }
 
 std::vector<Recommendation> Plan::recommendations() const {

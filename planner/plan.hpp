@@ -140,6 +140,8 @@ struct Plan : Provenance {
   const cost::RoundCost& cost(std::size_t draft) const {
     return bench ? *bench->costs[draft] : *drafts[draft].cost.rounds;
   }
+  /// True for the paper's costs, multiples of a step, which hold at the batch at which somebody measured them.
+  bool costs_hold_at_one_batch() const;
   /// True if the gamma in use is behind the recommended one by more than the accepted loss.
   bool exceeds_max_regret() const { return deployment.exceeds_max_regret; }
 };

@@ -9,12 +9,13 @@
 namespace specdec::estimate {
 namespace {
 
+bool above_warning(const MartingaleTest& test) { return test.z && *test.z > text_source_warning; }
 bool beyond_warning(const MartingaleTest& test) { return test.z && std::abs(*test.z) > text_source_warning; }
 
 }  // namespace
 
 bool TextSourceResult::suspicious() const {
-  return beyond_warning(acceptance) || beyond_warning(surprisal) || (root.z && *root.z > text_source_warning);
+  return beyond_warning(acceptance) || beyond_warning(surprisal) || above_warning(root);
 }
 
 std::optional<double> TextSourceResult::mean_ratio() const {
@@ -86,8 +87,9 @@ void TextSourceAccumulator::add(const Observations& observations, const std::opt
     for (std::size_t i = 0; i < observations.draft_token_probability.size(); ++i) {
       const double ratio = observations.draft_token_probability[i] * std::exp(observations.surprisal[i]);
       if (!std::isfinite(ratio) || !counts(i)) continue;
+      const double root = std::sqrt(ratio);
       ratio_.add(ratio - 1, (ratio - 1) * (ratio - 1));
-      root_.add(std::sqrt(ratio) - 1, (std::sqrt(ratio) - 1) * (std::sqrt(ratio) - 1));
+      root_.add(root - 1, (root - 1) * (root - 1));
     }
   }
   const Deviations& surprisal = observations.surprisal_deviation;
@@ -115,7 +117,7 @@ void TextSourceAccumulator::merge(const TextSourceAccumulator& other) {
 std::string TextSourceResult::warning() const {
   std::string text = "the text does not look sampled from the target as recorded, and replay means nothing: ";
   if (rows_shifted_by) return text + std::string(about_shift(*rows_shifted_by));
-  if (root.z && *root.z > text_source_warning) text += "its tokens are likelier by q than by p: ";
+  if (above_warning(root)) text += "its tokens are likelier by q than by p: ";
   return text + "check whether p and q are swapped, and at what temperature it was sampled";
 }
 

@@ -12,7 +12,12 @@ std::string figure_html(const PageChart& shown) {
   constexpr std::size_t most_rows = 200;
   const Chart& chart = shown.chart;
   std::string data;
-  for (const ChartPanel& panel : chart.panels) {
+  for (ChartPanel panel : chart.panels) {
+    // Reference lines and boxes say nothing that the others and the caption do not.
+    std::erase_if(panel.series, [](const ChartSeries& s) {
+      const bool has_values = !s.y.empty() || !s.low.empty();
+      return s.z.empty() && (s.x.empty() || s.name.empty() || !s.x_low.empty() || !has_values);
+    });
     for (const Table& table : data_tables(panel, title_of(panel), most_rows)) data += html_of(table);
   }
   std::string html = fmt::format("<figure id=\"figure-{}\">\n<h3>{}</h3>\n", escaped(chart.name), escaped(chart.title));

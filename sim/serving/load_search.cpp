@@ -78,4 +78,15 @@ std::optional<LoadCrossing> find_crossing(const LoadSearch& search, const std::f
   }
 }
 
+std::int64_t least_that(std::int64_t most, std::int64_t guess, const std::function<bool(std::int64_t number)>& holds) {
+  std::int64_t below = 0, least = most + 1, at = guess;
+  for (std::int64_t step = std::max<std::int64_t>(1, at / 16); least - below > 1; step *= 2) {
+    (holds(at) ? least : below) = at;
+    at = least > most ? std::min(most, below + step)
+         : below == 0 ? std::max<std::int64_t>(1, least - step)
+                      : below + (least - below) / 2;
+  }
+  return least;
+}
+
 }  // namespace specdec::sim

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -49,5 +50,10 @@ struct LoadSearch {
 /// narrow as the tolerance. Empty if the excess is above 0 at the lowest load; the highest load if it is not above 0
 /// there.
 std::optional<LoadCrossing> find_crossing(const LoadSearch& search, const std::function<double(double load)>& excess);
+
+/// The least number of [1, most] that holds, where all above it hold too; most + 1 if none does. By strides from a
+/// guess until there is a bracket, then by halves.
+/// @param guess  in [1, most]
+std::int64_t least_that(std::int64_t most, std::int64_t guess, const std::function<bool(std::int64_t number)>& holds);
 
 }  // namespace specdec::sim

@@ -85,26 +85,19 @@ FoundClients SustainableSearch::find_clients() {
   const std::int64_t all = *question_.workload.clients;
   if (!is_limited(question_.limits)) return {all, planning::CapacityLimit::none};
   FoundClients found;
-  std::int64_t too_many = all + 1, at = likely_clients();
-  for (std::int64_t step = std::max<std::int64_t>(1, at / 16); too_many - found.most > 1; step *= 2) {
-    const JudgedRequests here = runs_.judged_at({.clients = at}).together;
-    if (here.excess <= 0) {
-      found.most = at;
-    } else {
-      too_many = at;
-      found.by = here.by;
-    }
-    at = too_many > all    ? std::min(all, found.most + step)
-         : found.most == 0 ? std::max<std::int64_t>(1, too_many - step)
-                           : found.most + (too_many - found.most) / 2;
-  }
+  const auto are_too_many = [&](std::int64_t clients) {
+    const JudgedRequests here = runs_.judged_at({.clients = clients}).together;
+    if (here.excess > 0) found.by = here.by;
+    return here.excess > 0;
+  };
+  found.most = least_that(all, likely_clients(), are_too_many) - 1;
   return found;
 }
 
 std::int64_t SustainableSearch::find_replicas(double requests_per_second, std::int64_t most) {
   const bool limited = is_limited(question_.limits);
   std::optional<double> saturated;
-  const auto share_it = [&](std::int64_t replicas) {
+  const auto suffice = [&](std::int64_t replicas) {
     const double each = requests_per_second / static_cast<double>(replicas);
     if (limited && runs_.judged_at({each}).together.excess > 0) return false;
     if (!saturated) saturated = runs_.saturated_rate().value;
@@ -116,15 +109,8 @@ std::int64_t SustainableSearch::find_replicas(double requests_per_second, std::i
   };
   most = replicas_at(least_load * expected);
   if (most < 1) return 0;
-  std::int64_t fail = 0, suffice = 0, at = replicas_at(limited ? first_guess(expected).load : expected);
-  for (std::int64_t step = std::max<std::int64_t>(1, at / 8); suffice == 0 || suffice - fail > 1; step *= 2) {
-    (share_it(at) ? suffice : fail) = at;
-    if (suffice == 0 && fail >= most) return 0;
-    at = suffice == 0 ? std::min(most, fail + step)
-         : fail == 0  ? std::max<std::int64_t>(1, suffice - step)
-                      : fail + (suffice - fail) / 2;
-  }
-  return suffice;
+  const std::int64_t fewest = least_that(most, replicas_at(limited ? first_guess(expected).load : expected), suffice);
+  return fewest > most ? 0 : fewest;
 }
 
 /// Those of a like scenario, else those that the formulas expect within the limit on the time per output token, else

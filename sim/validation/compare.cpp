@@ -149,11 +149,11 @@ class MethodExperiment {
                          const sim::UniformSource& uniforms) const {
     const sim::OwnedModel target = source_.models.target(settings_.threads);
     MethodRun run;
-    const RunTimes times = time_in_turn(*target, prompt, context_.decoding(), uniforms, *context_.clock(), [&] {
+    RunTimes times = time_in_turn(*target, prompt, context_.decoding(), uniforms, *context_.clock(), [&] {
       run = decoder.decode(prompt, uniforms);
       return run.counters;
     });
-    run.times = std::make_shared<RunTimes>(times);
+    run.times = std::make_shared<RunTimes>(std::move(times));
     return run;
   }
 

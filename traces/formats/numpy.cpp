@@ -56,12 +56,12 @@ struct Arrays {
 
   void join_texts() {
     if (target.shape().size() != 3 || draft.shape().size() != 3) return;
-    text_length = target.shape()[1];
     const auto is_of_texts = [&](const NpyArray& array) {
       return array.shape().size() >= 2 &&
              std::equal(array.shape().begin(), array.shape().begin() + 2, target.shape().begin());
     };
     if (!is_of_texts(draft)) return;
+    text_length = target.shape()[1];
     for (auto& [column, array] : index)
       if (is_of_texts(array)) array.join_first_axes();
     draft.join_first_axes();

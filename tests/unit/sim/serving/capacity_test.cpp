@@ -188,6 +188,24 @@ TEST_CASE("a search finds where a growing excess passes nothing, or says that it
   CHECK(find_crossing(search, [](double) { return -1.0; })->load == 1);
 }
 
+TEST_CASE("the least number that holds is found from any guess, and each number is asked once") {
+  for (const std::int64_t most : {1, 2, 17, 100}) {
+    for (std::int64_t least = 1; least <= most + 1; ++least) {
+      for (std::int64_t guess = 1; guess <= most; ++guess) {
+        std::vector<std::int64_t> asked;
+        const auto holds = [&](std::int64_t number) {
+          asked.push_back(number);
+          return number >= least;
+        };
+        REQUIRE(least_that(most, guess, holds) == least);
+        std::sort(asked.begin(), asked.end());
+        REQUIRE((asked.front() >= 1 && asked.back() <= most));
+        REQUIRE(std::adjacent_find(asked.begin(), asked.end()) == asked.end());
+      }
+    }
+  }
+}
+
 TEST_CASE("without limits a replica sustains what it serves when it never runs out of requests") {
   CapacityQuestion question = question_of({scenario("plain", 0)});
   question.workload.prompt_tokens = {10, 0};
