@@ -210,7 +210,7 @@ void declare_engine(Options& options, CapacityOptions& o) {
 /// Declares the scenarios to compare, their limits and the number of runs.
 void declare_comparison(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
-  options.group("What is compared with plain decoding");
+  options.group("Compared with plain decoding");
   options.value("-k,--gamma,--num-speculative-tokens", "G1,G2,...|LOW-HIGH",
                 "drafted tokens per step [1-8 with an acceptance]",
                 [&q = o.question](std::string_view, const std::string& text) { q.gamma = parse_gammas(text); });

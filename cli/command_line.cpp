@@ -113,11 +113,12 @@ class CommandLine {
     app_.fallthrough();
     declare_shared();
     for (const Command& command : commands) add(command, groups);
-    tune_ = app_.add_subcommand("tune", "The gamma to set, by the runs of your server that are worth their time");
+    tune_ = app_.add_subcommand(
+        "tune", "The gamma to set, by the runs of your server that are worth their time (of specdec-planner on PyPI)");
     tune_->allow_extras()->fallthrough(false);
     help_ = app_.add_subcommand("help", "The options of a command, or what commands there are");
     help_->add_option("COMMAND", help_words_, "a command of one word or two; none: the program")->type_name("");
-    completion_ = app_.add_subcommand("completion", "The script by which a shell completes what is typed");
+    completion_ = app_.add_subcommand("completion", "The script by which your shell completes commands");
     completion_->add_option("SHELL", shell_, "bash, zsh or fish")->type_name("")->required();
   }
 

@@ -49,7 +49,7 @@ void declare(Options& options, CountersOptions& o) {
       "  curl -s http://localhost:8000/metrics | specdec counters -\n"
       "  specdec counters before.prom after.prom\n"
       "  specdec counters requests.jsonl --by category --format json\n"
-      "What is read: docs/reference/formats.md.");
+      "Formats: docs/reference/formats.md.");
   options.arguments("SOURCE", o.sources,
                     "files in any format that docs/reference/formats.md lists; - is standard input",
                     Options::Least::none);

@@ -103,8 +103,7 @@ std::string acceptance_lines(const ServingSummary& s) {
                     reason_against_alpha(s.shape)));
   }
   if (s.tokens_by_one_rate) {
-    add(fmt::format("With that rate at every position tokens per step would be {} ({:+.1f}%).",
-                    brief(*s.tokens_by_one_rate), 100 * (*s.tokens_by_one_rate / s.tokens_per_step->value - 1)));
+    add(fmt::format("With that rate at every position tokens per step would be {}.", brief(*s.tokens_by_one_rate)));
   }
   if (s.design_effect) {
     add(fmt::format("{}: the variance is {} times that of independent ones, over {}.",
@@ -185,7 +184,8 @@ Table gamma_table(const CountersGroup& group) {
       {}, [](const auto& row) { return row.measured; });
 }
 
-std::string group_text(const CountersGroup& group) {
+/// @param beside_others  a table by draft tokens of its own, which a group alone has above
+std::string group_text(const CountersGroup& group, bool beside_others) {
   const ServingSummary& s = group.summary;
   if (!s.rounds && !s.tokens_per_step && !s.draft_acceptance_rate) {
     return wrapped(fmt::format("{}no rounds in {} ({}).", heading_of(s), counted(s.units, "unit"),
@@ -197,10 +197,12 @@ std::string group_text(const CountersGroup& group) {
   if (!s.positions.empty() || !s.rounds_by_accepted.empty()) text += '\n' + position_table(s);
   text += draft_lengths_sentence(s);
   if (group.gammas.empty()) return text;
-  return text + '\n' + text_of(gamma_table(group)) +
-         wrapped("95%: at the gamma that was measured of sampling; at others also of how acceptance changes with depth "
-                 "and between requests.",
-                 2) +
+  if (beside_others) text += '\n' + text_of(gamma_table(group));
+  return text +
+         wrapped(
+             "95%: at the gamma that was measured of sampling; at others also of how acceptance changes with depth "
+             "and between requests.",
+             2) +
          '\n';
 }
 
@@ -331,12 +333,12 @@ render::Spoken spoken(const CountersAnswer& a) {
   constexpr std::size_t longest = 70;
   const bool plans = !a.groups.front().gammas.empty() && obstacle_of(a.groups.front().summary).empty();
   if (plans && !a.options.scrape.url && !files.empty() && files.size() <= longest) {
-    decision.next = fmt::format("specdec plan --counters {} --c 0.05", files);
-    decision.purpose = "with the time of your draft's step over the target's as --c:";
+    decision.next = fmt::format("specdec plan --counters {} --c C", files);
+    decision.purpose = "with the time of your draft's step over the target's as C:";
   }
   if (a.groups.size() > detailed_groups) return answer;
   std::vector<std::string> parts;
-  for (const CountersGroup& group : a.groups) parts.push_back(group_text(group));
+  for (const CountersGroup& group : a.groups) parts.push_back(group_text(group, a.groups.size() > 1));
   answer.more += fmt::format("{}", fmt::join(parts, "\n"));
   return answer;
 }

@@ -43,7 +43,7 @@ struct DoctorOptions {
         "Examples:\n"
         "  specdec doctor before.prom after.prom server.log\n"
         "  specdec doctor plain.json speculative.json recording.safetensors --format json\n"
-        "Exit code 1 where an error is found. What is looked for: docs/reference/formats.md.");
+        "Exit code 1 where an error is found. Its checks: docs/reference/formats.md.");
     options.arguments("SOURCE", question.files,
                       "counters, logs, benchmark results, answers, recordings\nor engines' configurations",
                       Options::Least::none);
@@ -97,11 +97,10 @@ Report run(const DoctorOptions& options, const Options&) {
 }  // namespace
 
 Command doctor_command() {
-  return {
-      "doctor",
-      "What is wrong or suspicious with counters, logs, benchmarks and recordings; exit code 1 if anything is broken",
-      {{"findings", "/findings"}, {"evidence", "/findings/*/evidence", {"code", "severity"}}},
-      setup_of<DoctorOptions>(run)};
+  return {"doctor",
+          "Errors and doubtful figures in counters, logs, benchmarks and recordings; exit code 1 if anything is broken",
+          {{"findings", "/findings"}, {"evidence", "/findings/*/evidence", {"code", "severity"}}},
+          setup_of<DoctorOptions>(run)};
 }
 
 }  // namespace specdec::cli

@@ -195,7 +195,8 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
   options.text(
       "--published", o.published, "NAME",
       "what others printed: a name of `specdec list published`;\nthat of --draft-model where no acceptance is given");
-  options.texts("--counters", o.counters, "FILE", "what a server counted, in any format of docs/reference/formats.md");
+  options.texts("--counters", o.counters, "FILE",
+                "counters of your server, in any format of docs/reference/formats.md");
   options.texts("--trace", o.trace, "FILE", "a recording, in any format of docs/reference/formats.md");
   options.group("About the acceptance");
   options.text("--draft-array", o.draft_array, "NAME", "the draft of --trace, where that holds several, or its array");
@@ -206,7 +207,7 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
   options.flag("--conditional", o.conditional,
                "--acceptance-per-position holds rates given that all\nbefore are accepted");
   options.choice("--acceptance", o.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
-                 "the engine's acceptance rule; recorded: what the files say");
+                 "the engine's acceptance rule; recorded: as the files say");
   options.text("--mix", o.mix, "GROUP=SHARE,...",
                "the traffic to plan for, as shares of groups of --counters\nor --trace: code=0.6,chat=0.4");
   options.choice("--mix-by", o.mix_by, {"tokens", "requests"}, "of what --mix has shares");
@@ -262,9 +263,10 @@ void declare(Options& options, PlanOptions& o) {
   options.integer("-k,--gamma,--num-speculative-tokens", q.gamma, {0, planning::no_max_gamma},
                   "gamma in use: shows its speedup and regret");
   declare_schedule(options, q.schedule, "gammas in use by batch: 1-64:3,65-128:1,129-512:0");
-  options.number("--max-regret", q.max_regret, {0.0, 1.0},
-                 "exit with 1 if what is in use is slower than what is\nrecommended by a larger share, by any reading "
-                 "or at any\nend of an interval, at any point");
+  options.number(
+      "--max-regret", q.max_regret, {0.0, 1.0},
+      "exit with 1 if the gamma in use is slower than the\nrecommended one by a larger share, by any reading "
+      "or at any\nend of an interval, at any point");
   options.integer("--max-gamma", q.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
   options.integer("--tokens", q.tokens, {1, largest_tokens}, "also for generations of N tokens");
   options.group("Configuration");

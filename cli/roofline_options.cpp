@@ -105,7 +105,7 @@ void declare(Options& options, RooflineArguments& a) {
   options.integer("--draft-tensor-parallel-size", o.draft.tensor_parallel, {1, largest_tensor_parallel},
                   "accelerators that share the draft [as the target]");
   declare_type(options, "--weight-dtype", o.weight_dtype,
-               "fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4\n[what the model's file says, else bf16]");
+               "fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4\n[as the model's file says, else bf16]");
   declare_type(options, "--draft-weight-dtype", o.draft_weight_dtype, "the same of the draft");
   declare_type(options, "--kv-cache-dtype", o.kv_cache_dtype, "of the cached keys and values [bf16]");
   options.text("--kernel-times", o.kernel_times, "ENGINE|FILE|none",

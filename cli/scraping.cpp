@@ -98,7 +98,7 @@ void ScrapeOptions::declare(Options& options) {
                "read counters from the server itself, in the place of files:\nhttp://127.0.0.1:8000/metrics");
   options.text("--every", every, "TIME", "time between two scrapes, in ms, s, m or h");
   options.text("--duration", duration, "TIME", "how long to go on; Ctrl-C ends it earlier [that of --every]");
-  options.text("--scrape-folder", folder, "FOLDER", "keep what was scraped as files in it");
+  options.text("--scrape-folder", folder, "FOLDER", "keep the scrapes as files in it");
   options.flag("--scrape-remote", remote, "--scrape may be of another machine");
 }
 

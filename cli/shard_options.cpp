@@ -26,7 +26,7 @@ void ShareOptions::declare(Options& options, const std::string& does) {
   options.group("Shares of the work");
   declare_shard(options, shard_, does);
   options.text("--part", part_, "FILE",
-               "write what was found there, for specdec merge: a file,\nor a folder (DIR/ makes it), where "
+               "write the result there, for specdec merge: a file,\nor a folder (DIR/ makes it), where "
                "the share names it");
 }
 

@@ -26,7 +26,7 @@ struct SweepOptions {
 };
 
 void declare(Options& options, SweepOptions& o) {
-  options.argument("FILE", o.file, "what is asked, in the form of --config; a list of values\nstands for each of them");
+  options.argument("FILE", o.file, "the question, in the form of --config; a list of values\nstands for each of them");
   options.group("Run");
   options.text("--cache", o.cache, "FOLDER",
                "keep each answer there, and take those that are there\nalready; an ended run goes on where it was");

@@ -141,7 +141,7 @@ Report run(const TraceInput& input, const Options&) {
 
 Command trace_info_command() {
   return {"trace info",
-          "What is in a recording",
+          "The contents of a recording",
           {{"tiers", "/tiers"}, {"tasks", "/tasks"}, {"columns", "/columns"}},
           setup_of<TraceInput>(run)};
 }

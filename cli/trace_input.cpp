@@ -10,7 +10,7 @@ void TraceInput::declare(Options& options) {
   options.text("--target", target_, "FILE", "the target's file of a pair that was recorded separately");
   options.text("--draft", draft_, "FILE", "the draft's");
   options.choice("--numbers", numbers_, {"auto", "probabilities", "logprobs", "logits"},
-                 "what the numbers of NPY and NPZ files and token pairs are");
+                 "kind of the numbers of NPY and NPZ files and token pairs");
   options.text("--target-array", target_array_, "NAME",
                "the target's array in an NPZ file, or column of token pairs [p]");
   options.text("--draft-array", draft_array_, "NAME", "the draft's [q]");

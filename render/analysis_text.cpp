@@ -202,7 +202,7 @@ void tell_acceptance(const planner::Analysis& a, planner::Decision& decision) {
     decision.certainty += fmt::format(" By this rate alone (Theorem 3.8) {} would give {}x at c {}.",
                                       counted(best->gamma, "draft token"), brief(*best->speedup, 3), brief(a.cost->c, 3));
   if (!a.cost && t.best_alpha() && a.files.size() == 1)
-    decision.next = fmt::format("specdec analyze {} --c 0.05", a.files.front());
+    decision.next = fmt::format("specdec analyze {} --c C", a.files.front());
 }
 
 planner::Decision decision_of(const planner::Analysis& a) {

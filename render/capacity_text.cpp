@@ -140,7 +140,10 @@ std::string gpus_action(const Capacity& r) {
   const ScenarioCapacity& other = r.plain_scenario();
   const std::string gpus = gpus_text(r, chosen.gpus.value_or(0));
   if (r.acceptance.empty()) return fmt::format("{} without speculation; name a draft to see what it saves.", gpus);
-  if (best == plain) return fmt::format("{} without speculation: drafting saves none.", gpus);
+  if (best == plain) {
+    const bool may_save = r.certainty() && *r.certainty() <= worlds::Certainty::open;
+    return fmt::format("{} without speculation{}.", gpus, may_save ? "" : ": drafting saves none");
+  }
   if (!other.meets_load || !other.gpus)
     return fmt::format("{} with {}; without speculation no number of GPUs does.", gpus, drafts_of(r, best, "draft token"));
   if (other.gpus == chosen.gpus)

@@ -50,10 +50,11 @@ std::string closing_text(std::span<const planner::Assumption> assumptions, const
 
 /// Text shows it before other warnings.
 bool doubts_figures(const Note& note) {
-  constexpr std::array<std::string_view, 9> doubts = {
-      planner::later_scrape,          planner::lengths_contradict,  estimate::figures_contradict,
-      estimate::draft_never_accepted, estimate::acceptance_changes, planner::hit_rate_unknown,
-      planner::steps_without_drafts,  planning::runs_disagree,      cost::rounds_fall_with_gamma};
+  constexpr std::array doubts = {planner::later_scrape,         planner::lengths_contradict,
+                                 estimate::figures_contradict,  estimate::draft_never_accepted,
+                                 estimate::acceptance_changes,  planner::hit_rate_unknown,
+                                 planner::steps_without_drafts, planning::runs_disagree,
+                                 cost::rounds_fall_with_gamma,  cost::no_plain_runs};
   return std::find(doubts.begin(), doubts.end(), note.code) != doubts.end();
 }
 

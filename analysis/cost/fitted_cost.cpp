@@ -127,7 +127,8 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
   check_order(runs);
   check_gammas(runs);
   if (std::none_of(runs.begin(), runs.end(), plain))
-    findings_.push_back({"no_plain_runs", "no run without speculation: what a plain step takes is not measured"});
+    findings_.push_back({std::string(no_plain_runs),
+                         "no run without speculation: speedups rest on a guess of what a plain step takes"});
   std::size_t worst = 0;
   const auto error = [&](std::size_t i) { return fitted_[i] / runs[i].seconds - 1; };
   for (std::size_t i = 0; i < runs.size(); ++i)

@@ -16,9 +16,11 @@
 
 namespace specdec::cost {
 
-/// Codes of the findings that all rounds with drafts have as many, and that more drafts made a round cheaper.
+/// Codes of the findings that all rounds with drafts have as many, that more drafts made a round cheaper, and that no
+/// run was without them.
 inline constexpr std::string_view rounds_of_one_gamma = "rounds_of_one_gamma";
 inline constexpr std::string_view rounds_fall_with_gamma = "rounds_fall_with_gamma";
+inline constexpr std::string_view no_plain_runs = "no_plain_runs";
 
 /// The rounds of one run as an outsider sees them; gamma, batch and context are the run's means. No figure may exceed
 /// 1e12, nor a positive one be below 1e-12.

@@ -254,29 +254,30 @@ class RooflineCost::AllVersions {
 
   double seconds_by_itself(std::size_t version) {
     const double seconds = seconds_of_pass(version);
-    if (iteration_.prompt_tokens == 0 || !cost_.has_errors(version)) return seconds;
+    if (!cost_.has_errors(version)) return seconds;
+    const double least = work_.target.least + work_.least_draft();
+    if (iteration_.prompt_tokens == 0) return std::max(seconds, least);
     const Iteration decoding = without_prompts(iteration_);
     const double alone = is_empty(decoding) ? 0 : AllVersions(cost_, decoding).seconds_of_pass(version);
-    return alone + (seconds - alone) * std::exp(cost_.errors_of(version)->prompts);
+    return std::max(alone + (seconds - alone) * std::exp(cost_.errors_of(version)->prompts), least);
   }
 
+  /// A deployment whose plain step would be faster than the peaks is slower throughout, with drafts as without.
   double seconds_of_pass(std::size_t version) {
-    const double factor = cost_.error_factor(version, place_, iteration_.gamma);
     const double round = cost_.between_timed(version, iteration_, priced(work_, version, place_, iteration_.gamma));
-    if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
-    const double plain_factor = cost_.error_factor(version, plain_place_, 0);
-    // Without errors no round is shorter than a plain step.
-    if (factor >= plain_factor && cost_.timed_seconds_.empty()) return round;
+    if (!cost_.has_errors(version)) return round;
+    if (iteration_.gamma == 0) return std::max(round, work_.target.least);
     if (!plain_work_) plain_work_ = cost_.work_of(plain_);
-    const double step = priced(*plain_work_, version, plain_place_, 0);
-    return std::max(round, cost_.between_timed(version, plain_, step));
+    const double unbound = cost_.between_timed(version, plain_, priced(*plain_work_, version, plain_place_, 0));
+    const double step = std::max(unbound, plain_work_->target.least);
+    return std::max(round * (step / unbound), step + work_.least_draft());
   }
 
   double priced(const IterationWork& work, std::size_t version, const PointPlace& place, std::int64_t gamma) const {
     const double factor = cost_.error_factor(version, place, gamma);
     const RoundTime time = seconds_of(work, cost_.losses_[version]);
     // What the host takes to launch layers is not what calibration timed, and errs as much as the rest.
-    const double least = work.least * factor / cost_.error_factor(0, place, gamma);
+    const double least = work.least_pass * factor / cost_.error_factor(0, place, gamma);
     return factor * time.total() + std::max(0.0, least - factor * (time.target + time.overhead));
   }
 

@@ -147,9 +147,10 @@ struct TimedPrompt {
 /// says, scheduling takes its seconds of each sequence more, and the rest stays. Replicates take iterations times
 /// exp(s z + w e(n)), z normal, s and w the deviations between deployments and between points of one, n = B (gamma + 1)
 /// positions that are decoded, at least 1, and e a stationary normal process of deviation 1 whose values at n and m > n
-/// have the correlation (n / m)^(1 / point_error_reach). No round is shorter than a plain step of the same sequences
-/// with the same errors. What prompts add to an iteration is taken exp(prompt_error z'') times, z'' normal, since
-/// decoding tells little of it.
+/// have the correlation (n / m)^(1 / point_error_reach). What prompts add to an iteration is taken exp(prompt_error
+/// z'') times, z'' normal, since decoding tells little of it. With all errors no iteration is shorter than at the
+/// peaks, where reading and arithmetic overlap altogether, and no round shorter than a plain step of the same sequences
+/// and the draft's passes at the peaks. Where a plain step would be, rounds with drafts are longer by the same factor.
 /// Source:   Williams et al. 2009 (roofline); Uhlenbeck and Ornstein 1930; docs/theory.md#roofline,
 ///           docs/theory.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
@@ -288,6 +289,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// A pass at the peaks.
   struct PassWork {
     double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, collectives = 0, layers = 0;
+    /// Where reading and arithmetic overlap altogether, max(weights + cache, weight_products + attention): no pass
+    /// takes less.
+    double least = 0;
     /// With measured kernels: what they take beside the maxima of the above, and collectives, seconds.
     double kernels = 0, reduced = 0;
   };
@@ -299,7 +303,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
     /// Seconds that an engine takes for the sequences, with measured kernels.
     double sequences = 0;
     /// Seconds that the target's pass with its overhead takes at least, with measured kernels.
-    double least = 0;
+    double least_pass = 0;
+
+    double least_draft() const;
   };
 
   class KernelProducts;

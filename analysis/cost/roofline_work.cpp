@@ -251,6 +251,7 @@ RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const Pas
       work.attention += part->count * pairs_of(part->tokens, part->context, layers.window) * layers.attention;
     }
   }
+  work.least = std::max(work.weights + work.cache, work.weight_products + work.attention);
   if (!model.products.empty()) add_kernels(model, routed, decoding, prompts, work);
   return work;
 }
@@ -330,7 +331,7 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
   constexpr double captured = 512;
   if (options_.kernels && iteration.prompt_tokens > 0 &&
       iteration.prompt_tokens + sequences * (verified + 1) > captured)
-    work.least = target_.layers * options_.kernels->prompt_layer_seconds;
+    work.least_pass = target_.layers * options_.kernels->prompt_layer_seconds;
   work.target = work_of(target_, decoding(verified + 1), prompts);
   if (!draft_ || iteration.gamma == 0) return work;
   // A prompt alone takes one pass of the draft.
@@ -349,6 +350,10 @@ double RooflineCost::seconds_of(const PassWork& work, const Losses& losses) {
   return std::max(work.weights / losses[bandwidth], work.weight_products / losses[compute]) +
          std::max(work.cache / losses[bandwidth], work.attention / losses[compute]) + work.link / losses[link] +
          work.collectives * losses[latency] + work.kernels + work.reduced;
+}
+
+double RooflineCost::IterationWork::least_draft() const {
+  return first.least + full_accepts * (caught_up.least - first.least) + std::max(0.0, draft_passes - 1) * other.least;
 }
 
 RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& losses) {

@@ -49,7 +49,7 @@ std::function<Chart()> set_up_batch_figure(Options& options) {
   declare_deployment(options, o);
   options.group("Benchmark runs (instead of --hardware)");
   options.texts("--bench", o.bench, "FILE", "results with and without speculation, as in specdec plan");
-  options.group("What is shown");
+  options.group("The chart");
   options.text("-k,--gamma,--num-speculative-tokens", chosen->gammas, "G1,G2,...",
                "lines beside that of the best gamma");
   declare_batch(options, o.question.batch, "rising [1 to 512, or those of the runs]");

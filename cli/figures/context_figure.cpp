@@ -31,7 +31,7 @@ std::function<Chart()> set_up_context_figure(Options& options) {
   options.group("Several drafts");
   options.texts("--draft", o.drafts, "NAME:KEY=VALUE,...", "drafts with their acceptance, as in specdec plan");
   declare_deployment(options, o);
-  options.group("What is shown");
+  options.group("The chart");
   declare_context(options, o.question.context, "tokens in the cache per sequence, rising [500 to 32000]");
   declare_batch(options, o.question.batch, "a line for each, rising [1]");
   return [chosen] { return over_context(*chosen); };

@@ -528,6 +528,8 @@ TEST_CASE("what prompts add errs by itself until a time to first token tells it,
 TEST_CASE("deployments differ from ranges of losses alone by more, which their plain and speculative rounds share") {
   RooflineOptions options = uncertain();
   options.replicates = 2000;
+  // So slow that no error reaches the peaks.
+  options.losses.bandwidth_efficiency = range(0.06, 0.09);
   const RoundPoint plain{.batch = 4, .context = 500}, round{.gamma = 3, .batch = 4, .context = 500};
   // Deviations of the logarithms of the replicates' seconds: of plain steps, and of rounds beside these.
   const auto deviations = [&](const RooflineCost& price) {
@@ -553,6 +555,29 @@ TEST_CASE("deployments differ from ranges of losses alone by more, which their p
   CHECK(rounds == Approx(rounds_by_losses).epsilon(1e-9));
   const CalibrationPoint timed{.batch = 4, .round_seconds = 1.5 * apart.round(plain).total(), .context = 500};
   CHECK(deviations(apart.calibrated(std::vector<CalibrationPoint>{timed})).first < 0.05);
+}
+
+TEST_CASE(
+    "no replicate is faster than the peaks, nor its round than its plain step and the draft's passes at the peaks") {
+  RooflineOptions options = uncertain();
+  options.replicates = 500;
+  options.deployment_error = options.point_error = options.prompt_error = 0.5;
+  const RooflineCost price(options), peaks = price.at_peaks();
+  // One sequence of an empty cache reads the weights and computes next to nothing.
+  const RoundPoint plain{.batch = 1}, round{.gamma = 4, .batch = 1};
+  const double step = peaks.round(plain).total(), drafts = 4 * peaks.draft_pass(1, 1, 0).total();
+  const cost::Iteration prompt{.prompt_tokens = 8000, .prompts = 1, .prompt_pairs = 8000.0 * 8001 / 2};
+  std::size_t bounded = 0;
+  for (std::size_t r = 0; r < price.replicates(); ++r) {
+    const double plain_step = price.round_of_replicate(r, plain).total();
+    CHECK(plain_step > step * (1 - 1e-12));
+    CHECK(price.round_of_replicate(r, round).total() > (plain_step + drafts) * (1 - 1e-12));
+    CHECK(price.seconds_of_replicate(r, prompt) > peaks.seconds(prompt) * (1 - 1e-12));
+    bounded += plain_step < step * (1 + 1e-12) ? 1 : 0;
+  }
+  // By a normal deviation of about .72, and what the losses leave: some 30%.
+  CHECK(bounded > 50);
+  CHECK(bounded < 250);
 }
 
 TEST_CASE("a plain time says nothing of what a round with drafts takes beside it") {
@@ -679,14 +704,17 @@ TEST_CASE("intervals of a calibration that misses a time reach as far as it miss
     // The 2.5% quantile of 200 draws of ln(factor) has a standard error of 0.19 of their deviation, 0.1 of the miss.
     const cost::Range interval = cost::central_range(misfit, plain);
     CHECK(interval.hi > misfit.round(plain).total() * std::pow(largest, 0.75));
-    CHECK(interval.lo < misfit.round(plain).total() / std::pow(largest, 0.75));
-    // Plain rounds err apart from speculative ones, all speculative ones alike, but none is shorter than a plain one.
+    const double at_peaks = misfit.at_peaks().round(plain).total();
+    CHECK(interval.lo < std::max(misfit.round(plain).total() / std::pow(largest, 0.75), at_peaks * (1 + 1e-12)));
+    // Plain rounds err apart from speculative ones, all speculative ones alike, but none is shorter than a plain one
+    // and the draft's passes.
     std::vector<double> ratios;
     for (std::size_t r = 0; r < misfit.replicates(); ++r)
       ratios.push_back(misfit.round_of_replicate(r, plain).total() / misfit.round_of_replicate(r, drafted).total());
     std::sort(ratios.begin(), ratios.end());
     CHECK(ratios[195] / ratios[4] > std::pow(largest, 1.5));
-    CHECK(ratios.back() == Approx(1).epsilon(1e-12));
+    CHECK(ratios.back() < 1);
+    CHECK(ratios.back() > 0.9);
     cost::Iteration iteration;
     iteration.sequences = 8;
     CHECK(misfit.seconds_of_replicate(3, iteration) == Approx(misfit.round_of_replicate(3, plain).total()).epsilon(1e-14));
