@@ -80,11 +80,4 @@ void AnchoredCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
     totals[i] *= above[i % above.size()] / below[i % below.size()] * drawn_factor(i, point, anchor);
 }
 
-double AnchoredCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {
-  const RoundPoint near_a = nearest(a), near_b = nearest(b);
-  const double of_fit = fit_->log_covariance(near_a, near_b);
-  if ((a.gamma > 0) != (b.gamma > 0)) return of_fit;
-  return of_fit + shape_error(a, near_a) * shape_error(b, near_b);
-}
-
 }  // namespace specdec::cost

@@ -34,8 +34,6 @@ class AnchoredCost final : public WrappedCost {
 
   /// x'
   RoundPoint nearest(const RoundPoint& point) const;
-  /// As FittedCost::log_covariance, with the shape's error beyond the runs.
-  double log_covariance(const RoundPoint& a, const RoundPoint& b) const;
 
  private:
   /// Standard deviation of the error that a replicate draws.

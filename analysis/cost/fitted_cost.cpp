@@ -251,11 +251,10 @@ double FittedCost::seconds(const ObservedRound& of) const {
 
 RoundTime FittedCost::price(std::size_t version, const RoundPoint& point) const {
   const Place at = place_of(point), plain = place_of(plain_at(point));
-  if (version == 0)
-    return stretched(posterior_->law().time(posterior_->likeliest().log_terms, at, 0), middle(at, plain));
+  if (version == 0) return stretched(posterior_->law().time(posterior_->likeliest().log_terms, at), middle(at, plain));
   double total = 0;
   bounded_totals(at, plain, version - 1, {&total, 1});
-  return stretched(posterior_->law().time(posterior_->log_terms_of(version - 1), at, 0), total);
+  return stretched(posterior_->law().time(posterior_->log_terms_of(version - 1), at), total);
 }
 
 bool FittedCost::extrapolates(const RoundPoint& point) const {
@@ -299,15 +298,11 @@ bool FittedCost::parts_known(const RoundPoint& point) const {
   if (draft_passes(options_.kind, at.gamma) == 0) return true;
   std::vector<double> shares;
   for (std::size_t world = 0; world < replicates(); ++world) {
-    const RoundTime time = posterior_->law().time(posterior_->log_terms_of(world), at, 0);
+    const RoundTime time = posterior_->law().time(posterior_->log_terms_of(world), at);
     shares.push_back(time.draft / time.total());
   }
   if (shares.empty()) return false;
   return core::quantile(shares, 0.975) - core::quantile(shares, 0.025) <= known_part;
-}
-
-double FittedCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {
-  return posterior_->log_covariance(place_of(a), place_of(b));
 }
 
 std::shared_ptr<const FittedCost> FittedCost::of_tree(const DraftTree& tree,

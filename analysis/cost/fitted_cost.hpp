@@ -156,14 +156,6 @@ class FittedCost final : public RoundCost {
   std::span<const std::size_t> factors_of_replicates() const;
   /// Their median factor of each run, by which findings take the runs' seconds.
   std::span<const double> usual_factors() const { return usual_factors_; }
-  /// Covariance of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the
-  /// most probable terms of each family, as wide as the replicates are, and between families.
-  ///
-  ///   mean over families and sizes of h_a' U h_b + c(a, b) - c_a' C^-1 c_b + (their means' own covariance),
-  ///   h = slopes - S' C^-1 c
-  ///
-  /// Source:   Rasmussen and Williams 2006, equation 2.42; docs/theory.md#cost-of-a-round
-  double log_covariance(const RoundPoint& a, const RoundPoint& b) const;
   /// Standard deviation of ln(measured / true) of one more run: the root of the mean square over replicates.
   double run_error() const;
   /// Batches and contexts of the runs that drafted, or of those that did not, or of all where there is none of them;

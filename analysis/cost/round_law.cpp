@@ -81,29 +81,13 @@ TermSeconds RoundLaw::seconds(const LogTerms& log_terms, const Place& at) const 
   return seconds;
 }
 
-double RoundLaw::log_seconds(const LogTerms& log_terms, const Place& at, LogTerms* slopes) const {
+RoundTime RoundLaw::time(const LogTerms& log_terms, const Place& at) const {
   const TermSeconds parts = seconds(log_terms, at);
-  double total = 0;
-  for (const double part : parts) total += part;
-  if (slopes != nullptr) {
-    for (std::size_t j = 1; j < knee; ++j) (*slopes)[static_cast<Index>(j)] = parts[j] / total;
-    (*slopes)[iteration] = 1;
-    const double over_knee = cubed(at.tokens() * std::exp(log_terms[knee]));
-    (*slopes)[knee] = parts[iteration] / total * over_knee / (1 + over_knee);
-    const double met = at.tokens() * std::exp(log_terms[expert_tokens]);
-    (*slopes)[expert_tokens] = std::exp(log_terms[iteration] + log_terms[experts] - met) * met / total;
-  }
-  return std::log(total);
-}
-
-RoundTime RoundLaw::time(const LogTerms& log_terms, const Place& at, double log_factor) const {
-  const TermSeconds parts = seconds(log_terms, at);
-  const double factor = std::exp(log_factor);
-  RoundTime time{.target = factor * (parts[iteration] + parts[sequence] + parts[context_token] + parts[verified_token] +
-                                     parts[experts] + parts[prompt_token]),
-                 .draft = factor * parts[drafted_token],
-                 .overhead = factor * (parts[speculative_round] + parts[sequence_of_round])};
-  (looks_up(kind) ? time.target : time.draft) += factor * parts[draft_pass];
+  RoundTime time{.target = parts[iteration] + parts[sequence] + parts[context_token] + parts[verified_token] +
+                           parts[experts] + parts[prompt_token],
+                 .draft = parts[drafted_token],
+                 .overhead = parts[speculative_round] + parts[sequence_of_round]};
+  (looks_up(kind) ? time.target : time.draft) += parts[draft_pass];
   return time;
 }
 

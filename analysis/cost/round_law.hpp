@@ -101,9 +101,7 @@ struct RoundLaw {
   /// What each term's seconds are multiplied by; 0 for those of the iteration, the experts and their two counts.
   TermSeconds amounts(const Place& at) const;
   TermSeconds seconds(const LogTerms& log_terms, const Place& at) const;
-  /// ln of the total, and by the terms its slopes.
-  double log_seconds(const LogTerms& log_terms, const Place& at, LogTerms* slopes = nullptr) const;
-  RoundTime time(const LogTerms& log_terms, const Place& at, double log_factor) const;
+  RoundTime time(const LogTerms& log_terms, const Place& at) const;
 };
 
 /// The priors of the terms' logarithms in one family of servers; that of the iteration is nearly flat about `seconds`.

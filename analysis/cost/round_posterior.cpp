@@ -423,29 +423,11 @@ void RoundPosterior::seconds_of_worlds(const Place& at, std::size_t first, std::
 double RoundPosterior::log_seconds(const Place& at) const {
   const VectorXd near = covariances_with(at);
   double mean = 0;
-  for (const Mode& mode : modes_) mean += mode.share * (law_.log_seconds(mode.log_terms, at) + near.dot(mode.weights));
-  return mean;
-}
-
-double RoundPosterior::log_covariance(const Place& a, const Place& b) const {
-  const VectorXd near_a = covariances_with(a), near_b = covariances_with(b);
-  const double mean_a = log_seconds(a), mean_b = log_seconds(b);
-  double sum = 0;
   for (const Mode& mode : modes_) {
-    const auto its = [&](const Place& at, const VectorXd& near, LogTerms& sensitivity) {
-      LogTerms slopes;
-      const double value = law_.log_seconds(mode.log_terms, at, &slopes) + near.dot(mode.weights);
-      sensitivity = slopes - mode.solved_slopes.transpose() * near;
-      return value;
-    };
-    LogTerms of_a, of_b;
-    const double off_a = its(a, near_a, of_a) - mean_a, off_b = its(b, near_b, of_b) - mean_b;
-    const Size& size = sizes_[mode.size];
-    const double left = squared(size.spreads) * covariance_of(a, b) -
-                        squared(squared(size.spreads)) * near_a.dot(size.covariances.solve(near_b));
-    sum += mode.share * (of_a.dot(mode.uncertainty * of_b) + left + off_a * off_b);
+    const TermSeconds parts = law_.seconds(mode.log_terms, at);
+    mean += mode.share * (std::log(std::accumulate(parts.begin(), parts.end(), 0.0)) + near.dot(mode.weights));
   }
-  return sum;
+  return mean;
 }
 
 }  // namespace specdec::cost

@@ -50,8 +50,6 @@ class RoundPosterior {
   double log_seconds(const Place& at) const;
   /// Seconds in worlds from `first` on.
   void seconds_of_worlds(const Place& at, std::size_t first, std::span<double> seconds) const;
-  /// Of the logarithms at two places, linearised at each mode, (modes' means included).
-  double log_covariance(const Place& a, const Place& b) const;
   /// Standard deviation of another run's error over the usual one, the root of its mean square over modes.
   double error_scale() const;
 

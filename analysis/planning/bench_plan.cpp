@@ -131,9 +131,7 @@ void BenchPlanner::anchor() {
   std::shared_ptr<const cost::RoundCost> shape = question_.beyond;
   const bool has_law = std::dynamic_pointer_cast<const cost::LookupCost>(shape) != nullptr;
   if (options_.mean_drafts && !has_law) shape = std::make_shared<cost::MeanDraftsCost>(shape, options_.mean_drafts);
-  const auto anchored = std::make_shared<cost::AnchoredCost>(cost_, shape, question_.seed);
-  plan_.cost = anchored;
-  plan_.log_covariance = [anchored](const auto& a, const auto& b) { return anchored->log_covariance(a, b); };
+  plan_.cost = std::make_shared<cost::AnchoredCost>(cost_, shape, question_.seed);
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const Run& run : runs_) {
     if (run.figures.tree) continue;
@@ -288,7 +286,6 @@ void BenchPlanner::fit() {
   take_worlds(drawn);
   plan_.cost = cost_;
   plan_.run_error = cost_->run_error();
-  plan_.log_covariance = [fit = cost_](const auto& a, const auto& b) { return fit->log_covariance(a, b); };
   if (question_.beyond) anchor();
   if (auto out_of_step = bench::plain_out_of_step(runs_)) {
     plain_out_of_step_ = std::move(out_of_step->factor);

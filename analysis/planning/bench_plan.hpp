@@ -167,8 +167,7 @@ struct BenchPlan {
   std::vector<BenchPrediction> backtest;
   /// Fitted to the runs and windows, beyond them the question's other cost, including the overhead.
   std::shared_ptr<const cost::RoundCost> cost;
-  /// Covariance of the logs of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
-  std::function<double(const cost::RoundPoint&, const cost::RoundPoint&)> log_covariance;
+  /// Standard deviation of ln(measured / true) of one more run.
   double run_error = 0;
   /// True where nothing told how drafts are made and one gamma ran: then the kind would tell most of what others cost.
   bool kind_would_tell = false;
