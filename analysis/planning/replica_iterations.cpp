@@ -11,14 +11,13 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-ReplicaIterations::ReplicaIterations(const cost::IterationCost& cost, const OfferedLoad& load,
-                                     const ReplicaLimits& limits, std::span<const RoundsFrom> rounds)
+ReplicaIterations::ReplicaIterations(const cost::IterationCost& cost, const LoadedReplica& replica)
     : cost_(cost),
-      load_(load),
-      rounds_(rounds),
-      budget_(static_cast<double>(limits.max_num_batched_tokens)),
-      prefill_first_(limits.prefill_first),
-      prompt_(load.decode_only ? 1 : std::max(1.0, load.prompt_tokens * (1 - load.prefix_cache_hit_rate))) {}
+      load_(replica.load),
+      limits_(replica.limits),
+      rounds_(replica.rounds),
+      budget_(static_cast<double>(limits_.max_num_batched_tokens)),
+      prompt_(load_.decode_only ? 1 : std::max(1.0, load_.prompt_tokens * (1 - load_.prefix_cache_hit_rate))) {}
 
 const RoundsFrom& ReplicaIterations::rounds(double sequences) const {
   std::size_t at = rounds_.size() - 1;
@@ -39,7 +38,7 @@ double ReplicaIterations::sequences_in_cache(double cache, double tokens) const 
   return (cache - prefixes * prefix) / (tokens - prefix);
 }
 
-LargestBatch ReplicaIterations::largest_batch(const ReplicaLimits& limits) const {
+LargestBatch ReplicaIterations::largest_batch() const {
   LargestBatch largest;
   std::int64_t slots = 0;
   for (const RoundsFrom& stretch : rounds_) slots = std::max(slots, stretch.gamma);
@@ -50,9 +49,9 @@ LargestBatch ReplicaIterations::largest_batch(const ReplicaLimits& limits) const
     const auto low = static_cast<double>(stretch.batch_low);
     const double positions = static_cast<double>(stretch.gamma + 1);
     const double request = rounds_of_request(low);
-    const double by_seqs = static_cast<double>(limits.max_num_seqs) * request / (request + passes);
+    const double by_seqs = static_cast<double>(limits_.max_num_seqs) * request / (request + passes);
     const double by_cache =
-        sequences_in_cache(limits.cache_tokens, load_.mean_context + positions + static_cast<double>(slots));
+        sequences_in_cache(limits_.cache_tokens, load_.mean_context + positions + static_cast<double>(slots));
     const double by_budget = budget_ / (positions + prompt_ / request);
     const double end = i + 1 < rounds_.size() ? static_cast<double>(rounds_[i + 1].batch_low - 1) : unlimited;
     const double most = std::min({by_seqs, by_cache, by_budget, end});
@@ -99,15 +98,15 @@ double ReplicaIterations::leaving(double sequences) {
 /// as far as the budget allows.
 double ReplicaIterations::piece(double sequences, double prompts_per_iteration) const {
   const double several = prompts_per_iteration > 0 ? prompts_per_iteration / -std::expm1(-prompts_per_iteration) : 1;
-  const bool shared = sequences > 0 && !prefill_first_;
+  const bool shared = sequences > 0 && !limits_.prefill_first;
   const double positions = shared ? sequences * static_cast<double>(rounds(sequences).gamma + 1) : 0.0;
   return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
 }
 
 /// Seconds by which a prompt delays the sequences where iterations have so many positions of prompts.
 double ReplicaIterations::delay_of(double sequences, double positions) {
-  const double more = prefill_first_ ? cost_.seconds(iteration(0, positions))
-                                     : cost_.seconds(iteration(sequences, positions)) - plain_seconds(sequences);
+  const double more = limits_.prefill_first ? cost_.seconds(iteration(0, positions))
+                                            : cost_.seconds(iteration(sequences, positions)) - plain_seconds(sequences);
   return std::max(0.0, more) * prompt_ / positions;
 }
 
@@ -142,7 +141,7 @@ double ReplicaIterations::delay(double sequences, double requests_per_second) {
 
 double ReplicaIterations::prompt_seconds(double sequences) const {
   const double positions = piece(sequences, 0);
-  return cost_.seconds(iteration(prefill_first_ ? 0 : sequences, positions)) * prompt_ / positions;
+  return cost_.seconds(iteration(limits_.prefill_first ? 0 : sequences, positions)) * prompt_ / positions;
 }
 
 double ReplicaIterations::mean_prompt_seconds(double sequences) const {

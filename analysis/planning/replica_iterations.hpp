@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "analysis/cost/iteration_cost.hpp"
@@ -24,11 +23,10 @@ struct LargestBatch {
 /// much prompts delay them.
 class ReplicaIterations {
  public:
-  /// Cost and rounds must outlive the object.
-  ReplicaIterations(const cost::IterationCost& cost, const OfferedLoad& load, const ReplicaLimits& limits,
-                    std::span<const RoundsFrom> rounds);
+  /// Both must outlive the object.
+  ReplicaIterations(const cost::IterationCost& cost, const LoadedReplica& replica);
 
-  LargestBatch largest_batch(const ReplicaLimits& limits) const;
+  LargestBatch largest_batch() const;
 
   /// Those of a batch of so many sequences.
   const RoundsFrom& rounds(double sequences) const;
@@ -55,10 +53,10 @@ class ReplicaIterations {
   double piece(double sequences, double prompts_per_iteration) const;
 
   const cost::IterationCost& cost_;
-  OfferedLoad load_;
-  std::span<const RoundsFrom> rounds_;
+  const OfferedLoad& load_;
+  const ReplicaLimits& limits_;
+  const std::vector<RoundsFrom>& rounds_;
   double budget_;
-  bool prefill_first_;
   /// Computed positions of a prompt.
   double prompt_;
   /// [batch], 0 if not yet requested

@@ -15,8 +15,10 @@ namespace {
 
 constexpr double largest_count = 1e12;
 
-void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::span<const RoundsFrom> rounds) {
+/// Throws unless every figure is in its range.
+const LoadedReplica& legal(const LoadedReplica& replica) {
   constexpr std::string_view function = "steady_state";
+  const auto& [load, limits, rounds] = replica;
   core::require_in(function, "prompt_tokens", load.prompt_tokens, 1, largest_count);
   core::require_in(function, "prefix_cache_hit_rate", load.prefix_cache_hit_rate, 0, std::nextafter(1.0, 0.0));
   if (load.shared_prefixes) {
@@ -43,15 +45,16 @@ void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::sp
     core::require_in(function, "full_accepts", stretch.full_accepts, 0, 1);
     lowest = stretch.batch_low + 1;
   }
+  return replica;
 }
 
 /// The law of the number of sequences that decode in a replica.
 class EquilibriumChain {
  public:
-  EquilibriumChain(const cost::IterationCost& cost, const OfferedLoad& load, const ReplicaLimits& limits,
-                   std::span<const RoundsFrom> rounds)
-      : load_(load), replica_(cost, load, limits, rounds), batch_(replica_.largest_batch(limits)) {
-    if (decodes() && limits.max_num_seqs == 1)
+  /// Both must outlive the object.
+  EquilibriumChain(const cost::IterationCost& cost, const LoadedReplica& replica)
+      : load_(replica.load), replica_(cost, legal(replica)), batch_(replica_.largest_batch()) {
+    if (decodes() && replica.limits.max_num_seqs == 1)
       alone_ = replica_.rounds_of_request(1) * replica_.plain_seconds(1) + replica_.prompt_seconds(0);
   }
 
@@ -217,7 +220,7 @@ class EquilibriumChain {
     return state;
   }
 
-  OfferedLoad load_;
+  const OfferedLoad& load_;
   ReplicaIterations replica_;
   LargestBatch batch_;
   /// Seconds of a request if there is one place.
@@ -232,62 +235,39 @@ std::string_view name_of(CapacityLimit limit) {
   return names.at(static_cast<std::size_t>(limit));
 }
 
-std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
-                                        const ReplicaLimits& limits, std::span<const RoundsFrom> rounds) {
-  require_legal(load, limits, rounds);
-  core::require_in("steady_state", "requests_per_second", load.requests_per_second, std::numeric_limits<double>::min(),
-                   largest_count);
-  return EquilibriumChain(cost, load, limits, rounds).at(load.requests_per_second);
+std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const LoadedReplica& replica) {
+  EquilibriumChain chain(cost, replica);
+  const double load = replica.load.requests_per_second;
+  core::require_in("steady_state", "requests_per_second", load, std::numeric_limits<double>::min(), largest_count);
+  return chain.at(load);
 }
 
-std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
-                                               const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, const LoadedReplica& replica,
                                                std::int64_t clients, double outside_seconds) {
-  require_legal(load, limits, rounds);
+  EquilibriumChain chain(cost, replica);
   constexpr std::string_view function = "closed_steady_state";
   core::require_in(function, "clients", clients, std::int64_t{1}, std::int64_t{1} << 40U);
   core::require_in(function, "outside_seconds", outside_seconds, 0, largest_count);
-  EquilibriumChain chain(cost, load, limits, rounds);
   if (!chain.decodes()) return std::nullopt;
   return chain.closed(clients, outside_seconds);
 }
 
-std::optional<BalancedLoad> balanced_load(const cost::IterationCost& cost, const OfferedLoad& load,
-                                          const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+std::optional<BalancedLoad> balanced_load(const cost::IterationCost& cost, const LoadedReplica& replica,
                                           double sequences) {
-  require_legal(load, limits, rounds);
+  EquilibriumChain chain(cost, replica);
   core::require_in("balanced_load", "sequences", sequences, std::numeric_limits<double>::min(), largest_count);
-  EquilibriumChain chain(cost, load, limits, rounds);
   if (sequences > chain.largest_batch()) return std::nullopt;
   const double balanced = chain.balanced_load(sequences);
   if (!(balanced > 0)) return std::nullopt;
-  return BalancedLoad{balanced, sequences / (balanced * (load.output_tokens - 1))};
+  return BalancedLoad{balanced, sequences / (balanced * (replica.load.output_tokens - 1))};
 }
 
-std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const OfferedLoad& load,
-                                                const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
-                                                std::optional<double> tpot_seconds) {
-  require_legal(load, limits, rounds);
-  if (tpot_seconds) {
-    core::require_in("sustainable_load", "tpot_seconds", *tpot_seconds, std::numeric_limits<double>::min(),
-                     largest_count);
-  }
-  EquilibriumChain chain(cost, load, limits, rounds);
+std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const LoadedReplica& replica) {
+  EquilibriumChain chain(cost, replica);
   if (!chain.decodes()) return std::nullopt;
   const auto [most, limit] = chain.saturation();
   if (!(most > 0)) return std::nullopt;
-  const SteadyState saturated = chain.saturated();
-  if (!tpot_seconds || saturated.tpot_seconds <= *tpot_seconds) return SustainableLoad{most, saturated, limit};
-
-  double low = 0;
-  double high = 1;
-  for (int halving = 0; halving < 60 && high - low > 1e-7 * high; ++halving) {
-    const double middle = 0.5 * (low + high);
-    const std::optional<SteadyState> state = chain.at(most * middle);
-    (state && state->tpot_seconds <= *tpot_seconds ? low : high) = middle;
-  }
-  if (low == 0) return std::nullopt;
-  return SustainableLoad{most * low, *chain.at(most * low), CapacityLimit::tpot};
+  return SustainableLoad{most, chain.saturated(), limit};
 }
 
 }  // namespace specdec::planning

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
+#include <vector>
 
 #include "analysis/cost/iteration_cost.hpp"
 
@@ -58,6 +58,14 @@ struct RoundsFrom {
   double full_accepts = 0;
 };
 
+/// A replica under a load.
+struct LoadedReplica {
+  OfferedLoad load = {};
+  ReplicaLimits limits = {};
+  /// At least one stretch.
+  std::vector<RoundsFrom> rounds = {};
+};
+
 /// The limiting factor of a service.
 enum class CapacityLimit { none, compute, max_num_seqs, cache, batched_tokens, ttft, tpot };
 /// "compute", "max_num_seqs", "cache", "batched_tokens", "ttft", "tpot"; "none".
@@ -88,11 +96,9 @@ struct SteadyState {
 /// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/theory.md#steady-state
 /// Assumes:  Poisson arrivals. If prompts cost nothing beside decoding the law of lengths does not matter; else the
 ///           tails of the groups are taken as geometric.
-/// @param rounds  at least one stretch
 /// @return empty if the load exceeds what the replica can take
 /// @throws std::domain_error if a value is outside its range; std::invalid_argument if rounds is empty
-std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
-                                        const ReplicaLimits& limits, std::span<const RoundsFrom> rounds);
+std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const LoadedReplica& replica);
 
 /// The same replica in a closed loop: so many clients, each of which sends its next request when the last token of its
 /// previous one has come. Mean-value analysis, one client more at a time: a request that comes finds what is there in
@@ -105,13 +111,12 @@ std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const O
 ///
 /// Source:   Reiser and Lavenberg 1980 (mean-value analysis); docs/theory.md#closed-loop
 /// Assumes:  lengths that differ, so that requests do not end together.
-/// @param load             its requests_per_second is not used
+/// @param replica          its load's requests_per_second is not used
 /// @param clients          N, >= 1
 /// @param outside_seconds  seconds of a request outside the engine, >= 0
 /// @return empty if not even one sequence fits
 /// @throws as steady_state
-std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
-                                               const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, const LoadedReplica& replica,
                                                std::int64_t clients, double outside_seconds);
 
 struct BalancedLoad {
@@ -127,8 +132,7 @@ struct BalancedLoad {
 /// @param sequences  k, > 0
 /// @return empty if the replica has no place for so many
 /// @throws as steady_state
-std::optional<BalancedLoad> balanced_load(const cost::IterationCost& cost, const OfferedLoad& load,
-                                          const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+std::optional<BalancedLoad> balanced_load(const cost::IterationCost& cost, const LoadedReplica& replica,
                                           double sequences);
 
 /// The supremum of the loads that have an equilibrium within the replica's limits.
@@ -141,12 +145,9 @@ struct SustainableLoad {
   CapacityLimit limited_by = CapacityLimit::compute;
 };
 
-/// @param tpot_seconds  upper bound on the mean time per output token, > 0; empty for none
-/// @param load  its requests_per_second is not used
-/// @return empty if no load meets the limits: not even one sequence fits, or its tokens alone take too long
-/// Accuracy: relative error of the load <= 1e-6
-std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const OfferedLoad& load,
-                                                const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
-                                                std::optional<double> tpot_seconds);
+/// @param replica  its load's requests_per_second is not used
+/// @return empty if no load meets the limits: not even one sequence fits
+/// @throws as steady_state
+std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const LoadedReplica& replica);
 
 }  // namespace specdec::planning

@@ -96,8 +96,7 @@ class PricedLayout {
     const double largest = formulas.saturation->state.largest_batch;
     std::vector<LayoutPoint> found;
     for (double batch = std::min(1.0, largest);; batch = std::min(batch * batch_step, largest)) {
-      const auto state =
-          planning::balanced_load(*question_.cost, formulas.load, formulas.limits, formulas.rounds, batch);
+      const auto state = planning::balanced_load(*question_.cost, formulas, batch);
       if (state) found.push_back(point_of(s, most_replicas_, state->requests_per_second, batch, state->tpot_seconds));
       if (batch >= largest) break;
     }

@@ -202,12 +202,8 @@ struct SharedLoad {
 std::optional<SharedLoad> fewest_replicas(const CapacityQuestion& question, std::int64_t most,
                                           const core::RunHooks& hooks = {});
 
-/// The inputs of the formulas for one replica of a scenario.
-struct ScenarioFormulas {
-  /// Its rate is not set.
-  planning::OfferedLoad load;
-  planning::ReplicaLimits limits;
-  std::vector<planning::RoundsFrom> rounds;
+/// The inputs of the formulas for one replica of a scenario; its load's rate is not set.
+struct ScenarioFormulas : planning::LoadedReplica {
   /// Without limits on times. Empty if the formulas do not apply; with a budget that of all drafts verified.
   std::optional<planning::SustainableLoad> saturation;
 };

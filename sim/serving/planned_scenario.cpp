@@ -56,8 +56,7 @@ PlannedScenario::PlannedScenario(const CapacityQuestion& question, const Capacit
     formulas_.rounds.push_back(rounds.rounds(question.acceptance, stretch.batch_low, stretch.gamma));
   }
   if (output_tokens() <= 1) return;
-  formulas_.saturation =
-      planning::sustainable_load(*question.cost, formulas_.load, formulas_.limits, formulas_.rounds, std::nullopt);
+  formulas_.saturation = planning::sustainable_load(*question.cost, formulas_);
   if (formulas_.saturation) loads_ = balanced_loads(*question.cost, formulas_.rounds);
 }
 
@@ -100,13 +99,12 @@ double PlannedScenario::decoding_at(double requests_per_second) const {
 
 std::optional<planning::SteadyState> PlannedScenario::steady_at(const ReplicaLoad& load) const {
   if (!saturation() || scenario_.engine.verification_budget) return std::nullopt;
-  planning::OfferedLoad offered = formulas_.load;
-  offered.requests_per_second = load.requests_per_second;
+  planning::LoadedReplica replica = formulas_;
+  replica.load.requests_per_second = load.requests_per_second;
   if (load.clients > 0) {
-    return planning::closed_steady_state(*question_.cost, offered, formulas_.limits, formulas_.rounds, load.clients,
-                                         question_.workload.outside_seconds);
+    return planning::closed_steady_state(*question_.cost, replica, load.clients, question_.workload.outside_seconds);
   }
-  return planning::steady_state(*question_.cost, offered, formulas_.limits, formulas_.rounds);
+  return planning::steady_state(*question_.cost, replica);
 }
 
 cost::Iteration PlannedScenario::mean_iteration(const ReplicaLoad& load) const {

@@ -105,7 +105,8 @@ TEST_CASE("clients are served as fast, and their tokens come as fast, by mean-va
     load.prompt_pairs = 0;
     const std::vector<planning::RoundsFrom> rounds = {
         sim::RoundsToCover(requests).rounds(question.acceptance, 1, one.gamma)};
-    const auto forgetful = planning::closed_steady_state(*one.cost, load, {48, 8192, 1.6e6}, rounds, one.clients, 0.05);
+    const auto forgetful =
+        planning::closed_steady_state(*one.cost, {load, {48, 8192, 1.6e6}, rounds}, one.clients, 0.05);
     REQUIRE(forgetful);
     CHECK_FALSE(agrees(forgetful->output_tokens_per_second, rate));
   }

@@ -74,7 +74,7 @@ TEST_CASE("at a moderate load the formulas and the simulation give the same time
     const std::vector<planning::RoundsFrom> rounds = {
         sim::RoundsToCover(requests).rounds(question.acceptance, 1, agreement.gamma)};
     const planning::ReplicaLimits limits = {48, 8192, 1.6e6};
-    const auto most = planning::sustainable_load(*agreement.cost, load, limits, rounds, std::nullopt);
+    const auto most = planning::sustainable_load(*agreement.cost, {load, limits, rounds});
     REQUIRE(most);
     question.workload.requests_per_second = 0.5 * most->requests_per_second;
     const sim::ScenarioCapacity capacity = sim::plan_capacity(question).scenarios.at(0);
@@ -98,7 +98,7 @@ TEST_CASE("at a moderate load the formulas and the simulation give the same time
     load.requests_per_second = capacity.at_requests_per_second.value;
     load.decode_only = true;
     load.prompt_pairs = 0;
-    const auto forgetful = planning::steady_state(*agreement.cost, load, limits, rounds);
+    const auto forgetful = planning::steady_state(*agreement.cost, {load, limits, rounds});
     REQUIRE(forgetful);
     CHECK_FALSE(agrees(forgetful->tpot_seconds, tpot));
   }

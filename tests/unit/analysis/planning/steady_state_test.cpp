@@ -45,7 +45,7 @@ PricedByFormula linear(double base, double per_sequence, double per_position) {
 double sustainable(const cost::IterationCost& cost, const planning::OfferedLoad& load,
                    const planning::ReplicaLimits& limits = roomy,
                    const std::vector<planning::RoundsFrom>& rounds = plain) {
-  return planning::sustainable_load(cost, load, limits, rounds, {})->requests_per_second;
+  return planning::sustainable_load(cost, {load, limits, rounds})->requests_per_second;
 }
 
 /// The whole law of the batch, with nothing left out and nothing rescaled: its mean.
@@ -66,7 +66,7 @@ double mean_of_law(const std::vector<double>& growths, double last_growth) {
 
 TEST_CASE("iterations of one length make the batch Poisson, as servers without end do") {
   for (const double requests : {1e-6, 0.3, 2.0, 300.0}) {
-    const auto state = planning::steady_state(linear(0.01, 0, 0), hundred_rounds(requests), roomy, plain);
+    const auto state = planning::steady_state(linear(0.01, 0, 0), {hundred_rounds(requests), roomy, plain});
     REQUIRE(state);
     const double offered = requests * 100 * 0.01;
     CHECK(state->mean_batch == Approx(offered).epsilon(1e-12));
@@ -79,7 +79,7 @@ TEST_CASE("iterations of one length make the batch Poisson, as servers without e
 TEST_CASE("iterations that grow with the batch make the batch geometric, as one shared processor does") {
   for (const double utilisation : {0.01, 0.5, 0.9}) {
     const double requests = utilisation / (100 * 0.002);
-    const auto state = planning::steady_state(linear(0, 0.002, 0), hundred_rounds(requests), roomy, plain);
+    const auto state = planning::steady_state(linear(0, 0.002, 0), {hundred_rounds(requests), roomy, plain});
     REQUIRE(state);
     CHECK(state->mean_batch == Approx(utilisation / (1 - utilisation)).epsilon(1e-9));
   }
@@ -88,11 +88,11 @@ TEST_CASE("iterations that grow with the batch make the batch geometric, as one 
 TEST_CASE("a batch with a bound decodes as many as come, and no load beyond it is stable") {
   // Erlang's delay system with 3 servers: all of them hold the offered load.
   const planning::ReplicaLimits three = room_for(3);
-  const auto state = planning::steady_state(linear(0.01, 0, 0), hundred_rounds(2), three, plain);
+  const auto state = planning::steady_state(linear(0.01, 0, 0), {hundred_rounds(2), three, plain});
   REQUIRE(state);
   CHECK(state->mean_batch == Approx(2).epsilon(1e-12));
   CHECK(state->largest_batch == 3);
-  CHECK_FALSE(planning::steady_state(linear(0.01, 0, 0), hundred_rounds(3), three, plain));
+  CHECK_FALSE(planning::steady_state(linear(0.01, 0, 0), {hundred_rounds(3), three, plain}));
 }
 
 TEST_CASE("prompts take their share of every second from those that decode") {
@@ -100,13 +100,13 @@ TEST_CASE("prompts take their share of every second from those that decode") {
   // prompts stand right behind the one that a sequence came with.
   planning::OfferedLoad load = hundred_rounds(20);
   load.decode_only = false;
-  const auto state = planning::steady_state(linear(0.01, 0, 1e-4), load, roomy, plain);
+  const auto state = planning::steady_state(linear(0.01, 0, 1e-4), {load, roomy, plain});
   REQUIRE(state);
   CHECK(state->tpot_seconds == Approx(0.01 / 0.9).epsilon(1e-3));
   CHECK(state->mean_batch == Approx(20 / 0.9).epsilon(1e-3));
   // Half of the positions found in the cache: a twentieth.
   load.prefix_cache_hit_rate = 0.5;
-  CHECK(planning::steady_state(linear(0.01, 0, 1e-4), load, roomy, plain)->tpot_seconds ==
+  CHECK(planning::steady_state(linear(0.01, 0, 1e-4), {load, roomy, plain})->tpot_seconds ==
         Approx(0.01 / 0.95).epsilon(1e-3));
   // 1 / (rounds * seconds / batch + prompt's seconds)
   load.prefix_cache_hit_rate = 0;
@@ -119,7 +119,7 @@ TEST_CASE("sequences share the cache of a prefix that they have in common") {
   load.prefix_cache_hit_rate = 0.8;
   const auto largest = [&](std::optional<std::int64_t> prefixes) {
     load.shared_prefixes = prefixes;
-    return planning::steady_state(linear(0.01, 0, 0), load, room_for(10), plain)->largest_batch;
+    return planning::steady_state(linear(0.01, 0, 0), {load, room_for(10), plain})->largest_batch;
   };
   CHECK(largest({}) == 10);
   CHECK(largest(10) == 10);
@@ -135,12 +135,12 @@ TEST_CASE("a rare prompt costs a whole pass, not its share of every pass") {
   planning::OfferedLoad load = hundred_rounds(1);
   load.decode_only = false;
   load.prompt_tokens = 2000;
-  const auto state = planning::steady_state(kneed, load, roomy, plain);
+  const auto state = planning::steady_state(kneed, {load, roomy, plain});
   REQUIRE(state);
   // About one sequence: a prompt's pass takes 0.1 s instead of 0.01 s.
   CHECK(state->tpot_seconds == Approx(0.01 / (1 - 0.09)).epsilon(0.02));
   // In pieces of 500 positions four passes of 0.025 s, 0.06 s more than without it.
-  CHECK(planning::steady_state(kneed, load, {1000, 501, 1e9}, plain)->tpot_seconds ==
+  CHECK(planning::steady_state(kneed, {load, {1000, 501, 1e9}, plain})->tpot_seconds ==
         Approx(0.01 / (1 - 0.06)).epsilon(0.02));
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("prompts that nothing decodes beside take their time from idleness alo
   planning::OfferedLoad load = hundred_rounds(1e-4);
   load.decode_only = false;
   // 0.06 s for the prompt, 1 s for the rounds.
-  const auto state = planning::steady_state(cost, load, roomy, plain);
+  const auto state = planning::steady_state(cost, {load, roomy, plain});
   CHECK(state->tpot_seconds == Approx(0.01).epsilon(1e-4));
 }
 
@@ -161,14 +161,14 @@ TEST_CASE("with one place a request waits for another, and never for another's p
   load.decode_only = false;
   // 0.06 s for the prompt and 1.2 s for the rounds.
   const planning::ReplicaLimits one = {1, 1 << 20, 1e9};
-  const auto state = planning::steady_state(cost, load, one, plain);
+  const auto state = planning::steady_state(cost, {load, one, plain});
   REQUIRE(state);
   CHECK(state->tpot_seconds == Approx(0.012));
   CHECK(state->iteration_seconds == Approx(0.012));
   CHECK(state->mean_batch == Approx(0.6));
   CHECK(sustainable(cost, load, one) == Approx(1 / 1.26));
   load.requests_per_second = 1 / 1.25;
-  CHECK_FALSE(planning::steady_state(cost, load, one, plain));
+  CHECK_FALSE(planning::steady_state(cost, {load, one, plain}));
 }
 
 namespace {
@@ -200,7 +200,7 @@ TEST_CASE("one client's requests take their prompt, their rounds and their way, 
   planning::OfferedLoad load = hundred_rounds();
   load.decode_only = false;
   for (const std::int64_t places : {1, 1000}) {
-    const auto state = planning::closed_steady_state(cost, load, {places, 1 << 20, 1e9}, plain, 1, 0.24);
+    const auto state = planning::closed_steady_state(cost, {load, {places, 1 << 20, 1e9}, plain}, 1, 0.24);
     REQUIRE(state);
     CHECK(state->output_tokens_per_second == Approx(101 / (0.06 + 1.2 + 0.24)));
     CHECK(state->tpot_seconds == Approx(0.012));
@@ -213,7 +213,7 @@ TEST_CASE("clients of one server wait as machines do for their repairman") {
   for (const std::int64_t clients : {1, 2, 5, 20, 300}) {
     const double outside = 0.7;
     const auto state =
-        planning::closed_steady_state(cost, hundred_rounds(), {1, 1 << 20, 1e9}, plain, clients, outside);
+        planning::closed_steady_state(cost, {hundred_rounds(), {1, 1 << 20, 1e9}, plain}, clients, outside);
     REQUIRE(state);
     double weight = 1, sum = 0;
     for (std::int64_t k = 0; k <= clients; ++k) {
@@ -229,7 +229,7 @@ TEST_CASE("clients share iterations as the product form says, and fill the large
   for (const double outside : {0.5, 5.0}) {
     for (const std::int64_t clients : {1, 3, 10, 60}) {
       const auto state =
-          planning::closed_steady_state(linear(0.01, 0.001, 0), hundred_rounds(), roomy, plain, clients, outside);
+          planning::closed_steady_state(linear(0.01, 0.001, 0), {hundred_rounds(), roomy, plain}, clients, outside);
       const ProductForm exact = product_form(clients, outside, [](double k) { return 101 * (0.01 + 0.001 * k); });
       REQUIRE(state);
       CHECK(state->output_tokens_per_second == Approx(101 * exact.requests_per_second).epsilon(0.02));
@@ -237,12 +237,12 @@ TEST_CASE("clients share iterations as the product form says, and fill the large
     }
   }
   const planning::ReplicaLimits eight = room_for(8);
-  const auto full = planning::closed_steady_state(linear(0.01, 0.001, 0), hundred_rounds(), eight, plain, 500, 0);
-  const auto saturated = planning::sustainable_load(linear(0.01, 0.001, 0), hundred_rounds(), eight, plain, {});
+  const auto full = planning::closed_steady_state(linear(0.01, 0.001, 0), {hundred_rounds(), eight, plain}, 500, 0);
+  const auto saturated = planning::sustainable_load(linear(0.01, 0.001, 0), {hundred_rounds(), eight, plain});
   REQUIRE(full);
   CHECK(full->output_tokens_per_second == saturated->state.output_tokens_per_second);
   CHECK(full->tpot_seconds == saturated->state.tpot_seconds);
-  CHECK_FALSE(planning::closed_steady_state(linear(0.01, 0, 0), hundred_rounds(), room_for(0.5), plain, 2, 0));
+  CHECK_FALSE(planning::closed_steady_state(linear(0.01, 0, 0), {hundred_rounds(), room_for(0.5), plain}, 2, 0));
 }
 
 TEST_CASE("more clients never mean fewer requests served, nor prompts that cost more more of them") {
@@ -257,8 +257,8 @@ TEST_CASE("more clients never mean fewer requests served, nor prompts that cost 
     });
     double served = 0;
     for (const std::int64_t clients : {1, 2, 3, 5, 8, 13, 50, 200, 2000}) {
-      const auto state = planning::closed_steady_state(cost, load, {64, 2048, 1e9}, plain, clients, 0.1);
-      const auto slower = planning::closed_steady_state(dearer, load, {64, 2048, 1e9}, plain, clients, 0.1);
+      const auto state = planning::closed_steady_state(cost, {load, {64, 2048, 1e9}, plain}, clients, 0.1);
+      const auto slower = planning::closed_steady_state(dearer, {load, {64, 2048, 1e9}, plain}, clients, 0.1);
       REQUIRE(state);
       REQUIRE(slower);
       CHECK(state->output_tokens_per_second >= served * (1 - 1e-9));
@@ -279,11 +279,11 @@ TEST_CASE("prompts that come while one is computed decode together") {
   // A round takes no time beside 0.5 s of a prompt, so that what is left is the wait for the prompts behind one's own:
   // 0.5 s E[X (X - 1)] / (2 E[X]) with Borel's law of 1/2, E[X] = 2, Var X = 4. A batch of one wide law waits longer.
   const planning::ReplicaLimits pieces = {1000, 60, 1e9};
-  const auto state = planning::steady_state(cost, load, pieces, plain);
+  const auto state = planning::steady_state(cost, {load, pieces, plain});
   REQUIRE(state);
   CHECK(state->tpot_seconds == Approx(0.5 * (4 + 4 - 2) / (2 * 2)).epsilon(1e-3));
   load.prompt_variation = 1;
-  CHECK(planning::steady_state(cost, load, pieces, plain)->tpot_seconds > 1.2 * state->tpot_seconds);
+  CHECK(planning::steady_state(cost, {load, pieces, plain})->tpot_seconds > 1.2 * state->tpot_seconds);
 }
 
 TEST_CASE("at the balanced load as many prompts come in an iteration as requests leave in it, or as the budget takes") {
@@ -304,7 +304,7 @@ TEST_CASE("at the balanced load as many prompts come in an iteration as requests
       // A share of the iterations has the prompts of all.
       const double seconds = step + share * pass + position * prompt * leave;
       const auto balanced = [&] {
-        return planning::ReplicaIterations(cost, load, limits, plain).balanced_load(sequences);
+        return planning::ReplicaIterations(cost, {load, limits, plain}).balanced_load(sequences);
       };
       CHECK(balanced() == Approx(leave / seconds).epsilon(1e-12));
       limits.max_num_batched_tokens = 310;
@@ -322,7 +322,7 @@ TEST_CASE("a schedule decodes each batch with its own rounds") {
     if (iteration.sequences == 0) return 1e-14;
     return 0.01 + 0.001 * iteration.sequences * static_cast<double>(iteration.gamma + 1);
   });
-  const auto state = planning::steady_state(cost, hundred_rounds(3), {1000, 1 << 20, 6 * 104.0}, schedule);
+  const auto state = planning::steady_state(cost, {hundred_rounds(3), {1000, 1 << 20, 6 * 104.0}, schedule});
   REQUIRE(state);
   std::vector<double> growths;
   const double tokens[] = {2.5, 2.5, 1.5, 1.5, 1, 1};
@@ -333,8 +333,8 @@ TEST_CASE("a schedule decodes each batch with its own rounds") {
 
 TEST_CASE("each limit is named where it is the one that binds") {
   const auto limited_by = [](const cost::IterationCost& cost, const planning::OfferedLoad& load,
-                             const planning::ReplicaLimits& limits, std::optional<double> tpot = {}) {
-    return planning::sustainable_load(cost, load, limits, plain, tpot)->limited_by;
+                             const planning::ReplicaLimits& limits) {
+    return planning::sustainable_load(cost, {load, limits, plain})->limited_by;
   };
   const PricedByFormula flat = linear(0.01, 0, 0);
   const planning::OfferedLoad load = hundred_rounds();
@@ -342,7 +342,6 @@ TEST_CASE("each limit is named where it is the one that binds") {
   CHECK(limited_by(flat, load, {1000, 1 << 20, 20 * 101}) == CapacityLimit::cache);
   CHECK(limited_by(flat, load, {1000, 64, 1e9}) == CapacityLimit::batched_tokens);
   CHECK(limited_by(linear(0.001, 0.01, 0), load, {10, 1 << 20, 1e9}) == CapacityLimit::compute);
-  CHECK(limited_by(linear(0.01, 0.001, 0), load, {1000, 1 << 20, 1e9}, 0.02) == CapacityLimit::tpot);
   CHECK(planning::name_of(CapacityLimit::batched_tokens) == "batched_tokens");
 
   // A place is taken for the prompt's pass too.
@@ -354,20 +353,8 @@ TEST_CASE("each limit is named where it is the one that binds") {
   CHECK(sustainable(flat, with_prompts, {1000, 96, 1e9}) == Approx(64).epsilon(1e-9));
 }
 
-TEST_CASE("a limit on the time per token is met to the digit, or by no load") {
-  const PricedByFormula cost = linear(0.01, 0.001, 0);
-  const planning::OfferedLoad load = hundred_rounds();
-  const auto within = planning::sustainable_load(cost, load, roomy, plain, 0.02);
-  REQUIRE(within);
-  CHECK(within->state.tpot_seconds == Approx(0.02).epsilon(1e-5));
-  planning::OfferedLoad more = load;
-  more.requests_per_second = within->requests_per_second * (1 + 2e-6);
-  CHECK(planning::steady_state(cost, more, roomy, plain)->tpot_seconds > 0.02);
-  // One sequence alone takes 11 ms per token.
-  CHECK_FALSE(planning::sustainable_load(cost, load, roomy, plain, 0.0109));
-  CHECK(planning::sustainable_load(cost, load, roomy, plain, 0.0111));
-  // No sequence fits.
-  CHECK_FALSE(planning::sustainable_load(cost, load, {1000, 1 << 20, 99}, plain, {}));
+TEST_CASE("no load meets the limits where no sequence fits") {
+  CHECK_FALSE(planning::sustainable_load(linear(0.01, 0.001, 0), {hundred_rounds(), {1000, 1 << 20, 99}, plain}));
 }
 
 TEST_CASE("more load never means a smaller batch, and cheaper iterations never serve less") {
@@ -377,7 +364,7 @@ TEST_CASE("more load never means a smaller batch, and cheaper iterations never s
   double before = 0;
   for (double requests = 0.05; requests < 20; requests *= 1.4) {
     load.requests_per_second = requests;
-    const auto state = planning::steady_state(linear(0.01, 0.0004, 1e-5), load, limits, plain);
+    const auto state = planning::steady_state(linear(0.01, 0.0004, 1e-5), {load, limits, plain});
     REQUIRE(state);
     CHECK(state->mean_batch > before);
     before = state->mean_batch;
@@ -385,7 +372,7 @@ TEST_CASE("more load never means a smaller batch, and cheaper iterations never s
   double most = 0;
   for (const double factor : {2.0, 1.5, 1.0, 0.5}) {
     const auto found =
-        planning::sustainable_load(linear(0.01 * factor, 0.0004 * factor, 1e-5 * factor), load, limits, plain, 0.03);
+        planning::sustainable_load(linear(0.01 * factor, 0.0004 * factor, 1e-5 * factor), {load, limits, plain});
     REQUIRE(found);
     CHECK(found->requests_per_second > most);
     most = found->requests_per_second;
@@ -420,7 +407,7 @@ TEST_CASE("the cache of an H200 holds, and a full batch gains, what the referenc
   });
   const auto at = [&](double cache_tokens, std::int64_t gamma, double tokens) {
     const std::vector<planning::RoundsFrom> drafted = {{1, gamma, tokens, 0}};
-    return *planning::sustainable_load(rounds, load, {1000, 1 << 20, cache_tokens}, drafted, {});
+    return *planning::sustainable_load(rounds, {load, {1000, 1 << 20, cache_tokens}, drafted});
   };
   CHECK(std::floor(at(held(eight), 0, 1).state.largest_batch) == 66);
   CHECK(std::floor(at(held(one), 0, 1).state.largest_batch) == 93);
@@ -439,7 +426,7 @@ TEST_CASE("an equilibrium of what is no load is refused") {
     planning::ReplicaLimits limits = roomy;
     std::vector<planning::RoundsFrom> rounds = plain;
     spoil(load, limits, rounds);
-    CHECK_THROWS_AS(planning::steady_state(cost, load, limits, rounds), std::domain_error);
+    CHECK_THROWS_AS(planning::steady_state(cost, {load, limits, rounds}), std::domain_error);
   };
   using planning::OfferedLoad;
   using planning::ReplicaLimits;
@@ -454,6 +441,5 @@ TEST_CASE("an equilibrium of what is no load is refused") {
   refuses([](OfferedLoad&, ReplicaLimits&, Rounds& rounds) { rounds[0].tokens_per_step = 2; });
   refuses([](OfferedLoad&, ReplicaLimits&, Rounds& rounds) { rounds[0].batch_low = 2; });
   refuses([](OfferedLoad&, ReplicaLimits&, Rounds& rounds) { rounds.push_back({1, 0, 1, 0}); });
-  CHECK_THROWS_AS(planning::steady_state(cost, hundred_rounds(), roomy, {}), std::invalid_argument);
-  CHECK_THROWS_AS(planning::sustainable_load(cost, hundred_rounds(), roomy, plain, 0.0), std::domain_error);
+  CHECK_THROWS_AS(planning::steady_state(cost, {hundred_rounds(), roomy, {}}), std::invalid_argument);
 }
