@@ -11,15 +11,16 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "analysis/cost/preset_fields.hpp"
 #include "analysis/cost/preset_files.hpp"
 #include "analysis/cost/preset_names.hpp"
+#include "traces/formats/config_fields.hpp"
 #include "traces/formats/streams.hpp"
 
 namespace specdec::cost {
 namespace {
 
-constexpr int deepest_hardware_file = 4;
+using traces::ConfigFields;
+using traces::FieldRange;
 
 /// From a microcontroller to more than a wafer: what lies outside was written in another unit, TB/s or TFLOP/s.
 constexpr FieldRange plausible_memory = {1e4, 1e18, "a number of bytes"};
@@ -51,24 +52,21 @@ std::vector<std::string_view> peaks_of(NumberType type) {
 }
 
 /// @param sources_needed  true for a preset: no figure without its address
-SourcedNumber figure_of(const PresetFields& fields, const char* key, const FieldRange& range, bool sources_needed) {
-  if (!fields.is_object(key)) {
-    if (sources_needed) fields.refuse_value(key, "an object with value and source");
-    return {.value = fields.number(key, range)};
-  }
-  const PresetFields its = fields.object(key);
+SourcedNumber figure_of(const ConfigFields& fields, const char* key, const FieldRange& range, bool sources_needed) {
+  if (!sources_needed && !fields.is_object(key)) return {.value = fields.number(key, range)};
+  const ConfigFields its = fields.object(key);
   its.require_keys({"value", "quoted", "source", "second_quoted", "second_source", "note"});
   return {.value = its.number("value", range),
-          .source = sources_needed ? its.text("source") : its.text_if_any("source"),
-          .note = its.text_if_any("note"),
-          .quoted = its.text_if_any("quoted"),
-          .second_source = its.text_if_any("second_source"),
-          .second_quoted = its.text_if_any("second_quoted")};
+          .source = sources_needed ? its.word("source") : its.word("source", ""),
+          .note = its.word("note", ""),
+          .quoted = its.word("quoted", ""),
+          .second_source = its.word("second_source", ""),
+          .second_quoted = its.word("second_quoted", "")};
 }
 
 HardwareSpec hardware_of(std::string_view text, const std::filesystem::path& path, bool sources_needed) {
-  const nlohmann::json document = preset_document(text, path, deepest_hardware_file);
-  const PresetFields fields(path, document);
+  const nlohmann::json document = traces::parse_config(text, path);
+  const ConfigFields fields(path, document);
   fields.require_keys({"name", "aliases", "vendor", "memory_bytes", "memory_bandwidth_bytes_per_second", "peak_flops",
                        "link_bytes_per_second", "watts", "gpus_per_node", "point_error"});
   const auto needed = [&](const char* key, const FieldRange& range) {
@@ -78,14 +76,15 @@ HardwareSpec hardware_of(std::string_view text, const std::filesystem::path& pat
     return fields.has(key) ? std::optional(needed(key, range)) : std::nullopt;
   };
   HardwareSpec spec;
-  spec.name = fields.text("name");
-  if (fields.has("aliases")) spec.aliases = fields.texts("aliases");
-  spec.vendor = fields.text_if_any("vendor");
+  spec.name = fields.word("name");
+  spec.aliases = fields.words("aliases");
+  spec.vendor = fields.word("vendor", "");
   spec.memory_bytes = needed("memory_bytes", plausible_memory);
   spec.memory_bandwidth_bytes_per_second = needed("memory_bandwidth_bytes_per_second", plausible_bandwidth);
-  const PresetFields peaks =
-      fields.object("peak_flops", fmt::format("an object with at least one of {}", fmt::join(peak_names, ", ")));
+  const ConfigFields peaks = fields.object("peak_flops");
   peaks.require_keys({peak_names.begin(), peak_names.end()});
+  if (peaks.keys().empty())
+    fields.refuse("peak_flops", "{}", fmt::format("an object with at least one of {}", fmt::join(peak_names, ", ")));
   for (const std::string& name : peaks.keys())
     spec.peak_flops.emplace(name, figure_of(peaks, name.c_str(), plausible_peak, sources_needed));
   spec.link_bytes_per_second = optional("link_bytes_per_second", plausible_link);
@@ -97,22 +96,22 @@ HardwareSpec hardware_of(std::string_view text, const std::filesystem::path& pat
   return spec;
 }
 
-SourcedRange range_of(const PresetFields& fields, const char* key, double least, double most) {
-  const PresetFields its = fields.object(key);
+SourcedRange range_of(const ConfigFields& fields, const char* key, double least, double most) {
+  const ConfigFields its = fields.object(key);
   its.require_keys({"low", "value", "high", "sources", "note"});
   SourcedRange read;
   read.low = its.number("low", {least, most});
   read.value = its.number("value", {read.low, most});
   read.high = its.number("high", {read.value, most});
-  read.sources = its.texts("sources");
-  read.note = its.text("note");
+  read.sources = its.words("sources");
+  read.note = its.word("note");
   return read;
 }
 
 EfficiencyDefaults efficiency_of(const core::EmbeddedFile& file) {
   const std::filesystem::path path = std::filesystem::path("presets") / file.name;
-  const nlohmann::json document = preset_document(file.content, path, deepest_hardware_file);
-  const PresetFields fields(path, document);
+  const nlohmann::json document = traces::parse_config(file.content, path);
+  const ConfigFields fields(path, document);
   fields.require_keys({"bandwidth_efficiency", "compute_efficiency", "fp8_compute_efficiency", "fp4_compute_efficiency",
                        "link_efficiency", "all_reduce_latency_seconds", "launch_seconds", "draft_launch_seconds",
                        "layer_seconds", "scheduling_seconds"});

@@ -9,16 +9,17 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "analysis/cost/preset_fields.hpp"
 #include "analysis/cost/preset_files.hpp"
+#include "traces/formats/config_fields.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/streams.hpp"
 
 namespace specdec::cost {
 namespace {
 
-constexpr int deepest_kernel_file = 6;
-constexpr std::int64_t most_accelerators = 1024;
+using traces::ConfigFields;
+using traces::FieldRange;
+
 constexpr FieldRange seconds_up_to(double most) { return {0, most, "seconds"}; }
 /// Longer ones are no seconds: of a call or a layer, of a sequence in a call of attention, and of an iteration.
 constexpr double longest_call_seconds = 1e-3;
@@ -38,23 +39,23 @@ const CollectiveTimes* over(const std::vector<CollectiveTimes>& tables, std::int
 }
 
 /// Checks the keys of a fit, and the record of it, which no price needs, but whose numbers must be sound.
-void require_sound_fit(const PresetFields& fit, std::vector<std::string_view> known) {
+void require_sound_fit(const ConfigFields& fit, std::vector<std::string_view> known) {
   known.insert(known.end(), {"rows", "median_error", "p90_error", "measured_with"});
   fit.require_keys(known);
   if (fit.has("rows")) fit.number("rows", {1, 1e9});
   for (const char* key : {"median_error", "p90_error"})
     if (fit.has(key)) fit.number(key, {0, 1e3});
-  fit.text_if_any("measured_with");
+  fit.word("measured_with", "");
 }
 
-ProductTimes products_of(const PresetFields& fit) {
+ProductTimes products_of(const ConfigFields& fit) {
   return {.bandwidth_share = fit.number("bandwidth_share", any_share),
           .peak_share = fit.number("peak_share", any_share),
           .corner = fit.number("corner", {1, 100}),
           .call_seconds = fit.number("call_seconds", of_call)};
 }
 
-VerificationTimes verification_of(const PresetFields& fit) {
+VerificationTimes verification_of(const ConfigFields& fit) {
   require_sound_fit(fit, {"floor_seconds", "position_seconds", "tile_seconds", "each_head_bandwidth_share"});
   VerificationTimes times{.floor_seconds = fit.number("floor_seconds", of_call),
                           .position_seconds = fit.number("position_seconds", of_sequence),
@@ -64,7 +65,7 @@ VerificationTimes verification_of(const PresetFields& fit) {
   return times;
 }
 
-AttentionTimes attention_of(const PresetFields& fit) {
+AttentionTimes attention_of(const ConfigFields& fit) {
   require_sound_fit(fit, {"floor_seconds", "sequence_seconds", "bandwidth_share", "peak_share", "verification"});
   AttentionTimes times{.floor_seconds = fit.number("floor_seconds", of_call),
                        .sequence_seconds = fit.number("sequence_seconds", of_sequence),
@@ -76,8 +77,8 @@ AttentionTimes attention_of(const PresetFields& fit) {
 
 /// Fits by the type of their numbers.
 template <class Read>
-auto by_type(const PresetFields& engine, const char* key, const Read& read) {
-  const PresetFields fits = engine.object(key);
+auto by_type(const ConfigFields& engine, const char* key, const Read& read) {
+  const ConfigFields fits = engine.object(key);
   std::map<std::string, decltype(read(fits)), std::less<>> times;
   for (const std::string& type : fits.keys()) {
     if (!number_type_named(type))
@@ -87,22 +88,21 @@ auto by_type(const PresetFields& engine, const char* key, const Read& read) {
   return times;
 }
 
-void require_ascending(const PresetFields& table, const char* key, std::span<const double> values, bool may_stay) {
+void require_ascending(const ConfigFields& table, const char* key, std::span<const double> values, bool may_stay) {
   for (std::size_t i = 1; i < values.size(); ++i)
     if (values[i] < values[i - 1] || (values[i] == values[i - 1] && !may_stay))
       table.refuse(fmt::format("{}[{}]", key, i), fmt::format("{} after {}", values[i], values[i - 1]),
                    "numbers that ascend");
 }
 
-std::vector<CollectiveTimes> collectives_of(const PresetFields& engine, const char* key) {
+std::vector<CollectiveTimes> collectives_of(const ConfigFields& engine, const char* key) {
   std::vector<CollectiveTimes> found;
-  for (const PresetFields& table : engine.objects(key)) {
+  for (const ConfigFields& table : engine.objects(key)) {
     table.require_keys({"accelerators", "bytes", "seconds"});
     CollectiveTimes read;
-    read.accelerators =
-        static_cast<std::int64_t>(table.whole_number("accelerators", {2, static_cast<double>(most_accelerators)}));
-    if (over(found, read.accelerators) != nullptr)
-      table.refuse_value("accelerators", "a number that no other table has");
+    read.accelerators = table.size("accelerators");
+    if (read.accelerators == 1 || over(found, read.accelerators) != nullptr)
+      table.refuse("accelerators", fmt::format("{}", read.accelerators), "above 1, a number that no other table has");
     read.bytes = table.numbers("bytes", {});
     read.seconds = table.numbers("seconds", {});
     require_ascending(table, "bytes", read.bytes, false);
@@ -121,19 +121,19 @@ std::vector<CollectiveTimes> collectives_of(const PresetFields& engine, const ch
   return found;
 }
 
-KernelTimes engine_of(const KernelTimes& common, const std::string& name, const PresetFields& engine) {
+KernelTimes engine_of(const KernelTimes& common, const std::string& name, const ConfigFields& engine) {
   engine.require_keys({"version", "products", "attention", "experts", "all_reduces", "all_to_alls", "serving"});
   KernelTimes times = common;
   times.engine = name;
-  times.version = engine.text("version");
+  times.version = engine.word("version");
   const std::vector<std::string_view> of_products = {"bandwidth_share", "peak_share", "corner", "call_seconds"};
-  times.products = by_type(engine, "products", [&](const PresetFields& fit) {
+  times.products = by_type(engine, "products", [&](const ConfigFields& fit) {
     require_sound_fit(fit, of_products);
     return products_of(fit);
   });
   times.attention = by_type(engine, "attention", attention_of);
   if (engine.has("experts")) {
-    times.experts = by_type(engine, "experts", [&](const PresetFields& fit) {
+    times.experts = by_type(engine, "experts", [&](const ConfigFields& fit) {
       require_sound_fit(fit, {"bandwidth_share", "peak_share", "corner", "call_seconds", "routing"});
       return ExpertTimes{.products = products_of(fit), .routing = fit.number("routing", any_share)};
     });
@@ -142,10 +142,10 @@ KernelTimes engine_of(const KernelTimes& common, const std::string& name, const 
   if (times.attention.count(of_any) == 0) engine.refuse("attention.bf16", "missing", "there");
   times.all_reduces = collectives_of(engine, "all_reduces");
   if (engine.has("all_to_alls")) times.all_to_alls = collectives_of(engine, "all_to_alls");
-  const PresetFields serving = engine.object("serving");
+  const ConfigFields serving = engine.object("serving");
   serving.require_keys({"layer_seconds", "iteration_seconds", "sequence_seconds", "deployment_error", "point_error",
                         "prompt_error", "note", "prompt_layer_seconds", "prompt_experts"});
-  serving.text_if_any("note");
+  serving.word("note", "");
   times.layer_seconds = serving.number("layer_seconds", of_call);
   times.iteration_seconds = serving.number("iteration_seconds", of_iteration);
   times.sequence_seconds = serving.number("sequence_seconds", of_call);
@@ -159,15 +159,16 @@ KernelTimes engine_of(const KernelTimes& common, const std::string& name, const 
 }
 
 std::vector<KernelTimes> engines_of(std::string_view text, const std::filesystem::path& path) {
-  const nlohmann::json document = preset_document(text, path, deepest_kernel_file);
-  const PresetFields fields(path, document);
+  const nlohmann::json document = traces::parse_config(text, path);
+  const ConfigFields fields(path, document);
   fields.require_keys({"device", "source", "licence", "attribution", "engines"});
   KernelTimes common;
-  common.device = fields.text("device");
-  common.source = fields.text("source");
-  common.licence = fields.text_if_any("licence");
-  common.attribution = fields.text_if_any("attribution");
-  const PresetFields engines = fields.object("engines");
+  common.device = fields.word("device");
+  common.source = fields.word("source");
+  common.licence = fields.word("licence", "");
+  common.attribution = fields.word("attribution", "");
+  const ConfigFields engines = fields.object("engines");
+  if (engines.keys().empty()) fields.refuse("engines", "{}", "an object that is not empty");
   std::vector<KernelTimes> read;
   for (const std::string& name : engines.keys()) read.push_back(engine_of(common, name, engines.object(name)));
   return read;

@@ -98,14 +98,8 @@ ModelSpec model_spec_from_document(std::string_view json_text, const std::filesy
   if (!fields.has("config") && (fields.has("model_type") || !fields.has("parameters")))
     return read_config_object(fields);
 
-  constexpr std::array<std::string_view, 10> known = {"name",    "aliases",    "sources",     "note",
-                                                      "config",  "parameters", "weight_type", "expert_weight_type",
-                                                      "checked", "target"};
-  for (const std::string& key : fields.keys()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      fields.refuse(key, "present", fmt::format("one of {}", fmt::join(known, ", ")));
-    }
-  }
+  fields.require_keys({"name", "aliases", "sources", "note", "config", "parameters", "weight_type",
+                       "expert_weight_type", "checked", "target"});
   if (fields.has("config") && fields.has("parameters")) {
     fields.refuse("parameters", "present", "absent beside config, which they follow from");
   }

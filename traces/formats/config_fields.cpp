@@ -1,10 +1,13 @@
 #include "traces/formats/config_fields.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "traces/file_error.hpp"
@@ -26,18 +29,27 @@ std::string in_quotes(std::string_view word) { return fmt::format("\"{}\"", word
 }  // namespace
 
 json parse_config(std::string_view text, const std::filesystem::path& where) {
-  const auto refuse_twice = [&](const std::string& key) {
-    throw FileError(where, FileError::whole_file(), printable(key), "there twice", "there once in its object");
+  constexpr int deepest = 64;
+  const auto error = [&](std::string field, std::string found, std::string expected) {
+    return FileError(where, FileError::whole_file(), std::move(field), std::move(found), std::move(expected));
   };
-  json document = json::parse(text.begin(), text.end(), unique_keys(refuse_twice), false);
-  if (document.is_discarded()) {
-    if (const auto rewritten = without_bare_words(text))
-      document = json::parse(*rewritten, unique_keys(refuse_twice), false);
+  const auto once = unique_keys(
+      [&](const std::string& key) { throw error(printable(key), "there twice", "there once in its object"); });
+  const auto see = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > deepest) throw error("document", "nested deeper", fmt::format("nested at most {} deep", deepest));
+    return once(depth, event, value);
+  };
+  const std::optional<std::string> rewritten = json::accept(text) ? std::nullopt : without_bare_words(text);
+  try {
+    json document = json::parse(rewritten ? std::string_view(*rewritten) : text, see);
+    if (!document.is_object()) throw error("document", value_text(document), "a JSON object");
+    return document;
+  } catch (const json::parse_error& refused) {
+    throw FileError(where, FileError::byte(static_cast<std::int64_t>(refused.byte)), "document",
+                    "not JSON from there on", "a JSON object");
+  } catch (const json::out_of_range&) {
+    throw error("document", "holding a number beyond the range of double", "JSON with numbers in range");
   }
-  if (!document.is_object()) {
-    throw FileError(where, FileError::whole_file(), "file", "something else", "a JSON object");
-  }
-  return document;
 }
 
 ConfigFields::ConfigFields(std::filesystem::path path, const json& object, std::string prefix)
@@ -45,6 +57,11 @@ ConfigFields::ConfigFields(std::filesystem::path path, const json& object, std::
 
 void ConfigFields::refuse(std::string_view name, std::string found, std::string expected) const {
   throw FileError(path_, FileError::whole_file(), prefix_ + std::string(name), std::move(found), std::move(expected));
+}
+
+bool ConfigFields::is_object(std::string_view name) const {
+  const json* value = find(name);
+  return value != nullptr && value->is_object();
 }
 
 bool ConfigFields::names(std::string_view name) const { return object_.contains(std::string(name)); }
@@ -74,6 +91,19 @@ std::int64_t ConfigFields::count(std::string_view name, std::int64_t otherwise) 
 bool ConfigFields::is_negative(std::string_view name) const {
   const json* value = find(name);
   return value != nullptr && value->is_number() && value->get<double>() < 0;
+}
+
+double ConfigFields::number(std::string_view name, const FieldRange& range) const {
+  return read_number(name, require(name), range);
+}
+
+std::vector<double> ConfigFields::numbers(std::string_view name, const FieldRange& range) const {
+  const json& list = require(name);
+  if (!list.is_array() || list.empty()) refuse(name, value_text(list), "an array that is not empty");
+  std::vector<double> result;
+  for (const json& value : list)
+    result.push_back(read_number(fmt::format("{}[{}]", name, result.size()), value, range));
+  return result;
 }
 
 double ConfigFields::positive(std::string_view name) const {
@@ -142,6 +172,12 @@ std::vector<ConfigFields> ConfigFields::objects(std::string_view name) const {
   return result;
 }
 
+void ConfigFields::require_keys(const std::vector<std::string_view>& known) const {
+  for (const std::string& key : keys())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      refuse("key", printable(key), fmt::format("one of {}", fmt::join(known, ", ")));
+}
+
 void ConfigFields::require_word(std::string_view name, std::string_view otherwise, std::string_view supported) const {
   const std::string found = word(name, otherwise);
   if (found != supported) refuse(name, in_quotes(found), in_quotes(supported));
@@ -164,6 +200,14 @@ const json& ConfigFields::require(std::string_view name) const {
   const json* value = find(name);
   if (value == nullptr) refuse(name, "missing", "present");
   return *value;
+}
+
+double ConfigFields::read_number(std::string_view name, const json& value, const FieldRange& range) const {
+  const double number = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+  if (range.least <= number && number <= range.most) return number;
+  const std::string from = range.least == FieldRange().least ? "(0" : fmt::format("[{}", range.least);
+  const std::string to = range.most < FieldRange().most ? fmt::format("{:.4g}]", range.most) : "inf)";
+  refuse(name, value_text(value), fmt::format("{} in {}, {}", range.what, from, to));
 }
 
 std::int64_t ConfigFields::read_integer(std::string_view name, const json& value, std::uint64_t smallest) const {

@@ -286,8 +286,8 @@ TEST_CASE("a preset is a file that a user may start from") {
 TEST_CASE("a hardware file that is not what it must be is refused with the place and what was expected") {
   const std::string peaks = R"({"bf16": 1e14})";
   CHECK(refusal("") == "device.json: byte 1: document is not JSON from there on, but must be a JSON object");
-  CHECK(refusal("[]").find("document is [], but must be an object") != std::string::npos);
-  CHECK(refusal(R"({"name": "x"})").find("memory_bytes is missing, but must be there") != std::string::npos);
+  CHECK(refusal("[]").find("document is [], but must be a JSON object") != std::string::npos);
+  CHECK(refusal(R"({"name": "x"})").find("memory_bytes is missing, but must be present") != std::string::npos);
   CHECK(refusal(device("1", peaks, R"(, "tdp": 3)")).find("key is tdp, but must be one of name, aliases, vendor, ") !=
         std::string::npos);
   CHECK(refusal(device("80e9", R"({"fp6": 1})"))
@@ -310,8 +310,8 @@ TEST_CASE("a hardware file that is not what it must be is refused with the place
             .find("gpus_per_node is 2.5, but must be a whole number") != std::string::npos);
   CHECK(refusal(device("1", peaks, R"(, "name": "y")")).find("name is there twice") != std::string::npos);
   CHECK(refusal(device("1e400", peaks)).find("a number beyond the range of double") != std::string::npos);
-  CHECK(refusal(device("[[[[[[1]]]]]]", peaks)).find("nested deeper, but must be nested at most 4 deep") !=
-        std::string::npos);
+  const std::string deep = std::string(100, '[') + "1" + std::string(100, ']');
+  CHECK(refusal(device(deep, peaks)).find("nested deeper, but must be nested at most 64 deep") != std::string::npos);
   CHECK(refusal(std::string((1U << 20U) + 1, ' ')).find("longer, but must be of at most 1048576 bytes") !=
         std::string::npos);
   const tests::TemporaryFolder folder;

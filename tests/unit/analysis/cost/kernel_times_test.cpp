@@ -555,7 +555,7 @@ TEST_CASE("a file of kernels is refused by its file, place, value and what was e
        {"\"call_seconds\": 4e-6", "\"call_seconds\": 4e-3"}},
       {"engines.own.attention.bf16.sequence_seconds is 2e-05, but must be seconds in [0, 1e-05]",
        {"\"sequence_seconds\": 2e-8", "\"sequence_seconds\": 2e-5"}},
-      {"engines.own.attention.bf16.verification is {}, but must be an object that is not empty",
+      {"engines.own.attention.bf16.verification.floor_seconds is missing, but must be present",
        {"\"peak_share\": 0.5}", "\"peak_share\": 0.5, \"verification\": {}}"}},
       {"engines.own.attention.bf16.verification.tile_seconds is -1, but must be seconds in [0, 0.001]",
        {"\"peak_share\": 0.5}",
