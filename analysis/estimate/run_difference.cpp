@@ -173,29 +173,29 @@ class Pair {
  public:
   Pair(const Run& a, const Run& b) : a_(a), b_(b) {}
 
-  /// @param of_a, of_b  the influence of a cluster on the difference, by its part in that run
-  template <class OfA, class OfB>
-  std::optional<StandardError> standard_error(const OfA& of_a, const OfB& of_b) const {
+  /// @param influence  of a cluster on the difference by its part in a run, whose figure counts -1 or 1 times
+  template <class Influence>
+  std::optional<StandardError> standard_error(const Influence& influence) const {
     if (a_.clusters() < 2 || b_.clusters() < 2) return std::nullopt;
+    const auto of_a = [&](const RunCluster& k) { return a_.correction(k) * influence(a_, k, -1.0); };
+    const auto of_b = [&](const RunCluster& k) { return b_.correction(k) * influence(b_, k, 1.0); };
     std::array<VariancePart, 3> parts;
     for (const auto& [prompt, cluster] : a_.by_prompt()) {
-      const double own = a_.correction(cluster) * of_a(cluster);
-      const RunCluster* const other = in_b(prompt);
-      if (other != nullptr) {
-        parts[0].add(own + b_.correction(*other) * of_b(*other));
+      if (const RunCluster* const other = in_b(prompt)) {
+        parts[0].add(of_a(cluster) + of_b(*other));
       } else {
-        parts[1].add(own);
+        parts[1].add(of_a(cluster));
       }
     }
     for (const auto& [prompt, cluster] : b_.by_prompt()) {
-      if (!in_a(prompt)) parts[2].add(b_.correction(cluster) * of_b(cluster));
+      if (!in_a(prompt)) parts[2].add(of_b(cluster));
     }
     return standard_error_of(parts);
   }
 
-  template <class OfA, class OfB>
-  Difference difference(double value, const OfA& of_a, const OfB& of_b) const {
-    const auto error = standard_error(of_a, of_b);
+  template <class Influence>
+  Difference difference(double value, const Influence& influence) const {
+    const auto error = standard_error(influence);
     if (!error) return {value, std::nullopt, std::nullopt};
     if (std::abs(value) <= least_difference) return {value, t_interval(value, *error), 1};
     return {value, t_interval(value, *error), p_value(value, *error)};
@@ -229,10 +229,11 @@ std::vector<PositionDifference> position_differences(const Run& a, const Run& b,
     const auto drafted = [j](const Run& run) {
       return j < run.positions() ? std::optional(run.survival(j)) : std::nullopt;
     };
-    positions.push_back({static_cast<std::int64_t>(j) + 1, drafted(a), drafted(b),
-                         pair.difference(
-                             b.survival(j) - a.survival(j), [&](const RunCluster& k) { return -a.of_survival(k, j); },
-                             [&](const RunCluster& k) { return b.of_survival(k, j); })});
+    positions.push_back(
+        {static_cast<std::int64_t>(j) + 1, drafted(a), drafted(b),
+         pair.difference(b.survival(j) - a.survival(j), [j](const Run& run, const RunCluster& k, double sign) {
+           return sign * run.of_survival(k, j);
+         })});
   }
   return positions;
 }
@@ -261,16 +262,14 @@ class GroupSplit {
   Difference mix() const {
     double sum = 0;
     for (const auto& [group, of] : terms_) sum += of.share_gap * of.middle_tokens;
-    return pair_.difference(
-        sum, [&](const RunCluster& k) { return of_mix(a_, k, -1); },
-        [&](const RunCluster& k) { return of_mix(b_, k, 1); });
+    return pair_.difference(sum,
+                            [&](const Run& run, const RunCluster& k, double sign) { return of_mix(run, k, sign); });
   }
   Difference within() const {
     double sum = 0;
     for (const auto& [group, of] : terms_) sum += of.tokens_gap * of.middle_share;
-    return pair_.difference(
-        sum, [&](const RunCluster& k) { return of_within(a_, k, -1); },
-        [&](const RunCluster& k) { return of_within(b_, k, 1); });
+    return pair_.difference(sum,
+                            [&](const Run& run, const RunCluster& k, double sign) { return of_within(run, k, sign); });
   }
   std::vector<GroupDifference> groups() const {
     std::vector<GroupDifference> groups;
@@ -290,9 +289,9 @@ class GroupSplit {
   Difference acceptance_in(const std::string& group) const {
     if (!a_.tokens_of(group) || !b_.tokens_of(group)) return {};
     const Terms& of = terms_.at(group);
-    return pair_.difference(
-        of.tokens_gap * of.middle_share, [&](const RunCluster& k) { return of_acceptance_in(a_, k, -1, group, of); },
-        [&](const RunCluster& k) { return of_acceptance_in(b_, k, 1, group, of); });
+    return pair_.difference(of.tokens_gap * of.middle_share, [&](const Run& run, const RunCluster& k, double sign) {
+      return of_acceptance_in(run, k, sign, group, of);
+    });
   }
   /// Influences of a cluster; `sign` is that of its run in the difference.
   static double of_acceptance_in(const Run& run, const RunCluster& k, double sign, const std::string& group,
@@ -324,26 +323,23 @@ TimeDifference time_difference(const Run& a, const Run& b, const Pair& pair) {
   time.seconds_per_token_b = b.seconds_per_token();
   time.seconds_per_round_a = a.seconds_per_round();
   time.seconds_per_round_b = b.seconds_per_round();
-  const auto difference = [&](double value, const auto& influence) {
-    return pair.difference(
-        value, [&](const RunCluster& k) { return -influence(a, k); },
-        [&](const RunCluster& k) { return influence(b, k); });
+  const auto round = [](const Run& run, const RunCluster& k, double sign) { return sign * run.of_log_round(k); };
+  const auto tokens = [](const Run& run, const RunCluster& k, double sign) { return sign * run.of_log_tokens(k); };
+  const auto per_token = [](const Run& run, const RunCluster& k, double sign) {
+    return sign * (run.of_log_round(k) - run.of_log_tokens(k));
   };
-  const auto round = [](const Run& run, const RunCluster& k) { return run.of_log_round(k); };
-  const auto tokens = [](const Run& run, const RunCluster& k) { return run.of_log_tokens(k); };
-  const auto per_token = [&](const Run& run, const RunCluster& k) { return round(run, k) - tokens(run, k); };
-  time.log_round = difference(std::log(time.seconds_per_round_b / time.seconds_per_round_a), round);
-  time.log_tokens = difference(std::log(b.tokens() / a.tokens()), tokens);
-  time.log_per_token = difference(time.log_round.value - time.log_tokens.value, per_token);
+  time.log_round = pair.difference(std::log(time.seconds_per_round_b / time.seconds_per_round_a), round);
+  time.log_tokens = pair.difference(std::log(b.tokens() / a.tokens()), tokens);
+  time.log_per_token = pair.difference(time.log_round.value - time.log_tokens.value, per_token);
   return time;
 }
 
 /// The other rule's effect is that of b's in a, and of a's in b.
 Difference rule_difference(const Run& a, const Run& b, const Pair& pair) {
   const double in_a = a.tokens_by_other_rule() - a.tokens(), in_b = b.tokens_by_other_rule() - b.tokens();
-  return pair.difference((in_a - in_b) / 2,
-                         [&](const RunCluster& k) { return (a.of_other_rule(k) - a.of_tokens(k)) / 2; },
-                         [&](const RunCluster& k) { return -(b.of_other_rule(k) - b.of_tokens(k)) / 2; });
+  return pair.difference((in_a - in_b) / 2, [](const Run& run, const RunCluster& k, double sign) {
+    return -sign * (run.of_other_rule(k) - run.of_tokens(k)) / 2;
+  });
 }
 
 void take_power(const Difference& difference, const std::optional<StandardError>& error, RunDifference& result) {
@@ -409,10 +405,9 @@ RunDifference run_difference(std::span<const RunUnit> units_a, std::span<const R
   result.paired = pair.paired();
   result.tokens_a = a.tokens();
   result.tokens_b = b.tokens();
-  const auto of_a = [&](const RunCluster& k) { return -a.of_tokens(k); };
-  const auto of_b = [&](const RunCluster& k) { return b.of_tokens(k); };
-  result.tokens = pair.difference(b.tokens() - a.tokens(), of_a, of_b);
-  take_power(result.tokens, pair.standard_error(of_a, of_b), result);
+  const auto of_tokens = [](const Run& run, const RunCluster& k, double sign) { return sign * run.of_tokens(k); };
+  result.tokens = pair.difference(b.tokens() - a.tokens(), of_tokens);
+  take_power(result.tokens, pair.standard_error(of_tokens), result);
   result.positions = position_differences(a, b, pair);
   if (share_a_group(a, b)) {
     const GroupSplit split(a, b, pair);
