@@ -594,7 +594,7 @@ TEST_CASE("a file of kernels is refused by its file, place, value and what was e
     CHECK_THAT(refusal(replaced(sound, change.first, change.second)), Contains(message));
   }
   CHECK_THAT(refusal("{"), Contains("not JSON from there on"));
-  CHECK_THAT(refusal("[]"), Contains("an object"));
+  CHECK_THAT(refusal("[]"), Contains("must be a JSON object"));
 }
 
 TEST_CASE("a round with measured kernels is priced in less than ten microseconds") {
