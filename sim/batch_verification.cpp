@@ -19,7 +19,6 @@ void require_valid(const BatchedText& text) {
   if (text.acceptance.size() != depths && text.acceptance.size() != depths * tokens)
     throw std::invalid_argument(fmt::format("decode_in_batches: acceptance has {} entries, but must have {} or {}",
                                             text.acceptance.size(), depths, depths * tokens));
-  for (const double a : text.acceptance) core::require_in("decode_in_batches", "acceptance", a, 0, 1);
 }
 
 void require_allowed(const BatchDecision& decision, std::span<const BatchedPlace> batch) {
@@ -42,6 +41,7 @@ std::int64_t judge(const BatchedPlace& at, std::int64_t verified, std::uint64_t 
   while (accepted < verified) {
     const std::int64_t place = at.place + accepted;
     const double probability = at.text->acceptance_at(place, accepted);
+    core::require_in("decode_in_batches", "acceptance", probability, 0, 1);
     run.judged += 1;
     run.accepted_expected += probability;
     if (!(stream.uniform(place, 0, Purpose::acceptance) < probability)) break;

@@ -17,7 +17,7 @@ struct BatchedText {
   std::int64_t tokens = 1;
   /// Drafts as far into a round as acceptance is known by depth, >= 1.
   std::int64_t depths = 1;
-  /// Each in [0, 1]; a draft at depth j (0-based) of its round uses column min(j, depths - 1).
+  /// In [0, 1] where a round may use it; a draft at depth j (0-based) of its round uses column min(j, depths - 1).
   /// Shape: (tokens, depths), or (1, depths) where every place is alike.
   std::span<const double> acceptance = {};
   /// Group that it shares with other texts, for rules that learn by group; >= 0.
@@ -79,7 +79,7 @@ struct BatchedRun {
 
 /// Decodes all texts, up to `batch` at a time in their order: when one ends, the next takes its place. Token t of
 /// sequence s is judged at most once, by the uniform (seed, s, t, 0, acceptance), so that all rules share their random
-/// numbers, among them and with replay_rounds.
+/// numbers.
 ///
 /// @param batch        >= 1
 /// @param interrupted  asked before each round; if it says so, what was decoded until then is returned. May be empty.

@@ -28,6 +28,31 @@ std::int64_t reached(std::int64_t verified, std::int64_t accepted) { return std:
 
 }  // namespace
 
+std::vector<std::int64_t> drafts_from(std::int64_t gamma, const sim::DraftingPolicy& policy,
+                                      std::span<const double> probability, const std::vector<bool>& left_out) {
+  std::vector<std::int64_t> drafts(left_out.size(), gamma);
+  for (std::size_t t = 0; t < drafts.size(); ++t) {
+    double product = 1;
+    bool stopped = false;
+    std::int64_t drafted = 0;
+    for (std::size_t i = t; !stopped && drafted < gamma && i < drafts.size() && !left_out[i]; ++i, ++drafted)
+      stopped = policy.stops_after && policy.stops_after(probability[i], product *= probability[i]);
+    drafts[t] = drafted;
+  }
+  return drafts;
+}
+
+BatchDecision PolicyRule::decide(std::span<const BatchedPlace> batch) {
+  const BatchedPlace& at = batch.front();
+  const std::int64_t drafted = std::min(gamma_, at.most_drafts());
+  return {drafted, {most_.empty() ? drafted : std::min(drafted, most_[static_cast<std::size_t>(at.place)])}};
+}
+
+void PolicyRule::observe(std::span<const BatchedPlace>, const BatchDecision& decision,
+                         std::span<const std::int64_t> accepted) {
+  if (next_gamma_) gamma_ = next_gamma_(gamma_, {decision.drafted, accepted.front()});
+}
+
 BatchDecision BudgetRule::decide(std::span<const BatchedPlace> batch) {
   theory::Survivals now, before;
   for (const BatchedPlace& at : batch) {

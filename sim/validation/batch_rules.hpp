@@ -1,13 +1,43 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "analysis/theory/verification_budget.hpp"
 #include "sim/batch_verification.hpp"
+#include "sim/drafting.hpp"
 
 /// Rules for how many drafts of each text of a batch are verified: what engines do, and a bound on what can be done.
 namespace specdec::validation {
+
+/// The drafts of a policy from each place of a recorded text, if all of them are accepted: gamma, or fewer where it
+/// stops. What stops before a token is known by place alone.
+///
+/// @param probability  q_t(x_t), where the policy stops after a token; or empty
+/// @param left_out     places before which it stops
+std::vector<std::int64_t> drafts_from(std::int64_t gamma, const sim::DraftingPolicy& policy,
+                                      std::span<const double> probability, const std::vector<bool>& left_out);
+
+/// A policy that drafts for one text at a time.
+class PolicyRule final : public sim::BatchRule {
+ public:
+  /// @param gamma  of the first round, >= 0
+  /// @param next_gamma  sim::DraftingPolicy::next_gamma
+  /// @param most  the drafts of each place, if not gamma; must outlive the object
+  explicit PolicyRule(std::int64_t gamma, decltype(sim::DraftingPolicy::next_gamma) next_gamma = {},
+                      std::span<const std::int64_t> most = {})
+      : gamma_(gamma), next_gamma_(std::move(next_gamma)), most_(most) {}
+  sim::BatchDecision decide(std::span<const sim::BatchedPlace> batch) override;
+  void observe(std::span<const sim::BatchedPlace> batch, const sim::BatchDecision& decision,
+               std::span<const std::int64_t> accepted) override;
+
+ private:
+  std::int64_t gamma_;
+  decltype(sim::DraftingPolicy::next_gamma) next_gamma_;
+  std::span<const std::int64_t> most_;
+};
 
 /// gamma tokens are drafted for every text, and the batch's drafts compete for a budget: the most probable to be
 /// reached and accepted are verified, as many as make most tokens per cost (theory::best_budget).

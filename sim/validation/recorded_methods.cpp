@@ -15,7 +15,7 @@
 #include "analysis/planning/trace_analysis.hpp"
 #include "analysis/theory/replay.hpp"
 #include "sim/batch_verification.hpp"
-#include "sim/replay_simulation.hpp"
+#include "sim/validation/batch_rules.hpp"
 #include "sim/validation/validate.hpp"
 
 namespace specdec::validation {
@@ -30,20 +30,20 @@ class NotRecorded : public std::invalid_argument {
 /// The data to be played: the acceptance's column, and the policy.
 struct RecordedPlay {
   std::string_view verifier;
-  sim::ReplayedPolicy replayed;
+  DraftedLength length;
   double threshold = 0;
   bool knows_drafted = true;
 
-  bool needs_probability() const { return verifier == "matching" || replayed.policy.stops_after; }
+  bool needs_probability() const { return verifier == "matching" || length.policy.stops_after; }
   /// Positions at which the draft is not sure enough are left out.
-  bool leaves_out() const { return static_cast<bool>(replayed.policy.stops_before); }
-  bool changes_gamma() const { return static_cast<bool>(replayed.policy.next_gamma); }
+  bool leaves_out() const { return static_cast<bool>(length.policy.stops_before); }
+  bool changes_gamma() const { return static_cast<bool>(length.policy.next_gamma); }
 };
 
 RecordedPlay play_of(const Method& method, const MethodSettings& settings) {
   const DraftedLength length =
       method.policy->length == nullptr ? DraftedLength{settings.gamma} : method.policy->length(settings);
-  return {method.verifier->name, {length.gamma, length.policy}, settings.threshold, recording_tells_drafts(method)};
+  return {method.verifier->name, length, settings.threshold, recording_tells_drafts(method)};
 }
 
 /// The acceptances of a recording's positions, batch by batch.
@@ -62,9 +62,8 @@ class RecordedAcceptance {
       return false;
     }
     seen_ = observer_.observe(*source_, batch_);
-    if (!columns_) columns_.emplace(observer_.replayed_depths(source_->depths(), play_.replayed.gamma));
+    if (!columns_) columns_.emplace(observer_.replayed_depths(source_->depths(), play_.length.gamma));
     require_recorded();
-    set_acceptance();
     return true;
   }
 
@@ -72,7 +71,10 @@ class RecordedAcceptance {
   const estimate::Observations& seen() const { return seen_; }
   std::int64_t depths() const { return columns_->depths(); }
   /// Shape: (positions, depths)
-  std::span<const double> acceptance() const { return acceptance_; }
+  std::span<const double> acceptance() const {
+    if (play_.verifier == "matching") return seen_.draft_token_probability;
+    return play_.verifier == "rejection" ? seen_.rejection_sampling_acceptance : columns_->lower();
+  }
   /// Positions at which the policy confidence drafts nothing.
   bool is_left_out(std::size_t i) const {
     return play_.leaves_out() && seen_.draft_top_probability[i] < play_.threshold;
@@ -80,9 +82,9 @@ class RecordedAcceptance {
   std::vector<Note> notes() const {
     std::vector<Note> notes = observer_.notes();
     append(notes, source_->notes());
-    if (const auto longest = columns_->longest_draft(); longest && play_.replayed.gamma > *longest) {
+    if (const auto longest = columns_->longest_draft(); longest && play_.length.gamma > *longest) {
       notes.push_back({"gamma_not_drafted", fmt::format("gamma is {}, but {}: longer drafts are taken for rejected",
-                                                        play_.replayed.gamma, planning::no_longer_draft(*longest))});
+                                                        play_.length.gamma, planning::no_longer_draft(*longest))});
     }
     return notes;
   }
@@ -121,20 +123,10 @@ class RecordedAcceptance {
     if (!seen_.accepted_length.empty() && !rule_known())
       throw NotRecorded(
           "the recording does not name the rule of its accepted lengths, which are taken for rejection's");
-    if (depths() > 1 && (own_column || play_.changes_gamma() || play_.replayed.gamma > depths()))
+    if (depths() > 1 && (own_column || play_.changes_gamma() || play_.length.gamma > depths()))
       throw NotRecorded(fmt::format("drafts are recorded to depth {}, and this needs other ones", depths()));
     if (play_.changes_gamma() && !seen_.accepted_length.empty())
       throw NotRecorded("accepted lengths are those of a fixed gamma");
-  }
-
-  void set_acceptance() {
-    const std::span<const double> recorded = play_.verifier == "matching"    ? seen_.draft_token_probability
-                                             : play_.verifier == "rejection" ? seen_.rejection_sampling_acceptance
-                                                                             : columns_->lower();
-    acceptance_.assign(recorded.begin(), recorded.end());
-    const auto columns = static_cast<std::size_t>(depths());
-    for (std::size_t i = 0; i < acceptance_.size(); ++i)
-      if (is_left_out(i / columns)) acceptance_[i] = 0;
   }
 
   RecordedPlay play_;
@@ -143,7 +135,6 @@ class RecordedAcceptance {
   traces::PositionBatch batch_;
   estimate::Observations seen_;
   std::optional<planning::ReplayColumns> columns_;
-  std::vector<double> acceptance_;
 };
 
 /// One sequence of the recording while it is collected, and its outcome.
@@ -219,12 +210,7 @@ class RecordedExperiment {
   void replay_together(std::int64_t depths, const core::RunHooks& hooks) {
     const MethodSettings& settings = context_.settings();
     std::vector<sim::BatchedText> texts;
-    for (const RecordedSequence& one : kept_)
-      texts.push_back({.sequence = one.number,
-                       .tokens = static_cast<std::int64_t>(one.tokens()),
-                       .depths = depths,
-                       .acceptance = one.acceptance,
-                       .group = one.task + 1});
+    for (const RecordedSequence& one : kept_) texts.push_back(text_of(one, depths));
     const sim::BatchCost cost = batch_cost(settings.cost);
     const std::unique_ptr<sim::BatchRule> rule = method_.policy->batch_rule(settings, cost);
     const std::vector<sim::BatchedRun> runs =
@@ -261,61 +247,30 @@ class RecordedExperiment {
     sequence.left_out.push_back(positions.is_left_out(i));
   }
 
-  /// The drafts of the policy from each position, if its drafts are accepted.
-  std::vector<std::int64_t> limits_of(const RecordedSequence& sequence) const {
-    std::vector<std::int64_t> limits(sequence.tokens(), play_.replayed.gamma);
-    const auto& stops_after = play_.replayed.policy.stops_after;
-    if (!stops_after) return limits;
-    for (std::size_t t = 0; t < limits.size(); ++t) {
-      double product = 1;
-      for (std::int64_t drafted = 1; drafted < play_.replayed.gamma; ++drafted) {
-        const std::size_t at = t + static_cast<std::size_t>(drafted) - 1;
-        if (at >= limits.size()) break;
-        product *= sequence.probability[at];
-        if (!stops_after(sequence.probability[at], product)) continue;
-        limits[t] = drafted;
-        break;
-      }
-    }
-    return limits;
-  }
-
-  /// One round more that had so many slots.
-  static void count(std::vector<std::int64_t>& by_slot, std::int64_t slots) {
-    by_slot.resize(std::max(by_slot.size(), static_cast<std::size_t>(slots)));
-    for (std::int64_t j = 0; j < slots; ++j) ++by_slot[static_cast<std::size_t>(j)];
+  sim::BatchedText text_of(const RecordedSequence& sequence, std::int64_t depths) const {
+    return {.sequence = sequence.number,
+            .tokens = static_cast<std::int64_t>(sequence.tokens()),
+            .depths = depths,
+            .acceptance = sequence.acceptance,
+            .group = sequence.task + 1};
   }
 
   void replay(const RecordedSequence& sequence, std::int64_t depths) {
-    ReplayedSequence result;
-    result.task = sequence.task;
-    result.cluster = sequence.cluster;
-    sim::Counters& counters = result.counters;
-    const auto at_depth = [&](std::int64_t place, std::int64_t depth) {
-      return sequence.acceptance[static_cast<std::size_t>(place * depths + std::min(depth, depths - 1))];
-    };
-    const sim::ReplayedText text{sequence.number, sequence.acceptance, depths, sequence.probability};
-    for (const sim::ReplayedRound& round : sim::replay_rounds(play_.replayed, context_.settings().seed, text)) {
-      for (std::int64_t j = 0; j < round.accepted + (round.rejected ? 1 : 0); ++j) {
-        if (sequence.left_out[static_cast<std::size_t>(round.place + j)]) break;
-        result.accepted_expected += at_depth(round.place + j, j);
-        result.judged += 1;
-      }
-      counters.steps += 1;
-      counters.target_calls += 1;
-      counters.tokens += round.emitted;
-      counters.accepted += round.accepted;
-      if (!play_.knows_drafted) continue;
-      count(counters.drafted_at, round.drafted);
-      count(counters.accepted_at, round.accepted);
-      counters.drafted += round.drafted;
-      if (const std::optional<core::StepCost>& cost = context_.settings().cost) result.cost += (*cost)(round.drafted);
+    const MethodSettings& settings = context_.settings();
+    const sim::DraftingPolicy& policy = play_.length.policy;
+    std::vector<std::int64_t> most;
+    if (!play_.changes_gamma()) most = drafts_from(play_.length.gamma, policy, sequence.probability, sequence.left_out);
+    PolicyRule rule(play_.length.gamma, policy.next_gamma, most);
+    const sim::BatchedText text = text_of(sequence, depths);
+    const auto runs = sim::decode_in_batches({&text, 1}, 1, rule, batch_cost(settings.cost), settings.seed);
+    ReplayedSequence& result = sequences_.emplace_back(result_of(runs.front(), sequence));
+    if (!play_.knows_drafted) {
+      sim::Counters& counters = result.counters;
+      counters.drafted = counters.draft_calls = counters.draft_positions = 0;
+      counters.drafted_at.clear();
+      counters.accepted_at.clear();
     }
-    counters.draft_calls = counters.draft_positions = counters.drafted;
-    counters.accepted_at.resize(counters.drafted_at.size());
-    if (!play_.changes_gamma())
-      result.exact = theory::replay_steps_within(sequence.acceptance, depths, limits_of(sequence));
-    sequences_.push_back(std::move(result));
+    if (!play_.changes_gamma()) result.exact = theory::replay_steps_within(sequence.acceptance, depths, most);
   }
 
   void summarise(const RecordedAcceptance& positions, ComparedMethods& compared) const {

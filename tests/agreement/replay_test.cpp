@@ -7,8 +7,8 @@
 
 #include "analysis/theory/replay.hpp"
 #include "sim/random.hpp"
-#include "sim/replay_simulation.hpp"
 #include "sim/synthetic_traces.hpp"
+#include "sim/validation/batch_rules.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace specdec::sim;
@@ -40,13 +40,21 @@ theory::ReplayedSteps exact_steps(std::span<const double> acceptance, std::int64
   return sum;
 }
 
+BatchedRun replayed(std::int64_t number, std::span<const double> acceptance, std::int64_t gamma, std::uint64_t seed,
+                    std::int64_t most_rounds = 1 << 20) {
+  specdec::validation::PolicyRule rule(gamma);
+  const BatchedText text{.sequence = number, .tokens = std::ssize(acceptance), .acceptance = acceptance};
+  const auto one_a_round = [](auto...) { return 1.0; };
+  return decode_in_batches({&text, 1}, 1, rule, one_a_round, seed, [&] { return most_rounds-- == 0; }).front();
+}
+
 double simulated_rounds(std::span<const double> acceptance, std::int64_t tokens, std::int64_t gamma,
                         std::uint64_t seed) {
-  std::size_t rounds = 0;
+  std::int64_t rounds = 0;
   const auto length = static_cast<std::size_t>(tokens);
   for (std::size_t i = 0; i < acceptance.size(); i += length) {
     const auto number = static_cast<std::int64_t>(i / length);
-    rounds += replay_rounds({.gamma = gamma}, seed, {number, acceptance.subspan(i, length)}).size();
+    rounds += replayed(number, acceptance.subspan(i, length), gamma, seed).steps;
   }
   return static_cast<double>(rounds);
 }
@@ -103,7 +111,7 @@ TEST_CASE("rounds over sticky regions have the tokens of the chain seen from the
   std::int64_t starts = 0;
   for (std::int64_t t = 0; t + 10 < 200'000; t += 97, ++starts) {
     const auto from_here = std::span(text).subspan(static_cast<std::size_t>(t), 10);
-    anywhere += static_cast<double>(replay_rounds({.gamma = 4}, 6, {t, from_here}).front().emitted);
+    anywhere += static_cast<double>(replayed(t, from_here, 4, 6, 1).tokens);
   }
   anywhere /= static_cast<double>(starts);
   CHECK(std::abs(anywhere - 2.60133469724) > most_standard_errors * standard_error);

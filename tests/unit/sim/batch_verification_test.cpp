@@ -1,10 +1,12 @@
 #include "sim/batch_verification.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
-#include "sim/replay_simulation.hpp"
+#include "sim/random.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace specdec::sim;
@@ -41,6 +43,26 @@ std::vector<BatchedText> texts_of_lengths(const std::vector<std::int64_t>& lengt
   return texts;
 }
 
+struct Played {
+  std::int64_t steps = 0, accepted = 0, verified = 0;
+};
+
+/// Algorithm 1 over one text as one would write it down.
+Played play(const BatchedText& text, std::int64_t gamma, std::uint64_t seed) {
+  const RandomStream stream(seed, static_cast<std::uint64_t>(text.sequence));
+  const auto depths = static_cast<std::size_t>(text.depths);
+  Played played;
+  for (std::int64_t start = 0; start < text.tokens; ++start, ++played.steps) {
+    const std::int64_t limit = std::min(gamma, text.tokens - start - 1);
+    played.verified += limit;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(limit); ++j, ++start, ++played.accepted) {
+      const double a = text.acceptance[static_cast<std::size_t>(start) * depths + std::min(j, depths - 1)];
+      if (stream.uniform(start, 0, Purpose::acceptance) >= a) break;
+    }
+  }
+  return played;
+}
+
 }  // namespace
 
 TEST_CASE("texts decoded together make the rounds of their replay one by one", "[batch]") {
@@ -51,15 +73,10 @@ TEST_CASE("texts decoded together make the rounds of their replay one by one", "
       const std::vector<BatchedRun> runs = decode_in_batches(texts, batch, rule, one_per_round, 7);
       for (std::size_t s = 0; s < texts.size(); ++s) {
         CHECK(runs[s].tokens == texts[s].tokens);
-        std::int64_t accepted = 0, drafted = 0;
-        const auto rounds = replay_rounds({.gamma = gamma}, 7, {texts[s].sequence, texts[s].acceptance});
-        for (const ReplayedRound& round : rounds) {
-          accepted += round.accepted;
-          drafted += round.drafted;
-        }
-        CHECK(runs[s].steps == std::ssize(rounds));
-        CHECK(runs[s].accepted == accepted);
-        CHECK(runs[s].verified == drafted);
+        const Played played = play(texts[s], gamma, 7);
+        CHECK(runs[s].steps == played.steps);
+        CHECK(runs[s].accepted == played.accepted);
+        CHECK(runs[s].verified == played.verified);
       }
     }
   }
@@ -91,6 +108,16 @@ TEST_CASE("a text whose places are alike is one row of acceptances by depth", "[
   CHECK(run.accepted_at == std::vector<std::int64_t>{3, 3});
   CHECK(run.judged == 8);
   CHECK(run.accepted_expected == 6);
+}
+
+TEST_CASE("a rate of a depth that no round can have reached is not looked at, and another must be one", "[batch]") {
+  const std::vector<double> one_row = {1, std::numeric_limits<double>::quiet_NaN()};
+  const BatchedText text{.tokens = 2, .depths = 2, .acceptance = one_row};
+  AlwaysGamma rule(2);
+  CHECK(decode_in_batches({&text, 1}, 1, rule, one_per_round, 1).front().steps == 1);
+  const BatchedText longer{.tokens = 3, .depths = 2, .acceptance = one_row};
+  CHECK_THROWS_WITH(decode_in_batches({&longer, 1}, 1, rule, one_per_round, 1),
+                    "decode_in_batches: acceptance is nan, but must be in [0, 1]");
 }
 
 TEST_CASE("batches refuse shapes that do not agree and rules that verify what was not drafted", "[batch]") {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/random.hpp"
+#include "sim/policies.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace specdec;
@@ -126,4 +126,64 @@ TEST_CASE("a moving average drafts less where little is accepted and the most wh
   const Totals some = run(fair, middle, cost);
   CHECK(some.verified / some.steps > 3);
   CHECK(some.verified / some.steps < 7);
+}
+
+namespace {
+
+/// Rounds of texts with sure outcomes. Shape of both: (rounds)
+struct SureRounds {
+  std::vector<std::int64_t> verified, accepted;
+};
+
+/// Passes on what a rule decides and sees.
+class Recorder final : public sim::BatchRule {
+ public:
+  explicit Recorder(sim::BatchRule& rule) : rule_(rule) {}
+  sim::BatchDecision decide(std::span<const sim::BatchedPlace> batch) override { return rule_.decide(batch); }
+  void observe(std::span<const sim::BatchedPlace> batch, const sim::BatchDecision& decision,
+               std::span<const std::int64_t> accepted) override {
+    rounds.verified.push_back(decision.verified.front());
+    rounds.accepted.push_back(accepted.front());
+    rule_.observe(batch, decision, accepted);
+  }
+
+  SureRounds rounds;
+
+ private:
+  sim::BatchRule& rule_;
+};
+
+SureRounds rounds_of(PolicyRule rule, const std::vector<double>& acceptance) {
+  Recorder recorder(rule);
+  const sim::BatchedText text{.tokens = std::ssize(acceptance), .acceptance = acceptance};
+  decode_in_batches({&text, 1}, 1, recorder, linear_cost(0), 1);
+  return recorder.rounds;
+}
+
+using Numbers = std::vector<std::int64_t>;
+
+}  // namespace
+
+// Accepted: yes yes no yes yes yes no yes. The third token is the bonus after two drafts; the last is never drafted.
+TEST_CASE("a fixed gamma is drafted up to the end of a text", "[batch_rules]") {
+  const SureRounds rounds = rounds_of(PolicyRule(2), {1, 1, 0, 1, 1, 1, 0, 1});
+  CHECK(rounds.verified == Numbers{2, 2, 1, 0});
+  CHECK(rounds.accepted == Numbers{2, 2, 0, 0});
+}
+
+TEST_CASE("feedback drafts two more after a full accept and one less after another round", "[batch_rules]") {
+  const SureRounds rounds = rounds_of(PolicyRule(2, sim::feedback_policy().next_gamma), {0, 0, 1, 0, 1, 1, 1, 0, 1, 1});
+  CHECK(rounds.verified == Numbers{2, 1, 1, 3, 1});
+  CHECK(rounds.accepted == Numbers{0, 0, 1, 3, 1});
+}
+
+TEST_CASE("a policy drafts the token that stops it, and none that it leaves out", "[batch_rules]") {
+  const std::vector<double> probability = {0.9, 0.8, 0.1, 0.7, 0.9};
+  const std::vector<bool> all(5), but_the_fourth = {false, false, false, true, false};
+  CHECK(drafts_from(2, {}, {}, all) == Numbers{2, 2, 2, 2, 1});
+  CHECK(drafts_from(4, {}, {}, but_the_fourth) == Numbers{3, 2, 1, 0, 1});
+  CHECK(drafts_from(4, sim::threshold_policy(0.5), probability, all) == Numbers{3, 2, 1, 2, 1});
+  CHECK(drafts_from(4, sim::threshold_policy(0, 0.75), probability, all) == Numbers{2, 2, 1, 1, 1});
+  const Numbers most = {2, 2, 1, 1, 1};
+  CHECK(rounds_of(PolicyRule(4, {}, most), {1, 1, 1, 1, 1}).verified == Numbers{2, 1});
 }
