@@ -13,9 +13,9 @@
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "sim/recording.hpp"
 #include "sim/table_models.hpp"
+#include "sim/validation/finished_sequences.hpp"
 #include "sim/validation/independent_rounds.hpp"
 #include "sim/validation/method_share.hpp"
-#include "sim/validation/ratio_by_prompt.hpp"
 #include "sim/validation/recorded_methods.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -48,7 +48,7 @@ class MethodExperiment {
   void run(const Method& method, const std::function<void(double share)>& progress, ComparedMethods& compared) {
     method_ = method;
     const bool precise = decode(progress);
-    if (!has_sequences("")) return;
+    if (finished("").empty()) return;
     if (settings_.until_relative_error && !precise) compared.imprecise.push_back(method);
     summarise(compared.results);
   }
@@ -74,7 +74,7 @@ class MethodExperiment {
         throw std::invalid_argument("results_of: share has sequences that the method has not");
       runs_[static_cast<std::size_t>(sequence)] = run;
     }
-    if (has_sequences("")) summarise(compared.results);
+    if (!finished("").empty()) summarise(compared.results);
   }
 
  private:
@@ -88,20 +88,20 @@ class MethodExperiment {
     results.push_back(summary(""));
     if (tasks.size() < 2) return;
     for (const std::string& task : tasks)
-      if (has_sequences(task)) results.push_back(summary(task));
+      if (!finished(task).empty()) results.push_back(summary(task));
   }
 
-  std::size_t prompt_of(std::size_t sequence) const { return sequence % source_.prompts.size(); }
-
-  /// Whether a sequence was decoded and is of the task; an empty name: of any.
-  bool counts(std::size_t sequence, const std::string& task) const {
-    return runs_[sequence].counters.tokens > 0 && (task.empty() || source_.prompts[prompt_of(sequence)].task == task);
+  const sim::Prompt& prompt_of(std::size_t sequence) const {
+    return source_.prompts[sequence % source_.prompts.size()];
   }
 
-  bool has_sequences(const std::string& task) const {
+  /// The sequences of a task that were decoded; an empty name: of any.
+  std::vector<FinishedSequence> finished(const std::string& task) const {
+    std::vector<FinishedSequence> sequences;
     for (std::size_t s = 0; s < runs_.size(); ++s)
-      if (counts(s, task)) return true;
-    return false;
+      if (runs_[s].counters.tokens > 0 && (task.empty() || prompt_of(s).task == task))
+        sequences.push_back({cluster_of(s, source_.prompts.size()), &runs_[s]});
+    return sequences;
   }
 
   /// @return true if the requested precision was reached
@@ -139,7 +139,7 @@ class MethodExperiment {
           if (!shard_.holds(static_cast<std::int64_t>(s)) || hooks_.interrupted()) return;
           const sim::RandomStream stream(settings_.seed, static_cast<std::uint64_t>(s));
           MethodDecoder& decoder = *decoders[static_cast<std::size_t>(worker)];
-          const std::vector<sim::Token>& prompt = source_.prompts[prompt_of(s)].tokens;
+          const std::vector<sim::Token>& prompt = prompt_of(s).tokens;
           runs_[s] = settings_.timed ? decode_timed(decoder, prompt, stream) : decoder.decode(prompt, stream);
           runs_[s].text.clear();
         });
@@ -172,65 +172,41 @@ class MethodExperiment {
   }
 
   MethodResult summary(const std::string& task) const {
-    MethodResult result;
-    result.method = method_;
-    result.task = task;
+    const std::vector<FinishedSequence> sequences = finished(task);
+    MethodResult result = summary_of(method_, task, sequences, settings_.cost);
     RoundSums rounds;
     double weight_reads = 0;
-    for (std::size_t s = 0; s < runs_.size(); ++s) {
-      if (!counts(s, task)) continue;
-      result.sequences += 1;
-      result.counters.merge(runs_[s].counters);
-      rounds.add(runs_[s].rounds);
-      weight_reads += runs_[s].weight_reads;
+    for (const FinishedSequence& sequence : sequences) {
+      rounds.add(sequence.run->rounds);
+      weight_reads += sequence.run->weight_reads;
     }
     const auto steps = static_cast<double>(result.counters.steps);
     const auto tokens = static_cast<double>(result.counters.tokens);
-    const auto tokens_of = [](const MethodRun& run) { return static_cast<double>(run.counters.tokens); };
-    result.tokens_per_step =
-        ratio(task, tokens_of, [](const MethodRun& run) { return static_cast<double>(run.counters.steps); });
     if (result.counters.drafted > 0) {
       result.closed_form_tokens_per_step = 1 + rounds.accepted.expected / steps;
       if (rounds.accepted.variance >= least_variance)
         result.deviation_standard_errors =
             (rounds.accepted.measured - rounds.accepted.expected) / std::sqrt(rounds.accepted.variance);
     }
-    if (rounds.judged > 0)
-      result.acceptance = ratio(
-          task, [](const MethodRun& run) { return run.rounds.accepted.expected; },
-          [](const MethodRun& run) { return run.rounds.judged; });
     result.total_variation_per_token = rounds.distance / tokens;
-    result.target_calls_per_token = static_cast<double>(result.counters.target_calls) / tokens;
-    result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
     if (const double operations = context_.target_operations(); operations > 0) {
       result.operations_factor = result.counters.operations / (tokens * operations);
       result.memory_factor = weight_reads / tokens;
     }
     // A tree's nodes are scored one after the other, which no engine does.
     if (settings_.timed && !method_.is_plain() && method_.verifier->tree == nullptr)
-      result.timing = timing(task, result);
-    if (settings_.cost) result.speedup = ratio(task, tokens_of, [](const MethodRun& run) { return run.cost; });
+      result.timing = timing(sequences, result);
     return result;
   }
 
-  MethodTiming timing(const std::string& task, const MethodResult& result) const {
+  MethodTiming timing(std::span<const FinishedSequence> sequences, const MethodResult& result) const {
     std::vector<RunTimes> times;
-    for (std::size_t s = 0; s < runs_.size(); ++s)
-      if (counts(s, task) && runs_[s].times) times.push_back(*runs_[s].times);
+    for (const FinishedSequence& sequence : sequences)
+      if (sequence.run->times) times.push_back(*sequence.run->times);
     const std::optional<double> alpha =
         result.acceptance ? std::optional(std::clamp(result.acceptance->value, 0.0, 1.0)) : std::nullopt;
     return timing_of(times, settings_.gamma, alpha,
                      result.closed_form_tokens_per_step.value_or(result.tokens_per_step.value));
-  }
-
-  /// Of two sums over the finished sequences of a task.
-  template <class Numerator, class Denominator>
-  estimate::Estimate ratio(const std::string& task, const Numerator& numerator, const Denominator& denominator) const {
-    return ratio_by_prompt(source_.prompts.size(), runs_.size(), [&](std::size_t s, double& sum, double& count) {
-      if (!counts(s, task)) return;
-      sum += numerator(runs_[s]);
-      count += denominator(runs_[s]);
-    });
   }
 
   const MethodContext& context_;

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "analysis/estimate/observe.hpp"
-#include "analysis/estimate/ratio_of_sums.hpp"
 #include "analysis/planning/replay_columns.hpp"
 #include "analysis/planning/trace_analysis.hpp"
 #include "analysis/theory/replay.hpp"
 #include "sim/batch_verification.hpp"
 #include "sim/validation/batch_rules.hpp"
+#include "sim/validation/finished_sequences.hpp"
 #include "sim/validation/validate.hpp"
 
 namespace specdec::validation {
@@ -150,15 +150,11 @@ struct RecordedSequence {
   std::size_t tokens() const { return left_out.size(); }
 };
 
-/// Sums over one sequence.
 struct ReplayedSequence {
   std::int32_t task = -1;
   std::uint64_t cluster = 0;
-  sim::Counters counters;
+  MethodRun run;
   theory::ReplayedSteps exact;
-  double accepted_expected = 0;
-  double judged = 0;
-  double cost = 0;
 };
 
 /// The cost of a batch's round, in plain steps of one text each; 1 a text where nothing is known.
@@ -220,13 +216,11 @@ class RecordedExperiment {
   }
 
   static ReplayedSequence result_of(const sim::BatchedRun& run, const RecordedSequence& sequence) {
-    ReplayedSequence result;
-    result.task = sequence.task;
-    result.cluster = sequence.cluster;
-    result.accepted_expected = run.accepted_expected;
-    result.judged = static_cast<double>(run.judged);
-    result.cost = run.cost;
-    sim::Counters& counters = result.counters;
+    ReplayedSequence result{sequence.task, sequence.cluster, {}, {}};
+    result.run.rounds.accepted.expected = run.accepted_expected;
+    result.run.rounds.judged = static_cast<double>(run.judged);
+    result.run.cost = run.cost;
+    sim::Counters& counters = result.run.counters;
     counters.steps = counters.target_calls = run.steps;
     counters.tokens = run.tokens;
     counters.accepted = run.accepted;
@@ -265,7 +259,7 @@ class RecordedExperiment {
     const auto runs = sim::decode_in_batches({&text, 1}, 1, rule, batch_cost(settings.cost), settings.seed);
     ReplayedSequence& result = sequences_.emplace_back(result_of(runs.front(), sequence));
     if (!play_.knows_drafted) {
-      sim::Counters& counters = result.counters;
+      sim::Counters& counters = result.run.counters;
       counters.drafted = counters.draft_calls = counters.draft_positions = 0;
       counters.drafted_at.clear();
       counters.accepted_at.clear();
@@ -295,54 +289,24 @@ class RecordedExperiment {
   }
 
   MethodResult summary(const std::string& task, const std::vector<const ReplayedSequence*>& members) const {
-    MethodResult result;
-    result.method = method_;
-    result.task = task;
-    result.sequences = std::ssize(members);
+    std::vector<FinishedSequence> sequences;
     theory::ReplayedSteps exact;
     for (const ReplayedSequence* member : members) {
-      result.counters.merge(member->counters);
+      sequences.push_back({member->cluster, &member->run});
       exact.expected += member->exact.expected;
       exact.variance += member->exact.variance;
     }
-    const auto steps = static_cast<double>(result.counters.steps);
-    const auto tokens = static_cast<double>(result.counters.tokens);
-    const auto tokens_of = [](const ReplayedSequence& s) { return static_cast<double>(s.counters.tokens); };
-    result.tokens_per_step =
-        *ratio(members, tokens_of, [](const ReplayedSequence& s) { return static_cast<double>(s.counters.steps); });
-    if (exact.expected > 0) result.closed_form_tokens_per_step = tokens / exact.expected;
+    MethodResult result = summary_of(method_, task, sequences, context_.settings().cost);
+    if (exact.expected > 0)
+      result.closed_form_tokens_per_step = static_cast<double>(result.counters.tokens) / exact.expected;
     if (exact.variance >= least_variance)
-      result.deviation_standard_errors = (exact.expected - steps) / std::sqrt(exact.variance);
-    result.acceptance = ratio(
-        members, [](const ReplayedSequence& s) { return s.accepted_expected; },
-        [](const ReplayedSequence& s) { return s.judged; });
-    result.target_calls_per_token = steps / tokens;
-    if (!play_.knows_drafted) return result;
-    result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
-    if (context_.settings().cost)
-      result.speedup = ratio(members, tokens_of, [](const ReplayedSequence& s) { return s.cost; });
+      result.deviation_standard_errors =
+          (exact.expected - static_cast<double>(result.counters.steps)) / std::sqrt(exact.variance);
+    if (!play_.knows_drafted) {
+      result.draft_calls_per_token.reset();
+      result.speedup.reset();
+    }
     return result;
-  }
-
-  // Ratio of two sums over clusters; empty if the denominator is 0.
-  template <class Numerator, class Denominator>
-  static std::optional<estimate::Estimate> ratio(const std::vector<const ReplayedSequence*>& members,
-                                                 const Numerator& numerator, const Denominator& denominator) {
-    std::map<std::uint64_t, estimate::RatioTerm> clusters;
-    for (const ReplayedSequence* member : members) {
-      if (denominator(*member) == 0) continue;
-      estimate::RatioTerm& cluster = clusters[member->cluster];
-      cluster.numerator += numerator(*member);
-      cluster.denominator += denominator(*member);
-    }
-    if (clusters.empty()) return std::nullopt;
-    std::vector<double> sums;
-    std::vector<double> counts;
-    for (const auto& [key, cluster] : clusters) {
-      sums.push_back(cluster.numerator);
-      counts.push_back(cluster.denominator);
-    }
-    return estimate::ratio_of_sums(sums, counts);
   }
 
   Method method_;

@@ -17,7 +17,7 @@
 #include "analysis/theory/replay.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "sim/validation/evidence.hpp"
-#include "sim/validation/ratio_by_prompt.hpp"
+#include "sim/validation/finished_sequences.hpp"
 #include "sim/validation/uniformity.hpp"
 
 namespace specdec::validation {
@@ -180,15 +180,14 @@ class Experiment {
   template <class Values>
   estimate::Estimate ratio(const Values& values) const {
     if (results_.size() == 1) return estimate::batch_means(values(results_.front()));
-    estimate::Estimate estimate =
-        ratio_by_prompt(prompts_.size(), results_.size(), [&](std::size_t s, double& sum, double& count) {
-          const std::span<const double> series = values(results_[s]);
-          for (const double value : series) sum += value;
-          count += static_cast<double>(series.size());
-        });
-    estimate.method =
-        fmt::format("ratio of sums over {} {}, Student's t", clusters_of(prompts_.size(), results_.size()),
-                    prompts_.size() > 1 ? "prompts" : "sequences");
+    RatioByCluster ratio;
+    for (std::size_t s = 0; s < results_.size(); ++s)
+      for (const double value : values(results_[s])) ratio.add(cluster_of(s, prompts_.size()), value, 1);
+    estimate::Estimate estimate = *ratio.value();
+    const bool by_prompt = prompts_.size() > 1;
+    estimate.method = fmt::format("ratio of sums over {} {}, Student's t",
+                                  by_prompt ? std::min(prompts_.size(), results_.size()) : results_.size(),
+                                  by_prompt ? "prompts" : "sequences");
     return estimate;
   }
 
