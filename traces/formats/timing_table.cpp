@@ -12,19 +12,18 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
-#include "traces/formats/csv_records.hpp"
 #include "traces/formats/draft_statistics.hpp"
-#include "traces/formats/json_lines.hpp"
+#include "traces/formats/field_rows.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/streams.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/open_trace.hpp"
+#include "traces/serving/text_table.hpp"
 
 namespace specdec::traces {
 namespace {
 
-namespace dom = simdjson::dom;
 namespace fs = std::filesystem;
 
 constexpr std::string_view readable_times =
@@ -46,8 +45,8 @@ struct TableRow {
 struct TableRows {
   fs::path path;
   std::vector<TableRow> rows = {};
-  /// Text before the rows, where programs print their settings.
-  std::string preamble = {};
+  /// n_ubatch, where a program prints its settings before the rows.
+  std::optional<std::int64_t> ubatch = {};
   /// The line with the names of the columns; 0 where each row names its own.
   std::int64_t header = 0;
 
@@ -104,105 +103,57 @@ std::string text(const TableRow& row, std::string_view name) {
   return found == row.fields.end() ? std::string() : found->second;
 }
 
-TableRows csv_rows(const fs::path& path) {
-  TableRows rows{path};
-  CsvRecords records(path);
-  if (!records.next()) return rows;
-  std::vector<std::string> names;
-  rows.header = records.line();
-  const auto fields = records.fields();
-  if (std::all_of(fields.begin(), fields.end(),
-                  [](std::string_view field) { return trimmed(field).empty() || number_in<double>(trimmed(field)); }))
-    records.refuse("line", "of numbers", "the names of the columns, such as batch,tokens,context,seconds");
-  for (const std::string_view field : fields) {
-    names.emplace_back(trimmed(field));
-    if (std::count(names.begin(), names.end(), names.back()) > 1) {
-      records.refuse(fmt::format("column {}", printable(names.back())), "there twice", "there once");
-    }
+std::vector<double> numbers_of(const FieldRows& from, const RowField& field) {
+  std::vector<double> numbers;
+  for (const simdjson::dom::element element : *field.list) {
+    const auto item = number_of(element);
+    if (!item) from.refuse(fmt::format("an element of {}", printable(field.name)), excerpt(element), "a number");
+    numbers.push_back(*item);
   }
-  while (records.next()) {
-    if (records.fields().size() != names.size()) {
-      records.refuse("row", fmt::format("{} fields long", records.fields().size()),
-                     fmt::format("{} fields long, as the header is", names.size()));
-    }
-    TableRow row{records.line()};
-    for (std::size_t i = 0; i < names.size(); ++i) row.fields[names[i]] = trimmed(records.fields()[i]);
-    rows.rows.push_back(std::move(row));
-  }
-  return rows;
+  return numbers;
 }
 
-TableRows json_rows(const fs::path& path) {
-  TableRows rows{path};
-  JsonLines documents(path);
-  while (documents.next()) {
-    dom::object object;
-    if (documents.document().get(object) != simdjson::SUCCESS) {
-      documents.refuse("document", documents.document(), "an object, or an array of objects");
-    }
-    TableRow row{documents.line()};
-    for (const auto& [key, value] : object) {
-      dom::array list;
-      std::string_view string;
-      if (value.is_null()) continue;
-      if (value.get(list) == simdjson::SUCCESS) {
-        std::vector<double>& numbers = row.lists[std::string(key)];
-        for (const dom::element element : list) {
-          const auto item = number_of(element);
-          if (!item) documents.refuse(fmt::format("an element of {}", printable(key)), element, "a number");
-          numbers.push_back(*item);
-        }
-      } else if (value.get(string) == simdjson::SUCCESS) {
-        row.fields[std::string(key)] = string;
-      } else if (const auto item = number_of(value)) {
-        row.fields[std::string(key)] = fmt::format("{}", *item);
+TableRows recorded_rows(const FileHead& head) {
+  TableRows rows{head.path};
+  FieldRows from(head, "batch,tokens,context,seconds");
+  while (from.next()) {
+    TableRow& row = rows.rows.emplace_back(TableRow{from.line()});
+    for (const RowField& field : from.fields()) {
+      if (field.list) {
+        row.lists[std::string(field.name)] = numbers_of(from, field);
       } else {
-        row.fields[std::string(key)] = excerpt(value);
+        row.fields[std::string(field.name)] = field.text;
       }
     }
-    rows.rows.push_back(std::move(row));
   }
+  rows.header = from.header();
   return rows;
 }
 
-/// The lines of a text, numbered from 1.
-template <class Take>
-void each_line(std::string_view text, const Take& take) {
-  for (std::int64_t line = 1; !text.empty(); ++line) take(trimmed(take_part(text)), line);
+std::optional<std::int64_t> number_after(std::string_view content, std::string_view name) {
+  const std::size_t place = content.find(name);
+  if (place == std::string_view::npos) return std::nullopt;
+  std::string_view rest = content.substr(place + name.size());
+  return take_number<std::int64_t>(rest);
 }
 
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> cells;
-  line.remove_prefix(1);
-  while (!line.empty()) cells.emplace_back(trimmed(take_part(line, '|')));
-  return cells;
-}
-
-bool is_rule(std::string_view line) { return line.find_first_not_of("|-: ") == std::string_view::npos; }
-
-TableRows markdown_rows(const fs::path& path, std::string_view content) {
+/// What the llama.cpp programs print in Markdown, with their log around it or not.
+TableRows printed_rows(const fs::path& path, std::string_view content) {
+  constexpr std::array<std::string_view, 5> known = {"test", "t/s", "PP", "TG", "S_TG t/s"};
   TableRows rows{path};
-  std::vector<std::string> header;
-  each_line(content, [&](std::string_view line, std::int64_t number) {
-    if (!line.starts_with('|')) {
-      if (rows.rows.empty()) rows.preamble += fmt::format("{}\n", line);
-      return;
+  rows.ubatch = number_after(content, "n_ubatch = ");
+  for (const TextTable& table :
+       text_tables(content, [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); })) {
+    for (const TextTable::Row& printed : table.rows) {
+      // A line of the log.
+      if (printed.cells.size() == 1) continue;
+      TableRow& row = rows.rows.emplace_back(TableRow{printed.line});
+      if (printed.cells.size() != table.names.size())
+        rows.refuse(row, "row", fmt::format("{} cells long", printed.cells.size()),
+                    fmt::format("{} cells long, as the header is", table.names.size()));
+      for (std::size_t i = 0; i < table.names.size(); ++i) row.fields[table.names[i]] = printed.cells[i];
     }
-    if (is_rule(line)) return;
-    std::vector<std::string> cells = cells_of(line);
-    const bool is_header = header.empty() || cells.front() == header.front();
-    if (is_header) {
-      header = std::move(cells);
-      return;
-    }
-    TableRow row{number};
-    if (cells.size() != header.size()) {
-      rows.refuse(row, "row", fmt::format("{} cells long", cells.size()),
-                  fmt::format("{} cells long, as the header is", header.size()));
-    }
-    for (std::size_t i = 0; i < header.size(); ++i) row.fields[header[i]] = cells[i];
-    rows.rows.push_back(std::move(row));
-  });
+  }
   return rows;
 }
 
@@ -228,13 +179,6 @@ class SameSettings {
   std::set<std::string_view> not_settings_;
   std::map<std::string, const TableRow*> first_;
 };
-
-std::optional<std::int64_t> number_after(std::string_view content, std::string_view name) {
-  const std::size_t place = content.find(name);
-  if (place == std::string_view::npos) return std::nullopt;
-  std::string_view rest = content.substr(place + name.size());
-  return take_number<std::int64_t>(rest);
-}
 
 class Interpreter {
  public:
@@ -463,9 +407,8 @@ class LlamaBatchedBench : public Interpreter {
       warn(row, "no_generation_excluded", "nothing was generated; left out");
       return;
     }
-    const double ubatch =
-        printed ? static_cast<double>(number_after(rows_.preamble, "n_ubatch = ").value_or(default_ubatch))
-                : find_number(rows_, row, "n_ubatch", whole_positive).value_or(default_ubatch);
+    const double ubatch = printed ? static_cast<double>(rows_.ubatch.value_or(default_ubatch))
+                                  : find_number(rows_, row, "n_ubatch", whole_positive).value_or(default_ubatch);
     if (!fits(row, sequences, ubatch)) return;
     TimedPass pass;
     pass.axis = TimingAxis::batch;
@@ -501,14 +444,14 @@ void require_table(const FileHead& head) {
 }
 
 TableRows rows_of(const FileHead& head, std::string_view content) {
-  if (!head.json().empty()) return json_rows(head.path);
+  if (!head.json().empty()) return recorded_rows(head);
   if (content.find("INSERT INTO llama_bench ") != std::string_view::npos) {
     throw FileError(head.path, FileError::whole_file(), "content", "what llama-bench -o sql wrote",
                     "of llama-bench -o csv, json, jsonl or md");
   }
   if (content.starts_with('|') || content.find("\n|") != std::string_view::npos)
-    return markdown_rows(head.path, content);
-  return csv_rows(head.path);
+    return printed_rows(head.path, content);
+  return recorded_rows(head);
 }
 
 }  // namespace
