@@ -15,6 +15,7 @@ namespace specdec::traces {
 FieldRows::FieldRows(const FileHead& head, std::string_view columns) : columns_(columns) {
   if (head.json().empty()) {
     csv_.emplace(head.path);
+    if (csv_->next()) take_header();
   } else {
     json_.emplace(head.path);
   }
@@ -39,8 +40,7 @@ void FieldRows::refuse_names(std::string expected) const {
                   printable(fmt::format("{}", fmt::join(names, ","))), std::move(expected));
 }
 
-bool FieldRows::read_header() {
-  if (!csv_->next()) return false;
+void FieldRows::take_header() {
   header_ = csv_->line();
   for (const std::string_view field : csv_->fields()) names_.emplace_back(trimmed(field));
   if (std::ranges::all_of(names_, [](const std::string& name) { return name.empty() || number_in<double>(name); }))
@@ -49,11 +49,9 @@ bool FieldRows::read_header() {
     if (std::ranges::count(names_, name) > 1)
       refuse(fmt::format("column {}", printable(name)), "there twice", "there once");
   for (const std::string& name : names_) fields_.push_back({name, {}});
-  return true;
 }
 
 bool FieldRows::next_record() {
-  if (names_.empty() && !read_header()) return false;
   if (!csv_->next()) return false;
   const std::span<const std::string_view> texts = csv_->fields();
   if (texts.size() != fields_.size())

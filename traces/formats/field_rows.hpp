@@ -28,7 +28,8 @@ struct RowField {
 class FieldRows {
  public:
   /// @param columns  an example of a first line, for messages
-  /// @throws FileError if the file cannot be mapped
+  /// Reads the header of CSV, whose names are then those of fields().
+  /// @throws FileError if the file cannot be mapped, or its header is none
   FieldRows(const FileHead& head, std::string_view columns);
 
   /// Reads the next row; false at the end.
@@ -47,7 +48,7 @@ class FieldRows {
   [[noreturn]] void refuse_names(std::string expected) const;
 
  private:
-  bool read_header();
+  void take_header();
   bool next_record();
   bool next_object();
 

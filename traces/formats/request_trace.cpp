@@ -92,7 +92,9 @@ std::optional<DateTime> date_of(std::string_view text) {
 
 class RequestReader {
  public:
-  explicit RequestReader(const FileHead& head) : rows_(head, "seconds,prompt_tokens,output_tokens") {}
+  explicit RequestReader(const FileHead& head) : rows_(head, "seconds,prompt_tokens,output_tokens") {
+    if (rows_.header() > 0) find_format();
+  }
 
   RequestTrace read() {
     RequestTrace trace;

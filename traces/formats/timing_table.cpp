@@ -138,12 +138,14 @@ std::optional<std::int64_t> number_after(std::string_view content, std::string_v
 }
 
 /// What the llama.cpp programs print in Markdown, with their log around it or not.
-TableRows printed_rows(const fs::path& path, std::string_view content) {
+TableRows printed_rows(const FileHead& head, std::string_view content) {
   constexpr std::array<std::string_view, 5> known = {"test", "t/s", "PP", "TG", "S_TG t/s"};
-  TableRows rows{path};
+  TableRows rows{head.path};
   rows.ubatch = number_after(content, "n_ubatch = ");
-  for (const TextTable& table :
-       text_tables(content, [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); })) {
+  const std::vector<TextTable> tables =
+      text_tables(content, [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); });
+  if (tables.empty()) head.refuse_format(std::string(readable_times));
+  for (const TextTable& table : tables) {
     for (const TextTable::Row& printed : table.rows) {
       // A line of the log.
       if (printed.cells.size() == 1) continue;
@@ -449,8 +451,7 @@ TableRows rows_of(const FileHead& head, std::string_view content) {
     throw FileError(head.path, FileError::whole_file(), "content", "what llama-bench -o sql wrote",
                     "of llama-bench -o csv, json, jsonl or md");
   }
-  if (content.starts_with('|') || content.find("\n|") != std::string_view::npos)
-    return printed_rows(head.path, content);
+  if (content.starts_with('|') || content.find("\n|") != std::string_view::npos) return printed_rows(head, content);
   return recorded_rows(head);
 }
 
