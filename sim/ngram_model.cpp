@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
@@ -33,26 +32,11 @@ struct FollowerCounts {
   }
 
   /// The contexts of one token that anything followed.
-  FollowerCounts(const BigramCounts& bigram, std::size_t vocab)
-      : length(1), tokens(bigram.tokens), counts(bigram.counts) {
-    constexpr std::string_view function = "NgramModel";
-    const std::vector<std::int64_t>& starts = bigram.row_starts;
-    const auto entries = std::ssize(tokens), last_token = static_cast<std::ptrdiff_t>(vocab) - 1;
-    core::require_same_size(function, "row_starts", starts.size(), "vocab + 1", vocab + 1);
-    core::require_same_size(function, "counts", counts.size(), "tokens", tokens.size());
-    core::require_in(function, "first row start", starts.front(), 0, 0);
-    core::require_in(function, "last row start", starts.back(), entries, entries);
-    for (std::size_t context = 0; context < vocab; ++context) {
-      core::require_in(function, "row start", starts[context + 1], starts[context], entries);
-      const auto first = static_cast<std::size_t>(starts[context]), end = static_cast<std::size_t>(starts[context + 1]);
-      for (std::size_t i = first; i < end; ++i) {
-        const std::int64_t lowest = i == first ? 0 : std::int64_t{tokens[i - 1]} + 1;
-        core::require_in(function, "token", std::int64_t{tokens[i]}, lowest, last_token);
-        core::require_in(function, "count", counts[i], 1, core::largest_double);
-      }
-      if (first == end) continue;
+  explicit FollowerCounts(const BigramCounts& bigram) : length(1), tokens(bigram.tokens), counts(bigram.counts) {
+    for (std::size_t context = 0; context + 1 < bigram.row_starts.size(); ++context) {
+      if (bigram.row_starts[context] == bigram.row_starts[context + 1]) continue;
       contexts.push_back(static_cast<Token>(context));
-      row_starts.push_back(first);
+      row_starts.push_back(static_cast<std::size_t>(bigram.row_starts[context]));
     }
     row_starts.push_back(tokens.size());
   }
@@ -131,12 +115,9 @@ NgramModel::NgramModel(std::int64_t vocab_size, std::span<const std::vector<Toke
 }
 
 NgramModel::NgramModel(const NgramTables& tables, std::int64_t max_length)
-    : TokenPrefix(std::ssize(tables.unigram), max_length) {
-  core::require_in("NgramModel", "discount", tables.discount, 0, 1);
-  static_cast<void>(unigram_model(tables.unigram));  // refuses what is no distribution
-  levels_ = std::make_shared<const Levels>(
-      Levels{tables.discount, tables.unigram, {FollowerCounts(tables.bigram, tables.unigram.size())}});
-}
+    : TokenPrefix(std::ssize(tables.unigram), max_length),
+      levels_(
+          std::make_shared<const Levels>(Levels{tables.discount, tables.unigram, {FollowerCounts(tables.bigram)}})) {}
 
 void NgramModel::score(std::span<const Token> block, std::span<double> rows) {
   score_by(block, rows, [this](Gram prefix, std::span<double> row) { levels_->write(prefix, row); });

@@ -31,9 +31,7 @@ class NgramModel : public TokenPrefix {
 
   /// The bigram model of a file, which backs off to its unigram distribution: interpolated Kneser-Ney where that has
   /// continuation counts.
-  /// @throws std::invalid_argument if the shapes do not match
-  /// @throws std::domain_error if a token is outside the vocabulary or out of order, a count is below 1, the unigram is
-  ///         not a distribution, or the discount is out of range
+  /// @param tables  as read_ngram_tables checked them
   explicit NgramModel(const NgramTables& tables, std::int64_t max_length = unlimited_length);
 
   void score(std::span<const Token> block, std::span<double> rows) override;

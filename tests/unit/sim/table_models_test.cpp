@@ -65,18 +65,6 @@ TEST_CASE("a bigram model discounts its counts and gives the rest to the unigram
   CHECK(row_after(model, {2}) == Row{0.75 + 0.125, 0.0625, 0.0625});
 }
 
-TEST_CASE("bad bigram counts are refused") {
-  const Row u = {0.5, 0.5};
-  CHECK_THROWS_AS(NgramModel({{0.5, 0.6}, {{0, 0, 0}, {}, {}}, 0.5}), std::domain_error);
-  CHECK_THROWS_AS(NgramModel({u, {{0, 0}, {}, {}}, 0.5}), std::invalid_argument);
-  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {0}, {}}, 0.5}), std::invalid_argument);
-  CHECK_THROWS_AS(NgramModel({u, {{0, 2, 1}, {0}, {1}}, 0.5}), std::domain_error);
-  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {2}, {1}}, 0.5}), std::domain_error);
-  CHECK_THROWS_AS(NgramModel({u, {{0, 2, 2}, {1, 0}, {1, 1}}, 0.5}), std::domain_error);
-  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {0}, {0.5}}, 0.5}), std::domain_error);
-  CHECK_THROWS_AS(NgramModel({u, {{0, 1, 1}, {0}, {1}}, 1.5}), std::domain_error);
-}
-
 TEST_CASE("rows do not depend on the blocks in which the prefix was scored, nor on what was rolled back") {
   ContextTableModel model = random_pair(3, 3, Likeness::independent, 1).target;
   const Tokens text = {0, 2, 1, 1, 0, 2};
